@@ -1,0 +1,217 @@
+#include "bench/kv/kv_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/run/interrupt.h"
+#include "harness/workload/value.h"
+#include "platform/error.h"
+
+namespace perdura::bench {
+
+using harness::Verdict;
+using workload::OperationKind;
+
+KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic<bool>& stop)
+    : point_(point),
+      spec_(point.workload),
+      index_(index),
+      stop_(stop),
+      key_format_(spec_.key_format()),
+      loader_(spec_, point.seed, index, static_cast<std::uint32_t>(point.settings.clients)),
+      generator_(spec_, point.seed, index, static_cast<std::uint32_t>(point.settings.clients)),
+      lanes_(point.settings.queue_depth) {
+  for (Lane& lane : lanes_) {
+    lane.key.resize(spec_.key_size);
+    lane.written.resize(spec_.max_value_size());
+    lane.read.resize(spec_.max_value_size());
+  }
+  // So that nothing is allocated within the measured interval.
+  for (std::size_t kind = 0; kind < workload::kOperationKinds; ++kind) {
+    const auto operation = static_cast<OperationKind>(kind);
+    if (spec_.uses(operation)) measurement_.kinds[operation];
+  }
+}
+
+void KvClient::invalidate(Verdict verdict, const std::string& why) {
+  measurement_.judge(verdict, fmt::format("client {}: {}", index_, why));
+  if (verdict == Verdict::failed) stop_ = true;
+}
+
+void KvClient::give_up(std::exception_ptr problem) {
+  stop_ = true;
+  try {
+    std::rethrow_exception(std::move(problem));
+  } catch (const UsageError& error) {
+    if (measurement_.usage_error.empty()) measurement_.usage_error = error.what();
+  } catch (const std::exception& error) {
+    invalidate(Verdict::failed, error.what());
+  }
+}
+
+bool KvClient::may_go_on() {
+  if (harness::interrupted()) [[unlikely]]
+    measurement_.interrupted = true;
+  return !measurement_.interrupted && !stop_;
+}
+
+Task<> KvClient::load(systems::KvSession& session) {
+  Lane& lane = lanes_.front();
+  std::uint64_t loaded = 0;
+  while (may_go_on()) {
+    const auto operation = loader_.next();
+    if (!operation) break;
+    key_format_.write(operation->key_number, lane.key);
+    const auto value = std::span(lane.written).first(operation->value_size);
+    workload::fill_value(value, operation->key_number, operation->version);
+    const auto stored = co_await session.put(lane.key, value);
+    if (!stored) {
+      invalidate(Verdict::failed, fmt::format("loading ended with '{}' after {} records",
+                                              systems::to_string(stored.error()), loaded));
+      break;
+    }
+    ++loaded;
+  }
+}
+
+Task<> KvClient::run(systems::KvSession& session, std::uint64_t operations, bool measured) {
+  remaining_ = operations;
+  measuring_ = measured;
+  const std::uint64_t torn_before = session.counts().torn_reads;
+  if (lanes_.size() == 1) {
+    co_await run_lane(session, lanes_.front());
+  } else {
+    lanes_at_work_ = lanes_.size();
+    for (Lane& lane : lanes_) Executor::current().spawn(run_lane(session, lane));
+    while (lanes_at_work_ > 0) co_await wait(lanes_ended_);
+  }
+  if (measured) measurement_.torn_reads += session.counts().torn_reads - torn_before;
+}
+
+Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
+  std::exception_ptr problem;
+  try {
+    while (remaining_ > 0 && may_go_on()) {
+      --remaining_;
+      const auto operation = generator_.next();
+      if (!operation) {
+        invalidate(Verdict::invalid,
+                   fmt::format("no keys were left with {} operations to go", remaining_ + 1));
+        remaining_ = 0;
+        break;
+      }
+      co_await perform(session, lane, *operation);
+    }
+  } catch (...) {
+    problem = std::current_exception();
+  }
+  if (problem) give_up(problem);
+  if (lanes_at_work_ > 0 && --lanes_at_work_ == 0) lanes_ended_.wake_all();
+}
+
+Task<> KvClient::perform(systems::KvSession& session, Lane& lane, workload::Operation operation) {
+  key_format_.write(operation.key_number, lane.key);
+  workload::fill_value(std::span(lane.written).first(operation.value_size), operation.key_number,
+                       operation.version);
+
+  Executor& executor = Executor::current();
+  const Time start = executor.now();
+  const Done answer = co_await execute(session, lane, operation);
+  const Time end = executor.now();
+
+  const Done done = verified(answer, lane, operation.key_number);
+  judge(done, operation);
+  if (operation.kind == OperationKind::insert && done.outcome == Outcome::success) {
+    generator_.acknowledge_insert(operation.key_number);
+  }
+  if (!measuring_) co_return;
+  if (!measured_any_) first_start_ = start;
+  measured_any_ = true;
+  last_end_ = std::max(last_end_, end);
+  auto& measured = measurement_.kinds[operation.kind];
+  ++measured.operations;
+  if (done.outcome == Outcome::error || done.outcome == Outcome::wrong_value) {
+    ++measured.errors;
+    co_return;
+  }
+  if (done.outcome == Outcome::not_found) ++measured.not_found;
+  const auto latency = std::chrono::duration_cast<Nanoseconds>(end - start);
+  measured.latency.record(static_cast<std::uint64_t>(latency.count()));
+}
+
+Task<KvClient::Done> KvClient::execute(systems::KvSession& session, Lane& lane,
+                                       workload::Operation operation) {
+  const auto failed = [](systems::Error error) {
+    return Done{error == systems::Error::not_found ? Outcome::not_found : Outcome::error, error, 0,
+                false};
+  };
+  const systems::Value value = std::span(lane.written).first(operation.value_size);
+  Done done;
+  switch (operation.kind) {
+    case OperationKind::read:
+    case OperationKind::read_modify_write: {
+      const auto got = co_await session.get(lane.key, lane.read);
+      if (!got) co_return failed(got.error());
+      done.read = true;
+      done.length = *got;
+      if (operation.kind == OperationKind::read) co_return done;
+      const auto stored = co_await session.put(lane.key, value);
+      co_return stored ? done : failed(stored.error());
+    }
+    case OperationKind::update:
+    case OperationKind::insert: {
+      const auto stored = co_await session.put(lane.key, value);
+      co_return stored ? done : failed(stored.error());
+    }
+    case OperationKind::erase: {
+      const auto erased = co_await session.erase(lane.key);
+      co_return erased ? done : failed(erased.error());
+    }
+    case OperationKind::scan:
+      break;  // KvDriver::check refuses it
+  }
+  throw PlatformError("the driver cannot scan");
+}
+
+KvClient::Done KvClient::verified(Done done, const Lane& lane, std::uint64_t key_number) const {
+  if (!done.read) return done;
+  const bool fits = done.length <= lane.read.size();
+  const bool whole = spec_.field_length_distribution != workload::LengthDistribution::constant ||
+                     done.length == spec_.max_value_size();
+  if (!fits || !whole ||
+      !workload::check_value(std::span(lane.read).first(done.length), key_number)) {
+    done.outcome = Outcome::wrong_value;
+  }
+  return done;
+}
+
+void KvClient::judge(const Done& done, const workload::Operation& operation) {
+  const auto report = [&](Verdict verdict, std::string_view what) {
+    invalidate(verdict,
+               fmt::format("{} of key {}{} {}", workload::to_string(operation.kind),
+                           operation.key_number, measuring_ ? "" : " in the warm-up", what));
+  };
+  switch (done.outcome) {
+    case Outcome::success:
+      return;
+    case Outcome::wrong_value:
+      report(Verdict::invalid, "yielded a value that nobody wrote");
+      return;
+    case Outcome::not_found:
+      // Deletes are drawn so that each finds its record, other operations may meet deleted ones.
+      if (operation.kind == OperationKind::erase || !spec_.uses(OperationKind::erase)) {
+        report(Verdict::invalid, "found nothing, though the record exists");
+      }
+      return;
+    case Outcome::error:
+      if (measurement_.verdict == Verdict::failed) return;
+      const bool hopeless =
+          done.error == systems::Error::out_of_space || done.error == systems::Error::disconnected;
+      report(hopeless ? Verdict::failed : Verdict::invalid,
+             fmt::format("ended with '{}'", systems::to_string(done.error)));
+      return;
+  }
+}
+
+}  // namespace perdura::bench

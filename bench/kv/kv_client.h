@@ -1,0 +1,76 @@
+// A client thread of a key-value run: loads its share of the records, then performs operations in a
+// closed loop with a number of lanes, each with one operation under way.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "harness/results/measurement.h"
+#include "harness/run/point.h"
+#include "harness/workload/generator.h"
+#include "platform/runtime/sync.h"
+#include "systems/kv.h"
+
+namespace perdura::bench {
+
+class KvClient {
+ public:
+  // `stop` is shared by the clients of the process: set when going on makes no sense.
+  KvClient(const harness::Point& point, std::uint32_t index, std::atomic<bool>& stop);
+
+  // The client's share of the records.
+  Task<> load(systems::KvSession& session);
+  // The next operations of its sequence; only measured ones count, problems always.
+  Task<> run(systems::KvSession& session, std::uint64_t operations, bool measured);
+
+  // Something outside the operations went wrong, such as connecting.
+  void give_up(std::exception_ptr problem);
+
+  Time first_start() const { return first_start_; }
+  Time last_end() const { return last_end_; }
+  // Operations, torn reads and verdict; times of day and costs are the run's.
+  const harness::Measurement& measurement() const { return measurement_; }
+  bool measured_any() const { return measured_any_; }
+
+ private:
+  enum class Outcome : std::uint8_t { success, not_found, error, wrong_value };
+  struct Lane {
+    std::vector<std::byte> key;
+    std::vector<std::byte> written;
+    std::vector<std::byte> read;
+  };
+  struct Done {
+    Outcome outcome = Outcome::success;
+    systems::Error error{};
+    Bytes length = 0;  // of a value read
+    bool read = false;
+  };
+
+  bool may_go_on();
+  Task<> run_lane(systems::KvSession& session, Lane& lane);
+  Task<> perform(systems::KvSession& session, Lane& lane, workload::Operation operation);
+  Task<Done> execute(systems::KvSession& session, Lane& lane, workload::Operation operation);
+  Done verified(Done done, const Lane& lane, std::uint64_t key_number) const;
+  void judge(const Done& done, const workload::Operation& operation);
+  void invalidate(harness::Verdict verdict, const std::string& why);
+
+  const harness::Point& point_;
+  const workload::WorkloadSpec& spec_;
+  std::uint32_t index_;
+  std::atomic<bool>& stop_;
+  workload::KeyFormat key_format_;
+  workload::LoadGenerator loader_;
+  workload::OperationGenerator generator_;
+  std::vector<Lane> lanes_;
+  std::size_t lanes_at_work_ = 0;
+  WaitList lanes_ended_;
+
+  std::uint64_t remaining_ = 0;
+  bool measuring_ = false;
+  bool measured_any_ = false;
+  Time first_start_{};
+  Time last_end_{};
+  harness::Measurement measurement_;
+};
+
+}  // namespace perdura::bench

@@ -1,0 +1,75 @@
+#include "bench/kv/kv_driver.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "bench/kv/kv_run.h"
+#include "harness/config/section.h"
+#include "platform/error.h"
+
+namespace perdura::bench {
+
+using harness::Point;
+using workload::OperationKind;
+
+systems::KvConfig store_config(const Point& point) {
+  const workload::WorkloadSpec& spec = point.workload;
+  const std::uint64_t operations = spec.operation_count + point.settings.warmup;
+  const auto expected = [&](double share) {
+    if (share <= 0) return std::uint64_t{0};
+    // Which operations a client draws is random: six standard deviations above the mean.
+    const double mean = share * static_cast<double>(operations);
+    return std::min(operations, static_cast<std::uint64_t>(mean + 6.0 * std::sqrt(mean)) + 1);
+  };
+  const double writing = spec.share(OperationKind::update) + spec.share(OperationKind::insert) +
+                         spec.share(OperationKind::erase) +
+                         spec.share(OperationKind::read_modify_write);
+  systems::KvConfig config;
+  config.key_size = spec.key_size;
+  config.value_size = spec.max_value_size();
+  config.max_value_size = spec.max_value_size();
+  config.records = spec.loaded_keys() + expected(spec.share(OperationKind::insert));
+  config.writes = spec.loaded_keys() + expected(writing);
+  config.sessions = static_cast<std::uint32_t>(point.settings.clients);
+  config.parameters = point.parameters;
+  return config;
+}
+
+const systems::KvSystem& KvDriver::system_of(const Point& point) const {
+  for (const systems::KvSystem& system : systems_) {
+    if (system.name == point.settings.system.text) return system;
+  }
+  throw UsageError(fmt::format("{}: unknown system '{}'; known are: {}",
+                               point.settings.system.where, point.settings.system.text,
+                               harness::join_names(systems())));
+}
+
+std::vector<std::string_view> KvDriver::systems() const {
+  std::vector<std::string_view> names;
+  for (const systems::KvSystem& system : systems_) names.push_back(system.name);
+  return names;
+}
+
+void KvDriver::check(const Point& point) const {
+  const systems::KvSystem& system = system_of(point);
+  const workload::WorkloadSpec& spec = point.workload;
+  if (spec.uses(OperationKind::scan)) {
+    throw UsageError(fmt::format(
+        "{}: workload {} scans, and {} {}; remove one of them", point.settings.workload.where,
+        point.workload_name, system.name,
+        system.ordered ? "is not driven with scans yet" : "keeps its keys in no order"));
+  }
+  const std::uint64_t operations = spec.operation_count + point.settings.warmup;
+  if (spec.share(OperationKind::erase) == 1.0 && operations > spec.loaded_keys()) {
+    throw UsageError(fmt::format(
+        "{}: {} deletes {} records, warm-up included, of {}; raise records or lower operations",
+        point.settings.workload.where, point.workload_name, operations, spec.loaded_keys()));
+  }
+}
+
+harness::Measurement KvDriver::run(Platform& platform, const Point& point) const {
+  return KvRun(platform, point, system_of(point)).execute();
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,28 @@
+// The driver `kv`: runs YCSB workloads against the key-value systems of systems/registry.cc.
+#pragma once
+
+#include "harness/run/point.h"
+#include "systems/kv.h"
+
+namespace perdura::bench {
+
+class KvDriver final : public harness::Driver {
+ public:
+  // The table of systems, or another one in tests.
+  explicit KvDriver(std::span<const systems::KvSystem> systems) : systems_(systems) {}
+
+  std::string_view name() const override { return "kv"; }
+  void check(const harness::Point& point) const override;
+  std::vector<std::string_view> systems() const override;
+  harness::Measurement run(Platform& platform, const harness::Point& point) const override;
+
+ private:
+  const systems::KvSystem& system_of(const harness::Point& point) const;
+
+  std::span<const systems::KvSystem> systems_;
+};
+
+// What a store must hold for a point, as a whole.
+systems::KvConfig store_config(const harness::Point& point);
+
+}  // namespace perdura::bench

@@ -1,0 +1,164 @@
+#include "bench/kv/kv_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/kv/kv_driver.h"
+#include "platform/error.h"
+#include "systems/partitioned.h"
+
+namespace perdura::bench {
+namespace {
+
+constexpr NodeId kServer = 0;
+
+}  // namespace
+
+KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvSystem& system)
+    : platform_(platform),
+      point_(point),
+      system_(system),
+      clients_total_(static_cast<std::uint32_t>(point.settings.clients)),
+      workers_total_(static_cast<std::uint32_t>(point.settings.server_threads)),
+      clients_(clients_total_),
+      costs_(platform.node_count()),
+      worker_problems_(workers_total_) {
+  partition_config_ = systems::partition_config(store_config(point), workers_total_);
+}
+
+harness::Measurement KvRun::execute() {
+  barrier_ = platform_.create_barrier(workers_total_ + clients_total_);
+  start_threads();
+  platform_.run();
+  return collect();
+}
+
+void KvRun::start_threads() {
+  if (platform_.local_node(kServer) != nullptr) {
+    for (std::uint32_t index = 0; index < workers_total_; ++index) {
+      platform_.start_service(kServer, static_cast<fabric::Port>(index),
+                              point_.settings.server_completion,
+                              [this, index](Thread& thread) { return serve(thread, index); });
+    }
+  }
+  for (std::uint32_t index = 0; index < clients_total_; ++index) {
+    const NodeId node = 1 + index % point_.client_nodes;
+    if (platform_.local_node(node) == nullptr) continue;
+    clients_[index] = std::make_unique<KvClient>(point_, index, stop_);
+    platform_.start(node, static_cast<fabric::Port>(index / point_.client_nodes),
+                    point_.settings.client_completion,
+                    [this, index](Thread& thread) { return use(thread, index); });
+  }
+}
+
+// The partition stays until the platform destroys the thread's tasks, of which this one is the
+// oldest: the tasks that serve it go first.
+Task<> KvRun::serve(Thread& thread, std::uint32_t index) {
+  std::unique_ptr<systems::KvPartition> partition;
+  try {
+    partition = system_.open(thread, fmt::format("kv-{}", index), partition_config_);
+    thread.executor.spawn(partition->serve());
+  } catch (...) {
+    worker_problems_[index] = std::current_exception();
+  }
+  co_await wait_for_all();  // loaded
+  co_await wait_for_all();  // warmed up
+  if (partition) co_await partition->settle();
+  co_await wait_for_all();  // settled
+  for (const Interval interval : {Interval::empty, Interval::measured}) {
+    if (index == 0) begin_costs(thread.node);
+    co_await wait_for_all();  // counted
+    co_await wait_for_all();  // operations done
+    if (partition) co_await partition->settle();
+    co_await wait_for_all();  // settled
+    if (index == 0) end_costs(thread.node, interval);
+    co_await wait_for_all();  // counted
+  }
+  WaitList forever;
+  co_await wait(forever);
+}
+
+Task<> KvRun::use(Thread& thread, std::uint32_t index) {
+  KvClient& client = *clients_[index];
+  const bool first_of_node = index < point_.client_nodes;
+  const std::uint64_t warmup =
+      workload::operations_of_client(point_.settings.warmup, index, clients_total_);
+  const std::uint64_t operations =
+      workload::operations_of_client(point_.workload.operation_count, index, clients_total_);
+
+  std::unique_ptr<systems::PartitionedSession> session;
+  std::exception_ptr problem;
+  try {
+    session = co_await systems::PartitionedSession::connect(system_, thread, kServer,
+                                                            workers_total_, partition_config_);
+    co_await client.load(*session);
+  } catch (...) {
+    problem = std::current_exception();
+  }
+  if (problem) client.give_up(problem);
+  co_await wait_for_all();  // loaded
+  if (session) co_await client.run(*session, warmup, false);
+  co_await wait_for_all();  // warmed up
+  co_await wait_for_all();  // settled
+  for (const Interval interval : {Interval::empty, Interval::measured}) {
+    if (first_of_node) begin_costs(thread.node);
+    co_await wait_for_all();  // counted
+    if (session && interval == Interval::measured) {
+      co_await client.run(*session, operations, true);
+    }
+    co_await wait_for_all();  // operations done
+    co_await wait_for_all();  // settled
+    if (first_of_node) end_costs(thread.node, interval);
+    co_await wait_for_all();  // counted
+  }
+}
+
+void KvRun::begin_costs(Node& node) {
+  NodeCosts& costs = costs_[node.id()];
+  costs.writes_before = node.pm_writes();
+  costs.cpu_before = node.cpu_time();
+}
+
+void KvRun::end_costs(Node& node, Interval interval) {
+  NodeCosts& costs = costs_[node.id()];
+  const Picoseconds cpu = node.cpu_time() - costs.cpu_before;
+  if (interval == Interval::empty) {
+    costs.empty_cpu = cpu;
+    return;
+  }
+  costs.cpu = std::max(cpu - costs.empty_cpu, Picoseconds{});
+  costs.writes = node.pm_writes();
+  costs.writes -= costs.writes_before;
+}
+
+harness::Measurement KvRun::collect() const {
+  harness::Measurement result;
+  for (const std::exception_ptr& problem : worker_problems_) {
+    if (!problem) continue;
+    try {
+      std::rethrow_exception(problem);
+    } catch (const UsageError& error) {
+      result.usage_error = error.what();
+    } catch (const std::exception& error) {
+      result.judge(harness::Verdict::failed, fmt::format("server: {}", error.what()));
+    }
+  }
+  Time first = Time::max();
+  Time last = Time::min();
+  for (const auto& client : clients_) {
+    if (!client) continue;
+    result.merge(client->measurement());
+    if (!client->measured_any()) continue;
+    first = std::min(first, client->first_start());
+    last = std::max(last, client->last_end());
+  }
+  if (first < last) result.elapsed = last - first;
+  for (NodeId node = 0; node < costs_.size(); ++node) {
+    (node == kServer ? result.server_cpu : result.client_cpu) += costs_[node].cpu;
+    result.writes += costs_[node].writes;
+  }
+  return result;
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,65 @@
+// One point of a key-value sweep on one process: starts the threads of the nodes that live here,
+// takes them through the phases, and collects what they measured.
+//
+//   clients   connect, load | warm up |        || count |  operations  |        | count |
+//   workers   open, serve   |         | settle || count |              | settle | count |
+//                                              ||<------------ an interval ------------>|
+//
+// Each column ends at a barrier of all threads of the cluster. There are two intervals: an empty
+// one first, which shows what CPU time the barriers themselves take, and the measured one, from
+// which that is subtracted; so a server that does nothing costs nothing. A thread that met a
+// problem keeps coming to the barriers, so that the others are not left waiting.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "bench/kv/kv_client.h"
+#include "harness/run/point.h"
+#include "systems/kv.h"
+
+namespace perdura::bench {
+
+class KvRun {
+ public:
+  KvRun(Platform& platform, const harness::Point& point, const systems::KvSystem& system);
+
+  // Throws what left the platform's run(): no more of this run can be known.
+  harness::Measurement execute();
+
+ private:
+  enum class Interval : std::uint8_t { empty, measured };
+  // What the operating system or the model has counted on a node: when the interval began, and at
+  // the end of an interval what was added.
+  struct NodeCosts {
+    Picoseconds cpu_before{};
+    pmem::Writes writes_before;
+    Picoseconds empty_cpu{};
+    Picoseconds cpu{};
+    pmem::Writes writes;
+  };
+
+  void start_threads();
+  Task<> serve(Thread& thread, std::uint32_t index);
+  Task<> use(Thread& thread, std::uint32_t index);
+  Task<> wait_for_all() { return barrier_->arrive_and_wait(); }
+  void begin_costs(Node& node);
+  void end_costs(Node& node, Interval interval);
+  harness::Measurement collect() const;
+
+  Platform& platform_;
+  const harness::Point& point_;
+  const systems::KvSystem& system_;
+  systems::KvConfig partition_config_;
+  std::uint32_t clients_total_;
+  std::uint32_t workers_total_;
+  std::unique_ptr<Platform::Barrier> barrier_;
+  std::atomic<bool> stop_{false};
+  std::vector<std::unique_ptr<KvClient>> clients_;  // by index; null if it lives elsewhere
+  std::vector<NodeCosts> costs_;                    // by node
+  std::vector<std::exception_ptr> worker_problems_;
+};
+
+}  // namespace perdura::bench

@@ -1,0 +1,22 @@
+# Everything comes from the distribution's packages; the build downloads nothing.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tl-expected REQUIRED)
+pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)
+pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+find_package(MPI REQUIRED COMPONENTS CXX)
+
+find_path(CSV_INCLUDE_DIR csv.h REQUIRED)
+find_library(CSV_LIBRARY csv REQUIRED)
+add_library(perdura_csv INTERFACE)
+target_include_directories(perdura_csv INTERFACE ${CSV_INCLUDE_DIR})
+target_link_libraries(perdura_csv INTERFACE ${CSV_LIBRARY})
+
+if(PERDURA_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+find_package(benchmark)

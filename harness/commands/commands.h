@@ -1,0 +1,29 @@
+// The commands of the program `perdura`. Each adds itself to the command line, and does its work
+// when it was chosen. Errors of usage are UsageErrors; main.cc turns them into one line and exit
+// code 2.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "harness/config/locations.h"
+#include "harness/run/ranks.h"
+#include "harness/run/sweep.h"
+
+namespace perdura::harness {
+
+struct CommandContext {
+  Locations locations = Locations::standard();
+  Ranks& ranks;
+  std::string command_line;  // for the manifest
+};
+
+// What main.cc calls after parsing; empty until a command was chosen.
+using Action = std::function<ExitCode()>;
+
+void add_list(CLI::App& app, CommandContext& context, Action& action);
+void add_run(CLI::App& app, CommandContext& context, Action& action);
+void add_report(CLI::App& app, CommandContext& context, Action& action);
+
+}  // namespace perdura::harness

@@ -1,0 +1,59 @@
+// perdura list: what can be named on the command line and in experiments.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/commands/commands.h"
+#include "systems/kv.h"
+
+namespace perdura::harness {
+namespace {
+
+void print_names(const Locations& locations, FileKind kind, std::string_view heading) {
+  fmt::print("\n{}\n", heading);
+  const auto names = locations.names(kind);
+  for (const std::string& name : names) fmt::print("  {}\n", name);
+  if (names.empty()) fmt::print("  none found\n");
+}
+
+void print_experiments(const Locations& locations) {
+  fmt::print("\nexperiments (perdura run NAME)\n");
+  const auto names = locations.names(FileKind::experiment);
+  std::size_t width = 0;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  for (const std::string& name : names) {
+    const auto file = locations.find(FileKind::experiment, {name, ""});
+    // One broken file must not hide the others.
+    std::string description;
+    try {
+      description = load_experiment(file).description;
+    } catch (const std::exception& error) {
+      description = fmt::format("cannot be read: {}", error.what());
+    }
+    fmt::print("  {:<{}}  {}\n", name, width, description);
+  }
+  if (names.empty()) fmt::print("  none found\n");
+}
+
+ExitCode list(const CommandContext& context) {
+  if (!context.ranks.is_root()) return ExitCode::done;
+  fmt::print("systems\n");
+  for (const systems::KvSystem& system : systems::kv_systems()) {
+    fmt::print("  {}\n      {}\n      guarantee: {}\n", system.name, system.title,
+               system.guarantee);
+  }
+  print_experiments(context.locations);
+  print_names(context.locations, FileKind::profile, "profiles (--profile NAME)");
+  print_names(context.locations, FileKind::workload, "workloads");
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, CommandContext& context, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("list", "Lists systems, experiments, profiles and workloads");
+  command->callback([&context, &action] { action = [&context] { return list(context); }; });
+}
+
+}  // namespace perdura::harness

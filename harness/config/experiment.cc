@@ -1,0 +1,216 @@
+#include "harness/config/experiment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+
+#include "harness/config/parameters.h"
+#include "harness/config/section.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+constexpr std::uint64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();  // of TOML
+
+constexpr std::array<std::string_view, 15> kTopLevel{
+    "name",   "description", "driver",     "platform", "profile",
+    "seed",   "repetitions", "accounting", "workload", "roles",
+    "matrix", "systems",     "shm",        "figure",   "table"};
+
+std::vector<std::string_view> parameter_names() {
+  std::vector<std::string_view> names;
+  for (const Parameter& parameter : parameters()) names.push_back(parameter.name);
+  return names;
+}
+
+Located located(const Section& top, std::string_view key, std::string fallback) {
+  auto text = top.text(key);
+  return {text.value_or(std::move(fallback)), top.where(key)};
+}
+
+void read_identity(const Section& top, Experiment& experiment) {
+  const auto name = top.text("name");
+  if (!name) throw UsageError(fmt::format("{}: name = \"...\" is missing", experiment.file));
+  const bool plain =
+      !name->empty() && name->front() != '.' && std::all_of(name->begin(), name->end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '-' || c == '_' || c == '.';
+      });
+  if (!plain) {
+    top.wrong(*top.table().get("name"), "name",
+              "names a folder, so it may hold letters, digits, '-', '_' and '.' only");
+  }
+  experiment.name = *name;
+  experiment.description = top.text("description").value_or("");
+  experiment.driver = located(top, "driver", "kv");
+  experiment.platform = located(top, "platform", "sim");
+  experiment.profile = located(top, "profile", "");
+  experiment.seed = top.number("seed", 0, kMaxInteger).value_or(1);
+  experiment.repetitions = top.number("repetitions", 1, 10'000).value_or(1);
+  const std::string accounting = top.text("accounting").value_or("issued");
+  if (accounting != "issued" && accounting != "compared") {
+    top.wrong(*top.table().get("accounting"), "accounting",
+              "must be \"issued\" or \"compared\" (docs/accounting.md)");
+  }
+  experiment.accounting = accounting == "compared" ? pmem::WriteMeter::Level::compared
+                                                   : pmem::WriteMeter::Level::issued;
+}
+
+void read_workload(const Section& workload, Experiment& experiment) {
+  workload.allow_only(parameter_names());
+  for (const Parameter& parameter : parameters()) {
+    const toml::node* node = workload.table().get(parameter.name);
+    if (node == nullptr) continue;
+    if (node->is_array()) workload.wrong(*node, parameter.name, "is a list; lists go to [matrix]");
+    assign(parameter, read_value(workload, *node, parameter, workload.where(parameter.name)),
+           experiment.base);
+  }
+}
+
+void read_roles(const Section& roles, Experiment& experiment) {
+  constexpr std::array<std::string_view, 2> known{"server_completion", "client_completion"};
+  roles.allow_only(known);
+  for (const std::string_view key : known) {
+    const toml::node* node = roles.table().get(key);
+    if (node == nullptr) continue;
+    const bool server = key == known[0];
+    const Parameter role{key, Parameter::Completion{server, !server}};
+    assign(role, read_value(roles, *node, role, roles.where(key)), experiment.base);
+  }
+}
+
+Axis read_axis(const Document& document, const Section& matrix, const toml::key& key,
+               const toml::node& node) {
+  const Parameter& parameter = *find_parameter(key.str());
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->empty()) {
+    matrix.wrong(node, parameter.name, "must be a list with at least one value");
+  }
+  if (!parameter.in_results && list->size() > 1) {
+    matrix.wrong(node, parameter.name,
+                 "can have one value only: points.csv has no column to tell its rows apart");
+  }
+  Axis axis{std::string(key.str()), {}};
+  for (const toml::node& item : *list) {
+    Axis::Value value = read_value(matrix, item, parameter, document.where(item.source()));
+    const bool twice = std::any_of(axis.values.begin(), axis.values.end(),
+                                   [&](const auto& other) { return other.value == value.value; });
+    if (twice) matrix.wrong(item, parameter.name, "has a value twice");
+    axis.values.push_back(std::move(value));
+  }
+  return axis;
+}
+
+void read_matrix(const Document& document, const Section& top, const Section& matrix,
+                 Experiment& experiment) {
+  matrix.allow_only(parameter_names());
+  const auto workload = top.section("workload");
+  std::vector<std::pair<const toml::key*, const toml::node*>> entries;
+  for (const auto& [key, node] : matrix.table()) {
+    if (workload && workload->has(key.str())) {
+      matrix.wrong(node, key.str(),
+                   fmt::format("is in [workload] too ({}); keep one", workload->where(key.str())));
+    }
+    entries.emplace_back(&key, &node);
+  }
+  // TOML tables are unordered; the order of a sweep is the order of writing.
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return a.first->source().begin < b.first->source().begin;
+  });
+  for (const auto& [key, node] : entries) {
+    experiment.matrix.push_back(read_axis(document, matrix, *key, *node));
+  }
+}
+
+void read_systems(const Section& systems, Experiment& experiment) {
+  for (const auto& [key, node] : systems.table()) {
+    const Section system = *systems.section(key.str());
+    SystemParameters& parameters_of = experiment.systems[std::string(key.str())];
+    parameters_of.where = systems.where(key.str());
+    for (const auto& [name, value] : system.table()) {
+      parameters_of.values[std::string(name.str())] =
+          system.number_of(value, name.str(), 0, kMaxInteger);
+    }
+  }
+}
+
+void read_shm(const Section& shm, Experiment& experiment) {
+  constexpr std::array<std::string_view, 3> known{"network_latency_ns", "write_latency_ns",
+                                                  "pm_directory"};
+  constexpr std::uint64_t second = 1'000'000'000;
+  shm.allow_only(known);
+  experiment.shm.network_latency_ns = shm.number(known[0], 0, second).value_or(0);
+  experiment.shm.write_latency_ns = shm.number(known[1], 0, second).value_or(0);
+  experiment.shm.pm_directory = shm.text(known[2]).value_or("");
+}
+
+void check_complete(const Experiment& experiment, const Section& top) {
+  const auto varied = [&](std::string_view name) {
+    return std::any_of(experiment.matrix.begin(), experiment.matrix.end(),
+                       [&](const Axis& axis) { return axis.parameter == name; });
+  };
+  if (experiment.base.system.text.empty() && !varied("system")) {
+    throw UsageError(
+        fmt::format("{}: no system; add system = [\"...\"] to [matrix] (see 'perdura "
+                    "list')",
+                    experiment.file));
+  }
+  if (experiment.base.workload.text.empty() && !varied("workload")) {
+    throw UsageError(
+        fmt::format("{}: no workload; add workload = [\"...\"] to [matrix] (see "
+                    "'perdura list')",
+                    experiment.file));
+  }
+  const auto workload = top.section("workload");
+  const bool completion = varied("completion") || (workload && workload->has("completion"));
+  if (const auto roles = top.section("roles"); completion && roles && !roles->table().empty()) {
+    throw UsageError(fmt::format("{}: completion is given for both roles and in [roles]; keep one",
+                                 top.where("roles")));
+  }
+}
+
+}  // namespace
+
+Experiment read_experiment(const Document& document) {
+  const Section top(document, document.table(), "");
+  top.allow_only(kTopLevel);
+
+  Experiment experiment;
+  experiment.file = document.name();
+  experiment.text = document.text();
+  read_identity(top, experiment);
+  if (const auto workload = top.section("workload")) read_workload(*workload, experiment);
+  if (const auto roles = top.section("roles")) read_roles(*roles, experiment);
+  if (const auto matrix = top.section("matrix")) read_matrix(document, top, *matrix, experiment);
+  if (const auto systems = top.section("systems")) read_systems(*systems, experiment);
+  if (const auto shm = top.section("shm")) read_shm(*shm, experiment);
+  check_complete(experiment, top);
+  return experiment;
+}
+
+Experiment load_experiment(const std::filesystem::path& file, std::span<const Override> overrides) {
+  return read_experiment(Document::read(file, overrides));
+}
+
+std::vector<PointSettings> expand(const Experiment& experiment) {
+  std::vector<PointSettings> points{experiment.base};
+  for (const Axis& axis : experiment.matrix) {
+    const Parameter& parameter = *find_parameter(axis.parameter);
+    std::vector<PointSettings> longer;
+    longer.reserve(points.size() * axis.values.size());
+    for (const PointSettings& point : points) {
+      for (const Axis::Value& value : axis.values) {
+        longer.push_back(point);
+        assign(parameter, value, longer.back());
+      }
+    }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+}  // namespace perdura::harness

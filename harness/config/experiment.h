@@ -1,0 +1,88 @@
+// An experiment: what experiments/*.toml says (experiments/README.md), checked as far as the file
+// alone allows. Which systems, workloads and profiles exist is checked by harness/run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "harness/config/document.h"
+#include "platform/platform.h"
+
+namespace perdura::harness {
+
+// A name and the place where it was written, for messages of those who look it up.
+struct Located {
+  std::string text;
+  std::string where;
+};
+
+// One point of a sweep. What is absent is left to the workload's file.
+struct PointSettings {
+  Located system;
+  Located workload;
+  std::optional<std::uint64_t> records;
+  std::optional<std::uint64_t> operations;  // measured, of all clients together
+  std::uint64_t warmup = 0;               // operations before the measured interval, of all clients
+  std::optional<std::uint64_t> key_size;  // bytes
+  std::optional<std::uint64_t> value_size;    // bytes
+  std::uint64_t clients = 1;                  // client threads over all nodes
+  std::optional<std::uint64_t> client_nodes;  // absent: one, or all that mpirun started
+  std::uint64_t queue_depth = 1;              // operations under way per client thread
+  std::uint64_t server_threads = 1;
+  CompletionMode server_completion = CompletionMode::event;
+  CompletionMode client_completion = CompletionMode::event;
+};
+
+// A parameter that a sweep varies. Values are in the order of the file.
+struct Axis {
+  struct Value {
+    std::variant<std::uint64_t, std::string> value;
+    std::string where;
+  };
+  std::string parameter;
+  std::vector<Value> values;
+};
+
+struct SystemParameters {
+  std::string where;
+  std::map<std::string, std::uint64_t, std::less<>> values;
+};
+
+// Used on `shm` only.
+struct ShmSettings {
+  std::uint64_t network_latency_ns = 0;  // added to each operation, one way
+  std::uint64_t write_latency_ns = 0;    // added to each line that is written back
+  std::string pm_directory;              // empty: the platform's choice
+};
+
+struct Experiment {
+  std::string name;
+  std::string description;
+  Located driver;
+  Located platform;
+  Located profile;  // text is empty if there is none
+  std::uint64_t seed = 1;
+  std::uint64_t repetitions = 1;
+  pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
+  PointSettings base;
+  std::vector<Axis> matrix;  // the last one varies fastest
+  std::map<std::string, SystemParameters, std::less<>> systems;
+  ShmSettings shm;
+  std::string file;  // where it was read
+  std::string text;  // the TOML text, overrides applied
+};
+
+// Throws UsageError with file and line, or the override, and what is wrong.
+Experiment read_experiment(const Document& document);
+Experiment load_experiment(const std::filesystem::path& file,
+                           std::span<const Override> overrides = {});
+
+// The cross product, in the order in which points are run and written. Never empty.
+std::vector<PointSettings> expand(const Experiment& experiment);
+
+}  // namespace perdura::harness

@@ -1,0 +1,98 @@
+#include "harness/config/locations.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "harness/config/section.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct KindNames {
+  std::string_view noun;
+  std::string_view folder;
+  std::string_view extension;
+};
+
+KindNames names_of(FileKind kind) {
+  switch (kind) {
+    case FileKind::experiment:
+      return {"experiment", "experiments", ".toml"};
+    case FileKind::profile:
+      return {"profile", "profiles", ".toml"};
+    case FileKind::workload:
+      return {"workload", "workloads", ""};
+  }
+  return {};
+}
+
+bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".toml");
+}
+
+std::string at(const Located& name) {
+  return name.where.empty() ? "" : fmt::format("{}: ", name.where);
+}
+
+}  // namespace
+
+Locations Locations::standard() {
+  std::vector<fs::path> roots;
+  if (const char* home = std::getenv("PERDURA_HOME"); home != nullptr && *home != '\0') {
+    roots.emplace_back(home);
+  }
+  roots.emplace_back("");
+  roots.emplace_back(PERDURA_SOURCE_DIR);
+  return Locations(std::move(roots));
+}
+
+fs::path Locations::find(FileKind kind, const Located& name) const {
+  const KindNames of_kind = names_of(kind);
+  std::error_code ignored;
+  if (is_path(name.text)) {
+    if (fs::is_regular_file(name.text, ignored)) return name.text;
+    throw UsageError(
+        fmt::format("{}{} {}: there is no such file", at(name), of_kind.noun, name.text));
+  }
+  for (const fs::path& root : roots_) {
+    const fs::path file = root / of_kind.folder / fmt::format("{}{}", name.text, of_kind.extension);
+    if (!name.text.empty() && fs::is_regular_file(file, ignored)) return file;
+  }
+  const std::vector<std::string> known = names(kind);
+  throw UsageError(fmt::format("{}unknown {} '{}'; known are: {}", at(name), of_kind.noun,
+                               name.text, known.empty() ? "none" : join_names(known)));
+}
+
+std::vector<std::string> Locations::names(FileKind kind) const {
+  const KindNames of_kind = names_of(kind);
+  std::set<std::string> found;
+  for (const fs::path& root : roots_) {
+    std::error_code missing;
+    for (const auto& entry : fs::directory_iterator(root / of_kind.folder, missing)) {
+      const std::string file = entry.path().filename().string();
+      if (!entry.is_regular_file() || file.starts_with('.')) continue;
+      if (entry.path().extension() != of_kind.extension) continue;
+      found.insert(entry.path().stem().string());
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
+fs::path Locations::first_existing(const fs::path& relative) const {
+  std::error_code ignored;
+  for (const fs::path& root : roots_) {
+    if (fs::exists(root / relative, ignored)) return root / relative;
+  }
+  return relative;
+}
+
+std::string plain_name(FileKind kind, const fs::path& file) {
+  return kind == FileKind::workload ? file.filename().string() : file.stem().string();
+}
+
+}  // namespace perdura::harness

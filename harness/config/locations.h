@@ -1,0 +1,43 @@
+// Where experiments, profiles, workloads and plots are found.
+//
+// A name is looked up as experiments/NAME.toml, profiles/NAME.toml or workloads/NAME in three
+// places, the first one that has it wins: $PERDURA_HOME, the current folder, and the source tree
+// that this program was built from. What contains a '/' or ends in .toml is a path and is taken as
+// it is.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/config/experiment.h"
+
+namespace perdura::harness {
+
+enum class FileKind : std::uint8_t { experiment, profile, workload };
+
+class Locations {
+ public:
+  explicit Locations(std::vector<std::filesystem::path> roots) : roots_(std::move(roots)) {}
+  // Those described above.
+  static Locations standard();
+
+  // Throws UsageError, with the place where the name was written, if there is no such file; the
+  // message names those that exist.
+  std::filesystem::path find(FileKind kind, const Located& name) const;
+
+  // All that can be named, sorted.
+  std::vector<std::string> names(FileKind kind) const;
+
+  // The first folder or file of that relative path that exists, else the path itself.
+  std::filesystem::path first_existing(const std::filesystem::path& relative) const;
+
+ private:
+  std::vector<std::filesystem::path> roots_;
+};
+
+// The name that a file has in results: without folders and without .toml.
+std::string plain_name(FileKind kind, const std::filesystem::path& file);
+
+}  // namespace perdura::harness

@@ -1,0 +1,71 @@
+#include "harness/config/parameters.h"
+
+#include <array>
+
+namespace perdura::harness {
+namespace {
+
+using Point = PointSettings;
+
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // of counts; key numbers end there
+
+const std::array<Parameter, 12> kParameters{{
+    {"system", &Point::system},
+    {"workload", &Point::workload},
+    {"records", &Point::records, 0, kLargest},
+    {"operations", &Point::operations, 1, kLargest, false},
+    {"warmup", &Point::warmup, 0, kLargest, false},
+    {"key_size", &Point::key_size, 1, 65535},
+    {"value_size", &Point::value_size, 0, std::uint64_t{1} << 30},
+    {"clients", &Point::clients, 1, 65535},
+    {"client_nodes", &Point::client_nodes, 1, 65535, false},
+    {"queue_depth", &Point::queue_depth, 1, 4096},
+    {"server_threads", &Point::server_threads, 1, 1024},
+    {"completion", Parameter::Completion{true, true}, 0, 0, false},
+}};
+
+}  // namespace
+
+std::span<const Parameter> parameters() { return kParameters; }
+
+const Parameter* find_parameter(std::string_view name) {
+  for (const Parameter& parameter : kParameters) {
+    if (parameter.name == name) return &parameter;
+  }
+  return nullptr;
+}
+
+Axis::Value read_value(const Section& section, const toml::node& node, const Parameter& parameter,
+                       const std::string& where) {
+  if (std::holds_alternative<Parameter::Name>(parameter.target)) {
+    std::string text = section.text_of(node, parameter.name);
+    if (text.empty()) section.wrong(node, parameter.name, "must not be empty");
+    return {std::move(text), where};
+  }
+  if (std::holds_alternative<Parameter::Completion>(parameter.target)) {
+    std::string text = section.text_of(node, parameter.name);
+    if (text != "event" && text != "polling") {
+      section.wrong(node, parameter.name, "must be \"event\" or \"polling\"");
+    }
+    return {std::move(text), where};
+  }
+  return {section.number_of(node, parameter.name, parameter.least, parameter.most), where};
+}
+
+void assign(const Parameter& parameter, const Axis::Value& value, PointSettings& point) {
+  if (const auto* number = std::get_if<Parameter::Number>(&parameter.target)) {
+    point.** number = std::get<std::uint64_t>(value.value);
+  } else if (const auto* optional = std::get_if<Parameter::OptionalNumber>(&parameter.target)) {
+    point.** optional = std::get<std::uint64_t>(value.value);
+  } else if (const auto* name = std::get_if<Parameter::Name>(&parameter.target)) {
+    point.** name = {std::get<std::string>(value.value), value.where};
+  } else {
+    const auto role = std::get<Parameter::Completion>(parameter.target);
+    const auto mode = std::get<std::string>(value.value) == "polling" ? CompletionMode::polling
+                                                                      : CompletionMode::event;
+    if (role.server) point.server_completion = mode;
+    if (role.client) point.client_completion = mode;
+  }
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,129 @@
+#include "harness/measure/histogram.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace perdura::measure {
+namespace {
+
+// "PerdHis" and the version of the format.
+constexpr std::uint64_t kFormat = 0x5065726448697301ULL;
+constexpr std::size_t kHeaderWords = 7;
+
+}  // namespace
+
+void Histogram::merge(const Histogram& other) {
+  if (other.count_ == 0) return;
+  const std::size_t end = other.last_index() + 1;
+  for (std::size_t index = other.first_index(); index < end; ++index) {
+    counts_[index] += other.counts_[index];
+  }
+  count_ += other.count_;
+  sum_ += other.sum_;
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+  saturated_ += other.saturated_;
+}
+
+void Histogram::reset() {
+  if (count_ == 0) return;
+  std::fill(counts_.begin() + static_cast<std::ptrdiff_t>(first_index()),
+            counts_.begin() + static_cast<std::ptrdiff_t>(last_index() + 1), 0);
+  count_ = 0;
+  sum_ = 0;
+  min_ = std::numeric_limits<std::uint64_t>::max();
+  max_ = 0;
+  saturated_ = 0;
+}
+
+std::uint64_t Histogram::rank_of(double percent) const {
+  const double clamped = std::clamp(percent, 0.0, 100.0);
+  const double position = clamped * static_cast<double>(count_) / 100.0;
+  // 99.9 is not a binary fraction, so that 99.9 % of 1,000 may come out a hair above 999; that hair
+  // must not lift the rank to 1,000.
+  const double rank = std::ceil(position * (1.0 - 0x1.0p-50));
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(rank), 1, count_);
+}
+
+std::uint64_t Histogram::percentile(double percent) const {
+  if (count_ == 0) return 0;
+  const std::uint64_t rank = rank_of(percent);
+  const std::size_t last = last_index();
+  std::uint64_t seen = 0;
+  for (std::size_t index = first_index(); index < last; ++index) {
+    seen += counts_[index];
+    if (seen >= rank) return std::min(high_of(index), max_);
+  }
+  return max_;
+}
+
+std::optional<std::uint64_t> Histogram::percentile_if_enough(double percent) const {
+  constexpr std::uint64_t kSamplesBeyond = 10;
+  if (count_ == 0 || count_ - rank_of(percent) < kSamplesBeyond) return std::nullopt;
+  return percentile(percent);
+}
+
+std::vector<std::uint64_t> Histogram::serialize() const {
+  std::vector<std::uint64_t> words = {kFormat,
+                                      count_,
+                                      static_cast<std::uint64_t>(sum_),
+                                      static_cast<std::uint64_t>(sum_ >> 64),
+                                      min_,
+                                      max_,
+                                      saturated_};
+  if (count_ == 0) return words;
+  const std::size_t end = last_index() + 1;
+  for (std::size_t index = first_index(); index < end; ++index) {
+    if (counts_[index] == 0) continue;
+    words.push_back(index);
+    words.push_back(counts_[index]);
+  }
+  return words;
+}
+
+tl::expected<Histogram, std::string> Histogram::deserialize(std::span<const std::uint64_t> words) {
+  if (words.size() < kHeaderWords || words[0] != kFormat) {
+    return tl::unexpected(fmt::format(
+        "not a serialized histogram of this version ({} words); were both processes built alike?",
+        words.size()));
+  }
+  Histogram histogram;
+  histogram.count_ = words[1];
+  histogram.sum_ = words[2] | Sum{words[3]} << 64;
+  histogram.min_ = words[4];
+  histogram.max_ = words[5];
+  histogram.saturated_ = words[6];
+
+  const std::span<const std::uint64_t> pairs = words.subspan(kHeaderWords);
+  if (pairs.size() % 2 != 0)
+    return tl::unexpected(std::string("histogram cut off within a bucket"));
+  if (histogram.count_ == 0) {
+    if (!pairs.empty()) return tl::unexpected(std::string("histogram of no samples with buckets"));
+    return Histogram();
+  }
+  if (histogram.min_ > histogram.max_) {
+    return tl::unexpected(std::string("histogram whose minimum exceeds its maximum"));
+  }
+
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < pairs.size(); i += 2) {
+    const std::uint64_t index = pairs[i];
+    const bool is_ascending = i == 0 || index > pairs[i - 2];
+    if (!is_ascending || index >= kBuckets) {
+      return tl::unexpected(fmt::format("histogram with a misplaced bucket {}", index));
+    }
+    histogram.counts_[index] = pairs[i + 1];
+    total += pairs[i + 1];
+  }
+  if (total != histogram.count_) {
+    return tl::unexpected(
+        fmt::format("histogram of {} samples with {} in its buckets", histogram.count_, total));
+  }
+  if (pairs[0] != histogram.first_index() || pairs[pairs.size() - 2] != histogram.last_index()) {
+    return tl::unexpected(std::string("histogram without buckets for its minimum and maximum"));
+  }
+  return histogram;
+}
+
+}  // namespace perdura::measure

@@ -1,0 +1,188 @@
+#include "harness/report/contents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <set>
+
+namespace perdura::report {
+namespace {
+
+using RowsByOrigin = std::map<Origin, std::vector<std::size_t>>;
+
+RowsByOrigin split(const Points& points) {
+  RowsByOrigin rows;
+  for (std::size_t row = 0; row < points.size(); ++row) {
+    rows[origin_of(points, row)].push_back(row);
+  }
+  return rows;
+}
+
+/// One order for the whole report, so that a system has the same color in every figure.
+SeriesOrder order_of(const std::vector<ResultFolder>& folders, const std::string& column) {
+  SeriesOrder order;
+  for (const ResultFolder& folder : folders) {
+    if (!folder.points.has_column(column)) continue;
+    for (std::size_t row = 0; row < folder.points.size(); ++row) {
+      const std::string& name = folder.points.text(row, column);
+      if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+    }
+  }
+  return order;
+}
+
+bool numbered(const std::string& id) {
+  return std::isdigit(static_cast<unsigned char>(id.front())) != 0;
+}
+
+/// "9" before "14" before "14b" before names of our own, which keep the order of the experiment.
+bool id_before(const std::string& left, const std::string& right) {
+  if (numbered(left) != numbered(right)) return numbered(left);
+  return numbered(left) && strverscmp(left.c_str(), right.c_str()) < 0;
+}
+
+/// The one workload that `where` asks for; empty if it asks for several or none.
+std::string single_workload(const DataSpec& spec) {
+  for (const Condition& condition : spec.where) {
+    if (condition.column == "workload" && condition.any_of.size() == 1) return condition.any_of[0];
+  }
+  return "";
+}
+
+template <class Result>
+void name_uniquely(std::vector<Section>& sections, std::vector<Result> Section::*list,
+                   const std::string& prefix) {
+  std::map<std::string, int> by_id;
+  std::map<std::string, int> by_platform;
+  const auto on_platform = [](const Result& each) {
+    return each.spec.id + "-" + each.origin.platform;
+  };
+  for (const Section& section : sections) {
+    for (const Result& each : section.*list) {
+      ++by_id[each.spec.id];
+      ++by_platform[on_platform(each)];
+    }
+  }
+  std::set<std::string> used;
+  for (Section& section : sections) {
+    for (Result& each : section.*list) {
+      each.name = prefix + each.spec.id;
+      if (by_id[each.spec.id] > 1) each.name = prefix + on_platform(each);
+      if (by_platform[on_platform(each)] > 1) each.name += "-" + each.folder->name;
+      while (!used.insert(each.name).second) each.name += "x";
+    }
+  }
+}
+
+class Gatherer {
+ public:
+  Gatherer(const std::vector<ResultFolder>& folders, const Papers& papers)
+      : folders_(folders), papers_(papers) {}
+
+  Expected<void> add(const ResultFolder& folder) {
+    RowsByOrigin origins = split(folder.points);
+    for (const auto& [origin, rows] : origins) {
+      for (const FigureSpec& spec : folder.specs.figures) {
+        if (auto added = add_figure(folder, spec, origin, rows); !added) return added;
+      }
+      for (const TableSpec& spec : folder.specs.tables) {
+        if (auto added = add_table(folder, spec, origin, rows); !added) return added;
+      }
+    }
+    return {};
+  }
+
+  Contents finish() {
+    Contents contents;
+    for (auto& [origin, section] : sections_) contents.sections.push_back(std::move(section));
+    std::stable_sort(contents.sections.begin(), contents.sections.end(),
+                     [](const Section& left, const Section& right) {
+                       return left.origin.modelled() && !right.origin.modelled();
+                     });
+    const auto by_id = [](const auto& left, const auto& right) {
+      return id_before(left.spec.id, right.spec.id);
+    };
+    for (Section& section : contents.sections) {
+      std::stable_sort(section.figures.begin(), section.figures.end(), by_id);
+      std::stable_sort(section.tables.begin(), section.tables.end(), by_id);
+      // Averages belong to the figures before them.
+      std::stable_partition(section.tables.begin(), section.tables.end(), [](const auto& table) {
+        return table.spec.kind == TableSpec::Kind::average;
+      });
+    }
+    name_uniquely(contents.sections, &Section::figures, "");
+    name_uniquely(contents.sections, &Section::tables, "table-");
+    return contents;
+  }
+
+ private:
+  const ReportedPaper* paper_of(const DataSpec& spec) const {
+    const auto found = papers_.find(spec.paper);
+    return found == papers_.end() ? nullptr : &found->second;
+  }
+
+  Section& section(const Origin& origin) {
+    Section& found = sections_[origin];
+    found.origin = origin;
+    return found;
+  }
+
+  Expected<void> add_figure(const ResultFolder& folder, const FigureSpec& spec,
+                            const Origin& origin, const std::vector<std::size_t>& rows) {
+    FigureResult figure{&folder, spec, origin, "", {}, {}, ""};
+    auto data = collect(folder.points, rows, spec, order_of(folders_, spec.series));
+    if (!data) return tl::unexpected(data.error());
+    figure.data = std::move(*data);
+    const ComparisonContext context{figure.spec, paper_of(spec), origin.modelled()};
+    auto comparison = spec.x == "workload"
+                          ? compare_points(figure.data, context)
+                          : compare_averages(figure.data, single_workload(spec), context);
+    if (!comparison) return tl::unexpected(comparison.error());
+    figure.comparison = std::move(*comparison);
+    section(origin).figures.push_back(std::move(figure));
+    return {};
+  }
+
+  Expected<void> add_table(const ResultFolder& folder, const TableSpec& spec, const Origin& origin,
+                           const std::vector<std::size_t>& rows) {
+    TableResult table{&folder, spec, origin, "", {}};
+    const ComparisonContext context{table.spec, paper_of(spec), origin.modelled()};
+    auto data = collect_table(folder.points, rows, spec, order_of(folders_, spec.series), context);
+    if (!data) return tl::unexpected(data.error());
+    table.data = std::move(*data);
+    section(origin).tables.push_back(std::move(table));
+    return {};
+  }
+
+  const std::vector<ResultFolder>& folders_;
+  const Papers& papers_;
+  std::map<Origin, Section> sections_;
+};
+
+}  // namespace
+
+Origin origin_of(const Points& points, std::size_t row) {
+  return {points.text(row, "provenance"), points.text(row, "platform"),
+          points.text(row, "profile")};
+}
+
+std::string figure_label(const FigureSpec& spec) {
+  return numbered(spec.id) ? "Figure " + spec.id : "";
+}
+
+std::string Origin::words() const {
+  return modelled() ? fmt::format("modelled, profile {}", profile)
+                    : fmt::format("measured on this host, {}", platform);
+}
+
+Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers) {
+  Gatherer gatherer(folders, papers);
+  for (const ResultFolder& folder : folders) {
+    if (auto added = gatherer.add(folder); !added) return tl::unexpected(added.error());
+  }
+  return gatherer.finish();
+}
+
+}  // namespace perdura::report

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/report/comparison.h"
+#include "harness/report/figure_data.h"
+#include "harness/report/reported.h"
+#include "harness/report/result_folder.h"
+#include "harness/report/spec.h"
+
+namespace perdura::report {
+
+/// Where numbers come from. Rows of different origins never share a figure.
+struct Origin {
+  std::string provenance;  ///< modelled or measured
+  std::string platform;
+  std::string profile;
+
+  bool modelled() const { return provenance == "modelled"; }
+  std::string words() const;  ///< "modelled, profile erda-2019"
+  auto operator<=>(const Origin&) const = default;
+};
+
+Origin origin_of(const Points& points, std::size_t row);
+
+struct FigureResult {
+  const ResultFolder* folder = nullptr;
+  FigureSpec spec;
+  Origin origin;
+  std::string name;  ///< of its files and its anchor; unique in the report
+  FigureData data;
+  Comparison comparison;
+  std::string svg;  ///< ready to inline; empty if nothing was drawn
+};
+
+struct TableResult {
+  const ResultFolder* folder = nullptr;
+  TableSpec spec;
+  Origin origin;
+  std::string name;
+  TableData data;
+};
+
+/// All figures and tables of one origin, in the order of their ids.
+struct Section {
+  Origin origin;
+  std::vector<FigureResult> figures;
+  std::vector<TableResult> tables;
+};
+
+using Papers = std::map<std::string, ReportedPaper>;
+
+/// What the page shows. Refers to folders and papers, which must outlive it.
+struct Contents {
+  std::vector<Section> sections;  ///< modelled first
+};
+
+/// Error: whatever a figure's or table's data or the reported values make impossible.
+Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers);
+
+/// "Figure 14"; empty if the id is not a number in a paper but a name of our own.
+std::string figure_label(const FigureSpec& spec);
+
+/// The tidy CSV that the figure's script draws (docs/figures.md).
+std::string figure_csv(const FigureResult& figure);
+std::string table_csv(const TableResult& table);
+
+}  // namespace perdura::report

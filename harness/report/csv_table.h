@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/report/error.h"
+
+namespace perdura::report {
+
+struct CsvRow {
+  std::size_t line = 0;  ///< line of the file on which the row starts, from 1
+  std::vector<std::string> cells;
+};
+
+/// A CSV file with a header line; every row has as many cells as the header.
+struct CsvTable {
+  std::filesystem::path file;
+  std::vector<std::string> header;
+  std::vector<CsvRow> rows;
+
+  std::optional<std::size_t> column(std::string_view name) const;
+};
+
+/// Errors: the file cannot be read, is empty, breaks the CSV syntax, or a row has too few or too
+/// many cells (the usual mark of a file that was cut off).
+Expected<CsvTable> read_csv(const std::filesystem::path& file);
+
+/// Fails with the name of the first of `columns` that the header lacks.
+Expected<void> require_columns(const CsvTable& table, const std::vector<std::string_view>& columns);
+
+/// The cell, quoted where CSV demands it.
+std::string csv_cell(std::string_view text);
+
+/// The whole text as a number; nothing if any of it is not part of one. Accepts "inf".
+std::optional<double> parse_number(std::string_view text);
+
+}  // namespace perdura::report

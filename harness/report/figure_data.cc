@@ -1,0 +1,157 @@
+#include "harness/report/figure_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "harness/report/quantity.h"
+
+namespace perdura::report {
+namespace {
+
+bool matches(const Points& points, std::size_t row, const DataSpec& spec) {
+  return std::all_of(spec.where.begin(), spec.where.end(), [&](const Condition& condition) {
+    return condition.holds(points.text(row, condition.column));
+  });
+}
+
+Expected<void> check_columns(const Points& points, const DataSpec& spec) {
+  std::vector<std::string> wanted{spec.x, spec.y, spec.series};
+  for (const Condition& condition : spec.where) wanted.push_back(condition.column);
+  for (const std::string& column : wanted) {
+    if (!points.has_column(column)) {
+      return fail(
+          fmt::format("{}:1: no column '{}', which figure or table {} (line {} of the "
+                      "experiment) asks for; see docs/results.md for the columns",
+                      points.file().string(), column, spec.id, spec.line));
+    }
+  }
+  return {};
+}
+
+/// The row that agrees with `row` in everything but the series' column, and is valid.
+std::optional<std::size_t> normalizing_row(const Points& points,
+                                           const std::vector<std::size_t>& matching,
+                                           std::size_t row, const DataSpec& spec) {
+  for (const std::size_t other : matching) {
+    if (!points.valid(other) || !spec.normalize->holds(points.text(other, spec.series))) continue;
+    if (points.number(other, "repetition") != points.number(row, "repetition")) continue;
+    const auto& keys = Points::key_columns();
+    const bool agrees = std::all_of(keys.begin(), keys.end(), [&](std::string_view key) {
+      return key == spec.series || points.text(other, key) == points.text(row, key);
+    });
+    if (agrees) return other;
+  }
+  return std::nullopt;
+}
+
+/// 0 divided by 0 is 0: the series whose cost is 0 costs nothing, whatever the unit.
+double divide(double value, double by) {
+  if (by != 0) return value / by;
+  return value == 0 ? 0 : std::numeric_limits<double>::infinity();
+}
+
+/// Names the first key column in which two rows of the same (series, x, repetition) differ.
+Error ambiguous(const Points& points, const DataSpec& spec, std::size_t first, std::size_t second) {
+  std::string difference = "nothing";
+  for (const std::string_view key : Points::key_columns()) {
+    if (points.text(first, key) != points.text(second, key)) {
+      difference = key;
+      break;
+    }
+  }
+  return {fmt::format(
+      "{}:{}: same point of figure or table {} as line {}, differing in {}; "
+      "{}",
+      points.file().string(), points.line(second), spec.id, points.line(first), difference,
+      difference == "nothing" ? "remove one of the two lines"
+                              : "name one value of it in the figure's 'where'")};
+}
+
+struct Samples {
+  std::vector<double> values;
+  std::map<std::string, std::size_t> row_of_repetition;
+};
+
+void order_axis(std::vector<std::string>& xs) {
+  const bool numbers = std::all_of(
+      xs.begin(), xs.end(), [](const std::string& x) { return parse_number(x).has_value(); });
+  if (!numbers) return;
+  std::sort(xs.begin(), xs.end(), [](const std::string& left, const std::string& right) {
+    return *parse_number(left) < *parse_number(right);
+  });
+}
+
+}  // namespace
+
+const DrawnPoint* FigureData::find(const std::string& series_name, const std::string& x) const {
+  const auto found = points.find({series_name, x});
+  return found == points.end() ? nullptr : &found->second;
+}
+
+Expected<FigureData> collect(const Points& points, const std::vector<std::size_t>& candidates,
+                             const DataSpec& spec, const SeriesOrder& order) {
+  if (auto known = check_columns(points, spec); !known) return tl::unexpected(known.error());
+  std::vector<std::size_t> matching;
+  for (const std::size_t row : candidates) {
+    if (matches(points, row, spec)) matching.push_back(row);
+  }
+
+  FigureData data;
+  const Quantity quantity = quantity_of(spec.y);
+  data.unit = spec.normalize ? "ratio" : quantity.unit;
+  std::map<std::pair<std::string, std::string>, Samples> samples;
+  for (const std::size_t row : matching) {
+    if (!points.valid(row)) {
+      const std::string& reason = points.text(row, "reason");
+      data.omitted.push_back({row, fmt::format("{}: {}", points.text(row, "verdict"),
+                                               reason.empty() ? "no reason given" : reason)});
+      continue;
+    }
+    auto value = points.number(row, spec.y);
+    if (!value) {
+      data.omitted.push_back({row, fmt::format("{} was not measured", spec.y)});
+      continue;
+    }
+    if (spec.normalize) {
+      const auto base = normalizing_row(points, matching, row, spec);
+      const auto by = base ? points.number(*base, spec.y) : std::nullopt;
+      if (!by) {
+        data.omitted.push_back(
+            {row, fmt::format("no valid row of {} to normalize by", spec.normalize->any_of[0])});
+        continue;
+      }
+      value = divide(*value, *by);
+    } else {
+      *value *= quantity.scale;
+    }
+    const std::string& x = points.text(row, spec.x);
+    Samples& here = samples[{points.text(row, spec.series), x}];
+    const auto [known, added] = here.row_of_repetition.emplace(points.text(row, "repetition"), row);
+    if (!added) return tl::unexpected(ambiguous(points, spec, known->second, row));
+    here.values.push_back(*value);
+    if (std::find(data.xs.begin(), data.xs.end(), x) == data.xs.end()) data.xs.push_back(x);
+    data.rows.push_back(row);
+  }
+  order_axis(data.xs);
+
+  for (const auto& [where, here] : samples) {
+    const auto count = static_cast<double>(here.values.size());
+    DrawnPoint& point = data.points[where];
+    point.mean = std::accumulate(here.values.begin(), here.values.end(), 0.0) / count;
+    point.half_width = std::isinf(point.mean) ? 0 : confidence_half_width(here.values);
+    point.repetitions = here.values.size();
+  }
+  for (std::size_t style = 0; style < order.size(); ++style) {
+    const bool present = std::any_of(samples.begin(), samples.end(), [&](const auto& entry) {
+      return entry.first.first == order[style];
+    });
+    if (present) data.series.push_back({order[style], style});
+  }
+  return data;
+}
+
+}  // namespace perdura::report

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "harness/report/error.h"
+
+namespace perdura::report {
+
+/// What a formula of a paper may refer to: sizes in bytes; N is the size of a key-value pair.
+struct FormulaSizes {
+  double key = 0;
+  double value = 0;
+};
+
+/// Evaluates a sum of products such as "key + 12 + 2 * N" with the names key, value and N.
+/// Error: anything else in the text.
+Expected<double> evaluate(std::string_view formula, FormulaSizes sizes);
+
+}  // namespace perdura::report

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "harness/report/contents.h"
+
+namespace perdura::report {
+
+struct Page {
+  std::string html;
+  std::size_t rows_not_drawn = 0;
+};
+
+/// One HTML page that asks nothing of the network: figures and style are inlined, and there is no
+/// script.
+Page make_page(const Contents& contents, const std::vector<ResultFolder>& folders,
+               const Papers& papers);
+
+}  // namespace perdura::report

@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "harness/report/html.h"
+#include "harness/report/page_parts.h"
+#include "harness/report/quantity.h"
+
+namespace perdura::report {
+namespace {
+
+/// Every anchor of a figure or table with this id that is compared with this paper.
+std::string links_to(const std::string& id, const std::string& paper, const Contents& contents) {
+  std::string links;
+  const auto add = [&](const DataSpec& spec, const std::string& anchor, const std::string& label) {
+    if (spec.id != id || spec.paper != paper) return;
+    links += fmt::format("{}<a href=\"#{}\">{}</a>", links.empty() ? "" : ", ", anchor, label);
+  };
+  for (const Section& section : contents.sections) {
+    for (const FigureResult& figure : section.figures) {
+      const std::string label = figure_label(figure.spec);
+      add(figure.spec, "fig-" + figure.name, escaped(label.empty() ? figure.spec.title : label));
+    }
+    for (const TableResult& table : section.tables) {
+      add(table.spec, table.name, table_label(table.spec));
+    }
+  }
+  return links.empty() ? escaped(id) : links;
+}
+
+std::string paragraphs(const std::string& text) {
+  std::string html;
+  std::size_t start = 0;
+  while (start < text.size()) {
+    const auto end = std::min(text.find("\n\n", start), text.size());
+    const std::string part = text.substr(start, end - start);
+    if (part.find_first_not_of(" \n") != std::string::npos) {
+      html += fmt::format("<p>{}</p>\n", escaped(part));
+    }
+    start = end + 2;
+  }
+  return html;
+}
+
+std::string describe(const Points& points, std::size_t row) {
+  return fmt::format("{}, {}, {}-byte values, {} client threads, {}, repetition {}",
+                     shown_name(points.text(row, "system")),
+                     shown_workload(points.text(row, "workload")), points.text(row, "value_size"),
+                     points.text(row, "clients"), points.text(row, "operation"),
+                     points.text(row, "repetition"));
+}
+
+using Reasons = std::map<std::size_t, std::string>;  // by row of points.csv
+
+void add_reasons(Reasons& reasons, const std::vector<OmittedRow>& omitted) {
+  for (const OmittedRow& each : omitted) reasons.emplace(each.row, each.reason);
+}
+
+std::string distinct(const Points& points, std::string_view column) {
+  std::vector<std::string> values;
+  for (std::size_t row = 0; row < points.size(); ++row) {
+    const std::string& value = points.text(row, column);
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  }
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
+}  // namespace
+
+std::string note_anchor(const std::string& paper_name, std::size_t index) {
+  return fmt::format("note-{}-{}", paper_name, index + 1);
+}
+
+std::vector<std::string> notes_on(const DataSpec& spec, const Papers& papers) {
+  std::vector<std::string> anchors;
+  const auto paper = papers.find(spec.paper);
+  if (paper == papers.end()) return anchors;
+  const auto& notes = paper->second.notes;
+  for (std::size_t i = 0; i < notes.size(); ++i) {
+    const auto& ids = notes[i].figures;
+    if (std::find(ids.begin(), ids.end(), spec.id) != ids.end()) {
+      anchors.push_back(note_anchor(paper->first, i));
+    }
+  }
+  return anchors;
+}
+
+std::string note_links(const std::vector<std::string>& anchors) {
+  std::string links;
+  for (const std::string& anchor : anchors) {
+    links += fmt::format("<a href=\"#{}\">what differs and why</a> · ", anchor);
+  }
+  return links;
+}
+
+std::string notes_block(const std::string& paper_name, const ReportedPaper& paper,
+                        const Contents& contents) {
+  if (paper.notes.empty()) {
+    return fmt::format("<p>There are no notes on {} yet.</p>\n", escaped(paper_name));
+  }
+  std::string html;
+  for (std::size_t i = 0; i < paper.notes.size(); ++i) {
+    html += fmt::format("<div class=\"block\" id=\"{}\">\n", note_anchor(paper_name, i));
+    std::string links;
+    for (const std::string& id : paper.notes[i].figures) {
+      links += (links.empty() ? "" : ", ") + links_to(id, paper_name, contents);
+    }
+    if (!links.empty()) html += fmt::format("<h4>{}</h4>\n", links);
+    html += paragraphs(paper.notes[i].text) + "</div>\n";
+  }
+  return html;
+}
+
+std::string not_drawn_block(const Contents& contents, const std::vector<ResultFolder>& folders,
+                            std::size_t& count) {
+  count = 0;
+  std::string items;
+  for (const ResultFolder& folder : folders) {
+    Reasons reasons;
+    for (std::size_t row = 0; row < folder.points.size(); ++row) {
+      if (folder.points.valid(row)) continue;
+      const std::string& reason = folder.points.text(row, "reason");
+      reasons.emplace(row, fmt::format("{}: {}", folder.points.text(row, "verdict"),
+                                       reason.empty() ? "no reason given" : reason));
+    }
+    for (const Section& section : contents.sections) {
+      for (const FigureResult& figure : section.figures) {
+        if (figure.folder == &folder) add_reasons(reasons, figure.data.omitted);
+      }
+      for (const TableResult& table : section.tables) {
+        if (table.folder == &folder) add_reasons(reasons, table.data.omitted);
+      }
+    }
+    for (const auto& [row, reason] : reasons) {
+      items += fmt::format("<li>{} <code>{}/points.csv:{}</code> <strong>{}</strong></li>\n",
+                           escaped(describe(folder.points, row)), escaped(folder.name),
+                           folder.points.line(row), escaped(reason));
+    }
+    count += reasons.size();
+  }
+  std::string html = "<section>\n<h2 id=\"not-drawn\">Rows not drawn</h2>\n";
+  if (count == 0) return html + "<p>None: every row is valid.</p>\n</section>\n";
+  return html + fmt::format(
+                    "<p>{} row{} of the results {} in no figure, table or average.</p>\n"
+                    "<details{}><summary>Each with its reason</summary>\n<ul>\n{}</ul>\n"
+                    "</details>\n</section>\n",
+                    count, count == 1 ? "" : "s", count == 1 ? "is" : "are",
+                    count <= 20 ? " open" : "", items);
+}
+
+std::string settings_block(const std::vector<ResultFolder>& folders) {
+  std::string html = "<section>\n<h2 id=\"settings\">Settings</h2>\n";
+  for (const ResultFolder& folder : folders) {
+    html += fmt::format("<details><summary>{}</summary>\n<div class=\"scroll\"><table><tbody>\n",
+                        escaped(folder.name));
+    for (const char* column : {"system", "workload", "key_size", "value_size", "records", "clients",
+                               "queue_depth", "server_threads", "seed", "repetition"}) {
+      const Quantity quantity = quantity_of(column);
+      html += fmt::format("<tr><th>{}{}</th><td>{}</td></tr>\n", escaped(quantity.noun),
+                          quantity.unit.empty() ? "" : ", " + quantity.unit,
+                          escaped(distinct(folder.points, column)));
+    }
+    html += fmt::format(
+        "</tbody></table></div>\n<p class=\"small\">experiment.toml</p>"
+        "<pre>{}</pre></details>\n",
+        escaped(folder.experiment_text));
+  }
+  return html + "</section>\n";
+}
+
+std::string provenance_block(const std::vector<ResultFolder>& folders) {
+  std::string html =
+      "<section>\n<h2 id=\"provenance\">Provenance</h2>\n"
+      "<p>From each run's manifest: what is needed to get the same rows again.</p>\n";
+  for (const ResultFolder& folder : folders) {
+    html += fmt::format("<details><summary>{}</summary><div class=\"scroll\"><table><tbody>\n",
+                        escaped(folder.name));
+    for (const auto& [name, value] : folder.manifest) {
+      const bool several_lines = value.find('\n') != std::string::npos;
+      const std::string shown =
+          several_lines ? fmt::format("<pre>{}</pre>", escaped(value)) : escaped(value);
+      html += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", escaped(name), shown);
+    }
+    html += "</tbody></table></div></details>\n";
+  }
+  return html + "</section>\n";
+}
+
+}  // namespace perdura::report

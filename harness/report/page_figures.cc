@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "harness/report/html.h"
+#include "harness/report/page_parts.h"
+#include "harness/report/quantity.h"
+
+namespace perdura::report {
+namespace {
+
+std::string joined(const std::vector<std::string>& parts, const char* separator) {
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+}  // namespace
+
+std::string constants(const Points& points, const std::vector<std::size_t>& rows) {
+  if (rows.empty()) return "";
+  std::vector<std::string> parts;
+  for (const char* column :
+       {"key_size", "value_size", "records", "clients", "queue_depth", "server_threads"}) {
+    std::set<std::string> values;
+    for (const std::size_t row : rows) values.insert(points.text(row, column));
+    if (values.size() != 1 || values.begin()->empty()) continue;
+    const Quantity quantity = quantity_of(column);
+    parts.push_back(fmt::format("{} {}{}", quantity.noun, *values.begin(),
+                                quantity.unit.empty() ? "" : " " + quantity.unit));
+  }
+  std::set<std::string> repetitions;
+  for (const std::size_t row : rows) repetitions.insert(points.text(row, "repetition"));
+  parts.push_back(repetitions.size() == 1
+                      ? "1 repetition"
+                      : fmt::format("mean of {} repetitions with 95 % confidence interval",
+                                    repetitions.size()));
+  return joined(parts, ", ");
+}
+
+std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors) {
+  const std::string label = figure_label(figure.spec);
+  std::string html = fmt::format(
+      "<figure id=\"fig-{}\">\n<figcaption><h3>{} {}</h3>{}</figcaption>\n", figure.name,
+      escaped(label.empty() ? figure.spec.title : label), badge(figure.origin),
+      label.empty() ? "" : "<p>" + escaped(figure.spec.title) + "</p>");
+  if (figure.svg.empty()) {
+    html +=
+        fmt::format("<p class=\"none\">Nothing to draw: {}.</p>\n",
+                    figure.data.omitted.empty()
+                        ? "no row of points.csv is what the figure asks for"
+                        : fmt::format("none of the {} rows is valid", figure.data.omitted.size()));
+  } else {
+    html += figure.svg + "\n";
+    html += fmt::format("<p class=\"small\">{}.</p>\n",
+                        escaped(constants(figure.folder->points, figure.data.rows)));
+    html += comparison_table({figure.comparison}, figure.origin, figure.spec);
+  }
+  std::string remarks = note_links(note_anchors);
+  if (!figure.data.omitted.empty() && !figure.svg.empty()) {
+    remarks += fmt::format("<a href=\"#not-drawn\">{} row{} not drawn</a> · ",
+                           figure.data.omitted.size(), figure.data.omitted.size() == 1 ? "" : "s");
+  }
+  return html + fmt::format(
+                    "<p class=\"small\">{}data: <code>figures/{}.csv</code></p>\n"
+                    "</figure>\n",
+                    remarks, figure.name);
+}
+
+}  // namespace perdura::report

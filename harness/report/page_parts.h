@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/report/contents.h"
+
+/// The parts of the page, each a piece of HTML. Internal to make_page.
+namespace perdura::report {
+
+std::string_view page_style();
+
+/// "modelled" or "measured on this host": different words and frames, not colors alone.
+std::string badge(const Origin& origin);
+
+/// What the data of one origin say: ratios to the baseline beside the paper's.
+std::string findings(const Section& section);
+
+std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors);
+
+/// "Table 1"; a table of averages over several figures is "Figures 22–25".
+std::string table_label(const TableSpec& spec);
+std::string table_block(const TableResult& table, const std::vector<std::string>& note_anchors);
+
+/// Ours and the paper's, side by side; the rows of all comparisons in one table.
+std::string comparison_table(const std::vector<Comparison>& comparisons, const Origin& origin,
+                             const DataSpec& spec);
+
+/// The notes on one paper, each with links to the figures it explains.
+std::string notes_block(const std::string& paper_name, const ReportedPaper& paper,
+                        const Contents& contents);
+/// The notes that name a figure or table, and links to them, each followed by a dot.
+std::vector<std::string> notes_on(const DataSpec& spec, const Papers& papers);
+std::string note_links(const std::vector<std::string>& anchors);
+std::string note_anchor(const std::string& paper_name, std::size_t index);
+
+/// Every row that no figure may draw, and why. Counts them in `count`.
+std::string not_drawn_block(const Contents& contents, const std::vector<ResultFolder>& folders,
+                            std::size_t& count);
+std::string settings_block(const std::vector<ResultFolder>& folders);
+std::string provenance_block(const std::vector<ResultFolder>& folders);
+
+/// "16-byte keys, 100000 records": the key columns that have one value in all of these rows, and
+/// the number of repetitions.
+std::string constants(const Points& points, const std::vector<std::size_t>& rows);
+
+}  // namespace perdura::report

@@ -1,0 +1,102 @@
+#include "harness/report/quantity.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+namespace perdura::report {
+namespace {
+
+const std::array<std::pair<std::string_view, Quantity>, 24> quantities{{
+    {"latency_mean_us", {"average latency", "Mean latency", "us"}},
+    {"latency_min_us", {"smallest latency", "Smallest latency", "us"}},
+    {"latency_p50_us", {"median latency", "Median latency", "us"}},
+    {"latency_p90_us", {"90th percentile of latency", "90th percentile of latency", "us"}},
+    {"latency_p99_us", {"99th percentile of latency", "99th percentile of latency", "us"}},
+    {"latency_p999_us", {"99.9th percentile of latency", "99.9th percentile of latency", "us"}},
+    {"latency_max_us", {"largest latency", "Largest latency", "us"}},
+    {"throughput_ops_s", {"average throughput", "Throughput", "KOp/s", 1e-3}},
+    {"server_cpu_us_per_op", {"server CPU cost", "Server CPU time per operation", "us"}},
+    {"client_cpu_us_per_op", {"client CPU cost", "Client CPU time per operation", "us"}},
+    {"nvm_field_bytes_per_op", {"NVM bytes written", "NVM bytes per operation", "bytes"}},
+    {"nvm_bytes_issued_per_op", {"NVM bytes issued", "NVM bytes issued per operation", "bytes"}},
+    {"nvm_bytes_programmed_per_op",
+     {"NVM bytes programmed", "NVM bytes programmed per operation", "bytes"}},
+    {"nvm_bits_flipped_per_op", {"NVM bits flipped", "NVM bits flipped per operation", ""}},
+    {"nvm_flushes_per_op", {"flushes", "Flushes per operation", ""}},
+    {"nvm_fences_per_op", {"fences", "Fences per operation", ""}},
+    {"nvm_lines_per_op", {"64-byte lines written", "64-byte lines per operation", ""}},
+    {"nvm_media_bytes_per_op", {"media bytes written", "Media bytes per operation", "bytes"}},
+    {"value_size", {"value size", "Value size", "bytes"}},
+    {"key_size", {"key size", "Key size", "bytes"}},
+    {"clients", {"client threads", "Client threads", ""}},
+    {"queue_depth", {"queue depth", "Operations in flight per client thread", ""}},
+    {"server_threads", {"server threads", "Server threads", ""}},
+    {"workload", {"workload", "", ""}},
+}};
+
+}  // namespace
+
+std::string Quantity::axis_with_unit() const {
+  const std::string shown = shown_unit(unit);
+  return shown.empty() ? axis : fmt::format("{} ({})", axis, shown);
+}
+
+Quantity quantity_of(std::string_view column) {
+  for (const auto& [name, quantity] : quantities) {
+    if (name == column) return quantity;
+  }
+  return {std::string(column), std::string(column), "", 1};
+}
+
+std::string shown_unit(std::string_view unit) {
+  if (unit == "us") return "µs";
+  if (unit == "ratio" || unit == "none") return "";
+  return std::string(unit);
+}
+
+std::string capitalized(std::string text) {
+  if (!text.empty()) {
+    text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  }
+  return text;
+}
+
+std::string shown_name(std::string_view value) {
+  std::string shown;
+  while (true) {
+    const auto end = value.find_first_of("-_");
+    shown += capitalized(std::string(value.substr(0, end)));
+    if (end == std::string_view::npos) return shown;
+    shown += ' ';
+    value.remove_prefix(end + 1);
+  }
+}
+
+std::string shown_workload(std::string_view workload) {
+  constexpr std::string_view ycsb = "workload";
+  if (workload.size() == ycsb.size() + 1 && workload.starts_with(ycsb)) {
+    return "YCSB-" + capitalized(std::string(workload.substr(ycsb.size())));
+  }
+  return capitalized(std::string(workload));
+}
+
+std::string shown_range(std::string text) {
+  const auto hyphen = text.find('-');
+  if (hyphen != std::string::npos) text.replace(hyphen, 1, "–");
+  return text;
+}
+
+std::string shown_number(double number) {
+  if (number == 0) return "0";
+  if (std::isinf(number)) return "∞";
+  if (std::abs(number) >= 1000) return fmt::format("{:.0f}", number);
+  if (std::abs(number) >= 100) return fmt::format("{:.1f}", number);
+  if (std::abs(number) < 0.1) return fmt::format("{:.2g}", number);
+  return fmt::format("{:.2f}", number);
+}
+
+}  // namespace perdura::report

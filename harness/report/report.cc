@@ -1,0 +1,154 @@
+#include "harness/report/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "harness/report/contents.h"
+#include "harness/report/gnuplot.h"
+#include "harness/report/page.h"
+#include "harness/report/quantity.h"
+#include "harness/report/svg.h"
+
+namespace perdura::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+Expected<void> write_file(const fs::path& file, const std::string& text) {
+  // By way of a second name, so that a full disk leaves the former file whole.
+  const fs::path half = file.string() + ".part";
+  std::ofstream output(half, std::ios::binary);
+  output << text;
+  output.close();
+  std::error_code problem;
+  if (output) fs::rename(half, file, problem);
+  if (!output || problem) {
+    return fail(fmt::format("{}: cannot be written; check the permissions and the free space",
+                            file.string()));
+  }
+  return {};
+}
+
+Expected<Papers> read_papers(const std::vector<ResultFolder>& folders, const fs::path& reported) {
+  std::set<std::string> names;
+  for (const ResultFolder& folder : folders) {
+    for (const FigureSpec& spec : folder.specs.figures) names.insert(spec.paper);
+    for (const TableSpec& spec : folder.specs.tables) names.insert(spec.paper);
+  }
+  names.erase("");
+  Papers papers;
+  for (const std::string& name : names) {
+    auto paper = read_reported(reported, name);
+    if (!paper) return tl::unexpected(paper.error());
+    papers.emplace(name, std::move(*paper));
+  }
+  return papers;
+}
+
+Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs::path& plots) {
+  for (const ResultFolder& folder : folders) {
+    for (const FigureSpec& spec : folder.specs.figures) {
+      const fs::path script = plots / (spec.plot + ".gp");
+      if (!fs::exists(script)) {
+        return fail(
+            fmt::format("{}:{}: figure {}: there is no script {}; see docs/figures.md for "
+                        "the plots there are",
+                        folder.specs.file.string(), spec.line, spec.id, script.string()));
+      }
+    }
+  }
+  return {};
+}
+
+std::string y_label(const FigureSpec& spec) {
+  const Quantity quantity = quantity_of(spec.y);
+  if (!spec.normalize) return quantity.axis_with_unit();
+  return fmt::format("{}, {} = 1", capitalized(quantity.noun),
+                     shown_name(spec.normalize->any_of[0]));
+}
+
+class Writer {
+ public:
+  Writer(const ReportOptions& options, fs::path output)
+      : options_(options), output_(std::move(output)) {}
+
+  Expected<void> write(const fs::path& relative, const std::string& text) {
+    const fs::path file = output_ / relative;
+    std::error_code problem;
+    fs::create_directories(file.parent_path(), problem);
+    if (auto written = write_file(file, text); !written) return written;
+    result_.files.push_back(file);
+    return {};
+  }
+
+  Expected<void> draw(FigureResult& figure) {
+    const fs::path base = fs::path("figures") / figure.name;
+    if (auto written = write(base.string() + ".csv", figure_csv(figure)); !written) return written;
+    if (figure.data.points.empty()) return {};
+    const std::string label = figure_label(figure.spec);
+    const std::string title =
+        label.empty() ? figure.spec.title : fmt::format("{}. {}", label, figure.spec.title);
+    for (const std::string format : {"svg", "png"}) {
+      const fs::path image = output_ / (base.string() + "." + format);
+      // The page has the title as text; an image on its own needs it inside.
+      auto drawn =
+          run_gnuplot(options_.gnuplot, options_.plots / (figure.spec.plot + ".gp"),
+                      {(output_ / (base.string() + ".csv")).string(), image.string(), format,
+                       format == "png" ? title : "", quantity_of(figure.spec.x).axis_with_unit(),
+                       y_label(figure.spec), figure.origin.words()});
+      if (!drawn) return drawn;
+      result_.files.push_back(image);
+    }
+    std::ifstream input(output_ / (base.string() + ".svg"), std::ios::binary);
+    const std::string svg{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+    figure.svg = inline_svg(svg, "f" + figure.name, title);
+    ++result_.figures;
+    return {};
+  }
+
+  ReportResult& result() { return result_; }
+
+ private:
+  const ReportOptions& options_;
+  fs::path output_;
+  ReportResult result_;
+};
+
+}  // namespace
+
+Expected<ReportResult> write_report(const ReportOptions& options) {
+  auto folders = read_result_folders(options.input);
+  if (!folders) return tl::unexpected(folders.error());
+  if (auto complete = check_scripts(*folders, options.plots); !complete) {
+    return tl::unexpected(complete.error());
+  }
+  auto papers = read_papers(*folders, options.reported);
+  if (!papers) return tl::unexpected(papers.error());
+  auto contents = gather(*folders, *papers);
+  if (!contents) return tl::unexpected(contents.error());
+
+  Writer writer(options, options.output.empty() ? options.input / "report" : options.output);
+  for (Section& section : contents->sections) {
+    for (FigureResult& figure : section.figures) {
+      if (auto drawn = writer.draw(figure); !drawn) return tl::unexpected(drawn.error());
+    }
+    for (const TableResult& table : section.tables) {
+      auto written = writer.write(fs::path("figures") / (table.name + ".csv"), table_csv(table));
+      if (!written) return tl::unexpected(written.error());
+      ++writer.result().tables;
+    }
+  }
+  const Page page = make_page(*contents, *folders, *papers);
+  if (auto written = writer.write("index.html", page.html); !written) {
+    return tl::unexpected(written.error());
+  }
+  writer.result().page = writer.result().files.back();
+  writer.result().rows_not_drawn = page.rows_not_drawn;
+  return writer.result();
+}
+
+}  // namespace perdura::report

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/report/error.h"
+
+namespace perdura::report {
+
+/// Where the report finds what it needs and where it goes.
+struct ReportOptions {
+  std::filesystem::path input;     ///< a result folder, or a folder of result folders
+  std::filesystem::path plots;     ///< holds the gnuplot scripts
+  std::filesystem::path reported;  ///< holds <paper>.csv and <paper>-notes.toml
+  std::filesystem::path output;    ///< empty: input/report
+  std::string gnuplot = "gnuplot";
+};
+
+struct ReportResult {
+  std::filesystem::path page;                ///< index.html
+  std::vector<std::filesystem::path> files;  ///< everything written, the page included
+  std::size_t figures = 0;                   ///< drawn
+  std::size_t tables = 0;
+  std::size_t rows_not_drawn = 0;  ///< matched by a figure or table, and not valid
+};
+
+/// Reads the results, writes one CSV, SVG and PNG per figure, one CSV per table, and one HTML page
+/// that needs nothing else. The same input gives the same bytes.
+/// Errors: one line with file, line, what is wrong and what to do. Nothing half-written is left
+/// as index.html.
+Expected<ReportResult> write_report(const ReportOptions& options);
+
+}  // namespace perdura::report

@@ -1,0 +1,107 @@
+#include "harness/report/result_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace perdura::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+Expected<std::string> read_text(const fs::path& file) {
+  std::ifstream input(file, std::ios::binary);
+  if (!input) {
+    return fail(
+        fmt::format("{}: missing or unreadable; run the experiment again, or restore the "
+                    "file",
+                    file.string()));
+  }
+  return std::string{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+}
+
+Expected<std::vector<std::pair<std::string, std::string>>> read_manifest(const fs::path& file) {
+  const auto text = read_text(file);
+  if (!text) return tl::unexpected(text.error());
+  nlohmann::ordered_json document;
+  try {
+    document = nlohmann::ordered_json::parse(*text);
+  } catch (const nlohmann::json::parse_error& problem) {
+    const auto end =
+        text->begin() + static_cast<std::ptrdiff_t>(std::min(problem.byte, text->size()));
+    return fail(fmt::format("{}:{}: not JSON; run the experiment again, or restore the file",
+                            file.string(), 1 + std::count(text->begin(), end, '\n')));
+  }
+  if (!document.is_object()) {
+    return fail(
+        fmt::format("{}:1: must be a JSON object; run the experiment again", file.string()));
+  }
+  std::vector<std::pair<std::string, std::string>> flat;
+  const auto flattened = document.flatten();
+  for (const auto& [pointer, value] : flattened.items()) {
+    std::string name = pointer.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    flat.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return flat;
+}
+
+Expected<ResultFolder> read_folder(const fs::path& path) {
+  ResultFolder folder;
+  folder.path = path;
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  folder.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+  auto points = Points::read(path / "points.csv");
+  if (!points) return tl::unexpected(points.error());
+  folder.points = std::move(*points);
+  auto text = read_text(path / "experiment.toml");
+  if (!text) return tl::unexpected(text.error());
+  folder.experiment_text = std::move(*text);
+  auto specs = read_specs(path / "experiment.toml");
+  if (!specs) return tl::unexpected(specs.error());
+  folder.specs = std::move(*specs);
+  auto manifest = read_manifest(path / "manifest.json");
+  if (!manifest) return tl::unexpected(manifest.error());
+  folder.manifest = std::move(*manifest);
+  return folder;
+}
+
+}  // namespace
+
+std::string ResultFolder::from_manifest(const std::string& name_in_manifest) const {
+  for (const auto& [key, value] : manifest) {
+    if (key == name_in_manifest) return value;
+  }
+  return "";
+}
+
+Expected<std::vector<ResultFolder>> read_result_folders(const fs::path& input) {
+  std::error_code problem;
+  std::vector<fs::path> paths;
+  if (fs::exists(input / "points.csv", problem)) {
+    paths.push_back(input);
+  } else {
+    for (const auto& entry : fs::directory_iterator(input, problem)) {
+      if (fs::exists(entry.path() / "points.csv")) paths.push_back(entry.path());
+    }
+  }
+  if (paths.empty()) {
+    return fail(
+        fmt::format("{}: no points.csv here or one folder below; give a folder that "
+                    "'perdura run' wrote",
+                    input.string()));
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<ResultFolder> folders;
+  for (const fs::path& path : paths) {
+    auto folder = read_folder(path);
+    if (!folder) return tl::unexpected(folder.error());
+    folders.push_back(std::move(*folder));
+  }
+  return folders;
+}
+
+}  // namespace perdura::report

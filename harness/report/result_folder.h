@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/report/error.h"
+#include "harness/report/points.h"
+#include "harness/report/spec.h"
+
+namespace perdura::report {
+
+/// A folder that `perdura run` wrote (docs/results.md).
+struct ResultFolder {
+  std::filesystem::path path;
+  std::string name;
+  Points points;
+  Specs specs;
+  std::string experiment_text;                                ///< experiment.toml as it was run
+  std::vector<std::pair<std::string, std::string>> manifest;  ///< "machine.cpu" and its value
+
+  /// The manifest's value, or "" if it has none of that name.
+  std::string from_manifest(const std::string& name_in_manifest) const;
+};
+
+/// Reads `input`, or, if it is a folder of result folders, each of those in the order of names.
+Expected<std::vector<ResultFolder>> read_result_folders(const std::filesystem::path& input);
+
+}  // namespace perdura::report

@@ -1,0 +1,197 @@
+#include "harness/report/spec.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "harness/report/csv_table.h"
+
+namespace perdura::report {
+namespace {
+
+// A plot's name becomes part of a path and an id part of a file name and of an HTML anchor.
+bool plain_name(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+  }) && name.front() != '.';
+}
+
+/// Reads one [[figure]] or [[table]]; keeps the first error and then reads on harmlessly.
+class EntryReader {
+ public:
+  EntryReader(const std::filesystem::path& file, const char* kind, const toml::table& entry)
+      : file_(file), kind_(kind), entry_(entry) {}
+
+  std::size_t line() const { return static_cast<std::size_t>(entry_.source().begin.line); }
+
+  std::string required(const char* key) {
+    std::string text = optional(key);
+    if (text.empty()) wrong(fmt::format("needs {} = \"...\"", key));
+    return text;
+  }
+
+  std::string optional(const char* key, std::string fallback = "") {
+    known_.insert(key);
+    const toml::node* node = entry_.get(key);
+    if (node == nullptr) return fallback;
+    if (auto text = scalar(*node); text && node->is_string()) return *text;
+    wrong(fmt::format("{} must be a string", key));
+    return fallback;
+  }
+
+  std::vector<Condition> conditions(const char* key) {
+    known_.insert(key);
+    std::vector<Condition> found;
+    const toml::node* node = entry_.get(key);
+    if (node == nullptr) return found;
+    const toml::table* table = node->as_table();
+    if (table == nullptr) {
+      wrong(fmt::format("{} must be a table such as {{ workload = \"workloada\" }}", key));
+      return found;
+    }
+    for (const auto& [column, value] : *table) {
+      Condition condition{std::string(column.str()), {}};
+      if (const toml::array* list = value.as_array()) {
+        for (const toml::node& item : *list) add(condition, item);
+      } else {
+        add(condition, value);
+      }
+      found.push_back(std::move(condition));
+    }
+    return found;
+  }
+
+  void wrong(const std::string& what) {
+    if (!error_) {
+      const std::string id = entry_["id"].value_or(std::string("?"));
+      error_ = Error{fmt::format("{}:{}: {} {}: {}; see docs/figures.md", file_.string(), line(),
+                                 kind_, id, what)};
+    }
+  }
+
+  std::optional<Error> finish() {
+    for (const auto& [key, value] : entry_) {
+      if (!known_.contains(std::string(key.str())))
+        wrong(fmt::format("unknown key '{}'", key.str()));
+    }
+    return error_;
+  }
+
+ private:
+  static std::optional<std::string> scalar(const toml::node& node) {
+    if (const auto text = node.value_exact<std::string>()) return text;
+    if (const auto whole = node.value_exact<std::int64_t>()) return fmt::to_string(*whole);
+    if (const auto real = node.value_exact<double>()) return fmt::to_string(*real);
+    return std::nullopt;
+  }
+
+  void add(Condition& condition, const toml::node& node) {
+    if (auto text = scalar(node)) {
+      condition.any_of.push_back(std::move(*text));
+    } else {
+      wrong(fmt::format("{} must be a string, a number or a list of them", condition.column));
+    }
+  }
+
+  const std::filesystem::path& file_;
+  const char* kind_;
+  const toml::table& entry_;
+  std::set<std::string> known_;
+  std::optional<Error> error_;
+};
+
+void read_data(EntryReader& entry, DataSpec& spec) {
+  spec.line = entry.line();
+  spec.id = entry.required("id");
+  if (!plain_name(spec.id)) entry.wrong("id may hold letters, digits, '-', '_' and '.' only");
+  spec.title = entry.required("title");
+  spec.y = entry.required("y");
+  spec.series = entry.optional("series", "system");
+  spec.baseline = entry.optional("baseline");
+  spec.paper = entry.optional("paper");
+  if (!spec.paper.empty() && !plain_name(spec.paper)) entry.wrong("paper must be a plain name");
+  spec.where = entry.conditions("where");
+  auto normalize = entry.conditions("normalize");
+  if (normalize.size() > 1 || (normalize.size() == 1 && normalize[0].any_of.size() != 1)) {
+    entry.wrong("normalize takes one column with one value");
+  } else if (normalize.size() == 1) {
+    if (normalize[0].column != spec.series) entry.wrong("normalize must name the series' column");
+    if (spec.baseline.empty()) spec.baseline = normalize[0].any_of[0];
+    spec.normalize = std::move(normalize[0]);
+  }
+}
+
+FigureSpec read_figure(EntryReader& entry) {
+  FigureSpec spec;
+  read_data(entry, spec);
+  spec.x = entry.required("x");
+  spec.plot = entry.required("plot");
+  if (!plain_name(spec.plot)) entry.wrong("plot must be the plain name of a script in plots/");
+  return spec;
+}
+
+TableSpec read_table(EntryReader& entry) {
+  TableSpec spec;
+  read_data(entry, spec);
+  const std::string kind = entry.required("kind");
+  if (kind == "average") {
+    spec.kind = TableSpec::Kind::average;
+    spec.x = entry.required("x");
+  } else if (kind == "formula") {
+    spec.x = entry.optional("x", "value_size");
+    if (spec.paper.empty()) entry.wrong("a table of formulas needs paper = \"...\"");
+    if (spec.normalize) entry.wrong("a table of formulas cannot be normalized");
+  } else {
+    entry.wrong("kind must be formula or average");
+  }
+  spec.group = entry.optional("group", "workload");
+  return spec;
+}
+
+}  // namespace
+
+bool Condition::holds(const std::string& cell) const {
+  return std::any_of(any_of.begin(), any_of.end(), [&](const std::string& wanted) {
+    if (wanted == cell) return true;
+    const auto left = parse_number(wanted);
+    return left && left == parse_number(cell);
+  });
+}
+
+Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
+  toml::table document;
+  try {
+    document = toml::parse_file(experiment_toml.string());
+  } catch (const toml::parse_error& problem) {
+    return fail(fmt::format("{}:{}: {}; mend the file", experiment_toml.string(),
+                            problem.source().begin.line, problem.description()));
+  }
+
+  Specs specs{experiment_toml, {}, {}};
+  std::set<std::string> ids;
+  const auto read_all = [&](const char* kind, auto& list, auto read_one) -> std::optional<Error> {
+    const toml::node* node = document.get(kind);
+    if (node == nullptr) return std::nullopt;
+    const toml::array* array = node->as_array();
+    if (array == nullptr || !array->is_homogeneous<toml::table>()) {
+      return Error{fmt::format("{}:{}: {} must be written [[{}]]; see docs/figures.md",
+                               experiment_toml.string(), node->source().begin.line, kind, kind)};
+    }
+    for (const toml::node& item : *array) {
+      EntryReader entry(experiment_toml, kind, *item.as_table());
+      auto spec = read_one(entry);
+      if (!ids.insert(kind + spec.id).second) entry.wrong("the id is used twice");
+      if (auto error = entry.finish()) return error;
+      list.push_back(std::move(spec));
+    }
+    return std::nullopt;
+  };
+  if (auto error = read_all("figure", specs.figures, read_figure)) return tl::unexpected(*error);
+  if (auto error = read_all("table", specs.tables, read_table)) return tl::unexpected(*error);
+  return specs;
+}
+
+}  // namespace perdura::report

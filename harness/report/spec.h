@@ -1,0 +1,57 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/report/error.h"
+
+namespace perdura::report {
+
+/// A column and the values of it that are wanted; numbers match by value, "16" equals "16.0".
+struct Condition {
+  std::string column;
+  std::vector<std::string> any_of;
+
+  bool holds(const std::string& cell) const;
+};
+
+/// Which rows of points.csv a figure or table is made of, and what is read from them.
+struct DataSpec {
+  std::string id;  ///< number of the figure or table in the paper
+  std::string title;
+  std::string x;                  ///< column of the x-axis, or that an average runs over
+  std::string y;                  ///< column of the numbers
+  std::string series = "system";  ///< one line or group of bars per value of this column
+  std::vector<Condition> where;
+  std::optional<Condition> normalize;  ///< divide by the row that agrees in all but this column
+  std::string baseline;                ///< series that ratios refer to; empty: the first one
+  std::string paper;                   ///< results/reported/<paper>.csv; empty: no comparison
+  std::size_t line = 0;                ///< where in experiment.toml, for error messages
+};
+
+struct FigureSpec : DataSpec {
+  std::string plot;  ///< plots/<plot>.gp
+};
+
+struct TableSpec : DataSpec {
+  enum class Kind {
+    formula,  ///< each row beside the paper's formula, evaluated for the row's sizes
+    average,  ///< averages over x beside the paper's averages
+  };
+  Kind kind = Kind::formula;
+  std::string group = "workload";  ///< one block of the table per value of this column
+};
+
+/// The [[figure]] and [[table]] entries of an experiment (docs/figures.md).
+struct Specs {
+  std::filesystem::path file;
+  std::vector<FigureSpec> figures;
+  std::vector<TableSpec> tables;
+};
+
+/// Errors: no TOML, a key that is missing, unknown or of the wrong type, an id used twice.
+Expected<Specs> read_specs(const std::filesystem::path& experiment_toml);
+
+}  // namespace perdura::report

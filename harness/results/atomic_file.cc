@@ -1,0 +1,44 @@
+#include "harness/results/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+[[noreturn]] void refuse(const std::filesystem::path& file, int code) {
+  throw PlatformError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(code)));
+}
+
+}  // namespace
+
+void write_atomically(const std::filesystem::path& file, std::string_view text) {
+  const std::string temporary = fmt::format("{}.{}.tmp", file.string(), getpid());
+  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) refuse(file, errno);
+  int problem = 0;
+  while (!text.empty() && problem == 0) {
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      problem = errno;
+    }
+  }
+  if (problem == 0 && fsync(descriptor) != 0) problem = errno;
+  if (close(descriptor) != 0 && problem == 0) problem = errno;
+  if (problem == 0 && rename(temporary.c_str(), file.c_str()) != 0) problem = errno;
+  if (problem != 0) {
+    unlink(temporary.c_str());
+    refuse(file, problem);
+  }
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,145 @@
+#include "harness/results/measurement.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+using Words = std::vector<std::uint64_t>;
+
+void put_text(Words& words, const std::string& text) {
+  words.push_back(text.size());
+  const std::size_t start = words.size();
+  words.resize(start + (text.size() + 7) / 8);
+  if (!text.empty()) std::memcpy(words.data() + start, text.data(), text.size());
+}
+
+class WordReader {
+ public:
+  explicit WordReader(std::span<const std::uint64_t> words) : words_(words) {}
+
+  std::uint64_t next() { return take(1).front(); }
+  std::span<const std::uint64_t> take(std::uint64_t count) {
+    if (count > words_.size()) throw PlatformError("a rank sent a measurement that was cut off");
+    const auto taken = words_.first(count);
+    words_ = words_.subspan(count);
+    return taken;
+  }
+  std::string text() {
+    std::string text(next(), '\0');
+    const auto words = take((text.size() + 7) / 8);
+    if (!text.empty()) std::memcpy(text.data(), words.data(), text.size());
+    return text;
+  }
+
+ private:
+  std::span<const std::uint64_t> words_;
+};
+
+constexpr std::array kCounters{
+    &pmem::WriteCounts::stores,       &pmem::WriteCounts::flushes,
+    &pmem::WriteCounts::fences,       &pmem::WriteCounts::field_bits,
+    &pmem::WriteCounts::bytes_issued, &pmem::WriteCounts::bytes_programmed,
+    &pmem::WriteCounts::bits_flipped, &pmem::WriteCounts::lines,
+    &pmem::WriteCounts::media_bytes,
+};
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::valid:
+      return "valid";
+    case Verdict::invalid:
+      return "invalid";
+    case Verdict::failed:
+      return "failed";
+  }
+  return "failed";
+}
+
+void Measurement::judge(Verdict worse, const std::string& why) {
+  if (worse <= verdict) return;
+  verdict = worse;
+  reason = why;
+}
+
+void Measurement::merge(const Measurement& other) {
+  for (const auto& [kind, theirs] : other.kinds) {
+    KindMeasurement& ours = kinds[kind];
+    ours.operations += theirs.operations;
+    ours.errors += theirs.errors;
+    ours.not_found += theirs.not_found;
+    ours.latency.merge(theirs.latency);
+  }
+  torn_reads += other.torn_reads;
+  elapsed = std::max(elapsed, other.elapsed);
+  server_cpu += other.server_cpu;
+  client_cpu += other.client_cpu;
+  writes += other.writes;
+  judge(other.verdict, other.reason);
+  interrupted = interrupted || other.interrupted;
+  if (usage_error.empty()) usage_error = other.usage_error;
+}
+
+std::uint64_t Measurement::operations() const {
+  std::uint64_t sum = 0;
+  for (const auto& [kind, measured] : kinds) sum += measured.operations;
+  return sum;
+}
+
+std::vector<std::uint64_t> Measurement::serialize() const {
+  Words words;
+  words.push_back(kinds.size());
+  for (const auto& [kind, measured] : kinds) {
+    const Words latency = measured.latency.serialize();
+    words.insert(words.end(), {static_cast<std::uint64_t>(kind), measured.operations,
+                               measured.errors, measured.not_found, latency.size()});
+    words.insert(words.end(), latency.begin(), latency.end());
+  }
+  words.push_back(torn_reads);
+  for (const Picoseconds time : {elapsed, server_cpu, client_cpu}) {
+    words.push_back(static_cast<std::uint64_t>(time.count()));
+  }
+  for (const pmem::WriteCounts& counts : {writes.local_store, writes.one_sided}) {
+    for (const auto counter : kCounters) words.push_back(counts.*counter);
+  }
+  words.push_back(static_cast<std::uint64_t>(verdict));
+  words.push_back(interrupted ? 1 : 0);
+  put_text(words, reason);
+  put_text(words, usage_error);
+  return words;
+}
+
+Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
+  WordReader reader(words);
+  Measurement result;
+  for (std::uint64_t kinds_left = reader.next(); kinds_left > 0; --kinds_left) {
+    KindMeasurement& measured = result.kinds[static_cast<workload::OperationKind>(reader.next())];
+    measured.operations = reader.next();
+    measured.errors = reader.next();
+    measured.not_found = reader.next();
+    auto latency = measure::Histogram::deserialize(reader.take(reader.next()));
+    if (!latency) throw PlatformError("a rank sent a damaged histogram: " + latency.error());
+    measured.latency = std::move(*latency);
+  }
+  result.torn_reads = reader.next();
+  for (Picoseconds* time : {&result.elapsed, &result.server_cpu, &result.client_cpu}) {
+    *time = Picoseconds(static_cast<std::int64_t>(reader.next()));
+  }
+  for (pmem::WriteCounts* counts : {&result.writes.local_store, &result.writes.one_sided}) {
+    for (const auto counter : kCounters) counts->*counter = reader.next();
+  }
+  result.verdict = static_cast<Verdict>(reader.next());
+  result.interrupted = reader.next() != 0;
+  result.reason = reader.text();
+  result.usage_error = reader.text();
+  return result;
+}
+
+}  // namespace perdura::harness

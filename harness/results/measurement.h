@@ -1,0 +1,54 @@
+// What was measured at one point of a sweep, or by one process's share of it; shares are merged
+// without loss.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/measure/histogram.h"
+#include "harness/workload/workload_spec.h"
+#include "platform/pmem/accounting.h"
+#include "platform/units.h"
+
+namespace perdura::harness {
+
+// valid: the row says what it claims. invalid: the run ended, but something was not as it should
+// be, such as a value that nobody wrote. failed: it could not be run to its end.
+enum class Verdict : std::uint8_t { valid, invalid, failed };
+std::string_view to_string(Verdict verdict);
+
+// The operations of one kind.
+struct KindMeasurement {
+  std::uint64_t operations = 0;  // begun within the measured interval; includes the next two
+  std::uint64_t errors = 0;      // ended in an error, or read a value that nobody wrote
+  std::uint64_t not_found = 0;   // an answer, not an error
+  measure::Histogram latency;    // of those that did not end in an error; nanoseconds
+};
+
+struct Measurement {
+  std::map<workload::OperationKind, KindMeasurement> kinds;
+  std::uint64_t torn_reads = 0;
+  Picoseconds elapsed{};     // from the first operation's start to the last one's end
+  Picoseconds server_cpu{};  // of all threads of the server, within the measured interval
+  Picoseconds client_cpu{};  // of all client nodes together
+  pmem::Writes writes;       // to all persistent memory, within the measured interval
+  Verdict verdict = Verdict::valid;
+  std::string reason;        // one line; empty if valid
+  bool interrupted = false;  // the run was cut short: nothing of this counts
+  std::string usage_error;  // if not empty, the point asks for something impossible: stop the sweep
+
+  // Worsens the verdict; the first reason for the worst verdict stays.
+  void judge(Verdict worse, const std::string& why);
+  // Adds another share. Shares cover the same interval, so the longer one counts.
+  void merge(const Measurement& other);
+  std::uint64_t operations() const;
+
+  // For another process. Throws PlatformError if the words are not a measurement.
+  std::vector<std::uint64_t> serialize() const;
+  static Measurement deserialize(std::span<const std::uint64_t> words);
+};
+
+}  // namespace perdura::harness

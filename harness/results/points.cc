@@ -1,0 +1,228 @@
+#include "harness/results/points.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+#include <optional>
+
+#include "harness/report/csv_table.h"
+
+namespace perdura::harness {
+namespace {
+
+constexpr std::array<std::string_view, 43> kColumns{"schema_version",
+                                                    "experiment",
+                                                    "platform",
+                                                    "provenance",
+                                                    "profile",
+                                                    "system",
+                                                    "workload",
+                                                    "key_size",
+                                                    "value_size",
+                                                    "records",
+                                                    "clients",
+                                                    "queue_depth",
+                                                    "server_threads",
+                                                    "seed",
+                                                    "repetition",
+                                                    "operation",
+                                                    "verdict",
+                                                    "reason",
+                                                    "operations",
+                                                    "errors",
+                                                    "not_found",
+                                                    "torn_reads",
+                                                    "elapsed_s",
+                                                    "throughput_ops_s",
+                                                    "latency_mean_us",
+                                                    "latency_min_us",
+                                                    "latency_p50_us",
+                                                    "latency_p90_us",
+                                                    "latency_p99_us",
+                                                    "latency_p999_us",
+                                                    "latency_max_us",
+                                                    "server_cpu_us_per_op",
+                                                    "client_cpu_us_per_op",
+                                                    "nvm_field_bytes_per_op",
+                                                    "nvm_bytes_issued_per_op",
+                                                    "nvm_bytes_programmed_per_op",
+                                                    "nvm_bits_flipped_per_op",
+                                                    "nvm_flushes_per_op",
+                                                    "nvm_fences_per_op",
+                                                    "nvm_lines_per_op",
+                                                    "nvm_media_bytes_per_op",
+                                                    "nvm_local_bytes_per_op",
+                                                    "nvm_one_sided_bytes_per_op"};
+
+class Row {
+ public:
+  void text(std::string_view cell) { cells_.push_back(report::csv_cell(cell)); }
+  void number(std::uint64_t value) { cells_.push_back(fmt::to_string(value)); }
+  void number(double value) { cells_.push_back(fmt::format("{}", value)); }
+  void maybe(std::optional<double> value) {
+    if (value) {
+      number(*value);
+    } else {
+      cells_.emplace_back();
+    }
+  }
+  void not_measured(std::size_t count) { cells_.resize(cells_.size() + count); }
+
+  void append_to(std::string& out) const {
+    fmt::format_to(std::back_inserter(out), "{}\n", fmt::join(cells_, ","));
+  }
+
+ private:
+  std::vector<std::string> cells_;
+};
+
+// The rows of a result: one for all operations, then, if there were several kinds, one for each.
+struct RowSource {
+  std::string_view operation;
+  KindMeasurement measured;
+};
+
+std::vector<RowSource> rows_of(const Measurement& measurement) {
+  RowSource all{"all", {}};
+  std::vector<RowSource> kinds;
+  for (const auto& [kind, measured] : measurement.kinds) {
+    if (measured.operations == 0) continue;
+    all.measured.operations += measured.operations;
+    all.measured.errors += measured.errors;
+    all.measured.not_found += measured.not_found;
+    all.measured.latency.merge(measured.latency);
+    kinds.push_back({workload::to_string(kind), measured});
+  }
+  std::vector<RowSource> rows;
+  rows.push_back(std::move(all));
+  if (kinds.size() > 1) {
+    for (RowSource& kind : kinds) rows.push_back(std::move(kind));
+  }
+  return rows;
+}
+
+void add_identity(Row& row, const PointIdentity& identity) {
+  row.number(std::uint64_t{kSchemaVersion});
+  row.text(identity.experiment);
+  row.text(identity.platform);
+  row.text(identity.modelled ? "modelled" : "measured");
+  row.text(identity.profile);
+  row.text(identity.system);
+  row.text(identity.workload);
+  for (const std::uint64_t value :
+       {identity.key_size, identity.value_size, identity.records, identity.clients,
+        identity.queue_depth, identity.server_threads, identity.seed, identity.repetition}) {
+    row.number(value);
+  }
+}
+
+void add_latency(Row& row, const measure::Histogram& latency) {
+  if (latency.count() == 0) {
+    row.not_measured(7);
+    return;
+  }
+  const auto microseconds = [](double nanoseconds) { return nanoseconds / 1000.0; };
+  row.number(microseconds(latency.mean()));
+  row.number(microseconds(static_cast<double>(latency.min())));
+  for (const double percent : {50.0, 90.0, 99.0, 99.9}) {
+    const auto percentile = latency.percentile_if_enough(percent);
+    row.maybe(percentile ? std::optional(microseconds(static_cast<double>(*percentile)))
+                         : std::nullopt);
+  }
+  row.number(microseconds(static_cast<double>(latency.max())));
+}
+
+void add_costs(Row& row, const Measurement& measurement, bool compared) {
+  const std::uint64_t operations = measurement.operations();
+  if (operations == 0) {
+    row.not_measured(12);
+    return;
+  }
+  const auto per_operation = [&](double amount) {
+    return amount / static_cast<double>(operations);
+  };
+  const auto counted = [&](std::uint64_t amount) {
+    row.number(per_operation(static_cast<double>(amount)));
+  };
+  const auto counted_if = [&](bool known, std::uint64_t amount) {
+    if (known) {
+      counted(amount);
+    } else {
+      row.not_measured(1);
+    }
+  };
+  const auto bytes = [](std::uint64_t bits) { return static_cast<double>(bits) / 8.0; };
+
+  row.number(per_operation(to_microseconds(measurement.server_cpu)));
+  row.number(per_operation(to_microseconds(measurement.client_cpu)));
+  const pmem::WriteCounts total = measurement.writes.total();
+  row.number(per_operation(bytes(total.field_bits)));
+  counted(total.bytes_issued);
+  counted_if(compared, total.bytes_programmed);
+  counted_if(compared, total.bits_flipped);
+  counted(total.flushes);
+  counted(total.fences);
+  counted(total.lines);
+  counted_if(compared, total.media_bytes);
+  row.number(per_operation(bytes(measurement.writes.local_store.field_bits)));
+  row.number(per_operation(bytes(measurement.writes.one_sided.field_bits)));
+}
+
+}  // namespace
+
+std::string points_csv(const std::vector<const PointResult*>& results) {
+  std::string out;
+  fmt::format_to(std::back_inserter(out), "{}\n", fmt::join(kColumns, ","));
+  for (const PointResult* result : results) {
+    const Measurement& measurement = result->measurement;
+    for (const RowSource& source : rows_of(measurement)) {
+      const bool all = source.operation == "all";
+      Row row;
+      add_identity(row, result->identity);
+      row.text(source.operation);
+      row.text(to_string(measurement.verdict));
+      row.text(measurement.reason);
+      row.number(source.measured.operations);
+      row.number(source.measured.errors);
+      row.number(source.measured.not_found);
+      if (all) {
+        row.number(measurement.torn_reads);
+      } else {
+        row.not_measured(1);
+      }
+      const double seconds = static_cast<double>(measurement.elapsed.count()) * 1e-12;
+      if (all && seconds > 0) {
+        row.number(seconds);
+        row.number(static_cast<double>(source.measured.operations) / seconds);
+      } else {
+        row.not_measured(2);
+      }
+      add_latency(row, source.measured.latency);
+      if (all) {
+        add_costs(row, measurement,
+                  result->identity.accounting == pmem::WriteMeter::Level::compared);
+      } else {
+        row.not_measured(12);
+      }
+      row.append_to(out);
+    }
+  }
+  return out;
+}
+
+std::string histograms_csv(const std::vector<const PointResult*>& results) {
+  std::string out = "row,low_ns,count\n";
+  std::size_t row = 0;
+  for (const PointResult* result : results) {
+    for (const RowSource& source : rows_of(result->measurement)) {
+      source.measured.latency.for_each_bucket([&](const measure::Histogram::Bucket& bucket) {
+        fmt::format_to(std::back_inserter(out), "{},{},{}\n", row, bucket.low, bucket.count);
+      });
+      ++row;
+    }
+  }
+  return out;
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,43 @@
+// The rows of points.csv and histograms.csv (docs/results.md, schema version 1).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/results/measurement.h"
+
+namespace perdura::harness {
+
+inline constexpr int kSchemaVersion = 1;
+
+// What a row was measured with: the columns before `operation`.
+struct PointIdentity {
+  std::string experiment{};
+  std::string platform{};
+  bool modelled = false;
+  std::string profile{};
+  std::string system{};
+  std::string workload{};
+  std::uint64_t key_size = 0;
+  std::uint64_t value_size = 0;
+  std::uint64_t records = 0;
+  std::uint64_t clients = 0;
+  std::uint64_t queue_depth = 0;
+  std::uint64_t server_threads = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t repetition = 0;
+  pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
+};
+
+struct PointResult {
+  PointIdentity identity;
+  Measurement measurement;
+};
+
+// Both files as text; results in the order of the sweep. The same results yield the same bytes:
+// numbers are written as the shortest decimal that reads back as the same double.
+std::string points_csv(const std::vector<const PointResult*>& results);
+std::string histograms_csv(const std::vector<const PointResult*>& results);
+
+}  // namespace perdura::harness

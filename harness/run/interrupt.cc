@@ -1,0 +1,39 @@
+#include "harness/run/interrupt.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <string_view>
+
+namespace perdura::harness {
+namespace {
+
+// Written by a signal handler, read by all threads.
+std::atomic<bool> signaled{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void on_signal(int signal) {
+  if (signaled.exchange(true)) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+    return;
+  }
+  constexpr std::string_view message = "\ninterrupted: stopping; once more ends it at once\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, message.data(), message.size());
+}
+
+}  // namespace
+
+void watch_for_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupted() { return signaled.load(std::memory_order_relaxed); }
+
+}  // namespace perdura::harness

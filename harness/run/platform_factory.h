@@ -1,0 +1,41 @@
+// Makes a fresh platform for each point, so that no point finds traces of another.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "harness/config/experiment.h"
+#include "harness/config/locations.h"
+#include "harness/run/ranks.h"
+#include "platform/platform.h"
+
+namespace perdura::harness {
+
+class PlatformFactory {
+ public:
+  virtual ~PlatformFactory() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual bool modelled() const = 0;
+  // As in results and in the manifest.
+  virtual std::string profile_name() const = 0;
+  virtual std::string profile_text() const = 0;
+
+  // True if a point needs all ranks together, each being one node; false if every rank can run
+  // points of its own.
+  virtual bool collective() const = 0;
+  // Where an experiment does not say.
+  virtual NodeId default_client_nodes() const = 0;
+  // Throws UsageError, with what to change, if a point with so many client nodes cannot be run.
+  virtual void check_client_nodes(NodeId client_nodes) const = 0;
+
+  // With empty memory. Collective platforms are created by all ranks, in the same order.
+  virtual std::shared_ptr<Platform> create(NodeId client_nodes) = 0;
+};
+
+// Throws UsageError if the experiment's platform or profile does not exist.
+// Every rank calls it.
+std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& experiment,
+                                                         const Locations& locations, Ranks& ranks);
+
+}  // namespace perdura::harness

@@ -1,0 +1,52 @@
+// A point of a sweep, ready to be run: everything looked up and checked.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/config/experiment.h"
+#include "harness/config/locations.h"
+#include "harness/results/measurement.h"
+#include "harness/workload/workload_spec.h"
+#include "platform/platform.h"
+
+namespace perdura::harness {
+
+struct Point {
+  PointSettings settings;
+  workload::WorkloadSpec workload;                               // the settings' overrides applied
+  std::string workload_name;                                     // as in results
+  std::map<std::string, std::uint64_t, std::less<>> parameters;  // of the system
+  pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
+  NodeId client_nodes = 1;
+  std::uint64_t repetition = 0;
+  std::uint64_t seed = 1;  // the experiment's plus the repetition
+  std::string label;       // "erda workloadc value_size=64": what the sweep varies
+};
+
+// What runs a point: the code that drives one kind of system.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  virtual std::string_view name() const = 0;
+  // Throws UsageError if the point asks for something impossible. Called for all points before any
+  // runs.
+  virtual void check(const Point& point) const = 0;
+  // The names that [systems.NAME] may have.
+  virtual std::vector<std::string_view> systems() const = 0;
+  // Runs this process' share of the point on a fresh platform, whose node 0 is the server, and
+  // measures it. What a system reports ends up in the verdict; an exception means that the run
+  // cannot go on.
+  virtual Measurement run(Platform& platform, const Point& point) const = 0;
+};
+
+// All points of the sweep, repetitions included, in the order in which results are written. Throws
+// UsageError, naming the point or the place in the experiment, if one of them cannot be run.
+// `default_client_nodes` holds where an experiment does not say.
+std::vector<Point> plan_points(const Experiment& experiment, const Locations& locations,
+                               const Driver& driver, NodeId default_client_nodes);
+
+}  // namespace perdura::harness

@@ -1,0 +1,74 @@
+#include "harness/run/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace perdura::harness {
+namespace {
+
+std::string duration(std::chrono::seconds time) {
+  const auto seconds = time.count();
+  if (seconds >= 3600) {
+    return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+  }
+  return fmt::format("{}:{:02}", seconds / 60, seconds % 60);
+}
+
+std::string summary(const Measurement& measurement) {
+  if (measurement.verdict != Verdict::valid) {
+    return fmt::format("{}: {}", to_string(measurement.verdict), measurement.reason);
+  }
+  measure::Histogram all;
+  for (const auto& [kind, measured] : measurement.kinds) all.merge(measured.latency);
+  const double seconds = static_cast<double>(measurement.elapsed.count()) * 1e-12;
+  const double rate = seconds > 0 ? static_cast<double>(measurement.operations()) / seconds : 0;
+  return fmt::format("mean {:.2f} us, {:.1f} kop/s", all.mean() / 1000.0, rate / 1000.0);
+}
+
+}  // namespace
+
+Progress::Progress(std::size_t points, bool visible)
+    : points_(points), visible_(visible), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+std::string Progress::time_left() const {
+  if (done_ == 0 || done_ == points_) return "";
+  const auto spent = std::chrono::steady_clock::now() - started_;
+  const auto left =
+      spent * static_cast<std::int64_t>(points_ - done_) / static_cast<std::int64_t>(done_);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+  return seconds.count() == 0 ? "" : fmt::format(" ({} left)", duration(seconds));
+}
+
+void Progress::begin(const std::string& label) {
+  if (visible_ && terminal_) {
+    show(fmt::format("[{}/{}]{} {} ...", done_ + 1, points_, time_left(), label));
+  }
+}
+
+void Progress::end(const std::string& label, const Measurement& measurement) {
+  ++done_;
+  if (!visible_) return;
+  const bool keep = !terminal_ || measurement.verdict != Verdict::valid;
+  show(fmt::format("[{}/{}]{} {}: {}", done_, points_, time_left(), label, summary(measurement)));
+  if (keep) close();
+}
+
+void Progress::show(const std::string& text) {
+  if (terminal_) {
+    fmt::print(stderr, "\r\x1b[K{}", text);
+  } else {
+    fmt::print(stderr, "{}", text);
+  }
+  std::fflush(stderr);
+  open_line_ = true;
+}
+
+void Progress::close() {
+  if (!open_line_) return;
+  std::fputc('\n', stderr);
+  open_line_ = false;
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,35 @@
+// Tells on stderr how far a sweep is: a line per point, or on a terminal one line that is
+// rewritten, with an estimate of the time left.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "harness/results/measurement.h"
+
+namespace perdura::harness {
+
+class Progress {
+ public:
+  // Silent if not `visible`.
+  Progress(std::size_t points, bool visible);
+
+  void begin(const std::string& label);
+  void end(const std::string& label, const Measurement& measurement);
+  // Leaves the cursor at the beginning of an empty line.
+  void close();
+
+ private:
+  std::string time_left() const;
+  void show(const std::string& text);
+
+  std::size_t points_;
+  std::size_t done_ = 0;
+  bool visible_;
+  bool terminal_;
+  bool open_line_ = false;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace perdura::harness

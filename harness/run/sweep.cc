@@ -1,0 +1,246 @@
+#include "harness/run/sweep.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "harness/config/section.h"
+#include "harness/results/result_writer.h"
+#include "harness/run/interrupt.h"
+#include "harness/run/platform_factory.h"
+#include "harness/run/progress.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+constexpr std::uint64_t kNoMorePoints = ~std::uint64_t{0};
+
+const Driver& find_driver(std::span<const Driver* const> drivers, const Located& name) {
+  std::vector<std::string_view> known;
+  for (const Driver* driver : drivers) {
+    if (driver->name() == name.text) return *driver;
+    known.push_back(driver->name());
+  }
+  throw UsageError(fmt::format("{}: unknown driver '{}'; known are: {}", name.where, name.text,
+                               join_names(known)));
+}
+
+class Sweep {
+ public:
+  Sweep(const RunRequest& request, const Experiment& experiment, PlatformFactory& platforms,
+        const Driver& driver, std::vector<Point> points, Ranks& ranks)
+      : request_(request),
+        experiment_(experiment),
+        platforms_(platforms),
+        driver_(driver),
+        points_(std::move(points)),
+        ranks_(ranks),
+        progress_(points_.size(), ranks.is_root() && !request.quiet) {}
+
+  ExitCode run();
+
+ private:
+  bool open_results();
+  void run_together();
+  void run_shared_out();
+  void take_results_of_others();
+  Measurement run_point(const Point& point);
+  void record(std::size_t index, Measurement measurement);
+  bool stopped() const { return !usage_error_.empty() || cut_short_ || interrupted(); }
+  ExitCode finish();
+
+  const RunRequest& request_;
+  const Experiment& experiment_;
+  PlatformFactory& platforms_;
+  const Driver& driver_;
+  std::vector<Point> points_;
+  Ranks& ranks_;
+  Progress progress_;
+  std::optional<ResultWriter> results_;  // of the root
+  std::string usage_error_;
+  bool cut_short_ = false;  // a rank was interrupted
+  int ranks_at_work_ = 0;
+  std::size_t not_valid_ = 0;
+};
+
+// Only the root writes; when it cannot, the others must not begin.
+bool Sweep::open_results() {
+  std::exception_ptr problem;
+  if (ranks_.is_root()) {
+    try {
+      const auto folder = request_.out.empty() ? next_result_folder("out", experiment_.name,
+                                                                    std::string(platforms_.name()))
+                                               : request_.out;
+      results_.emplace(folder, experiment_.text,
+                       Manifest{.experiment = experiment_.name,
+                                .platform = std::string(platforms_.name()),
+                                .modelled = platforms_.modelled(),
+                                .profile = platforms_.profile_name(),
+                                .profile_text = platforms_.profile_text(),
+                                .seed = experiment_.seed,
+                                .repetitions = experiment_.repetitions,
+                                .mpi_ranks = ranks_.size(),
+                                .points = points_.size(),
+                                .started = utc_now(),
+                                .command_line = request_.command_line,
+                                .machine = this_machine()});
+    } catch (...) {
+      problem = std::current_exception();
+    }
+  }
+  const bool opened = ranks_.broadcast(problem ? 0 : 1) == 1;
+  if (problem) std::rethrow_exception(problem);
+  return opened;
+}
+
+ExitCode Sweep::run() {
+  if (!open_results()) return ExitCode::failed;
+  if (platforms_.collective()) {
+    run_together();
+  } else {
+    run_shared_out();
+  }
+  return ranks_.is_root() ? finish() : ExitCode::done;
+}
+
+Measurement Sweep::run_point(const Point& point) {
+  Measurement measurement;
+  try {
+    const auto platform = platforms_.create(point.client_nodes);
+    measurement = driver_.run(*platform, point);
+  } catch (const UsageError& error) {
+    measurement.usage_error = error.what();
+  } catch (const std::exception& error) {
+    measurement.judge(Verdict::failed, error.what());
+  }
+  return measurement;
+}
+
+void Sweep::run_together() {
+  for (std::size_t index = 0; index < points_.size(); ++index) {
+    if (ranks_.broadcast(stopped() ? 0 : 1) == 0) return;
+    progress_.begin(points_[index].label);
+    const Measurement own = run_point(points_[index]);
+    const auto shares = ranks_.gather(own.serialize());
+    if (!ranks_.is_root()) continue;
+    Measurement whole;
+    for (const auto& share : shares) whole.merge(Measurement::deserialize(share));
+    record(index, std::move(whole));
+  }
+}
+
+void Sweep::run_shared_out() {
+  const auto step = static_cast<std::size_t>(ranks_.size());
+  ranks_at_work_ = ranks_.size() - 1;
+  for (auto index = static_cast<std::size_t>(ranks_.rank()); index < points_.size();
+       index += step) {
+    if (stopped() || (!ranks_.is_root() && ranks_.asked_to_stop())) break;
+    progress_.begin(points_[index].label);
+    Measurement measurement = run_point(points_[index]);
+    if (ranks_.is_root()) {
+      record(index, std::move(measurement));
+      take_results_of_others();
+    } else {
+      auto words = measurement.serialize();
+      words.push_back(index);
+      ranks_.send_to_root(std::move(words));
+    }
+  }
+  if (!ranks_.is_root()) {
+    ranks_.send_to_root({kNoMorePoints});
+    ranks_.finish_sending();
+    return;
+  }
+  while (ranks_at_work_ > 0) {
+    if (stopped()) ranks_.ask_to_stop();
+    take_results_of_others();
+    Ranks::pause();
+  }
+}
+
+void Sweep::take_results_of_others() {
+  while (auto words = ranks_.try_receive()) {
+    const std::uint64_t index = words->back();
+    words->pop_back();
+    if (index == kNoMorePoints) {
+      --ranks_at_work_;
+    } else {
+      record(index, Measurement::deserialize(*words));
+    }
+  }
+}
+
+void Sweep::record(std::size_t index, Measurement measurement) {
+  const Point& point = points_[index];
+  if (!measurement.usage_error.empty()) {
+    if (usage_error_.empty()) {
+      usage_error_ =
+          fmt::format("{}: {}: {}", experiment_.file, point.label, measurement.usage_error);
+    }
+    return;
+  }
+  if (measurement.interrupted) {
+    cut_short_ = true;
+    return;
+  }
+  if (measurement.verdict != Verdict::valid) ++not_valid_;
+  progress_.end(point.label, measurement);
+  results_->add(index, {{.experiment = experiment_.name,
+                         .platform = std::string(platforms_.name()),
+                         .modelled = platforms_.modelled(),
+                         .profile = platforms_.profile_name(),
+                         .system = point.settings.system.text,
+                         .workload = point.workload_name,
+                         .key_size = point.workload.key_size,
+                         .value_size = point.workload.max_value_size(),
+                         .records = point.workload.loaded_keys(),
+                         .clients = point.settings.clients,
+                         .queue_depth = point.settings.queue_depth,
+                         .server_threads = point.settings.server_threads,
+                         .seed = point.seed,
+                         .repetition = point.repetition,
+                         .accounting = point.accounting},
+                        std::move(measurement)});
+}
+
+ExitCode Sweep::finish() {
+  progress_.close();
+  const bool whole = results_->done() == points_.size();
+  results_->finish(whole                  ? RunStatus::complete
+                   : usage_error_.empty() ? RunStatus::interrupted
+                                          : RunStatus::failed);
+  if (!usage_error_.empty()) {
+    fmt::print(stderr, "perdura: {}\n", usage_error_);
+    return ExitCode::usage;
+  }
+  if (!whole) {
+    fmt::print(stderr, "perdura: interrupted; {} of {} points are in {}\n", results_->done(),
+               points_.size(), results_->folder().string());
+    return ExitCode::failed;
+  }
+  fmt::print("{}\n", results_->folder().string());
+  if (not_valid_ > 0) {
+    fmt::print(stderr, "perdura: {} of {} points are not valid; see verdict and reason in {}\n",
+               not_valid_, points_.size(), (results_->folder() / "points.csv").string());
+    return ExitCode::failed;
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
+ExitCode run_experiment(const RunRequest& request, const Locations& locations,
+                        std::span<const Driver* const> drivers, Ranks& ranks) {
+  const auto file = locations.find(FileKind::experiment, {request.experiment, ""});
+  const Experiment experiment = load_experiment(file, request.overrides);
+  const Driver& driver = find_driver(drivers, experiment.driver);
+  const auto platforms = create_platform_factory(experiment, locations, ranks);
+  std::vector<Point> points =
+      plan_points(experiment, locations, driver, platforms->default_client_nodes());
+  for (const Point& point : points) platforms->check_client_nodes(point.client_nodes);
+  watch_for_interrupts();
+  return Sweep(request, experiment, *platforms, driver, std::move(points), ranks).run();
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,34 @@
+// Runs an experiment: plans its points, runs them on this process or over the ranks of mpirun, and
+// writes the result folder.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "harness/config/document.h"
+#include "harness/config/locations.h"
+#include "harness/run/point.h"
+#include "harness/run/ranks.h"
+
+namespace perdura::harness {
+
+struct RunRequest {
+  std::string experiment;  // a name or a path
+  std::vector<Override> overrides;
+  std::filesystem::path out;  // empty: out/<experiment>-<platform>-<n>
+  std::string command_line;   // for the manifest
+  bool quiet = false;         // no progress
+};
+
+enum class ExitCode : int { done = 0, failed = 1, usage = 2 };
+
+// Every rank calls it. Throws UsageError before anything has run; afterwards problems are verdicts
+// in the results, and the answer is `failed` if any point is not valid or the sweep was
+// interrupted, and `usage` if a point turned out to be impossible.
+ExitCode run_experiment(const RunRequest& request, const Locations& locations,
+                        std::span<const Driver* const> drivers, Ranks& ranks);
+
+}  // namespace perdura::harness

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+namespace perdura::workload {
+
+// FNV-1a, 64 bits, over the eight octets of a number, least significant first: the hash that YCSB
+// applies to record numbers and to Zipfian ranks.
+//
+// It is injective on numbers below 2^40, which the key names rely on. Reason: where two inputs
+// first differ, the states differ by less than 511; each later step multiplies the difference by
+// the prime and adds at most 510. A collision of two five-octet inputs would need small
+// coefficients, not all zero, with e0 p^4 + e1 p^3 + e2 p^2 + e3 p + e4 = 0 modulo 2^64; there are
+// none (a test enumerates them). The three zero octets that follow only multiply by an odd number,
+// which loses nothing.
+constexpr std::uint64_t fnv1a_64(std::uint64_t number) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (int octet = 0; octet < 8; ++octet) {
+    hash = (hash ^ (number & 0xff)) * 0x100000001b3ULL;
+    number >>= 8;
+  }
+  return hash;
+}
+
+// YCSB keeps hashes in signed variables and takes their absolute value. For -2^63, whose absolute
+// value a signed 64-bit variable cannot hold, this yields 2^63.
+constexpr std::uint64_t ycsb_fold(std::uint64_t hash) {
+  return (hash >> 63) != 0 ? 0 - hash : hash;
+}
+
+constexpr std::uint64_t ycsb_hash(std::uint64_t number) { return ycsb_fold(fnv1a_64(number)); }
+
+}  // namespace perdura::workload

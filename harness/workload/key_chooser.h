@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "harness/workload/random.h"
+#include "harness/workload/workload_spec.h"
+#include "harness/workload/zipfian.h"
+
+namespace perdura::workload {
+
+// Which key numbers a client knows, and which of the new ones are its own. Clients share the loaded
+// keys; the k-th record that client i of n creates gets key number first_new_key() + i + k * n, so
+// that clients never collide and need not talk to each other.
+struct KeyNumbering {
+  std::uint64_t first_key;
+  std::uint64_t loaded;
+  std::uint64_t first_new_key;
+  std::uint32_t client;
+  std::uint32_t clients;
+
+  std::uint64_t own_new_key(std::uint64_t k) const { return first_new_key + client + k * clients; }
+
+  // The known keys in order of age: the loaded ones, then the client's own new ones.
+  std::uint64_t known_key(std::uint64_t index) const {
+    return index < loaded ? first_key + index : own_new_key(index - loaded);
+  }
+};
+
+// Draws the key of a read, update, scan or read-modify-write. Which keys compete depends on the
+// request distribution, as in YCSB:
+//  - uniform, plain_zipfian, hotspot, sequential: the loaded keys only.
+//  - zipfian: the loaded keys and twice the number of records that the run is expected to create;
+//    a draw of a key that this client does not know to exist is repeated. So creation leaves the
+//    popularity of the other keys alone. The expectation is limited to the number of loaded keys,
+//    which keeps the repetitions to about one a draw; it is 0 if operationcount is 0.
+//  - latest, exponential: the loaded keys and the client's own new ones that were acknowledged, the
+//    newest being the most popular. (In YCSB, whose clients share a process, those of all clients.)
+class KeyChooser {
+ public:
+  // Precondition: spec.validate(); at least one key is loaded if next() is to be called.
+  KeyChooser(const WorkloadSpec& spec, const KeyNumbering& numbering);
+
+  // `own_new_keys`: how many of the client's own new records are known to exist.
+  std::uint64_t next(Random& random, std::uint64_t own_new_keys);
+
+ private:
+  struct Uniform {};
+  struct Sequential {
+    std::uint64_t position;
+  };
+  struct Hotspot {
+    std::uint64_t hot_keys;
+    double operation_fraction;
+  };
+  struct Exponential {
+    double mean;  // age, in keys
+  };
+  using Distribution =
+      std::variant<Uniform, ScrambledZipfian, Zipfian, Latest, Sequential, Hotspot, Exponential>;
+
+  static Distribution distribution_of(const WorkloadSpec& spec, const KeyNumbering& numbering);
+
+  std::uint64_t draw(Uniform&, Random&, std::uint64_t) const;
+  std::uint64_t draw(ScrambledZipfian&, Random&, std::uint64_t) const;
+  std::uint64_t draw(Zipfian&, Random&, std::uint64_t) const;
+  std::uint64_t draw(Latest&, Random&, std::uint64_t) const;
+  std::uint64_t draw(Sequential&, Random&, std::uint64_t) const;
+  std::uint64_t draw(Hotspot&, Random&, std::uint64_t) const;
+  std::uint64_t draw(Exponential&, Random&, std::uint64_t) const;
+
+  KeyNumbering numbering_;
+  Distribution distribution_;
+};
+
+}  // namespace perdura::workload

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace perdura::workload {
+
+enum class InsertOrder : std::uint8_t { hashed, ordered };
+
+// Turns key numbers into keys of exactly size() bytes. Different key numbers below capacity() give
+// different keys, always: a benchmark whose "creates" silently overwrite is worthless.
+//
+// Three forms, chosen by size() and the insert order:
+//  - hashed, at least prefix + 20 bytes: YCSB's name, prefix and decimal hash of the number, with
+//    zeros in between. YCSB drops the hash's sign, so two of its keys may coincide; here the
+//    twentieth digit from the right tells the signs apart. It is 0 for negative hashes, among them
+//    those of the first records, whose names so are YCSB's own, and 1 for the others.
+//  - ordered, at least prefix + 13 bytes: prefix and decimal number, with zeros in between.
+//  - anything shorter: the number itself, big-endian in the last min(size, 8) bytes, after as much
+//    of the prefix, and then zeros, as there is room for. Hashed keys mix the number first by a
+//    bijection of that many bytes, so that neighbors are scattered and yet none coincide.
+// In the ordered forms keys compare bytewise as their numbers do.
+class KeyFormat {
+ public:
+  // Key numbers stay below this, because up to here the hash is known to be injective.
+  static constexpr std::uint64_t kMaxCapacity = std::uint64_t{1} << 40;
+
+  // Precondition: size > 0.
+  KeyFormat(std::size_t size, std::string prefix, InsertOrder order);
+
+  std::size_t size() const { return size_; }
+
+  // The number of different keys.
+  std::uint64_t capacity() const;
+
+  // Writes the key into the first size() bytes of `key`. No allocation.
+  // Precondition: key_number < capacity(), key.size() >= size().
+  void write(std::uint64_t key_number, std::span<std::byte> key) const;
+
+ private:
+  enum class Form : std::uint8_t { hashed_name, ordered_name, binary };
+
+  void write_binary(std::uint64_t key_number, std::byte* key) const;
+
+  std::size_t size_;
+  std::string lead_;  // what precedes the part that depends on the number
+  InsertOrder order_;
+  Form form_;
+};
+
+}  // namespace perdura::workload

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string_view>
+
+namespace perdura::workload {
+
+// Whether a workload file may contain this property: one of YCSB's core (used here or not), or one
+// of our extensions. Anything else is a misspelling or meant for a database binding, and silence
+// about it would let a benchmark run that is not the one asked for.
+bool is_known_property(std::string_view key);
+
+// The known property that `key` most likely misspells, or an empty text if none is close.
+std::string_view closest_known_property(std::string_view key);
+
+}  // namespace perdura::workload

@@ -1,0 +1,194 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "harness/workload/property_names.h"
+#include "harness/workload/workload_spec.h"
+
+namespace perdura::workload {
+namespace {
+
+template <typename T>
+struct Choice {
+  std::string_view name;
+  T value;
+};
+
+constexpr auto kRequestDistributions = std::to_array<Choice<RequestDistribution>>({
+    {"uniform", RequestDistribution::uniform},
+    {"zipfian", RequestDistribution::zipfian},
+    {"plain_zipfian", RequestDistribution::plain_zipfian},
+    {"latest", RequestDistribution::latest},
+    {"sequential", RequestDistribution::sequential},
+    {"hotspot", RequestDistribution::hotspot},
+    {"exponential", RequestDistribution::exponential},
+});
+
+constexpr auto kLengthDistributions = std::to_array<Choice<LengthDistribution>>({
+    {"constant", LengthDistribution::constant},
+    {"uniform", LengthDistribution::uniform},
+    {"zipfian", LengthDistribution::zipfian},
+});
+
+// YCSB knows no constant length of scans.
+constexpr auto kScanLengthDistributions = std::span(kLengthDistributions).subspan<1>();
+
+constexpr auto kInsertOrders = std::to_array<Choice<InsertOrder>>({
+    {"hashed", InsertOrder::hashed},
+    {"ordered", InsertOrder::ordered},
+});
+
+// Copies properties into a specification and remembers the first thing that is wrong, so that the
+// code below reads as the list of properties that it is.
+class Reader {
+ public:
+  explicit Reader(const Properties& properties) : properties_(properties) {}
+
+  void whole_number(std::string_view key, std::uint64_t& target) {
+    number(key, target, "a whole number");
+  }
+  void whole_number(std::string_view key, std::uint32_t& target) {
+    number(key, target, "a whole number");
+  }
+  void real_number(std::string_view key, double& target) { number(key, target, "a number"); }
+
+  void optional_whole_number(std::string_view key, std::optional<std::uint64_t>& target) {
+    std::uint64_t value = 0;
+    if (properties_.find(key) == nullptr) return;
+    whole_number(key, value);
+    target = value;
+  }
+
+  void text(std::string_view key, std::string& target) {
+    if (const auto* entry = properties_.find(key)) target = entry->value;
+  }
+
+  template <typename T>
+  void one_of(std::string_view key, std::span<const Choice<T>> choices, T& target) {
+    const auto* entry = properties_.find(key);
+    if (entry == nullptr) return;
+    for (const Choice<T>& choice : choices) {
+      if (choice.name == entry->value) {
+        target = choice.value;
+        return;
+      }
+    }
+    std::string names;
+    for (const Choice<T>& choice : choices) {
+      names += names.empty() ? "" : ", ";
+      names += choice.name;
+    }
+    fail(fmt::format("{}: {}={} is not supported; use one of {}", entry->where, key, entry->value,
+                     names));
+  }
+
+  void fail(std::string message) {
+    if (!error_) error_ = Error{std::move(message)};
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  template <typename T>
+  void number(std::string_view key, T& target, std::string_view expected) {
+    const auto* entry = properties_.find(key);
+    if (entry == nullptr) return;
+    const std::string& text = entry->value;
+    const char* const end = text.data() + text.size();
+    T value{};
+    const auto [rest, code] = std::from_chars(text.data(), end, value);
+    if (code == std::errc::result_out_of_range) {
+      fail(fmt::format("{}: {}={} is out of range; use a smaller number", entry->where, key, text));
+    } else if (code != std::errc{} || rest != end || !std::isfinite(static_cast<double>(value))) {
+      fail(fmt::format("{}: {}='{}' is not {}; correct the value", entry->where, key, text,
+                       expected));
+    } else {
+      target = value;
+    }
+  }
+
+  const Properties& properties_;
+  std::optional<Error> error_;
+};
+
+void refuse_unknown_properties(const Properties& properties, Reader& reader) {
+  for (const auto& [key, entry] : properties.entries()) {
+    if (is_known_property(key)) continue;
+    const std::string_view closest = closest_known_property(key);
+    const std::string advice = closest.empty() ? std::string("remove the line or correct the name")
+                                               : fmt::format("did you mean '{}'?", closest);
+    reader.fail(fmt::format("{}: unknown property '{}'; {}", entry.where, key, advice));
+  }
+}
+
+}  // namespace
+
+tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& properties,
+                                                           const Overrides& overrides) {
+  WorkloadSpec spec;
+  Reader reader(properties);
+  refuse_unknown_properties(properties, reader);
+
+  reader.whole_number("recordcount", spec.record_count);
+  reader.whole_number("operationcount", spec.operation_count);
+  reader.whole_number("insertstart", spec.insert_start);
+  reader.optional_whole_number("insertcount", spec.insert_count);
+  reader.one_of<InsertOrder>("insertorder", kInsertOrders, spec.insert_order);
+
+  const auto proportion = [&](std::string_view key, OperationKind kind) {
+    reader.real_number(key, spec.proportions[static_cast<std::size_t>(kind)]);
+  };
+  proportion("readproportion", OperationKind::read);
+  proportion("updateproportion", OperationKind::update);
+  proportion("insertproportion", OperationKind::insert);
+  proportion("scanproportion", OperationKind::scan);
+  proportion("readmodifywriteproportion", OperationKind::read_modify_write);
+  proportion("deleteproportion", OperationKind::erase);
+
+  reader.one_of<RequestDistribution>("requestdistribution", kRequestDistributions,
+                                     spec.request_distribution);
+  reader.real_number("zipfianconstant", spec.zipfian_constant);
+  reader.real_number("hotspotdatafraction", spec.hotspot_data_fraction);
+  reader.real_number("hotspotopnfraction", spec.hotspot_operation_fraction);
+  reader.real_number("exponential.percentile", spec.exponential_percentile);
+  reader.real_number("exponential.frac", spec.exponential_fraction);
+
+  reader.whole_number("keysize", spec.key_size);
+  reader.text("keyprefix", spec.key_prefix);
+  reader.whole_number("zeropadding", spec.zero_padding);
+
+  reader.whole_number("fieldcount", spec.field_count);
+  reader.whole_number("fieldlength", spec.field_length);
+  reader.whole_number("minfieldlength", spec.min_field_length);
+  reader.one_of<LengthDistribution>("fieldlengthdistribution", kLengthDistributions,
+                                    spec.field_length_distribution);
+
+  reader.whole_number("minscanlength", spec.min_scan_length);
+  reader.whole_number("maxscanlength", spec.max_scan_length);
+  reader.one_of<LengthDistribution>("scanlengthdistribution", kScanLengthDistributions,
+                                    spec.scan_length_distribution);
+
+  if (reader.error()) return tl::unexpected(*reader.error());
+  return with_overrides(std::move(spec), overrides);
+}
+
+tl::expected<WorkloadSpec, Error> workload_from_file(const std::filesystem::path& path,
+                                                     const Overrides& overrides) {
+  const auto properties = Properties::read_file(path);
+  if (!properties) return tl::unexpected(properties.error());
+  auto spec = workload_from_properties(*properties, overrides);
+  // What the parts make together has no line of its own; the file's name still helps.
+  if (!spec && spec.error().message.starts_with("workload: ")) {
+    return tl::unexpected(Error{
+        path.string() + ": " + spec.error().message.substr(std::string_view("workload: ").size())});
+  }
+  return spec;
+}
+
+}  // namespace perdura::workload

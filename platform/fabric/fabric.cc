@@ -1,0 +1,52 @@
+#include "platform/fabric/fabric.h"
+
+namespace perdura::fabric {
+
+Operation::~Operation() {
+  if (posted_ && !done_) queue_pair_.abandon(*this);
+}
+
+Operation& Operation::post() {
+  if (!posted_) {
+    posted_ = true;
+    queue_pair_.post(*this);
+  }
+  return *this;
+}
+
+void Operation::complete(Status status, std::uint64_t old_value) {
+  completion_ = {status, request_.opcode, old_value};
+  done_ = true;
+  if (waiting_) executor_->make_ready(waiting_);
+}
+
+void CompletionQueue::push(const ReceiveCompletion& completion) {
+  if (entries_.count == entries_.slots.size()) {
+    std::vector<ReceiveCompletion> larger(entries_.count == 0 ? 16 : entries_.count * 2);
+    for (std::size_t i = 0; i < entries_.count; ++i) {
+      larger[i] = entries_.slots[(entries_.head + i) % entries_.slots.size()];
+    }
+    entries_.slots = std::move(larger);
+    entries_.head = 0;
+  }
+  entries_.slots[(entries_.head + entries_.count) % entries_.slots.size()] = completion;
+  ++entries_.count;
+  waiting_.wake_one();
+}
+
+ReceiveCompletion CompletionQueue::pop() {
+  const ReceiveCompletion first = entries_.slots[entries_.head];
+  entries_.head = (entries_.head + 1) % entries_.slots.size();
+  --entries_.count;
+  return first;
+}
+
+void CompletionQueue::forget(const QueuePair& queue_pair) {
+  const std::size_t count = entries_.count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ReceiveCompletion entry = pop();
+    if (entry.queue_pair != &queue_pair) push(entry);
+  }
+}
+
+}  // namespace perdura::fabric

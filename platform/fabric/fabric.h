@@ -1,0 +1,265 @@
+// The fabric: reliable connections between the threads of nodes, as libibverbs gives them, in
+// coroutines. This header is all that a system sees of RDMA; fabric/sim and fabric/shm implement it.
+//
+//   Endpoint            a thread's access to the fabric: registers memory, makes and accepts
+//                       connections
+//   QueuePair           one end of a reliable connection; its methods are the operations
+//   Operation           an operation; awaiting it posts it and yields its completion
+//   ReceiveQueue        posted receive buffers, of one queue pair or shared by several
+//   CompletionQueue     where receive completions (and the end of a connection) arrive
+//
+// Order and completion follow the InfiniBand specification for reliable connections: operations of a
+// queue pair start in order; posted ones (WRITE, SEND) take effect in order; a receive completion
+// appears after the data of all earlier posted operations; READ, FLUSH and atomics take effect after
+// everything issued before them. A completion of a WRITE means that the peer's device has it, no more.
+//
+// All objects belong to the thread that made them and are used on it only.
+#pragma once
+
+#include <coroutine>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "platform/fabric/types.h"
+#include "platform/pmem/region.h"
+#include "platform/runtime/sync.h"
+#include "platform/runtime/task.h"
+
+namespace perdura::fabric {
+
+class QueuePair;
+
+// A registered range of a region.
+struct MemoryRegion {
+  pmem::Region* region = nullptr;
+  Bytes offset = 0;
+  Bytes length = 0;
+  RemoteKey key;
+  Access access = Access::local;
+
+  LocalBuffer local(Bytes from, std::uint32_t n) const { return {region, offset + from, n}; }
+  RemoteAddress remote(Bytes from) const { return {key, from}; }
+};
+
+struct WorkRequest {
+  Opcode opcode = Opcode::read;
+  OperationFlags flags{};
+  Placement placement = Placement::global_visibility;
+  std::uint32_t immediate = 0;
+  LocalBuffer local{};
+  RemoteAddress remote{};
+  std::uint64_t operand = 0;  // value to write, to add, or to swap in
+  std::uint64_t expected = 0;
+  Bytes flush_length = 0;
+};
+
+// An operation and its state; lives in the frame of the coroutine that awaits it. Several can be under
+// way at once: post() each, then await them in any order. The buffers must stay until it has completed.
+class Operation {
+ public:
+  Operation(QueuePair& queue_pair, const WorkRequest& request)
+      : queue_pair_(queue_pair), request_(request) {}
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  ~Operation();
+
+  Operation& post();
+
+  bool await_ready() {
+    post();
+    return done_;
+  }
+  void await_suspend(std::coroutine_handle<> task) {
+    waiting_ = task;
+    executor_ = &Executor::current();
+  }
+  Completion await_resume() const { return completion_; }
+
+  // For implementations of the fabric.
+  const WorkRequest& request() const { return request_; }
+  void complete(Status status, std::uint64_t old_value = 0);
+  void* transport_state = nullptr;
+
+ private:
+  QueuePair& queue_pair_;
+  WorkRequest request_;
+  Completion completion_;
+  std::coroutine_handle<> waiting_;
+  Executor* executor_ = nullptr;
+  bool posted_ = false;
+  bool done_ = false;
+};
+
+// A message or an immediate that arrived, or the end of a connection (status `disconnected`): then
+// nothing that the peer sent on it is placed any more.
+struct ReceiveCompletion {
+  QueuePair* queue_pair = nullptr;
+  Status status = Status::success;
+  std::optional<std::uint32_t> immediate;
+  LocalBuffer buffer;          // the posted buffer, cut to the length received
+  std::uint64_t buffer_id = 0;  // as given to ReceiveQueue::post
+};
+
+class CompletionQueue {
+ public:
+  // The next completion, in the order of arrival.
+  Task<ReceiveCompletion> next() {
+    while (entries_.empty()) co_await wait(waiting_);
+    co_return pop();
+  }
+  std::optional<ReceiveCompletion> try_next() {
+    if (entries_.empty()) return std::nullopt;
+    return pop();
+  }
+
+  // For implementations of the fabric.
+  void push(const ReceiveCompletion& completion);
+  void forget(const QueuePair& queue_pair);  // drops what it delivered and nobody took
+
+ private:
+  ReceiveCompletion pop();
+
+  // A ring that grows to the largest number ever waiting and then stays.
+  struct Ring {
+    std::vector<ReceiveCompletion> slots;
+    std::size_t head = 0;
+    std::size_t count = 0;
+    bool empty() const { return count == 0; }
+  };
+  Ring entries_;
+  WaitList waiting_;
+};
+
+// Receive buffers are used in the order posted.
+class ReceiveQueue {
+ public:
+  virtual ~ReceiveQueue() = default;
+  virtual std::uint32_t depth() const = 0;
+  // At most depth() buffers may be posted and not yet consumed; one more is a programming error.
+  virtual void post(const LocalBuffer& buffer, std::uint64_t buffer_id) = 0;
+};
+
+struct QueuePairOptions {
+  ReceiveQueue* receive_queue = nullptr;  // may serve several queue pairs
+  CompletionQueue* completions = nullptr;
+  std::uint32_t send_depth = 64;  // operations under way; more wait in line
+};
+
+class QueuePair {
+ public:
+  virtual ~QueuePair() = default;
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  Operation read(const LocalBuffer& into, RemoteAddress from, OperationFlags flags = {}) {
+    return Operation(*this, {.opcode = Opcode::read, .flags = flags, .local = into, .remote = from});
+  }
+  Operation write(const LocalBuffer& from, RemoteAddress to, OperationFlags flags = {}) {
+    return Operation(*this, {.opcode = Opcode::write, .flags = flags, .local = from, .remote = to});
+  }
+  Operation write_with_immediate(const LocalBuffer& from, RemoteAddress to,
+                                 std::uint32_t immediate, OperationFlags flags = {}) {
+    return Operation(*this, {.opcode = Opcode::write_with_immediate,
+                             .flags = flags,
+                             .immediate = immediate,
+                             .local = from,
+                             .remote = to});
+  }
+  Operation send(const LocalBuffer& from, OperationFlags flags = {}) {
+    return Operation(*this, {.opcode = Opcode::send, .flags = flags, .local = from});
+  }
+  // Atomics work on aligned 8-byte words. They are atomic with those of the same device, not with the
+  // CPU's, unless the device promises more.
+  Operation compare_and_swap(RemoteAddress word, std::uint64_t expected, std::uint64_t desired,
+                             OperationFlags flags = {}) {
+    return Operation(*this, {.opcode = Opcode::compare_and_swap,
+                             .flags = flags,
+                             .remote = word,
+                             .operand = desired,
+                             .expected = expected});
+  }
+  Operation fetch_and_add(RemoteAddress word, std::uint64_t addend, OperationFlags flags = {}) {
+    return Operation(*this, {.opcode = Opcode::fetch_and_add,
+                             .flags = flags,
+                             .remote = word,
+                             .operand = addend});
+  }
+  Operation atomic_write(RemoteAddress word, std::uint64_t value, OperationFlags flags = {}) {
+    return Operation(
+        *this,
+        {.opcode = Opcode::atomic_write, .flags = flags, .remote = word, .operand = value});
+  }
+  Operation flush(RemoteAddress from, Bytes length, Placement placement,
+                  OperationFlags flags = {}) {
+    return Operation(*this, {.opcode = Opcode::flush,
+                             .flags = flags,
+                             .placement = placement,
+                             .remote = from,
+                             .flush_length = length});
+  }
+
+  // Posts an unsignaled operation: nobody learns of its completion; its buffer must stay until a later
+  // operation of the queue pair has completed, unless it is inlined. If it fails, later ones do.
+  virtual void post_unsignaled(const WorkRequest& request) = 0;
+
+  // False once the connection is broken or closed.
+  virtual bool connected() const = 0;
+  virtual Address peer() const = 0;
+
+ protected:
+  QueuePair() = default;
+
+ private:
+  friend class Operation;
+  virtual void post(Operation& operation) = 0;
+  virtual void abandon(Operation& operation) = 0;  // its frame is going away
+};
+
+// A peer that wants to connect; answered exactly once.
+class ConnectionRequest {
+ public:
+  virtual ~ConnectionRequest() = default;
+  virtual Address from() const = 0;
+  virtual std::span<const std::byte> private_data() const = 0;
+  virtual std::unique_ptr<QueuePair> accept(const QueuePairOptions& options,
+                                            std::span<const std::byte> private_data) = 0;
+  virtual void reject() = 0;
+};
+
+struct Connection {
+  Status status = Status::success;
+  std::unique_ptr<QueuePair> queue_pair;  // null unless status is success
+  std::vector<std::byte> private_data;    // what the acceptor answered
+};
+
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+  Endpoint() = default;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  virtual Address address() const = 0;
+  virtual Capabilities capabilities() const = 0;
+
+  // Makes a range of a region usable in operations, and by peers according to `access`. Throws
+  // PlatformError with the reason if the device cannot.
+  virtual MemoryRegion register_memory(pmem::Region& region, Bytes offset, Bytes length,
+                                       Access access) = 0;
+  MemoryRegion register_memory(pmem::Region& region, Access access) {
+    return register_memory(region, 0, region.size(), access);
+  }
+  virtual void deregister_memory(const MemoryRegion& memory) = 0;
+
+  virtual std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) = 0;
+
+  // Connects to a listening thread; waits for it to listen up to the platform's connection timeout.
+  virtual Task<Connection> connect(Address to, QueuePairOptions options,
+                                   std::vector<std::byte> private_data) = 0;
+  // The next peer that wants to connect. The first call starts listening.
+  virtual Task<std::unique_ptr<ConnectionRequest>> next_connection() = 0;
+};
+
+}  // namespace perdura::fabric

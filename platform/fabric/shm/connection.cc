@@ -1,0 +1,264 @@
+// How connections are made: the initiator prepares its end and puts a request into the mailbox of the
+// listening endpoint; whoever accepts prepares the other end and writes the answer into the
+// initiator's.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "platform/error.h"
+#include "platform/fabric/shm/endpoint.h"
+
+namespace perdura::fabric::shm {
+namespace {
+
+constexpr Picoseconds kLookAgain = Milliseconds(1);
+
+void check_private_data(std::size_t size) {
+  if (size > kMaxPrivateData) {
+    throw UsageError(
+        fmt::format("{} bytes of private data; a connection takes {}", size, kMaxPrivateData));
+  }
+}
+
+std::uint64_t mail_state(std::uint64_t generation, NodeId node, std::uint64_t phase) {
+  return generation << 24 | std::uint64_t{node} << 8 | phase;
+}
+
+}  // namespace
+
+class ShmConnectionRequest final : public ConnectionRequest {
+ public:
+  ShmConnectionRequest(ShmEndpoint& endpoint, ShmEndpoint::Request request)
+      : endpoint_(endpoint), request_(std::move(request)) {}
+  ~ShmConnectionRequest() override {
+    if (!answered_) reject();
+  }
+
+  Address from() const override { return request_.from; }
+  std::span<const std::byte> private_data() const override { return request_.private_data; }
+
+  std::unique_ptr<QueuePair> accept(const QueuePairOptions& options,
+                                    std::span<const std::byte> private_data) override {
+    check_private_data(private_data.size());
+    auto peer = endpoint_.watch_.find(request_.from.node);
+    if (peer != nullptr && peer->generation() != request_.generation) peer = nullptr;
+    auto segment = peer == nullptr ? nullptr
+                                   : PeerSegment::open(endpoint_.job_.endpoint_path(request_.from),
+                                                       request_.generation);
+    if (segment == nullptr) peer = nullptr;  // gone meanwhile: the queue pair is born broken
+    const std::uint32_t index = endpoint_.open_slot(options, peer, SlotState::open);
+    answered_ = true;
+    endpoint_.slots_[index].use = ShmEndpoint::LocalSlot::Use::connected;
+
+    if (segment != nullptr) {
+      ConnectionSlot& theirs = segment->shared().connections[request_.slot];
+      theirs.peer_slot = index;
+      theirs.private_length = static_cast<std::uint32_t>(private_data.size());
+      std::copy(private_data.begin(), private_data.end(), theirs.private_data.begin());
+    }
+    auto memory = peer == nullptr ? nullptr : endpoint_.memory_of(peer);
+    auto queue_pair = std::make_unique<ShmQueuePair>(
+        endpoint_, index, options,
+        RemoteEnd{request_.from, request_.slot, segment, std::move(memory)});
+    if (segment != nullptr) {
+      // If the initiator has given up, the queue pair finds that out when it looks after its peer.
+      auto expected = SlotState::connecting;
+      segment->shared().connections[request_.slot].state.compare_exchange_strong(
+          expected, SlotState::accepted, std::memory_order_seq_cst);
+      endpoint_.notify(segment->shared());
+      queue_pair->check_peer();
+    }
+    return queue_pair;
+  }
+
+  void reject() override {
+    answered_ = true;
+    endpoint_.reject(request_);
+  }
+
+ private:
+  ShmEndpoint& endpoint_;
+  ShmEndpoint::Request request_;
+  bool answered_ = false;
+};
+
+// The initiator's end while it waits for the answer; given up if the frame goes away.
+class ShmEndpoint::PendingSlot {
+ public:
+  PendingSlot(ShmEndpoint& endpoint, std::uint32_t index, Address to)
+      : endpoint_(endpoint), index_(index), to_(to) {}
+  PendingSlot(const PendingSlot&) = delete;
+  PendingSlot& operator=(const PendingSlot&) = delete;
+  ~PendingSlot() {
+    if (!taken_) give_up();
+  }
+
+  ConnectionSlot& slot() const { return endpoint_.segment_.shared().connections[index_]; }
+  SlotState state() const { return slot().state.load(std::memory_order_seq_cst); }
+  std::uint32_t index() const { return index_; }
+
+  std::uint32_t take() {
+    taken_ = true;
+    return index_;
+  }
+  // No peer has heard of it.
+  void unsent() { slot().detached = 1; }
+
+ private:
+  void give_up() {
+    auto expected = SlotState::connecting;
+    if (!slot().state.compare_exchange_strong(expected, SlotState::cancelled,
+                                              std::memory_order_seq_cst) &&
+        expected == SlotState::accepted) {
+      slot().state.store(SlotState::closed, std::memory_order_seq_cst);
+      const LocalSlot& local = endpoint_.slots_[index_];
+      if (auto peer = PeerSegment::open(endpoint_.job_.endpoint_path(to_),
+                                        local.peer->generation())) {
+        peer->shared().connections[slot().peer_slot].detached = 1;
+        endpoint_.notify(peer->shared());
+      }
+    }
+    endpoint_.leave_slot(index_);
+  }
+
+  ShmEndpoint& endpoint_;
+  std::uint32_t index_;
+  Address to_;
+  bool taken_ = false;
+};
+
+std::shared_ptr<PeerMemory> ShmEndpoint::memory_of(const std::shared_ptr<PeerNode>& node) {
+  auto& known = peer_memory_[node->generation()];
+  auto memory = known.lock();
+  if (memory == nullptr || &memory->node() != node.get()) {
+    memory = std::make_shared<PeerMemory>(node);
+    known = memory;
+  }
+  return memory;
+}
+
+// The listening endpoint at an address, or null.
+std::shared_ptr<PeerNode> ShmEndpoint::reach(Address to, std::shared_ptr<PeerSegment>& segment) {
+  auto node = watch_.find(to.node);
+  if (node == nullptr) return nullptr;
+  segment = PeerSegment::open(job_.endpoint_path(to), node->generation());
+  if (segment == nullptr || segment->shared().listening.load(std::memory_order_acquire) == 0) {
+    return nullptr;
+  }
+  return node;
+}
+
+// False if the mailbox is full.
+bool ShmEndpoint::post_mail(EndpointSegment& peer, std::uint32_t slot,
+                            const std::vector<std::byte>& private_data) {
+  const std::uint64_t generation = segment_.shared().generation;
+  const auto writing = mail_state(generation, address_.node, ConnectMail::kWriting);
+  for (ConnectMail& mail : peer.mailbox) {
+    std::uint64_t state = mail.state.load(std::memory_order_acquire);
+    if ((state & 0xFF) == ConnectMail::kPosted) continue;
+    if (state != 0) {
+      // Being written; or its writer was killed, and then it is ours.
+      const auto writer = watch_.find(static_cast<NodeId>(state >> 8 & 0xFFFF));
+      if (writer != nullptr && writer->generation() == state >> 24) continue;
+    }
+    if (!mail.state.compare_exchange_strong(state, writing, std::memory_order_acq_rel)) continue;
+    mail.order = peer.mail_order.fetch_add(1);
+    mail.generation = generation;
+    mail.node = address_.node;
+    mail.port = address_.port;
+    mail.slot = slot;
+    mail.private_length = static_cast<std::uint32_t>(private_data.size());
+    std::copy(private_data.begin(), private_data.end(), mail.private_data.begin());
+    mail.state.store(mail_state(generation, address_.node, ConnectMail::kPosted),
+                     std::memory_order_release);
+    notify(peer);
+    return true;
+  }
+  return false;
+}
+
+void ShmEndpoint::collect_mail() {
+  std::vector<ConnectMail*> posted;
+  for (ConnectMail& mail : segment_.shared().mailbox) {
+    const std::uint64_t state = mail.state.load(std::memory_order_acquire);
+    if ((state & 0xFF) == ConnectMail::kPosted) posted.push_back(&mail);
+  }
+  std::sort(posted.begin(), posted.end(),
+            [](const ConnectMail* a, const ConnectMail* b) { return a->order < b->order; });
+  for (ConnectMail* mail : posted) {
+    const std::size_t length = std::min(mail->private_length, kMaxPrivateData);
+    requests_.push_back({{mail->node, static_cast<Port>(mail->port)},
+                         mail->generation,
+                         mail->slot,
+                         {mail->private_data.begin(),
+                          mail->private_data.begin() + static_cast<std::ptrdiff_t>(length)}});
+    mail->state.store(0, std::memory_order_release);
+  }
+}
+
+void ShmEndpoint::reject(const Request& request) {
+  const auto segment = PeerSegment::open(job_.endpoint_path(request.from), request.generation);
+  if (segment == nullptr) return;
+  ConnectionSlot& slot = segment->shared().connections[request.slot];
+  auto expected = SlotState::connecting;
+  slot.state.compare_exchange_strong(expected, SlotState::rejected, std::memory_order_seq_cst);
+  slot.detached.store(1, std::memory_order_seq_cst);
+  notify(segment->shared());
+}
+
+Task<Connection> ShmEndpoint::connect(Address to, QueuePairOptions options,
+                                      std::vector<std::byte> private_data) {
+  check_private_data(private_data.size());
+  const Time deadline = executor_.now() + options_.connection_timeout;
+  for (;;) {
+    std::shared_ptr<PeerSegment> segment;
+    std::shared_ptr<PeerNode> node = reach(to, segment);
+    if (node != nullptr) {
+      PendingSlot pending(*this, open_slot(options, node, SlotState::connecting), to);
+      if (!post_mail(segment->shared(), pending.index(), private_data)) {
+        pending.unsent();
+      } else {
+        co_await runtime::until(
+            [&] {
+              return pending.state() != SlotState::connecting || node->dead() ||
+                     segment->shared().closed.load(std::memory_order_acquire) != 0;
+            },
+            deadline);
+        auto expected = SlotState::accepted;
+        if (pending.slot().state.compare_exchange_strong(expected, SlotState::open,
+                                                         std::memory_order_seq_cst)) {
+          const ConnectionSlot& slot = pending.slot();
+          std::vector<std::byte> answer(slot.private_data.begin(),
+                                        slot.private_data.begin() + slot.private_length);
+          const std::uint32_t index = pending.take();
+          slots_[index].use = LocalSlot::Use::connected;
+          auto queue_pair = std::make_unique<ShmQueuePair>(
+              *this, index, options,
+              RemoteEnd{to, slot.peer_slot, segment, memory_of(node)});
+          queue_pair->drain();  // the peer may have been quick
+          queue_pair->check_peer();
+          co_return Connection{Status::success, std::move(queue_pair), std::move(answer)};
+        }
+        if (expected == SlotState::rejected) {
+          co_return Connection{Status::disconnected, nullptr, {}};
+        }
+      }
+    }
+    // Not there, not listening, or gone before it answered: perhaps it comes (back).
+    if (executor_.now() >= deadline) {
+      co_return Connection{Status::retry_exceeded, nullptr, {}};
+    }
+    co_await sleep_for(kLookAgain);
+  }
+}
+
+Task<std::unique_ptr<ConnectionRequest>> ShmEndpoint::next_connection() {
+  segment_.shared().listening.store(1, std::memory_order_release);
+  while (requests_.empty()) co_await wait(acceptors_);
+  Request request = std::move(requests_.front());
+  requests_.pop_front();
+  co_return std::make_unique<ShmConnectionRequest>(*this, std::move(request));
+}
+
+}  // namespace perdura::fabric::shm

@@ -1,0 +1,194 @@
+#include "platform/fabric/shm/endpoint.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace perdura::fabric::shm {
+namespace {
+
+constexpr int kCompletionsAtOnce = 64;
+
+}  // namespace
+
+ShmEndpoint::ShmEndpoint(Job& job, NodeMemory& memory, Watch& watch, const FabricOptions& options,
+                         Address address, std::uint32_t doorbell,
+                         runtime::ThreadExecutor& executor)
+    : job_(job),
+      memory_(memory),
+      watch_(watch),
+      options_(options),
+      address_(address),
+      executor_(executor),
+      segment_(job.endpoint_path(address), job.node(address.node).generation, doorbell),
+      listener_(watch.add_listener([this] { notify(segment_.shared()); })) {}
+
+ShmEndpoint::~ShmEndpoint() {
+  watch_.remove_listener(listener_);
+  segment_.shared().closed.store(1, std::memory_order_seq_cst);
+  collect_mail();
+  for (const Request& request : requests_) reject(request);
+}
+
+Capabilities ShmEndpoint::capabilities() const {
+  return {.flush = true,
+          .flush_persistence = true,
+          .atomic_write = true,
+          .max_inline = kMaxInline,
+          .max_message = 1U << 30};
+}
+
+MemoryRegion ShmEndpoint::register_memory(pmem::Region& region, Bytes offset, Bytes length,
+                                          Access access) {
+  return {&region, offset, length, memory_.publish(region, offset, length, access), access};
+}
+
+std::unique_ptr<ReceiveQueue> ShmEndpoint::create_receive_queue(std::uint32_t depth) {
+  return std::make_unique<ShmReceiveQueue>(
+      std::make_shared<ReceiveQueueState>(segment_, memory_, depth));
+}
+
+// --- connection slots ---------------------------------------------------------------------------
+
+std::uint32_t ShmEndpoint::open_slot(const QueuePairOptions& options,
+                                     std::shared_ptr<PeerNode> peer, SlotState state) {
+  const std::uint32_t index = segment_.allocate_slot();
+  if (slots_.size() <= index) slots_.resize(index + 1);
+  LocalSlot& local = slots_[index];
+  local = {};
+  local.use = LocalSlot::Use::connecting;
+  local.peer = std::move(peer);
+  ConnectionSlot& slot = segment_.shared().connections[index];
+  slot.detached = 0;
+  slot.ring = 0;
+  slot.ring_is_watched = 0;
+  slot.receive_queue = 0;
+  if (options.receive_queue != nullptr) {
+    local.receive_queue = static_cast<ShmReceiveQueue*>(options.receive_queue)->state();
+    // Messages wait in the ring with a buffer each, so the ring need not be longer than the queue.
+    local.ring_slots = local.receive_queue->slots();
+    slot.ring = segment_.allocate(local.ring_slots * sizeof(Message));
+    slot.ring_slots = local.ring_slots;
+    local.ring_is_watched = watched_rings_ < kWatchedRings;
+    watched_rings_ += local.ring_is_watched ? 1 : 0;
+    slot.ring_is_watched = local.ring_is_watched ? 1 : 0;
+    slot.receive_queue = local.receive_queue->offset();
+    slot.receive_slots = local.receive_queue->slots();
+  }
+  slot.state.store(state, std::memory_order_release);
+  return index;
+}
+
+// The queue pair is gone. The peer may be writing into the ring or a buffer at this moment, so they
+// are kept until it has let go.
+void ShmEndpoint::leave_slot(std::uint32_t index) {
+  slots_[index].queue_pair = nullptr;
+  slots_[index].use = LocalSlot::Use::leaving;
+  free_if_left(index);
+}
+
+bool ShmEndpoint::free_if_left(std::uint32_t index) {
+  LocalSlot& local = slots_[index];
+  ConnectionSlot& slot = segment_.shared().connections[index];
+  if (slot.detached.load(std::memory_order_seq_cst) == 0 && local.peer != nullptr &&
+      !local.peer->dead()) {
+    return false;
+  }
+  if (local.receive_queue != nullptr) {
+    local.receive_queue->recover(index + 1);
+    segment_.release(slot.ring, local.ring_slots * sizeof(Message));
+  }
+  watched_rings_ -= local.ring_is_watched ? 1 : 0;
+  local = {};
+  segment_.release_slot(index);
+  return true;
+}
+
+void ShmEndpoint::notify(EndpointSegment& peer) const {
+  peer.attention.fetch_add(1, std::memory_order_seq_cst);
+  job_.doorbell(peer.doorbell.load(std::memory_order_relaxed)).ring();
+}
+
+// --- progress -----------------------------------------------------------------------------------
+
+bool ShmEndpoint::poll() {
+  completions_at_once_ = kCompletionsAtOnce;
+  bool busy = deliver_messages();
+  HalfWord& attention = segment_.shared().attention;
+  if (attention.load(std::memory_order_seq_cst) != 0) [[unlikely]] {
+    attention.exchange(0, std::memory_order_seq_cst);
+    attend();
+    busy = true;
+  }
+  if (!completing_.empty() || !arriving_.empty() || !stalled_.empty()) busy |= advance_entries();
+  return busy;
+}
+
+bool ShmEndpoint::deliver_messages() {
+  bool any = false;
+  for (ShmQueuePair* queue_pair : watched_) {
+    if (!queue_pair->has_message()) [[likely]] continue;
+    queue_pair->drain();
+    any = true;
+  }
+  const std::uint32_t words = (segment_.slots_used() + 63) / 64;
+  for (std::uint32_t i = 0; i < words; ++i) {
+    Word& activity = segment_.shared().activity[i];
+    if (activity.load(std::memory_order_seq_cst) == 0) [[likely]] continue;
+    std::uint64_t bits = activity.exchange(0, std::memory_order_seq_cst);
+    any = true;
+    for (; bits != 0; bits &= bits - 1) {
+      const auto index = i * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+      if (index < slots_.size() && slots_[index].queue_pair != nullptr) {
+        slots_[index].queue_pair->drain();
+      }
+    }
+  }
+  return any;
+}
+
+// News of connections: broken ones, ones that the peer has let go of, and new ones.
+void ShmEndpoint::attend() {
+  for (std::uint32_t index = 0; index < slots_.size(); ++index) {
+    LocalSlot& local = slots_[index];
+    if (local.queue_pair != nullptr) local.queue_pair->check_peer();
+    if (local.use == LocalSlot::Use::leaving) free_if_left(index);
+  }
+  if (segment_.shared().listening.load(std::memory_order_relaxed) != 0) collect_mail();
+  if (!requests_.empty()) acceptors_.wake_all();
+}
+
+bool ShmEndpoint::advance_entries() {
+  bool any = false;
+  const bool timed = !arriving_.empty() || !stalled_.empty() ||
+                     (!completing_.empty() && completing_.front()->due != Time{});
+  const Time now = timed ? executor_.now() : Time{};
+  while (!arriving_.empty() && arriving_.front()->due <= now) {
+    SendEntry* entry = arriving_.pop();
+    entry->queue_pair->arrive(entry);
+    any = true;
+  }
+  if (!stalled_.empty()) {
+    const std::vector<ShmQueuePair*> stalled = stalled_;
+    for (ShmQueuePair* queue_pair : stalled) {
+      if (queue_pair->retry_at() > now) continue;
+      queue_pair->retry(now);
+      any = true;
+    }
+  }
+  while (!completing_.empty() && completing_.front()->due <= now) {
+    SendEntry* entry = completing_.pop();
+    entry->queue_pair->complete(entry);
+    any = true;
+  }
+  return any;
+}
+
+Time ShmEndpoint::due() const {
+  Time first = Time::max();
+  if (!arriving_.empty()) first = arriving_.front()->due;
+  if (!completing_.empty()) first = std::min(first, completing_.front()->due);
+  for (const ShmQueuePair* queue_pair : stalled_) first = std::min(first, queue_pair->retry_at());
+  return first;
+}
+
+}  // namespace perdura::fabric::shm

@@ -1,0 +1,282 @@
+#include "platform/fabric/shm/job.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+
+#include "platform/error.h"
+
+namespace perdura::fabric::shm {
+namespace {
+
+namespace fs = std::filesystem;
+using pmem::mapped::error_text;
+using pmem::mapped::File;
+using pmem::mapped::map_file;
+
+constexpr std::string_view kPrefix = "/dev/shm/perdura-";
+constexpr std::string_view kAutomatic = "auto-";
+
+struct flock whole_file_lock() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+bool same_file(int fd, const std::string& path) {
+  struct stat a {};
+  struct stat b {};
+  return ::fstat(fd, &a) == 0 && ::stat(path.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+// Holds the directory against all others that come and go; null if it is busy or not there.
+File lock_directory(const std::string& path, bool wait) {
+  for (;;) {
+    File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return {};
+    while (::flock(directory.get(), wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EINTR) return {};
+    }
+    if (same_file(directory.get(), path)) return directory;
+    // Its last user removed it meanwhile.
+  }
+}
+
+File make_and_lock_directory(const std::string& path) {
+  for (;;) {
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+      throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
+    }
+    if (File directory = lock_directory(path, true)) return directory;
+  }
+}
+
+std::optional<NodeId> node_of_file(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with("node-")) return std::nullopt;
+  NodeId node = 0;
+  const auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), node);
+  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return node;
+}
+
+bool has_living_node(const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    if (!node_of_file(entry.path())) continue;
+    const File file(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
+    if (file && is_locked(file.get())) return true;
+  }
+  return false;
+}
+
+void remove_contents(const std::string& directory) {
+  std::error_code ignored;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    paths.push_back(entry.path());
+  }
+  for (const auto& path : paths) fs::remove_all(path, ignored);
+}
+
+// Removes the directories of automatically named jobs whose process was killed.
+void sweep_abandoned_jobs() {
+  const fs::path prefix{kPrefix};
+  const std::string wanted = prefix.filename().string() + std::string(kAutomatic);
+  std::error_code ignored;
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(prefix.parent_path(), ignored)) {
+    if (entry.path().filename().string().starts_with(wanted)) found.push_back(entry.path());
+  }
+  for (const std::string& path : found) {
+    const File lock = lock_directory(path, false);
+    if (!lock || has_living_node(path)) continue;
+    remove_contents(path);
+    fs::remove(path, ignored);
+  }
+}
+
+std::shared_ptr<pmem::mapped::Mapping> create_segment(const std::string& path, Bytes size) {
+  const File file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
+    throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
+  }
+  return map_file(file.get(), path);
+}
+
+}  // namespace
+
+bool is_locked(int fd) {
+  struct flock lock = whole_file_lock();
+  // If the kernel will not say, the node is taken for alive: a wrong "dead" would break connections.
+  return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> local_nodes) {
+  if (node_count == 0 || node_count > kMaxNodes) {
+    throw UsageError(fmt::format("{} nodes: choose 1 to {}", node_count, kMaxNodes));
+  }
+  if (name.find('/') != std::string::npos) {
+    throw UsageError(fmt::format("the job name '{}' must not contain a slash", name));
+  }
+  std::string job = name;
+  if (job.empty()) {
+    sweep_abandoned_jobs();
+    static std::atomic<unsigned> next{0};
+    job = fmt::format("{}{}-{}", kAutomatic, ::getpid(), next.fetch_add(1));
+  }
+  directory_ = fmt::format("{}{}", kPrefix, job);
+  const File lock = make_and_lock_directory(directory_);
+  if (!has_living_node(directory_)) remove_contents(directory_);
+  found_or_join(node_count);
+  for (const NodeId node : local_nodes) {
+    if (node >= node_count) {
+      throw UsageError(fmt::format("node {} of a job of {} nodes", node, node_count));
+    }
+    claim(node);
+  }
+}
+
+Job::~Job() {
+  const File lock = lock_directory(directory_, true);
+  std::error_code ignored;
+  for (LocalNode& node : local_nodes_) {
+    for (const std::string& path : files_of(node.id)) fs::remove(path, ignored);
+  }
+  local_nodes_.clear();
+  if (lock && !has_living_node(directory_)) {
+    remove_contents(directory_);
+    fs::remove(directory_, ignored);
+  }
+}
+
+void Job::found_or_join(NodeId node_count) {
+  const std::string path = directory_ + "/control";
+  File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (file) {
+    struct stat info {};
+    if (::fstat(file.get(), &info) != 0 || static_cast<Bytes>(info.st_size) != sizeof(Control)) {
+      throw PlatformError(fmt::format("{} is of another version of this program", path));
+    }
+    control_ = map_file(file.get(), path);
+  } else {
+    control_ = create_segment(path, sizeof(Control));
+    control().epoch = static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+    control().node_count = node_count;
+    control().version = kLayoutVersion;
+  }
+  if (control().version != kLayoutVersion) {
+    throw PlatformError(fmt::format("{} is of another version of this program", path));
+  }
+  if (control().node_count != node_count) {
+    throw UsageError(fmt::format("the job in {} has {} nodes, not {}", directory_,
+                                 control().node_count.load(), node_count));
+  }
+}
+
+void Job::claim(NodeId node) {
+  const std::string path = node_path(node);
+  if (const File old(::open(path.c_str(), O_RDWR | O_CLOEXEC)); old) {
+    if (is_locked(old.get())) {
+      throw UsageError(fmt::format("node {} of the job in {} is running already", node, directory_));
+    }
+    const auto segment = map_file(old.get(), path);
+    bury(node, reinterpret_cast<NodeSegment*>(segment->data())->generation);
+  }
+  auto segment = create_segment(path, sizeof(NodeSegment));
+  File lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct flock request = whole_file_lock();
+  if (!lock || ::fcntl(lock.get(), F_OFD_SETLK, &request) != 0) {
+    throw PlatformError(fmt::format("cannot lock {}: {}", path, error_text(errno)));
+  }
+  auto& shared = *reinterpret_cast<NodeSegment*>(segment->data());
+  shared.generation = control().last_generation.fetch_add(1) + 1;
+  shared.version = kLayoutVersion;
+  control().nodes[node].ended_runs = 0;
+  control().nodes[node].failed = 0;
+  control().nodes[node].joined = 1;
+  local_nodes_.push_back({node, std::move(lock), std::move(segment)});
+}
+
+// Breaks the connections of the process that was this node before, so that no peer touches the
+// node's memory through them any more, and removes its files.
+void Job::bury(NodeId node, std::uint64_t generation) {
+  std::error_code ignored;
+  for (const std::string& path : files_of(node)) {
+    if (path.find(".port-") != std::string::npos) {
+      const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+      struct stat info {};
+      if (file && ::fstat(file.get(), &info) == 0 &&
+          static_cast<Bytes>(info.st_size) == kSegmentSize) {
+        const auto mapping = map_file(file.get(), path);
+        auto& segment = *reinterpret_cast<EndpointSegment*>(mapping->data());
+        segment.closed = 1;
+        for (ConnectionSlot& slot : segment.connections) {
+          if (slot.state.load() != SlotState::free) slot.state = SlotState::closed;
+        }
+      }
+    }
+    fs::remove(path, ignored);
+  }
+  for (DoorbellSlot& slot : control().doorbells) {
+    std::uint64_t owner = generation;
+    slot.owner.compare_exchange_strong(owner, 0);
+  }
+}
+
+std::vector<std::string> Job::files_of(NodeId node) const {
+  const std::string name = fs::path(node_path(node)).filename().string();
+  std::vector<std::string> files;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory_, ignored)) {
+    const std::string file = entry.path().filename().string();
+    if (file == name || file.starts_with(name + ".")) files.push_back(entry.path().string());
+  }
+  return files;
+}
+
+NodeSegment& Job::node(NodeId local) const {
+  const auto found = std::find_if(local_nodes_.begin(), local_nodes_.end(),
+                                  [local](const LocalNode& node) { return node.id == local; });
+  return *reinterpret_cast<NodeSegment*>(found->segment->data());
+}
+
+std::string Job::node_path(NodeId node) const { return fmt::format("{}/node-{}", directory_, node); }
+
+std::string Job::endpoint_path(Address address) const {
+  return fmt::format("{}/node-{}.port-{}", directory_, address.node, address.port);
+}
+
+std::uint32_t Job::allocate_doorbell(NodeId local) {
+  const std::uint64_t generation = node(local).generation;
+  for (std::uint32_t i = 0; i < kMaxThreads; ++i) {
+    std::uint64_t free = 0;
+    DoorbellSlot& slot = control().doorbells[i];
+    if (!slot.owner.compare_exchange_strong(free, generation)) continue;
+    slot.bell.sleeping = 0;  // its last user may have been killed in its sleep
+    return i;
+  }
+  throw PlatformError(fmt::format("more than {} threads in one job", kMaxThreads));
+}
+
+void Job::ring_all() {
+  for (DoorbellSlot& slot : control().doorbells) {
+    if (slot.owner.load(std::memory_order_seq_cst) != 0) slot.bell.ring();
+  }
+}
+
+void Job::release_doorbell(std::uint32_t index) { control().doorbells[index].owner = 0; }
+
+}  // namespace perdura::fabric::shm

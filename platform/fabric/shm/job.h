@@ -1,0 +1,62 @@
+// The job directory, /dev/shm/perdura-<job>: how the processes of one host find each other.
+//
+// Whoever comes first makes the directory, whoever leaves last removes it. A node's file is locked for
+// as long as its process lives; the kernel gives the lock up when the process ends, however it ends.
+// What a killed process left behind is removed by the next one that takes its place, or by the next
+// job of that name.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platform/fabric/shm/layout.h"
+#include "platform/pmem/mapped/mapping.h"
+
+namespace perdura::fabric::shm {
+
+class Job {
+ public:
+  // Joins the job as these nodes. An empty name stands for a new job of this process alone. Throws
+  // UsageError if the job has another number of nodes or one of the nodes is running already.
+  Job(const std::string& name, NodeId node_count, std::span<const NodeId> local_nodes);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  const std::string& directory() const { return directory_; }
+  Control& control() const { return *reinterpret_cast<Control*>(control_->data()); }
+  NodeSegment& node(NodeId local) const;
+
+  std::string node_path(NodeId node) const;
+  std::string endpoint_path(Address address) const;
+
+  // The doorbell of a new thread of a local node; throws PlatformError if there are too many.
+  std::uint32_t allocate_doorbell(NodeId local);
+  void release_doorbell(std::uint32_t index);
+  // For news that concern every thread of the job.
+  void ring_all();
+  Doorbell& doorbell(std::uint32_t index) const { return control().doorbells[index].bell; }
+
+ private:
+  struct LocalNode {
+    NodeId id;
+    pmem::mapped::File lock;
+    std::shared_ptr<pmem::mapped::Mapping> segment;
+  };
+
+  void found_or_join(NodeId node_count);
+  void claim(NodeId node);
+  void bury(NodeId node, std::uint64_t generation);
+  std::vector<std::string> files_of(NodeId node) const;
+
+  std::string directory_;
+  std::shared_ptr<pmem::mapped::Mapping> control_;
+  std::vector<LocalNode> local_nodes_;
+};
+
+// True while the process that locked the file behind `fd` lives; `fd` is not the locking descriptor.
+bool is_locked(int fd);
+
+}  // namespace perdura::fabric::shm

@@ -1,0 +1,193 @@
+// What the processes of a job share: the layout of the files in the job directory.
+//
+//   control           one for the job: run states, doorbells, barriers
+//   node-N            one for each node: its lock (held for as long as its process lives) and the
+//                     directory of its registered memory
+//   node-N.port-P     one for each endpoint: where peers put connection requests, messages and news
+//   node-N.dram-K     a DRAM region
+//
+// Every structure is written so that a process that is killed between any two instructions leaves it
+// usable for the others. All of it starts as zeros.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/fabric/types.h"
+#include "platform/runtime/doorbell.h"
+#include "platform/units.h"
+
+namespace perdura::fabric::shm {
+
+using runtime::Doorbell;
+using Word = std::atomic<std::uint64_t>;
+using HalfWord = std::atomic<std::uint32_t>;
+static_assert(Word::is_always_lock_free && HalfWord::is_always_lock_free);
+
+inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524101;  // "PERDURA", 1
+
+// --- control -----------------------------------------------------------------------------------
+
+inline constexpr std::uint32_t kMaxNodes = 1024;
+inline constexpr std::uint32_t kMaxThreads = 1024;
+inline constexpr std::uint32_t kMaxBarriers = 16384;
+
+struct NodeStatus {
+  HalfWord joined;      // a process has been this node
+  HalfWord ended_runs;  // runs whose threads on this node have all ended
+  HalfWord failed;      // a task threw; nobody need wait for this node
+};
+
+struct DoorbellSlot {
+  Doorbell bell;
+  alignas(kCacheLine) Word owner;  // generation of the node whose thread uses it; 0 is free
+};
+
+struct BarrierState {
+  alignas(kCacheLine) HalfWord participants;
+  HalfWord arrived;
+  HalfWord phase;  // counts how often all have met
+  // The doorbells to ring when the last one arrives, a bit each; one set for even phases, one for odd
+  // ones: while the last one still rings, the first may be waiting for the next phase.
+  alignas(kCacheLine) std::array<std::array<Word, kMaxThreads / 64>, 2> waiting;
+};
+
+struct Control {
+  Word version;  // stored last
+  Word epoch;    // time zero of the job, in ns of CLOCK_MONOTONIC
+  Word node_count;
+  Word last_generation;
+  alignas(kCacheLine) Doorbell run_changed;
+  std::array<NodeStatus, kMaxNodes> nodes;
+  std::array<DoorbellSlot, kMaxThreads> doorbells;
+  std::array<BarrierState, kMaxBarriers> barriers;
+};
+
+// --- a node --------------------------------------------------------------------------------------
+
+// A key is the number of an entry of the directory and a count of its reuse, so that a key that was
+// given up is not mistaken for its successor.
+inline constexpr std::uint32_t kRegionBits = 13;
+inline constexpr std::uint32_t kMaxRegions = 1 << kRegionBits;
+constexpr std::uint32_t region_entry(std::uint32_t key) { return key & (kMaxRegions - 1); }
+
+struct RegionEntry {
+  alignas(kCacheLine) HalfWord key;  // 0 while the entry is free or revoked; stored last
+  HalfWord access;
+  HalfWord medium;
+  Word offset;  // of the registered range in the file
+  Word length;
+  static constexpr std::size_t kMaxPath = 448;
+  alignas(kCacheLine) std::array<std::byte, kMaxPath> path;  // of the file; ends with a zero
+};
+static_assert(sizeof(RegionEntry) == 512);
+
+struct NodeSegment {
+  Word version;
+  Word generation;  // differs for every process that ever was this node
+  std::array<RegionEntry, kMaxRegions> regions;
+};
+
+// --- an endpoint ---------------------------------------------------------------------------------
+
+inline constexpr std::uint32_t kMaxConnections = 4096;
+// So many connections of an endpoint have their rings looked at every time; for the others, senders set
+// a bit. The bit costs two more transfers of a cache line, looking costs a few instructions.
+inline constexpr std::uint32_t kWatchedRings = 8;
+inline constexpr std::uint32_t kMailboxSlots = 128;
+inline constexpr Bytes kSegmentSize = 512 * MiB;  // sparse: only what is used takes memory
+
+// A posted receive buffer. Senders claim buffers in the order of their tickets by putting their owner
+// number beside the ticket; the receiver thus knows who holds a buffer, even if the sender dies.
+struct PostedBuffer {
+  alignas(kCacheLine) Word state;  // ticket << 16 | owner; owner 0: not claimed yet
+  Word key_length;                 // key << 32 | length
+  Word offset;                     // within the memory of that key
+};
+constexpr std::uint64_t ticket_of(std::uint64_t state) { return state >> 16; }
+constexpr std::uint64_t owner_of(std::uint64_t state) { return state & 0xFFFF; }
+
+struct ReceiveQueueHeader {
+  // Every buffer with a smaller ticket has been claimed: where a sender that lost track looks next.
+  alignas(kCacheLine) Word hint;
+  std::array<PostedBuffer, 1> buffers;  // in truth a power of two of them
+};
+
+// A message that arrived. A connection has a ring of them, written by its peer only; it cannot
+// overflow, because every message holds a receive buffer and the ring has as many slots.
+struct Message {
+  Word sequence;  // 1, 2, 3, …; stored last
+  std::uint64_t ticket;
+  std::uint32_t length;
+  std::uint32_t immediate;
+  std::uint32_t has_immediate;
+  Status status;  // anything but success: it did not fit, and the connection has ended
+};
+static_assert(sizeof(Message) == 32);
+
+enum class SlotState : std::uint32_t {
+  free,
+  connecting,  // the request is with the peer
+  rejected,    // answered by the peer
+  cancelled,   // given up; the peer, when it answers, will find that out
+  closed,      // ended or broken
+  accepted,    // answered by the peer
+  open,
+};
+// True while the peer may put messages into a slot's ring and use its node's memory.
+constexpr bool is_connected(SlotState state) { return state >= SlotState::accepted; }
+
+// One end of a connection, in the segment of the endpoint that it belongs to.
+struct ConnectionSlot {
+  alignas(kCacheLine) std::atomic<SlotState> state;
+  // Set by the peer when it will never again touch this slot, its ring or the buffers it claimed.
+  HalfWord detached;
+  std::uint32_t ring_is_watched;
+
+  // Written by the owner before it asks for, or answers with, a connection.
+  std::uint64_t ring;  // offset of its messages in the segment
+  std::uint64_t ring_slots;
+  std::uint64_t receive_queue;  // offset in the segment; 0 if there is none
+  std::uint64_t receive_slots;
+
+  // The answer, written by the peer that accepts.
+  alignas(kCacheLine) std::uint32_t peer_slot;
+  std::uint32_t private_length;
+  std::array<std::byte, kMaxPrivateData> private_data;
+};
+
+struct ConnectMail {
+  // (node + 1) << 8 | phase, so that the letter of a process that died half-way can be removed.
+  static constexpr std::uint64_t kWriting = 1;
+  static constexpr std::uint64_t kPosted = 2;
+  alignas(kCacheLine) Word state;
+  std::uint64_t order;       // letters are taken in this order
+  std::uint64_t generation;  // of the sender's node
+  std::uint32_t node;
+  std::uint32_t port;
+  std::uint32_t slot;
+  std::uint32_t private_length;
+  std::array<std::byte, kMaxPrivateData> private_data;
+};
+
+struct EndpointSegment {
+  Word version;
+  Word generation;  // of the node
+  HalfWord doorbell;
+  HalfWord listening;
+  HalfWord closed;
+
+  // Raised by peers, lowered by the owner: connections with news other than messages, and mail.
+  alignas(kCacheLine) HalfWord attention;
+  // A bit for every connection with new messages whose ring is not watched.
+  alignas(kCacheLine) std::array<Word, kMaxConnections / 64> activity;
+
+  alignas(kCacheLine) Word mail_order;
+  std::array<ConnectMail, kMailboxSlots> mailbox;
+  std::array<ConnectionSlot, kMaxConnections> connections;
+  // Rings and receive queues follow, up to kSegmentSize.
+};
+
+}  // namespace perdura::fabric::shm

@@ -1,0 +1,108 @@
+#include "platform/fabric/shm/node_memory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "platform/error.h"
+#include "platform/pmem/mapped/word_copy.h"
+
+namespace perdura::fabric::shm {
+
+void NodeMemory::add(const std::byte* base, const std::string& path, pmem::Medium medium) {
+  const std::scoped_lock lock(mutex_);
+  regions_[base] = Backing{path, medium, 0, {}};
+}
+
+void NodeMemory::remove(const std::byte* base) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = regions_.find(base);
+  if (found == regions_.end()) return;
+  for (const std::uint32_t key : found->second.keys) free_entry(key);
+  regions_.erase(found);
+}
+
+RemoteKey NodeMemory::publish(pmem::Region& region, Bytes offset, Bytes length, Access access) {
+  if (offset > region.size() || length > region.size() - offset) {
+    throw PlatformError(fmt::format("cannot register bytes {}..{} of region {}, which has {}", offset,
+                                    offset + length, region.name(), region.size()));
+  }
+  const std::scoped_lock lock(mutex_);
+  return {publish_locked(backing_of(region), offset, length, access)};
+}
+
+std::uint32_t NodeMemory::buffer_key(pmem::Region& region) {
+  const std::scoped_lock lock(mutex_);
+  Backing& backing = backing_of(region);
+  if (backing.buffer_key == 0) {
+    backing.buffer_key = publish_locked(backing, 0, region.size(), Access::local);
+  }
+  return backing.buffer_key;
+}
+
+void NodeMemory::revoke(RemoteKey key) {
+  const std::scoped_lock lock(mutex_);
+  for (auto& [base, backing] : regions_) {
+    if (std::erase(backing.keys, key.value) != 0) {
+      free_entry(key.value);
+      return;
+    }
+  }
+}
+
+bool NodeMemory::is_valid(std::uint32_t key) const {
+  return key != 0 &&
+         segment_.regions[region_entry(key)].key.load(std::memory_order_relaxed) == key;
+}
+
+NodeMemory::Backing& NodeMemory::backing_of(pmem::Region& region) {
+  const auto found = regions_.find(region.data());
+  if (found == regions_.end()) {
+    throw PlatformError(
+        fmt::format("region {} was not created by this node and cannot be registered on it",
+                    region.name()));
+  }
+  return found->second;
+}
+
+std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes length,
+                                         Access access) {
+  if (backing.path.size() + 1 > RegionEntry::kMaxPath) {
+    throw PlatformError(fmt::format("the path {} is longer than {} bytes", backing.path,
+                                    RegionEntry::kMaxPath - 1));
+  }
+  std::uint32_t index;
+  if (next_entry_ < kMaxRegions) {
+    index = next_entry_++;
+  } else if (!free_entries_.empty()) {
+    // The one that has been free for longest, to keep keys unused for long.
+    index = free_entries_.front();
+    free_entries_.erase(free_entries_.begin());
+  } else {
+    throw PlatformError(fmt::format("more than {} registered regions on a node", kMaxRegions));
+  }
+  constexpr std::uint32_t kReuses = 1U << (32 - kRegionBits);
+  reuse_[index] = reuse_[index] % (kReuses - 1) + 1;  // never 0, so no key is 0
+  const std::uint32_t key = reuse_[index] << kRegionBits | index;
+
+  RegionEntry& entry = segment_.regions[index];
+  std::array<std::byte, RegionEntry::kMaxPath> path{};
+  std::memcpy(path.data(), backing.path.data(), backing.path.size());
+  pmem::mapped::copy_to_shared(entry.path.data(), path);
+  entry.access.store(static_cast<std::uint32_t>(access), std::memory_order_relaxed);
+  entry.medium.store(static_cast<std::uint32_t>(backing.medium), std::memory_order_relaxed);
+  entry.offset.store(offset, std::memory_order_relaxed);
+  entry.length.store(length, std::memory_order_relaxed);
+  entry.key.store(key, std::memory_order_release);
+  backing.keys.push_back(key);
+  return key;
+}
+
+void NodeMemory::free_entry(std::uint32_t key) {
+  segment_.regions[region_entry(key)].key.store(0, std::memory_order_seq_cst);
+  free_entries_.push_back(region_entry(key));
+}
+
+}  // namespace perdura::fabric::shm

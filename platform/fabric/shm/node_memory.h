@@ -1,0 +1,52 @@
+// The memory of a local node that peers can reach: which files its regions are, and the directory of
+// what is registered. Used by all threads of the node.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "platform/fabric/shm/layout.h"
+#include "platform/pmem/region.h"
+
+namespace perdura::fabric::shm {
+
+class NodeMemory {
+ public:
+  explicit NodeMemory(NodeSegment& segment) : segment_(segment) {}
+
+  // A region came into being, or goes away; what was registered of it is revoked then.
+  void add(const std::byte* base, const std::string& path, pmem::Medium medium);
+  void remove(const std::byte* base);
+
+  // Throws PlatformError if the region does not belong to this node or the directory is full.
+  RemoteKey publish(pmem::Region& region, Bytes offset, Bytes length, Access access);
+  void revoke(RemoteKey key);
+  bool is_valid(std::uint32_t key) const;
+
+  // The key under which senders find receive buffers in a region; peers cannot use it otherwise.
+  std::uint32_t buffer_key(pmem::Region& region);
+
+ private:
+  struct Backing {
+    std::string path;
+    pmem::Medium medium;
+    std::uint32_t buffer_key = 0;
+    std::vector<std::uint32_t> keys;
+  };
+
+  std::uint32_t publish_locked(Backing& backing, Bytes offset, Bytes length, Access access);
+  Backing& backing_of(pmem::Region& region);
+  void free_entry(std::uint32_t key);
+
+  NodeSegment& segment_;
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, Backing> regions_;
+  std::vector<std::uint32_t> reuse_ = std::vector<std::uint32_t>(kMaxRegions);
+  std::vector<std::uint32_t> free_entries_;
+  std::uint32_t next_entry_ = 0;
+};
+
+}  // namespace perdura::fabric::shm

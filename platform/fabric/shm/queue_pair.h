@@ -1,0 +1,125 @@
+// One end of a connection on shared memory.
+//
+// The initiator's thread does everything that a NIC would do: it checks the key, the range and the
+// right against the peer's directory and then reads or writes the peer's memory itself; no code runs
+// at the target. An operation is normally finished before post() returns. What happens to it
+// otherwise, in this order:
+//
+//   waiting     more than send_depth operations are under way, or a fence holds it back
+//   arriving    on its way, if there is a network latency (a list of the endpoint)
+//   stalled     a SEND or WRITE_WITH_IMM found no receive buffer; all later operations wait behind it
+//   completing  done, its completion is on its way back (a list of the endpoint)
+#pragma once
+
+#include <memory>
+
+#include "platform/fabric/fabric.h"
+#include "platform/fabric/shm/peer.h"
+#include "platform/fabric/shm/receive_queue.h"
+#include "platform/fabric/shm/segment.h"
+#include "platform/fabric/shm/send_entry.h"
+
+namespace perdura::fabric::shm {
+
+class ShmEndpoint;
+
+// What an end of a connection knows of the other end; no segment if the peer was gone before.
+struct RemoteEnd {
+  Address address;
+  std::uint32_t slot = 0;
+  std::shared_ptr<PeerSegment> segment;
+  std::shared_ptr<PeerMemory> memory;
+};
+
+class ShmQueuePair final : public QueuePair {
+ public:
+  ShmQueuePair(ShmEndpoint& endpoint, std::uint32_t slot, const QueuePairOptions& options,
+               RemoteEnd remote);
+  ~ShmQueuePair() override;
+
+  void post_unsignaled(const WorkRequest& request) override;
+  bool connected() const override { return connected_; }
+  Address peer() const override { return remote_.address; }
+
+  // --- called by the endpoint ------------------------------------------------------------------
+
+  // Hands out the messages that arrived.
+  void drain();
+  bool has_message() const {
+    return in_[(in_next_ - 1) & in_mask_].sequence.load(std::memory_order_seq_cst) == in_next_;
+  }
+  // The peer may have closed the connection, or be dead.
+  void check_peer();
+  // An operation has crossed the network.
+  void arrive(SendEntry* entry);
+  // Tries the stalled operations again.
+  void retry(Time now);
+  Time retry_at() const { return retry_at_; }
+  void complete(SendEntry* entry);
+
+ private:
+  // receiver_not_ready means: try again later.
+  struct Outcome {
+    Status status = Status::success;
+    std::uint64_t old_value = 0;
+  };
+  using Payload = std::span<const std::byte>;
+
+  void post(Operation& operation) override;
+  void abandon(Operation& operation) override;
+
+  SendEntry* make_entry(const WorkRequest& request, Operation* operation);
+  void submit(SendEntry* entry);
+  bool may_start(const WorkRequest& request) const;
+  void start(SendEntry* entry);
+  void start_waiting();
+  void finish(SendEntry* entry, Outcome outcome);
+  void stall(SendEntry* entry);
+
+  Outcome execute(const WorkRequest& request, Payload payload);
+  Outcome read(const WorkRequest& request);
+  Outcome write(const WorkRequest& request, Payload payload);
+  Outcome atomic(const WorkRequest& request);
+  Outcome flush(const WorkRequest& request);
+  Outcome deliver(const WorkRequest& request, Payload payload);
+  const RemoteRange* resolve(RemoteAddress address, Bytes length, Access needed);
+
+  // Ends the connection from this side; the oldest operation under way ends with `oldest`.
+  void break_off(Status oldest);
+  void detach_from_peer();
+  ConnectionSlot& remote_slot() const;
+
+  ShmEndpoint& endpoint_;
+  const std::uint32_t slot_;
+  QueuePairOptions options_;
+  RemoteEnd remote_;
+  bool connected_ = true;
+  bool detached_ = false;
+
+  // Sending.
+  std::uint32_t outstanding_ = 0;
+  std::uint32_t non_posted_ = 0;  // of those, READs, atomics and FLUSHes
+  EntryList waiting_;
+  EntryList stalled_;
+  Time retry_at_{};
+  int retries_ = 0;
+  BufferClaims claims_;
+  Message* out_ = nullptr;  // the peer's ring
+  std::uint64_t out_mask_ = 0;
+  std::uint64_t out_next_ = 1;
+  bool out_is_watched_ = false;
+  Word* peer_activity_ = nullptr;
+  std::uint64_t peer_activity_bit_ = 0;
+  Doorbell* peer_doorbell_ = nullptr;
+
+  // Receiving.
+  std::shared_ptr<ReceiveQueueState> receive_queue_;
+  Message* in_ = nullptr;
+  std::uint64_t in_mask_ = 0;
+  std::uint64_t in_next_ = 1;
+};
+
+// The bytes of a local buffer; one outside its region ends the process, as an access to it would.
+std::span<std::byte> checked_bytes(const LocalBuffer& buffer);
+
+}  // namespace perdura::fabric::shm

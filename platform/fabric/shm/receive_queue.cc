@@ -1,0 +1,131 @@
+#include "platform/fabric/shm/receive_queue.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+
+namespace perdura::fabric::shm {
+namespace {
+
+// Ahead of time, so that claiming does not wait for a line that the receiver wrote last.
+void prefetch_for_writing(const PostedBuffer& slot) { asm volatile("prefetchw %0" ::"m"(slot)); }
+
+Bytes size_of_queue(std::uint64_t slots) {
+  return offsetof(ReceiveQueueHeader, buffers) + slots * sizeof(PostedBuffer);
+}
+
+}  // namespace
+
+ReceiveQueueState::ReceiveQueueState(OwnSegment& segment, NodeMemory& memory, std::uint32_t depth)
+    : segment_(segment),
+      memory_(memory),
+      depth_(depth),
+      offset_(segment.allocate(size_of_queue(std::bit_ceil(std::max(depth, 1U))))),
+      buffers_(segment.at<ReceiveQueueHeader>(offset_)->buffers.data()),
+      local_(std::bit_ceil(std::max(depth, 1U))) {}
+
+ReceiveQueueState::~ReceiveQueueState() { segment_.release(offset_, size_of_queue(slots())); }
+
+std::uint32_t ReceiveQueueState::key_of(pmem::Region& region) {
+  if (&region != last_region_ || !memory_.is_valid(last_key_)) {
+    last_key_ = memory_.buffer_key(region);
+    last_region_ = &region;
+  }
+  return last_key_;
+}
+
+void ReceiveQueueState::post(const LocalBuffer& buffer, std::uint64_t id) {
+  if (outstanding_ == depth_) {
+    fmt::print(stderr, "perdura: more than {} buffers posted to a receive queue\n", depth_);
+    std::abort();
+  }
+  std::uint32_t key = 0;
+  if (buffer.region != nullptr) {
+    if (buffer.offset > buffer.region->size() ||
+        buffer.length > buffer.region->size() - buffer.offset) {
+      fmt::print(stderr, "perdura: a receive buffer is outside its region {}\n",
+                 buffer.region->name());
+      std::abort();
+    }
+    key = key_of(*buffer.region);
+  }
+  ++outstanding_;
+  const std::uint64_t ticket = next_ticket_++;
+  PostedBuffer& slot = shared(ticket);
+  Posted& mine = local_[ticket & (local_.size() - 1)];
+  if (mine.ticket != 0) [[unlikely]] {
+    stragglers_.push_back({mine, owner_of(slot.state.load(std::memory_order_relaxed))});
+  }
+  mine = {ticket, buffer, id};
+  slot.key_length.store(std::uint64_t{key} << 32 | buffer.length, std::memory_order_relaxed);
+  slot.offset.store(buffer.offset, std::memory_order_relaxed);
+  slot.state.store(ticket << 16, std::memory_order_release);
+}
+
+std::optional<ReceiveQueueState::Consumed> ReceiveQueueState::consume(std::uint64_t ticket) {
+  Posted& mine = local_[ticket & (local_.size() - 1)];
+  Posted found;
+  if (mine.ticket == ticket) [[likely]] {
+    found = mine;
+    mine.ticket = 0;
+  } else {
+    const auto straggler =
+        std::find_if(stragglers_.begin(), stragglers_.end(),
+                     [ticket](const Straggler& s) { return s.posted.ticket == ticket; });
+    if (straggler == stragglers_.end()) return std::nullopt;
+    found = straggler->posted;
+    stragglers_.erase(straggler);
+  }
+  --outstanding_;
+  return Consumed{found.buffer, found.id};
+}
+
+void ReceiveQueueState::recover(std::uint64_t owner) {
+  std::vector<Posted> lost;
+  for (Posted& mine : local_) {
+    if (mine.ticket == 0) continue;
+    const std::uint64_t state = shared(mine.ticket).state.load(std::memory_order_acquire);
+    if (owner_of(state) != owner) continue;
+    lost.push_back(mine);
+    mine.ticket = 0;
+  }
+  std::erase_if(stragglers_, [&](const Straggler& straggler) {
+    if (straggler.owner != owner) return false;
+    lost.push_back(straggler.posted);
+    return true;
+  });
+  outstanding_ -= static_cast<std::uint32_t>(lost.size());
+  for (const Posted& posted : lost) post(posted.buffer, posted.id);
+}
+
+std::optional<BufferClaims::Claim> BufferClaims::claim() {
+  if (queue_ == nullptr) return std::nullopt;
+  bool skipped = false;
+  for (;;) {
+    PostedBuffer& slot = queue_->buffers.data()[next_ & (slots_ - 1)];
+    std::uint64_t state = slot.state.load(std::memory_order_acquire);
+    if (ticket_of(state) < next_) return std::nullopt;
+    if (ticket_of(state) == next_ && owner_of(state) == 0) {
+      const std::uint64_t key_length = slot.key_length.load(std::memory_order_relaxed);
+      const Bytes offset = slot.offset.load(std::memory_order_relaxed);
+      // The owner overwrites only claimed slots: if this succeeds, what was read belongs together.
+      if (slot.state.compare_exchange_strong(state, state | owner_, std::memory_order_acq_rel)) {
+        const std::uint64_t ticket = next_++;
+        prefetch_for_writing(queue_->buffers.data()[next_ & (slots_ - 1)]);
+        if (skipped) queue_->hint.store(next_, std::memory_order_relaxed);
+        return Claim{ticket, static_cast<std::uint32_t>(key_length >> 32),
+                     static_cast<std::uint32_t>(key_length), offset};
+      }
+      continue;
+    }
+    // Others use the queue too. Everything older than a ring before this slot's ticket is claimed.
+    skipped = true;
+    next_ = std::max(next_ + 1, queue_->hint.load(std::memory_order_relaxed));
+    if (ticket_of(state) > slots_) next_ = std::max(next_, ticket_of(state) - slots_ + 1);
+  }
+}
+
+}  // namespace perdura::fabric::shm

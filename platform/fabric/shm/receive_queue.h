@@ -1,0 +1,109 @@
+// A receive queue: a ring of posted buffers in the endpoint's segment, filled by the owner and emptied
+// by the senders of all connections that use it, without locks.
+//
+// A sender claims the buffer with the lowest ticket by a compare-and-swap that writes its owner number
+// beside the ticket, copies the message into the buffer and reports it in its connection's ring. A
+// buffer claimed by a sender that is gone before it reported is posted anew by recover().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "platform/fabric/fabric.h"
+#include "platform/fabric/shm/layout.h"
+#include "platform/fabric/shm/node_memory.h"
+#include "platform/fabric/shm/segment.h"
+
+namespace perdura::fabric::shm {
+
+// Outlives the ReceiveQueue for as long as peers may still use its buffers.
+class ReceiveQueueState {
+ public:
+  ReceiveQueueState(OwnSegment& segment, NodeMemory& memory, std::uint32_t depth);
+  ~ReceiveQueueState();
+  ReceiveQueueState(const ReceiveQueueState&) = delete;
+  ReceiveQueueState& operator=(const ReceiveQueueState&) = delete;
+
+  std::uint64_t offset() const { return offset_; }
+  std::uint64_t slots() const { return local_.size(); }
+  std::uint32_t depth() const { return depth_; }
+
+  void post(const LocalBuffer& buffer, std::uint64_t id);
+
+  struct Consumed {
+    LocalBuffer buffer;
+    std::uint64_t id;
+  };
+  // The buffer of a ticket that a sender reported; nothing if the sender made it up.
+  std::optional<Consumed> consume(std::uint64_t ticket);
+
+  // Posts again what this owner claimed and did not report; it must be gone for good.
+  void recover(std::uint64_t owner);
+
+ private:
+  struct Posted {
+    std::uint64_t ticket = 0;  // 0: consumed
+    LocalBuffer buffer;
+    std::uint64_t id = 0;
+  };
+  struct Straggler {
+    Posted posted;
+    std::uint64_t owner;
+  };
+
+  PostedBuffer& shared(std::uint64_t ticket) const { return buffers_[ticket & (local_.size() - 1)]; }
+  std::uint32_t key_of(pmem::Region& region);
+
+  OwnSegment& segment_;
+  NodeMemory& memory_;
+  std::uint32_t depth_;
+  std::uint32_t outstanding_ = 0;
+  std::uint64_t offset_;
+  PostedBuffer* buffers_;
+  std::vector<Posted> local_;          // beside each shared slot
+  std::vector<Straggler> stragglers_;  // claimed, not reported, and their slot is in use again
+  std::uint64_t next_ticket_ = 1;
+
+  pmem::Region* last_region_ = nullptr;
+  std::uint32_t last_key_ = 0;
+};
+
+class ShmReceiveQueue final : public ReceiveQueue {
+ public:
+  explicit ShmReceiveQueue(std::shared_ptr<ReceiveQueueState> state) : state_(std::move(state)) {}
+  std::uint32_t depth() const override { return state_->depth(); }
+  void post(const LocalBuffer& buffer, std::uint64_t buffer_id) override {
+    state_->post(buffer, buffer_id);
+  }
+  const std::shared_ptr<ReceiveQueueState>& state() const { return state_; }
+
+ private:
+  std::shared_ptr<ReceiveQueueState> state_;
+};
+
+// The senders' side, one for each connection.
+class BufferClaims {
+ public:
+  BufferClaims() = default;
+  BufferClaims(ReceiveQueueHeader* queue, std::uint64_t slots, std::uint64_t owner)
+      : queue_(queue), slots_(slots), owner_(owner) {}
+
+  struct Claim {
+    std::uint64_t ticket;
+    std::uint32_t key;
+    std::uint32_t length;
+    Bytes offset;
+  };
+  // Nothing if no buffer is posted.
+  std::optional<Claim> claim();
+
+ private:
+  ReceiveQueueHeader* queue_ = nullptr;
+  std::uint64_t slots_ = 0;
+  std::uint64_t owner_ = 0;
+  std::uint64_t next_ = 1;
+};
+
+}  // namespace perdura::fabric::shm

@@ -1,0 +1,114 @@
+#include "platform/fabric/shm/segment.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "platform/error.h"
+
+namespace perdura::fabric::shm {
+
+using pmem::mapped::error_text;
+using pmem::mapped::File;
+using pmem::mapped::map_file;
+
+OwnSegment::OwnSegment(std::string path, std::uint64_t generation, std::uint32_t doorbell)
+    : path_(std::move(path)), next_offset_(round_up(sizeof(EndpointSegment), 4 * KiB)) {
+  // It appears under its name only when peers can use it.
+  const std::string temporary = path_ + ".new";
+  file_ = File(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file_ && errno == EEXIST) {
+    throw UsageError(fmt::format("two threads want to be {}", path_));
+  }
+  if (!file_ || ::ftruncate(file_.get(), static_cast<off_t>(kSegmentSize)) != 0) {
+    throw PlatformError(fmt::format("cannot create {}: {}", temporary, error_text(errno)));
+  }
+  mapping_ = map_file(file_.get(), temporary);
+  shared().generation = generation;
+  shared().doorbell = doorbell;
+  shared().version = kLayoutVersion;
+  const int linked = ::link(temporary.c_str(), path_.c_str());
+  const int error = errno;
+  ::unlink(temporary.c_str());
+  if (linked != 0 && error == EEXIST) {
+    throw UsageError(fmt::format("two threads want to be {}", path_));
+  }
+  if (linked != 0) {
+    throw PlatformError(fmt::format("cannot create {}: {}", path_, error_text(error)));
+  }
+}
+
+OwnSegment::~OwnSegment() { ::unlink(path_.c_str()); }
+
+// Takes the memory now: a full /dev/shm is an error here and would be a signal at the first access.
+void OwnSegment::reserve(std::uint64_t offset, Bytes size) {
+  while (::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(size)) != 0) {
+    if (errno == EINTR) continue;
+    throw PlatformError(
+        fmt::format("cannot reserve {} bytes in {}: {}", size, path_, error_text(errno)));
+  }
+}
+
+std::uint64_t OwnSegment::allocate(Bytes size) {
+  size = std::bit_ceil(round_up(size, kCacheLine));
+  auto& free = free_[size];
+  if (!free.empty()) {
+    const std::uint64_t offset = free.back();
+    free.pop_back();
+    std::memset(at<std::byte>(offset), 0, size);
+    return offset;
+  }
+  if (next_offset_ + size > kSegmentSize) {
+    throw PlatformError(fmt::format("{} is full: too many connections or too deep queues", path_));
+  }
+  reserve(next_offset_, size);
+  const std::uint64_t offset = next_offset_;
+  next_offset_ += size;
+  return offset;
+}
+
+void OwnSegment::release(std::uint64_t offset, Bytes size) {
+  free_[std::bit_ceil(round_up(size, kCacheLine))].push_back(offset);
+}
+
+std::uint32_t OwnSegment::allocate_slot() {
+  if (!free_slots_.empty()) {
+    const std::uint32_t slot = free_slots_.back();
+    free_slots_.pop_back();
+    return slot;
+  }
+  if (next_slot_ == kMaxConnections) {
+    throw PlatformError(fmt::format("more than {} connections of {}", kMaxConnections, path_));
+  }
+  const auto* first = mapping_->data();
+  const auto* slot = reinterpret_cast<const std::byte*>(&shared().connections[next_slot_]);
+  reserve(static_cast<std::uint64_t>(slot - first), sizeof(ConnectionSlot));
+  return next_slot_++;
+}
+
+void OwnSegment::release_slot(std::uint32_t slot) {
+  shared().connections[slot].state = SlotState::free;
+  free_slots_.push_back(slot);
+}
+
+std::shared_ptr<PeerSegment> PeerSegment::open(const std::string& path, std::uint64_t generation) {
+  const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat info {};
+  if (!file || ::fstat(file.get(), &info) != 0 ||
+      static_cast<Bytes>(info.st_size) != kSegmentSize) {
+    return nullptr;
+  }
+  auto segment = std::make_shared<PeerSegment>(map_file(file.get(), path));
+  if (segment->shared().version != kLayoutVersion || segment->shared().generation != generation ||
+      segment->shared().closed != 0) {
+    return nullptr;
+  }
+  return segment;
+}
+
+}  // namespace perdura::fabric::shm

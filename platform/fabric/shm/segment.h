@@ -1,0 +1,74 @@
+// The segment of an endpoint: made by its owner, mapped by its peers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/fabric/shm/layout.h"
+#include "platform/pmem/mapped/mapping.h"
+
+namespace perdura::fabric::shm {
+
+// The owner's side: allocates connection slots and, behind them, rings and receive queues. Used by the
+// owner's thread only.
+class OwnSegment {
+ public:
+  // Throws UsageError if the port is taken, PlatformError if the file cannot be made.
+  OwnSegment(std::string path, std::uint64_t generation, std::uint32_t doorbell);
+  ~OwnSegment();
+  OwnSegment(const OwnSegment&) = delete;
+  OwnSegment& operator=(const OwnSegment&) = delete;
+
+  EndpointSegment& shared() const {
+    return *reinterpret_cast<EndpointSegment*>(mapping_->data());
+  }
+  template <class T>
+  T* at(std::uint64_t offset) const {
+    return reinterpret_cast<T*>(mapping_->data() + offset);
+  }
+
+  // Zeroed memory in the segment, at a multiple of the cache line; throws PlatformError if there is no
+  // more of it.
+  std::uint64_t allocate(Bytes size);
+  void release(std::uint64_t offset, Bytes size);
+
+  std::uint32_t allocate_slot();
+  void release_slot(std::uint32_t slot);
+  // No slot with this number or a greater one was ever used.
+  std::uint32_t slots_used() const { return next_slot_; }
+
+ private:
+  void reserve(std::uint64_t offset, Bytes size);
+
+  std::string path_;
+  pmem::mapped::File file_;
+  std::shared_ptr<pmem::mapped::Mapping> mapping_;
+  std::uint64_t next_offset_;
+  std::map<Bytes, std::vector<std::uint64_t>> free_;  // by size
+  std::uint32_t next_slot_ = 0;
+  std::vector<std::uint32_t> free_slots_;
+};
+
+// A peer's side.
+class PeerSegment {
+ public:
+  // Null if there is no such endpoint, or it is closed, or of another life of the node.
+  static std::shared_ptr<PeerSegment> open(const std::string& path, std::uint64_t generation);
+
+  explicit PeerSegment(std::shared_ptr<pmem::mapped::Mapping> mapping)
+      : mapping_(std::move(mapping)) {}
+  EndpointSegment& shared() const {
+    return *reinterpret_cast<EndpointSegment*>(mapping_->data());
+  }
+  template <class T>
+  T* at(std::uint64_t offset) const {
+    return reinterpret_cast<T*>(mapping_->data() + offset);
+  }
+
+ private:
+  std::shared_ptr<pmem::mapped::Mapping> mapping_;
+};
+
+}  // namespace perdura::fabric::shm

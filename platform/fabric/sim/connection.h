@@ -1,0 +1,163 @@
+// One end of a simulated reliable connection, and the messages under way between the two.
+//
+// A message goes through: transmit pipeline and payload fetch at the requester, the link, the receive
+// pipeline, then at the responder the placement of a WRITE or SEND, the reading of a READ or the
+// execution of an atomic, and the way back of the acknowledgment or response. Each step takes a place
+// in the queue of what it needs, so everything contends. docs/simulation.md has the picture.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "platform/fabric/fabric.h"
+#include "platform/fabric/sim/nic.h"
+#include "platform/sim/engine.h"
+#include "platform/sim/thread.h"
+
+namespace perdura::fabric::sim {
+
+using perdura::sim::Engine;
+using perdura::sim::Event;
+using perdura::sim::SimThread;
+
+class End;
+class SimReceiveQueue;
+
+// A message and its answer.
+struct Flight final : Event {
+  enum class Stage : std::uint8_t { arrives, executes, answered };
+
+  End* from = nullptr;
+  Operation* operation = nullptr;  // null if unsignaled, or nobody waits any more
+  WorkRequest request;
+  std::vector<std::byte> payload;  // on the way there, or back
+  const Nic::Registered* memory = nullptr;
+  Stage stage = Stage::arrives;
+  Status status = Status::success;
+  std::uint64_t old_value = 0;
+  Time departure{};     // of the first packet
+  Time last_arrival{};  // of the last packet
+  bool arrived = false;
+  bool cut = false;  // the requester died before the last packet had left
+  pmem::sim::LineTimes seen{};  // by a READ
+  bool flushed = false;  // completed early; only its event is still to come
+  void fire() override;
+};
+
+// A receive completion on its way to its queue.
+struct Delivery final : Event {
+  End* end = nullptr;
+  ReceiveCompletion completion;
+  void fire() override;
+};
+
+// What all connections of a simulation share.
+class Network {
+ public:
+  explicit Network(Engine& event_engine);
+  ~Network();
+  Engine& engine;
+
+  Flight& new_flight();
+  void release(Flight& flight);
+  Delivery& new_delivery();
+  void release(Delivery& delivery) { free_deliveries_.push_back(&delivery); }
+  // Runs `function` after `delay`; for what happens rarely.
+  void after(Picoseconds delay, std::function<void()> function);
+  End& new_end(Nic& nic, SimThread& thread, Address address, const QueuePairOptions& options);
+
+ private:
+  struct Callback;
+  std::deque<Flight> flights_;
+  std::vector<Flight*> free_flights_;
+  std::deque<Delivery> deliveries_;
+  std::vector<Delivery*> free_deliveries_;
+  std::deque<End> ends_;  // kept to the end: messages under way refer to them
+  std::vector<std::unique_ptr<Callback>> callbacks_;
+};
+
+class End {
+ public:
+  End(Network& network, Nic& nic, SimThread& thread, Address address,
+      const QueuePairOptions& options);
+
+  // Both ends are made before they are joined.
+  static void join(End& a, End& b);
+  void attach(QueuePair* queue_pair) { queue_pair_ = queue_pair; }
+
+  void post(const WorkRequest& request, Operation* operation);
+  void close();  // the queue pair is being destroyed
+  bool connected() const { return state_ == State::connected; }
+  Address peer_address() const { return peer_->address_; }
+
+ private:
+  friend struct Flight;
+  friend struct Delivery;
+  enum class State : std::uint8_t { connected, error, closed };
+
+  // Requester.
+  void advance();
+  void transmit(Flight& flight);
+  void answered(Flight& flight);
+  void cut_off(Flight& flight);
+  void enter_error();
+  static bool is_posted(Opcode opcode) {
+    return opcode == Opcode::write || opcode == Opcode::write_with_immediate ||
+           opcode == Opcode::send;
+  }
+
+  // Responder.
+  void arrived(Flight& flight);
+  bool process(Flight& flight);  // false: no receive buffer
+  void place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time at);
+  void execute_read(Flight& flight, Time at);
+  void executed(Flight& flight);
+  void acknowledge(Flight& flight, Time at);
+  void respond(Flight& flight, Time at);
+  void refuse(Flight& flight, Status status, Time at);
+  void complete_at(Flight& flight, Time at);
+  void deliver(const ReceiveCompletion& completion, Time at);
+  void retry_held();
+  void lose_connection(Picoseconds delay);
+
+  Network& network_;
+  Nic& nic_;
+  SimThread& thread_;
+  Address address_;
+  QueuePairOptions options_;
+  QueuePair* queue_pair_ = nullptr;
+  End* peer_ = nullptr;
+  State state_ = State::connected;
+
+  std::deque<Flight*> waiting_;      // posted, not yet started
+  std::deque<Flight*> outstanding_;  // started, not yet answered
+  std::uint32_t outstanding_non_posted_ = 0;
+  Time last_departure_{};
+  Time last_completion_{};
+
+  Time last_placement_{};
+  std::uint32_t placements_ = 0;
+  Time last_delivery_{};
+  std::deque<Flight*> held_;  // arrived, but the first one found no receive buffer
+  std::uint32_t rnr_retries_ = 0;
+};
+
+class SimReceiveQueue final : public ReceiveQueue {
+ public:
+  explicit SimReceiveQueue(std::uint32_t depth) : depth_(depth) {}
+  std::uint32_t depth() const override { return depth_; }
+  void post(const LocalBuffer& buffer, std::uint64_t buffer_id) override;
+
+  struct Posted {
+    LocalBuffer buffer;
+    std::uint64_t id;
+  };
+  std::optional<Posted> take();
+
+ private:
+  std::uint32_t depth_;
+  std::deque<Posted> posted_;
+};
+
+}  // namespace perdura::fabric::sim

@@ -1,0 +1,197 @@
+#include "platform/fabric/sim/endpoint.h"
+
+#include <fmt/format.h>
+
+#include <cassert>
+
+#include "platform/error.h"
+
+namespace perdura::fabric::sim {
+
+namespace {
+
+// How long connect() waits for a listener, and how often it looks.
+constexpr Picoseconds kConnectTimeout = std::chrono::seconds(1);
+constexpr Picoseconds kConnectRetry = Microseconds(50);
+
+class SimQueuePair final : public QueuePair {
+ public:
+  explicit SimQueuePair(End& end) : end_(end) { end_.attach(this); }
+  ~SimQueuePair() override { end_.close(); }
+
+  void post_unsignaled(const WorkRequest& request) override { end_.post(request, nullptr); }
+  bool connected() const override { return end_.connected(); }
+  Address peer() const override { return end_.peer_address(); }
+
+ private:
+  void post(Operation& operation) override { end_.post(operation.request(), &operation); }
+  void abandon(Operation& operation) override {
+    static_cast<Flight*>(operation.transport_state)->operation = nullptr;
+  }
+
+  End& end_;
+};
+
+}  // namespace
+
+// What the two sides of a connection in the making share.
+struct SimEndpoint::Attempt {
+  SimEndpoint* from;
+  Address address;
+  QueuePairOptions options;
+  std::vector<std::byte> private_data;
+  bool abandoned = false;  // the connecting task is gone
+  bool answered = false;
+  End* end = nullptr;  // null if rejected
+  std::vector<std::byte> answer;
+  WaitList waiting;
+};
+
+class SimConnectionRequest final : public ConnectionRequest {
+ public:
+  SimConnectionRequest(SimEndpoint& to, std::shared_ptr<SimEndpoint::Attempt> attempt)
+      : to_(to), attempt_(std::move(attempt)), from_(attempt_->address) {}
+  ~SimConnectionRequest() override {
+    if (!answered_) reject();
+  }
+
+  Address from() const override { return from_; }
+  std::span<const std::byte> private_data() const override { return attempt_->private_data; }
+
+  std::unique_ptr<QueuePair> accept(const QueuePairOptions& options,
+                                    std::span<const std::byte> private_data) override {
+    assert(private_data.size() <= kMaxPrivateData);
+    answered_ = true;
+    End& here = to_.network_.new_end(to_.nic_, to_.thread_, to_.address_, options);
+    auto queue_pair = std::make_unique<SimQueuePair>(here);
+    if (attempt_->abandoned) {
+      End& nobody = to_.network_.new_end(to_.nic_, to_.thread_, from_, {});
+      End::join(here, nobody);
+      nobody.close();
+      return queue_pair;
+    }
+    SimEndpoint& from = *attempt_->from;
+    End& there = from.network_.new_end(from.nic_, from.thread_, from.address_, attempt_->options);
+    End::join(here, there);
+    attempt_->answer.assign(private_data.begin(), private_data.end());
+    answer(&there);
+    return queue_pair;
+  }
+
+  void reject() override {
+    answered_ = true;
+    answer(nullptr);
+  }
+
+ private:
+  void answer(End* end) {
+    to_.network_.after(to_.nic_.profile.link.propagation, [attempt = attempt_, end] {
+      if (attempt->abandoned) {
+        if (end != nullptr) end->close();
+        return;
+      }
+      attempt->answered = true;
+      attempt->end = end;
+      attempt->waiting.wake_all();
+    });
+  }
+
+  SimEndpoint& to_;
+  std::shared_ptr<SimEndpoint::Attempt> attempt_;
+  Address from_;
+  bool answered_ = false;
+};
+
+void Directory::add(SimEndpoint& endpoint) {
+  const Address address = endpoint.address();
+  endpoints_[{address.node, address.port}] = &endpoint;
+}
+
+void Directory::remove(SimEndpoint& endpoint) {
+  const Address address = endpoint.address();
+  const auto found = endpoints_.find({address.node, address.port});
+  if (found != endpoints_.end() && found->second == &endpoint) endpoints_.erase(found);
+}
+
+SimEndpoint* Directory::find(Address address) const {
+  const auto found = endpoints_.find({address.node, address.port});
+  return found == endpoints_.end() ? nullptr : found->second;
+}
+
+SimEndpoint::SimEndpoint(Network& network, Directory& directory, Nic& nic, SimThread& thread,
+                         Address address)
+    : network_(network), directory_(directory), nic_(nic), thread_(thread), address_(address) {
+  directory_.add(*this);
+}
+
+SimEndpoint::~SimEndpoint() { directory_.remove(*this); }
+
+Capabilities SimEndpoint::capabilities() const {
+  const perdura::sim::NicProfile& nic = nic_.profile.nic;
+  return {nic.flush, nic.flush_persistence, nic.atomic_write, nic.max_inline, 1U << 30};
+}
+
+MemoryRegion SimEndpoint::register_memory(pmem::Region& region, Bytes offset, Bytes length,
+                                          Access access) {
+  if (offset > region.size() || length > region.size() - offset) {
+    throw PlatformError(fmt::format("cannot register bytes {}..{} of region '{}', which has {}",
+                                    offset, offset + length, region.name(), region.size()));
+  }
+  return nic_.add(region, offset, length, access);
+}
+
+std::unique_ptr<ReceiveQueue> SimEndpoint::create_receive_queue(std::uint32_t depth) {
+  return std::make_unique<SimReceiveQueue>(depth);
+}
+
+Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
+                                      std::vector<std::byte> private_data) {
+  assert(private_data.size() <= kMaxPrivateData);
+  const Time deadline = thread_.now() + kConnectTimeout;
+  SimEndpoint* listener = directory_.find(to);
+  while (listener == nullptr || !listener->listening_) {
+    if (thread_.now() >= deadline) co_return Connection{Status::retry_exceeded, nullptr, {}};
+    co_await sleep_for(kConnectRetry);
+    listener = directory_.find(to);
+  }
+  struct Guard {
+    std::shared_ptr<Attempt> attempt;
+    ~Guard() { attempt->abandoned = true; }
+  };
+  Guard guard{std::make_shared<Attempt>()};
+  Attempt& attempt = *guard.attempt;
+  attempt.from = this;
+  attempt.address = address_;
+  attempt.options = options;
+  attempt.private_data = std::move(private_data);
+  network_.after(nic_.profile.link.propagation, [&directory = directory_, to, a = guard.attempt] {
+    SimEndpoint* there = directory.find(to);
+    if (there == nullptr) {  // stopped meanwhile
+      a->answered = true;
+      a->waiting.wake_all();
+      return;
+    }
+    there->attempts_.push_back(a);
+    there->waiting_.wake_one();
+  });
+  network_.after(deadline - thread_.now(), [a = guard.attempt] {
+    if (a->answered || a->abandoned) return;
+    a->abandoned = true;  // whoever accepts it later finds nobody
+    a->waiting.wake_all();
+  });
+  while (!attempt.answered && !attempt.abandoned) co_await wait(attempt.waiting);
+  if (!attempt.answered) co_return Connection{Status::retry_exceeded, nullptr, {}};
+  if (attempt.end == nullptr) co_return Connection{Status::disconnected, nullptr, {}};
+  co_return Connection{Status::success, std::make_unique<SimQueuePair>(*attempt.end),
+                       std::move(attempt.answer)};
+}
+
+Task<std::unique_ptr<ConnectionRequest>> SimEndpoint::next_connection() {
+  listening_ = true;
+  while (attempts_.empty()) co_await wait(waiting_);
+  auto attempt = std::move(attempts_.front());
+  attempts_.pop_front();
+  co_return std::make_unique<SimConnectionRequest>(*this, std::move(attempt));
+}
+
+}  // namespace perdura::fabric::sim

@@ -1,0 +1,118 @@
+// The vocabulary of the fabric, in the terms of the InfiniBand specification and libibverbs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "platform/units.h"
+
+namespace perdura::pmem {
+class Region;
+}
+
+namespace perdura::fabric {
+
+enum class Opcode : std::uint8_t {
+  read,
+  write,
+  write_with_immediate,
+  send,
+  compare_and_swap,
+  fetch_and_add,
+  flush,         // memory placement extensions
+  atomic_write,  // memory placement extensions
+};
+
+// How an operation ended. Anything but success puts the queue pair into the error state: operations
+// outstanding or posted later end as `flushed`, and may or may not have taken effect.
+enum class Status : std::uint8_t {
+  success,
+  remote_access_error,      // wrong key, outside the region, or a right is missing
+  receiver_not_ready,       // no receive buffer was posted, through all retries
+  message_too_long,         // longer than the receive buffer
+  retry_exceeded,           // the peer does not answer
+  flushed,                  // the queue pair was in error or is being closed
+  unsupported,              // the device or region does not do this operation
+  disconnected,             // in a receive completion: the peer closed the connection or is gone
+};
+std::string_view to_string(Status status);
+std::string_view to_string(Opcode opcode);
+
+// What a remote peer may do with a registered region; a bit set.
+enum class Access : std::uint8_t {
+  local = 0,
+  remote_read = 1,
+  remote_write = 2,
+  remote_atomic = 4,
+  remote_flush = 8,
+  remote_all = 15,
+};
+constexpr Access operator|(Access a, Access b) {
+  return static_cast<Access>(static_cast<int>(a) | static_cast<int>(b));
+}
+constexpr bool allows(Access granted, Access needed) {
+  return (static_cast<int>(granted) & static_cast<int>(needed)) == static_cast<int>(needed);
+}
+
+struct RemoteKey {
+  std::uint32_t value = 0;
+  friend bool operator==(RemoteKey, RemoteKey) = default;
+};
+
+// A place in a region that a peer registered; offsets count from the start of what was registered.
+struct RemoteAddress {
+  RemoteKey key;
+  Bytes offset = 0;
+};
+constexpr RemoteAddress operator+(RemoteAddress a, Bytes n) { return {a.key, a.offset + n}; }
+
+// A piece of registered local memory: where an operation takes its data from or puts it.
+struct LocalBuffer {
+  pmem::Region* region = nullptr;
+  Bytes offset = 0;
+  std::uint32_t length = 0;
+
+  // The bytes, for memory that only this thread and its own operations use.
+  std::span<std::byte> bytes() const;
+  LocalBuffer first(std::uint32_t n) const { return {region, offset, n}; }
+  LocalBuffer slice(Bytes from, std::uint32_t n) const { return {region, offset + from, n}; }
+};
+
+using NodeId = std::uint32_t;
+using Port = std::uint16_t;
+
+// A thread of a node that accepts connections.
+struct Address {
+  NodeId node = 0;
+  Port port = 0;
+  friend bool operator==(Address, Address) = default;
+};
+
+// What a FLUSH makes sure of (memory placement extensions).
+enum class Placement : std::uint8_t { global_visibility, persistence };
+
+struct OperationFlags {
+  bool fenced = false;  // not started before all earlier READs and atomics have completed
+  bool inlined = false;  // data is copied when the operation is posted; at most max_inline bytes
+};
+
+struct Completion {
+  Status status = Status::success;
+  Opcode opcode = Opcode::read;
+  std::uint64_t old_value = 0;  // of compare_and_swap and fetch_and_add
+  explicit operator bool() const { return status == Status::success; }
+};
+
+// What the device at one end of a connection can do.
+struct Capabilities {
+  bool flush = false;              // FLUSH for global visibility
+  bool flush_persistence = false;  // FLUSH for persistence
+  bool atomic_write = false;
+  std::uint32_t max_inline = 0;
+  std::uint32_t max_message = 0;
+};
+
+inline constexpr std::uint32_t kMaxPrivateData = 56;  // as in the RDMA connection manager
+
+}  // namespace perdura::fabric

@@ -1,0 +1,82 @@
+// A platform is what systems and the harness stand on: nodes with memory, and threads on nodes, each
+// with an executor and an endpoint of the fabric. `sim` holds all nodes of a cluster in one process;
+// on `shm` a process is one node.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "platform/fabric/fabric.h"
+#include "platform/pmem/region.h"
+#include "platform/runtime/executor.h"
+
+namespace perdura {
+
+using fabric::NodeId;
+
+// How a thread learns of completions: it polls and keeps its core busy, or it sleeps until an
+// interrupt wakes it up.
+enum class CompletionMode : std::uint8_t { polling, event };
+
+// One machine of the cluster.
+class Node {
+ public:
+  virtual ~Node() = default;
+  virtual NodeId id() const = 0;
+
+  // A new region of zeros. A PM region has a name under which it outlives the node's process; a name
+  // that exists already, or a medium that is full, throws UsageError.
+  virtual std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
+                                                      pmem::Medium medium) = 0;
+  // A PM region that was created before; null if there is none.
+  virtual std::unique_ptr<pmem::Region> open_region(std::string_view name) = 0;
+  virtual void remove_region(std::string_view name) = 0;
+
+  // CPU time that the node's threads have used so far.
+  virtual Picoseconds cpu_time() const = 0;
+  // Persistent-memory writes caused so far by the node's threads, and by one-sided operations that its
+  // device performed. The sum over all nodes is what all persistent memory took.
+  virtual pmem::Writes pm_writes() const = 0;
+};
+
+struct Thread {
+  Node& node;
+  Executor& executor;
+  fabric::Endpoint& endpoint;
+};
+
+class Platform {
+ public:
+  virtual ~Platform() = default;
+  virtual std::string_view name() const = 0;
+  // True if times come from a model.
+  virtual bool modelled() const = 0;
+
+  virtual NodeId node_count() const = 0;
+  // The node if it lives in this process, else null.
+  virtual Node* local_node(NodeId id) = 0;
+
+  using Body = std::function<Task<>(Thread&)>;
+  // Starts a thread on a local node; it can be connected to at {node, port}. `body` is kept for as long
+  // as the thread runs.
+  virtual void start(NodeId node, fabric::Port port, CompletionMode mode, Body body) = 0;
+  // A thread whose body does not end by itself: it is stopped, and its tasks destroyed, when all
+  // threads started with start() have ended.
+  virtual void start_service(NodeId node, fabric::Port port, CompletionMode mode, Body body) = 0;
+
+  // Runs until all started threads have ended. Rethrows the first exception that left one.
+  virtual void run() = 0;
+
+  // A meeting point of `participants` threads of the whole cluster; reusable. All processes create
+  // their barriers in the same order.
+  class Barrier {
+   public:
+    virtual ~Barrier() = default;
+    virtual Task<> arrive_and_wait() = 0;
+  };
+  virtual std::unique_ptr<Barrier> create_barrier(std::uint32_t participants) = 0;
+};
+
+}  // namespace perdura

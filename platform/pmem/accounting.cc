@@ -1,0 +1,148 @@
+#include "platform/pmem/accounting.h"
+
+#include <bit>
+#include <cstring>
+
+namespace perdura::pmem {
+
+std::uint64_t changed_field_bits(const WordLayout& layout, std::uint64_t before,
+                                 std::uint64_t after) {
+  std::uint64_t bits = 0;
+  unsigned shift = 0;
+  for (const unsigned width : layout.widths) {
+    if (width == 0) break;
+    const std::uint64_t mask = width == 64 ? ~0ULL : ((1ULL << width) - 1) << shift;
+    if (((before ^ after) & mask) != 0) bits += width;
+    shift += width;
+  }
+  return bits;
+}
+
+WriteCounts& WriteCounts::operator+=(const WriteCounts& other) {
+  stores += other.stores;
+  flushes += other.flushes;
+  fences += other.fences;
+  field_bits += other.field_bits;
+  bytes_issued += other.bytes_issued;
+  bytes_programmed += other.bytes_programmed;
+  bits_flipped += other.bits_flipped;
+  lines += other.lines;
+  media_bytes += other.media_bytes;
+  return *this;
+}
+
+WriteCounts& WriteCounts::operator-=(const WriteCounts& other) {
+  stores -= other.stores;
+  flushes -= other.flushes;
+  fences -= other.fences;
+  field_bits -= other.field_bits;
+  bytes_issued -= other.bytes_issued;
+  bytes_programmed -= other.bytes_programmed;
+  bits_flipped -= other.bits_flipped;
+  lines -= other.lines;
+  media_bytes -= other.media_bytes;
+  return *this;
+}
+
+WriteCounts Writes::total() const {
+  WriteCounts sum = local_store;
+  sum += one_sided;
+  return sum;
+}
+
+Writes& Writes::operator+=(const Writes& other) {
+  local_store += other.local_store;
+  one_sided += other.one_sided;
+  return *this;
+}
+
+Writes& Writes::operator-=(const Writes& other) {
+  local_store -= other.local_store;
+  one_sided -= other.one_sided;
+  return *this;
+}
+
+int XpBuffer::write(std::uint64_t address) {
+  const std::uint64_t line = address / kMediaLine + 1;
+  int oldest = 0;
+  ++clock_;
+  for (int i = 0; i < kLines; ++i) {
+    if (media_line_[i] == line) {
+      used_[i] = clock_;
+      return 0;
+    }
+    if (used_[i] < used_[oldest]) oldest = i;
+  }
+  const int evicted = media_line_[oldest] != 0 ? 1 : 0;
+  media_line_[oldest] = line;
+  used_[oldest] = clock_;
+  return evicted;
+}
+
+void WriteMeter::word(Cause cause, std::uint64_t before, std::uint64_t after,
+                      const WordLayout& layout) {
+  WriteCounts& counts = writes_.by(cause);
+  ++counts.stores;
+  counts.bytes_issued += kWord;
+  // Without a layout the word is one field that the store rewrites, changed or not.
+  counts.field_bits +=
+      layout.widths[0] == 64 ? 64 : changed_field_bits(layout, before, after);
+  const std::uint64_t difference = before ^ after;
+  counts.bits_flipped += static_cast<std::uint64_t>(std::popcount(difference));
+  for (std::uint64_t rest = difference; rest != 0; rest >>= 8) {
+    if ((rest & 0xFF) != 0) ++counts.bytes_programmed;
+  }
+}
+
+void WriteMeter::bytes(Cause cause, std::span<const std::byte> before,
+                       std::span<const std::byte> after) {
+  WriteCounts& counts = writes_.by(cause);
+  ++counts.stores;
+  counts.bytes_issued += after.size();
+  counts.field_bits += after.size() * 8;
+  if (level_ == Level::issued) return;
+  std::uint64_t flipped = 0;
+  std::uint64_t programmed = 0;
+  std::size_t i = 0;
+  for (; i + 8 <= after.size(); i += 8) {
+    std::uint64_t a;
+    std::uint64_t b;
+    std::memcpy(&a, before.data() + i, 8);
+    std::memcpy(&b, after.data() + i, 8);
+    const std::uint64_t difference = a ^ b;
+    if (difference == 0) continue;
+    flipped += static_cast<std::uint64_t>(std::popcount(difference));
+    // Folds each byte's bits into its lowest one and counts those.
+    std::uint64_t any = difference | (difference >> 4);
+    any |= any >> 2;
+    any |= any >> 1;
+    programmed += static_cast<std::uint64_t>(std::popcount(any & 0x0101010101010101ULL));
+  }
+  for (; i < after.size(); ++i) {
+    const auto difference = static_cast<std::uint8_t>(before[i] ^ after[i]);
+    flipped += static_cast<std::uint64_t>(std::popcount(difference));
+    programmed += difference != 0 ? 1 : 0;
+  }
+  counts.bits_flipped += flipped;
+  counts.bytes_programmed += programmed;
+}
+
+void WriteMeter::flush(std::uint64_t address, Bytes length) {
+  const std::uint64_t first = address / kCacheLine;
+  const std::uint64_t last = (address + (length == 0 ? 1 : length) - 1) / kCacheLine;
+  writes_.local_store.flushes += last - first + 1;
+  lines_written(Cause::local_store, address, length);
+}
+
+void WriteMeter::lines_written(Cause cause, std::uint64_t address, Bytes length) {
+  WriteCounts& counts = writes_.by(cause);
+  const std::uint64_t first = address / kCacheLine;
+  const std::uint64_t last = (address + (length == 0 ? 1 : length) - 1) / kCacheLine;
+  counts.lines += last - first + 1;
+  if (level_ == Level::issued) return;
+  for (std::uint64_t line = first; line <= last; ++line) {
+    counts.media_bytes += static_cast<Bytes>(xpbuffer_.write(line * kCacheLine)) * kMediaLine;
+  }
+}
+
+}  // namespace perdura::pmem

@@ -1,0 +1,95 @@
+// Write accounting: what is written to persistent memory, in every unit that the field's papers count
+// in, split by who caused it. docs/accounting.md has the counting rules with examples.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "platform/units.h"
+
+namespace perdura::pmem {
+
+// The bit fields of an 8-byte word, from the least significant bit on; the widths add up to 64. A
+// store through a layout counts only the fields that it changes, whole: the unit of papers that count
+// "bytes per field" under data-comparison write.
+struct WordLayout {
+  std::array<std::uint8_t, 8> widths{};
+};
+inline constexpr WordLayout kWholeWord{{64}};
+
+// Number of bits in the fields of `layout` in which the two words differ.
+std::uint64_t changed_field_bits(const WordLayout& layout, std::uint64_t before,
+                                 std::uint64_t after);
+
+enum class Cause : std::uint8_t { local_store, one_sided };
+
+struct WriteCounts {
+  std::uint64_t stores = 0;            // calls that store, or messages placed
+  std::uint64_t flushes = 0;           // cache-line flushes, one a line
+  std::uint64_t fences = 0;            // drains
+  std::uint64_t field_bits = 0;        // fields written, in bits (see WordLayout)
+  std::uint64_t bytes_issued = 0;      // bytes handed to memory
+  std::uint64_t bytes_programmed = 0;  // bytes that differ from what they replace
+  std::uint64_t bits_flipped = 0;      // bits that differ
+  std::uint64_t lines = 0;             // 64-byte lines that reached the memory controller
+  std::uint64_t media_bytes = 0;       // 256-byte media lines written behind the XPBuffer, in bytes
+
+  WriteCounts& operator+=(const WriteCounts& other);
+  WriteCounts& operator-=(const WriteCounts& other);
+  friend bool operator==(const WriteCounts&, const WriteCounts&) = default;
+};
+
+struct Writes {
+  WriteCounts local_store;
+  WriteCounts one_sided;
+
+  WriteCounts& by(Cause cause) { return cause == Cause::local_store ? local_store : one_sided; }
+  WriteCounts total() const;
+  Writes& operator+=(const Writes& other);
+  Writes& operator-=(const Writes& other);
+  friend bool operator==(const Writes&, const Writes&) = default;
+};
+
+// The write-combining buffer of an Optane DIMM: the most recently written media lines, least recently
+// used goes to the media. Size after Yang et al., FAST 2020: 16 KiB.
+class XpBuffer {
+ public:
+  static constexpr int kLines = 64;
+  // Notes that a 64-byte line at this address reached the DIMM; returns media lines evicted (0 or 1).
+  int write(std::uint64_t address);
+
+ private:
+  std::array<std::uint64_t, kLines> media_line_{};  // address / 256 + 1; 0 is free
+  std::array<std::uint64_t, kLines> used_{};
+  std::uint64_t clock_ = 0;
+};
+
+// Counts the writes of one thread of execution. Not shared between threads.
+class WriteMeter {
+ public:
+  // Data-comparison counts need the old contents of memory, so they can be switched off where the
+  // comparison would disturb a measurement.
+  enum class Level : std::uint8_t { issued, compared };
+
+  explicit WriteMeter(Level level = Level::compared) : level_(level) {}
+  void set_level(Level level) { level_ = level; }
+  Level level() const { return level_; }
+
+  // Called before memory changes.
+  void word(Cause cause, std::uint64_t before, std::uint64_t after, const WordLayout& layout);
+  void bytes(Cause cause, std::span<const std::byte> before, std::span<const std::byte> after);
+  void flush(std::uint64_t address, Bytes length);
+  void fence() { ++writes_.local_store.fences; }
+  // Lines that reach the memory controller without a flush: one-sided and non-temporal writes.
+  void lines_written(Cause cause, std::uint64_t address, Bytes length);
+
+  const Writes& writes() const { return writes_; }
+
+ private:
+  Writes writes_;
+  XpBuffer xpbuffer_;
+  Level level_;
+};
+
+}  // namespace perdura::pmem

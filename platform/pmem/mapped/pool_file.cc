@@ -1,0 +1,92 @@
+#include "platform/pmem/mapped/pool_file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "platform/error.h"
+
+namespace perdura::pmem::mapped {
+namespace {
+
+struct Removal {
+  const std::string& path;
+  ~Removal() { ::unlink(path.c_str()); }
+};
+
+[[noreturn]] void refuse_full(const std::string& path, Bytes size) {
+  throw UsageError(fmt::format(
+      "no room for {} bytes of {}; choose a smaller size or another directory", size, path));
+}
+
+void allocate(int fd, const std::string& path, Bytes size, Allocation allocation) {
+  if (allocation == Allocation::now) {
+    if (::fallocate(fd, 0, 0, static_cast<off_t>(size)) == 0) return;
+    if (errno == ENOSPC || errno == EFBIG || errno == EDQUOT) refuse_full(path, size);
+    if (errno != EOPNOTSUPP && errno != EINTR) {
+      throw PlatformError(
+          fmt::format("cannot allocate {} bytes of {}: {}", size, path, error_text(errno)));
+    }
+  }
+  struct statvfs free {};
+  if (::fstatvfs(fd, &free) == 0 && free.f_blocks != 0 &&
+      size / free.f_frsize > static_cast<Bytes>(free.f_bavail)) {
+    refuse_full(path, size);
+  }
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) {
+    throw PlatformError(
+        fmt::format("cannot set the size of {} to {}: {}", path, size, error_text(errno)));
+  }
+}
+
+}  // namespace
+
+PoolFile create_pool_file(const std::string& path, Bytes size, Allocation allocation) {
+  if (size == 0) throw UsageError(fmt::format("a region needs a size: {}", path));
+  if (::access(path.c_str(), F_OK) == 0) {
+    throw UsageError(fmt::format("{} exists already; remove it or choose another name", path));
+  }
+  static std::atomic<unsigned> next_temporary{0};
+  const std::string temporary =
+      fmt::format("{}.new-{}-{}", path, ::getpid(), next_temporary.fetch_add(1));
+  const File file(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file) {
+    throw PlatformError(fmt::format("cannot create {}: {}", temporary, error_text(errno)));
+  }
+  const Removal removal{temporary};
+  allocate(file.get(), path, size, allocation);
+  PoolFile pool{path, map_file(file.get(), path)};
+  if (::link(temporary.c_str(), path.c_str()) != 0) {
+    if (errno == EEXIST) {
+      throw UsageError(fmt::format("{} exists already; remove it or choose another name", path));
+    }
+    throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
+  }
+  return pool;
+}
+
+std::optional<PoolFile> open_pool_file(const std::string& path) {
+  const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) {
+    if (errno == ENOENT) return std::nullopt;
+    throw PlatformError(fmt::format("cannot open {}: {}", path, error_text(errno)));
+  }
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= 0) {
+    throw PlatformError(fmt::format("{} is not a region: not a file, or empty", path));
+  }
+  return PoolFile{path, map_file(file.get(), path)};
+}
+
+void remove_pool_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    throw PlatformError(fmt::format("cannot remove {}: {}", path, error_text(errno)));
+  }
+}
+
+}  // namespace perdura::pmem::mapped

@@ -1,0 +1,131 @@
+#include "platform/pmem/mapped/word_copy.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "platform/pmem/mapped/instructions.h"
+
+namespace perdura::pmem::mapped {
+namespace {
+
+using SharedWord [[gnu::may_alias]] = std::uint64_t;
+using SharedByte = unsigned char;
+
+std::size_t bytes_to_alignment(const std::byte* p) {
+  return static_cast<std::size_t>(-reinterpret_cast<std::uintptr_t>(p)) % kWord;
+}
+
+void store_word(std::byte* to, const std::byte* from) {
+  std::uint64_t word;
+  std::memcpy(&word, from, kWord);
+  __atomic_store_n(reinterpret_cast<SharedWord*>(to), word, __ATOMIC_RELEASE);
+}
+
+void load_word(std::byte* into, const std::byte* from) {
+  const std::uint64_t word =
+      __atomic_load_n(reinterpret_cast<const SharedWord*>(from), __ATOMIC_ACQUIRE);
+  std::memcpy(into, &word, kWord);
+}
+
+void store_bytes(std::byte* to, const std::byte* from, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    __atomic_store_n(reinterpret_cast<SharedByte*>(to + i), static_cast<SharedByte>(from[i]),
+                     __ATOMIC_RELEASE);
+  }
+}
+
+void load_bytes(std::byte* into, const std::byte* from, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    into[i] = static_cast<std::byte>(
+        __atomic_load_n(reinterpret_cast<const SharedByte*>(from + i), __ATOMIC_ACQUIRE));
+  }
+}
+
+void stream_word(std::byte* to, const std::byte* from) {
+#if defined(__SANITIZE_THREAD__)
+  store_word(to, from);  // the sanitizer does not see non-temporal stores
+#else
+  std::uint64_t word;
+  std::memcpy(&word, from, kWord);
+  _mm_stream_si64(reinterpret_cast<long long*>(to), static_cast<long long>(word));
+#endif
+}
+
+}  // namespace
+
+void copy_to_shared(std::byte* to, std::span<const std::byte> from) {
+  const std::byte* source = from.data();
+  std::size_t left = from.size();
+  const std::size_t head = std::min(bytes_to_alignment(to), left);
+  store_bytes(to, source, head);
+  to += head;
+  source += head;
+  left -= head;
+  // Atomic accesses are not unrolled by the compiler.
+  for (; left >= 8 * kWord; to += 8 * kWord, source += 8 * kWord, left -= 8 * kWord) {
+    for (std::size_t i = 0; i < 8; ++i) store_word(to + i * kWord, source + i * kWord);
+  }
+  for (; left >= kWord; to += kWord, source += kWord, left -= kWord) store_word(to, source);
+  store_bytes(to, source, left);
+}
+
+void copy_from_shared(std::span<std::byte> into, const std::byte* from) {
+  std::byte* target = into.data();
+  std::size_t left = into.size();
+  const std::size_t head = std::min(bytes_to_alignment(from), left);
+  load_bytes(target, from, head);
+  target += head;
+  from += head;
+  left -= head;
+  for (; left >= 8 * kWord; target += 8 * kWord, from += 8 * kWord, left -= 8 * kWord) {
+    for (std::size_t i = 0; i < 8; ++i) load_word(target + i * kWord, from + i * kWord);
+  }
+  for (; left >= kWord; target += kWord, from += kWord, left -= kWord) load_word(target, from);
+  load_bytes(target, from, left);
+}
+
+void stream_to_shared(std::byte* to, std::span<const std::byte> from) {
+  const std::byte* source = from.data();
+  std::size_t left = from.size();
+  const std::size_t head = std::min(bytes_to_alignment(to), left);
+  if (head != 0) {
+    store_bytes(to, source, head);
+    flush_lines(to, head);
+  }
+  to += head;
+  source += head;
+  left -= head;
+  for (; left >= kWord; to += kWord, source += kWord, left -= kWord) stream_word(to, source);
+  if (left != 0) {
+    store_bytes(to, source, left);
+    flush_lines(to, left);
+  }
+}
+
+void count_write(WriteMeter& meter, Cause cause, const std::byte* target,
+                 std::span<const std::byte> from) {
+  if (from.empty()) return;
+  if (meter.level() == WriteMeter::Level::issued) {
+    meter.bytes(cause, {}, from);
+    return;
+  }
+  // The old contents are copied first: others may be writing them.
+  std::array<std::byte, 1024> small;
+  thread_local std::vector<std::byte> large;
+  std::span<std::byte> before;
+  if (from.size() <= small.size()) {
+    before = std::span(small).first(from.size());
+  } else {
+    if (large.size() < from.size()) large.resize(from.size());
+    before = std::span(large).first(from.size());
+  }
+  copy_from_shared(before, target);
+  meter.bytes(cause, before, from);
+}
+
+}  // namespace perdura::pmem::mapped

@@ -1,0 +1,81 @@
+#include "platform/pmem/region.h"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "platform/pmem/mapped/instructions.h"
+#include "platform/pmem/mapped/word_copy.h"
+
+namespace perdura::pmem {
+
+void Region::out_of_range(Bytes offset, Bytes length) const {
+  fmt::print(stderr, "perdura: access to bytes {}..{} of region {}, which has {}\n", offset,
+             offset + length, name_, size_);
+  std::abort();
+}
+
+void Region::read(Bytes offset, std::span<std::byte> into) const {
+  check(offset, into.size());
+  if (model_) [[unlikely]] return model_->read(offset, into);
+  mapped::copy_from_shared(into, base_ + offset);
+}
+
+void Region::store(Bytes offset, std::uint64_t value, const WordLayout& layout) {
+  check(offset, kWord);
+  if (model_) [[unlikely]] return model_->store(offset, value, layout);
+  std::atomic_ref target(word(offset));
+  if (medium_ == Medium::pm) {
+    thread_write_meter().word(Cause::local_store, target.load(std::memory_order_relaxed), value,
+                              layout);
+  }
+  target.store(value, std::memory_order_release);
+}
+
+bool Region::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) {
+  check(offset, kWord);
+  if (model_) [[unlikely]] return model_->compare_exchange(offset, expected, desired);
+  const std::uint64_t before = expected;
+  if (!std::atomic_ref(word(offset)).compare_exchange_strong(expected, desired)) return false;
+  if (medium_ == Medium::pm) {
+    thread_write_meter().word(Cause::local_store, before, desired, kWholeWord);
+  }
+  return true;
+}
+
+void Region::write(Bytes offset, std::span<const std::byte> from) {
+  check(offset, from.size());
+  if (model_) [[unlikely]] return model_->write(offset, from, false);
+  if (medium_ == Medium::pm) {
+    mapped::count_write(thread_write_meter(), Cause::local_store, base_ + offset, from);
+  }
+  mapped::copy_to_shared(base_ + offset, from);
+}
+
+void Region::write_streaming(Bytes offset, std::span<const std::byte> from) {
+  check(offset, from.size());
+  if (model_) [[unlikely]] return model_->write(offset, from, true);
+  if (medium_ == Medium::pm) {
+    mapped::count_write(thread_write_meter(), Cause::local_store, base_ + offset, from);
+    thread_write_meter().lines_written(Cause::local_store, offset, from.size());
+  }
+  mapped::stream_to_shared(base_ + offset, from);
+}
+
+void Region::flush(Bytes offset, Bytes length) {
+  check(offset, length);
+  if (model_) [[unlikely]] return model_->flush(offset, length);
+  if (medium_ == Medium::dram) return;
+  thread_write_meter().flush(offset, length);
+  mapped::flush_lines(base_ + offset, length);
+}
+
+void Region::drain() {
+  if (model_) [[unlikely]] return model_->drain();
+  if (medium_ == Medium::dram) return;
+  thread_write_meter().fence();
+  mapped::drain();
+}
+
+}  // namespace perdura::pmem

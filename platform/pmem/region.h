@@ -1,0 +1,135 @@
+// A region: a contiguous range of persistent memory (or of DRAM) of one node, reachable by its CPUs
+// through this class and by one-sided operations once it is registered (platform/fabric).
+//
+// Every access goes through a region, so that stores are counted, and so that on `sim` they cost
+// time, become visible to remote readers when they would, and are known to the persistence model.
+// On mapped memory an access is the instruction itself.
+//
+// Offsets are in bytes from the start of the region. An access outside the region is a programming
+// error and ends the process. Words are 8 bytes, aligned.
+#pragma once
+
+#include <atomic>
+#include <cassert>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "platform/pmem/accounting.h"
+#include "platform/units.h"
+
+namespace perdura::pmem {
+
+enum class Medium : std::uint8_t { dram, pm };
+
+// How a kind of memory that is not simply mapped handles accesses (platform/pmem/sim).
+class RegionModel {
+ public:
+  virtual ~RegionModel() = default;
+  virtual std::uint64_t load(Bytes offset) = 0;
+  virtual void read(Bytes offset, std::span<std::byte> into) = 0;
+  virtual void store(Bytes offset, std::uint64_t value, const WordLayout& layout) = 0;
+  virtual bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) = 0;
+  virtual void write(Bytes offset, std::span<const std::byte> from, bool streaming) = 0;
+  virtual void flush(Bytes offset, Bytes length) = 0;
+  virtual void drain() = 0;
+};
+
+// Write accounting and write latency of mapped persistent memory, per operating-system thread.
+WriteMeter& thread_write_meter();
+
+class Region {
+ public:
+  Region(std::string name, Medium medium, std::byte* base, Bytes size,
+         std::shared_ptr<RegionModel> model, std::shared_ptr<void> mapping)
+      : name_(std::move(name)),
+        base_(base),
+        size_(size),
+        model_(std::move(model)),
+        mapping_(std::move(mapping)),
+        medium_(medium) {}
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  const std::string& name() const { return name_; }
+  Bytes size() const { return size_; }
+  Medium medium() const { return medium_; }
+
+  // The memory itself, for buffers that only this thread and its own operations use.
+  std::byte* data() { return base_; }
+
+  // --- loads -----------------------------------------------------------------------------------
+
+  // An 8-byte load, atomic with respect to stores and one-sided operations, with acquire order.
+  std::uint64_t load(Bytes offset) const {
+    check(offset, kWord);
+    if (model_) [[unlikely]] return model_->load(offset);
+    return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
+  }
+
+  // A copy of a range. Only its aligned words are atomic, so it may be torn.
+  void read(Bytes offset, std::span<std::byte> into) const;
+
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  T read_object(Bytes offset) const {
+    T object;
+    read(offset, std::as_writable_bytes(std::span(&object, 1)));
+    return object;
+  }
+
+  // --- stores ----------------------------------------------------------------------------------
+
+  // An 8-byte store: failure-atomic, visible at once as a whole, with release order.
+  void store(Bytes offset, std::uint64_t value, const WordLayout& layout = kWholeWord);
+
+  // Replaces `expected` by `desired` atomically, or loads the word into `expected`.
+  bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired);
+
+  // Ordinary stores of a range.
+  void write(Bytes offset, std::span<const std::byte> from);
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  void write_object(Bytes offset, const T& object) {
+    write(offset, std::as_bytes(std::span(&object, 1)));
+  }
+
+  // Non-temporal stores of a range: they bypass the caches and are in the write-pending queue after
+  // the next drain, without a flush.
+  void write_streaming(Bytes offset, std::span<const std::byte> from);
+
+  // --- persistence -----------------------------------------------------------------------------
+
+  // Starts writing back the lines of a range (clwb, clflushopt or clflush, by CPU).
+  void flush(Bytes offset, Bytes length);
+  // Waits until everything flushed or streamed before is in the persistence domain (sfence).
+  void drain();
+  void persist(Bytes offset, Bytes length) {
+    flush(offset, length);
+    drain();
+  }
+
+  RegionModel* model() const { return model_.get(); }
+  std::shared_ptr<RegionModel> shared_model() const { return model_; }
+
+ private:
+  void check([[maybe_unused]] Bytes offset, [[maybe_unused]] Bytes length) const {
+    if (offset > size_ || length > size_ - offset) [[unlikely]] out_of_range(offset, length);
+  }
+  [[noreturn]] void out_of_range(Bytes offset, Bytes length) const;
+  std::uint64_t& word(Bytes offset) const {
+    assert(offset % kWord == 0);
+    return *reinterpret_cast<std::uint64_t*>(base_ + offset);
+  }
+
+  std::string name_;
+  std::byte* base_;
+  Bytes size_;
+  std::shared_ptr<RegionModel> model_;
+  std::shared_ptr<void> mapping_;
+  Medium medium_;
+};
+
+}  // namespace perdura::pmem

@@ -1,0 +1,62 @@
+// A region of a simulated node: what a CPU does to it costs time, is counted, and becomes visible to
+// devices when it would (pmem/sim/timeline.h).
+#pragma once
+
+#include <memory>
+
+#include "platform/pmem/region.h"
+#include "platform/pmem/sim/timeline.h"
+#include "platform/sim/engine.h"
+#include "platform/sim/profile.h"
+#include "platform/sim/resource.h"
+
+namespace perdura::pmem::sim {
+
+// The memory of one kind of a node, shared by its regions.
+struct MemoryController {
+  const perdura::sim::MemoryProfile& profile;
+  perdura::sim::Resource reads;
+  perdura::sim::Resource writes;
+};
+
+class SimRegion final : public RegionModel {
+ public:
+  SimRegion(perdura::sim::Engine& engine, MemoryController& controller, WriteMeter* meter,
+            std::byte* base, std::shared_ptr<void> mapping)
+      : engine_(engine),
+        controller_(controller),
+        meter_(meter),
+        base_(base),
+        mapping_(std::move(mapping)),
+        timeline_(base) {}
+
+  std::uint64_t load(Bytes offset) override;
+  void read(Bytes offset, std::span<std::byte> into) override;
+  void store(Bytes offset, std::uint64_t value, const WordLayout& layout) override;
+  bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) override;
+  void write(Bytes offset, std::span<const std::byte> from, bool streaming) override;
+  void flush(Bytes offset, Bytes length) override;
+  void drain() override;
+
+  // For the device: it places a message, reads a range (between begin and end), or swaps a word.
+  void device_write(Bytes offset, std::span<const std::byte> from, LineTimes visible);
+  void device_store(Bytes offset, std::uint64_t value);
+  std::uint64_t device_load(Bytes offset) const;
+  Timeline& timeline() { return timeline_; }
+  MemoryController& controller() { return controller_; }
+
+ private:
+  Time now() const;
+  bool counted() const { return meter_ != nullptr; }
+  std::uint64_t newest(Bytes offset) const;
+
+  perdura::sim::Engine& engine_;
+  MemoryController& controller_;
+  WriteMeter* meter_;  // null for DRAM
+  std::byte* base_;
+  std::shared_ptr<void> mapping_;  // the memory outlives the region: messages may be under way
+  Timeline timeline_;
+  Time written_back_{};  // when all flushed and streamed lines will be in the persistence domain
+};
+
+}  // namespace perdura::pmem::sim

@@ -1,0 +1,23 @@
+#include "platform/runtime/executor.h"
+
+namespace perdura {
+
+Task<> Executor::supervise(Executor& executor, std::list<Task<>>::iterator self, Task<> task) {
+  std::exception_ptr error;
+  try {
+    co_await std::move(task);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  executor.ended_.splice(executor.ended_.end(), executor.spawned_, self);
+  if (error) executor.fail(error);
+}
+
+void Executor::spawn(Task<> task) {
+  ended_.clear();
+  const auto self = spawned_.emplace(spawned_.end());
+  *self = supervise(*this, self, std::move(task));
+  make_ready(self->handle());
+}
+
+}  // namespace perdura

@@ -1,0 +1,156 @@
+// The executor of the real platforms: one for each operating-system thread. A turn of its loop runs
+// the tasks that are ready, fires timers that are due and asks the pollers (the fabric's endpoint)
+// for news. When nothing happens it spins in polling mode, giving the core away now and then in case
+// there are more threads than cores, and sleeps on its doorbell in event mode.
+#pragma once
+
+#include <atomic>
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <vector>
+
+#include "platform/platform.h"
+#include "platform/runtime/doorbell.h"
+#include "platform/runtime/executor.h"
+
+namespace perdura::runtime {
+
+// A source of work besides tasks and timers.
+class Poller {
+ public:
+  virtual ~Poller() = default;
+  // Does what there is to do; true if there was anything. Others announce work for it by a
+  // sequentially consistent read-modify-write and then ring the executor's doorbell.
+  virtual bool poll() = 0;
+  // When it must be called even if the doorbell is not rung.
+  virtual Time due() const { return Time::max(); }
+};
+
+class ThreadExecutor;
+
+// A task that waits until a condition on memory of other threads or processes holds.
+class Condition {
+ public:
+  Condition(const Condition&) = delete;
+  Condition& operator=(const Condition&) = delete;
+  virtual ~Condition();
+
+ protected:
+  explicit Condition(Time deadline) : deadline_(deadline) {}
+  virtual bool holds() const = 0;
+  void enlist(ThreadExecutor& executor, std::coroutine_handle<> task);
+  bool held_ = false;
+
+ private:
+  friend class ThreadExecutor;
+  Time deadline_;
+  ThreadExecutor* executor_ = nullptr;
+  std::coroutine_handle<> task_;
+};
+
+class ThreadExecutor final : public Executor {
+ public:
+  using FailureHandler = std::function<void(std::exception_ptr)>;
+
+  // `epoch`: the platform's start on CLOCK_MONOTONIC. `on_failure` is called with what a task threw.
+  ThreadExecutor(Nanoseconds epoch, CompletionMode mode, Doorbell& doorbell,
+                 FailureHandler on_failure);
+
+  Time now() const override;
+  void make_ready(std::coroutine_handle<> task) override { ready_.push(task); }
+  void make_ready_at(Time when, std::coroutine_handle<> task) override;
+
+  // Pollers stay until the executor ends.
+  void add_poller(Poller& poller) { pollers_.push_back(&poller); }
+  void set_mode(CompletionMode mode) { mode_ = mode; }
+  Doorbell& doorbell() { return doorbell_; }
+
+  // Runs the loop until stop(); then destroys the tasks that are left.
+  void run();
+  // From any thread.
+  void stop();
+
+ protected:
+  void fail(std::exception_ptr error) override { on_failure_(std::move(error)); }
+
+ private:
+  friend class Condition;
+
+  // First in, first out; grows to the largest number ever ready and then stays.
+  class ReadyRing {
+   public:
+    std::size_t size() const { return count_; }
+    void push(std::coroutine_handle<> task) {
+      if (count_ == slots_.size()) grow();
+      slots_[(head_ + count_++) & (slots_.size() - 1)] = task;
+    }
+    std::coroutine_handle<> pop() {
+      const auto task = slots_[head_];
+      head_ = (head_ + 1) & (slots_.size() - 1);
+      --count_;
+      return task;
+    }
+
+   private:
+    void grow();
+    std::vector<std::coroutine_handle<>> slots_ = std::vector<std::coroutine_handle<>>(64);
+    std::size_t head_ = 0;
+    std::size_t count_ = 0;
+  };
+
+  struct Timer {
+    Time when;
+    std::uint64_t order;  // timers of the same time fire in the order in which they were set
+    std::coroutine_handle<> task;
+    bool operator<(const Timer& other) const {
+      return when != other.when ? when > other.when : order > other.order;
+    }
+  };
+
+  bool stopping() const { return stop_.load(std::memory_order_relaxed); }
+  bool run_ready();
+  bool fire_timers();
+  bool poll();
+  bool check_conditions();
+  void idle();
+  void sleep();
+
+  Nanoseconds epoch_;
+  CompletionMode mode_;
+  Doorbell& doorbell_;
+  FailureHandler on_failure_;
+  ReadyRing ready_;
+  std::vector<Timer> timers_;  // a heap
+  std::uint64_t next_timer_ = 0;
+  std::vector<Poller*> pollers_;
+  std::vector<Condition*> conditions_;
+  int idle_turns_ = 0;
+  std::atomic<bool> stop_{false};
+};
+
+inline ThreadExecutor& current_thread_executor() {
+  return static_cast<ThreadExecutor&>(Executor::current());
+}
+
+// co_await until(condition, deadline): suspends until condition() is true; yields false if the
+// deadline came first. The condition is tried at every turn and must be cheap.
+template <class Predicate>
+class Until final : public Condition {
+ public:
+  Until(Predicate predicate, Time deadline)
+      : Condition(deadline), predicate_(std::move(predicate)) {}
+  bool await_ready() { return held_ = predicate_(); }
+  void await_suspend(std::coroutine_handle<> task) { enlist(current_thread_executor(), task); }
+  bool await_resume() const { return held_; }
+
+ private:
+  bool holds() const override { return predicate_(); }
+  Predicate predicate_;
+};
+template <class Predicate>
+Until<Predicate> until(Predicate predicate, Time deadline = Time::max()) {
+  return Until<Predicate>(std::move(predicate), deadline);
+}
+
+}  // namespace perdura::runtime

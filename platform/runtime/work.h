@@ -1,0 +1,57 @@
+// What a CPU does, as seen by the cost model. The helpers below simply do the work on real platforms;
+// on `sim` they do it and charge the simulated core for it, so that systems carry no costs of their
+// own. A task's charges add up and are paid when it next suspends or posts an operation.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "platform/units.h"
+
+namespace perdura {
+
+enum class Work : std::uint8_t {
+  crc32,     // per call and per byte
+  copy,      // ordinary memory to ordinary memory, per call and per byte
+  hash,      // hashing a key, per call and per byte
+  compare,   // comparing keys, per call and per byte
+  dispatch,  // looking at a request and choosing what to do, per call
+};
+inline constexpr int kWorkKinds = 5;
+
+class CostMeter {
+ public:
+  virtual ~CostMeter() = default;
+  virtual void charge(Work work, Bytes bytes) = 0;
+  // For locks whose waiting is modelled: the time as the running task sees it, and waiting for it.
+  virtual Time now() const = 0;
+  virtual void spin_until(Time when) = 0;
+};
+
+// Set by `sim` while a task of a simulated thread runs; null on real platforms.
+inline thread_local CostMeter* cost_meter = nullptr;
+
+inline void charge(Work work, Bytes bytes = 0) {
+  if (cost_meter != nullptr) [[unlikely]] {
+    cost_meter->charge(work, bytes);
+  }
+}
+
+// CRC-32 (IEEE 802.3, reflected), seeded so that checksums can be chained or bound to a context.
+std::uint32_t crc32(std::uint32_t seed, std::span<const std::byte> data);
+
+// A 64-bit hash of a key: the same on every platform, in every run.
+std::uint64_t hash64(std::span<const std::byte> data, std::uint64_t seed = 0);
+
+inline void copy_bytes(std::span<std::byte> to, std::span<const std::byte> from) {
+  charge(Work::copy, from.size());
+  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+inline bool equal_bytes(std::span<const std::byte> a, std::span<const std::byte> b) {
+  charge(Work::compare, a.size());
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
+}  // namespace perdura

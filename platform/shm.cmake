@@ -1,0 +1,20 @@
+# The real platforms' memory and executor, and the fabric over shared memory.
+target_sources(perdura_platform PRIVATE
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/instructions.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/mapping.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/pool_file.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/thread_meter.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/word_copy.cc
+  ${CMAKE_SOURCE_DIR}/platform/runtime/thread_executor.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/connection.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/endpoint.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/job.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/node_memory.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/operations.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/peer.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/queue_pair.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/receive_queue.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/segment.cc
+  ${CMAKE_SOURCE_DIR}/platform/shm_barrier.cc
+  ${CMAKE_SOURCE_DIR}/platform/shm_node.cc
+  ${CMAKE_SOURCE_DIR}/platform/shm_platform.cc)

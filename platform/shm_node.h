@@ -1,0 +1,70 @@
+// A node on shared memory: its regions are mapped files, its threads those of this process.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "platform/fabric/shm/job.h"
+#include "platform/fabric/shm/node_memory.h"
+#include "platform/platform.h"
+#include "platform/pmem/mapped/thread_meter.h"
+
+namespace perdura {
+
+// What other threads may ask of one of a node's threads; stays when the thread has ended.
+struct ThreadUse {
+  pmem::mapped::PublishedWrites writes;
+  std::mutex mutex;
+  pthread_t thread{};
+  bool running = false;
+  Picoseconds cpu_time{0};  // once it has ended
+
+  void begin();  // these two are called by the thread itself
+  void end();
+  Picoseconds cpu_time_so_far();
+};
+
+class ShmNode final : public Node {
+ public:
+  // Persistent memory is in files of `pm_directory`/node-N/.
+  ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory);
+
+  NodeId id() const override { return id_; }
+  // Names of PM regions consist of letters, digits, '.', '-' and '_'. Names of DRAM regions serve
+  // messages only and need not differ.
+  std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
+                                              pmem::Medium medium) override;
+  std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
+  void remove_region(std::string_view name) override;
+
+  Picoseconds cpu_time() const override;
+  // Up to date for the calling thread, for threads that have ended, and for others as of the last
+  // turn of their executor: exact while they wait in a barrier.
+  pmem::Writes pm_writes() const override;
+
+  fabric::shm::NodeMemory& memory() { return *memory_; }
+  ThreadUse& add_thread();
+
+ private:
+  std::unique_ptr<pmem::Region> make_region(std::string name, pmem::Medium medium,
+                                            const std::string& path,
+                                            std::shared_ptr<pmem::mapped::Mapping> mapping);
+  std::string pm_path(std::string_view name) const;
+
+  fabric::shm::Job& job_;
+  NodeId id_;
+  std::string pm_directory_;
+  // Shared with the regions, which may outlive the node.
+  std::shared_ptr<fabric::shm::NodeMemory> memory_;
+  std::atomic<unsigned> next_dram_{0};
+  mutable std::mutex mutex_;
+  mutable std::deque<ThreadUse> threads_;
+};
+
+// Where the calling thread publishes its writes; null if it belongs to no node.
+inline thread_local ThreadUse* current_thread_use = nullptr;
+
+}  // namespace perdura

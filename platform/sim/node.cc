@@ -1,0 +1,77 @@
+#include "platform/sim/node.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include "platform/error.h"
+
+namespace perdura::sim {
+
+SimNode::SimNode(Engine& engine, const Profile& profile, NodeId id)
+    : engine_(engine),
+      testbed_(profile),
+      profile_(id == 0 ? profile.server : profile.client),
+      id_(id),
+      cores_(profile_.cores),
+      dram_{profile.dram, {}, {}},
+      pm_{profile.pm, {}, {}},
+      nic_(profile) {}
+
+SimNode::~SimNode() = default;
+
+SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium medium) {
+  const Bytes length = round_up(size, 4 * KiB);
+  // Pages that nobody touches cost nothing, so a pool may be as large as on the real machine.
+  void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    throw PlatformError(fmt::format("cannot reserve {} bytes of memory for region '{}'", size, name));
+  }
+  Block block;
+  block.base = static_cast<std::byte*>(base);
+  block.size = size;
+  block.mapping = std::shared_ptr<void>(base, [length](void* p) { munmap(p, length); });
+  const bool persistent = medium == pmem::Medium::pm;
+  block.model = std::make_shared<pmem::sim::SimRegion>(
+      engine_, persistent ? pm_ : dram_, persistent ? &meter_ : nullptr, block.base,
+      block.mapping);
+  return block;
+}
+
+std::unique_ptr<pmem::Region> SimNode::create_region(std::string_view name, Bytes size,
+                                                     pmem::Medium medium) {
+  if (medium == pmem::Medium::pm && persistent_.contains(name)) {
+    throw UsageError(fmt::format("node {} has a region '{}' already", id_, name));
+  }
+  Block block = allocate(name, size, medium);
+  auto region = std::make_unique<pmem::Region>(std::string(name), medium, block.base, size,
+                                               block.model, block.mapping);
+  if (medium == pmem::Medium::pm) persistent_.emplace(name, std::move(block));
+  return region;
+}
+
+std::unique_ptr<pmem::Region> SimNode::open_region(std::string_view name) {
+  const auto found = persistent_.find(name);
+  if (found == persistent_.end()) return nullptr;
+  const Block& block = found->second;
+  return std::make_unique<pmem::Region>(std::string(name), pmem::Medium::pm, block.base, block.size,
+                                        block.model, block.mapping);
+}
+
+void SimNode::remove_region(std::string_view name) {
+  if (const auto found = persistent_.find(name); found != persistent_.end()) {
+    persistent_.erase(found);
+  }
+}
+
+Picoseconds SimNode::cpu_time() const {
+  Picoseconds sum{};
+  for (const SimThread& thread : threads_) sum += thread.cpu_time();
+  return sum;
+}
+
+SimThread& SimNode::add_thread(CompletionMode mode, std::exception_ptr& failure) {
+  return threads_.emplace_back(engine_, cores_, testbed_.cpu, profile_.wait, mode, failure);
+}
+
+}  // namespace perdura::sim

@@ -1,0 +1,56 @@
+// A simulated machine: cores, memory, and what outlives a process that runs on it.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "platform/fabric/sim/nic.h"
+#include "platform/platform.h"
+#include "platform/pmem/sim/sim_region.h"
+#include "platform/sim/thread.h"
+
+namespace perdura::sim {
+
+class SimNode final : public Node {
+ public:
+  SimNode(Engine& engine, const Profile& profile, NodeId id);
+  ~SimNode();
+
+  NodeId id() const override { return id_; }
+  std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
+                                              pmem::Medium medium) override;
+  std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
+  void remove_region(std::string_view name) override;
+  Picoseconds cpu_time() const override;
+  pmem::Writes pm_writes() const override { return meter_.writes(); }
+
+  const NodeProfile& profile() const { return profile_; }
+  SimThread& add_thread(CompletionMode mode, std::exception_ptr& failure);
+  std::list<SimThread>& threads() { return threads_; }
+  fabric::sim::Nic& nic() { return nic_; }
+
+ private:
+  struct Block {
+    std::byte* base = nullptr;
+    Bytes size = 0;
+    std::shared_ptr<pmem::sim::SimRegion> model;
+    std::shared_ptr<void> mapping;
+  };
+  Block allocate(std::string_view name, Bytes size, pmem::Medium medium);
+
+  Engine& engine_;
+  const Profile& testbed_;
+  const NodeProfile& profile_;
+  NodeId id_;
+  Cores cores_;
+  pmem::WriteMeter meter_;
+  pmem::sim::MemoryController dram_;
+  pmem::sim::MemoryController pm_;
+  fabric::sim::Nic nic_;
+  std::map<std::string, Block, std::less<>> persistent_;
+  std::list<SimThread> threads_;
+};
+
+}  // namespace perdura::sim

@@ -1,0 +1,213 @@
+#include "platform/sim/profile.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <toml++/toml.h>
+
+#include "platform/error.h"
+
+namespace perdura::sim {
+namespace {
+
+// One table of the file: every key must be there, none may be left over.
+class Section {
+ public:
+  Section(const std::string& path, const toml::table& root, std::string name)
+      : path_(path), name_(std::move(name)) {
+    const toml::node_view<const toml::node> node = root.at_path(name_);
+    table_ = node.as_table();
+    if (table_ == nullptr) fail(root.source(), fmt::format("section [{}] is missing", name_));
+  }
+
+  double number(const std::string& key) {
+    const toml::node& node = find(key);
+    const auto value = node.value<double>();
+    if (!value || *value < 0) {
+      fail(node.source(), fmt::format("'{}' in [{}] must be a number, not negative", key, name_));
+    }
+    return *value;
+  }
+  Picoseconds nanoseconds(const std::string& key) {
+    return Picoseconds(static_cast<std::int64_t>(number(key) * 1e3 + 0.5));
+  }
+  double gigabytes_per_second(const std::string& key) { return positive(key) * 1e9; }
+  double gigabits_per_second(const std::string& key) { return positive(key) * 1e9 / 8; }
+  std::uint32_t count(const std::string& key) {
+    const toml::node& node = find(key);
+    const auto value = node.value<std::int64_t>();
+    if (!value || *value < 0 || *value > UINT32_MAX) {
+      fail(node.source(), fmt::format("'{}' in [{}] must be a whole number", key, name_));
+    }
+    return static_cast<std::uint32_t>(*value);
+  }
+  bool flag(const std::string& key) {
+    const toml::node& node = find(key);
+    const auto value = node.value_exact<bool>();
+    if (!value) fail(node.source(), fmt::format("'{}' in [{}] must be true or false", key, name_));
+    return *value;
+  }
+  WorkCost cost(const std::string& key) {
+    return {nanoseconds(key + "_ns"), nanoseconds(key + "_ns_per_byte")};
+  }
+
+  // To be called when all keys have been read.
+  void done() const {
+    for (const auto& [key, node] : *table_) {
+      if (!read_.contains(std::string(key.str()))) {
+        fail(node.source(), fmt::format("unknown key '{}' in [{}]; known are: {}", key.str(), name_,
+                                        fmt::join(read_, ", ")));
+      }
+    }
+  }
+
+ private:
+  const toml::node& find(const std::string& key) {
+    read_.insert(key);
+    const toml::node* node = table_->get(key);
+    if (node == nullptr) fail(table_->source(), fmt::format("'{}' is missing in [{}]", key, name_));
+    return *node;
+  }
+  double positive(const std::string& key) {
+    const double value = number(key);
+    if (value == 0) {
+      fail(find(key).source(), fmt::format("'{}' in [{}] must be above zero", key, name_));
+    }
+    return value;
+  }
+  [[noreturn]] void fail(const toml::source_region& where, const std::string& what) const {
+    throw UsageError(fmt::format("{}:{}: {}", path_, where.begin.line, what));
+  }
+
+  std::string path_;
+  std::string name_;
+  const toml::table* table_;
+  std::set<std::string> read_;
+};
+
+CpuProfile read_cpu(Section section) {
+  CpuProfile cpu;
+  cpu.work[static_cast<int>(Work::crc32)] = section.cost("crc32");
+  cpu.work[static_cast<int>(Work::copy)] = section.cost("copy");
+  cpu.work[static_cast<int>(Work::hash)] = section.cost("hash");
+  cpu.work[static_cast<int>(Work::compare)] = section.cost("compare");
+  cpu.work[static_cast<int>(Work::dispatch)] = {section.nanoseconds("dispatch_ns"), {}};
+  cpu.load = section.nanoseconds("load_ns");
+  cpu.store = section.nanoseconds("store_ns");
+  cpu.flush = section.nanoseconds("flush_ns");
+  cpu.fence = section.nanoseconds("fence_ns");
+  cpu.post = section.nanoseconds("post_ns");
+  cpu.poll = section.nanoseconds("poll_ns");
+  cpu.context_switch = section.nanoseconds("context_switch_ns");
+  cpu.time_slice = section.nanoseconds("time_slice_ns");
+  section.done();
+  return cpu;
+}
+
+NodeProfile read_node(Section section) {
+  NodeProfile node;
+  node.cores = section.count("cores");
+  node.wait.wakeup_latency = section.nanoseconds("wakeup_latency_ns");
+  node.wait.wakeup_cpu = section.nanoseconds("wakeup_cpu_ns");
+  node.wait.arm = section.nanoseconds("arm_ns");
+  node.wait.sleep_cpu = section.nanoseconds("sleep_cpu_ns");
+  node.wait.wakeups = section.count("wakeups");
+  section.done();
+  return node;
+}
+
+MemoryProfile read_memory(Section section) {
+  MemoryProfile memory;
+  memory.read_latency = section.nanoseconds("read_latency_ns");
+  memory.write_latency = section.nanoseconds("write_latency_ns");
+  memory.read_bandwidth = section.gigabytes_per_second("read_bandwidth_gb_s");
+  memory.write_bandwidth = section.gigabytes_per_second("write_bandwidth_gb_s");
+  section.done();
+  return memory;
+}
+
+NicProfile read_nic(Section section) {
+  NicProfile nic;
+  nic.message = section.nanoseconds("message_ns");
+  nic.processing = section.nanoseconds("processing_ns");
+  nic.max_inline = section.count("max_inline_bytes");
+  nic.pcie_bandwidth = section.gigabytes_per_second("pcie_bandwidth_gb_s");
+  nic.pcie_read = section.nanoseconds("pcie_read_ns");
+  nic.pcie_write = section.nanoseconds("pcie_write_ns");
+  nic.atomic = section.nanoseconds("atomic_ns");
+  nic.flush = section.flag("flush");
+  nic.flush_persistence = section.flag("flush_persistence");
+  nic.atomic_write = section.flag("atomic_write");
+  section.done();
+  return nic;
+}
+
+LinkProfile read_link(Section section) {
+  LinkProfile link;
+  link.bandwidth = section.gigabits_per_second("bandwidth_gbit_s");
+  link.propagation = section.nanoseconds("propagation_ns");
+  link.mtu = section.count("mtu_bytes");
+  link.header = section.count("header_bytes");
+  section.done();
+  return link;
+}
+
+RetryProfile read_retry(Section section) {
+  RetryProfile retry;
+  retry.rnr_timer = section.nanoseconds("rnr_timer_ns");
+  retry.rnr_retries = section.count("rnr_retries");
+  retry.timeout = section.nanoseconds("timeout_ns");
+  section.done();
+  return retry;
+}
+
+}  // namespace
+
+Profile load_profile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw UsageError(fmt::format("{}: cannot read this profile", path));
+  std::stringstream text;
+  text << file.rdbuf();
+
+  toml::table root;
+  try {
+    root = toml::parse(text.str(), path);
+  } catch (const toml::parse_error& error) {
+    throw UsageError(
+        fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+  }
+  static const std::set<std::string> known{"name", "title", "ddio", "cpu",  "server", "client",
+                                           "dram", "pm",    "nic",  "link", "retry"};
+  for (const auto& [key, node] : root) {
+    if (!known.contains(std::string(key.str()))) {
+      throw UsageError(fmt::format("{}:{}: unknown key '{}'; known are: {}", path,
+                                   node.source().begin.line, key.str(), fmt::join(known, ", ")));
+    }
+  }
+
+  Profile profile;
+  profile.text = text.str();
+  profile.name = root["name"].value_or(std::string());
+  profile.title = root["title"].value_or(std::string());
+  if (profile.name.empty()) throw UsageError(fmt::format("{}:1: 'name' is missing", path));
+  const auto ddio = root["ddio"].value<bool>();
+  if (!ddio) throw UsageError(fmt::format("{}:1: 'ddio' must be true or false", path));
+  profile.ddio = *ddio;
+  profile.cpu = read_cpu({path, root, "cpu"});
+  profile.server = read_node({path, root, "server"});
+  profile.client = read_node({path, root, "client"});
+  profile.dram = read_memory({path, root, "dram"});
+  profile.pm = read_memory({path, root, "pm"});
+  profile.nic = read_nic({path, root, "nic"});
+  profile.link = read_link({path, root, "link"});
+  profile.retry = read_retry({path, root, "retry"});
+  if (profile.server.cores == 0 || profile.client.cores == 0) {
+    throw UsageError(fmt::format("{}: a node needs at least one core", path));
+  }
+  if (profile.link.mtu == 0) throw UsageError(fmt::format("{}: mtu_bytes must be above zero", path));
+  return profile;
+}
+
+}  // namespace perdura::sim

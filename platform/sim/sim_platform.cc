@@ -1,0 +1,107 @@
+#include "platform/sim/sim_platform.h"
+
+#include <fmt/format.h>
+
+#include "platform/error.h"
+
+namespace perdura::sim {
+
+namespace {
+
+class SimBarrier final : public Platform::Barrier {
+ public:
+  explicit SimBarrier(std::uint32_t participants) : participants_(participants) {}
+
+  Task<> arrive_and_wait() override {
+    if (++arrived_ == participants_) {
+      arrived_ = 0;
+      ++generation_;
+      waiting_.wake_all();
+      co_return;
+    }
+    const std::uint64_t generation = generation_;
+    while (generation == generation_) co_await wait(waiting_);
+  }
+
+ private:
+  std::uint32_t participants_;
+  std::uint32_t arrived_ = 0;
+  std::uint64_t generation_ = 0;
+  WaitList waiting_;
+};
+
+}  // namespace
+
+SimPlatform::SimPlatform(Profile profile, NodeId nodes) : profile_(std::move(profile)) {
+  for (NodeId id = 0; id < nodes; ++id) nodes_.emplace_back(engine_, profile_, id);
+}
+
+SimPlatform::~SimPlatform() {
+  for (Running& running : running_) end(running);
+}
+
+Node* SimPlatform::local_node(NodeId id) { return id < nodes_.size() ? &nodes_[id] : nullptr; }
+
+void SimPlatform::start(NodeId node, fabric::Port port, CompletionMode mode, Body body) {
+  ++unfinished_;
+  launch(node, port, mode, std::move(body), false);
+}
+
+void SimPlatform::start_service(NodeId node, fabric::Port port, CompletionMode mode, Body body) {
+  launch(node, port, mode, std::move(body), true);
+}
+
+void SimPlatform::launch(NodeId node, fabric::Port port, CompletionMode mode, Body body,
+                         bool service) {
+  SimNode& machine = nodes_.at(node);
+  SimThread& thread = machine.add_thread(mode, failure_);
+  Running& running = running_.emplace_back();
+  running.thread = &thread;
+  running.endpoint = std::make_unique<fabric::sim::SimEndpoint>(
+      network_, directory_, machine.nic(), thread, fabric::Address{node, port});
+  running.context = std::make_unique<Thread>(Thread{machine, thread, *running.endpoint});
+  running.body = std::move(body);
+  running.node = node;
+  running.service = service;
+  thread.spawn(run_body(*this, running));
+}
+
+Task<> SimPlatform::run_body(SimPlatform& platform, Running& running) {
+  co_await running.body(*running.context);
+  if (!running.ended && !running.service) --platform.unfinished_;
+  running.ended = true;
+}
+
+void SimPlatform::end(Running& running) {
+  if (!running.ended && !running.service) --unfinished_;
+  running.ended = true;
+  running.thread->stop();
+  running.endpoint.reset();
+}
+
+void SimPlatform::run() {
+  while (unfinished_ > 0 && !failure_) {
+    if (!engine_.step()) {
+      failure_ = std::make_exception_ptr(
+          PlatformError("the simulation stands still: every thread waits for something"));
+    }
+  }
+  for (Running& running : running_) end(running);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+std::unique_ptr<Platform::Barrier> SimPlatform::create_barrier(std::uint32_t participants) {
+  return std::make_unique<SimBarrier>(participants);
+}
+
+void SimPlatform::at(Time when, std::function<void()> function) {
+  network_.after(when - engine_.now(), std::move(function));
+}
+
+void SimPlatform::kill(NodeId node) {
+  for (Running& running : running_) {
+    if (running.node == node) end(running);
+  }
+}
+
+}  // namespace perdura::sim

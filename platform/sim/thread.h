@@ -1,0 +1,127 @@
+// Simulated cores and threads.
+//
+// A thread runs its ready tasks one after the other. A task runs in no virtual time until it suspends;
+// what it did meanwhile was charged (platform/runtime/work.h), and the thread is busy for as long as
+// the charges add up to. Operations that the task posts and stores that it makes take effect at the
+// moment at which the charges before them are paid.
+//
+// An idle thread waits for completions by polling, which keeps its core busy and costs a glance, or
+// asleep, which frees the core and costs an interrupt and wake-ups.
+#pragma once
+
+#include <coroutine>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+#include "platform/sim/engine.h"
+#include "platform/sim/profile.h"
+
+namespace perdura::sim {
+
+class SimThread;
+
+// The cores of a node: threads with work queue for them, first come first served, in time slices.
+class Cores {
+ public:
+  explicit Cores(std::uint32_t count) : free_(count) {}
+
+  bool try_take() {
+    if (free_ == 0) return false;
+    --free_;
+    return true;
+  }
+  void queue(SimThread& thread) { waiting_.push_back(&thread); }
+  bool contended() const { return !waiting_.empty(); }
+  // Gives the core to the first thread in line, or back.
+  void release();
+  void forget(SimThread& thread) { std::erase(waiting_, &thread); }
+
+ private:
+  std::uint32_t free_;
+  std::deque<SimThread*> waiting_;
+};
+
+class SimThread final : public Executor, public CostMeter, private Event {
+ public:
+  // The first exception that leaves one of its tasks is put into `failure`.
+  SimThread(Engine& engine, Cores& cores, const CpuProfile& cpu, const WaitProfile& wait,
+            CompletionMode mode, std::exception_ptr& failure);
+  ~SimThread();
+
+  // --- Executor
+  Time now() const override;
+  void make_ready(std::coroutine_handle<> task) override;
+  void make_ready_at(Time when, std::coroutine_handle<> task) override;
+
+  // --- CostMeter
+  void charge(Work work, Bytes bytes) override;
+  void spin_until(Time when) override;
+  void charge_time(Picoseconds time) { charged_ += time; }
+  const CpuProfile& cpu() const { return cpu_; }
+
+  // While one is alive, tasks of the thread that become ready do so because the device reported
+  // something, which on some nodes takes a completion thread's wake-up besides the thread's own.
+  class CompletionArrives {
+   public:
+    explicit CompletionArrives(SimThread& thread) : thread_(thread) {
+      thread_.completion_arrives_ = true;
+    }
+    ~CompletionArrives() { thread_.completion_arrives_ = false; }
+    CompletionArrives(const CompletionArrives&) = delete;
+    CompletionArrives& operator=(const CompletionArrives&) = delete;
+
+   private:
+    SimThread& thread_;
+  };
+
+  // CPU time used so far: of a sleeper what it ran, of a poller all the time since its start.
+  Picoseconds cpu_time() const;
+
+  // Stops for good: its tasks are destroyed, nothing runs on it any more.
+  void stop();
+  bool stopped() const { return state_ == State::stopped; }
+
+  // The thread whose task is running, if any.
+  static SimThread* running() { return running_; }
+
+ protected:
+  void fail(std::exception_ptr error) override;
+
+ private:
+  friend class Cores;
+  enum class State : std::uint8_t { idle, waking, queued, busy, stopped };
+  struct Timer final : Event {
+    SimThread* thread = nullptr;
+    std::coroutine_handle<> task;
+    void fire() override;
+  };
+
+  void fire() override;
+  void wake(Time at);
+  void run_one();
+  void granted(Time at);
+  Timer& free_timer();
+
+  Engine& engine_;
+  Cores& cores_;
+  const CpuProfile& cpu_;
+  const WaitProfile& wait_;
+  CompletionMode mode_;
+  State state_ = State::idle;
+  bool completion_arrives_ = false;
+  Picoseconds charged_{};   // by the task that runs now
+  Picoseconds cpu_time_{};
+  Time started_;
+  Time stopped_at_{};
+  Time slice_start_{};
+  std::deque<std::coroutine_handle<>> ready_;
+  std::deque<Timer> timers_;
+  std::vector<Timer*> free_timers_;
+  std::exception_ptr& failure_;
+
+  static inline SimThread* running_ = nullptr;
+};
+
+}  // namespace perdura::sim

@@ -1,0 +1,19 @@
+# One line per series over a numeric x-axis: mean, 95 % confidence interval where there is more than
+# one repetition, and the paper's reported average. Loaded by the scripts that set the x-axis.
+stats csv using (missing("y") ? NaN : column("y_high")) nooutput
+top = STATS_max
+has_paper = 0
+stats csv using (missing("paper_average") ? 0 : (has_paper = 1, column("paper_average"))) nooutput
+if (STATS_max > top) { top = STATS_max }
+set yrange [0:(top > 0 ? top * 1.12 : 1)]
+
+# Vectors with square heads: gnuplot's own error bars paint a white disc under each point.
+plot for [i=1:series_count] csv using "x":(number(i, "paper_average")) \
+         with lines lw 1 dt (5, 4) lc rgb COLOR[STYLE[i]] notitle, \
+     for [i=1:series_count] csv using (repeated(i) ? column("x") : NaN):"y_low":(0): \
+         (column("y_high") - column("y_low")) with vectors heads size screen 0.006, 90 nofilled \
+         lw 1 dt 1 lc rgb COLOR[STYLE[i]] notitle, \
+     for [i=1:series_count] csv using "x":(number(i, "y")) \
+         with linespoints ls STYLE[i] title LABEL[i], \
+     (has_paper ? 0 : NaN) with lines lw 1 dt (5, 4) lc rgb muted \
+         title (has_paper ? "paper, average" : "")

@@ -1,0 +1,78 @@
+# The look that all figures have in common. A figure's script is called as
+#   gnuplot -c plots/<script>.gp CSV OUTPUT svg|png TITLE XLABEL YLABEL ORIGIN
+# and loads this file first. It reads nothing but the CSV, whose columns docs/figures.md describes.
+csv = ARG1
+output_file = ARG2
+title_text = ARG4
+x_label = ARG5
+y_label = ARG6
+origin = ARG7
+
+set encoding utf8
+if (ARG3 eq "png") {
+  # Three times the size of the SVG, for print.
+  set terminal pngcairo size 1200,990 font "sans,29" linewidth 3 pointscale 3 dashlength 0.8 \
+      background rgb "#ffffff" noenhanced
+} else {
+  # 400 pixels: on a phone the figure is drawn nearly 1:1, so that its text stays legible.
+  set terminal svg size 400,330 dynamic font "sans-serif,13" linewidth 1 noenhanced
+}
+small_size = ARG3 eq "png" ? "22" : "10"
+set output output_file
+set datafile separator comma
+set datafile columnheaders
+
+ink   = "#222222"
+muted = "#6b6b6b"
+faint = "#dddddd"
+
+# Okabe and Ito's palette: distinguishable with every common color deficiency. Dash types, point
+# types and fill patterns repeat the distinction for print without color.
+array COLOR[6]   = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]
+array PATTERN[6] = [3, 4, 1, 5, 2, 6]
+slot(i) = (i % 6) + 1
+set style line 1 lc rgb COLOR[1] lw 1.8 dt 1             pt 7  ps 0.8
+set style line 2 lc rgb COLOR[2] lw 1.8 dt (9, 4)        pt 4  ps 1.1
+set style line 3 lc rgb COLOR[3] lw 1.8 dt (3, 3)        pt 9  ps 0.9
+set style line 4 lc rgb COLOR[4] lw 1.8 dt (9, 3, 2, 3)  pt 12 ps 1.2
+set style line 5 lc rgb COLOR[5] lw 1.8 dt (6, 2, 2, 2, 2, 2) pt 11 ps 0.9
+set style line 6 lc rgb COLOR[6] lw 1.8 dt (2, 5)        pt 2  ps 0.9
+
+# Names and styles of the series, in the order of the CSV.
+array LABEL[32]
+array STYLE[32]
+stats csv using (LABEL[int(column("series_index")) + 1] = strcol("label"), \
+                 STYLE[int(column("series_index")) + 1] = slot(int(column("style"))), \
+                 column("series_index")) nooutput
+series_count = int(STATS_max) + 1
+
+of(i)        = int(column("series_index")) == i - 1
+missing(c)   = strcol(c) eq ""
+number(i, c) = (!of(i) || missing(c) || strcol(c) eq "inf") ? NaN : column(c)
+repeated(i)  = of(i) && column("repetitions") > 1
+
+set border 3 lc rgb muted lw 0.8
+set tics nomirror out scale 0.5 textcolor rgb ink
+set grid ytics lc rgb faint lw 1 dt 1
+set xlabel x_label textcolor rgb ink offset 0,0.5
+
+# Fixed margins: figures that stand side by side have their axes in line. From the top: title (if
+# any), key, plot, tics, name of the x-axis, origin.
+titled = strlen(title_text) > 0
+set lmargin at screen 0.16
+set rmargin at screen 0.975
+key_rows = series_count < 4 ? 2 : ceil((series_count + 1) / 2.0)
+set tmargin at screen (titled ? 0.745 : 0.815) - 0.062 * (key_rows - 2)
+set bmargin at screen strlen(x_label) ? 0.225 : 0.165
+title_length = strlen(title_text)
+title_size = sprintf("%.0f", title_length > 52 ? 29.0 * 52 / title_length : 29)
+if (titled) {
+  set label 2 title_text at screen 0.02, 0.95 left textcolor rgb ink font ",".title_size
+}
+# Two columns at most: more names side by side would not fit.
+set key at screen 0.03, screen (titled ? 0.905 : 0.985) left top vertical maxrows key_rows \
+    Left reverse samplen 2.5 spacing 1.15 width -2 textcolor rgb ink
+# Not `set ylabel`: its distance depends on how wide each terminal takes the tics to be.
+set label 3 y_label at screen 0.026, graph 0.5 center rotate by 90 textcolor rgb ink
+# An image leaves its page; where the numbers come from must travel with it.
+set label 1 origin at screen 0.975, screen 0.035 right textcolor rgb muted font ",".small_size

@@ -1,0 +1,16 @@
+// Erda: "Write-Optimized and Consistent RDMA-based NVM Systems", Liu, Hua, Li, Liu, 2019.
+//
+// layout.h     what lies in persistent memory
+// protocol.h   what client and server say to each other
+// log.h        heads, regions, segments
+// server.h     metadata, recovery
+// client.h     get: two one-sided READs; put: a request and one one-sided WRITE
+#pragma once
+
+#include "systems/kv.h"
+
+namespace perdura::systems {
+
+extern const KvSystem kErda;
+
+}  // namespace perdura::systems

@@ -1,0 +1,150 @@
+#include "systems/erda/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "platform/error.h"
+#include "platform/runtime/work.h"
+
+namespace perdura::systems::erda {
+
+namespace {
+
+constexpr std::uint8_t kDeleteTag = 1;
+constexpr std::uint8_t kExplicitLengths = 2;
+constexpr Bytes kCrcOffset = 1;
+constexpr Bytes kKeyLengthOffset = 5;
+constexpr Bytes kValueLengthOffset = 9;
+
+template <class T>
+T load(std::span<const std::byte> from, Bytes offset) {
+  T value;
+  std::memcpy(&value, from.data() + offset, sizeof value);
+  return value;
+}
+
+// Flags first, then all behind the checksum itself.
+std::uint32_t object_crc(std::span<const std::byte> object) {
+  return crc32(crc32(0, object.first(kCrcOffset)), object.subspan(kShortHeader));
+}
+
+Bytes parameter(const KvConfig& config, std::string_view name, Bytes otherwise) {
+  const auto found = config.parameters.find(name);
+  return found == config.parameters.end() ? otherwise : found->second;
+}
+
+}  // namespace
+
+std::uint32_t Superblock::computed_crc() const {
+  return crc32(0, std::as_bytes(std::span(this, 1)).first(offsetof(Superblock, crc)));
+}
+
+PoolLayout::PoolLayout(const Superblock& shape)
+    : shape_(shape),
+      table_{.key_size = shape.key_size,
+             .neighborhood = static_cast<std::uint32_t>(shape.neighborhood),
+             .buckets = shape.buckets} {
+  table_offset_ = round_up(kHeadArray + head_array_size(), 4 * KiB);
+  regions_offset_ = round_up(table_offset_ + table_.size(), 4 * KiB);
+  // A READ of the typical size may begin at the last object, however short that is.
+  const ObjectFormat format(shape.key_size, shape.value_size);
+  size_ = regions_offset_ + shape.regions * shape.region_bytes +
+          round_up(format.typical_size(), 4 * KiB);
+}
+
+Superblock shape_for(const KvConfig& config) {
+  constexpr std::string_view known[] = {"region_bytes", "segment_bytes", "heads", "neighborhood"};
+  for (const auto& [name, value] : config.parameters) {
+    if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
+      throw UsageError(fmt::format("erda has no parameter '{}'; it has: {}", name,
+                                   fmt::join(known, ", ")));
+    }
+  }
+  Superblock shape;
+  shape.key_size = config.key_size;
+  shape.value_size = config.value_size;
+  shape.segment_bytes = parameter(config, "segment_bytes", 8 * MiB);  // section 3.2.2
+  shape.region_bytes = parameter(config, "region_bytes", 1 * GiB);    // section 3.2.2
+  shape.heads = parameter(config, "heads", 1);
+  const auto geometry = hopscotch::Geometry::for_records(
+      config.records, config.key_size,
+      static_cast<std::uint32_t>(
+          parameter(config, "neighborhood", hopscotch::kDefaultNeighborhood)));
+  shape.buckets = geometry.buckets;
+  shape.neighborhood = geometry.neighborhood;
+
+  const ObjectFormat format(config.key_size, config.value_size);
+  const Bytes largest = round_up(
+      format.object_size(config.key_size, config.max_value_size + 1, false), kWord);
+  if (shape.heads < 1 || shape.heads > 255) {
+    throw UsageError(fmt::format("erda: heads is {}, but a head ID has one byte: 1 to 255",
+                                 shape.heads));
+  }
+  if (shape.segment_bytes % kWord != 0 || shape.segment_bytes == 0 ||
+      shape.region_bytes % shape.segment_bytes != 0 || shape.region_bytes == 0 ||
+      shape.region_bytes / kWord > kMaxUnits) {
+    throw UsageError(
+        fmt::format("erda: region_bytes ({}) must be a multiple of segment_bytes ({}), that of 8, and "
+                    "a 31-bit offset must reach its end",
+                    shape.region_bytes, shape.segment_bytes));
+  }
+  if (largest + kWord > shape.segment_bytes) {
+    throw UsageError(fmt::format(
+        "erda: a value of {} bytes does not fit into a segment of {}; enlarge systems.erda."
+        "segment_bytes",
+        config.max_value_size, shape.segment_bytes));
+  }
+  // Room for every expected write, for what is lost at the ends of segments, and for the last region of
+  // every head, which may be almost empty.
+  const Bytes per_segment = (shape.segment_bytes - kWord) / largest;
+  const Bytes segments = (config.writes + per_segment - 1) / per_segment;
+  const Bytes per_region = shape.region_bytes / shape.segment_bytes;
+  shape.regions = (segments + per_region - 1) / per_region + shape.heads;
+  shape.crc = shape.computed_crc();
+  return shape;
+}
+
+Bytes ObjectFormat::encode(Key key, std::optional<Value> value, std::span<std::byte> into) const {
+  const Bytes value_length = value ? value->size() : 0;
+  const Bytes start = header(key.size(), value_length, !value);
+  const Bytes size = start + key.size() + value_length;
+  std::uint8_t flags = value ? 0 : kDeleteTag;
+  if (start == kLongHeader) {
+    flags |= kExplicitLengths;
+    const auto lengths = std::array{static_cast<std::uint32_t>(key.size()),
+                                    static_cast<std::uint32_t>(value_length)};
+    std::memcpy(into.data() + kKeyLengthOffset, lengths.data(), sizeof lengths);
+  }
+  into[0] = static_cast<std::byte>(flags);
+  copy_bytes(into.subspan(start, key.size()), key);
+  if (value) copy_bytes(into.subspan(start + key.size(), value_length), *value);
+  const std::uint32_t crc = object_crc(into.first(size));
+  std::memcpy(into.data() + kCrcOffset, &crc, sizeof crc);
+  return size;
+}
+
+Bytes ObjectFormat::size_of(std::span<const std::byte> start) const {
+  const auto flags = static_cast<std::uint8_t>(start[0]);
+  const bool deleted = (flags & kDeleteTag) != 0;
+  if ((flags & kExplicitLengths) == 0) return object_size(key_size_, value_size_, deleted);
+  return kLongHeader + Bytes{load<std::uint32_t>(start, kKeyLengthOffset)} +
+         Bytes{load<std::uint32_t>(start, kValueLengthOffset)};
+}
+
+std::optional<ObjectFormat::Object> ObjectFormat::decode(std::span<const std::byte> bytes) const {
+  const Bytes size = size_of(bytes);
+  const auto flags = static_cast<std::uint8_t>(bytes[0]);
+  if (size > bytes.size() || (flags & ~(kDeleteTag | kExplicitLengths)) != 0) return std::nullopt;
+  const std::span<const std::byte> object = bytes.first(size);
+  if (object_crc(object) != load<std::uint32_t>(object, kCrcOffset)) return std::nullopt;
+  const bool explicit_lengths = (flags & kExplicitLengths) != 0;
+  const Bytes start = explicit_lengths ? kLongHeader : kShortHeader;
+  const Bytes key_length =
+      explicit_lengths ? Bytes{load<std::uint32_t>(object, kKeyLengthOffset)} : key_size_;
+  return Object{(flags & kDeleteTag) != 0, object.subspan(start, key_length),
+                object.subspan(start + key_length)};
+}
+
+}  // namespace perdura::systems::erda

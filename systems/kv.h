@@ -1,0 +1,97 @@
+// What a key-value system implements, and what the harness and the tests know of it.
+//
+// A store is divided into partitions by the hash of the key. Each partition is served by one worker
+// thread of the server, which alone changes it, and has its own pool in persistent memory; a client
+// thread has one session to every partition. So a system implements one partition and its session, and
+// knows nothing of the others (systems/partitioned.h spreads keys over them).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "platform/platform.h"
+#include "platform/runtime/task.h"
+#include "platform/units.h"
+
+namespace perdura::systems {
+
+using Key = std::span<const std::byte>;
+using Value = std::span<const std::byte>;
+
+enum class Error : std::uint8_t {
+  not_found,
+  out_of_space,    // the store is full; everything acknowledged is kept
+  too_large,       // the key or value is longer than the store takes
+  corrupt,         // no version with a valid checksum: never expected
+  disconnected,    // the server is gone; whether the operation took effect is unknown
+};
+std::string_view to_string(Error error);
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+// How a store is laid out. Sizes are of one partition.
+struct KvConfig {
+  Bytes key_size = 16;     // of the typical record, for which the layout is best
+  Bytes value_size = 64;   // of the typical record
+  Bytes max_value_size = 64;
+  std::uint64_t records = 1000;  // different keys that it must hold
+  std::uint64_t writes = 1000;   // puts and deletes expected over its life, loading included
+  std::uint32_t sessions = 64;   // clients that may be connected at once
+  // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
+  std::map<std::string, std::uint64_t, std::less<>> parameters;
+};
+
+// The server's side of a partition. Lives on one worker thread.
+class KvPartition {
+ public:
+  virtual ~KvPartition() = default;
+  // Accepts sessions and serves them; does not end by itself.
+  virtual Task<> serve() = 0;
+  // Waits until work that was deferred (applying a log, say) is done and durable.
+  virtual Task<> settle() = 0;
+};
+
+struct SessionCounts {
+  std::uint64_t torn_reads = 0;  // objects fetched whose checksum did not match
+  std::uint64_t retries = 0;     // requests and reads that had to be repeated
+};
+
+// A client thread's side. Several operations may be under way at once.
+class KvSession {
+ public:
+  virtual ~KvSession() = default;
+  // Copies the value to the beginning of `into` and returns its length; `too_large` if it does not fit.
+  virtual Task<Result<Bytes>> get(Key key, std::span<std::byte> into) = 0;
+  // Creates or updates. `out_of_space` leaves the previous value in place.
+  virtual Task<Result<void>> put(Key key, Value value) = 0;
+  virtual Task<Result<void>> erase(Key key) = 0;
+  virtual SessionCounts counts() const = 0;
+};
+
+// An entry of the table of systems (systems/registry.cc).
+struct KvSystem {
+  std::string_view name;   // as on the command line: lower case with dashes
+  std::string_view title;  // as in a legend
+  std::string_view paper;  // title, authors, year; section
+  std::string_view guarantee;  // what a completed put means
+  bool ordered = false;    // supports scans
+
+  // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if the
+  // configuration is impossible or the pool is damaged or of another shape.
+  std::unique_ptr<KvPartition> (*open)(Thread& thread, std::string name, const KvConfig& config);
+  // Connects to the partition served at `server`. Throws PlatformError if it cannot.
+  Task<std::unique_ptr<KvSession>> (*connect)(Thread& thread, fabric::Address server,
+                                              KvConfig config);
+};
+
+std::span<const KvSystem> kv_systems();
+// Throws UsageError naming the known ones.
+const KvSystem& find_kv_system(std::string_view name);
+
+}  // namespace perdura::systems

@@ -1,0 +1,13 @@
+// Read After Write, the network-dominant baseline of the Erda paper (section 5.1): a client gets an
+// address in the server's ring buffer, WRITEs a record there and READs behind it. The server's CPU
+// polls the ring buffer and applies what has arrived. docs/systems/read-after-write.md describes
+// what the paper leaves open.
+#pragma once
+
+#include "systems/kv.h"
+
+namespace perdura::systems {
+
+extern const KvSystem kReadAfterWrite;
+
+}  // namespace perdura::systems

@@ -1,0 +1,59 @@
+// The server of Read After Write: hands out slots of the ring buffer and polls them.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "systems/write_ahead/server.h"
+
+namespace perdura::systems::read_after_write {
+
+inline constexpr std::string_view kName = "read-after-write";
+inline constexpr std::uint64_t kLeastLogSlots = 2;
+
+class RingServer final : public write_ahead::Server {
+ public:
+  RingServer(Thread& thread, const std::string& name, const KvConfig& config);
+
+  Task<> serve() override;
+  Task<> settle() override;
+
+ private:
+  using Session = write_ahead::Session;
+
+  // A request that cannot be answered yet, because the ring is full or a record must be waited for.
+  // Those that came later wait behind it.
+  struct Waiting {
+    std::uint32_t session;
+    write_ahead::Request header;
+    std::vector<std::byte> key;
+  };
+
+  void reserve_requested(Session& session, const Incoming& request) override;
+  void erase_requested(Session& session, const Incoming& request) override;
+  void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) override;
+  void session_ended(Session& session) override;
+  std::optional<fabric::QueuePairOptions> log_options() override { return std::nullopt; }
+  write_ahead::Welcome welcome() const override;
+
+  void wait_in_line(Session& session, const Incoming& request);
+  void serve_waiting();
+  // False if the request has to wait.
+  bool reserve(Session& session, const Incoming& request);
+  bool erase(Session& session, const Incoming& request);
+
+  // How much the poller does to find out whether a record has arrived: a look at its first word, or
+  // the whole checksum.
+  enum class Look : std::uint8_t { glance, thorough };
+  bool apply_next(Look look);
+  static Task<> poll_ring(std::shared_ptr<RingServer> self);
+
+  fabric::MemoryRegion log_memory_;
+  std::deque<Waiting> waiting_;
+  WaitList reserved_;  // the poller, while no slot is handed out
+};
+
+}  // namespace perdura::systems::read_after_write

@@ -1,0 +1,82 @@
+#include "systems/read_after_write/session.h"
+
+#include "systems/read_after_write/read_after_write.h"
+#include "systems/read_after_write/server.h"
+
+namespace perdura::systems::read_after_write {
+
+using fabric::LocalBuffer;
+using fabric::Operation;
+using fabric::RemoteAddress;
+using write_ahead::Parameters;
+using write_ahead::Reply;
+using write_ahead::ReplyStatus;
+using write_ahead::RequestKind;
+
+Task<std::unique_ptr<KvSession>> RingSession::connect(Thread& thread, fabric::Address server,
+                                                      KvConfig config) {
+  const Parameters parameters = Parameters::of(config, kName, kLeastLogSlots);
+  std::unique_ptr<RingSession> session(new RingSession(thread, parameters));
+  co_await session->connect_requests(server);
+  co_return session;
+}
+
+// "A client first sends a request to a server and obtains the address to be written in the ring
+// buffers. Moreover, the client uses RDMA write to push the object into the ring buffers, and
+// issues an RDMA read following the RDMA write to force the object to be persistent" (section 5.1).
+Task<Result<void>> RingSession::put(Key key, Value value) {
+  if (too_large(key, value)) co_return tl::unexpected(Error::too_large);
+  const Lease held = co_await lease();
+  const std::optional<Reply> reply = co_await request(held.slot(), RequestKind::reserve, key,
+                                                      static_cast<std::uint32_t>(value.size()));
+  if (!reply) co_return tl::unexpected(Error::disconnected);
+  if (reply->status != ReplyStatus::done) co_return tl::unexpected(error_of(reply->status));
+
+  const LocalBuffer record = write_record(held.slot(), key, value);
+  seal(record, key, value, reply->position);
+  const RemoteAddress slot = remote_slot(reply->position);
+  Operation write = requests_->write(record, slot);
+  Operation read = requests_->read(request_buffer(held.slot()).first(kWord), slot);
+  write.post();
+  read.post();
+  const bool written = static_cast<bool>(co_await write);
+  const bool forced = static_cast<bool>(co_await read);
+  if (!written || !forced) {
+    fail();
+    co_return tl::unexpected(Error::disconnected);
+  }
+  co_return Result<void>{};
+}
+
+RemoteAddress RingSession::remote_slot(std::uint64_t position) const {
+  const Bytes slot_size =
+      write_ahead::log_slot_size(welcome_.max_key_size, welcome_.max_value_size);
+  return {{welcome_.log_key}, position % welcome_.log_slots * slot_size};
+}
+
+}  // namespace perdura::systems::read_after_write
+
+namespace perdura::systems {
+
+namespace {
+
+std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
+  return std::make_unique<write_ahead::Partition>(
+      std::make_shared<read_after_write::RingServer>(thread, name, config));
+}
+
+}  // namespace
+
+const KvSystem kReadAfterWrite{
+    .name = "read-after-write",
+    .title = "Read After Write",
+    .paper = "Write-Optimized and Consistent RDMA-based NVM Systems, Liu et al., 2019; section 5.1",
+    .guarantee =
+        "a completed put is in the server's memory: durable without DDIO or with a "
+        "persistent cache, and with DDIO and a volatile cache once the server applied it",
+    .ordered = false,
+    .open = open,
+    .connect = read_after_write::RingSession::connect,
+};
+
+}  // namespace perdura::systems

@@ -1,0 +1,22 @@
+// The client of Read After Write.
+#pragma once
+
+#include <memory>
+
+#include "systems/write_ahead/client.h"
+
+namespace perdura::systems::read_after_write {
+
+class RingSession final : public write_ahead::Client {
+ public:
+  static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
+                                                  KvConfig config);
+
+  Task<Result<void>> put(Key key, Value value) override;
+
+ private:
+  using Client::Client;
+  fabric::RemoteAddress remote_slot(std::uint64_t position) const;
+};
+
+}  // namespace perdura::systems::read_after_write

@@ -1,0 +1,75 @@
+// The server of Redo Logging. The slots of the log are the receive buffers of a receive queue that
+// all sessions share, so that records land in the log in the order in which they arrive, and the
+// server's CPU finds them there.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "systems/write_ahead/server.h"
+
+namespace perdura::systems::redo_logging {
+
+inline constexpr std::string_view kName = "redo-logging";
+
+// Half of the log is always posted, and all sessions together have no more SENDs under way than
+// that: none finds the receive queue empty, and no record is refused twice for its lap.
+constexpr std::uint64_t least_log_slots(std::uint32_t sessions) {
+  return 2 * std::uint64_t{sessions};
+}
+
+class RedoServer final : public write_ahead::Server {
+ public:
+  RedoServer(Thread& thread, const std::string& name, const KvConfig& config);
+  ~RedoServer() override;
+
+  Task<> serve() override;
+  Task<> settle() override;
+
+ private:
+  using Position = write_ahead::Position;
+  using Session = write_ahead::Session;
+
+  // What is known of the receive buffer that is a slot of the log. A buffer that a dying sender had
+  // taken may come back to the receive queue out of turn: it is then a stray, whatever lands in it
+  // is refused, and the log passes over its slot until it can be posted in turn again.
+  struct Slot {
+    bool posted = false;   // in the receive queue
+    bool stray = false;    // posted out of turn
+    bool passed = false;   // the present position of this slot has no buffer of its own
+    bool arrived = false;  // a message landed and waits for its turn
+    std::uint32_t session = 0;
+    std::uint64_t epoch = 0;
+    std::uint32_t length = 0;
+  };
+
+  void reserve_requested(Session& session, const Incoming& request) override;
+  void erase_requested(Session& session, const Incoming& request) override;
+  void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) override;
+  void session_ended(Session& session) override;
+  std::optional<fabric::QueuePairOptions> log_options() override;
+  write_ahead::Welcome welcome() const override;
+
+  void take_arrived();
+  void take(const Slot& message);
+  write_ahead::ReplyStatus admit(Position p, const Slot& message);
+  void refuse_stray(Slot& slot, Position p);
+  void answer(const Slot& message, write_ahead::ReplyStatus status);
+  void keep_slots_posted();
+  Position position_of(std::uint64_t slot) const;
+  std::uint32_t window() const;
+
+  fabric::MemoryRegion log_memory_;
+  std::unique_ptr<pmem::Region> answers_;  // of each session, as many as its window
+  fabric::MemoryRegion answer_memory_;
+  std::vector<std::uint64_t> answered_;
+  std::unique_ptr<fabric::ReceiveQueue> log_queue_;
+  std::vector<Slot> slots_;
+  Position posted_end_;          // slots before it are posted, or have been
+  Position perhaps_lost_until_;  // a broken connection may have taken slots before it
+  std::uint64_t arrived_ = 0;    // messages that wait for their turn
+};
+
+}  // namespace perdura::systems::redo_logging

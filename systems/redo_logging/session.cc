@@ -1,0 +1,62 @@
+#include "systems/redo_logging/session.h"
+
+#include "systems/redo_logging/redo_logging.h"
+#include "systems/redo_logging/server.h"
+
+namespace perdura::systems::redo_logging {
+
+using write_ahead::Parameters;
+using write_ahead::Partition;
+using write_ahead::Reply;
+using write_ahead::ReplyStatus;
+
+Task<std::unique_ptr<KvSession>> RedoSession::connect(Thread& thread, fabric::Address server,
+                                                      KvConfig config) {
+  const Parameters parameters = Parameters::of(config, kName, least_log_slots(config.sessions));
+  std::unique_ptr<RedoSession> session(new RedoSession(thread, parameters));
+  co_await session->connect_requests(server);
+  co_await session->connect_log(server);
+  co_return session;
+}
+
+// The record is SENT into the redo log. The client cannot know in which slot it will land: if the
+// log has gone around meanwhile, the server refuses the record and it is sealed and sent again.
+Task<Result<void>> RedoSession::put(Key key, Value value) {
+  if (too_large(key, value)) co_return tl::unexpected(Error::too_large);
+  const Lease held = co_await lease();
+  const LogTurn turn = co_await log_turn();
+  const fabric::LocalBuffer record = write_record(held.slot(), key, value);
+  for (;;) {
+    seal(record, key, value, log_tail_);
+    const std::optional<Reply> reply = co_await send_to_log(held.slot(), record);
+    if (!reply) co_return tl::unexpected(Error::disconnected);
+    if (reply->status == ReplyStatus::done) co_return Result<void>{};
+    if (reply->status != ReplyStatus::stale_lap) co_return tl::unexpected(error_of(reply->status));
+    ++counts_.retries;
+  }
+}
+
+}  // namespace perdura::systems::redo_logging
+
+namespace perdura::systems {
+
+namespace {
+
+std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
+  return std::make_unique<write_ahead::Partition>(
+      std::make_shared<redo_logging::RedoServer>(thread, name, config));
+}
+
+}  // namespace
+
+const KvSystem kRedoLogging{
+    .name = "redo-logging",
+    .title = "Redo Logging",
+    .paper = "Write-Optimized and Consistent RDMA-based NVM Systems, Liu et al., 2019; section 5.1",
+    .guarantee = "a completed put is verified and flushed in the server's redo log",
+    .ordered = false,
+    .open = open,
+    .connect = redo_logging::RedoSession::connect,
+};
+
+}  // namespace perdura::systems

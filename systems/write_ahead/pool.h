@@ -1,0 +1,128 @@
+// The persistent pool of a partition of the two baselines of the Erda paper (section 5.1), Redo
+// Logging and Read After Write: what is where.
+//
+//   0          +-----------------------------------------------------------------+
+//              | magic | version, crc | system | shape         |  replay start   |
+//   256        +-----------------------------------------------------------------+
+//              | hash table: hopscotch entries, the key and an 8-byte address     |
+//              +-----------------------------------------------------------------+
+//              | log: slots of fixed size, a ring                                 |
+//              +-----------------------------------------------------------------+
+//              | objects: slots of fixed size, a key and its value, nothing else  |
+//              +-----------------------------------------------------------------+
+//              | objects with keys longer than the typical one: larger slots      |
+//              +-----------------------------------------------------------------+
+//
+// The header's checksum covers what never changes: from `system` to the end of `shape`. It is
+// written last when a pool is created, so a pool without a header is one whose creation was
+// interrupted.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "platform/platform.h"
+#include "systems/hopscotch/geometry.h"
+#include "systems/kv.h"
+
+namespace perdura::systems::write_ahead {
+
+// What both baselines take as `[systems.NAME]` parameters.
+struct Parameters {
+  std::uint64_t log_slots = 0;     // records that the log holds
+  std::uint64_t max_key_size = 0;  // the longest key that is taken
+  std::uint64_t long_keys = 0;     // keys longer than the typical one that the store holds
+  std::uint64_t neighborhood = hopscotch::kDefaultNeighborhood;
+  std::uint64_t queue_depth = 32;  // operations of one session under way at once
+
+  // Throws UsageError if the configuration names others, or if it is impossible.
+  static Parameters of(const KvConfig& config, std::string_view system,
+                       std::uint64_t least_log_slots);
+};
+
+struct Shape {
+  std::uint64_t key_size = 0;
+  std::uint64_t value_size = 0;
+  std::uint64_t max_key_size = 0;
+  std::uint64_t max_value_size = 0;
+  std::uint64_t records = 0;
+  std::uint64_t long_keys = 0;
+  std::uint64_t buckets = 0;
+  std::uint64_t neighborhood = 0;
+  std::uint64_t log_slots = 0;
+
+  Shape() = default;
+  Shape(const KvConfig& config, const Parameters& parameters);
+
+  hopscotch::Geometry table() const {
+    return {key_size, static_cast<std::uint32_t>(neighborhood), buckets};
+  }
+  Bytes log_slot_size() const;
+  Bytes object_slot_size() const;
+  Bytes long_object_slot_size() const;
+  std::uint64_t objects() const { return records + long_keys; }  // those of long keys come last
+
+  Bytes table_offset() const;
+  Bytes log_offset() const;
+  Bytes objects_offset() const;
+  Bytes object_offset(std::uint64_t object) const;
+  Bytes pool_size() const { return object_offset(objects()); }
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+static_assert(sizeof(Shape) == 72);
+
+struct PoolHeader {
+  std::uint64_t magic = 0;
+  std::uint32_t version = 0;
+  std::uint32_t crc = 0;
+  std::array<char, 16> system{};
+  Shape shape;
+};
+static_assert(offsetof(PoolHeader, crc) == 12);
+static_assert(offsetof(PoolHeader, system) == 16);
+static_assert(offsetof(PoolHeader, shape) == 32);
+static_assert(sizeof(PoolHeader) == 104);
+
+inline constexpr Bytes kReplayStartOffset = 128;  // a word of its own line
+inline constexpr Bytes kHeaderSize = 256;
+
+// The address word of a hash entry: which object slot, and how long key and value are. Never 0.
+//
+//   bit 0              32           42               63      64
+//       | object + 1   | key length | value length    | 0      |
+struct ObjectAddress {
+  std::uint32_t object = 0;
+  std::uint16_t key_length = 0;
+  std::uint32_t value_length = 0;
+
+  std::uint64_t word() const {
+    return (std::uint64_t{value_length} << 42) | (std::uint64_t{key_length} << 32) |
+           (std::uint64_t{object} + 1);
+  }
+  static ObjectAddress from(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word) - 1, static_cast<std::uint16_t>((word >> 32) & 0x3FF),
+            static_cast<std::uint32_t>(word >> 42)};
+  }
+};
+inline constexpr Bytes kLongestKey = (Bytes{1} << 10) - 1;
+inline constexpr Bytes kLongestValue = (Bytes{1} << 21) - 1;
+
+// The word of an entry whose key was deleted while the log still had records of it: bit 63, and the
+// position before which nothing may be replayed any more. The deletion and this note are one store.
+inline constexpr std::uint64_t kDeletedBit = std::uint64_t{1} << 63;
+
+struct Pool {
+  std::unique_ptr<pmem::Region> region;
+  bool created = false;  // just now: empty
+};
+
+// Opens the pool `name` of a node, or creates it. Throws UsageError if it is damaged, belongs to
+// another system or has another shape.
+Pool open_pool(Node& node, const std::string& name, std::string_view system, const Shape& shape);
+
+}  // namespace perdura::systems::write_ahead

@@ -1,0 +1,176 @@
+#include "systems/write_ahead/server.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "platform/runtime/work.h"
+
+namespace perdura::systems::write_ahead {
+
+using fabric::Access;
+using fabric::LocalBuffer;
+using fabric::ReceiveCompletion;
+using fabric::Status;
+
+Server::Server(Thread& thread, const std::string& name, std::string_view system,
+               const KvConfig& config, const Parameters& parameters)
+    : thread_(thread),
+      store_(thread.node, name, system, Shape(config, parameters)),
+      queue_depth_(static_cast<std::uint32_t>(parameters.queue_depth)),
+      request_room_(round_up(request_size(store_.shape().max_key_size), kCacheLine)),
+      reply_room_(round_up(reply_size(store_.shape().max_value_size), kCacheLine)),
+      buffers_(thread.node.create_region(
+          fmt::format("{} messages", name),
+          config.sessions * (request_buffers() * request_room_ + queue_depth_ * reply_room_),
+          pmem::Medium::dram)),
+      buffer_memory_(thread.endpoint.register_memory(*buffers_, Access::local)),
+      max_inline_(thread.endpoint.capabilities().max_inline),
+      sessions_(config.sessions) {
+  for (std::uint32_t i = 0; i < config.sessions; ++i) sessions_[i].number = i;
+}
+
+// --- connections ---------------------------------------------------------------------------------
+
+Task<> Server::accept_connections(std::shared_ptr<Server> self) {
+  for (;;) {
+    const std::unique_ptr<fabric::ConnectionRequest> request =
+        co_await self->thread_.endpoint.next_connection();
+    self->accept(*request);
+  }
+}
+
+void Server::accept(fabric::ConnectionRequest& request) {
+  const auto hello = read_message<Hello>(request.private_data());
+  if (hello.version != kProtocolVersion) {
+    request.reject();
+  } else if (hello.role == Role::log) {
+    accept_log(request, hello.session);
+  } else {
+    accept_session(request);
+  }
+}
+
+void Server::accept_session(fabric::ConnectionRequest& request) {
+  const auto free = std::find_if(sessions_.begin(), sessions_.end(), [](const Session& session) {
+    return !session.requests && !session.log;
+  });
+  if (free == sessions_.end()) return request.reject();
+  Session& session = *free;
+  session.request_buffers = thread_.endpoint.create_receive_queue(request_buffers());
+  for (std::uint32_t i = 0; i < request_buffers(); ++i) {
+    session.request_buffers->post(request_buffer(session, i), i);
+  }
+  Welcome answer = welcome();
+  const Shape& shape = store_.shape();
+  answer.session = session.number;
+  answer.queue_depth = queue_depth_;
+  answer.key_size = static_cast<std::uint32_t>(shape.key_size);
+  answer.value_size = static_cast<std::uint32_t>(shape.value_size);
+  answer.max_key_size = static_cast<std::uint32_t>(shape.max_key_size);
+  answer.max_value_size = static_cast<std::uint32_t>(shape.max_value_size);
+  answer.log_slots = shape.log_slots;
+  answer.position = store_.log().tail();
+  session.requests = request.accept({session.request_buffers.get(), &completions_, queue_depth_},
+                                    std::as_bytes(std::span(&answer, 1)));
+  session_of_[session.requests.get()] = session.number;
+  session.connected = true;
+  ++session.epoch;
+}
+
+void Server::accept_log(fabric::ConnectionRequest& request, std::uint32_t number) {
+  const std::optional<fabric::QueuePairOptions> options = log_options();
+  if (!options || number >= sessions_.size() || !sessions_[number].connected ||
+      sessions_[number].log) {
+    return request.reject();
+  }
+  Session& session = sessions_[number];
+  session.log = request.accept(*options, {});
+  session_of_[session.log.get()] = number;
+}
+
+// A session ends with the first of its connections. Its number is free again when both are gone:
+// only then has everything arrived that the client had sent.
+void Server::connection_ended(Session& session, const fabric::QueuePair* queue_pair) {
+  session_of_.erase(queue_pair);
+  if (session.requests.get() == queue_pair) session.requests.reset();
+  if (session.log.get() == queue_pair) session.log.reset();
+  if (!session.requests) session.request_buffers.reset();
+  session.connected = false;
+  session_ended(session);
+}
+
+// --- requests ------------------------------------------------------------------------------------
+
+void Server::handle(const ReceiveCompletion& completion) {
+  const auto found = session_of_.find(completion.queue_pair);
+  if (found == session_of_.end()) return;
+  Session& session = sessions_[found->second];
+  charge(Work::dispatch);
+  if (completion.status != Status::success) {
+    connection_ended(session, completion.queue_pair);
+  } else if (completion.queue_pair == session.log.get()) {
+    record_arrived(session, completion);
+  } else {
+    request_arrived(session, completion);
+  }
+}
+
+void Server::request_arrived(Session& session, const ReceiveCompletion& completion) {
+  const std::span<const std::byte> message = completion.buffer.bytes();
+  const auto header = read_message<Request>(message);
+  const LocalBuffer buffer = request_buffer(session, completion.buffer_id);
+  const bool sound = message.size() == request_size(header.key_length) &&
+                     header.key_length <= store_.shape().max_key_size && header.id < queue_depth_;
+  const Incoming request{header, sound ? message.subspan(sizeof header) : Key{}};
+  if (sound) {
+    switch (header.kind) {
+      case RequestKind::get:
+        get_requested(session, request);
+        break;
+      case RequestKind::erase:
+        erase_requested(session, request);
+        break;
+      case RequestKind::reserve:
+        reserve_requested(session, request);
+        break;
+    }
+  }
+  session.request_buffers->post(buffer, completion.buffer_id);
+}
+
+void Server::get_requested(Session& session, const Incoming& request) {
+  const std::span<std::byte> into =
+      reply_buffer(session, request.header.id).bytes().subspan(sizeof(Reply));
+  const Result<Bytes> length = store_.get(request.key, into);
+  reply(session, request.header.id, length ? ReplyStatus::done : status_of(length.error()),
+        store_.log().tail(), length ? static_cast<std::uint32_t>(*length) : 0);
+}
+
+void Server::reply(Session& session, std::uint32_t id, ReplyStatus status, std::uint64_t position,
+                   std::uint32_t value_length) {
+  if (!session.connected) return;
+  const LocalBuffer buffer = reply_buffer(session, id);
+  write_message(buffer.bytes(), Reply{position, id, status, value_length, 0});
+  send(*session.requests, buffer.first(static_cast<std::uint32_t>(reply_size(value_length))));
+}
+
+void Server::send(fabric::QueuePair& queue_pair, const LocalBuffer& message) {
+  fabric::WorkRequest request{.opcode = fabric::Opcode::send};
+  request.flags.inlined = message.length <= max_inline_;
+  request.local = message;
+  queue_pair.post_unsignaled(request);
+}
+
+LocalBuffer Server::request_buffer(const Session& session, std::uint64_t index) const {
+  const Bytes offset = (Bytes{session.number} * request_buffers() + index) * request_room_;
+  return buffer_memory_.local(offset, static_cast<std::uint32_t>(request_room_));
+}
+
+LocalBuffer Server::reply_buffer(const Session& session, std::uint64_t index) const {
+  const Bytes offset = sessions_.size() * request_buffers() * request_room_ +
+                       (Bytes{session.number} * queue_depth_ + index) * reply_room_;
+  return buffer_memory_.local(offset, static_cast<std::uint32_t>(reply_room_));
+}
+
+}  // namespace perdura::systems::write_ahead

@@ -1,0 +1,105 @@
+// The server of a partition as far as the two baselines share it: sessions, their connections and
+// buffers, and the requests get and delete, which a client SENDs and the server answers with a
+// SEND.
+//
+// Each session has a reply buffer for each of the `queue_depth` operations that it may have under
+// way, and one request buffer more, since one is not posted while its request is served; all in
+// DRAM. A request carries an id below `queue_depth`, and no two of a session under way have the
+// same: its reply is made in the buffer of that number, which is free, since the client has
+// received the one before.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "platform/platform.h"
+#include "systems/kv.h"
+#include "systems/write_ahead/messages.h"
+#include "systems/write_ahead/store.h"
+
+namespace perdura::systems::write_ahead {
+
+struct Session {
+  std::uint32_t number = 0;
+  bool connected = false;
+  std::uint64_t epoch = 0;  // counts the sessions that have had this number
+  std::unique_ptr<fabric::ReceiveQueue> request_buffers;
+  std::unique_ptr<fabric::QueuePair> requests;
+  std::unique_ptr<fabric::QueuePair> log;  // of Redo Logging
+};
+
+class Server : public std::enable_shared_from_this<Server> {
+ public:
+  Server(Thread& thread, const std::string& name, std::string_view system, const KvConfig& config,
+         const Parameters& parameters);
+  virtual ~Server() = default;
+
+  // Serves until it is destroyed.
+  virtual Task<> serve() = 0;
+  virtual Task<> settle() = 0;
+
+ protected:
+  struct Incoming {
+    Request header;
+    Key key;  // in the request's buffer
+  };
+
+  // What a baseline does in its own way.
+  virtual void reserve_requested(Session& session, const Incoming& request) = 0;
+  virtual void erase_requested(Session& session, const Incoming& request) = 0;
+  virtual void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) = 0;
+  virtual void session_ended(Session& session) = 0;
+  // The connection for SENDs to the log, if the baseline has one.
+  virtual std::optional<fabric::QueuePairOptions> log_options() = 0;
+  virtual Welcome welcome() const = 0;
+
+  static Task<> accept_connections(std::shared_ptr<Server> self);
+  void handle(const fabric::ReceiveCompletion& completion);
+  void reply(Session& session, std::uint32_t id, ReplyStatus status, std::uint64_t position,
+             std::uint32_t value_length = 0);
+  void send(fabric::QueuePair& queue_pair, const fabric::LocalBuffer& message);
+
+  Thread& thread_;
+  Store store_;
+  std::uint32_t queue_depth_;
+
+ private:
+  Bytes request_room_;
+  Bytes reply_room_;
+  std::unique_ptr<pmem::Region> buffers_;
+  fabric::MemoryRegion buffer_memory_;
+  std::uint32_t max_inline_;
+
+ protected:
+  fabric::CompletionQueue completions_;
+  std::vector<Session> sessions_;
+
+ private:
+  void accept(fabric::ConnectionRequest& request);
+  void accept_session(fabric::ConnectionRequest& request);
+  void accept_log(fabric::ConnectionRequest& request, std::uint32_t number);
+  void request_arrived(Session& session, const fabric::ReceiveCompletion& completion);
+  void get_requested(Session& session, const Incoming& request);
+  void connection_ended(Session& session, const fabric::QueuePair* queue_pair);
+  std::uint32_t request_buffers() const { return queue_depth_ + 1; }
+  fabric::LocalBuffer request_buffer(const Session& session, std::uint64_t index) const;
+  fabric::LocalBuffer reply_buffer(const Session& session, std::uint64_t index) const;
+
+  std::unordered_map<const fabric::QueuePair*, std::uint32_t> session_of_;
+};
+
+// The partition that the harness holds; background tasks keep the server itself as long as they
+// need it.
+class Partition final : public KvPartition {
+ public:
+  explicit Partition(std::shared_ptr<Server> server) : server_(std::move(server)) {}
+  Task<> serve() override { return server_->serve(); }
+  Task<> settle() override { return server_->settle(); }
+
+ private:
+  std::shared_ptr<Server> server_;
+};
+
+}  // namespace perdura::systems::write_ahead

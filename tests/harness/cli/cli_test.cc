@@ -1,0 +1,209 @@
+// The program itself: exit codes, and one line for each mistake.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace perdura {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = -1;
+  std::string text;  // of stdout and stderr together
+};
+
+Outcome shell(const std::string& command) {
+  Outcome outcome;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  std::array<char, 4096> buffer;
+  while (const std::size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    outcome.text.append(buffer.data(), count);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+  return outcome;
+}
+
+Outcome perdura(const std::string& arguments) {
+  return shell(fmt::format("{} {}", PERDURA_PROGRAM, arguments));
+}
+
+std::string read(const fs::path& file) {
+  std::ifstream input(file);
+  std::stringstream text;
+  text << input.rdbuf();
+  return text.str();
+}
+
+fs::path fresh_folder() {
+  const fs::path folder =
+      fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  return folder;
+}
+
+// Open MPI does not free everything at its end, and takes its locks in two orders.
+Outcome mpirun(int ranks, const std::string& arguments) {
+  return shell(
+      fmt::format("ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=detect_deadlocks=0 {} "
+                  "--allow-run-as-root --oversubscribe --bind-to none -n {} {} {}",
+                  PERDURA_MPIRUN, ranks, PERDURA_PROGRAM, arguments));
+}
+
+// A sweep of two small points on the simulated testbed.
+const std::string kSmall =
+    "run erda-latency --set workload.operations=300 --set workload.warmup=0 "
+    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16, 64]' "
+    "--set 'matrix.system=[\"erda\"]' ";
+
+struct Mistake {
+  const char* arguments;
+  const char* beginning;  // of the one line
+};
+
+const Mistake kMistakes[] = {
+    {"", "perdura: A subcommand is required"},
+    {"dance", "perdura: unknown command 'dance'; known are: list, run, report"},
+    {"run", "perdura: experiment is required"},
+    {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
+    {"run nosuch", "perdura: unknown experiment 'nosuch'; known are: "},
+    {"run no/such.toml", "perdura: experiment no/such.toml: there is no such file"},
+    {"run erda-latency --profile nosuch",
+     "perdura: --profile nosuch: unknown profile 'nosuch'; known are: "},
+    {"run erda-latency --platform moon",
+     "perdura: --platform moon: unknown platform 'moon'; known are: sim, shm"},
+    {"run erda-latency --seed soon", "perdura: --seed soon: 'soon' is no TOML value"},
+    {"run erda-latency --seed -1", "perdura: --seed -1: seed must be a whole number"},
+    {"run erda-latency --set workload.operations", "perdura: --set workload.operations: write "},
+    {"run erda-latency --set workload.speed=5",
+     "perdura: --set workload.speed=5: unknown key 'speed' in [workload]; known are: "},
+    {"run erda-latency --set 'matrix.system=[\"moon\"]'",
+     "perdura: --set matrix.system=[\"moon\"]: unknown system 'moon'; known are: erda"},
+    {"run erda-latency --set 'matrix.workload=[\"workloade\"]'",
+     "perdura: --set matrix.workload=[\"workloade\"]: workload workloade scans"},
+    {"run erda-latency --out /proc", "perdura: --out /proc: the folder is not empty"},
+    {"report no/such/folder", "perdura: report no/such/folder: there is no such folder"},
+};
+
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, AreToldInOneLineWithExitCode2) {
+  const Outcome outcome = perdura(GetParam().arguments);
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.text.starts_with(GetParam().beginning)) << outcome.text;
+  EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cli, Mistakes, testing::ValuesIn(kMistakes));
+
+TEST(Cli, HelpAndVersionAreNoMistakes) {
+  EXPECT_EQ(perdura("--help").code, 0);
+  EXPECT_EQ(perdura("run --help").code, 0);
+  const Outcome version = perdura("--version");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(version.text.starts_with("perdura ")) << version.text;
+}
+
+TEST(Cli, ListNamesWhatThereIs) {
+  const Outcome outcome = perdura("list");
+  EXPECT_EQ(outcome.code, 0);
+  for (const auto name : {"erda", "guarantee: ", "erda-latency", "erda-connectx3", "workloada"}) {
+    EXPECT_NE(outcome.text.find(name), std::string::npos) << name;
+  }
+}
+
+TEST(Cli, RunWritesTheFolderAndSaysWhere) {
+  const fs::path folder = fresh_folder() / "out";
+  const Outcome outcome = perdura(kSmall + "--quiet --out " + folder.string());
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(outcome.text, folder.string() + "\n");
+  EXPECT_TRUE(fs::exists(folder / "points.csv"));
+}
+
+TEST(Cli, RunShowsALinePerPoint) {
+  const fs::path folder = fresh_folder() / "out";
+  const Outcome outcome = perdura(kSmall + "--out " + folder.string());
+  EXPECT_NE(outcome.text.find("[1/2]"), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("[2/2]"), std::string::npos) << outcome.text;
+  EXPECT_EQ(outcome.text.find('\r'), std::string::npos) << "no terminal, no rewriting";
+}
+
+TEST(Cli, TheSameRunGivesTheSameBytesOnAnyNumberOfRanks) {
+  const fs::path folder = fresh_folder();
+  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "one").string()).code, 0);
+  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "again").string()).code, 0);
+  const Outcome outcome = mpirun(3, kSmall + "--out " + (folder / "three").string());
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  for (const auto file : {"points.csv", "histograms.csv", "experiment.toml"}) {
+    EXPECT_EQ(read(folder / "one" / file), read(folder / "again" / file)) << file;
+    EXPECT_EQ(read(folder / "one" / file), read(folder / "three" / file)) << file;
+  }
+}
+
+// One small point, in real time.
+const std::string kSmallShm =
+    "run erda-shm --set repetitions=1 --set workload.operations=300 --set workload.warmup=0 "
+    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[64]' "
+    "--set 'matrix.system=[\"erda\"]' ";
+
+TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
+  const fs::path folder = fresh_folder();
+  const Outcome alone = perdura(kSmallShm + "--out " + (folder / "alone").string());
+  EXPECT_EQ(alone.code, 0) << alone.text;
+  const Outcome together =
+      mpirun(3, kSmallShm + "--set workload.clients=2 --out " + (folder / "together").string());
+  EXPECT_EQ(together.code, 0) << together.text;
+  for (const auto out : {"alone", "together"}) {
+    const std::string points = read(folder / out / "points.csv");
+    EXPECT_NE(points.find(",shm,measured,host,erda,workloada,"), std::string::npos) << points;
+    EXPECT_NE(points.find(",all,valid,,300,0,0,"), std::string::npos) << points;
+  }
+}
+
+TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {
+  const fs::path folder = fresh_folder() / "out";
+  const Outcome outcome =
+      mpirun(3, kSmallShm + "--set workload.client_nodes=1 --out " + folder.string());
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_NE(outcome.text.find("1 client nodes and a server need 2 ranks, not 3; start mpirun -n 2"),
+            std::string::npos)
+      << outcome.text;
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(Cli, AnInterruptKeepsWhatIsDone) {
+  const fs::path folder = fresh_folder() / "out";
+  const Outcome outcome =
+      shell(fmt::format("timeout --preserve-status -s INT 1 {} {} --set repetitions=9999 --quiet "
+                        "--out {}",
+                        PERDURA_PROGRAM, kSmall, folder.string()));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("perdura: interrupted; "), std::string::npos) << outcome.text;
+  const std::string points = read(folder / "points.csv");
+  EXPECT_GT(std::count(points.begin(), points.end(), '\n'), 1);
+  EXPECT_NE(read(folder / "manifest.json").find("\"status\": \"interrupted\""), std::string::npos);
+}
+
+TEST(Cli, ResultsAreNeverOverwritten) {
+  const fs::path folder = fresh_folder() / "out";
+  ASSERT_EQ(perdura(kSmall + "--out " + folder.string()).code, 0);
+  const Outcome outcome = perdura(kSmall + "--out " + folder.string());
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.text, fmt::format("perdura: --out {}: the folder is not empty; give a new one, "
+                                      "results are never overwritten\n",
+                                      folder.string()));
+}
+
+}  // namespace
+}  // namespace perdura

@@ -1,0 +1,125 @@
+// Each mistake in an experiment gives one line that says what is wrong, where, and what to do.
+#include <gtest/gtest.h>
+
+#include "harness/config/experiment.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+struct Mistake {
+  const char* text;
+  const char* message;
+};
+
+// Lines 1 to 5 of every text below; {} stands for them.
+constexpr std::string_view kStart =
+    "name = \"x\"\n"
+    "[workload]\n"
+    "workload = \"workloada\"\n"
+    "system = \"erda\"\n"
+    "[systems]\n";
+
+const Mistake kMistakes[] = {
+    {"", "x.toml: name = \"...\" is missing"},
+    {"name = 5", "x.toml:1: name must be a text in quotes"},
+    {"name = \"a/b\"",
+     "x.toml:1: name names a folder, so it may hold letters, digits, '-', '_' and '.' only"},
+    {"name = \"x\"", "x.toml: no system; add system = [\"...\"] to [matrix] (see 'perdura list')"},
+    {"name = \"x\"\nworkload.system = \"erda\"",
+     "x.toml: no workload; add workload = [\"...\"] to [matrix] (see 'perdura list')"},
+    {"name = \"x\"\nfoo = 1",
+     "x.toml:2: unknown key 'foo'; known are: name, description, driver, platform, profile, seed, "
+     "repetitions, accounting, workload, roles, matrix, systems, shm, figure, table"},
+    {"name = \"x\"\nname = \"y\"",
+     "x.toml:2: Error while parsing key-value pair: cannot redefine existing string 'name'"},
+    {"{}[workload]",
+     "x.toml:6: Error while parsing table header: cannot redefine existing table 'workload'"},
+    {"name = \"x\"\nworkload = 3", "x.toml:2: workload must be a section"},
+    {"name = \"x\"\nseed = -1",
+     "x.toml:2: seed must be a whole number from 0 to 9223372036854775807"},
+    {"name = \"x\"\nseed = 1.5",
+     "x.toml:2: seed must be a whole number from 0 to 9223372036854775807"},
+    {"name = \"x\"\nrepetitions = 0",
+     "x.toml:2: repetitions must be a whole number from 1 to 10000"},
+    {"name = \"x\"\naccounting = \"all\"",
+     "x.toml:2: accounting must be \"issued\" or \"compared\" (docs/accounting.md)"},
+    {"name = \"x\"\n[workload]\n\nfoo = 1",
+     "x.toml:4: unknown key 'foo' in [workload]; known are: system, workload, records, operations, "
+     "warmup, key_size, value_size, clients, client_nodes, queue_depth, server_threads, "
+     "completion"},
+    {"name = \"x\"\n[workload]\nclients = \"2\"",
+     "x.toml:3: clients in [workload] must be a whole number from 1 to 65535"},
+    {"name = \"x\"\n[workload]\nclients = 0",
+     "x.toml:3: clients in [workload] must be a whole number from 1 to 65535"},
+    {"name = \"x\"\n[workload]\nclients = [1, 2]",
+     "x.toml:3: clients in [workload] is a list; lists go to [matrix]"},
+    {"name = \"x\"\n[workload]\ncompletion = \"busy\"",
+     "x.toml:3: completion in [workload] must be \"event\" or \"polling\""},
+    {"name = \"x\"\n[workload]\nsystem = \"\"", "x.toml:3: system in [workload] must not be empty"},
+    {"{}[roles]\nserver = 1",
+     "x.toml:7: unknown key 'server' in [roles]; known are: server_completion, client_completion"},
+    {"{}[roles]\nserver_completion = \"sleep\"",
+     "x.toml:7: server_completion in [roles] must be \"event\" or \"polling\""},
+    {"{}[roles]\nserver_completion = \"event\"\n[matrix]\ncompletion = [\"polling\"]",
+     "x.toml:6: completion is given for both roles and in [roles]; keep one"},
+    {"{}[matrix]\nclients = 2",
+     "x.toml:7: clients in [matrix] must be a list with at least one value"},
+    {"{}[matrix]\nclients = []",
+     "x.toml:7: clients in [matrix] must be a list with at least one value"},
+    {"{}[matrix]\nclients = [1,\n\"a\"]",
+     "x.toml:8: clients in [matrix] must be a whole number from 1 to 65535"},
+    {"{}[matrix]\nclients = [1, 2, 1]", "x.toml:7: clients in [matrix] has a value twice"},
+    {"{}[matrix]\ncompletion = [\"event\", \"polling\"]",
+     "x.toml:7: completion in [matrix] can have one value only: points.csv has no column to tell "
+     "its "
+     "rows apart"},
+    {"{}[matrix]\nsystem = [\"a\"]",
+     "x.toml:7: system in [matrix] is in [workload] too (x.toml:4); keep one"},
+    {"{}[systems.erda]\nheads = \"many\"",
+     "x.toml:7: heads in [systems.erda] must be a whole number from 0 to 9223372036854775807"},
+    {"{}erda = 5", "x.toml:6: erda in [systems] must be a section"},
+    {"{}[shm]\nlatency = 1",
+     "x.toml:7: unknown key 'latency' in [shm]; known are: network_latency_ns, write_latency_ns, "
+     "pm_directory"},
+    {"{}[shm]\npm_directory = 1", "x.toml:7: pm_directory in [shm] must be a text in quotes"},
+};
+
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, AreNamedWithTheirPlace) {
+  std::string text = GetParam().text;
+  if (text.starts_with("{}")) text = std::string(kStart) + text.substr(2);
+  try {
+    read_experiment(Document::parse(text, "x.toml"));
+    FAIL() << "no error; expected: " << GetParam().message;
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), GetParam().message);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Experiment, Mistakes, testing::ValuesIn(kMistakes));
+
+TEST(ExperimentErrors, NameTheOverrideThatIsWrong) {
+  const Override change = parse_override("workload.clients=0");
+  try {
+    read_experiment(Document::parse(std::string(kStart), "x.toml", std::span(&change, 1)));
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "--set workload.clients=0: clients in [workload] must be a whole number from 1 to "
+                 "65535");
+  }
+}
+
+TEST(ExperimentErrors, NameTheFileThatIsMissing) {
+  try {
+    load_experiment("no/such.toml");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "no/such.toml: cannot be read; check the path");
+  }
+}
+
+}  // namespace
+}  // namespace perdura::harness

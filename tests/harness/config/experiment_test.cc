@@ -1,0 +1,134 @@
+#include "harness/config/experiment.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace perdura::harness {
+namespace {
+
+constexpr std::string_view kExperiment = R"(
+name = "erda-latency"
+description = "latency"
+profile = "erda-connectx3"
+seed = 7
+accounting = "compared"
+
+[workload]
+records = 1000
+operations = 20000
+key_size = 16
+
+[roles]
+server_completion = "polling"
+
+[matrix]
+workload = ["workloadc", "workloada"]
+value_size = [16, 64]
+system = ["erda", "redo-logging"]
+
+[systems.erda]
+segment_bytes = 8388608
+
+[shm]
+write_latency_ns = 150
+pm_directory = "/mnt/pm"
+
+[[figure]]
+anything = "goes"
+)";
+
+Experiment read(std::string_view text) {
+  return read_experiment(Document::parse(std::string(text), "x.toml"));
+}
+
+TEST(Experiment, IsWhatTheFileSays) {
+  const Experiment experiment = read(kExperiment);
+  EXPECT_EQ(experiment.name, "erda-latency");
+  EXPECT_EQ(experiment.driver.text, "kv");
+  EXPECT_EQ(experiment.platform.text, "sim");
+  EXPECT_EQ(experiment.profile.text, "erda-connectx3");
+  EXPECT_EQ(experiment.profile.where, "x.toml:4");
+  EXPECT_EQ(experiment.seed, 7U);
+  EXPECT_EQ(experiment.repetitions, 1U);
+  EXPECT_EQ(experiment.accounting, pmem::WriteMeter::Level::compared);
+  EXPECT_EQ(experiment.systems.at("erda").values.at("segment_bytes"), 8388608U);
+  EXPECT_EQ(experiment.systems.at("erda").where, "x.toml:21");
+  EXPECT_EQ(experiment.shm.write_latency_ns, 150U);
+  EXPECT_EQ(experiment.shm.network_latency_ns, 0U);
+  EXPECT_EQ(experiment.shm.pm_directory, "/mnt/pm");
+  EXPECT_EQ(experiment.text, kExperiment);
+}
+
+TEST(Matrix, IsExpandedInTheOrderOfTheFileTheLastFastest) {
+  std::vector<std::string> order;
+  for (const PointSettings& point : expand(read(kExperiment))) {
+    order.push_back(point.workload.text + " " + std::to_string(*point.value_size) + " " +
+                    point.system.text);
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"workloadc 16 erda", "workloadc 16 redo-logging",
+                                             "workloadc 64 erda", "workloadc 64 redo-logging",
+                                             "workloada 16 erda", "workloada 16 redo-logging",
+                                             "workloada 64 erda", "workloada 64 redo-logging"}));
+}
+
+TEST(Matrix, LeavesTheScalarsAlone) {
+  for (const PointSettings& point : expand(read(kExperiment))) {
+    EXPECT_EQ(point.records, 1000U);
+    EXPECT_EQ(point.operations, 20000U);
+    EXPECT_EQ(point.key_size, 16U);
+    EXPECT_EQ(point.warmup, 0U);
+    EXPECT_EQ(point.clients, 1U);
+    EXPECT_FALSE(point.client_nodes);
+    EXPECT_EQ(point.server_completion, CompletionMode::polling);
+    EXPECT_EQ(point.client_completion, CompletionMode::event);
+  }
+}
+
+TEST(Matrix, MayVaryEveryParameterOfAPoint) {
+  const Experiment experiment = read(R"(
+name = "x"
+[workload]
+workload = "workloada"
+system = "erda"
+[matrix]
+server_threads = [1, 2]
+records = [10]
+completion = ["polling"]
+queue_depth = [1, 8])");
+  const auto points = expand(experiment);
+  ASSERT_EQ(points.size(), 4U);
+  EXPECT_EQ(points[1].server_threads, 1U);
+  EXPECT_EQ(points[1].queue_depth, 8U);
+  EXPECT_EQ(points[2].server_threads, 2U);
+  EXPECT_EQ(points[2].records, 10U);
+  EXPECT_EQ(points[3].server_completion, CompletionMode::polling);
+  EXPECT_EQ(points[3].client_completion, CompletionMode::polling);
+}
+
+TEST(Matrix, RemembersWhereANameWasWritten) {
+  const auto points = expand(read(kExperiment));
+  EXPECT_EQ(points[0].system.where, "x.toml:19");
+  EXPECT_EQ(points[0].workload.where, "x.toml:17");
+}
+
+TEST(Matrix, WithoutListsIsOnePoint) {
+  const auto points = expand(read("name = \"x\"\n[workload]\nworkload = \"a\"\nsystem = \"b\"\n"));
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_EQ(points[0].system.text, "b");
+}
+
+TEST(Experiments, OfTheSourceTreeCanAllBeRead) {
+  int read_files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(PERDURA_SOURCE_DIR "/experiments")) {
+    if (entry.path().extension() != ".toml") continue;
+    const Experiment experiment = load_experiment(entry.path());
+    EXPECT_EQ(experiment.name, entry.path().stem().string());
+    EXPECT_FALSE(experiment.description.empty());
+    ++read_files;
+  }
+  EXPECT_GE(read_files, 5);
+}
+
+}  // namespace
+}  // namespace perdura::harness

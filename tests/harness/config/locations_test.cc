@@ -1,0 +1,80 @@
+#include "harness/config/locations.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LocationsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::path(testing::TempDir()) /
+            testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(root_);
+    touch("first/profiles/a.toml");
+    touch("first/profiles/README.md");
+    touch("second/profiles/a.toml");
+    touch("second/profiles/b.toml");
+    touch("second/workloads/workloada");
+    touch("second/workloads/.hidden");
+    touch("second/workloads/README.md");
+  }
+  void touch(const std::string& file) {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << "\n";
+  }
+  std::string error_of(FileKind kind, const Located& name) {
+    try {
+      locations().find(kind, name);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+  Locations locations() { return Locations({root_ / "first", root_ / "second"}); }
+
+  fs::path root_;
+};
+
+TEST_F(LocationsTest, TheFirstPlaceThatHasItWins) {
+  EXPECT_EQ(locations().find(FileKind::profile, {"a", ""}), root_ / "first/profiles/a.toml");
+  EXPECT_EQ(locations().find(FileKind::profile, {"b", ""}), root_ / "second/profiles/b.toml");
+}
+
+TEST_F(LocationsTest, PathsAreTakenAsTheyAre) {
+  const std::string path = (root_ / "second/workloads/workloada").string();
+  EXPECT_EQ(locations().find(FileKind::workload, {path, ""}), path);
+}
+
+TEST_F(LocationsTest, ListsEachNameOnce) {
+  EXPECT_EQ(locations().names(FileKind::profile), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(locations().names(FileKind::workload), (std::vector<std::string>{"workloada"}));
+  EXPECT_TRUE(locations().names(FileKind::experiment).empty());
+}
+
+TEST_F(LocationsTest, UnknownNamesComeWithTheKnownOnes) {
+  EXPECT_EQ(error_of(FileKind::profile, {"c", "x.toml:3"}),
+            "x.toml:3: unknown profile 'c'; known are: a, b");
+  EXPECT_EQ(error_of(FileKind::experiment, {"c", ""}), "unknown experiment 'c'; known are: none");
+  EXPECT_EQ(error_of(FileKind::experiment, {"sub/c.toml", ""}),
+            "experiment sub/c.toml: there is no such file");
+}
+
+TEST_F(LocationsTest, FindFoldersInTheSameOrder) {
+  EXPECT_EQ(locations().first_existing("workloads"), root_ / "second/workloads");
+  EXPECT_EQ(locations().first_existing("plots"), "plots");
+}
+
+TEST(PlainName, IsWhatResultsShow) {
+  EXPECT_EQ(plain_name(FileKind::workload, "dir/workloada"), "workloada");
+  EXPECT_EQ(plain_name(FileKind::profile, "dir/erda.toml"), "erda");
+}
+
+}  // namespace
+}  // namespace perdura::harness

@@ -1,0 +1,160 @@
+#include "tests/harness/report/fixture.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "harness/report/csv_table.h"
+
+namespace perdura::report {
+
+const std::vector<std::string>& schema() {
+  static const std::vector<std::string> columns{"schema_version",
+                                                "experiment",
+                                                "platform",
+                                                "provenance",
+                                                "profile",
+                                                "system",
+                                                "workload",
+                                                "key_size",
+                                                "value_size",
+                                                "records",
+                                                "clients",
+                                                "queue_depth",
+                                                "server_threads",
+                                                "seed",
+                                                "repetition",
+                                                "operation",
+                                                "verdict",
+                                                "reason",
+                                                "operations",
+                                                "errors",
+                                                "not_found",
+                                                "torn_reads",
+                                                "elapsed_s",
+                                                "throughput_ops_s",
+                                                "latency_mean_us",
+                                                "latency_min_us",
+                                                "latency_p50_us",
+                                                "latency_p90_us",
+                                                "latency_p99_us",
+                                                "latency_p999_us",
+                                                "latency_max_us",
+                                                "server_cpu_us_per_op",
+                                                "client_cpu_us_per_op",
+                                                "nvm_field_bytes_per_op",
+                                                "nvm_bytes_issued_per_op",
+                                                "nvm_bytes_programmed_per_op",
+                                                "nvm_bits_flipped_per_op",
+                                                "nvm_flushes_per_op",
+                                                "nvm_fences_per_op",
+                                                "nvm_lines_per_op",
+                                                "nvm_media_bytes_per_op",
+                                                "nvm_local_bytes_per_op",
+                                                "nvm_one_sided_bytes_per_op"};
+  return columns;
+}
+
+std::string points_csv(const std::vector<Cells>& rows) {
+  static const Cells plain{{"schema_version", "1"},    {"experiment", "test"}, {"platform", "sim"},
+                           {"provenance", "modelled"}, {"profile", "bench"},   {"system", "erda"},
+                           {"workload", "workloadc"},  {"key_size", "16"},     {"value_size", "16"},
+                           {"records", "1000"},        {"clients", "4"},       {"queue_depth", "1"},
+                           {"server_threads", "2"},    {"seed", "7"},          {"repetition", "0"},
+                           {"operation", "all"},       {"verdict", "valid"}};
+  std::string text;
+  const auto add_line = [&text](const std::vector<std::string>& cells) {
+    for (const std::string& cell : cells) {
+      text += csv_cell(cell);
+      text += ',';
+    }
+    text.back() = '\n';
+  };
+  add_line(schema());
+  for (const Cells& row : rows) {
+    Cells cells = row;
+    cells.insert(plain.begin(), plain.end());
+    std::vector<std::string> line;
+    for (const std::string& column : schema()) line.push_back(cells[column]);
+    add_line(line);
+  }
+  return text;
+}
+
+Cells measured(Cells cells) {
+  cells.insert({{"platform", "shm"}, {"provenance", "measured"}, {"profile", "host"}});
+  return cells;
+}
+
+std::vector<Cells> latency_rows() {
+  std::vector<Cells> rows;
+  const std::vector<std::pair<std::string, int>> systems{
+      {"erda", 60}, {"redo-logging", 90}, {"read-after-write", 120}};
+  for (const auto& [system, latency] : systems) {
+    for (const int size : {16, 64}) {
+      rows.push_back({{"system", system},
+                      {"value_size", std::to_string(size)},
+                      {"latency_mean_us", std::to_string(latency + (size == 64 ? 2 : 0))}});
+    }
+  }
+  return rows;
+}
+
+std::string latency_figure(const std::string& id, const std::string& more) {
+  return "[[figure]]\nid = \"" + id +
+         "\"\ntitle = \"Latency of YCSB-C\"\nplot = \"latency-over-value-size\"\n"
+         "x = \"value_size\"\ny = \"latency_mean_us\"\n"
+         "where = { workload = \"workloadc\", operation = \"all\" }\n" +
+         more + "\n";
+}
+
+void ReportTest::SetUp() {
+  std::string name = (std::filesystem::temp_directory_path() / "report-test-XXXXXX").string();
+  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  root_ = name;
+}
+
+void ReportTest::TearDown() { std::filesystem::remove_all(root_); }
+
+void ReportTest::result(const std::string& name, const std::vector<Cells>& rows,
+                        const std::string& toml) {
+  write(name + "/points.csv", points_csv(rows));
+  write(name + "/experiment.toml", "name = \"test\"\n" + toml);
+  write(name + "/manifest.json", R"({"version": "0.1.0", "machine": {"cpu": "a <b> & c"}})");
+}
+
+void ReportTest::write(const std::filesystem::path& relative, const std::string& text) {
+  std::filesystem::create_directories((root_ / relative).parent_path());
+  std::ofstream(root_ / relative, std::ios::binary) << text;
+}
+
+std::string ReportTest::read(const std::filesystem::path& relative) const {
+  std::ifstream input(root_ / relative, std::ios::binary);
+  return {std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+}
+
+ReportOptions ReportTest::options() const {
+  return {root_, PERDURA_PLOTS, PERDURA_REPORTED, {}, "gnuplot"};
+}
+
+std::string ReportTest::page() {
+  const auto written = write_report(options());
+  EXPECT_TRUE(written) << written.error().message;
+  return written ? read("report/index.html") : "";
+}
+
+std::string ReportTest::error() {
+  const auto written = write_report(options());
+  EXPECT_FALSE(written) << "a report was written";
+  return written ? "" : written.error().message;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) {
+    ++found;
+  }
+  return found;
+}
+
+}  // namespace perdura::report

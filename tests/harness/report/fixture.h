@@ -1,0 +1,57 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/report/report.h"
+
+namespace perdura::report {
+
+/// Cells of one row of points.csv that differ from a plain valid row.
+using Cells = std::map<std::string, std::string>;
+
+/// The header of points.csv, schema version 1.
+const std::vector<std::string>& schema();
+
+/// A points.csv of these rows.
+std::string points_csv(const std::vector<Cells>& rows);
+
+/// The cells of a measured row, to be completed.
+Cells measured(Cells cells);
+
+/// Rows of the three systems over value sizes 16 and 64, mean latency given per system.
+std::vector<Cells> latency_rows();
+
+/// A latency figure of workloadc; `more` are further lines of its TOML.
+std::string latency_figure(const std::string& id, const std::string& more = "");
+
+/// A folder that vanishes with the test.
+class ReportTest : public ::testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  /// Writes a complete result folder below root().
+  void result(const std::string& name, const std::vector<Cells>& rows, const std::string& toml);
+  void write(const std::filesystem::path& relative, const std::string& text);
+  std::string read(const std::filesystem::path& relative) const;
+
+  const std::filesystem::path& root() const { return root_; }
+  ReportOptions options() const;
+
+  /// The report's page; fails the test if there is none.
+  std::string page();
+  /// The one line of the error; fails the test if there is no error.
+  std::string error();
+
+ private:
+  std::filesystem::path root_;
+};
+
+std::size_t count(const std::string& text, const std::string& part);
+
+}  // namespace perdura::report

@@ -1,0 +1,175 @@
+#include "tests/harness/report/fixture.h"
+
+namespace perdura::report {
+namespace {
+
+using PageTest = ReportTest;
+
+std::string cpu_figure() {
+  return "[[figure]]\nid = \"22\"\npaper = \"erda\"\ntitle = \"CPU\"\nplot = \"normalized-cpu\"\n"
+         "x = \"workload\"\ny = \"server_cpu_us_per_op\"\n"
+         "where = { operation = \"all\" }\nnormalize = { system = \"erda\" }\n";
+}
+
+TEST_F(PageTest, ShowsEachFigureOnceAndWritesItsFiles) {
+  result("run", latency_rows(), latency_figure("14", "paper = \"erda\"") + latency_figure("15"));
+  const auto written = write_report(options());
+  ASSERT_TRUE(written) << written.error().message;
+  EXPECT_EQ(written->figures, 2u);
+  const std::string html = read("report/index.html");
+  EXPECT_EQ(count(html, "<figure id=\"fig-14\">"), 1u);
+  EXPECT_EQ(count(html, "<figure id=\"fig-15\">"), 1u);
+  EXPECT_EQ(count(html, "<svg "), 2u);
+  for (const char* file : {"14.csv", "14.svg", "14.png"}) {
+    EXPECT_GT(std::filesystem::file_size(root() / "report/figures" / file), 100u) << file;
+  }
+}
+
+TEST_F(PageTest, AsksNothingOfTheNetworkAndRunsNoScript) {
+  result("run", latency_rows(), latency_figure("14", "paper = \"erda\""));
+  const std::string html = page();
+  for (const char* part : {"http:", "https:", "//", "src=", "@import", "<script", "<link", "<img",
+                           "<iframe", "onload"}) {
+    EXPECT_EQ(count(html, part), 0u) << part;
+  }
+  EXPECT_EQ(count(html, "url("), count(html, "url(#"));
+  EXPECT_EQ(count(html, "href="), count(html, "href=\"#") + count(html, "href='#"));
+}
+
+TEST_F(PageTest, IsTheSameToTheByteForTheSameInput) {
+  result("run", latency_rows(), latency_figure("14", "paper = \"erda\""));
+  const std::string first = page();
+  EXPECT_EQ(first, page());
+}
+
+TEST_F(PageTest, SaysTheRatiosOfOursAndOfThePaper) {
+  result("run", latency_rows(), latency_figure("14", "paper = \"erda\""));
+  EXPECT_NE(page().find("Erda : Redo Logging : Read After Write average latency for YCSB-C is "
+                        "1 : 1.49 : 1.98 (paper 1 : 1.48 : 1.47)"),
+            std::string::npos);
+}
+
+TEST_F(PageTest, EscapesWhatPeopleWrote) {
+  auto rows = latency_rows();
+  rows[0]["verdict"] = "failed";
+  rows[0]["reason"] = "<b>\"torn\" & lost</b>, twice";
+  result("run", rows,
+         "[[figure]]\nid = \"14\"\ntitle = \"<script>alert('x')</script> & more\"\n"
+         "plot = \"latency-over-value-size\"\nx = \"value_size\"\ny = \"latency_mean_us\"\n"
+         "where = { workload = \"workloadc\" }\n");
+  const std::string html = page();
+  EXPECT_EQ(count(html, "<script"), 0u);
+  EXPECT_NE(html.find("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; more"),
+            std::string::npos);
+  EXPECT_NE(html.find("failed: &lt;b&gt;&quot;torn&quot; &amp; lost&lt;/b&gt;, twice"),
+            std::string::npos);
+  EXPECT_NE(html.find("a &lt;b&gt; &amp; c"), std::string::npos);  // from the manifest
+}
+
+TEST_F(PageTest, ListsRowsThatAreNotValidAndDrawsNoneOfThem) {
+  auto rows = latency_rows();
+  rows[3]["verdict"] = "invalid";
+  rows[3]["reason"] = "the clock went backwards";
+  rows[3]["latency_mean_us"] = "777777";
+  result("run", rows, latency_figure("14"));
+  const auto written = write_report(options());
+  ASSERT_TRUE(written) << written.error().message;
+  EXPECT_EQ(written->rows_not_drawn, 1u);
+  EXPECT_EQ(count(read("report/figures/14.csv"), "777777"), 0u);
+  const std::string html = read("report/index.html");
+  EXPECT_EQ(count(html, "777777"), 0u);
+  EXPECT_NE(html.find("run/points.csv:5</code> <strong>invalid: the clock went backwards"),
+            std::string::npos);
+}
+
+TEST_F(PageTest, AFigureWithoutAValidRowSaysSo) {
+  auto rows = latency_rows();
+  for (Cells& row : rows) row["verdict"] = "failed";
+  result("run", rows, latency_figure("14"));
+  EXPECT_NE(page().find("Nothing to draw: none of the 6 rows is valid"), std::string::npos);
+}
+
+TEST_F(PageTest, ModelledAndMeasuredNeverShareAFigure) {
+  auto rows = latency_rows();
+  const std::size_t modelled = rows.size();
+  for (std::size_t i = 0; i < modelled; ++i) {
+    Cells row = measured(rows[i]);
+    row["latency_mean_us"] = "5";
+    rows.push_back(row);
+  }
+  // Even if one file holds both, as no run writes it.
+  result("run", rows, latency_figure("14", "paper = \"erda\""));
+  const std::string html = page();
+  EXPECT_EQ(count(html, "<figure "), 2u);
+  EXPECT_EQ(count(html, "<h3>Figure 14 <span class=\"badge modelled\">modelled"), 1u);
+  EXPECT_EQ(count(html, "<h3>Figure 14 <span class=\"badge measured\">measured on this host"), 1u);
+  EXPECT_EQ(count(read("report/figures/14-sim.csv"), "\n"), 7u);
+  EXPECT_EQ(count(read("report/figures/14-sim.csv"), ",5,"), 0u);
+  EXPECT_EQ(count(read("report/figures/14-shm.csv"), "\n"), 7u);
+  EXPECT_EQ(count(read("report/figures/14-shm.csv"), ",60,"), 0u);
+}
+
+TEST_F(PageTest, ThePapersAverageIsDrawnBesideTheModelOnly) {
+  std::vector<Cells> rows = latency_rows();
+  result("sim", rows, latency_figure("14", "paper = \"erda\""));
+  for (Cells& row : rows) row = measured(row);
+  result("shm", rows, latency_figure("14", "paper = \"erda\""));
+  page();
+  EXPECT_EQ(count(read("report/figures/14-sim.csv"), "62.84"), 2u);
+  EXPECT_EQ(count(read("report/figures/14-sim.svg"), "paper, average"), 1u);
+  EXPECT_EQ(count(read("report/figures/14-shm.csv"), "62.84"), 0u);
+  EXPECT_EQ(count(read("report/figures/14-shm.svg"), "paper, average"), 0u);
+}
+
+TEST_F(PageTest, AnInfiniteRatioIsATextAndNotABar) {
+  result("run",
+         {{{"server_cpu_us_per_op", "0"}},
+          {{"system", "redo-logging"}, {"server_cpu_us_per_op", "7"}},
+          {{"workload", "workloadb"}, {"server_cpu_us_per_op", "0.5"}},
+          {{"workload", "workloadb"}, {"system", "redo-logging"}, {"server_cpu_us_per_op", "10"}}},
+         cpu_figure());
+  page();
+  const std::string svg = read("report/figures/22.svg");
+  EXPECT_EQ(count(svg, "∞"), 1u);
+  EXPECT_EQ(count(svg, ">20.0<"), 1u);
+  EXPECT_EQ(count(read("report/figures/22.csv"), ",inf,inf,inf,"), 1u);  // and its interval
+}
+
+TEST_F(PageTest, Table1SetsTheCountedBytesBesideTheFormula) {
+  const auto row = [](const char* system, const char* workload, const char* bytes) {
+    return Cells{{"system", system}, {"workload", workload}, {"nvm_field_bytes_per_op", bytes}};
+  };
+  // Key 16, value 16: N = 32.
+  result("run",
+         {row("erda", "create-only", "58"), row("erda", "update-only", "41"),
+          row("erda", "delete-only", "25"), row("redo-logging", "update-only", "69")},
+         "[[table]]\nid = \"1\"\npaper = \"erda\"\ntitle = \"Writes\"\nkind = \"formula\"\n"
+         "y = \"nvm_field_bytes_per_op\"\nwhere = { operation = \"all\" }\n");
+  const std::string html = page();
+  EXPECT_NE(html.find("formula in <b>3 of 4</b> cases"), std::string::npos);
+  EXPECT_EQ(read("report/figures/table-1.csv"),
+            "workload,series,key_size,value_size,counted,formula,paper,equal\n"
+            "create-only,erda,16,16,58,key + 10 + N,58,yes\n"
+            "update-only,erda,16,16,41,9 + N,41,yes\n"
+            "update-only,redo-logging,16,16,69,4 + 2 * N,68,no\n"
+            "delete-only,erda,16,16,25,key + 9,25,yes\n");
+}
+
+TEST_F(PageTest, NotesStandUnderTheirHeadingAndAreLinkedFromTheirFigures) {
+  result("results/run", latency_rows(), latency_figure("14", "paper = \"p\""));
+  write("p.csv", "paper,section,figure,quantity,workload,system,value,unit,kind,note\n");
+  write("p-notes.toml", "[[note]]\nfigures = [\"14\"]\ntext = \"One.\\n\\nTwo < three.\"\n");
+  ReportOptions chosen = options();
+  chosen.input = root() / "results";
+  chosen.reported = root();
+  chosen.output = root() / "elsewhere";
+  const auto written = write_report(chosen);
+  ASSERT_TRUE(written) << written.error().message;
+  const std::string html = read("elsewhere/index.html");
+  EXPECT_NE(html.find("<a href=\"#note-p-1\">what differs and why</a>"), std::string::npos);
+  EXPECT_NE(html.find("id=\"note-p-1\""), std::string::npos);
+  EXPECT_NE(html.find("<p>One.</p>\n<p>Two &lt; three.</p>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace perdura::report

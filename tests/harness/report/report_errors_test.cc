@@ -1,0 +1,132 @@
+#include "tests/harness/report/fixture.h"
+
+namespace perdura::report {
+namespace {
+
+class ReportErrorsTest : public ReportTest {
+ protected:
+  /// The error is one line that holds `part`, and no page was written.
+  void expect_error(const std::string& part) {
+    const std::string message = error();
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    EXPECT_FALSE(std::filesystem::exists(root() / "report/index.html"));
+  }
+
+  void replace_in_points(const std::string& from, const std::string& to) {
+    std::string text = read("run/points.csv");
+    text.replace(text.find(from), from.size(), to);
+    write("run/points.csv", text);
+  }
+
+  void SetUp() override {
+    ReportTest::SetUp();
+    result("run", latency_rows(), latency_figure("14"));
+  }
+};
+
+TEST_F(ReportErrorsTest, AFolderWithoutResults) {
+  std::filesystem::remove_all(root() / "run");
+  expect_error("no points.csv here or one folder below");
+}
+
+TEST_F(ReportErrorsTest, AMissingColumn) {
+  replace_in_points("latency_p99_us", "latency_p98_us");
+  expect_error("points.csv:1: column 'latency_p99_us' is missing");
+}
+
+TEST_F(ReportErrorsTest, AnotherSchemaVersion) {
+  replace_in_points("\n1,test", "\n2,test");
+  expect_error("points.csv:2: schema_version is '2', this perdura reads 1");
+}
+
+TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {
+  replace_in_points(",90,", ",9O,");
+  expect_error("points.csv:4: latency_mean_us is '9O', not a number");
+}
+
+TEST_F(ReportErrorsTest, AFileThatWasCutOff) {
+  const std::string text = read("run/points.csv");
+  write("run/points.csv", text.substr(0, text.size() - 40));
+  expect_error("points.csv:7: ");
+}
+
+TEST_F(ReportErrorsTest, AModelledRowThatPassesForMeasured) {
+  replace_in_points("modelled", "measured");
+  expect_error("points.csv:2: platform 'sim' with provenance 'measured'");
+}
+
+TEST_F(ReportErrorsTest, AMissingManifest) {
+  std::filesystem::remove(root() / "run/manifest.json");
+  expect_error("manifest.json: missing or unreadable");
+}
+
+TEST_F(ReportErrorsTest, ADamagedManifest) {
+  write("run/manifest.json", "{\n\"version\": \n");
+  expect_error("manifest.json:3: not JSON");
+}
+
+TEST_F(ReportErrorsTest, ABrokenExperiment) {
+  write("run/experiment.toml", "name = \"x\"\n[[figure\n");
+  expect_error("experiment.toml:2: ");
+}
+
+TEST_F(ReportErrorsTest, AnUnknownKeyInAFigure) {
+  write("run/experiment.toml", latency_figure("14", "colour = \"red\""));
+  expect_error("experiment.toml:1: figure 14: unknown key 'colour'");
+}
+
+TEST_F(ReportErrorsTest, AFigureOfAColumnThatIsNotThere) {
+  write("run/experiment.toml",
+        "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"latency-over-value-size\"\n"
+        "x = \"value_size\"\ny = \"latency\"\n");
+  expect_error("points.csv:1: no column 'latency', which figure or table 1 (line 1");
+}
+
+TEST_F(ReportErrorsTest, AnIdUsedTwice) {
+  write("run/experiment.toml", latency_figure("14") + latency_figure("14"));
+  expect_error("figure 14: the id is used twice");
+}
+
+TEST_F(ReportErrorsTest, APlotThatIsNotThere) {
+  write("run/experiment.toml",
+        "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"pie\"\nx = \"value_size\"\n"
+        "y = \"latency_mean_us\"\n");
+  expect_error("pie.gp");
+}
+
+TEST_F(ReportErrorsTest, APlotOutsideTheFolderOfPlots) {
+  write("run/experiment.toml",
+        "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"../secret\"\nx = \"value_size\"\n"
+        "y = \"latency_mean_us\"\n");
+  expect_error("figure 1: plot must be the plain name of a script in plots/");
+}
+
+TEST_F(ReportErrorsTest, APaperWithoutReportedValues) {
+  write("run/experiment.toml", latency_figure("14", "paper = \"unwritten\""));
+  expect_error("unwritten.csv: cannot be read");
+}
+
+TEST_F(ReportErrorsTest, GnuplotIsNotInstalled) {
+  ReportOptions chosen = options();
+  chosen.gnuplot = "no-such-gnuplot";
+  const auto written = write_report(chosen);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().message,
+            "no-such-gnuplot: cannot be started (No such file or directory); install gnuplot, on "
+            "Debian the package gnuplot-nox");
+}
+
+TEST_F(ReportErrorsTest, AScriptThatGnuplotRejects) {
+  write("plots/latency-over-value-size.gp", "plot nonsense nonsense\n");
+  ReportOptions chosen = options();
+  chosen.plots = root() / "plots";
+  const auto written = write_report(chosen);
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.error().message.find("latency-over-value-size.gp: gnuplot failed: "),
+            std::string::npos);
+  EXPECT_EQ(written.error().message.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace perdura::report

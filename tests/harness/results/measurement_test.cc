@@ -1,0 +1,75 @@
+#include "harness/results/measurement.h"
+
+#include <gtest/gtest.h>
+
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+using workload::OperationKind;
+
+Measurement sample() {
+  Measurement measurement;
+  KindMeasurement& reads = measurement.kinds[OperationKind::read];
+  reads.operations = 3;
+  reads.errors = 1;
+  reads.not_found = 1;
+  reads.latency.record(100);
+  reads.latency.record(5'000'000);
+  measurement.kinds[OperationKind::erase].operations = 2;
+  measurement.torn_reads = 4;
+  measurement.elapsed = Microseconds(10);
+  measurement.server_cpu = Nanoseconds(5);
+  measurement.client_cpu = Nanoseconds(6);
+  measurement.writes.local_store.field_bits = 33;
+  measurement.writes.one_sided.media_bytes = 256;
+  measurement.judge(Verdict::invalid, "client 0: strange");
+  return measurement;
+}
+
+TEST(Measurement, ReachesAnotherProcessWhole) {
+  const Measurement sent = sample();
+  const Measurement received = Measurement::deserialize(sent.serialize());
+  EXPECT_EQ(received.serialize(), sent.serialize());
+  EXPECT_EQ(received.kinds.at(OperationKind::read).latency,
+            sent.kinds.at(OperationKind::read).latency);
+  EXPECT_EQ(received.writes, sent.writes);
+  EXPECT_EQ(received.reason, "client 0: strange");
+  EXPECT_EQ(received.verdict, Verdict::invalid);
+}
+
+TEST(Measurement, ThatWasCutOffIsRefused) {
+  auto words = sample().serialize();
+  words.resize(words.size() - 1);
+  EXPECT_THROW(Measurement::deserialize(words), PlatformError);
+}
+
+TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
+  Measurement whole = sample();
+  Measurement other = sample();
+  other.elapsed = Microseconds(12);
+  other.judge(Verdict::failed, "client 1: full");
+  whole.merge(other);
+  EXPECT_EQ(whole.operations(), 10U);
+  EXPECT_EQ(whole.kinds.at(OperationKind::read).latency.count(), 4U);
+  EXPECT_EQ(whole.torn_reads, 8U);
+  EXPECT_EQ(whole.elapsed, Microseconds(12));
+  EXPECT_EQ(whole.client_cpu, Nanoseconds(12));
+  EXPECT_EQ(whole.writes.total().field_bits, 66U);
+  EXPECT_EQ(whole.verdict, Verdict::failed);
+  EXPECT_EQ(whole.reason, "client 1: full");
+}
+
+TEST(Measurement, TheFirstReasonForTheWorstVerdictStays) {
+  Measurement measurement;
+  measurement.judge(Verdict::invalid, "first");
+  measurement.judge(Verdict::invalid, "second");
+  EXPECT_EQ(measurement.reason, "first");
+  measurement.judge(Verdict::failed, "third");
+  measurement.judge(Verdict::invalid, "fourth");
+  EXPECT_EQ(measurement.reason, "third");
+}
+
+}  // namespace
+}  // namespace perdura::harness

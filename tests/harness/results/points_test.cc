@@ -1,0 +1,143 @@
+// points.csv is written as docs/results.md says and as `perdura report` reads it.
+#include "harness/results/points.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "harness/report/points.h"
+
+namespace perdura::harness {
+namespace {
+
+using workload::OperationKind;
+
+PointResult sample() {
+  PointResult result;
+  result.identity = {.experiment = "x",
+                     .platform = "sim",
+                     .modelled = true,
+                     .profile = "p",
+                     .system = "erda",
+                     .workload = "workloada",
+                     .key_size = 16,
+                     .value_size = 64,
+                     .records = 1000,
+                     .clients = 1,
+                     .queue_depth = 1,
+                     .server_threads = 1,
+                     .seed = 1};
+  Measurement& measurement = result.measurement;
+  measurement.kinds[OperationKind::update];
+  measurement.kinds[OperationKind::read].operations = 4;
+  for (const std::uint64_t latency : {1000, 2000, 3000, 4000}) {
+    measurement.kinds[OperationKind::read].latency.record(latency);
+  }
+  measurement.elapsed = Microseconds(2);
+  measurement.server_cpu = Microseconds(2);
+  measurement.writes.local_store.field_bits = 4 * 33;
+  measurement.writes.local_store.bytes_programmed = 8;
+  return result;
+}
+
+class PointsTest : public testing::Test {
+ protected:
+  report::Points read(const std::vector<const PointResult*>& results) {
+    const auto file = std::filesystem::path(testing::TempDir()) /
+                      testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::ofstream(file) << points_csv(results);
+    auto points = report::Points::read(file);
+    EXPECT_TRUE(points) << points.error().message;
+    return std::move(*points);
+  }
+};
+
+TEST_F(PointsTest, OneKindOfOperationGivesOneRow) {
+  const PointResult result = sample();
+  const report::Points points = read({&result});
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_EQ(points.text(0, "operation"), "all");
+  EXPECT_EQ(points.text(0, "provenance"), "modelled");
+  EXPECT_EQ(points.text(0, "operations"), "4");
+  EXPECT_EQ(points.text(0, "throughput_ops_s"), "2000000");
+  EXPECT_EQ(points.text(0, "latency_mean_us"), "2.5");
+  EXPECT_EQ(points.text(0, "latency_max_us"), "4");
+  EXPECT_EQ(points.text(0, "latency_p99_us"), "") << "four samples have no 99th percentile";
+  EXPECT_EQ(points.text(0, "server_cpu_us_per_op"), "0.5");
+  EXPECT_EQ(points.text(0, "nvm_field_bytes_per_op"), "4.125");
+}
+
+TEST_F(PointsTest, SeveralKindsHaveARowEach) {
+  PointResult result = sample();
+  result.measurement.kinds[OperationKind::update].operations = 4;
+  const report::Points points = read({&result});
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_EQ(points.text(0, "operation"), "all");
+  EXPECT_EQ(points.text(1, "operation"), "read");
+  EXPECT_EQ(points.text(2, "operation"), "update");
+  EXPECT_EQ(points.text(0, "operations"), "8");
+  EXPECT_EQ(points.text(0, "server_cpu_us_per_op"), "0.25");
+  for (const auto column : {"elapsed_s", "throughput_ops_s", "server_cpu_us_per_op",
+                            "nvm_field_bytes_per_op", "torn_reads"}) {
+    EXPECT_EQ(points.text(1, column), "") << column;
+  }
+}
+
+TEST_F(PointsTest, WhatNeedsComparisonIsEmptyWithoutIt) {
+  PointResult result = sample();
+  EXPECT_EQ(read({&result}).text(0, "nvm_bytes_programmed_per_op"), "");
+  EXPECT_EQ(read({&result}).text(0, "nvm_media_bytes_per_op"), "");
+  result.identity.accounting = pmem::WriteMeter::Level::compared;
+  EXPECT_EQ(read({&result}).text(0, "nvm_bytes_programmed_per_op"), "2");
+  EXPECT_EQ(read({&result}).text(0, "nvm_media_bytes_per_op"), "0");
+}
+
+TEST_F(PointsTest, ReasonsAreQuoted) {
+  PointResult result = sample();
+  result.measurement.judge(Verdict::failed, "a, \"b\"\nc");
+  EXPECT_NE(points_csv({&result}).find(",failed,\"a, \"\"b\"\"\nc\","), std::string::npos);
+  EXPECT_EQ(read({&result}).text(0, "reason"), "a, \"b\"\nc");
+}
+
+TEST_F(PointsTest, APointWithoutOperationsHasNoNumbers) {
+  PointResult result;
+  result.identity = sample().identity;
+  result.measurement.judge(Verdict::failed, "full");
+  const report::Points points = read({&result});
+  EXPECT_EQ(points.text(0, "operations"), "0");
+  EXPECT_EQ(points.text(0, "latency_mean_us"), "");
+  EXPECT_EQ(points.text(0, "throughput_ops_s"), "");
+  EXPECT_EQ(points.text(0, "nvm_field_bytes_per_op"), "");
+}
+
+TEST_F(PointsTest, EveryColumnIsDocumented) {
+  std::ifstream input(PERDURA_SOURCE_DIR "/docs/results.md");
+  std::stringstream text;
+  text << input.rdbuf();
+  const std::string csv = points_csv({});
+  std::stringstream header(csv.substr(0, csv.find('\n')));
+  for (std::string column; std::getline(header, column, ',');) {
+    const bool latency = column.starts_with("latency_");
+    EXPECT_NE(text.str().find(latency ? "latency_{mean,min,p50,p90,p99,p999,max}_us" : column),
+              std::string::npos)
+        << column;
+  }
+}
+
+TEST(Histograms, NameTheirRow) {
+  PointResult first = sample();
+  first.measurement.kinds[OperationKind::update].operations = 1;
+  first.measurement.kinds[OperationKind::update].latency.record(7);
+  const PointResult second = sample();
+  EXPECT_EQ(histograms_csv({&first, &second}),
+            "row,low_ns,count\n"
+            "0,7,1\n0,1000,1\n0,2000,1\n0,3000,1\n0,4000,1\n"
+            "1,1000,1\n1,2000,1\n1,3000,1\n1,4000,1\n"
+            "2,7,1\n"
+            "3,1000,1\n3,2000,1\n3,3000,1\n3,4000,1\n");
+}
+
+}  // namespace
+}  // namespace perdura::harness

@@ -1,0 +1,231 @@
+// The key-value driver on a system that is known through and through.
+#include <gtest/gtest.h>
+
+#include "bench/kv/kv_driver.h"
+#include "fake_kv.h"
+#include "platform/error.h"
+#include "platform/sim/sim_platform.h"
+
+namespace perdura::bench {
+namespace {
+
+using harness::Measurement;
+using harness::Point;
+using harness::Verdict;
+using workload::OperationKind;
+
+const sim::Profile& profile() {
+  static const sim::Profile loaded =
+      sim::load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml");
+  return loaded;
+}
+
+class KvRunTest : public testing::Test {
+ protected:
+  KvRunTest() {
+    test::fake_counts() = {};
+    point_.settings.system.text = "fake";
+    point_.workload.record_count = 100;
+    point_.workload.operation_count = 1000;
+    point_.workload.key_size = 16;
+    point_.workload.field_count = 1;
+    point_.workload.field_length = 64;
+    share({{OperationKind::read, 0.5}, {OperationKind::update, 0.5}});
+  }
+  void share(std::initializer_list<std::pair<OperationKind, double>> shares) {
+    point_.workload.proportions = {};
+    for (const auto& [kind, part] : shares) {
+      point_.workload.proportions[static_cast<std::size_t>(kind)] = part;
+    }
+  }
+  Measurement run() {
+    const systems::KvSystem table[] = {test::kFakeKv};
+    const KvDriver driver(table);
+    driver.check(point_);
+    sim::SimPlatform platform(profile(), point_.client_nodes + 1);
+    return driver.run(platform, point_);
+  }
+
+  Point point_;
+};
+
+TEST_F(KvRunTest, PerformsAsManyOperationsAsAskedOfTheKindsAsked) {
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  EXPECT_EQ(result.operations(), 1000U);
+  EXPECT_EQ(result.kinds.size(), 2U);
+  EXPECT_NEAR(static_cast<double>(result.kinds.at(OperationKind::read).operations), 500, 100);
+  EXPECT_EQ(result.kinds.at(OperationKind::read).latency.count(),
+            result.kinds.at(OperationKind::read).operations);
+}
+
+TEST_F(KvRunTest, LatencyIsWhatAnOperationTakes) {
+  const Measurement result = run();
+  const auto& reads = result.kinds.at(OperationKind::read).latency;
+  EXPECT_GE(reads.min(), 1000U);
+  EXPECT_GE(result.elapsed, Microseconds(1000));
+}
+
+TEST_F(KvRunTest, WritesWithinTheIntervalAreCountedAndNoOthers) {
+  share({{OperationKind::update, 1}});
+  point_.settings.warmup = 50;
+  const Measurement result = run();
+  EXPECT_EQ(result.writes.total().stores, 1000U);
+  EXPECT_EQ(result.writes.total().field_bits, 1000U * 64 * 8);
+}
+
+TEST_F(KvRunTest, AServerThatDoesNothingCostsNothing) {
+  share({{OperationKind::read, 1}});
+  EXPECT_EQ(run().server_cpu, Picoseconds{});
+  EXPECT_GT(run().client_cpu, Picoseconds{});
+}
+
+TEST_F(KvRunTest, DeferredWorkIsAwaitedBeforeAndAfterTheInterval) {
+  run();
+  EXPECT_GE(test::fake_counts().settled, 2);
+}
+
+TEST_F(KvRunTest, SpreadsClientsOverNodesAndKeysOverPartitions) {
+  point_.settings.clients = 5;
+  point_.settings.server_threads = 3;
+  point_.client_nodes = 2;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  EXPECT_EQ(result.operations(), 1000U);
+  EXPECT_EQ(test::fake_counts().sessions_opened, 15);
+}
+
+TEST_F(KvRunTest, LeavesNothingBehind) {
+  point_.settings.clients = 3;
+  point_.settings.server_threads = 2;
+  run();
+  EXPECT_EQ(test::fake_counts().sessions_alive, 0);
+  EXPECT_EQ(test::fake_counts().partitions_alive, 0);
+}
+
+TEST_F(KvRunTest, KeepsAsManyOperationsUnderWayAsTheQueueIsDeep) {
+  share({{OperationKind::read, 1}});
+  const Picoseconds one_by_one = run().elapsed;
+  point_.settings.queue_depth = 8;
+  const Measurement result = run();
+  EXPECT_EQ(result.operations(), 1000U);
+  EXPECT_LT(result.elapsed * 2, one_by_one);
+}
+
+TEST_F(KvRunTest, CreatesAndDeletesEachKeyOnce) {
+  share({{OperationKind::insert, 0.5}, {OperationKind::erase, 0.5}});
+  point_.settings.clients = 3;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  EXPECT_EQ(result.kinds.at(OperationKind::erase).not_found, 0U);
+}
+
+TEST_F(KvRunTest, ReadModifyWriteDoesBoth) {
+  share({{OperationKind::read_modify_write, 1}});
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  EXPECT_EQ(result.writes.total().stores, 1000U);
+  EXPECT_GE(result.kinds.at(OperationKind::read_modify_write).latency.min(), 2000U);
+}
+
+TEST_F(KvRunTest, TheSameSeedGivesTheSameMeasurement) {
+  point_.settings.clients = 4;
+  const auto first = run().serialize();
+  EXPECT_EQ(run().serialize(), first);
+  point_.seed = 2;
+  EXPECT_NE(run().serialize(), first);
+}
+
+TEST_F(KvRunTest, AValueThatNobodyWroteMakesThePointInvalid) {
+  point_.parameters["garble_every"] = 100;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::invalid);
+  EXPECT_NE(result.reason.find("yielded a value that nobody wrote"), std::string::npos)
+      << result.reason;
+  EXPECT_EQ(result.operations(), 1000U) << "the run goes on";
+  EXPECT_GE(result.kinds.at(OperationKind::read).errors, 3U);
+}
+
+TEST_F(KvRunTest, ALostRecordMakesThePointInvalid) {
+  point_.parameters["lose_every"] = 100;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::invalid);
+  EXPECT_NE(result.reason.find("found nothing, though the record exists"), std::string::npos)
+      << result.reason;
+  EXPECT_GE(result.kinds.at(OperationKind::read).not_found, 3U);
+  EXPECT_EQ(result.kinds.at(OperationKind::read).errors, 0U);
+}
+
+TEST_F(KvRunTest, AMissingRecordIsNoErrorWhereTheWorkloadDeletes) {
+  share({{OperationKind::read, 0.9}, {OperationKind::erase, 0.1}});
+  point_.workload.operation_count = 500;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  EXPECT_GT(result.kinds.at(OperationKind::read).not_found, 0U);
+}
+
+TEST_F(KvRunTest, AnErrorOfTheSystemMakesThePointInvalid) {
+  point_.parameters["corrupt_every"] = 100;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::invalid);
+  EXPECT_NE(result.reason.find("ended with 'corrupt'"), std::string::npos) << result.reason;
+  const auto& reads = result.kinds.at(OperationKind::read);
+  EXPECT_EQ(reads.latency.count() + reads.errors, reads.operations);
+}
+
+TEST_F(KvRunTest, AStoreThatIsFullFailsThePoint) {
+  share({{OperationKind::insert, 1}});
+  point_.parameters["capacity"] = 150;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.reason, "client 0: insert of key 150 ended with 'out of space'");
+}
+
+TEST_F(KvRunTest, AStoreThatCannotBeLoadedFailsThePoint) {
+  point_.parameters["capacity"] = 99;
+  point_.settings.clients = 2;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_NE(result.reason.find("loading ended with 'out of space' after 49 records"),
+            std::string::npos)
+      << result.reason;
+  EXPECT_EQ(result.operations(), 0U);
+}
+
+TEST_F(KvRunTest, AnImpossibleConfigurationIsTheUsersMistake) {
+  point_.parameters["refuse_open"] = 1;
+  EXPECT_EQ(run().usage_error, "the fake was told to refuse");
+}
+
+TEST_F(KvRunTest, AServerThatCannotBeReachedFailsThePoint) {
+  point_.parameters["refuse_connect"] = 1;
+  point_.settings.clients = 2;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.reason, "client 0: nobody serves the fake");
+}
+
+TEST_F(KvRunTest, RefusesWhatItCannotDriveBeforeAnythingRuns) {
+  point_.settings.workload.where = "x.toml:9";
+  point_.workload_name = "w";
+  const auto error = [&]() -> std::string {
+    try {
+      run();
+      return "no error";
+    } catch (const UsageError& usage) {
+      return usage.what();
+    }
+  };
+  share({{OperationKind::scan, 1}});
+  EXPECT_EQ(error(),
+            "x.toml:9: workload w scans, and fake keeps its keys in no order; remove one of them");
+  share({{OperationKind::erase, 1}});
+  EXPECT_EQ(error(),
+            "x.toml:9: w deletes 1000 records, warm-up included, of 100; raise records or lower "
+            "operations");
+  point_.settings.system = {"other", "x.toml:8"};
+  EXPECT_EQ(error(), "x.toml:8: unknown system 'other'; known are: fake");
+}
+
+}  // namespace
+}  // namespace perdura::bench

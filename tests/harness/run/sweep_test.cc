@@ -1,0 +1,121 @@
+// Whole sweeps: same input, same bytes; one bad point does not stop the others.
+#include "harness/run/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "bench/kv/kv_driver.h"
+#include "fake_kv.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kExperiment =
+    "name = \"sweep\"\n"
+    "profile = \"erda-connectx3\"\n"
+    "[workload]\n"
+    "records = 50\n"
+    "operations = 200\n"
+    "key_size = 16\n"
+    "system = \"fake\"\n"
+    "[matrix]\n"
+    "workload = [\"workloada\", \"create-only\"]\n"
+    "clients = [1, 3]\n"
+    "value_size = [16, 64]\n";
+
+std::string read(const fs::path& file) {
+  std::ifstream input(file);
+  std::stringstream text;
+  text << input.rdbuf();
+  return text.str();
+}
+
+class SweepTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(testing::TempDir()) /
+              testing::UnitTest::GetInstance()->current_test_info()->name();
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    std::ofstream(folder_ / "sweep.toml") << kExperiment;
+  }
+  ExitCode run(const std::string& out, std::vector<Override> changes = {}) {
+    const systems::KvSystem table[] = {test::kFakeKv};
+    const bench::KvDriver kv(table);
+    const Driver* const drivers[] = {&kv};
+    return run_experiment({.experiment = (folder_ / "sweep.toml").string(),
+                           .overrides = std::move(changes),
+                           .out = folder_ / out,
+                           .command_line = "test",
+                           .quiet = true},
+                          Locations({PERDURA_SOURCE_DIR}), drivers, ranks_);
+  }
+  std::size_t lines_with(const fs::path& file, std::string_view text) {
+    std::ifstream input(file);
+    std::size_t count = 0;
+    for (std::string line; std::getline(input, line);) {
+      if (line.find(text) != std::string::npos) ++count;
+    }
+    return count;
+  }
+
+  fs::path folder_;
+  int argc_ = 0;
+  char** argv_ = nullptr;
+  Ranks ranks_{argc_, argv_};
+};
+
+TEST_F(SweepTest, TheSameSeedGivesTheSameBytes) {
+  EXPECT_EQ(run("a"), ExitCode::done);
+  EXPECT_EQ(run("b"), ExitCode::done);
+  for (const auto file : {"points.csv", "histograms.csv", "experiment.toml"}) {
+    EXPECT_FALSE(read(folder_ / "a" / file).empty());
+    EXPECT_EQ(read(folder_ / "a" / file), read(folder_ / "b" / file)) << file;
+  }
+}
+
+TEST_F(SweepTest, AnotherSeedGivesOtherBytes) {
+  run("a");
+  run("b", {{"seed", "2", "--seed 2"}});
+  EXPECT_NE(read(folder_ / "a" / "histograms.csv"), read(folder_ / "b" / "histograms.csv"));
+}
+
+TEST_F(SweepTest, APointThatFailsDoesNotStopTheOthers) {
+  EXPECT_EQ(run("a", {parse_override("systems.fake.capacity=100")}), ExitCode::failed);
+  EXPECT_EQ(lines_with(folder_ / "a" / "points.csv", ",all,valid,"), 4U);
+  EXPECT_EQ(lines_with(folder_ / "a" / "points.csv", ",all,failed,"), 4U);
+  EXPECT_NE(read(folder_ / "a" / "manifest.json").find("\"status\": \"complete\""),
+            std::string::npos);
+}
+
+TEST_F(SweepTest, AnImpossiblePointStopsTheSweepAndIsNamed) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run("a", {parse_override("systems.fake.refuse_open=1")}), ExitCode::usage);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "perdura: " + (folder_ / "sweep.toml").string() +
+                ": workloada clients=1 value_size=16: the fake was told to refuse\n");
+}
+
+TEST_F(SweepTest, MistakesAreFoundBeforeAFolderIsMade) {
+  EXPECT_THROW(run("a", {parse_override("matrix.workload=[\"workloada\", \"workloade\"]")}),
+               UsageError);
+  EXPECT_THROW(run("a", {parse_override("profile=\"nosuch\"")}), UsageError);
+  EXPECT_THROW(run("a", {parse_override("driver=\"nosuch\"")}), UsageError);
+  EXPECT_THROW(run("a", {parse_override("platform=\"nosuch\"")}), UsageError);
+  EXPECT_FALSE(fs::exists(folder_ / "a"));
+}
+
+TEST_F(SweepTest, KeepsTheExperimentAsItWasRun) {
+  run("a", {parse_override("workload.operations=10")});
+  const std::string text = read(folder_ / "a" / "experiment.toml");
+  EXPECT_NE(text.find("operations = 10\n"), std::string::npos);
+  EXPECT_EQ(text.find("operations = 200"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace perdura::harness

@@ -1,0 +1,187 @@
+// In what order operations of one connection take effect, and that many may be under way.
+#include <deque>
+
+#include "tests/platform/conformance/conformance.h"
+
+namespace perdura::conformance {
+
+using fabric::Operation;
+using fabric::ReceiveCompletion;
+using fabric::Status;
+
+TEST_P(FabricOrder, AFlagWrittenAfterItsDataIsSeenAfterThem) {
+  constexpr std::uint64_t kRounds = 500;
+  connected(
+      [](Side& server) -> Task<> {
+        for (std::uint64_t round = 1; round <= kRounds; ++round) {
+          while (server.region->load(0) != round) co_await sleep_for(Nanoseconds(100));
+          EXPECT_EQ(contents(*server.region, 64, 200),
+                    pattern(200, static_cast<unsigned>(round)));
+          server.region->store(8, round);  // the client may go on
+        }
+        co_await server.meet();
+      },
+      [](Side& client) -> Task<> {
+        for (std::uint64_t round = 1; round <= kRounds; ++round) {
+          client.region->write(64, pattern(200, static_cast<unsigned>(round)));
+          client.region->store(0, round);
+          auto data = client.queue_pair->write(client.local(64, 200), client.there + 64);
+          auto flag = client.queue_pair->write(client.local(0, 8), client.there);
+          data.post();
+          flag.post();
+          EXPECT_TRUE(co_await data);
+          EXPECT_TRUE(co_await flag);
+          do {
+            EXPECT_TRUE(co_await client.queue_pair->read(client.local(512, 8), client.there + 8));
+          } while (client.region->load(512) != round);
+        }
+        co_await client.meet();
+      });
+}
+
+TEST_P(FabricOrder, AMessageIsReceivedAfterTheDataWrittenBeforeIt) {
+  constexpr unsigned kRounds = 300;
+  connected(
+      [](Side& server) -> Task<> {
+        for (unsigned round = 0; round < kRounds; ++round) {
+          const ReceiveCompletion message = co_await server.completions.next();
+          // Two slots take turns, so that the next round's WRITE does not disturb the comparison.
+          EXPECT_EQ(contents(*server.region, round % 2 * 1024, 500), pattern(500, round));
+          server.post_receive(message.buffer_id);
+          EXPECT_TRUE(co_await server.queue_pair->send(server.local(4096, 0)));
+        }
+        co_await server.meet();
+      },
+      [](Side& client) -> Task<> {
+        for (unsigned round = 0; round < kRounds; ++round) {
+          client.region->write(0, pattern(500, round));
+          auto data =
+              client.queue_pair->write(client.local(0, 500), client.there + round % 2 * 1024);
+          auto message = client.queue_pair->send(client.local(1024, 8));
+          data.post();
+          message.post();
+          EXPECT_TRUE(co_await message);
+          EXPECT_TRUE(co_await data);
+          const ReceiveCompletion answer = co_await client.completions.next();
+          client.post_receive(answer.buffer_id);
+        }
+        co_await client.meet();
+      });
+}
+
+TEST_P(FabricOrder, AReadSeesEarlierWritesOfItsConnection) {
+  with_idle_server([](Side& client) -> Task<> {
+    for (unsigned round = 0; round < 200; ++round) {
+      client.region->write(0, pattern(333, round));
+      auto write = client.queue_pair->write(client.local(0, 333), client.there + round);
+      auto read = client.queue_pair->read(client.local(1024, 333), client.there + round);
+      write.post();
+      read.post();
+      EXPECT_TRUE(co_await read);
+      EXPECT_TRUE(co_await write);
+      EXPECT_EQ(contents(*client.region, 1024, 333), pattern(333, round));
+    }
+  });
+}
+
+TEST_P(FabricOrder, MessagesArriveInTheOrderSent) {
+  constexpr std::uint32_t kCount = 1000;
+  connected(
+      [](Side& server) -> Task<> {
+        for (std::uint32_t i = 0; i < kCount; ++i) {
+          const ReceiveCompletion message = co_await server.completions.next();
+          if (i % 3 == 0) {
+            EXPECT_EQ(message.immediate, i);
+          } else {
+            EXPECT_EQ(text_of(message.buffer), std::to_string(i));
+          }
+          server.post_receive(message.buffer_id);
+        }
+        co_await server.meet();
+      },
+      [](Side& client) -> Task<> {
+        for (std::uint32_t i = 0; i < kCount; ++i) {
+          const std::string text = std::to_string(i);
+          client.region->write(0, bytes_of(text));
+          if (i % 3 == 0) {
+            EXPECT_TRUE(co_await client.queue_pair->write_with_immediate(client.local(0, 4),
+                                                                         client.there, i));
+          } else {
+            EXPECT_TRUE(co_await client.queue_pair->send(
+                client.local(0, static_cast<std::uint32_t>(text.size()))));
+          }
+        }
+        co_await client.meet();
+      });
+}
+
+TEST_P(FabricOrder, OperationsMayBeAwaitedInAnyOrder) {
+  with_idle_server([](Side& client) -> Task<> {
+    std::deque<Operation> adds;
+    for (int i = 0; i < 20; ++i) {
+      adds.emplace_back(*client.queue_pair,
+                        fabric::WorkRequest{.opcode = fabric::Opcode::fetch_and_add,
+                                            .remote = client.there,
+                                            .operand = 1})
+          .post();
+    }
+    for (std::size_t i = adds.size(); i-- > 0;) {
+      Operation& add = adds[i];
+      EXPECT_EQ((co_await add).old_value, i);
+    }
+  });
+}
+
+TEST_P(FabricOrder, OperationsBeyondTheSendDepthWaitInLine) {
+  PairOptions options;
+  options.send_depth = 2;
+  with_idle_server(options, [](Side& client) -> Task<> {
+    std::deque<Operation> adds;
+    for (int i = 0; i < 100; ++i) {
+      adds.emplace_back(*client.queue_pair,
+                        fabric::WorkRequest{.opcode = fabric::Opcode::fetch_and_add,
+                                            .remote = client.there,
+                                            .operand = 1})
+          .post();
+    }
+    std::uint64_t expected = 0;
+    for (Operation& add : adds) EXPECT_EQ((co_await add).old_value, expected++);
+  });
+}
+
+TEST_P(FabricOrder, ManyTasksOfAThreadShareAConnection) {
+  constexpr int kTasks = 8;
+  constexpr int kEach = 200;
+  with_idle_server([](Side& client) -> Task<> {
+    int running = kTasks;
+    for (int i = 0; i < kTasks; ++i) {
+      client.thread.executor.spawn([](Side* side, int* left, Bytes slot) -> Task<> {
+        for (std::uint64_t n = 1; n <= kEach; ++n) {
+          side->region->store(slot, n);
+          EXPECT_TRUE(co_await side->queue_pair->write(side->local(slot, 8), side->there + slot));
+          EXPECT_TRUE(
+              co_await side->queue_pair->read(side->local(slot + 8, 8), side->there + slot));
+          EXPECT_EQ(side->region->load(slot + 8), n);
+        }
+        --*left;
+      }(&client, &running, static_cast<Bytes>(i) * 64));
+    }
+    while (running != 0) co_await sleep_for(Microseconds(1));
+  });
+}
+
+// A task that never has to wait for the network does not keep the others of its thread from running.
+TEST_P(FabricOrder, ABusyTaskLeavesTimeToOthers) {
+  with_idle_server([](Side& client) -> Task<> {
+    bool stop = false;
+    client.thread.executor.spawn([](bool* flag) -> Task<> {
+      co_await sleep_for(Microseconds(50));
+      *flag = true;
+    }(&stop));
+    while (!stop) {
+      EXPECT_TRUE(co_await client.queue_pair->read(client.local(0, 8), client.there));
+    }
+  });
+}
+
+}  // namespace perdura::conformance

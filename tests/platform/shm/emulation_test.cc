@@ -1,0 +1,128 @@
+// What shm adds to shared memory: an emulated network, and threads that sleep and are woken.
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "platform/shm_platform.h"
+
+namespace perdura::shm_test {
+
+using fabric::Access;
+
+namespace {
+
+// Body of a client with one connection to a server that does nothing.
+void with_connection(const ShmOptions& options,
+                     const std::function<Task<>(Thread&, fabric::QueuePair&, fabric::MemoryRegion,
+                                                fabric::RemoteAddress)>& client) {
+  ShmPlatform platform(options);
+  const auto barrier = platform.create_barrier(2);
+  fabric::RemoteAddress there;
+  platform.start(0, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    const auto region = thread.node.create_region("server", 4096, pmem::Medium::dram);
+    there = thread.endpoint.register_memory(*region, Access::remote_all).remote(0);
+    auto peer = (co_await thread.endpoint.next_connection())->accept({}, {});
+    co_await barrier->arrive_and_wait();
+  });
+  platform.start(1, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    const auto region = thread.node.create_region("client", 4096, pmem::Medium::dram);
+    const auto memory = thread.endpoint.register_memory(*region, Access::local);
+    auto connection = co_await thread.endpoint.connect({0, 1}, {}, {});
+    co_await client(thread, *connection.queue_pair, memory, there);
+    co_await barrier->arrive_and_wait();
+  });
+  platform.run();
+}
+
+}  // namespace
+
+TEST(Emulation, NetworkLatencyPassesOnceEachWayAndOverlaps) {
+  ShmOptions options;
+  options.node_count = 2;
+  options.fabric.network_latency = Milliseconds(5);
+  with_connection(options, [](Thread& thread, fabric::QueuePair& peer, fabric::MemoryRegion memory,
+                              fabric::RemoteAddress there) -> Task<> {
+    const Time start = thread.executor.now();
+    std::deque<fabric::Operation> reads;
+    for (int i = 0; i < 20; ++i) {
+      reads
+          .emplace_back(peer, fabric::WorkRequest{.opcode = fabric::Opcode::read,
+                                                  .local = memory.local(0, 8),
+                                                  .remote = there})
+          .post();
+    }
+    for (fabric::Operation& read : reads) EXPECT_TRUE(co_await read);
+    const Picoseconds taken = thread.executor.now() - start;
+    EXPECT_GE(taken, Milliseconds(10));
+    EXPECT_LT(taken, Milliseconds(100));  // 20 one after the other would take 200
+    EXPECT_LT(thread.node.cpu_time(), Milliseconds(50));
+  });
+}
+
+TEST(Emulation, AWriteTakesEffectAfterOneWay) {
+  ShmOptions options;
+  options.node_count = 2;
+  options.fabric.network_latency = Milliseconds(3);
+  with_connection(options, [](Thread& thread, fabric::QueuePair& peer, fabric::MemoryRegion memory,
+                              fabric::RemoteAddress there) -> Task<> {
+    auto add = peer.fetch_and_add(there, 5);
+    const Time start = thread.executor.now();
+    add.post();
+    EXPECT_EQ((co_await add).old_value, 0U);
+    EXPECT_GE(thread.executor.now() - start, Milliseconds(6));
+    EXPECT_TRUE(co_await peer.read(memory.local(0, 8), there));
+    EXPECT_EQ(memory.region->load(0), 5U);
+  });
+}
+
+// Two sleepers wake each other again and again: a lost wake-up would leave both asleep.
+TEST(Emulation, SleepersLoseNoWakeUp) {
+  constexpr int kRounds = 20000;
+  ShmOptions options;
+  options.node_count = 2;
+  ShmPlatform platform(options);
+  for (NodeId node = 0; node < 2; ++node) {
+    platform.start(node, 1, CompletionMode::event, [node](Thread& thread) -> Task<> {
+      const auto region = thread.node.create_region("memory", 4096, pmem::Medium::dram);
+      const auto memory = thread.endpoint.register_memory(*region, Access::local);
+      const auto receives = thread.endpoint.create_receive_queue(2);
+      for (std::uint64_t id = 0; id < 2; ++id) receives->post(memory.local(id * 64, 64), id);
+      fabric::CompletionQueue completions;
+      const fabric::QueuePairOptions queue_pair{.receive_queue = receives.get(),
+                                                .completions = &completions};
+      std::unique_ptr<fabric::QueuePair> peer;
+      if (node == 0) {
+        peer = (co_await thread.endpoint.next_connection())->accept(queue_pair, {});
+      } else {
+        peer = (co_await thread.endpoint.connect({0, 1}, queue_pair, {})).queue_pair;
+        EXPECT_TRUE(co_await peer->send(memory.local(1024, 8)));
+      }
+      for (int i = 0; i < kRounds; ++i) {
+        const auto message = co_await completions.next();
+        if (message.status != fabric::Status::success) break;
+        receives->post(memory.local(message.buffer_id * 64, 64), message.buffer_id);
+        // Some rounds are long enough for the other side to fall asleep.
+        if (i % 64 == 0) co_await sleep_for(Microseconds(50));
+        EXPECT_TRUE(co_await peer->send(memory.local(1024, 8)) || i + 1 == kRounds);
+      }
+    });
+  }
+  platform.run();
+}
+
+TEST(Emulation, BarriersLoseNoWakeUp) {
+  constexpr std::uint32_t kThreads = 4;
+  ShmPlatform platform({});
+  const auto barrier = platform.create_barrier(kThreads);
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    platform.start(0, static_cast<fabric::Port>(i), CompletionMode::event,
+                   [&](Thread&) -> Task<> {
+                     for (int round = 0; round < 3000; ++round) {
+                       co_await barrier->arrive_and_wait();
+                     }
+                   });
+  }
+  platform.run();
+}
+
+}  // namespace perdura::shm_test

@@ -1,0 +1,418 @@
+// Nodes that are processes: together, killed, and replaced.
+#include <gtest/gtest.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include "platform/error.h"
+#include "tests/platform/shm/process.h"
+
+namespace perdura::shm_test {
+
+using fabric::Access;
+using fabric::RemoteKey;
+using fabric::Status;
+using pmem::Medium;
+
+namespace {
+
+std::vector<std::byte> as_private_data(RemoteKey key) {
+  std::vector<std::byte> bytes(sizeof key);
+  std::memcpy(bytes.data(), &key, sizeof key);
+  return bytes;
+}
+
+RemoteKey key_in(std::span<const std::byte> bytes) {
+  RemoteKey key;
+  std::memcpy(&key, bytes.data(), sizeof key);
+  return key;
+}
+
+void run_node(const ShmOptions& options, CompletionMode mode, const Platform::Body& body) {
+  ShmPlatform platform(options);
+  platform.start(options.local_nodes.front(), 1, mode, body);
+  platform.run();
+}
+
+// Accepts connections one after the other, tells each the key of a region of `medium` and answers
+// every message, until `connections` of them have ended.
+Platform::Body echo_server(const Process::Voice& voice, int connections, Medium medium) {
+  return [&voice, connections, medium](Thread& thread) -> Task<> {
+    auto region = thread.node.open_region("pool");
+    if (region == nullptr) region = thread.node.create_region("pool", 64 * KiB, medium);
+    const auto memory = thread.endpoint.register_memory(*region, Access::remote_all);
+    auto receives = thread.endpoint.create_receive_queue(2);
+    for (std::uint64_t id = 0; id < 2; ++id) {
+      receives->post(memory.local(32 * KiB + id * 4 * KiB, 4 * KiB), id);
+    }
+    fabric::CompletionQueue completions;
+    voice.say('l');
+    for (int i = 0; i < connections; ++i) {
+      auto request = co_await thread.endpoint.next_connection();
+      auto peer = request->accept(
+          {.receive_queue = receives.get(), .completions = &completions},
+          as_private_data(memory.key));
+      voice.say('c');
+      for (;;) {
+        const auto message = co_await completions.next();
+        if (message.status != Status::success) {
+          EXPECT_EQ(message.status, Status::disconnected);
+          break;
+        }
+        const auto answer = memory.local(48 * KiB, 8);
+        static_cast<void>(co_await peer->send(answer));
+        receives->post(memory.local(32 * KiB + message.buffer_id * 4 * KiB, 4 * KiB),
+                       message.buffer_id);
+      }
+      voice.say('d');
+    }
+  };
+}
+
+struct Client {
+  explicit Client(Thread& on) : thread(on) {}
+  Thread& thread;
+  std::unique_ptr<pmem::Region> region;
+  fabric::MemoryRegion memory;
+  std::unique_ptr<fabric::ReceiveQueue> receives;
+  fabric::CompletionQueue completions;
+  std::unique_ptr<fabric::QueuePair> peer;
+  RemoteKey key;
+
+  Task<> connect() {
+    region = thread.node.create_region("client", 64 * KiB, Medium::dram);
+    memory = thread.endpoint.register_memory(*region, Access::local);
+    receives = thread.endpoint.create_receive_queue(4);
+    for (std::uint64_t id = 0; id < 4; ++id) post(id);
+    auto connection = co_await thread.endpoint.connect(
+        {0, 1}, {.receive_queue = receives.get(), .completions = &completions}, {});
+    if (connection.status != Status::success) throw std::runtime_error("cannot connect");
+    peer = std::move(connection.queue_pair);
+    key = key_in(connection.private_data);
+  }
+  void post(std::uint64_t id) { receives->post(memory.local(32 * KiB + id * 64, 64), id); }
+
+  // False when the connection is over.
+  Task<bool> exchange() {
+    if (!co_await peer->send(memory.local(0, 2000))) co_return false;
+    const auto answer = co_await completions.next();
+    if (answer.status != Status::success) co_return false;
+    post(answer.buffer_id);
+    co_return true;
+  }
+};
+
+}  // namespace
+
+class ShmProcesses : public testing::TestWithParam<CompletionMode> {};
+INSTANTIATE_TEST_SUITE_P(Modes, ShmProcesses,
+                         testing::Values(CompletionMode::polling, CompletionMode::event),
+                         [](const auto& mode) {
+                           return mode.param == CompletionMode::polling ? "polling" : "event";
+                         });
+
+TEST_P(ShmProcesses, AreNodesOfOneCluster) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  Process server([&](const Process::Voice& voice) {
+    run_node(node_of(job, 0), GetParam(), echo_server(voice, 1, Medium::pm));
+  });
+  Process client([&](const Process::Voice&) {
+    ShmPlatform platform(node_of(job, 1));
+    platform.start(1, 1, GetParam(), [&](Thread& thread) -> Task<> {
+      Client me(thread);
+      co_await me.connect();
+      for (std::uint64_t i = 0; i < 1000; ++i) {
+        EXPECT_TRUE(co_await me.exchange());
+        me.region->store(0, i);
+        EXPECT_TRUE(co_await me.peer->write(me.memory.local(0, 8), {me.key, 8}));
+        EXPECT_EQ((co_await me.peer->fetch_and_add({me.key, 8}, 1)).old_value, i);
+        EXPECT_TRUE(co_await me.peer->read(me.memory.local(8, 8), {me.key, 8}));
+        EXPECT_EQ(me.region->load(8), i + 1);
+      }
+    });
+    platform.run();
+    EXPECT_GT(platform.local_node(1)->pm_writes().one_sided.stores, 0U);
+  });
+  EXPECT_EQ(client.exit_code(), 0);
+  EXPECT_EQ(server.exit_code(), 0);
+  EXPECT_FALSE(exists(directory_of(job)));
+}
+
+TEST_P(ShmProcesses, MeetAtBarriers) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  const auto body = [&](NodeId node) {
+    return [&, node](const Process::Voice&) {
+      ShmPlatform platform(node_of(job, node, 3));
+      const auto barrier = platform.create_barrier(3);
+      platform.start(node, 1, GetParam(), [&](Thread&) -> Task<> {
+        for (int i = 0; i < 300; ++i) co_await barrier->arrive_and_wait();
+      });
+      platform.run();
+    };
+  };
+  Process first(body(0));
+  Process second(body(1));
+  Process third(body(2));
+  EXPECT_EQ(first.exit_code(), 0);
+  EXPECT_EQ(second.exit_code(), 0);
+  EXPECT_EQ(third.exit_code(), 0);
+}
+
+// The initiator of WRITEs is killed again and again. What it leaves is a prefix of its operations, the
+// last one possibly in part, in whole words; the target notices and serves the next one.
+TEST_P(ShmProcesses, AKilledInitiatorLeavesAPrefixOfItsWrites) {
+  constexpr int kTimes = 8;
+  constexpr Bytes kWords = 2048;
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  Process server([&](const Process::Voice& voice) {
+    run_node(node_of(job, 0), GetParam(), [&](Thread& thread) -> Task<> {
+      auto region = thread.node.create_region("target", kWords * kWord, Medium::dram);
+      const auto memory = thread.endpoint.register_memory(*region, Access::remote_all);
+      fabric::CompletionQueue completions;
+      for (int i = 0; i < kTimes; ++i) {
+        region->write(0, std::vector<std::byte>(kWords * kWord));
+        auto peer = (co_await thread.endpoint.next_connection())
+                        ->accept({.completions = &completions}, as_private_data(memory.key));
+        while (region->load(0) < 50) co_await sleep_for(Microseconds(10));
+        voice.say('k');
+        EXPECT_EQ((co_await completions.next()).status, Status::disconnected);
+        std::uint64_t oldest = ~std::uint64_t{0};
+        std::uint64_t newest = 0;
+        for (Bytes word = 0; word < kWords; ++word) {
+          oldest = std::min(oldest, region->load(word * kWord));
+          newest = std::max(newest, region->load(word * kWord));
+        }
+        EXPECT_GE(oldest, 49U);
+        EXPECT_LE(newest - oldest, 1U);
+      }
+    });
+  });
+  for (int i = 0; i < kTimes; ++i) {
+    Process client([&](const Process::Voice&) {
+      run_node(node_of(job, 1), GetParam(), [&](Thread& thread) -> Task<> {
+        Client me(thread);
+        co_await me.connect();
+        for (std::uint64_t version = 1;; ++version) {
+          for (Bytes word = 0; word < kWords; ++word) me.region->store(word * kWord, version);
+          static_cast<void>(co_await me.peer->write(
+              me.memory.local(0, static_cast<std::uint32_t>(kWords * kWord)), {me.key, 0}));
+        }
+      });
+    });
+    ASSERT_TRUE(server.hears('k'));
+    client.kill();
+  }
+  EXPECT_EQ(server.exit_code(), 0);
+}
+
+// Senders are killed while they hold receive buffers of a queue of two: none is lost for good.
+TEST_P(ShmProcesses, KilledSendersTakeNoReceiveBufferWithThem) {
+  constexpr int kTimes = 12;
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  Process server([&](const Process::Voice& voice) {
+    run_node(node_of(job, 0), GetParam(), echo_server(voice, kTimes, Medium::dram));
+  });
+  for (int i = 0; i < kTimes; ++i) {
+    Process client([&](const Process::Voice& voice) {
+      run_node(node_of(job, 1), GetParam(), [&](Thread& thread) -> Task<> {
+        Client me(thread);
+        co_await me.connect();
+        for (int n = 0;; ++n) {
+          if (!co_await me.exchange()) break;
+          if (n == 20) voice.say('k');
+        }
+      });
+    });
+    ASSERT_TRUE(client.hears('k')) << "after " << i << " kills";
+    client.kill();
+    ASSERT_TRUE(server.hears('d'));
+  }
+  EXPECT_EQ(server.exit_code(), 0);
+}
+
+// The target is killed and started again as the same node: connections break, new ones are made, and
+// the persistent memory is as it was.
+TEST_P(ShmProcesses, AKilledTargetCanBeReplaced) {
+  constexpr int kTimes = 5;
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  const TemporaryDirectory pm;
+  const auto serve = [&](const Process::Voice& voice) {
+    ShmOptions options = node_of(job, 0);
+    options.pm_directory = pm.path();
+    run_node(options, GetParam(), echo_server(voice, 1, Medium::pm));
+  };
+  Process client([&](const Process::Voice& voice) {
+    run_node(node_of(job, 1), GetParam(), [&](Thread& thread) -> Task<> {
+      std::uint64_t count = 0;
+      for (int life = 0; life <= kTimes; ++life) {
+        Client me(thread);
+        co_await me.connect();
+        EXPECT_TRUE(co_await me.peer->read(me.memory.local(0, 8), {me.key, 0}));
+        EXPECT_EQ(me.region->load(0), count);
+        Status end = Status::success;
+        for (int n = 0; end == Status::success; ++n) {
+          end = (co_await me.peer->fetch_and_add({me.key, 0}, 1)).status;
+          if (end == Status::success) ++count;
+          if (n == 100 && life == kTimes) co_return;
+          if (n == 100) voice.say('k');
+        }
+        // Flushed, if the death was noticed between two operations.
+        EXPECT_TRUE(end == Status::retry_exceeded || end == Status::flushed) << to_string(end);
+        EXPECT_FALSE(me.peer->connected());
+        EXPECT_EQ((co_await me.peer->read(me.memory.local(0, 8), {me.key, 0})).status,
+                  Status::flushed);
+        EXPECT_EQ((co_await me.completions.next()).status, Status::disconnected);
+      }
+    });
+  });
+  for (int i = 0; i < kTimes; ++i) {
+    Process server(serve);
+    ASSERT_TRUE(client.hears('k')) << "life " << i;
+    server.kill();
+  }
+  Process last(serve);
+  EXPECT_EQ(client.exit_code(), 0);
+  EXPECT_EQ(last.exit_code(), 0);
+  EXPECT_FALSE(exists(directory_of(job)));
+}
+
+// An operation that waits for the target when it is killed ends too.
+TEST_P(ShmProcesses, AnOperationUnderWayEndsWhenItsTargetIsKilled) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  Process server([&](const Process::Voice& voice) {
+    run_node(node_of(job, 0), GetParam(), [&](Thread& thread) -> Task<> {
+      auto peer = (co_await thread.endpoint.next_connection())->accept({}, as_private_data({}));
+      voice.say('c');
+      for (;;) co_await sleep_for(std::chrono::hours(1));
+    });
+  });
+  Process client([&](const Process::Voice&) {
+    run_node(node_of(job, 1), GetParam(), [&](Thread& thread) -> Task<> {
+      Client me(thread);
+      co_await me.connect();
+      EXPECT_EQ((co_await me.peer->send(me.memory.local(0, 8))).status, Status::retry_exceeded);
+      EXPECT_EQ((co_await me.completions.next()).status, Status::disconnected);
+    });
+  });
+  ASSERT_TRUE(server.hears('c'));
+  server.kill();
+  EXPECT_EQ(client.exit_code(), 0);
+}
+
+TEST_P(ShmProcesses, AWaitingServerCostsNoCpuTimeInEventMode) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  Process server([&](const Process::Voice&) {
+    ShmPlatform platform(node_of(job, 0));
+    platform.start_service(0, 1, GetParam(), [](Thread& thread) -> Task<> {
+      for (;;) co_await thread.endpoint.next_connection();
+    });
+    platform.run();
+    const Picoseconds used = platform.local_node(0)->cpu_time();
+    if (GetParam() == CompletionMode::event) {
+      EXPECT_LT(used, Milliseconds(30));
+    } else {
+      EXPECT_GT(used, Milliseconds(5));
+    }
+  });
+  Process client([&](const Process::Voice&) {
+    run_node(node_of(job, 1), CompletionMode::event,
+             [](Thread&) -> Task<> { co_await sleep_for(Milliseconds(500)); });
+  });
+  EXPECT_EQ(client.exit_code(), 0);
+  EXPECT_EQ(server.exit_code(), 0);
+}
+
+TEST(ShmJob, ANodeRunsOnceAndInAClusterOfOneSize) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  const ShmPlatform first(node_of(job, 0));
+  EXPECT_THROW(ShmPlatform(node_of(job, 0)), UsageError);
+  EXPECT_THROW(ShmPlatform(node_of(job, 1, 3)), UsageError);
+  EXPECT_THROW(ShmPlatform(node_of(job, 2)), UsageError);
+  const ShmPlatform second(node_of(job, 1));
+}
+
+TEST(ShmJob, AnExceptionElsewhereEndsTheWaitAtABarrier) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  Process waiting([&](const Process::Voice& voice) {
+    ShmPlatform platform(node_of(job, 0));
+    const auto barrier = platform.create_barrier(2);
+    platform.start(0, 1, CompletionMode::event, [&](Thread&) -> Task<> {
+      voice.say('w');
+      co_await barrier->arrive_and_wait();
+    });
+    EXPECT_THROW(platform.run(), PlatformError);
+  });
+  ASSERT_TRUE(waiting.hears('w'));
+  Process failing([&](const Process::Voice&) {
+    ShmPlatform platform(node_of(job, 1));
+    const auto barrier = platform.create_barrier(2);
+    platform.start(1, 1, CompletionMode::event, [](Thread&) -> Task<> {
+      co_await yield();
+      throw std::runtime_error("on purpose");
+    });
+    EXPECT_THROW(platform.run(), std::runtime_error);
+  });
+  EXPECT_EQ(failing.exit_code(), 0);
+  EXPECT_EQ(waiting.exit_code(), 0);
+}
+
+TEST(ShmJob, WhatAKilledJobLeftIsRemovedByTheNext) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  {
+    Process victim([&](const Process::Voice& voice) {
+      run_node(node_of(job, 0, 1), CompletionMode::event, [&](Thread& thread) -> Task<> {
+        const auto region = thread.node.create_region("dram", 4096, Medium::dram);
+        voice.say('k');
+        for (;;) co_await sleep_for(std::chrono::hours(1));
+      });
+    });
+    ASSERT_TRUE(victim.hears('k'));
+    victim.kill();
+  }
+  EXPECT_TRUE(exists(directory_of(job) + "/node-0.port-1"));
+  EXPECT_TRUE(exists(directory_of(job) + "/node-0.dram-0"));
+  {
+    const ShmPlatform next(node_of(job, 0, 2));  // of another size, even
+    EXPECT_FALSE(exists(directory_of(job) + "/node-0.port-1"));
+    EXPECT_FALSE(exists(directory_of(job) + "/node-0.dram-0"));
+  }
+  EXPECT_FALSE(exists(directory_of(job)));
+}
+
+TEST(ShmJob, WhatAKilledJobWithoutANameLeftIsRemovedByTheNext) {
+  {
+    Process victim([&](const Process::Voice& voice) {
+      ShmPlatform platform({});
+      voice.say('k');
+      for (;;) ::pause();
+    });
+    ASSERT_TRUE(victim.hears('k'));
+    victim.kill();
+  }
+  const ShmPlatform next({});
+  std::size_t directories = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("perdura-auto-")) continue;
+    ++directories;
+    EXPECT_EQ(::kill(static_cast<pid_t>(std::stoi(name.substr(13))), 0), 0) << name;
+  }
+  EXPECT_GE(directories, 1U);
+}
+
+}  // namespace perdura::shm_test

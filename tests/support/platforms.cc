@@ -1,0 +1,24 @@
+#include "tests/support/platforms.h"
+
+#include "platform/shm_platform.h"
+#include "platform/sim/sim_platform.h"
+
+namespace perdura::test {
+
+std::vector<std::string> platform_names() { return {"sim", "shm"}; }
+
+std::string profile_path(const std::string& name) {
+  return PERDURA_SOURCE_DIR "/profiles/" + name + ".toml";
+}
+
+std::unique_ptr<Platform> make_platform(const std::string& name, NodeId nodes) {
+  if (name == "shm") {
+    ShmOptions options;
+    options.node_count = nodes;
+    return std::make_unique<ShmPlatform>(std::move(options));
+  }
+  return std::make_unique<perdura::sim::SimPlatform>(
+      perdura::sim::load_profile(profile_path("erda-connectx3")), nodes);
+}
+
+}  // namespace perdura::test

@@ -1,0 +1,20 @@
+// The platforms that tests of systems run on, by name. A new platform joins here.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+
+namespace perdura::test {
+
+std::vector<std::string> platform_names();
+
+// The file of a profile of the source tree.
+std::string profile_path(const std::string& name);
+
+// All nodes in this process; node 0 is the server.
+std::unique_ptr<Platform> make_platform(const std::string& name, NodeId nodes);
+
+}  // namespace perdura::test
