@@ -1,5 +1,5 @@
-// Barriers in the job's control file. A thread that arrives leaves a bit for its doorbell, and the last
-// one rings.
+// Barriers in the job's control file. A thread that arrives leaves a bit for its doorbell, and the
+// last one rings.
 #include <fmt/core.h>
 
 #include <bit>
@@ -63,8 +63,7 @@ class ShmBarrier final : public Platform::Barrier {
 
   NodeId failed_node() const {
     NodeId node = 0;
-    while (node < node_count_ &&
-           control_.nodes[node].failed.load(std::memory_order_relaxed) == 0) {
+    while (node < node_count_ && control_.nodes[node].failed.load(std::memory_order_relaxed) == 0) {
       ++node;
     }
     return node;
@@ -84,8 +83,7 @@ std::unique_ptr<Platform::Barrier> ShmPlatform::create_barrier(std::uint32_t par
   }
   BarrierState& state = job_.control().barriers[next_barrier_++];
   std::uint32_t before = 0;
-  if (!state.participants.compare_exchange_strong(before, participants) &&
-      before != participants) {
+  if (!state.participants.compare_exchange_strong(before, participants) && before != participants) {
     throw UsageError(fmt::format("processes disagree on barrier {}: {} or {} participants",
                                  next_barrier_ - 1, before, participants));
   }

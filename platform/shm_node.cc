@@ -65,8 +65,8 @@ std::string ShmNode::pm_path(std::string_view name) const {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
   };
   if (name.empty() || name.front() == '.' || !std::all_of(name.begin(), name.end(), allowed)) {
-    throw UsageError(fmt::format(
-        "'{}' cannot name a region; use letters, digits, '.', '-' and '_'", name));
+    throw UsageError(
+        fmt::format("'{}' cannot name a region; use letters, digits, '.', '-' and '_'", name));
   }
   return fmt::format("{}/{}", pm_directory_, name);
 }
@@ -94,9 +94,9 @@ void ShmNode::remove_region(std::string_view name) {
   pmem::mapped::remove_pool_file(pm_path(name));
 }
 
-std::unique_ptr<pmem::Region> ShmNode::make_region(
-    std::string name, pmem::Medium medium, const std::string& path,
-    std::shared_ptr<pmem::mapped::Mapping> mapping) {
+std::unique_ptr<pmem::Region> ShmNode::make_region(std::string name, pmem::Medium medium,
+                                                   const std::string& path,
+                                                   std::shared_ptr<pmem::mapped::Mapping> mapping) {
   std::byte* base = mapping->data();
   const Bytes size = mapping->size();
   memory_->add(base, path, medium);

@@ -51,7 +51,8 @@ ShmPlatform::ShmPlatform(ShmOptions options)
     : options_(std::move(options)),
       local_ids_(local_nodes(options_)),
       job_(options_.job, options_.node_count, local_ids_),
-      watch_(job_) {
+      watch_(job_),
+      runs_(job_.runs_before()) {
   pmem::mapped::set_write_latency(options_.write_latency);
   const std::string pm =
       options_.pm_directory.empty() ? job_.directory() + "/pm" : options_.pm_directory;
@@ -78,7 +79,8 @@ void ShmPlatform::plan(NodeId node, fabric::Port port, CompletionMode mode, Body
                        bool service) {
   auto* local = static_cast<ShmNode*>(local_node(node));
   if (local == nullptr) {
-    throw UsageError(fmt::format("a thread was started on node {}, which is not in this process", node));
+    throw UsageError(
+        fmt::format("a thread was started on node {}, which is not in this process", node));
   }
   planned_.push_back({local, port, mode, std::move(body), service});
 }
@@ -112,6 +114,9 @@ void ShmPlatform::run() {
   job_.control().run_changed.wake();
   if (error_ != nullptr) job_.ring_all();  // some wait in barriers for this node
   if (error_ == nullptr) await_all_nodes();
+  for (const NodeId id : local_ids_) {
+    job_.control().nodes[id].whole_runs.store(runs_, std::memory_order_seq_cst);
+  }
   stop_threads();
   for (std::thread& thread : running) thread.join();
   if (error_ != nullptr) std::rethrow_exception(error_);

@@ -1,8 +1,8 @@
-// The platform on shared memory: the nodes are processes of one host (a process may be several nodes),
-// time and concurrency are real, and the fabric is memory that the processes share.
+// The platform on shared memory: the nodes are processes of one host (a process may be several
+// nodes), time and concurrency are real, and the fabric is memory that the processes share.
 //
-// A process that ends, however it ends, breaks the connections of its nodes; another process may take
-// a node's place afterwards and finds its persistent memory.
+// A process that ends, however it ends, breaks the connections of its nodes; another process may
+// take a node's place afterwards and finds its persistent memory.
 #pragma once
 
 #include <condition_variable>
@@ -27,8 +27,8 @@ struct ShmOptions {
   NodeId node_count = 1;
   // The nodes that this process is; empty: all of them.
   std::vector<NodeId> local_nodes{};
-  // Where the files of persistent memory are: a DAX file system for the real thing. Empty: a place in
-  // /dev/shm that goes away with the last process of the job.
+  // Where the files of persistent memory are: a DAX file system for the real thing. Empty: a place
+  // in /dev/shm that goes away with the last process of the job.
   std::string pm_directory{};
   // Time that each flushed line costs in addition; for the whole process.
   Nanoseconds write_latency{0};
@@ -53,8 +53,8 @@ class ShmPlatform final : public Platform {
 
   // Returns when the threads started on all nodes of the job have ended; a node whose process died
   // counts as ended, one that has not joined the job yet does not. May be called again, with new
-  // threads, as often in every process. If a task throws, the threads of this process are stopped and
-  // barriers that other processes wait at throw PlatformError there.
+  // threads, as often in every process. If a task throws, the threads of this process are stopped
+  // and barriers that other processes wait at throw PlatformError there.
   void run() override;
 
   std::unique_ptr<Barrier> create_barrier(std::uint32_t participants) override;
@@ -83,9 +83,9 @@ class ShmPlatform final : public Platform {
   std::vector<NodeId> local_ids_;
   fabric::shm::Job job_;
   fabric::shm::Watch watch_;
+  std::uint32_t runs_;
   std::vector<std::unique_ptr<ShmNode>> nodes_;
   std::uint32_t next_barrier_ = 0;
-  std::uint32_t runs_ = 0;
 
   std::deque<PlannedThread> planned_;
   std::mutex mutex_;

@@ -38,8 +38,7 @@ struct Side {
 };
 
 // Runs `client` on a connection to a server that answers every message with one of the same length.
-void with_server(Medium medium,
-                 const std::function<Task<>(Side&, fabric::RemoteAddress)>& client) {
+void with_server(Medium medium, const std::function<Task<>(Side&, fabric::RemoteAddress)>& client) {
   ShmOptions options;
   options.node_count = 2;
   options.accounting = pmem::WriteMeter::Level::issued;
@@ -67,7 +66,7 @@ void with_server(Medium medium,
 void fabric_read(benchmark::State& state) {
   const auto size = static_cast<std::uint32_t>(state.range(0));
   with_server(Medium::dram, [&](Side& side, fabric::RemoteAddress there) -> Task<> {
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
       const auto done = co_await side.peer->read(side.memory.local(0, size), there);
       if (!done) state.SkipWithError("the READ failed");
     }
@@ -80,7 +79,7 @@ void fabric_write(benchmark::State& state) {
   const auto size = static_cast<std::uint32_t>(state.range(0));
   with_server(state.range(1) != 0 ? Medium::pm : Medium::dram,
               [&](Side& side, fabric::RemoteAddress there) -> Task<> {
-                for (auto _ : state) {
+                for ([[maybe_unused]] auto _ : state) {
                   const auto done = co_await side.peer->write(side.memory.local(0, size), there);
                   if (!done) state.SkipWithError("the WRITE failed");
                 }
@@ -91,7 +90,7 @@ BENCHMARK(fabric_write)->ArgNames({"size", "pm"})->ArgsProduct({{64, 4096}, {0, 
 
 void fabric_fetch_and_add(benchmark::State& state) {
   with_server(Medium::dram, [&](Side& side, fabric::RemoteAddress there) -> Task<> {
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
       benchmark::DoNotOptimize((co_await side.peer->fetch_and_add(there, 1)).old_value);
     }
   });
@@ -101,7 +100,7 @@ BENCHMARK(fabric_fetch_and_add);
 void fabric_send_receive_round_trip(benchmark::State& state) {
   const auto size = static_cast<std::uint32_t>(state.range(0));
   with_server(Medium::dram, [&](Side& side, fabric::RemoteAddress) -> Task<> {
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
       static_cast<void>(co_await side.peer->send(side.memory.local(0, size)));
       const auto answer = co_await side.completions.next();
       side.post(answer.buffer_id);

@@ -4,52 +4,17 @@
 
 #include <algorithm>
 
+#include "harness/report/columns.h"
+
 namespace perdura::report {
 namespace {
 
-const std::vector<std::string_view>& text_columns() {
-  static const std::vector<std::string_view> columns{"experiment", "platform", "provenance",
-                                                     "profile",    "system",   "workload",
-                                                     "operation",  "verdict",  "reason"};
-  return columns;
-}
-
-const std::vector<std::string_view>& number_columns() {
-  static const std::vector<std::string_view> columns{"schema_version",
-                                                     "key_size",
-                                                     "value_size",
-                                                     "records",
-                                                     "clients",
-                                                     "queue_depth",
-                                                     "server_threads",
-                                                     "seed",
-                                                     "repetition",
-                                                     "operations",
-                                                     "errors",
-                                                     "not_found",
-                                                     "torn_reads",
-                                                     "elapsed_s",
-                                                     "throughput_ops_s",
-                                                     "latency_mean_us",
-                                                     "latency_min_us",
-                                                     "latency_p50_us",
-                                                     "latency_p90_us",
-                                                     "latency_p99_us",
-                                                     "latency_p999_us",
-                                                     "latency_max_us",
-                                                     "server_cpu_us_per_op",
-                                                     "client_cpu_us_per_op",
-                                                     "nvm_field_bytes_per_op",
-                                                     "nvm_bytes_issued_per_op",
-                                                     "nvm_bytes_programmed_per_op",
-                                                     "nvm_bits_flipped_per_op",
-                                                     "nvm_flushes_per_op",
-                                                     "nvm_fences_per_op",
-                                                     "nvm_lines_per_op",
-                                                     "nvm_media_bytes_per_op",
-                                                     "nvm_local_bytes_per_op",
-                                                     "nvm_one_sided_bytes_per_op"};
-  return columns;
+std::vector<std::string_view> columns_of_kind(Column::Kind kind) {
+  std::vector<std::string_view> names;
+  for (const Column& column : kPointColumns) {
+    if (column.kind == kind) names.push_back(column.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -64,8 +29,8 @@ const std::vector<std::string_view>& Points::key_columns() {
 Expected<Points> Points::read(const std::filesystem::path& file) {
   auto table = read_csv(file);
   if (!table) return tl::unexpected(table.error());
-  for (const auto& columns : {text_columns(), number_columns()}) {
-    if (auto complete = require_columns(*table, columns); !complete) {
+  for (const Column::Kind kind : {Column::Kind::text, Column::Kind::number}) {
+    if (auto complete = require_columns(*table, columns_of_kind(kind)); !complete) {
       return tl::unexpected(complete.error());
     }
   }
@@ -90,7 +55,7 @@ Expected<void> Points::check(std::size_t row) const {
                     "wrote the file",
                     text(row, "schema_version")));
   }
-  for (const std::string_view column : number_columns()) {
+  for (const std::string_view column : columns_of_kind(Column::Kind::number)) {
     if (!text(row, column).empty() && !number(row, column)) {
       return wrong(fmt::format("{} is '{}', not a number; remove the line and resume the run",
                                column, text(row, column)));

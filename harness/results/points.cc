@@ -6,54 +6,11 @@
 #include <iterator>
 #include <optional>
 
+#include "harness/report/columns.h"
 #include "harness/report/csv_table.h"
 
 namespace perdura::harness {
 namespace {
-
-constexpr std::array<std::string_view, 43> kColumns{"schema_version",
-                                                    "experiment",
-                                                    "platform",
-                                                    "provenance",
-                                                    "profile",
-                                                    "system",
-                                                    "workload",
-                                                    "key_size",
-                                                    "value_size",
-                                                    "records",
-                                                    "clients",
-                                                    "queue_depth",
-                                                    "server_threads",
-                                                    "seed",
-                                                    "repetition",
-                                                    "operation",
-                                                    "verdict",
-                                                    "reason",
-                                                    "operations",
-                                                    "errors",
-                                                    "not_found",
-                                                    "torn_reads",
-                                                    "elapsed_s",
-                                                    "throughput_ops_s",
-                                                    "latency_mean_us",
-                                                    "latency_min_us",
-                                                    "latency_p50_us",
-                                                    "latency_p90_us",
-                                                    "latency_p99_us",
-                                                    "latency_p999_us",
-                                                    "latency_max_us",
-                                                    "server_cpu_us_per_op",
-                                                    "client_cpu_us_per_op",
-                                                    "nvm_field_bytes_per_op",
-                                                    "nvm_bytes_issued_per_op",
-                                                    "nvm_bytes_programmed_per_op",
-                                                    "nvm_bits_flipped_per_op",
-                                                    "nvm_flushes_per_op",
-                                                    "nvm_fences_per_op",
-                                                    "nvm_lines_per_op",
-                                                    "nvm_media_bytes_per_op",
-                                                    "nvm_local_bytes_per_op",
-                                                    "nvm_one_sided_bytes_per_op"};
 
 class Row {
  public:
@@ -173,7 +130,11 @@ void add_costs(Row& row, const Measurement& measurement, bool compared) {
 
 std::string points_csv(const std::vector<const PointResult*>& results) {
   std::string out;
-  fmt::format_to(std::back_inserter(out), "{}\n", fmt::join(kColumns, ","));
+  for (const report::Column& column : report::kPointColumns) {
+    if (!out.empty()) out += ',';
+    out += column.name;
+  }
+  out += '\n';
   for (const PointResult* result : results) {
     const Measurement& measurement = result->measurement;
     for (const RowSource& source : rows_of(measurement)) {

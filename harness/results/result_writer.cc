@@ -50,6 +50,13 @@ void ResultWriter::finish(RunStatus status) {
   write();
 }
 
+void ResultWriter::discard() {
+  for (const char* file : {"points.csv", "histograms.csv", "manifest.json", "experiment.toml"}) {
+    fs::remove(folder_ / file);
+  }
+  fs::remove(folder_);
+}
+
 void ResultWriter::write() {
   std::vector<const PointResult*> finished;
   for (const auto& result : results_) {

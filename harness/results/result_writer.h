@@ -28,6 +28,9 @@ class ResultWriter {
   // Writes everything and the final state of the manifest.
   void finish(RunStatus status);
 
+  // Takes the folder away again, with what has been written to it.
+  void discard();
+
   const std::filesystem::path& folder() const { return folder_; }
   const std::optional<PointResult>& result(std::size_t index) const { return results_[index]; }
   std::size_t done() const { return manifest_.points_done; }

@@ -206,6 +206,12 @@ void Sweep::record(std::size_t index, Measurement measurement) {
 
 ExitCode Sweep::finish() {
   progress_.close();
+  if (!usage_error_.empty() && results_->done() == 0) {
+    // Nothing was run, so nothing is left behind that would be in the way of the corrected command.
+    results_->discard();
+    fmt::print(stderr, "perdura: {}\n", usage_error_);
+    return ExitCode::usage;
+  }
   const bool whole = results_->done() == points_.size();
   results_->finish(whole                  ? RunStatus::complete
                    : usage_error_.empty() ? RunStatus::interrupted

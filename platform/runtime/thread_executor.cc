@@ -13,8 +13,8 @@
 namespace perdura::runtime {
 namespace {
 
-// A turn without work takes some 40 ns. Spinning covers the pauses within an exchange of messages on
-// two cores; what takes longer must not cost threads in excess of the cores their turn.
+// A turn without work takes some 40 ns. Spinning covers the pauses within an exchange of messages
+// on two cores; what takes longer must not cost threads in excess of the cores their turn.
 constexpr int kTurnsBeforeYield = 256;
 constexpr int kTurnsBetweenYields = 16;
 constexpr int kTurnsBeforeSleep = 200;
@@ -80,6 +80,11 @@ void ThreadExecutor::run() {
   const Activation activation(*this);
   // Timers of threads that sleep would otherwise fire up to 50 us late.
   ::prctl(PR_SET_TIMERSLACK, 1000UL);
+  // However the loop ends: tasks must not outlive what they stand on.
+  const struct Cleanup {
+    ThreadExecutor& executor;
+    ~Cleanup() { executor.destroy_tasks(); }
+  } cleanup{*this};
   while (!stopping()) {
     bool busy = run_ready();
     busy |= fire_timers();
@@ -90,7 +95,6 @@ void ThreadExecutor::run() {
       idle();
     }
   }
-  destroy_tasks();
 }
 
 void ThreadExecutor::stop() {
@@ -129,8 +133,8 @@ bool ThreadExecutor::check_conditions() {
   const std::size_t before = conditions_.size();
   std::erase_if(conditions_, [this](Condition* condition) {
     condition->held_ = condition->holds();
-    const bool over = condition->held_ ||
-                      (condition->deadline_ != Time::max() && condition->deadline_ <= now());
+    const bool over =
+        condition->held_ || (condition->deadline_ != Time::max() && condition->deadline_ <= now());
     if (over) {
       condition->executor_ = nullptr;
       ready_.push(condition->task_);

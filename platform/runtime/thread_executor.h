@@ -1,7 +1,7 @@
 // The executor of the real platforms: one for each operating-system thread. A turn of its loop runs
 // the tasks that are ready, fires timers that are due and asks the pollers (the fabric's endpoint)
-// for news. When nothing happens it spins in polling mode, giving the core away now and then in case
-// there are more threads than cores, and sleeps on its doorbell in event mode.
+// for news. When nothing happens it spins in polling mode, giving the core away now and then in
+// case there are more threads than cores, and sleeps on its doorbell in event mode.
 #pragma once
 
 #include <atomic>
@@ -53,7 +53,8 @@ class ThreadExecutor final : public Executor {
  public:
   using FailureHandler = std::function<void(std::exception_ptr)>;
 
-  // `epoch`: the platform's start on CLOCK_MONOTONIC. `on_failure` is called with what a task threw.
+  // `epoch`: the platform's start on CLOCK_MONOTONIC. `on_failure` is called with what a task
+  // threw.
   ThreadExecutor(Nanoseconds epoch, CompletionMode mode, Doorbell& doorbell,
                  FailureHandler on_failure);
 

@@ -1,5 +1,5 @@
-// How connections are made: the initiator prepares its end and puts a request into the mailbox of the
-// listening endpoint; whoever accepts prepares the other end and writes the answer into the
+// How connections are made: the initiator prepares its end and puts a request into the mailbox of
+// the listening endpoint; whoever accepts prepares the other end and writes the answer into the
 // initiator's.
 #include <fmt/core.h>
 
@@ -113,8 +113,8 @@ class ShmEndpoint::PendingSlot {
         expected == SlotState::accepted) {
       slot().state.store(SlotState::closed, std::memory_order_seq_cst);
       const LocalSlot& local = endpoint_.slots_[index_];
-      if (auto peer = PeerSegment::open(endpoint_.job_.endpoint_path(to_),
-                                        local.peer->generation())) {
+      if (auto peer =
+              PeerSegment::open(endpoint_.job_.endpoint_path(to_), local.peer->generation())) {
         peer->shared().connections[slot().peer_slot].detached = 1;
         endpoint_.notify(peer->shared());
       }
@@ -234,8 +234,7 @@ Task<Connection> ShmEndpoint::connect(Address to, QueuePairOptions options,
           const std::uint32_t index = pending.take();
           slots_[index].use = LocalSlot::Use::connected;
           auto queue_pair = std::make_unique<ShmQueuePair>(
-              *this, index, options,
-              RemoteEnd{to, slot.peer_slot, segment, memory_of(node)});
+              *this, index, options, RemoteEnd{to, slot.peer_slot, segment, memory_of(node)});
           queue_pair->drain();  // the peer may have been quick
           queue_pair->check_peer();
           co_return Connection{Status::success, std::move(queue_pair), std::move(answer)};

@@ -11,15 +11,14 @@ constexpr int kCompletionsAtOnce = 64;
 }  // namespace
 
 ShmEndpoint::ShmEndpoint(Job& job, NodeMemory& memory, Watch& watch, const FabricOptions& options,
-                         Address address, std::uint32_t doorbell,
-                         runtime::ThreadExecutor& executor)
+                         Address address, std::uint32_t doorbell, runtime::ThreadExecutor& executor)
     : job_(job),
       memory_(memory),
       watch_(watch),
       options_(options),
       address_(address),
       executor_(executor),
-      segment_(job.endpoint_path(address), job.node(address.node).generation, doorbell),
+      segment_(job.endpoint_path(address), job.node(address.node)->generation, doorbell),
       listener_(watch.add_listener([this] { notify(segment_.shared()); })) {}
 
 ShmEndpoint::~ShmEndpoint() {
@@ -126,14 +125,16 @@ bool ShmEndpoint::poll() {
 bool ShmEndpoint::deliver_messages() {
   bool any = false;
   for (ShmQueuePair* queue_pair : watched_) {
-    if (!queue_pair->has_message()) [[likely]] continue;
+    if (!queue_pair->has_message()) [[likely]]
+      continue;
     queue_pair->drain();
     any = true;
   }
   const std::uint32_t words = (segment_.slots_used() + 63) / 64;
   for (std::uint32_t i = 0; i < words; ++i) {
     Word& activity = segment_.shared().activity[i];
-    if (activity.load(std::memory_order_seq_cst) == 0) [[likely]] continue;
+    if (activity.load(std::memory_order_seq_cst) == 0) [[likely]]
+      continue;
     std::uint64_t bits = activity.exchange(0, std::memory_order_seq_cst);
     any = true;
     for (; bits != 0; bits &= bits - 1) {

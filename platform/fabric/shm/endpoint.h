@@ -19,8 +19,8 @@
 namespace perdura::fabric::shm {
 
 struct FabricOptions {
-  // One way. An operation takes effect this long after it was posted and completes as long after that;
-  // zero: only as long as the copy takes.
+  // One way. An operation takes effect this long after it was posted and completes as long after
+  // that; zero: only as long as the copy takes.
   Picoseconds network_latency{0};
   // How long a sender waits before it looks again for a receive buffer, and how often it does (7:
   // for ever), as in libibverbs.
@@ -103,7 +103,7 @@ class ShmEndpoint final : public Endpoint, public runtime::Poller {
 
   std::vector<LocalSlot> slots_;
   std::uint32_t watched_rings_ = 0;
-  std::vector<ShmQueuePair*> watched_;  // queue pairs with such a ring
+  std::vector<ShmQueuePair*> watched_;                              // queue pairs with such a ring
   std::map<std::uint64_t, std::weak_ptr<PeerMemory>> peer_memory_;  // by generation
   std::deque<Request> requests_;
   WaitList acceptors_;

@@ -119,7 +119,8 @@ std::shared_ptr<pmem::mapped::Mapping> create_segment(const std::string& path, B
 
 bool is_locked(int fd) {
   struct flock lock = whole_file_lock();
-  // If the kernel will not say, the node is taken for alive: a wrong "dead" would break connections.
+  // If the kernel will not say, the node is taken for alive: a wrong "dead" would break
+  // connections.
   return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
@@ -140,6 +141,7 @@ Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> loc
   const File lock = make_and_lock_directory(directory_);
   if (!has_living_node(directory_)) remove_contents(directory_);
   found_or_join(node_count);
+  find_runs();
   for (const NodeId node : local_nodes) {
     if (node >= node_count) {
       throw UsageError(fmt::format("node {} of a job of {} nodes", node, node_count));
@@ -186,11 +188,24 @@ void Job::found_or_join(NodeId node_count) {
   }
 }
 
+void Job::find_runs() {
+  std::optional<std::uint32_t> fewest;
+  for (NodeId node = 0; node < control().node_count; ++node) {
+    const File file(::open(node_path(node).c_str(), O_RDWR | O_CLOEXEC));
+    if (!file || !is_locked(file.get())) continue;
+    // Not ended_runs: this node's threads may have ended in a run that the others are still to begin.
+    const std::uint32_t runs = control().nodes[node].whole_runs;
+    fewest = std::min(fewest.value_or(runs), runs);
+  }
+  runs_before_ = fewest.value_or(0);
+}
+
 void Job::claim(NodeId node) {
   const std::string path = node_path(node);
   if (const File old(::open(path.c_str(), O_RDWR | O_CLOEXEC)); old) {
     if (is_locked(old.get())) {
-      throw UsageError(fmt::format("node {} of the job in {} is running already", node, directory_));
+      throw UsageError(
+          fmt::format("node {} of the job in {} is running already", node, directory_));
     }
     const auto segment = map_file(old.get(), path);
     bury(node, reinterpret_cast<NodeSegment*>(segment->data())->generation);
@@ -204,7 +219,8 @@ void Job::claim(NodeId node) {
   auto& shared = *reinterpret_cast<NodeSegment*>(segment->data());
   shared.generation = control().last_generation.fetch_add(1) + 1;
   shared.version = kLayoutVersion;
-  control().nodes[node].ended_runs = 0;
+  control().nodes[node].ended_runs = runs_before_;
+  control().nodes[node].whole_runs = runs_before_;
   control().nodes[node].failed = 0;
   control().nodes[node].joined = 1;
   local_nodes_.push_back({node, std::move(lock), std::move(segment)});
@@ -247,20 +263,22 @@ std::vector<std::string> Job::files_of(NodeId node) const {
   return files;
 }
 
-NodeSegment& Job::node(NodeId local) const {
+std::shared_ptr<NodeSegment> Job::node(NodeId local) const {
   const auto found = std::find_if(local_nodes_.begin(), local_nodes_.end(),
                                   [local](const LocalNode& node) { return node.id == local; });
-  return *reinterpret_cast<NodeSegment*>(found->segment->data());
+  return {found->segment, reinterpret_cast<NodeSegment*>(found->segment->data())};
 }
 
-std::string Job::node_path(NodeId node) const { return fmt::format("{}/node-{}", directory_, node); }
+std::string Job::node_path(NodeId node) const {
+  return fmt::format("{}/node-{}", directory_, node);
+}
 
 std::string Job::endpoint_path(Address address) const {
   return fmt::format("{}/node-{}.port-{}", directory_, address.node, address.port);
 }
 
 std::uint32_t Job::allocate_doorbell(NodeId local) {
-  const std::uint64_t generation = node(local).generation;
+  const std::uint64_t generation = node(local)->generation;
   for (std::uint32_t i = 0; i < kMaxThreads; ++i) {
     std::uint64_t free = 0;
     DoorbellSlot& slot = control().doorbells[i];

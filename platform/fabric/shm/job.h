@@ -1,9 +1,9 @@
 // The job directory, /dev/shm/perdura-<job>: how the processes of one host find each other.
 //
-// Whoever comes first makes the directory, whoever leaves last removes it. A node's file is locked for
-// as long as its process lives; the kernel gives the lock up when the process ends, however it ends.
-// What a killed process left behind is removed by the next one that takes its place, or by the next
-// job of that name.
+// Whoever comes first makes the directory, whoever leaves last removes it. A node's file is locked
+// for as long as its process lives; the kernel gives the lock up when the process ends, however it
+// ends. What a killed process left behind is removed by the next one that takes its place, or by
+// the next job of that name.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,10 @@ class Job {
 
   const std::string& directory() const { return directory_; }
   Control& control() const { return *reinterpret_cast<Control*>(control_->data()); }
-  NodeSegment& node(NodeId local) const;
+  std::shared_ptr<NodeSegment> node(NodeId local) const;
+  // How often the nodes that were here first have run their threads: a node that takes the place of
+  // a dead one joins in there.
+  std::uint32_t runs_before() const { return runs_before_; }
 
   std::string node_path(NodeId node) const;
   std::string endpoint_path(Address address) const;
@@ -47,6 +50,7 @@ class Job {
   };
 
   void found_or_join(NodeId node_count);
+  void find_runs();
   void claim(NodeId node);
   void bury(NodeId node, std::uint64_t generation);
   std::vector<std::string> files_of(NodeId node) const;
@@ -54,9 +58,11 @@ class Job {
   std::string directory_;
   std::shared_ptr<pmem::mapped::Mapping> control_;
   std::vector<LocalNode> local_nodes_;
+  std::uint32_t runs_before_ = 0;
 };
 
-// True while the process that locked the file behind `fd` lives; `fd` is not the locking descriptor.
+// True while the process that locked the file behind `fd` lives; `fd` is not the locking
+// descriptor.
 bool is_locked(int fd);
 
 }  // namespace perdura::fabric::shm

@@ -6,8 +6,8 @@
 //   node-N.port-P     one for each endpoint: where peers put connection requests, messages and news
 //   node-N.dram-K     a DRAM region
 //
-// Every structure is written so that a process that is killed between any two instructions leaves it
-// usable for the others. All of it starts as zeros.
+// Every structure is written so that a process that is killed between any two instructions leaves
+// it usable for the others. All of it starts as zeros.
 #pragma once
 
 #include <array>
@@ -37,6 +37,7 @@ inline constexpr std::uint32_t kMaxBarriers = 16384;
 struct NodeStatus {
   HalfWord joined;      // a process has been this node
   HalfWord ended_runs;  // runs whose threads on this node have all ended
+  HalfWord whole_runs;  // runs whose threads on all nodes have ended, as this node has seen
   HalfWord failed;      // a task threw; nobody need wait for this node
 };
 
@@ -49,8 +50,8 @@ struct BarrierState {
   alignas(kCacheLine) HalfWord participants;
   HalfWord arrived;
   HalfWord phase;  // counts how often all have met
-  // The doorbells to ring when the last one arrives, a bit each; one set for even phases, one for odd
-  // ones: while the last one still rings, the first may be waiting for the next phase.
+  // The doorbells to ring when the last one arrives, a bit each; one set for even phases, one for
+  // odd ones: while the last one still rings, the first may be waiting for the next phase.
   alignas(kCacheLine) std::array<std::array<Word, kMaxThreads / 64>, 2> waiting;
 };
 
@@ -93,14 +94,15 @@ struct NodeSegment {
 // --- an endpoint ---------------------------------------------------------------------------------
 
 inline constexpr std::uint32_t kMaxConnections = 4096;
-// So many connections of an endpoint have their rings looked at every time; for the others, senders set
-// a bit. The bit costs two more transfers of a cache line, looking costs a few instructions.
+// So many connections of an endpoint have their rings looked at every time; for the others, senders
+// set a bit. The bit costs two more transfers of a cache line, looking costs a few instructions.
 inline constexpr std::uint32_t kWatchedRings = 8;
 inline constexpr std::uint32_t kMailboxSlots = 128;
 inline constexpr Bytes kSegmentSize = 512 * MiB;  // sparse: only what is used takes memory
 
-// A posted receive buffer. Senders claim buffers in the order of their tickets by putting their owner
-// number beside the ticket; the receiver thus knows who holds a buffer, even if the sender dies.
+// A posted receive buffer. Senders claim buffers in the order of their tickets by putting their
+// owner number beside the ticket; the receiver thus knows who holds a buffer, even if the sender
+// dies.
 struct PostedBuffer {
   alignas(kCacheLine) Word state;  // ticket << 16 | owner; owner 0: not claimed yet
   Word key_length;                 // key << 32 | length

@@ -13,21 +13,24 @@ namespace perdura::fabric::shm {
 
 void NodeMemory::add(const std::byte* base, const std::string& path, pmem::Medium medium) {
   const std::scoped_lock lock(mutex_);
-  regions_[base] = Backing{path, medium, 0, {}};
+  Backing& backing = regions_[base];
+  backing.path = path;
+  backing.medium = medium;
+  ++backing.uses;
 }
 
 void NodeMemory::remove(const std::byte* base) {
   const std::scoped_lock lock(mutex_);
   const auto found = regions_.find(base);
-  if (found == regions_.end()) return;
+  if (found == regions_.end() || --found->second.uses != 0) return;
   for (const std::uint32_t key : found->second.keys) free_entry(key);
   regions_.erase(found);
 }
 
 RemoteKey NodeMemory::publish(pmem::Region& region, Bytes offset, Bytes length, Access access) {
   if (offset > region.size() || length > region.size() - offset) {
-    throw PlatformError(fmt::format("cannot register bytes {}..{} of region {}, which has {}", offset,
-                                    offset + length, region.name(), region.size()));
+    throw PlatformError(fmt::format("cannot register bytes {}..{} of region {}, which has {}",
+                                    offset, offset + length, region.name(), region.size()));
   }
   const std::scoped_lock lock(mutex_);
   return {publish_locked(backing_of(region), offset, length, access)};
@@ -54,15 +57,14 @@ void NodeMemory::revoke(RemoteKey key) {
 
 bool NodeMemory::is_valid(std::uint32_t key) const {
   return key != 0 &&
-         segment_.regions[region_entry(key)].key.load(std::memory_order_relaxed) == key;
+         segment_->regions[region_entry(key)].key.load(std::memory_order_relaxed) == key;
 }
 
 NodeMemory::Backing& NodeMemory::backing_of(pmem::Region& region) {
   const auto found = regions_.find(region.data());
   if (found == regions_.end()) {
-    throw PlatformError(
-        fmt::format("region {} was not created by this node and cannot be registered on it",
-                    region.name()));
+    throw PlatformError(fmt::format(
+        "region {} was not created by this node and cannot be registered on it", region.name()));
   }
   return found->second;
 }
@@ -87,7 +89,7 @@ std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes l
   reuse_[index] = reuse_[index] % (kReuses - 1) + 1;  // never 0, so no key is 0
   const std::uint32_t key = reuse_[index] << kRegionBits | index;
 
-  RegionEntry& entry = segment_.regions[index];
+  RegionEntry& entry = segment_->regions[index];
   std::array<std::byte, RegionEntry::kMaxPath> path{};
   std::memcpy(path.data(), backing.path.data(), backing.path.size());
   pmem::mapped::copy_to_shared(entry.path.data(), path);
@@ -101,7 +103,7 @@ std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes l
 }
 
 void NodeMemory::free_entry(std::uint32_t key) {
-  segment_.regions[region_entry(key)].key.store(0, std::memory_order_seq_cst);
+  segment_->regions[region_entry(key)].key.store(0, std::memory_order_seq_cst);
   free_entries_.push_back(region_entry(key));
 }
 

@@ -1,9 +1,10 @@
-// The memory of a local node that peers can reach: which files its regions are, and the directory of
-// what is registered. Used by all threads of the node.
+// The memory of a local node that peers can reach: which files its regions are, and the directory
+// of what is registered. Used by all threads of the node.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -15,9 +16,10 @@ namespace perdura::fabric::shm {
 
 class NodeMemory {
  public:
-  explicit NodeMemory(NodeSegment& segment) : segment_(segment) {}
+  explicit NodeMemory(std::shared_ptr<NodeSegment> segment) : segment_(std::move(segment)) {}
 
-  // A region came into being, or goes away; what was registered of it is revoked then.
+  // A region came into being, or goes away; what was registered of it is revoked then. A region
+  // that was opened twice counts twice.
   void add(const std::byte* base, const std::string& path, pmem::Medium medium);
   void remove(const std::byte* base);
 
@@ -32,7 +34,8 @@ class NodeMemory {
  private:
   struct Backing {
     std::string path;
-    pmem::Medium medium;
+    pmem::Medium medium = pmem::Medium::dram;
+    int uses = 0;
     std::uint32_t buffer_key = 0;
     std::vector<std::uint32_t> keys;
   };
@@ -41,7 +44,7 @@ class NodeMemory {
   Backing& backing_of(pmem::Region& region);
   void free_entry(std::uint32_t key);
 
-  NodeSegment& segment_;
+  std::shared_ptr<NodeSegment> segment_;
   mutable std::mutex mutex_;
   std::map<const std::byte*, Backing> regions_;
   std::vector<std::uint32_t> reuse_ = std::vector<std::uint32_t>(kMaxRegions);

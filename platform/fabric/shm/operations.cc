@@ -18,8 +18,7 @@ using pmem::Cause;
 using pmem::Medium;
 
 // The initiator's thread counts what its operations write, at both ends.
-void place(std::byte* target, Medium medium, Bytes region_offset,
-           std::span<const std::byte> data) {
+void place(std::byte* target, Medium medium, Bytes region_offset, std::span<const std::byte> data) {
   if (data.empty()) return;
   if (medium == Medium::pm) {
     pmem::WriteMeter& meter = pmem::thread_write_meter();
@@ -29,8 +28,7 @@ void place(std::byte* target, Medium medium, Bytes region_offset,
   pmem::mapped::copy_to_shared(target, data);
 }
 
-void count_word(const RemoteRange& range, Bytes offset, std::uint64_t before,
-                std::uint64_t after) {
+void count_word(const RemoteRange& range, Bytes offset, std::uint64_t before, std::uint64_t after) {
   if (range.medium != Medium::pm) return;
   pmem::WriteMeter& meter = pmem::thread_write_meter();
   meter.word(Cause::one_sided, before, after, pmem::kWholeWord);
@@ -68,14 +66,19 @@ ShmQueuePair::Outcome ShmQueuePair::execute(const WorkRequest& request, Payload 
     return {Status::message_too_long, 0};
   }
   switch (request.opcode) {
-    case Opcode::read: return read(request);
-    case Opcode::write: return write(request, payload);
+    case Opcode::read:
+      return read(request);
+    case Opcode::write:
+      return write(request, payload);
     case Opcode::write_with_immediate:
-    case Opcode::send: return deliver(request, payload);
+    case Opcode::send:
+      return deliver(request, payload);
     case Opcode::compare_and_swap:
     case Opcode::fetch_and_add:
-    case Opcode::atomic_write: return atomic(request);
-    case Opcode::flush: return flush(request);
+    case Opcode::atomic_write:
+      return atomic(request);
+    case Opcode::flush:
+      return flush(request);
   }
   return {Status::unsupported, 0};
 }

@@ -36,8 +36,9 @@ std::shared_ptr<PeerNode> Watch::find(NodeId node) {
 
   const std::scoped_lock lock(mutex_);
   auto& current = current_[node];
-  if (auto known = current.lock(); known && &known->segment() ==
-      reinterpret_cast<NodeSegment*>(segment->data()) && !known->dead()) {
+  if (auto known = current.lock();
+      known && &known->segment() == reinterpret_cast<NodeSegment*>(segment->data()) &&
+      !known->dead()) {
     return known;
   }
   auto peer = std::make_shared<PeerNode>(std::move(file), std::move(segment));

@@ -36,8 +36,8 @@ class PeerNode {
   std::atomic<bool> dead_{false};
 };
 
-// Looks after the peers of all local nodes, on a thread of its own: nothing on the data path asks the
-// kernel who lives.
+// Looks after the peers of all local nodes, on a thread of its own: nothing on the data path asks
+// the kernel who lives.
 class Watch {
  public:
   explicit Watch(Job& job, Milliseconds interval = Milliseconds(20))
@@ -90,8 +90,8 @@ class PeerMemory {
     const std::uint32_t entry = region_entry(key);
     if (entry < known_.size()) [[likely]] {
       const RemoteRange& range = known_[entry];
-      if (range.key == key && key != 0 &&
-          range.live_key->load(std::memory_order_acquire) == key) [[likely]] {
+      if (range.key == key && key != 0 && range.live_key->load(std::memory_order_acquire) == key)
+          [[likely]] {
         return &range;
       }
     }

@@ -60,7 +60,7 @@ ConnectionSlot& ShmQueuePair::remote_slot() const {
   return remote_.segment->shared().connections[remote_.slot];
 }
 
-// --- the way of an operation -----------------------------------------------------------------------
+// --- the way of an operation -----------------------------------------------------------
 
 void ShmQueuePair::post(Operation& operation) {
   // Nothing is ahead of it: the usual case. Do it, and be done.
@@ -72,10 +72,7 @@ void ShmQueuePair::post(Operation& operation) {
       operation.complete(Status::success, outcome.old_value);
       return;
     }
-    SendEntry* entry = make_entry(request, &operation);
-    ++outstanding_;
-    if (!is_posted(request.opcode)) ++non_posted_;
-    finish(entry, outcome);
+    finish(admit(make_entry(request, &operation)), outcome);
     return;
   }
   submit(make_entry(operation.request(), &operation));
@@ -86,10 +83,7 @@ void ShmQueuePair::post_unsignaled(const WorkRequest& request) {
   if (outstanding_ == 0 && endpoint_.options_.network_latency.count() == 0) {
     const Outcome outcome = execute(request, checked_bytes(request.local));
     if (outcome.status == Status::success) return;
-    SendEntry* entry = make_entry(request, nullptr);
-    ++outstanding_;
-    if (!is_posted(request.opcode)) ++non_posted_;
-    finish(entry, outcome);
+    finish(admit(make_entry(request, nullptr)), outcome);
     return;
   }
   submit(make_entry(request, nullptr));
@@ -120,9 +114,7 @@ SendEntry* ShmQueuePair::make_entry(const WorkRequest& request, Operation* opera
 
 void ShmQueuePair::submit(SendEntry* entry) {
   if (!connected_) {
-    ++outstanding_;
-    if (!is_posted(entry->request.opcode)) ++non_posted_;
-    finish(entry, {Status::flushed, 0});
+    finish(admit(entry), {Status::flushed, 0});
     return;
   }
   if (waiting_.empty() && may_start(entry->request)) {
@@ -137,9 +129,15 @@ bool ShmQueuePair::may_start(const WorkRequest& request) const {
          !(request.flags.fenced && non_posted_ != 0);
 }
 
-void ShmQueuePair::start(SendEntry* entry) {
+// From here on it counts as under way, until complete().
+SendEntry* ShmQueuePair::admit(SendEntry* entry) {
   ++outstanding_;
   if (!is_posted(entry->request.opcode)) ++non_posted_;
+  return entry;
+}
+
+void ShmQueuePair::start(SendEntry* entry) {
+  admit(entry);
   const Picoseconds latency = endpoint_.options_.network_latency;
   if (latency.count() == 0) {
     arrive(entry);
@@ -219,7 +217,7 @@ void ShmQueuePair::retry(Time now) {
   }
 }
 
-// --- the end of a connection ------------------------------------------------------------------------
+// --- the end of a connection -----------------------------------------------------------
 
 void ShmQueuePair::break_off(Status oldest) {
   if (!connected_) return;
@@ -235,12 +233,7 @@ void ShmQueuePair::break_off(Status oldest) {
   stalled_ = {};
   EntryList arriving = endpoint_.arriving_.extract(this);
   while (!arriving.empty()) under_way.push(arriving.pop());
-  while (!waiting_.empty()) {
-    SendEntry* entry = waiting_.pop();
-    ++outstanding_;
-    if (!is_posted(entry->request.opcode)) ++non_posted_;
-    under_way.push(entry);
-  }
+  while (!waiting_.empty()) under_way.push(admit(waiting_.pop()));
   while (!under_way.empty()) {
     finish(under_way.pop(), {oldest, 0});
     oldest = Status::flushed;
@@ -266,7 +259,7 @@ void ShmQueuePair::check_peer() {
   break_off(Status::retry_exceeded);
 }
 
-// --- receiving --------------------------------------------------------------------------------------
+// --- receiving -------------------------------------------------------------------------
 
 void ShmQueuePair::drain() {
   // What nobody takes stays in the ring, and its buffers are recovered when the peer has let go.

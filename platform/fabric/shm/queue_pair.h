@@ -1,14 +1,14 @@
 // One end of a connection on shared memory.
 //
 // The initiator's thread does everything that a NIC would do: it checks the key, the range and the
-// right against the peer's directory and then reads or writes the peer's memory itself; no code runs
-// at the target. An operation is normally finished before post() returns. What happens to it
+// right against the peer's directory and then reads or writes the peer's memory itself; no code
+// runs at the target. An operation is normally finished before post() returns. What happens to it
 // otherwise, in this order:
 //
 //   waiting     more than send_depth operations are under way, or a fence holds it back
 //   arriving    on its way, if there is a network latency (a list of the endpoint)
-//   stalled     a SEND or WRITE_WITH_IMM found no receive buffer; all later operations wait behind it
-//   completing  done, its completion is on its way back (a list of the endpoint)
+//   stalled     a SEND or WRITE_WITH_IMM found no receive buffer; all later operations wait behind
+//   it completing  done, its completion is on its way back (a list of the endpoint)
 #pragma once
 
 #include <memory>
@@ -70,6 +70,7 @@ class ShmQueuePair final : public QueuePair {
 
   SendEntry* make_entry(const WorkRequest& request, Operation* operation);
   void submit(SendEntry* entry);
+  SendEntry* admit(SendEntry* entry);
   bool may_start(const WorkRequest& request) const;
   void start(SendEntry* entry);
   void start_waiting();

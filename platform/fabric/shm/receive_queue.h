@@ -1,9 +1,9 @@
-// A receive queue: a ring of posted buffers in the endpoint's segment, filled by the owner and emptied
-// by the senders of all connections that use it, without locks.
+// A receive queue: a ring of posted buffers in the endpoint's segment, filled by the owner and
+// emptied by the senders of all connections that use it, without locks.
 //
-// A sender claims the buffer with the lowest ticket by a compare-and-swap that writes its owner number
-// beside the ticket, copies the message into the buffer and reports it in its connection's ring. A
-// buffer claimed by a sender that is gone before it reported is posted anew by recover().
+// A sender claims the buffer with the lowest ticket by a compare-and-swap that writes its owner
+// number beside the ticket, copies the message into the buffer and reports it in its connection's
+// ring. A buffer claimed by a sender that is gone before it reported is posted anew by recover().
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,9 @@ class ReceiveQueueState {
     std::uint64_t owner;
   };
 
-  PostedBuffer& shared(std::uint64_t ticket) const { return buffers_[ticket & (local_.size() - 1)]; }
+  PostedBuffer& shared(std::uint64_t ticket) const {
+    return buffers_[ticket & (local_.size() - 1)];
+  }
   std::uint32_t key_of(pmem::Region& region);
 
   OwnSegment& segment_;

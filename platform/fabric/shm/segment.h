@@ -11,8 +11,8 @@
 
 namespace perdura::fabric::shm {
 
-// The owner's side: allocates connection slots and, behind them, rings and receive queues. Used by the
-// owner's thread only.
+// The owner's side: allocates connection slots and, behind them, rings and receive queues. Used by
+// the owner's thread only.
 class OwnSegment {
  public:
   // Throws UsageError if the port is taken, PlatformError if the file cannot be made.
@@ -21,16 +21,14 @@ class OwnSegment {
   OwnSegment(const OwnSegment&) = delete;
   OwnSegment& operator=(const OwnSegment&) = delete;
 
-  EndpointSegment& shared() const {
-    return *reinterpret_cast<EndpointSegment*>(mapping_->data());
-  }
+  EndpointSegment& shared() const { return *reinterpret_cast<EndpointSegment*>(mapping_->data()); }
   template <class T>
   T* at(std::uint64_t offset) const {
     return reinterpret_cast<T*>(mapping_->data() + offset);
   }
 
-  // Zeroed memory in the segment, at a multiple of the cache line; throws PlatformError if there is no
-  // more of it.
+  // Zeroed memory in the segment, at a multiple of the cache line; throws PlatformError if there is
+  // no more of it.
   std::uint64_t allocate(Bytes size);
   void release(std::uint64_t offset, Bytes size);
 
@@ -59,9 +57,7 @@ class PeerSegment {
 
   explicit PeerSegment(std::shared_ptr<pmem::mapped::Mapping> mapping)
       : mapping_(std::move(mapping)) {}
-  EndpointSegment& shared() const {
-    return *reinterpret_cast<EndpointSegment*>(mapping_->data());
-  }
+  EndpointSegment& shared() const { return *reinterpret_cast<EndpointSegment*>(mapping_->data()); }
   template <class T>
   T* at(std::uint64_t offset) const {
     return reinterpret_cast<T*>(mapping_->data() + offset);

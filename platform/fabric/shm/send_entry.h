@@ -1,6 +1,7 @@
-// An operation that could not be finished at the moment at which it was posted: it waits for a place
-// in the send queue, for the emulated network, for a receive buffer, or for its turn to complete.
-// Entries come from a pool of the endpoint, so that nothing is allocated once it has warmed up.
+// An operation that could not be finished at the moment at which it was posted: it waits for a
+// place in the send queue, for the emulated network, for a receive buffer, or for its turn to
+// complete. Entries come from a pool of the endpoint, so that nothing is allocated once it has
+// warmed up.
 #pragma once
 
 #include <array>

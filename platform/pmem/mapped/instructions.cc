@@ -57,18 +57,24 @@ const std::byte* first_line(const std::byte* address) {
 
 std::string_view to_string(FlushInstruction instruction) {
   switch (instruction) {
-    case FlushInstruction::clflush: return "clflush";
-    case FlushInstruction::clflushopt: return "clflushopt";
-    case FlushInstruction::clwb: return "clwb";
+    case FlushInstruction::clflush:
+      return "clflush";
+    case FlushInstruction::clflushopt:
+      return "clflushopt";
+    case FlushInstruction::clwb:
+      return "clwb";
   }
   return "unknown instruction";
 }
 
 bool available(FlushInstruction instruction) {
   switch (instruction) {
-    case FlushInstruction::clflush: return true;  // part of x86-64
-    case FlushInstruction::clflushopt: return features().clflushopt;
-    case FlushInstruction::clwb: return features().clwb;
+    case FlushInstruction::clflush:
+      return true;  // part of x86-64
+    case FlushInstruction::clflushopt:
+      return features().clflushopt;
+    case FlushInstruction::clwb:
+      return features().clwb;
   }
   return false;
 }
@@ -82,9 +88,12 @@ void flush_lines_with(FlushInstruction instruction, const std::byte* address, By
   const std::byte* line = first_line(address);
   const std::byte* end = address + length;
   switch (instruction) {
-    case FlushInstruction::clflush: return flush_clflush(line, end);
-    case FlushInstruction::clflushopt: return flush_clflushopt(line, end);
-    case FlushInstruction::clwb: return flush_clwb(line, end);
+    case FlushInstruction::clflush:
+      return flush_clflush(line, end);
+    case FlushInstruction::clflushopt:
+      return flush_clflushopt(line, end);
+    case FlushInstruction::clwb:
+      return flush_clwb(line, end);
   }
 }
 
@@ -104,6 +113,8 @@ void set_write_latency(Nanoseconds per_line) {
   latency_per_line.store(per_line.count(), std::memory_order_relaxed);
 }
 
-Nanoseconds write_latency() { return Nanoseconds(latency_per_line.load(std::memory_order_relaxed)); }
+Nanoseconds write_latency() {
+  return Nanoseconds(latency_per_line.load(std::memory_order_relaxed));
+}
 
 }  // namespace perdura::pmem::mapped

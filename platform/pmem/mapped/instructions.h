@@ -1,8 +1,8 @@
 // The persistence instructions of x86: writing cache lines back and waiting for it.
 //
 // Emulated write latency: DRAM that stands in for persistent memory is faster than it. With
-// set_write_latency(), every flushed line costs that much additional time, which the flushing thread
-// spends spinning, as published emulators do. The setting is for the whole process.
+// set_write_latency(), every flushed line costs that much additional time, which the flushing
+// thread spends spinning, as published emulators do. The setting is for the whole process.
 #pragma once
 
 #include <cstddef>

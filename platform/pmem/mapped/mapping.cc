@@ -43,8 +43,7 @@ std::shared_ptr<Mapping> map_file(int fd, const std::string& path) {
   }
   void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) {
-    throw PlatformError(
-        fmt::format("cannot map {} ({} bytes): {}", path, size, error_text(errno)));
+    throw PlatformError(fmt::format("cannot map {} ({} bytes): {}", path, size, error_text(errno)));
   }
   auto mapping = std::make_shared<Mapping>(static_cast<std::byte*>(base), size);
   std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });

@@ -16,12 +16,12 @@ struct PoolFile {
   std::shared_ptr<Mapping> mapping;
 };
 
-// Whether the file's blocks are allocated when it is created (so that a full medium is found out then
-// and not by a signal later) or when they are first touched (free space is only compared).
+// Whether the file's blocks are allocated when it is created (so that a full medium is found out
+// then and not by a signal later) or when they are first touched (free space is only compared).
 enum class Allocation : std::uint8_t { now, on_touch };
 
-// A new file of zeros that appears under its name only when it is complete. Throws UsageError if the
-// name is taken, the size is zero or the medium is too full, PlatformError otherwise.
+// A new file of zeros that appears under its name only when it is complete. Throws UsageError if
+// the name is taken, the size is zero or the medium is too full, PlatformError otherwise.
 PoolFile create_pool_file(const std::string& path, Bytes size, Allocation allocation);
 
 // Nothing if there is no such file; PlatformError if it cannot be a pool.

@@ -1,9 +1,10 @@
-// Copies between private memory and memory that other threads and processes access at the same time.
+// Copies between private memory and memory that other threads and processes access at the same
+// time.
 //
-// On the shared side every aligned 8-byte word is read and written as a whole, so a concurrent reader
-// may see some words old and others new (a torn object) but never a torn word: what a NIC's DMA
-// promises. Stores have release order and loads acquire order, one word after the other, which costs
-// nothing on x86 and lets a flag that is written after its data mean something.
+// On the shared side every aligned 8-byte word is read and written as a whole, so a concurrent
+// reader may see some words old and others new (a torn object) but never a torn word: what a NIC's
+// DMA promises. Stores have release order and loads acquire order, one word after the other, which
+// costs nothing on x86 and lets a flag that is written after its data mean something.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ namespace perdura::pmem::mapped {
 void copy_to_shared(std::byte* to, std::span<const std::byte> from);
 void copy_from_shared(std::span<std::byte> into, const std::byte* from);
 
-// Like copy_to_shared() with non-temporal stores; partial words at both ends are flushed, so that the
-// next drain covers the whole range.
+// Like copy_to_shared() with non-temporal stores; partial words at both ends are flushed, so that
+// the next drain covers the whole range.
 void stream_to_shared(std::byte* to, std::span<const std::byte> from);
 
 // Counts the replacement of the bytes at `target` by `from`; called before the copy.

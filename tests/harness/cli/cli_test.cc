@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+#include "tests/harness/temporary_folder.h"
+
 namespace perdura {
 namespace {
 
@@ -43,14 +45,6 @@ std::string read(const fs::path& file) {
   std::stringstream text;
   text << input.rdbuf();
   return text.str();
-}
-
-fs::path fresh_folder() {
-  const fs::path folder =
-      fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name();
-  fs::remove_all(folder);
-  fs::create_directories(folder);
-  return folder;
 }
 
 // Open MPI does not free everything at its end, and takes its locks in two orders.
@@ -124,7 +118,8 @@ TEST(Cli, ListNamesWhatThereIs) {
 }
 
 TEST(Cli, RunWritesTheFolderAndSaysWhere) {
-  const fs::path folder = fresh_folder() / "out";
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
   const Outcome outcome = perdura(kSmall + "--quiet --out " + folder.string());
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_EQ(outcome.text, folder.string() + "\n");
@@ -132,7 +127,8 @@ TEST(Cli, RunWritesTheFolderAndSaysWhere) {
 }
 
 TEST(Cli, RunShowsALinePerPoint) {
-  const fs::path folder = fresh_folder() / "out";
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
   const Outcome outcome = perdura(kSmall + "--out " + folder.string());
   EXPECT_NE(outcome.text.find("[1/2]"), std::string::npos) << outcome.text;
   EXPECT_NE(outcome.text.find("[2/2]"), std::string::npos) << outcome.text;
@@ -140,7 +136,8 @@ TEST(Cli, RunShowsALinePerPoint) {
 }
 
 TEST(Cli, TheSameRunGivesTheSameBytesOnAnyNumberOfRanks) {
-  const fs::path folder = fresh_folder();
+  const test::TemporaryFolder temporary;
+  const fs::path& folder = temporary.path();
   ASSERT_EQ(perdura(kSmall + "--out " + (folder / "one").string()).code, 0);
   ASSERT_EQ(perdura(kSmall + "--out " + (folder / "again").string()).code, 0);
   const Outcome outcome = mpirun(3, kSmall + "--out " + (folder / "three").string());
@@ -158,7 +155,8 @@ const std::string kSmallShm =
     "--set 'matrix.system=[\"erda\"]' ";
 
 TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
-  const fs::path folder = fresh_folder();
+  const test::TemporaryFolder temporary;
+  const fs::path& folder = temporary.path();
   const Outcome alone = perdura(kSmallShm + "--out " + (folder / "alone").string());
   EXPECT_EQ(alone.code, 0) << alone.text;
   const Outcome together =
@@ -172,7 +170,8 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
 }
 
 TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {
-  const fs::path folder = fresh_folder() / "out";
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
   const Outcome outcome =
       mpirun(3, kSmallShm + "--set workload.client_nodes=1 --out " + folder.string());
   EXPECT_EQ(outcome.code, 2) << outcome.text;
@@ -183,11 +182,14 @@ TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {
 }
 
 TEST(Cli, AnInterruptKeepsWhatIsDone) {
-  const fs::path folder = fresh_folder() / "out";
-  const Outcome outcome =
-      shell(fmt::format("timeout --preserve-status -s INT 1 {} {} --set repetitions=9999 --quiet "
-                        "--out {}",
-                        PERDURA_PROGRAM, kSmall, folder.string()));
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  // Killed as soon as the first point is done; a shell's background jobs ignore ^C's signal.
+  const Outcome outcome = shell(fmt::format(
+      "({} {} --set repetitions=9999 --out {} > {}.log 2>&1 & job=$!; "
+      "until grep -q '^.1/' {}.log; do sleep 0.05; done; kill -TERM $job; wait $job; code=$?; "
+      "tail -n 1 {}.log; exit $code)",
+      PERDURA_PROGRAM, kSmall, folder.string(), folder.string(), folder.string(), folder.string()));
   EXPECT_EQ(outcome.code, 1) << outcome.text;
   EXPECT_NE(outcome.text.find("perdura: interrupted; "), std::string::npos) << outcome.text;
   const std::string points = read(folder / "points.csv");
@@ -196,7 +198,8 @@ TEST(Cli, AnInterruptKeepsWhatIsDone) {
 }
 
 TEST(Cli, ResultsAreNeverOverwritten) {
-  const fs::path folder = fresh_folder() / "out";
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
   ASSERT_EQ(perdura(kSmall + "--out " + folder.string()).code, 0);
   const Outcome outcome = perdura(kSmall + "--out " + folder.string());
   EXPECT_EQ(outcome.code, 2);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "platform/error.h"
+#include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
 namespace {
@@ -14,9 +15,6 @@ namespace fs = std::filesystem;
 class LocationsTest : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(testing::TempDir()) /
-            testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(root_);
     touch("first/profiles/a.toml");
     touch("first/profiles/README.md");
     touch("second/profiles/a.toml");
@@ -39,7 +37,8 @@ class LocationsTest : public testing::Test {
   }
   Locations locations() { return Locations({root_ / "first", root_ / "second"}); }
 
-  fs::path root_;
+  test::TemporaryFolder folder_;
+  const fs::path& root_ = folder_.path();
 };
 
 TEST_F(LocationsTest, TheFirstPlaceThatHasItWins) {

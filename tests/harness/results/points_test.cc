@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "harness/report/points.h"
+#include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
 namespace {
@@ -45,13 +45,14 @@ PointResult sample() {
 class PointsTest : public testing::Test {
  protected:
   report::Points read(const std::vector<const PointResult*>& results) {
-    const auto file = std::filesystem::path(testing::TempDir()) /
-                      testing::UnitTest::GetInstance()->current_test_info()->name();
+    const auto file = folder_.path() / "points.csv";
     std::ofstream(file) << points_csv(results);
     auto points = report::Points::read(file);
     EXPECT_TRUE(points) << points.error().message;
     return std::move(*points);
   }
+
+  test::TemporaryFolder folder_;
 };
 
 TEST_F(PointsTest, OneKindOfOperationGivesOneRow) {

@@ -9,6 +9,7 @@
 
 #include "harness/results/atomic_file.h"
 #include "platform/error.h"
+#include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
 namespace {
@@ -24,11 +25,6 @@ std::string read(const fs::path& file) {
 
 class ResultWriterTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-  }
   Manifest manifest() {
     return {.experiment = "x",
             .platform = "sim",
@@ -52,7 +48,8 @@ class ResultWriterTest : public testing::Test {
     return names;
   }
 
-  fs::path folder_;
+  test::TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path() / "out";
 };
 
 TEST_F(ResultWriterTest, LeavesTheDocumentedFilesAndNothingElse) {

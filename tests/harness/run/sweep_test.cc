@@ -9,6 +9,7 @@
 #include "bench/kv/kv_driver.h"
 #include "fake_kv.h"
 #include "platform/error.h"
+#include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
 namespace {
@@ -37,13 +38,7 @@ std::string read(const fs::path& file) {
 
 class SweepTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) /
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    std::ofstream(folder_ / "sweep.toml") << kExperiment;
-  }
+  void SetUp() override { std::ofstream(folder_ / "sweep.toml") << kExperiment; }
   ExitCode run(const std::string& out, std::vector<Override> changes = {}) {
     const systems::KvSystem table[] = {test::kFakeKv};
     const bench::KvDriver kv(table);
@@ -64,7 +59,8 @@ class SweepTest : public testing::Test {
     return count;
   }
 
-  fs::path folder_;
+  test::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
   int argc_ = 0;
   char** argv_ = nullptr;
   Ranks ranks_{argc_, argv_};

@@ -249,8 +249,7 @@ TEST_P(PmemAccounting, ANodeAddsUpItsThreads) {
   const auto barrier = platform->create_barrier(kThreads);
   for (std::uint32_t i = 0; i < kThreads; ++i) {
     platform->start(0, static_cast<fabric::Port>(i), mode(), [&, i](Thread& thread) -> Task<> {
-      const auto region =
-          thread.node.create_region("pm-" + std::to_string(i), 4096, Medium::pm);
+      const auto region = thread.node.create_region("pm-" + std::to_string(i), 4096, Medium::pm);
       for (std::uint64_t round = 1; round <= 20; ++round) {
         for (std::uint64_t n = 0; n < 10; ++n) region->store(n * 8, round);
         co_await barrier->arrive_and_wait();

@@ -1,5 +1,5 @@
-// What every platform must do, written against perdura::Platform only. A platform joins by one line in
-// a source file of its own (see tests/platform/shm/conformance.cc):
+// What every platform must do, written against perdura::Platform only. A platform joins by one line
+// in a source file of its own (see tests/platform/shm/conformance.cc):
 //
 //   PERDURA_CONFORMANCE(Shm, perdura::conformance::cases(make_shm));
 //
@@ -42,11 +42,11 @@ inline std::string case_name(const testing::TestParamInfo<Case>& info) {
 }
 
 inline constexpr std::uint32_t kReceiveDepth = 16;
-inline constexpr std::uint32_t kMessage = 256;   // bytes of each receive buffer
-inline constexpr Bytes kMemory = 64 * KiB;       // of each side, besides the receive buffers
+inline constexpr std::uint32_t kMessage = 256;  // bytes of each receive buffer
+inline constexpr Bytes kMemory = 64 * KiB;      // of each side, besides the receive buffers
 
-// One side of a connection with all that a test needs. `memory` is registered for everything, and so
-// is what the peer has: `there` is the start of its memory.
+// One side of a connection with all that a test needs. `memory` is registered for everything, and
+// so is what the peer has: `there` is the start of its memory.
 struct Side {
   explicit Side(Thread& on_thread) : thread(on_thread) {}
 
@@ -113,7 +113,7 @@ class PmemAccounting : public Conformance {};
 class Runtime : public Conformance {};
 class PlatformRun : public Conformance {};
 
-// --- small helpers --------------------------------------------------------------------------------
+// --- small helpers ---------------------------------------------------------------------
 
 std::vector<std::byte> bytes_of(std::string_view text);
 // Bytes that differ from place to place and from seed to seed.
@@ -123,18 +123,18 @@ std::string text_of(const fabric::LocalBuffer& buffer);
 
 }  // namespace perdura::conformance
 
-#define PERDURA_CONFORMANCE_SUITE(platform, suite, cases)                                    \
-  namespace perdura::conformance {                                                           \
-  INSTANTIATE_TEST_SUITE_P(platform, suite, testing::ValuesIn(cases), case_name);            \
+#define PERDURA_CONFORMANCE_SUITE(platform, suite, cases)                         \
+  namespace perdura::conformance {                                                \
+  INSTANTIATE_TEST_SUITE_P(platform, suite, testing::ValuesIn(cases), case_name); \
   }
-#define PERDURA_CONFORMANCE(platform, cases)                     \
-  PERDURA_CONFORMANCE_SUITE(platform, FabricOperations, cases)   \
-  PERDURA_CONFORMANCE_SUITE(platform, FabricOrder, cases)        \
-  PERDURA_CONFORMANCE_SUITE(platform, FabricAccess, cases)       \
-  PERDURA_CONFORMANCE_SUITE(platform, FabricReceive, cases)      \
-  PERDURA_CONFORMANCE_SUITE(platform, FabricConnection, cases)   \
-  PERDURA_CONFORMANCE_SUITE(platform, FabricContention, cases)   \
-  PERDURA_CONFORMANCE_SUITE(platform, PmemRegion, cases)         \
-  PERDURA_CONFORMANCE_SUITE(platform, PmemAccounting, cases)     \
-  PERDURA_CONFORMANCE_SUITE(platform, Runtime, cases)            \
+#define PERDURA_CONFORMANCE(platform, cases)                   \
+  PERDURA_CONFORMANCE_SUITE(platform, FabricOperations, cases) \
+  PERDURA_CONFORMANCE_SUITE(platform, FabricOrder, cases)      \
+  PERDURA_CONFORMANCE_SUITE(platform, FabricAccess, cases)     \
+  PERDURA_CONFORMANCE_SUITE(platform, FabricReceive, cases)    \
+  PERDURA_CONFORMANCE_SUITE(platform, FabricConnection, cases) \
+  PERDURA_CONFORMANCE_SUITE(platform, FabricContention, cases) \
+  PERDURA_CONFORMANCE_SUITE(platform, PmemRegion, cases)       \
+  PERDURA_CONFORMANCE_SUITE(platform, PmemAccounting, cases)   \
+  PERDURA_CONFORMANCE_SUITE(platform, Runtime, cases)          \
   PERDURA_CONFORMANCE_SUITE(platform, PlatformRun, cases)

@@ -1,5 +1,5 @@
-// Keys, bounds and rights: what a peer did not allow ends in a remote-access error, does nothing, and
-// breaks the connection.
+// Keys, bounds and rights: what a peer did not allow ends in a remote-access error, does nothing,
+// and breaks the connection.
 #include <limits>
 
 #include "tests/platform/conformance/conformance.h"
@@ -37,18 +37,21 @@ std::vector<WorkRequest> all_operations(const Side& client, RemoteAddress at) {
 
 Access needed(Opcode opcode) {
   switch (opcode) {
-    case Opcode::read: return Access::remote_read;
+    case Opcode::read:
+      return Access::remote_read;
     case Opcode::compare_and_swap:
-    case Opcode::fetch_and_add: return Access::remote_atomic;
-    case Opcode::flush: return Access::remote_flush;
-    default: return Access::remote_write;
+    case Opcode::fetch_and_add:
+      return Access::remote_atomic;
+    case Opcode::flush:
+      return Access::remote_flush;
+    default:
+      return Access::remote_write;
   }
 }
 
 Access all_but(Access right) {
   return static_cast<Access>(static_cast<int>(Access::remote_all) & ~static_cast<int>(right));
 }
-
 
 }  // namespace
 
@@ -63,8 +66,7 @@ TEST_P(FabricAccess, AnOperationWithoutItsRightIsRefused) {
           const auto request = all_operations(server, {});
           if (static_cast<std::size_t>(i) < request.size()) {
             const Access right = needed(request[static_cast<std::size_t>(i)].opcode);
-            forbidding =
-                server.thread.endpoint.register_memory(*server.region, all_but(right)).key;
+            forbidding = server.thread.endpoint.register_memory(*server.region, all_but(right)).key;
           }
           co_await server.meet();
           co_await server.meet();
@@ -192,8 +194,7 @@ TEST_P(FabricAccess, OffsetsCountFromTheStartOfWhatWasRegistered) {
     connected(
         [&](Side& server) -> Task<> {
           server.region->store(4096, 11);
-          key = server.thread.endpoint
-                    .register_memory(*server.region, 4096, 64, Access::remote_all)
+          key = server.thread.endpoint.register_memory(*server.region, 4096, 64, Access::remote_all)
                     .key;
           co_await server.meet();
           co_await server.meet();
@@ -230,9 +231,8 @@ TEST_P(FabricAccess, AfterAnErrorEverythingIsFlushedAndNothingTakesEffect) {
         EXPECT_EQ((co_await bad).status, Status::remote_access_error);
         EXPECT_EQ((co_await behind).status, Status::flushed);
         EXPECT_FALSE(peer.connected());
-        peer.post_unsignaled({.opcode = Opcode::write,
-                              .local = client.local(0, 8),
-                              .remote = client.there + 8});
+        peer.post_unsignaled(
+            {.opcode = Opcode::write, .local = client.local(0, 8), .remote = client.there + 8});
         EXPECT_EQ((co_await peer.read(client.local(0, 8), client.there)).status, Status::flushed);
         EXPECT_EQ((co_await peer.send(client.local(0, 8))).status, Status::flushed);
         co_await client.meet();

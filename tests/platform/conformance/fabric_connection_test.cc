@@ -20,14 +20,12 @@ TEST_P(FabricConnection, PrivateDataGoBothWays) {
     EXPECT_EQ(request->from(), (Address{1, 9}));
     EXPECT_EQ(std::vector(request->private_data().begin(), request->private_data().end()),
               bytes_of("may I?"));
-    auto queue_pair =
-        request->accept({.completions = &completions}, pattern(kMaxPrivateData, 5));
+    auto queue_pair = request->accept({.completions = &completions}, pattern(kMaxPrivateData, 5));
     EXPECT_EQ(queue_pair->peer(), (Address{1, 9}));
     EXPECT_EQ((co_await completions.next()).status, Status::disconnected);
   });
   platform->start(1, 9, mode(), [&](Thread& thread) -> Task<> {
-    const Connection connection =
-        co_await thread.endpoint.connect({0, 7}, {}, bytes_of("may I?"));
+    const Connection connection = co_await thread.endpoint.connect({0, 7}, {}, bytes_of("may I?"));
     EXPECT_EQ(connection.status, Status::success);
     EXPECT_EQ(connection.private_data, pattern(kMaxPrivateData, 5));
     EXPECT_EQ(connection.queue_pair->peer(), (Address{0, 7}));

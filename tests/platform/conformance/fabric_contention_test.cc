@@ -101,13 +101,12 @@ TEST_P(FabricContention, AReadDuringLocalStoresSeesWholeWords) {
       },
       [](Side& client) -> Task<> {
         for (int n = 0; n < 3000; ++n) {
-          EXPECT_TRUE(co_await client.queue_pair->read(client.local(0, kWords * kWord),
-                                                       client.there));
+          EXPECT_TRUE(
+              co_await client.queue_pair->read(client.local(0, kWords * kWord), client.there));
           for (Bytes i = 0; i < kWords; ++i) EXPECT_TRUE(is_whole(client.region->load(i * kWord)));
         }
         client.region->store(8192, 1);
-        EXPECT_TRUE(
-            co_await client.queue_pair->write(client.local(8192, 8), client.there + 8192));
+        EXPECT_TRUE(co_await client.queue_pair->write(client.local(8192, 8), client.there + 8192));
         co_await client.meet();
       });
 }
@@ -133,8 +132,7 @@ TEST_P(FabricContention, LocalLoadsDuringAWriteSeeWholeWords) {
               co_await client.queue_pair->write(client.local(0, kWords * kWord), client.there));
         }
         client.region->store(8192, 1);
-        EXPECT_TRUE(
-            co_await client.queue_pair->write(client.local(8192, 8), client.there + 8192));
+        EXPECT_TRUE(co_await client.queue_pair->write(client.local(8192, 8), client.there + 8192));
         co_await client.meet();
       });
 }

@@ -15,8 +15,7 @@ TEST_P(FabricOrder, AFlagWrittenAfterItsDataIsSeenAfterThem) {
       [](Side& server) -> Task<> {
         for (std::uint64_t round = 1; round <= kRounds; ++round) {
           while (server.region->load(0) != round) co_await sleep_for(Nanoseconds(100));
-          EXPECT_EQ(contents(*server.region, 64, 200),
-                    pattern(200, static_cast<unsigned>(round)));
+          EXPECT_EQ(contents(*server.region, 64, 200), pattern(200, static_cast<unsigned>(round)));
           server.region->store(8, round);  // the client may go on
         }
         co_await server.meet();
@@ -119,10 +118,10 @@ TEST_P(FabricOrder, OperationsMayBeAwaitedInAnyOrder) {
   with_idle_server([](Side& client) -> Task<> {
     std::deque<Operation> adds;
     for (int i = 0; i < 20; ++i) {
-      adds.emplace_back(*client.queue_pair,
-                        fabric::WorkRequest{.opcode = fabric::Opcode::fetch_and_add,
-                                            .remote = client.there,
-                                            .operand = 1})
+      adds.emplace_back(
+              *client.queue_pair,
+              fabric::WorkRequest{
+                  .opcode = fabric::Opcode::fetch_and_add, .remote = client.there, .operand = 1})
           .post();
     }
     for (std::size_t i = adds.size(); i-- > 0;) {
@@ -138,10 +137,10 @@ TEST_P(FabricOrder, OperationsBeyondTheSendDepthWaitInLine) {
   with_idle_server(options, [](Side& client) -> Task<> {
     std::deque<Operation> adds;
     for (int i = 0; i < 100; ++i) {
-      adds.emplace_back(*client.queue_pair,
-                        fabric::WorkRequest{.opcode = fabric::Opcode::fetch_and_add,
-                                            .remote = client.there,
-                                            .operand = 1})
+      adds.emplace_back(
+              *client.queue_pair,
+              fabric::WorkRequest{
+                  .opcode = fabric::Opcode::fetch_and_add, .remote = client.there, .operand = 1})
           .post();
     }
     std::uint64_t expected = 0;
@@ -170,7 +169,8 @@ TEST_P(FabricOrder, ManyTasksOfAThreadShareAConnection) {
   });
 }
 
-// A task that never has to wait for the network does not keep the others of its thread from running.
+// A task that never has to wait for the network does not keep the others of its thread from
+// running.
 TEST_P(FabricOrder, ABusyTaskLeavesTimeToOthers) {
   with_idle_server([](Side& client) -> Task<> {
     bool stop = false;

@@ -147,8 +147,9 @@ TEST_P(FabricReceive, BuffersAreUsedAgainAndAgain) {
       });
 }
 
-// One queue of buffers serves connections of several threads on several nodes: every message arrives
-// once, and those of a connection in order, although all together run short of buffers all the time.
+// One queue of buffers serves connections of several threads on several nodes: every message
+// arrives once, and those of a connection in order, although all together run short of buffers all
+// the time.
 TEST_P(FabricReceive, ManyConnectionsShareAReceiveQueue) {
   constexpr std::uint32_t kClients = 4;
   constexpr std::uint64_t kEach = 400;

@@ -97,6 +97,20 @@ TEST_P(PmemRegion, PersistentMemoryIsFoundAgainByItsName) {
   });
 }
 
+TEST_P(PmemRegion, CanBeOpenTwice) {
+  const auto platform = make({.node_count = 1});
+  on_one_thread(*platform, mode(), [](Thread& thread) {
+    auto first = thread.node.create_region("pool", 4096, Medium::pm);
+    auto second = thread.node.open_region("pool");
+    if (second == nullptr) throw std::runtime_error("cannot open it twice");
+    first->store(0, 7);
+    EXPECT_EQ(second->load(0), 7U);
+    first.reset();
+    second->store(8, 8);
+    static_cast<void>(thread.endpoint.register_memory(*second, fabric::Access::remote_all));
+  });
+}
+
 TEST_P(PmemRegion, NodesHaveTheirOwnNames) {
   const auto platform = make({.node_count = 2});
   const auto barrier = platform->create_barrier(2);

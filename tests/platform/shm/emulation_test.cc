@@ -40,39 +40,41 @@ TEST(Emulation, NetworkLatencyPassesOnceEachWayAndOverlaps) {
   ShmOptions options;
   options.node_count = 2;
   options.fabric.network_latency = Milliseconds(5);
-  with_connection(options, [](Thread& thread, fabric::QueuePair& peer, fabric::MemoryRegion memory,
-                              fabric::RemoteAddress there) -> Task<> {
-    const Time start = thread.executor.now();
-    std::deque<fabric::Operation> reads;
-    for (int i = 0; i < 20; ++i) {
-      reads
-          .emplace_back(peer, fabric::WorkRequest{.opcode = fabric::Opcode::read,
-                                                  .local = memory.local(0, 8),
-                                                  .remote = there})
-          .post();
-    }
-    for (fabric::Operation& read : reads) EXPECT_TRUE(co_await read);
-    const Picoseconds taken = thread.executor.now() - start;
-    EXPECT_GE(taken, Milliseconds(10));
-    EXPECT_LT(taken, Milliseconds(100));  // 20 one after the other would take 200
-    EXPECT_LT(thread.node.cpu_time(), Milliseconds(50));
-  });
+  with_connection(options,
+                  [](Thread& thread, fabric::QueuePair& peer, fabric::MemoryRegion memory,
+                     fabric::RemoteAddress there) -> Task<> {
+                    const Time start = thread.executor.now();
+                    std::deque<fabric::Operation> reads;
+                    for (int i = 0; i < 20; ++i) {
+                      reads
+                          .emplace_back(peer, fabric::WorkRequest{.opcode = fabric::Opcode::read,
+                                                                  .local = memory.local(0, 8),
+                                                                  .remote = there})
+                          .post();
+                    }
+                    for (fabric::Operation& read : reads) EXPECT_TRUE(co_await read);
+                    const Picoseconds taken = thread.executor.now() - start;
+                    EXPECT_GE(taken, Milliseconds(10));
+                    EXPECT_LT(taken, Milliseconds(100));  // 20 one after the other would take 200
+                    EXPECT_LT(thread.node.cpu_time(), Milliseconds(50));
+                  });
 }
 
 TEST(Emulation, AWriteTakesEffectAfterOneWay) {
   ShmOptions options;
   options.node_count = 2;
   options.fabric.network_latency = Milliseconds(3);
-  with_connection(options, [](Thread& thread, fabric::QueuePair& peer, fabric::MemoryRegion memory,
-                              fabric::RemoteAddress there) -> Task<> {
-    auto add = peer.fetch_and_add(there, 5);
-    const Time start = thread.executor.now();
-    add.post();
-    EXPECT_EQ((co_await add).old_value, 0U);
-    EXPECT_GE(thread.executor.now() - start, Milliseconds(6));
-    EXPECT_TRUE(co_await peer.read(memory.local(0, 8), there));
-    EXPECT_EQ(memory.region->load(0), 5U);
-  });
+  with_connection(options,
+                  [](Thread& thread, fabric::QueuePair& peer, fabric::MemoryRegion memory,
+                     fabric::RemoteAddress there) -> Task<> {
+                    auto add = peer.fetch_and_add(there, 5);
+                    const Time start = thread.executor.now();
+                    add.post();
+                    EXPECT_EQ((co_await add).old_value, 0U);
+                    EXPECT_GE(thread.executor.now() - start, Milliseconds(6));
+                    EXPECT_TRUE(co_await peer.read(memory.local(0, 8), there));
+                    EXPECT_EQ(memory.region->load(0), 5U);
+                  });
 }
 
 // Two sleepers wake each other again and again: a lost wake-up would leave both asleep.
@@ -115,12 +117,11 @@ TEST(Emulation, BarriersLoseNoWakeUp) {
   ShmPlatform platform({});
   const auto barrier = platform.create_barrier(kThreads);
   for (std::uint32_t i = 0; i < kThreads; ++i) {
-    platform.start(0, static_cast<fabric::Port>(i), CompletionMode::event,
-                   [&](Thread&) -> Task<> {
-                     for (int round = 0; round < 3000; ++round) {
-                       co_await barrier->arrive_and_wait();
-                     }
-                   });
+    platform.start(0, static_cast<fabric::Port>(i), CompletionMode::event, [&](Thread&) -> Task<> {
+      for (int round = 0; round < 3000; ++round) {
+        co_await barrier->arrive_and_wait();
+      }
+    });
   }
   platform.run();
 }

@@ -126,7 +126,7 @@ TEST(PoolFile, RefusesWhatCannotBe) {
   EXPECT_EQ(files, 2U);  // no temporary ones are left
 }
 
-// --- receive queues ---------------------------------------------------------------------------------
+// --- receive queues --------------------------------------------------------------------
 
 class ReceiveQueues : public testing::Test {
  protected:
@@ -137,8 +137,7 @@ class ReceiveQueues : public testing::Test {
 
   TemporaryDirectory directory_;
   OwnSegment segment_{directory_.path() + "/segment", 1, 0};
-  std::unique_ptr<fabric::shm::NodeSegment> node_ = std::make_unique<fabric::shm::NodeSegment>();
-  NodeMemory memory_{*node_};
+  NodeMemory memory_{std::make_shared<fabric::shm::NodeSegment>()};
 };
 
 TEST_F(ReceiveQueues, GiveBuffersToSendersInTheOrderPosted) {

@@ -114,6 +114,12 @@ ShmOptions node_of(const std::string& job, NodeId node, NodeId node_count) {
   return options;
 }
 
+void run_node(const ShmOptions& options, CompletionMode mode, const Platform::Body& body) {
+  ShmPlatform platform(options);
+  platform.start(options.local_nodes.front(), 1, mode, body);
+  platform.run();
+}
+
 bool exists(const std::string& path) { return std::filesystem::exists(path); }
 
 }  // namespace perdura::shm_test

@@ -32,7 +32,7 @@ class Process {
 
   // False if it ended, or 20 seconds passed, before it said so.
   bool hears(char event) const;
-  void kill();    // SIGKILL; returns when it is dead
+  void kill();      // SIGKILL; returns when it is dead
   int exit_code();  // waits for its end; -1 if it was killed or takes longer than 20 seconds
 
  private:
@@ -40,7 +40,8 @@ class Process {
   int fd_;
 };
 
-// A job name that no other test of this machine uses; what its processes leave is removed at the end.
+// A job name that no other test of this machine uses; what its processes leave is removed at the
+// end.
 class TemporaryJob {
  public:
   TemporaryJob();
@@ -67,6 +68,8 @@ class TemporaryDirectory {
 };
 
 ShmOptions node_of(const std::string& job, NodeId node, NodeId node_count = 2);
+// Runs one thread, at port 1 of the first local node.
+void run_node(const ShmOptions& options, CompletionMode mode, const Platform::Body& body);
 bool exists(const std::string& path);
 inline std::string directory_of(const std::string& job) { return "/dev/shm/perdura-" + job; }
 

@@ -120,7 +120,6 @@ TEST_P(Crash, OfRedoLoggingLosesNothingAndInventsNothing) {
     const std::string key = key_number(random() % kKeys);
     switch (random() % 8) {
       case 0:
-      case 1:
         if (checker.before.contains(key)) {
           checker.after.erase(key);
           EXPECT_TRUE(live.store.erase(as_key(key))->has_value());

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "harness/commands/commands.h"
+#include "bench/perdura/commands.h"
 #include "platform/error.h"
 
 namespace perdura::harness {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "bench/kv/kv_driver.h"
-#include "harness/commands/commands.h"
+#include "bench/perdura/commands.h"
 #include "systems/kv.h"
 
 namespace perdura::harness {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "harness/commands/commands.h"
+#include "bench/perdura/commands.h"
 #include "systems/kv.h"
 
 namespace perdura::harness {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/commands/commands.h"
+#include "bench/perdura/commands.h"
 #include "harness/results/build_info.h"
 #include "platform/error.h"
 

@@ -1,0 +1,62 @@
+// The columns of points.csv, schema version 1 (docs/results.md), in their order: the one list that both
+// the writer and the reader go by.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace perdura::report {
+
+struct Column {
+  enum class Kind { text, number };
+  std::string_view name;
+  Kind kind = Kind::number;
+};
+
+inline constexpr std::array kPointColumns{
+    Column{"schema_version"},
+    Column{"experiment", Column::Kind::text},
+    Column{"platform", Column::Kind::text},
+    Column{"provenance", Column::Kind::text},
+    Column{"profile", Column::Kind::text},
+    Column{"system", Column::Kind::text},
+    Column{"workload", Column::Kind::text},
+    Column{"key_size"},
+    Column{"value_size"},
+    Column{"records"},
+    Column{"clients"},
+    Column{"queue_depth"},
+    Column{"server_threads"},
+    Column{"seed"},
+    Column{"repetition"},
+    Column{"operation", Column::Kind::text},
+    Column{"verdict", Column::Kind::text},
+    Column{"reason", Column::Kind::text},
+    Column{"operations"},
+    Column{"errors"},
+    Column{"not_found"},
+    Column{"torn_reads"},
+    Column{"elapsed_s"},
+    Column{"throughput_ops_s"},
+    Column{"latency_mean_us"},
+    Column{"latency_min_us"},
+    Column{"latency_p50_us"},
+    Column{"latency_p90_us"},
+    Column{"latency_p99_us"},
+    Column{"latency_p999_us"},
+    Column{"latency_max_us"},
+    Column{"server_cpu_us_per_op"},
+    Column{"client_cpu_us_per_op"},
+    Column{"nvm_field_bytes_per_op"},
+    Column{"nvm_bytes_issued_per_op"},
+    Column{"nvm_bytes_programmed_per_op"},
+    Column{"nvm_bits_flipped_per_op"},
+    Column{"nvm_flushes_per_op"},
+    Column{"nvm_fences_per_op"},
+    Column{"nvm_lines_per_op"},
+    Column{"nvm_media_bytes_per_op"},
+    Column{"nvm_local_bytes_per_op"},
+    Column{"nvm_one_sided_bytes_per_op"},
+};
+
+}  // namespace perdura::report

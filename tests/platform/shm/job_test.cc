@@ -1,0 +1,116 @@
+// The job directory: who may join, what is left behind and removed, how failures spread.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "platform/error.h"
+#include "tests/platform/shm/process.h"
+
+namespace perdura::shm_test {
+
+using pmem::Medium;
+
+TEST(ShmJob, ANodeRunsOnceAndInAClusterOfOneSize) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  const ShmPlatform first(node_of(job, 0));
+  EXPECT_THROW(ShmPlatform(node_of(job, 0)), UsageError);
+  EXPECT_THROW(ShmPlatform(node_of(job, 1, 3)), UsageError);
+  EXPECT_THROW(ShmPlatform(node_of(job, 2)), UsageError);
+  const ShmPlatform second(node_of(job, 1));
+}
+
+TEST(ShmJob, AnExceptionElsewhereEndsTheWaitAtABarrier) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  Process waiting([&](const Process::Voice& voice) {
+    ShmPlatform platform(node_of(job, 0));
+    const auto barrier = platform.create_barrier(2);
+    platform.start(0, 1, CompletionMode::event, [&](Thread&) -> Task<> {
+      voice.say('w');
+      co_await barrier->arrive_and_wait();
+    });
+    EXPECT_THROW(platform.run(), PlatformError);
+  });
+  ASSERT_TRUE(waiting.hears('w'));
+  Process failing([&](const Process::Voice&) {
+    ShmPlatform platform(node_of(job, 1));
+    const auto barrier = platform.create_barrier(2);
+    platform.start(1, 1, CompletionMode::event, [](Thread&) -> Task<> {
+      co_await yield();
+      throw std::runtime_error("on purpose");
+    });
+    EXPECT_THROW(platform.run(), std::runtime_error);
+  });
+  EXPECT_EQ(failing.exit_code(), 0);
+  EXPECT_EQ(waiting.exit_code(), 0);
+}
+
+TEST(ShmJob, WhatAKilledJobLeftIsRemovedByTheNext) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  {
+    Process victim([&](const Process::Voice& voice) {
+      run_node(node_of(job, 0, 1), CompletionMode::event, [&](Thread& thread) -> Task<> {
+        const auto region = thread.node.create_region("dram", 4096, Medium::dram);
+        voice.say('k');
+        for (;;) co_await sleep_for(std::chrono::hours(1));
+      });
+    });
+    ASSERT_TRUE(victim.hears('k'));
+    victim.kill();
+  }
+  EXPECT_TRUE(exists(directory_of(job) + "/node-0.port-1"));
+  EXPECT_TRUE(exists(directory_of(job) + "/node-0.dram-0"));
+  {
+    const ShmPlatform next(node_of(job, 0, 2));  // of another size, even
+    EXPECT_FALSE(exists(directory_of(job) + "/node-0.port-1"));
+    EXPECT_FALSE(exists(directory_of(job) + "/node-0.dram-0"));
+  }
+  EXPECT_FALSE(exists(directory_of(job)));
+}
+
+TEST(ShmJob, WhatAKilledJobWithoutANameLeftIsRemovedByTheNext) {
+  {
+    Process victim([&](const Process::Voice& voice) {
+      ShmPlatform platform({});
+      voice.say('k');
+      for (;;) ::pause();
+    });
+    ASSERT_TRUE(victim.hears('k'));
+    victim.kill();
+  }
+  const ShmPlatform next({});
+  std::size_t directories = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("perdura-auto-")) continue;
+    ++directories;
+    EXPECT_EQ(::kill(static_cast<pid_t>(std::stoi(name.substr(13))), 0), 0) << name;
+  }
+  EXPECT_GE(directories, 1U);
+}
+
+TEST(ShmJob, AServerThatWaitsForEventsCostsNoCpuTime) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  Process server([&](const Process::Voice&) {
+    ShmPlatform platform(node_of(job, 0));
+    platform.start_service(0, 1, CompletionMode::event, [](Thread& thread) -> Task<> {
+      for (;;) co_await thread.endpoint.next_connection();
+    });
+    platform.run();
+    EXPECT_LT(platform.local_node(0)->cpu_time(), Milliseconds(30));
+  });
+  Process client([&](const Process::Voice&) {
+    run_node(node_of(job, 1), CompletionMode::event,
+             [](Thread&) -> Task<> { co_await sleep_for(Milliseconds(500)); });
+  });
+  EXPECT_EQ(client.exit_code(), 0);
+  EXPECT_EQ(server.exit_code(), 0);
+}
+
+}  // namespace perdura::shm_test
