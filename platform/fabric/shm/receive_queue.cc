@@ -84,6 +84,7 @@ std::optional<ReceiveQueueState::Consumed> ReceiveQueueState::consume(std::uint6
 }
 
 void ReceiveQueueState::recover(std::uint64_t owner) {
+  if (abandoned_) return;
   std::vector<Posted> lost;
   for (Posted& mine : local_) {
     if (mine.ticket == 0) continue;

@@ -39,8 +39,10 @@ class ReceiveQueueState {
   // The buffer of a ticket that a sender reported; nothing if the sender made it up.
   std::optional<Consumed> consume(std::uint64_t ticket);
 
-  // Posts again what this owner claimed and did not report; it must be gone for good.
+  // Posts again what this owner claimed and did not report; it must be gone for good. Nothing once the
+  // queue itself is gone, and its buffers' memory perhaps with it.
   void recover(std::uint64_t owner);
+  void abandon() { abandoned_ = true; }
 
  private:
   struct Posted {
@@ -67,6 +69,7 @@ class ReceiveQueueState {
   std::vector<Posted> local_;          // beside each shared slot
   std::vector<Straggler> stragglers_;  // claimed, not reported, and their slot is in use again
   std::uint64_t next_ticket_ = 1;
+  bool abandoned_ = false;
 
   pmem::Region* last_region_ = nullptr;
   std::uint32_t last_key_ = 0;
@@ -75,6 +78,7 @@ class ReceiveQueueState {
 class ShmReceiveQueue final : public ReceiveQueue {
  public:
   explicit ShmReceiveQueue(std::shared_ptr<ReceiveQueueState> state) : state_(std::move(state)) {}
+  ~ShmReceiveQueue() override { state_->abandon(); }
   std::uint32_t depth() const override { return state_->depth(); }
   void post(const LocalBuffer& buffer, std::uint64_t buffer_id) override {
     state_->post(buffer, buffer_id);
