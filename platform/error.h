@@ -6,8 +6,8 @@
 
 namespace perdura {
 
-// The user asked for something that cannot be: exit code 2. The message is one line that says what is
-// wrong, where, and what to do.
+// The user asked for something that cannot be: exit code 2. The message is one line that says what
+// is wrong, where, and what to do.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

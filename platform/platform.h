@@ -1,6 +1,6 @@
-// A platform is what systems and the harness stand on: nodes with memory, and threads on nodes, each
-// with an executor and an endpoint of the fabric. `sim` holds all nodes of a cluster in one process;
-// on `shm` a process is one node.
+// A platform is what systems and the harness stand on: nodes with memory, and threads on nodes,
+// each with an executor and an endpoint of the fabric. `sim` holds all nodes of a cluster in one
+// process; on `shm` a process is one node.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ class Node {
   virtual ~Node() = default;
   virtual NodeId id() const = 0;
 
-  // A new region of zeros. A PM region has a name under which it outlives the node's process; a name
-  // that exists already, or a medium that is full, throws UsageError.
+  // A new region of zeros. A PM region has a name under which it outlives the node's process; a
+  // name that exists already, or a medium that is full, throws UsageError.
   virtual std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                                       pmem::Medium medium) = 0;
   // A PM region that was created before; null if there is none.
@@ -36,8 +36,8 @@ class Node {
 
   // CPU time that the node's threads have used so far.
   virtual Picoseconds cpu_time() const = 0;
-  // Persistent-memory writes caused so far by the node's threads, and by one-sided operations that its
-  // device performed. The sum over all nodes is what all persistent memory took.
+  // Persistent-memory writes caused so far by the node's threads, and by one-sided operations that
+  // its device performed. The sum over all nodes is what all persistent memory took.
   virtual pmem::Writes pm_writes() const = 0;
 };
 
@@ -59,8 +59,8 @@ class Platform {
   virtual Node* local_node(NodeId id) = 0;
 
   using Body = std::function<Task<>(Thread&)>;
-  // Starts a thread on a local node; it can be connected to at {node, port}. `body` is kept for as long
-  // as the thread runs.
+  // Starts a thread on a local node; it can be connected to at {node, port}. `body` is kept for as
+  // long as the thread runs.
   virtual void start(NodeId node, fabric::Port port, CompletionMode mode, Body body) = 0;
   // A thread whose body does not end by itself: it is stopped, and its tasks destroyed, when all
   // threads started with start() have ended.

@@ -2,8 +2,8 @@
 //
 // A store is divided into partitions by the hash of the key. Each partition is served by one worker
 // thread of the server, which alone changes it, and has its own pool in persistent memory; a client
-// thread has one session to every partition. So a system implements one partition and its session, and
-// knows nothing of the others (systems/partitioned.h spreads keys over them).
+// thread has one session to every partition. So a system implements one partition and its session,
+// and knows nothing of the others (systems/partitioned.h spreads keys over them).
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ using Value = std::span<const std::byte>;
 
 enum class Error : std::uint8_t {
   not_found,
-  out_of_space,    // the store is full; everything acknowledged is kept
-  too_large,       // the key or value is longer than the store takes
-  corrupt,         // no version with a valid checksum: never expected
-  disconnected,    // the server is gone; whether the operation took effect is unknown
+  out_of_space,  // the store is full; everything acknowledged is kept
+  too_large,     // the key or value is longer than the store takes
+  corrupt,       // no version with a valid checksum: never expected
+  disconnected,  // the server is gone; whether the operation took effect is unknown
 };
 std::string_view to_string(Error error);
 
@@ -37,8 +37,8 @@ using Result = tl::expected<T, Error>;
 
 // How a store is laid out. Sizes are of one partition.
 struct KvConfig {
-  Bytes key_size = 16;     // of the typical record, for which the layout is best
-  Bytes value_size = 64;   // of the typical record
+  Bytes key_size = 16;    // of the typical record, for which the layout is best
+  Bytes value_size = 64;  // of the typical record
   Bytes max_value_size = 64;
   std::uint64_t records = 1000;  // different keys that it must hold
   std::uint64_t writes = 1000;   // puts and deletes expected over its life, loading included
@@ -66,7 +66,8 @@ struct SessionCounts {
 class KvSession {
  public:
   virtual ~KvSession() = default;
-  // Copies the value to the beginning of `into` and returns its length; `too_large` if it does not fit.
+  // Copies the value to the beginning of `into` and returns its length; `too_large` if it does not
+  // fit.
   virtual Task<Result<Bytes>> get(Key key, std::span<std::byte> into) = 0;
   // Creates or updates. `out_of_space` leaves the previous value in place.
   virtual Task<Result<void>> put(Key key, Value value) = 0;
@@ -76,14 +77,14 @@ class KvSession {
 
 // An entry of the table of systems (systems/registry.cc).
 struct KvSystem {
-  std::string_view name;   // as on the command line: lower case with dashes
-  std::string_view title;  // as in a legend
-  std::string_view paper;  // title, authors, year; section
+  std::string_view name;       // as on the command line: lower case with dashes
+  std::string_view title;      // as in a legend
+  std::string_view paper;      // title, authors, year; section
   std::string_view guarantee;  // what a completed put means
-  bool ordered = false;    // supports scans
+  bool ordered = false;        // supports scans
 
-  // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if the
-  // configuration is impossible or the pool is damaged or of another shape.
+  // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if
+  // the configuration is impossible or the pool is damaged or of another shape.
   std::unique_ptr<KvPartition> (*open)(Thread& thread, std::string name, const KvConfig& config);
   // Connects to the partition served at `server`. Throws PlatformError if it cannot.
   Task<std::unique_ptr<KvSession>> (*connect)(Thread& thread, fabric::Address server,

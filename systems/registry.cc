@@ -29,17 +29,21 @@ const KvSystem& find_kv_system(std::string_view name) {
   if (found != table.end()) return *found;
   std::vector<std::string_view> names;
   for (const KvSystem& system : table) names.push_back(system.name);
-  throw UsageError(
-      fmt::format("unknown system '{}'; known are: {}", name, fmt::join(names, ", ")));
+  throw UsageError(fmt::format("unknown system '{}'; known are: {}", name, fmt::join(names, ", ")));
 }
 
 std::string_view to_string(Error error) {
   switch (error) {
-    case Error::not_found: return "not found";
-    case Error::out_of_space: return "out of space";
-    case Error::too_large: return "too large";
-    case Error::corrupt: return "corrupt";
-    case Error::disconnected: return "disconnected";
+    case Error::not_found:
+      return "not found";
+    case Error::out_of_space:
+      return "out of space";
+    case Error::too_large:
+      return "too large";
+    case Error::corrupt:
+      return "corrupt";
+    case Error::disconnected:
+      return "disconnected";
   }
   return "unknown error";
 }

@@ -1,5 +1,5 @@
-// The columns of points.csv, schema version 1 (docs/results.md), in their order: the one list that both
-// the writer and the reader go by.
+// The columns of points.csv, schema version 1 (docs/results.md), in their order: the one list that
+// both the writer and the reader go by.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // The fabric: reliable connections between the threads of nodes, as libibverbs gives them, in
-// coroutines. This header is all that a system sees of RDMA; fabric/sim and fabric/shm implement it.
+// coroutines. This header is all that a system sees of RDMA; fabric/sim and fabric/shm implement
+// it.
 //
 //   Endpoint            a thread's access to the fabric: registers memory, makes and accepts
 //                       connections
@@ -8,10 +9,11 @@
 //   ReceiveQueue        posted receive buffers, of one queue pair or shared by several
 //   CompletionQueue     where receive completions (and the end of a connection) arrive
 //
-// Order and completion follow the InfiniBand specification for reliable connections: operations of a
-// queue pair start in order; posted ones (WRITE, SEND) take effect in order; a receive completion
-// appears after the data of all earlier posted operations; READ, FLUSH and atomics take effect after
-// everything issued before them. A completion of a WRITE means that the peer's device has it, no more.
+// Order and completion follow the InfiniBand specification for reliable connections: operations of
+// a queue pair start in order; posted ones (WRITE, SEND) take effect in order; a receive completion
+// appears after the data of all earlier posted operations; READ, FLUSH and atomics take effect
+// after everything issued before them. A completion of a WRITE means that the peer's device has it,
+// no more.
 //
 // All objects belong to the thread that made them and are used on it only.
 #pragma once
@@ -55,8 +57,9 @@ struct WorkRequest {
   Bytes flush_length = 0;
 };
 
-// An operation and its state; lives in the frame of the coroutine that awaits it. Several can be under
-// way at once: post() each, then await them in any order. The buffers must stay until it has completed.
+// An operation and its state; lives in the frame of the coroutine that awaits it. Several can be
+// under way at once: post() each, then await them in any order. The buffers must stay until it has
+// completed.
 class Operation {
  public:
   Operation(QueuePair& queue_pair, const WorkRequest& request)
@@ -98,7 +101,7 @@ struct ReceiveCompletion {
   QueuePair* queue_pair = nullptr;
   Status status = Status::success;
   std::optional<std::uint32_t> immediate;
-  LocalBuffer buffer;          // the posted buffer, cut to the length received
+  LocalBuffer buffer;           // the posted buffer, cut to the length received
   std::uint64_t buffer_id = 0;  // as given to ReceiveQueue::post
 };
 
@@ -154,13 +157,14 @@ class QueuePair {
   QueuePair& operator=(const QueuePair&) = delete;
 
   Operation read(const LocalBuffer& into, RemoteAddress from, OperationFlags flags = {}) {
-    return Operation(*this, {.opcode = Opcode::read, .flags = flags, .local = into, .remote = from});
+    return Operation(*this,
+                     {.opcode = Opcode::read, .flags = flags, .local = into, .remote = from});
   }
   Operation write(const LocalBuffer& from, RemoteAddress to, OperationFlags flags = {}) {
     return Operation(*this, {.opcode = Opcode::write, .flags = flags, .local = from, .remote = to});
   }
-  Operation write_with_immediate(const LocalBuffer& from, RemoteAddress to,
-                                 std::uint32_t immediate, OperationFlags flags = {}) {
+  Operation write_with_immediate(const LocalBuffer& from, RemoteAddress to, std::uint32_t immediate,
+                                 OperationFlags flags = {}) {
     return Operation(*this, {.opcode = Opcode::write_with_immediate,
                              .flags = flags,
                              .immediate = immediate,
@@ -170,8 +174,8 @@ class QueuePair {
   Operation send(const LocalBuffer& from, OperationFlags flags = {}) {
     return Operation(*this, {.opcode = Opcode::send, .flags = flags, .local = from});
   }
-  // Atomics work on aligned 8-byte words. They are atomic with those of the same device, not with the
-  // CPU's, unless the device promises more.
+  // Atomics work on aligned 8-byte words. They are atomic with those of the same device, not with
+  // the CPU's, unless the device promises more.
   Operation compare_and_swap(RemoteAddress word, std::uint64_t expected, std::uint64_t desired,
                              OperationFlags flags = {}) {
     return Operation(*this, {.opcode = Opcode::compare_and_swap,
@@ -181,15 +185,13 @@ class QueuePair {
                              .expected = expected});
   }
   Operation fetch_and_add(RemoteAddress word, std::uint64_t addend, OperationFlags flags = {}) {
-    return Operation(*this, {.opcode = Opcode::fetch_and_add,
-                             .flags = flags,
-                             .remote = word,
-                             .operand = addend});
+    return Operation(
+        *this,
+        {.opcode = Opcode::fetch_and_add, .flags = flags, .remote = word, .operand = addend});
   }
   Operation atomic_write(RemoteAddress word, std::uint64_t value, OperationFlags flags = {}) {
     return Operation(
-        *this,
-        {.opcode = Opcode::atomic_write, .flags = flags, .remote = word, .operand = value});
+        *this, {.opcode = Opcode::atomic_write, .flags = flags, .remote = word, .operand = value});
   }
   Operation flush(RemoteAddress from, Bytes length, Placement placement,
                   OperationFlags flags = {}) {
@@ -200,8 +202,9 @@ class QueuePair {
                              .flush_length = length});
   }
 
-  // Posts an unsignaled operation: nobody learns of its completion; its buffer must stay until a later
-  // operation of the queue pair has completed, unless it is inlined. If it fails, later ones do.
+  // Posts an unsignaled operation: nobody learns of its completion; its buffer must stay until a
+  // later operation of the queue pair has completed, unless it is inlined. If it fails, later ones
+  // do.
   virtual void post_unsignaled(const WorkRequest& request) = 0;
 
   // False once the connection is broken or closed.

@@ -28,13 +28,13 @@ enum class Opcode : std::uint8_t {
 // outstanding or posted later end as `flushed`, and may or may not have taken effect.
 enum class Status : std::uint8_t {
   success,
-  remote_access_error,      // wrong key, outside the region, or a right is missing
-  receiver_not_ready,       // no receive buffer was posted, through all retries
-  message_too_long,         // longer than the receive buffer
-  retry_exceeded,           // the peer does not answer
-  flushed,                  // the queue pair was in error or is being closed
-  unsupported,              // the device or region does not do this operation
-  disconnected,             // in a receive completion: the peer closed the connection or is gone
+  remote_access_error,  // wrong key, outside the region, or a right is missing
+  receiver_not_ready,   // no receive buffer was posted, through all retries
+  message_too_long,     // longer than the receive buffer
+  retry_exceeded,       // the peer does not answer
+  flushed,              // the queue pair was in error or is being closed
+  unsupported,          // the device or region does not do this operation
+  disconnected,         // in a receive completion: the peer closed the connection or is gone
 };
 std::string_view to_string(Status status);
 std::string_view to_string(Opcode opcode);
@@ -93,7 +93,7 @@ struct Address {
 enum class Placement : std::uint8_t { global_visibility, persistence };
 
 struct OperationFlags {
-  bool fenced = false;  // not started before all earlier READs and atomics have completed
+  bool fenced = false;   // not started before all earlier READs and atomics have completed
   bool inlined = false;  // data is copied when the operation is posted; at most max_inline bytes
 };
 

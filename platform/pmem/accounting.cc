@@ -85,8 +85,7 @@ void WriteMeter::word(Cause cause, std::uint64_t before, std::uint64_t after,
   ++counts.stores;
   counts.bytes_issued += kWord;
   // Without a layout the word is one field that the store rewrites, changed or not.
-  counts.field_bits +=
-      layout.widths[0] == 64 ? 64 : changed_field_bits(layout, before, after);
+  counts.field_bits += layout.widths[0] == 64 ? 64 : changed_field_bits(layout, before, after);
   const std::uint64_t difference = before ^ after;
   counts.bits_flipped += static_cast<std::uint64_t>(std::popcount(difference));
   for (std::uint64_t rest = difference; rest != 0; rest >>= 8) {

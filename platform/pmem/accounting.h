@@ -1,5 +1,5 @@
-// Write accounting: what is written to persistent memory, in every unit that the field's papers count
-// in, split by who caused it. docs/accounting.md has the counting rules with examples.
+// Write accounting: what is written to persistent memory, in every unit that the field's papers
+// count in, split by who caused it. docs/accounting.md has the counting rules with examples.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 namespace perdura::pmem {
 
 // The bit fields of an 8-byte word, from the least significant bit on; the widths add up to 64. A
-// store through a layout counts only the fields that it changes, whole: the unit of papers that count
-// "bytes per field" under data-comparison write.
+// store through a layout counts only the fields that it changes, whole: the unit of papers that
+// count "bytes per field" under data-comparison write.
 struct WordLayout {
   std::array<std::uint8_t, 8> widths{};
 };
@@ -51,12 +51,13 @@ struct Writes {
   friend bool operator==(const Writes&, const Writes&) = default;
 };
 
-// The write-combining buffer of an Optane DIMM: the most recently written media lines, least recently
-// used goes to the media. Size after Yang et al., FAST 2020: 16 KiB.
+// The write-combining buffer of an Optane DIMM: the most recently written media lines, least
+// recently used goes to the media. Size after Yang et al., FAST 2020: 16 KiB.
 class XpBuffer {
  public:
   static constexpr int kLines = 64;
-  // Notes that a 64-byte line at this address reached the DIMM; returns media lines evicted (0 or 1).
+  // Notes that a 64-byte line at this address reached the DIMM; returns media lines evicted (0 or
+  // 1).
   int write(std::uint64_t address);
 
  private:

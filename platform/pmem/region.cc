@@ -18,13 +18,15 @@ void Region::out_of_range(Bytes offset, Bytes length) const {
 
 void Region::read(Bytes offset, std::span<std::byte> into) const {
   check(offset, into.size());
-  if (model_) [[unlikely]] return model_->read(offset, into);
+  if (model_) [[unlikely]]
+    return model_->read(offset, into);
   mapped::copy_from_shared(into, base_ + offset);
 }
 
 void Region::store(Bytes offset, std::uint64_t value, const WordLayout& layout) {
   check(offset, kWord);
-  if (model_) [[unlikely]] return model_->store(offset, value, layout);
+  if (model_) [[unlikely]]
+    return model_->store(offset, value, layout);
   std::atomic_ref target(word(offset));
   if (medium_ == Medium::pm) {
     thread_write_meter().word(Cause::local_store, target.load(std::memory_order_relaxed), value,
@@ -35,7 +37,8 @@ void Region::store(Bytes offset, std::uint64_t value, const WordLayout& layout) 
 
 bool Region::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) {
   check(offset, kWord);
-  if (model_) [[unlikely]] return model_->compare_exchange(offset, expected, desired);
+  if (model_) [[unlikely]]
+    return model_->compare_exchange(offset, expected, desired);
   const std::uint64_t before = expected;
   if (!std::atomic_ref(word(offset)).compare_exchange_strong(expected, desired)) return false;
   if (medium_ == Medium::pm) {
@@ -46,7 +49,8 @@ bool Region::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64
 
 void Region::write(Bytes offset, std::span<const std::byte> from) {
   check(offset, from.size());
-  if (model_) [[unlikely]] return model_->write(offset, from, false);
+  if (model_) [[unlikely]]
+    return model_->write(offset, from, false);
   if (medium_ == Medium::pm) {
     mapped::count_write(thread_write_meter(), Cause::local_store, base_ + offset, from);
   }
@@ -55,7 +59,8 @@ void Region::write(Bytes offset, std::span<const std::byte> from) {
 
 void Region::write_streaming(Bytes offset, std::span<const std::byte> from) {
   check(offset, from.size());
-  if (model_) [[unlikely]] return model_->write(offset, from, true);
+  if (model_) [[unlikely]]
+    return model_->write(offset, from, true);
   if (medium_ == Medium::pm) {
     mapped::count_write(thread_write_meter(), Cause::local_store, base_ + offset, from);
     thread_write_meter().lines_written(Cause::local_store, offset, from.size());
@@ -65,14 +70,16 @@ void Region::write_streaming(Bytes offset, std::span<const std::byte> from) {
 
 void Region::flush(Bytes offset, Bytes length) {
   check(offset, length);
-  if (model_) [[unlikely]] return model_->flush(offset, length);
+  if (model_) [[unlikely]]
+    return model_->flush(offset, length);
   if (medium_ == Medium::dram) return;
   thread_write_meter().flush(offset, length);
   mapped::flush_lines(base_ + offset, length);
 }
 
 void Region::drain() {
-  if (model_) [[unlikely]] return model_->drain();
+  if (model_) [[unlikely]]
+    return model_->drain();
   if (medium_ == Medium::dram) return;
   thread_write_meter().fence();
   mapped::drain();

@@ -65,7 +65,8 @@ class Region {
   // An 8-byte load, atomic with respect to stores and one-sided operations, with acquire order.
   std::uint64_t load(Bytes offset) const {
     check(offset, kWord);
-    if (model_) [[unlikely]] return model_->load(offset);
+    if (model_) [[unlikely]]
+      return model_->load(offset);
     return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
   }
 
@@ -73,8 +74,8 @@ class Region {
   void read(Bytes offset, std::span<std::byte> into) const;
 
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  T read_object(Bytes offset) const {
+  requires std::is_trivially_copyable_v<T> T read_object(Bytes offset)
+  const {
     T object;
     read(offset, std::as_writable_bytes(std::span(&object, 1)));
     return object;
@@ -91,7 +92,7 @@ class Region {
   // Ordinary stores of a range.
   void write(Bytes offset, std::span<const std::byte> from);
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   void write_object(Bytes offset, const T& object) {
     write(offset, std::as_bytes(std::span(&object, 1)));
   }
@@ -116,7 +117,8 @@ class Region {
 
  private:
   void check([[maybe_unused]] Bytes offset, [[maybe_unused]] Bytes length) const {
-    if (offset > size_ || length > size_ - offset) [[unlikely]] out_of_range(offset, length);
+    if (offset > size_ || length > size_ - offset) [[unlikely]]
+      out_of_range(offset, length);
   }
   [[noreturn]] void out_of_range(Bytes offset, Bytes length) const;
   std::uint64_t& word(Bytes offset) const {

@@ -30,8 +30,8 @@ class Executor {
   // Queues it at `when` (or as soon as possible after it).
   virtual void make_ready_at(Time when, std::coroutine_handle<> task) = 0;
 
-  // Runs a task to its end without anybody awaiting it. An exception that leaves it ends the run. A task
-  // may use what belongs to the one that spawned it only if that one does not end before it.
+  // Runs a task to its end without anybody awaiting it. An exception that leaves it ends the run. A
+  // task may use what belongs to the one that spawned it only if that one does not end before it.
   void spawn(Task<> task);
 
   // Destroys the frames of all spawned tasks that have not ended, newest first.

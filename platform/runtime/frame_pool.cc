@@ -45,7 +45,7 @@ void* allocate_frame(std::size_t size) {
       pool.free[c] = frame->next;
       return frame;
     }
-    return ::operator new(c * kClass);
+    return ::operator new(c* kClass);
   }
   return ::operator new(size);
 }

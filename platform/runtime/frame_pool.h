@@ -1,5 +1,5 @@
-// Memory for coroutine frames: per-thread free lists by size, so that a task costs no allocation once
-// a thread has warmed up.
+// Memory for coroutine frames: per-thread free lists by size, so that a task costs no allocation
+// once a thread has warmed up.
 #pragma once
 
 #include <cstddef>

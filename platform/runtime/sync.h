@@ -10,9 +10,9 @@
 
 namespace perdura {
 
-// Mutual exclusion between the threads of a node, for critical sections that do not suspend. Waiting
-// burns CPU on real platforms and costs the same virtual time on `sim`, where the lock remembers
-// until when it was held.
+// Mutual exclusion between the threads of a node, for critical sections that do not suspend.
+// Waiting burns CPU on real platforms and costs the same virtual time on `sim`, where the lock
+// remembers until when it was held.
 class SpinLock {
  public:
   void lock() {

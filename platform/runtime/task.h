@@ -2,8 +2,8 @@
 // thread that started it and never migrates, and resumes its awaiter by symmetric transfer.
 //
 // Two traps of GCC 12 shape the code that uses it: a coroutine takes its parameters by value (a
-// reference to a temporary dangles after the first suspension), and nothing is awaited inside a catch
-// block.
+// reference to a temporary dangles after the first suspension), and nothing is awaited inside a
+// catch block.
 #pragma once
 
 #include <coroutine>

@@ -1,6 +1,7 @@
-// What a CPU does, as seen by the cost model. The helpers below simply do the work on real platforms;
-// on `sim` they do it and charge the simulated core for it, so that systems carry no costs of their
-// own. A task's charges add up and are paid when it next suspends or posts an operation.
+// What a CPU does, as seen by the cost model. The helpers below simply do the work on real
+// platforms; on `sim` they do it and charge the simulated core for it, so that systems carry no
+// costs of their own. A task's charges add up and are paid when it next suspends or posts an
+// operation.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// The event engine of the simulation: virtual time in picoseconds, events fire in order of time and,
-// within an instant, in the order in which they were scheduled. Nothing else orders events, so a run is
-// the same on every machine.
+// The event engine of the simulation: virtual time in picoseconds, events fire in order of time
+// and, within an instant, in the order in which they were scheduled. Nothing else orders events, so
+// a run is the same on every machine.
 //
-// Events are intrusive: whoever schedules one owns it and keeps it until it has fired. An event may be
-// in the engine once at a time.
+// Events are intrusive: whoever schedules one owns it and keeps it until it has fired. An event may
+// be in the engine once at a time.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,8 @@ class Engine {
     }
   };
 
-  // An implicit heap of four children a node: half as deep as a binary one, and the children of a node
-  // share two cache lines.
+  // An implicit heap of four children a node: half as deep as a binary one, and the children of a
+  // node share two cache lines.
   static constexpr std::size_t kArity = 4;
   void push_heap(Entry entry);
   Entry pop_heap();

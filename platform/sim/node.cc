@@ -25,7 +25,8 @@ SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium
   void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) {
-    throw PlatformError(fmt::format("cannot reserve {} bytes of memory for region '{}'", size, name));
+    throw PlatformError(
+        fmt::format("cannot reserve {} bytes of memory for region '{}'", size, name));
   }
   Block block;
   block.base = static_cast<std::byte*>(base);
@@ -33,8 +34,7 @@ SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium
   block.mapping = std::shared_ptr<void>(base, [length](void* p) { munmap(p, length); });
   const bool persistent = medium == pmem::Medium::pm;
   block.model = std::make_shared<pmem::sim::SimRegion>(
-      engine_, persistent ? pm_ : dram_, persistent ? &meter_ : nullptr, block.base,
-      block.mapping);
+      engine_, persistent ? pm_ : dram_, persistent ? &meter_ : nullptr, block.base, block.mapping);
   return block;
 }
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <toml++/toml.h>
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <toml++/toml.h>
 
 #include "platform/error.h"
 
@@ -206,7 +206,8 @@ Profile load_profile(const std::string& path) {
   if (profile.server.cores == 0 || profile.client.cores == 0) {
     throw UsageError(fmt::format("{}: a node needs at least one core", path));
   }
-  if (profile.link.mtu == 0) throw UsageError(fmt::format("{}: mtu_bytes must be above zero", path));
+  if (profile.link.mtu == 0)
+    throw UsageError(fmt::format("{}: mtu_bytes must be above zero", path));
   return profile;
 }
 

@@ -1,5 +1,6 @@
-// A testbed: the physical parameters of the simulated machines and network. Read from TOML, where every
-// number has a comment with its source (profiles/). There are no parameters of systems or figures.
+// A testbed: the physical parameters of the simulated machines and network. Read from TOML, where
+// every number has a comment with its source (profiles/). There are no parameters of systems or
+// figures.
 #pragma once
 
 #include <array>
@@ -19,12 +20,12 @@ struct WorkCost {
 
 struct CpuProfile {
   std::array<WorkCost, kWorkKinds> work;
-  Picoseconds load{};         // an 8-byte load that hits a cache
-  Picoseconds store{};        // a store of up to a cache line, into the store buffer
-  Picoseconds flush{};        // issuing the write-back of one line
-  Picoseconds fence{};        // draining when nothing is under way
-  Picoseconds post{};         // building a work request and ringing the doorbell
-  Picoseconds poll{};         // taking a completion from its queue
+  Picoseconds load{};   // an 8-byte load that hits a cache
+  Picoseconds store{};  // a store of up to a cache line, into the store buffer
+  Picoseconds flush{};  // issuing the write-back of one line
+  Picoseconds fence{};  // draining when nothing is under way
+  Picoseconds post{};   // building a work request and ringing the doorbell
+  Picoseconds poll{};   // taking a completion from its queue
   Picoseconds context_switch{};
   Picoseconds time_slice{};
 };
@@ -35,8 +36,8 @@ struct WaitProfile {
   Picoseconds wakeup_cpu{};      // CPU time of that, interrupt included
   Picoseconds arm{};             // arming the completion channel; then the thread looks once more
   Picoseconds sleep_cpu{};       // CPU time of arming and going to sleep
-  // Threads woken one after the other by a completion until the one that handles it. A timer or another
-  // thread wakes that one directly.
+  // Threads woken one after the other by a completion until the one that handles it. A timer or
+  // another thread wakes that one directly.
   std::uint32_t wakeups = 1;
 };
 
@@ -46,20 +47,21 @@ struct NodeProfile {
 };
 
 struct MemoryProfile {
-  Picoseconds read_latency{};   // of a line that no cache holds
-  Picoseconds write_latency{};  // from the write-back of a line to its arrival in the persistence domain
-  double read_bandwidth = 0;    // bytes per second of all DIMMs together
+  Picoseconds read_latency{};  // of a line that no cache holds
+  Picoseconds
+      write_latency{};  // from the write-back of a line to its arrival in the persistence domain
+  double read_bandwidth = 0;  // bytes per second of all DIMMs together
   double write_bandwidth = 0;
 };
 
 struct NicProfile {
-  Picoseconds message{};           // least time between two messages, each direction
-  Picoseconds processing{};        // of a message passing through
+  Picoseconds message{};     // least time between two messages, each direction
+  Picoseconds processing{};  // of a message passing through
   std::uint32_t max_inline = 0;
-  double pcie_bandwidth = 0;       // bytes per second, each direction
-  Picoseconds pcie_read{};         // round trip of a DMA read
-  Picoseconds pcie_write{};        // one way
-  Picoseconds atomic{};            // least time between two atomics
+  double pcie_bandwidth = 0;  // bytes per second, each direction
+  Picoseconds pcie_read{};    // round trip of a DMA read
+  Picoseconds pcie_write{};   // one way
+  Picoseconds atomic{};       // least time between two atomics
   bool flush = false;
   bool flush_persistence = false;
   bool atomic_write = false;
@@ -69,13 +71,13 @@ struct LinkProfile {
   double bandwidth = 0;       // bytes per second
   Picoseconds propagation{};  // one way, switch included
   Bytes mtu = 4096;
-  Bytes header = 0;           // bytes of headers and checks in each packet
+  Bytes header = 0;  // bytes of headers and checks in each packet
 };
 
 struct RetryProfile {
-  Picoseconds rnr_timer{};    // wait before sending again to a receiver that was not ready
+  Picoseconds rnr_timer{};        // wait before sending again to a receiver that was not ready
   std::uint32_t rnr_retries = 7;  // 7 means without end, as in verbs
-  Picoseconds timeout{};      // until a peer that does not answer counts as gone, retries included
+  Picoseconds timeout{};  // until a peer that does not answer counts as gone, retries included
 };
 
 struct Profile {

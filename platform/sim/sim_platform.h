@@ -28,8 +28,8 @@ class SimPlatform final : public Platform {
 
   // Calls `function` at a moment of the run. It may start threads and kill nodes.
   void at(Time when, std::function<void()> function);
-  // The process on a node dies: its threads stop wherever they are, its DRAM and connections are gone,
-  // its named regions stay as they are visible.
+  // The process on a node dies: its threads stop wherever they are, its DRAM and connections are
+  // gone, its named regions stay as they are visible.
   void kill(NodeId node);
 
   Engine& engine() { return engine_; }

@@ -1,9 +1,9 @@
 // Simulated cores and threads.
 //
-// A thread runs its ready tasks one after the other. A task runs in no virtual time until it suspends;
-// what it did meanwhile was charged (platform/runtime/work.h), and the thread is busy for as long as
-// the charges add up to. Operations that the task posts and stores that it makes take effect at the
-// moment at which the charges before them are paid.
+// A thread runs its ready tasks one after the other. A task runs in no virtual time until it
+// suspends; what it did meanwhile was charged (platform/runtime/work.h), and the thread is busy for
+// as long as the charges add up to. Operations that the task posts and stores that it makes take
+// effect at the moment at which the charges before them are paid.
 //
 // An idle thread waits for completions by polling, which keeps its core busy and costs a glance, or
 // asleep, which frees the core and costs an interrupt and wake-ups.
@@ -111,7 +111,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   CompletionMode mode_;
   State state_ = State::idle;
   bool completion_arrives_ = false;
-  Picoseconds charged_{};   // by the task that runs now
+  Picoseconds charged_{};  // by the task that runs now
   Picoseconds cpu_time_{};
   Time started_;
   Time stopped_at_{};

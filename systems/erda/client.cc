@@ -21,9 +21,9 @@ constexpr int kAttempts = 64;
 class ErdaSession::LaneGuard {
  public:
   explicit LaneGuard(ErdaSession& session) : session_(session) {
-    const auto free = std::find_if(session.connection_->lanes.begin(),
-                                   session.connection_->lanes.end(),
-                                   [](const Lane& lane) { return !lane.busy; });
+    const auto free =
+        std::find_if(session.connection_->lanes.begin(), session.connection_->lanes.end(),
+                     [](const Lane& lane) { return !lane.busy; });
     lane_ = &*free;
     lane_->busy = true;
   }
@@ -40,7 +40,8 @@ class ErdaSession::LaneGuard {
   Lane* lane_;
 };
 
-// --- get: two one-sided READs, no server CPU (section 3.3) ----------------------------------------
+// --- get: two one-sided READs, no server CPU (section 3.3)
+// ----------------------------------------
 
 Task<Result<Bytes>> ErdaSession::get(Key key, std::span<std::byte> into) {
   co_await free_lanes_.acquire();
@@ -57,8 +58,7 @@ Task<Result<Bytes>> ErdaSession::get(Key key, std::span<std::byte> into) {
     bool changed = false;
     for (const Position version : {word.newest(), word.newest(), word.previous()}) {
       if (!version) break;  // still being created, and nothing before
-      const Result<ObjectFormat::Object> object =
-          co_await read_version(*lane, entry->tag, version);
+      const Result<ObjectFormat::Object> object = co_await read_version(*lane, entry->tag, version);
       if (!object && object.error() == Error::corrupt) {
         ++counts_.torn_reads;
         continue;
@@ -107,7 +107,7 @@ Task<bool> ErdaSession::no_entry_moved(Lane& lane) {
   const std::uint64_t before = displacements_;
   if (!co_await queue_pair_->read(buffer, {welcome_.control, kDisplacements})) co_return true;
   std::memcpy(&displacements_, buffer.bytes().data(), kWord);
-  co_return displacements_ == before && displacements_ % 2 == 0;
+  co_return displacements_ == before&& displacements_ % 2 == 0;
 }
 
 Task<Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::uint8_t head,
@@ -161,7 +161,8 @@ Task<> ErdaSession::report_incomplete(Lane& lane, hopscotch::StoredKey key, std:
   co_await queue_pair_->send(buffer);
 }
 
-// --- put and erase: a request, and one one-sided WRITE (section 3.3) ------------------------------
+// --- put and erase: a request, and one one-sided WRITE (section 3.3)
+// ------------------------------
 
 Task<Result<void>> ErdaSession::put(Key key, Value value) {
   return write_object(RequestKind::put, key, value);
@@ -181,14 +182,18 @@ Task<Result<void>> ErdaSession::write_object(RequestKind kind, Key key,
   format_.encode(key, value, object.bytes());
 
   const hopscotch::StoredKey stored = layout_->table().stored(key);
-  const Result<Reply> reply = co_await ask(
-      *lane, {kind, stored.format, 0, static_cast<std::uint32_t>(size), 0}, stored);
+  const Result<Reply> reply =
+      co_await ask(*lane, {kind, stored.format, 0, static_cast<std::uint32_t>(size), 0}, stored);
   if (!reply) co_return tl::unexpected(reply.error());
   switch (reply->outcome) {
-    case Outcome::ok: break;
-    case Outcome::not_found: co_return tl::unexpected(Error::not_found);
-    case Outcome::out_of_space: co_return tl::unexpected(Error::out_of_space);
-    case Outcome::too_large: co_return tl::unexpected(Error::too_large);
+    case Outcome::ok:
+      break;
+    case Outcome::not_found:
+      co_return tl::unexpected(Error::not_found);
+    case Outcome::out_of_space:
+      co_return tl::unexpected(Error::out_of_space);
+    case Outcome::too_large:
+      co_return tl::unexpected(Error::too_large);
   }
   if (!co_await queue_pair_->write(object, {welcome_.pool, reply->object_offset})) {
     co_return tl::unexpected(Error::disconnected);
@@ -218,8 +223,8 @@ Task<> ErdaSession::take_replies(std::shared_ptr<Connection> connection) {
     if (message.status != fabric::Status::success) break;
     Reply reply;
     connection->memory->read(message.buffer.offset, std::as_writable_bytes(std::span(&reply, 1)));
-    connection->receive_queue->post(connection->registered.local(message.buffer.offset, sizeof reply),
-                                    message.buffer_id);
+    connection->receive_queue->post(
+        connection->registered.local(message.buffer.offset, sizeof reply), message.buffer_id);
     Lane& lane = connection->lanes[reply.lane];
     lane.reply = reply;
     lane.answered = true;
@@ -241,8 +246,8 @@ ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
   object_size_ = std::min(object_size_, layout_->shape().segment_bytes - kWord);
   connection_ = std::make_shared<Connection>();
   const Bytes replies = kLanes * sizeof(Reply);
-  connection_->memory = thread.node.create_region("erda.session", kLanes * lane_size() + replies,
-                                                  pmem::Medium::dram);
+  connection_->memory =
+      thread.node.create_region("erda.session", kLanes * lane_size() + replies, pmem::Medium::dram);
   connection_->registered =
       thread.endpoint.register_memory(*connection_->memory, fabric::Access::local);
   connection_->receive_queue = thread.endpoint.create_receive_queue(kLanes);
@@ -261,12 +266,12 @@ Task<std::unique_ptr<KvSession>> ErdaSession::connect(Thread& thread, fabric::Ad
 }
 
 Task<> ErdaSession::open(fabric::Address server) {
-  fabric::Connection connection = co_await thread_.endpoint.connect(
-      server,
-      {.receive_queue = connection_->receive_queue.get(),
-       .completions = &connection_->completions,
-       .send_depth = 64},
-      {});
+  fabric::Connection connection =
+      co_await thread_.endpoint.connect(server,
+                                        {.receive_queue = connection_->receive_queue.get(),
+                                         .completions = &connection_->completions,
+                                         .send_depth = 64},
+                                        {});
   if (connection.status != fabric::Status::success) {
     throw PlatformError(fmt::format("cannot connect to Erda's server at node {}, port {}: {}",
                                     server.node, server.port, to_string(connection.status)));

@@ -58,8 +58,8 @@ Superblock shape_for(const KvConfig& config) {
   constexpr std::string_view known[] = {"region_bytes", "segment_bytes", "heads", "neighborhood"};
   for (const auto& [name, value] : config.parameters) {
     if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
-      throw UsageError(fmt::format("erda has no parameter '{}'; it has: {}", name,
-                                   fmt::join(known, ", ")));
+      throw UsageError(
+          fmt::format("erda has no parameter '{}'; it has: {}", name, fmt::join(known, ", ")));
     }
   }
   Superblock shape;
@@ -76,19 +76,19 @@ Superblock shape_for(const KvConfig& config) {
   shape.neighborhood = geometry.neighborhood;
 
   const ObjectFormat format(config.key_size, config.value_size);
-  const Bytes largest = round_up(
-      format.object_size(config.key_size, config.max_value_size + 1, false), kWord);
+  const Bytes largest =
+      round_up(format.object_size(config.key_size, config.max_value_size + 1, false), kWord);
   if (shape.heads < 1 || shape.heads > 255) {
-    throw UsageError(fmt::format("erda: heads is {}, but a head ID has one byte: 1 to 255",
-                                 shape.heads));
+    throw UsageError(
+        fmt::format("erda: heads is {}, but a head ID has one byte: 1 to 255", shape.heads));
   }
   if (shape.segment_bytes % kWord != 0 || shape.segment_bytes == 0 ||
       shape.region_bytes % shape.segment_bytes != 0 || shape.region_bytes == 0 ||
       shape.region_bytes / kWord > kMaxUnits) {
-    throw UsageError(
-        fmt::format("erda: region_bytes ({}) must be a multiple of segment_bytes ({}), that of 8, and "
-                    "a 31-bit offset must reach its end",
-                    shape.region_bytes, shape.segment_bytes));
+    throw UsageError(fmt::format(
+        "erda: region_bytes ({}) must be a multiple of segment_bytes ({}), that of 8, and "
+        "a 31-bit offset must reach its end",
+        shape.region_bytes, shape.segment_bytes));
   }
   if (largest + kWord > shape.segment_bytes) {
     throw UsageError(fmt::format(
@@ -96,8 +96,8 @@ Superblock shape_for(const KvConfig& config) {
         "segment_bytes",
         config.max_value_size, shape.segment_bytes));
   }
-  // Room for every expected write, for what is lost at the ends of segments, and for the last region of
-  // every head, which may be almost empty.
+  // Room for every expected write, for what is lost at the ends of segments, and for the last
+  // region of every head, which may be almost empty.
   const Bytes per_segment = (shape.segment_bytes - kWord) / largest;
   const Bytes segments = (config.writes + per_segment - 1) / per_segment;
   const Bytes per_region = shape.region_bytes / shape.segment_bytes;

@@ -14,8 +14,9 @@
 //   | new tag | first offset    | second offset      | reserved |
 //   +---------+-----------------+--------------------+----------+
 //
-// New tag 1: the first offset is the newest version's and the second the previous one's; 0: the other
-// way round. An offset counts 8-byte units along the head's chain of regions; 0 means no version.
+// New tag 1: the first offset is the newest version's and the second the previous one's; 0: the
+// other way round. An offset counts 8-byte units along the head's chain of regions; 0 means no
+// version.
 //
 // An object (section 3.2.1), at an 8-byte boundary:
 //
@@ -24,8 +25,8 @@
 //   | 1     | 4      | 4 + 4, if not the typical ones|     |       |
 //   +-------+--------+- - - - - - - - - - - - - - - -+-----+- - - -+
 //
-// The CRC covers everything but itself. Flags: delete tag (such an object has no value), and whether
-// the lengths follow. Objects of the typical sizes carry no lengths, as in the paper.
+// The CRC covers everything but itself. Flags: delete tag (such an object has no value), and
+// whether the lengths follow. Objects of the typical sizes carry no lengths, as in the paper.
 #pragma once
 
 #include <cstddef>
@@ -66,8 +67,8 @@ class VersionWord {
   constexpr Position newest() const { return new_tag() ? first() : second(); }
   constexpr Position previous() const { return new_tag() ? second() : first(); }
 
-  // Section 4.1: flip the tag, put the new offset where the tag now points; the newest version becomes
-  // the previous one without being written.
+  // Section 4.1: flip the tag, put the new offset where the tag now points; the newest version
+  // becomes the previous one without being written.
   constexpr VersionWord updated(Position position) const {
     return new_tag() ? of(false, first(), position) : of(true, position, second());
   }
@@ -115,8 +116,8 @@ class PoolLayout {
   Bytes table_offset() const { return table_offset_; }
   Bytes size() const { return size_; }
 
-  // The head array: for each head (numbered from 1) as many words as the pool has regions; a word is
-  // the number of a region plus one, or 0 at the end of the chain.
+  // The head array: for each head (numbered from 1) as many words as the pool has regions; a word
+  // is the number of a region plus one, or 0 at the end of the chain.
   static constexpr Bytes kHeadArray = 4 * KiB;
   Bytes head_array_size() const { return shape_.heads * shape_.regions * kWord; }
   Bytes chain_word(std::uint8_t head, std::uint64_t link) const {
@@ -158,8 +159,8 @@ class ObjectFormat {
   // Writes an object to the beginning of `into`; returns its size.
   Bytes encode(Key key, std::optional<Value> value, std::span<std::byte> into) const;
 
-  // The size of the object whose first bytes these are (at least kLongHeader), as its header has it; it
-  // may be anything if the object is torn.
+  // The size of the object whose first bytes these are (at least kLongHeader), as its header has
+  // it; it may be anything if the object is torn.
   Bytes size_of(std::span<const std::byte> start) const;
 
   struct Object {

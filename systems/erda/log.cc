@@ -12,7 +12,8 @@ Log::Log(pmem::Region& pool, const PoolLayout& layout)
       heads_(layout.shape().heads) {
   for (std::size_t h = 0; h < heads_.size(); ++h) {
     for (std::uint64_t link = 0; link < layout.shape().regions; ++link) {
-      const std::uint64_t word = pool.load(layout.chain_word(static_cast<std::uint8_t>(h + 1), link));
+      const std::uint64_t word =
+          pool.load(layout.chain_word(static_cast<std::uint8_t>(h + 1), link));
       if (word == 0) break;
       heads_[h].chain.push_back(word - 1);
       ++regions_used_;

@@ -15,8 +15,8 @@ class Log {
   // Reads the head array of a pool; in a new one it links a first region to each head.
   Log(pmem::Region& pool, const PoolLayout& layout);
 
-  // Space for an object, in one segment; nothing if no region is free. A region is linked to the head
-  // when the last one is full.
+  // Space for an object, in one segment; nothing if no region is free. A region is linked to the
+  // head when the last one is full.
   std::optional<Position> reserve(std::uint8_t head, Bytes size);
 
   // The place in the pool of a position that was reserved.

@@ -1,9 +1,9 @@
 // What Erda's client and server say to each other (Liu et al., section 3.3).
 //
-// A session has a number of lanes, one for each operation that may be under way. A lane has a slot in
-// the server's memory, into which the client writes its request by WRITE_WITH_IMM; the immediate is the
-// client's identifier: session × lanes + lane. The answer comes by SEND. A report of an incomplete
-// object goes by SEND and is not answered.
+// A session has a number of lanes, one for each operation that may be under way. A lane has a slot
+// in the server's memory, into which the client writes its request by WRITE_WITH_IMM; the immediate
+// is the client's identifier: session × lanes + lane. The answer comes by SEND. A report of an
+// incomplete object goes by SEND and is not answered.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,10 @@ enum class RequestKind : std::uint8_t { put, erase, report };
 
 struct RequestHeader {
   RequestKind kind = RequestKind::put;
-  std::uint8_t format = 0;        // of the key, as in a hash entry
+  std::uint8_t format = 0;          // of the key, as in a hash entry
   std::uint16_t stored_length = 0;  // of what follows: the key, or its digest
-  std::uint32_t object_size = 0;  // to be reserved in the log
-  std::uint64_t word = 0;         // in a report: the version word whose newest object is incomplete
+  std::uint32_t object_size = 0;    // to be reserved in the log
+  std::uint64_t word = 0;  // in a report: the version word whose newest object is incomplete
 };
 static_assert(sizeof(RequestHeader) == 16);
 

@@ -32,14 +32,13 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
       layout_(shape_for(config)),
       format_(config.key_size, config.value_size),
       pool_(open_pool(thread, pool_name, layout_.shape())),
-      control_(thread.node.create_region(
-          pool_name + ".control",
-          request_slot(layout_.table(), config.sessions * kLanes), pmem::Medium::dram)),
-      buffers_(thread.node.create_region(
-          pool_name + ".buffers",
-          kReceiveDepth * request_slot_size(layout_.table()) +
-              config.sessions * kLanes * sizeof(Reply),
-          pmem::Medium::dram)),
+      control_(thread.node.create_region(pool_name + ".control",
+                                         request_slot(layout_.table(), config.sessions * kLanes),
+                                         pmem::Medium::dram)),
+      buffers_(thread.node.create_region(pool_name + ".buffers",
+                                         kReceiveDepth * request_slot_size(layout_.table()) +
+                                             config.sessions * kLanes * sizeof(Reply),
+                                         pmem::Medium::dram)),
       table_(*pool_, layout_.table_offset(), layout_.table(), {control_.get(), kDisplacements}),
       log_(*pool_, layout_),
       pool_memory_(thread.endpoint.register_memory(
@@ -69,8 +68,8 @@ std::unique_ptr<pmem::Region> ErdaPartition::open_pool(Thread& thread, const std
   if (pool == nullptr) {
     pool = thread.node.create_region(name, layout.size(), pmem::Medium::pm);
   } else if (pool->size() < sizeof(Superblock)) {
-    throw UsageError(fmt::format("pool '{}' is damaged: it has {} bytes; remove it to start anew", name,
-                                 pool->size()));
+    throw UsageError(fmt::format("pool '{}' is damaged: it has {} bytes; remove it to start anew",
+                                 name, pool->size()));
   }
   const auto found = pool->read_object<Superblock>(0);
   if (found.magic == 0) {
@@ -82,9 +81,10 @@ std::unique_ptr<pmem::Region> ErdaPartition::open_pool(Thread& thread, const std
     return pool;
   }
   if (found.magic != Superblock::kMagic || found.crc != found.computed_crc()) {
-    throw UsageError(fmt::format(
-        "pool '{}' is damaged or not Erda's: its superblock does not verify; remove it to start anew",
-        name));
+    throw UsageError(
+        fmt::format("pool '{}' is damaged or not Erda's: its superblock does not verify; remove it "
+                    "to start anew",
+                    name));
   }
   if (std::memcmp(&found, &shape, sizeof shape) != 0 || pool->size() < layout.size()) {
     throw UsageError(fmt::format(
@@ -94,15 +94,15 @@ std::unique_ptr<pmem::Region> ErdaPartition::open_pool(Thread& thread, const std
   }
   for (std::uint64_t i = 0; i < shape.heads * shape.regions; ++i) {
     if (pool->load(PoolLayout::kHeadArray + i * kWord) > shape.regions) {
-      throw UsageError(
-          fmt::format("pool '{}' is damaged: its head array names a region that is not there", name));
+      throw UsageError(fmt::format(
+          "pool '{}' is damaged: its head array names a region that is not there", name));
     }
   }
   return pool;
 }
 
-// Section 4.2: after a failure the server checks the objects in the last segment of each head. Versions
-// in earlier segments are checked when they are next updated (may_be_incomplete).
+// Section 4.2: after a failure the server checks the objects in the last segment of each head.
+// Versions in earlier segments are checked when they are next updated (may_be_incomplete).
 void ErdaPartition::recover() {
   table_.recover();
   struct Last {
@@ -189,9 +189,9 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
 
   RequestHeader request;
   std::memcpy(&request, request_.data(), sizeof request);
-  const hopscotch::StoredKey key = stored_key(
-      request.format, std::span<const std::byte>(request_).subspan(
-                          sizeof request, layout_.table().used(request.format)));
+  const hopscotch::StoredKey key =
+      stored_key(request.format, std::span<const std::byte>(request_).subspan(
+                                     sizeof request, layout_.table().used(request.format)));
   if (request.kind == RequestKind::report) return take_report(request, key);
 
   const std::uint32_t client = *message.immediate;
@@ -261,8 +261,8 @@ Outcome ErdaPartition::begin_version(const RequestHeader& request, const hopscot
                     kVersionLayout);
     return Outcome::ok;
   }
-  const auto created = table_.insert(key, reservation.head, VersionWord::created(*position).raw(),
-                                     kVersionLayout);
+  const auto created =
+      table_.insert(key, reservation.head, VersionWord::created(*position).raw(), kVersionLayout);
   return created ? Outcome::ok : Outcome::out_of_space;
 }
 
@@ -276,9 +276,9 @@ void ErdaPartition::take_report(const RequestHeader& request, const hopscotch::S
 }
 
 void ErdaPartition::end_session(fabric::QueuePair& queue_pair) {
-  const auto session =
-      std::find_if(sessions_.begin(), sessions_.end(),
-                   [&](const Session& s) { return s.queue_pair.get() == &queue_pair; });
+  const auto session = std::find_if(sessions_.begin(), sessions_.end(), [&](const Session& s) {
+    return s.queue_pair.get() == &queue_pair;
+  });
   session->queue_pair.reset();
   ++session->generation;
   for (std::optional<Reservation>& lane : session->lanes) {
@@ -300,8 +300,7 @@ void ErdaPartition::answer(std::uint32_t client, Outcome outcome, Bytes object_o
   const fabric::LocalBuffer buffer =
       buffer_memory_.local(replies + client * sizeof reply, sizeof reply);
   std::memcpy(buffer.bytes().data(), &reply, sizeof reply);
-  session_of(client).queue_pair->post_unsignaled(
-      {.opcode = fabric::Opcode::send, .local = buffer});
+  session_of(client).queue_pair->post_unsignaled({.opcode = fabric::Opcode::send, .local = buffer});
 }
 
 // --- versions ------------------------------------------------------------------------------------
@@ -314,7 +313,8 @@ std::optional<ObjectFormat::Object> ErdaPartition::read_version(std::uint8_t hea
                                                                 Position position) {
   if (!position) return std::nullopt;
   const Bytes offset = log_.offset_of(head, position);
-  const Bytes room = layout_.shape().segment_bytes - position.bytes() % layout_.shape().segment_bytes;
+  const Bytes room =
+      layout_.shape().segment_bytes - position.bytes() % layout_.shape().segment_bytes;
   const Bytes first = std::min(format_.typical_size(), room);
   pool_->read(offset, std::span(object_).first(first));
   const Bytes size = format_.size_of(object_);

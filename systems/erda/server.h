@@ -1,11 +1,11 @@
-// Erda's server (Liu et al., sections 3.3, 4.1 and 4.2): it changes metadata and hands out log space;
-// it neither sees nor copies the objects that clients write.
+// Erda's server (Liu et al., sections 3.3, 4.1 and 4.2): it changes metadata and hands out log
+// space; it neither sees nor copies the objects that clients write.
 //
-// What the paper leaves open, and docs/systems/erda.md explains: while the newest version of a key is
-// still being written, a second update would push the incomplete version into the place of the previous
-// one, and the last complete version would be lost. So the server remembers the writes under way and
-// lets a second writer of the same key wait until the first has finished or is gone. And a report of an
-// incomplete object is acted upon only if its writer is gone.
+// What the paper leaves open, and docs/systems/erda.md explains: while the newest version of a key
+// is still being written, a second update would push the incomplete version into the place of the
+// previous one, and the last complete version would be lost. So the server remembers the writes
+// under way and lets a second writer of the same key wait until the first has finished or is gone.
+// And a report of an incomplete object is acted upon only if its writer is gone.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ namespace perdura::systems::erda {
 
 class ErdaPartition final : public KvPartition {
  public:
-  // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or of another shape.
+  // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or of another
+  // shape.
   ErdaPartition(Thread& thread, std::string pool_name, const KvConfig& config);
 
   Task<> serve() override;
@@ -94,8 +95,8 @@ class ErdaPartition final : public KvPartition {
   fabric::CompletionQueue completions_;
   std::vector<Session> sessions_;
   std::unordered_set<std::uint64_t> writing_;  // places of all reservations
-  // Versions before this position of a head were written before the server last started and have not
-  // been checked since.
+  // Versions before this position of a head were written before the server last started and have
+  // not been checked since.
   std::vector<Position> unchecked_before_;
   std::vector<std::byte> request_;  // scratch: the request being looked at
   std::vector<std::byte> object_;   // scratch: the version being looked at

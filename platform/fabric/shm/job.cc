@@ -193,7 +193,8 @@ void Job::find_runs() {
   for (NodeId node = 0; node < control().node_count; ++node) {
     const File file(::open(node_path(node).c_str(), O_RDWR | O_CLOEXEC));
     if (!file || !is_locked(file.get())) continue;
-    // Not ended_runs: this node's threads may have ended in a run that the others are still to begin.
+    // Not ended_runs: this node's threads may have ended in a run that the others are still to
+    // begin.
     const std::uint32_t runs = control().nodes[node].whole_runs;
     fewest = std::min(fewest.value_or(runs), runs);
   }

@@ -39,8 +39,8 @@ class ReceiveQueueState {
   // The buffer of a ticket that a sender reported; nothing if the sender made it up.
   std::optional<Consumed> consume(std::uint64_t ticket);
 
-  // Posts again what this owner claimed and did not report; it must be gone for good. Nothing once the
-  // queue itself is gone, and its buffers' memory perhaps with it.
+  // Posts again what this owner claimed and did not report; it must be gone for good. Nothing once
+  // the queue itself is gone, and its buffers' memory perhaps with it.
   void recover(std::uint64_t owner);
   void abandon() { abandoned_ = true; }
 

@@ -29,8 +29,8 @@ std::int64_t lines(Bytes offset, Bytes length) {
                                                  offset / kCacheLine + 1);
 }
 
-// The lines of a message are placed in any order (InfiniBand promises none, and nothing may be concluded
-// from the last byte); which one changes from message to message.
+// The lines of a message are placed in any order (InfiniBand promises none, and nothing may be
+// concluded from the last byte); which one changes from message to message.
 pmem::sim::LineTimes placement_order(Time first, Picoseconds per_line, std::uint32_t count,
                                      std::uint32_t message) {
   static constexpr std::array<std::uint32_t, 5> kStrides{1, 3, 5, 7, 11};
@@ -41,14 +41,19 @@ pmem::sim::LineTimes placement_order(Time first, Picoseconds per_line, std::uint
 
 Access right_for(Opcode opcode) {
   switch (opcode) {
-    case Opcode::read: return Access::remote_read;
+    case Opcode::read:
+      return Access::remote_read;
     case Opcode::write:
     case Opcode::write_with_immediate:
-    case Opcode::atomic_write: return Access::remote_write;
+    case Opcode::atomic_write:
+      return Access::remote_write;
     case Opcode::compare_and_swap:
-    case Opcode::fetch_and_add: return Access::remote_atomic;
-    case Opcode::flush: return Access::remote_flush;
-    case Opcode::send: break;
+    case Opcode::fetch_and_add:
+      return Access::remote_atomic;
+    case Opcode::flush:
+      return Access::remote_flush;
+    case Opcode::send:
+      break;
   }
   return Access::local;
 }
@@ -103,9 +108,12 @@ End& Network::new_end(Nic& nic, SimThread& thread, Address address,
 
 void Flight::fire() {
   switch (stage) {
-    case Stage::arrives: return from->peer_->arrived(*this);
-    case Stage::executes: return from->peer_->executed(*this);
-    case Stage::answered: return from->answered(*this);
+    case Stage::arrives:
+      return from->peer_->arrived(*this);
+    case Stage::executes:
+      return from->peer_->executed(*this);
+    case Stage::answered:
+      return from->answered(*this);
   }
 }
 
@@ -216,8 +224,7 @@ void End::answered(Flight& flight) {
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
     const LocalBuffer& into = flight.request.local;
-    model_of(*into.region)
-        .device_write(into.offset, flight.payload, {network_.engine.now(), {}});
+    model_of(*into.region).device_write(into.offset, flight.payload, {network_.engine.now(), {}});
   }
   const Status status = flight.status;
   if (flight.operation != nullptr) flight.operation->complete(status, flight.old_value);
@@ -265,7 +272,8 @@ void End::close() {
   if (was_connected) peer_->lose_connection(nic_.profile.link.propagation);
 }
 
-// A requester that goes away leaves the packets that it had sent: of its last message perhaps a part.
+// A requester that goes away leaves the packets that it had sent: of its last message perhaps a
+// part.
 void End::cut_off(Flight& flight) {
   if (flight.arrived) return;
   const Profile& profile = nic_.profile;
@@ -375,11 +383,10 @@ bool End::process(Flight& flight) {
                     request.opcode == Opcode::fetch_and_add ||
                     request.opcode == Opcode::atomic_write;
   if (word) length = kWord;
-  const bool known =
-      (request.opcode != Opcode::flush ||
-       (request.placement == Placement::persistence ? profile.nic.flush_persistence
-                                                    : profile.nic.flush)) &&
-      (request.opcode != Opcode::atomic_write || profile.nic.atomic_write);
+  const bool known = (request.opcode != Opcode::flush ||
+                      (request.placement == Placement::persistence ? profile.nic.flush_persistence
+                                                                   : profile.nic.flush)) &&
+                     (request.opcode != Opcode::atomic_write || profile.nic.atomic_write);
   if (!known) return refuse(flight, Status::unsupported, at), true;
   flight.memory = nic_.find(request.remote, length, right_for(request.opcode));
   if (flight.memory == nullptr ||
@@ -433,8 +440,8 @@ void End::place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time
   const std::int64_t count = lines(offset, bytes);
   const Picoseconds per_line = (end - first) / count;
   region.device_write(offset, flight.payload,
-                      placement_order(first + per_line, per_line,
-                                      static_cast<std::uint32_t>(count), placements_++));
+                      placement_order(first + per_line, per_line, static_cast<std::uint32_t>(count),
+                                      placements_++));
   last_placement_ = std::max(last_placement_, end);
 }
 
@@ -445,9 +452,10 @@ void End::execute_read(Flight& flight, Time at) {
   // A read pushes earlier placements of its connection in front of it (PCI Express ordering).
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Time start = nic_.dma_read.take(std::max(at, last_placement_), bus);
-  const Picoseconds memory_time = transfer_time(round_up(bytes, kCacheLine),
-                                                region.controller().profile.read_bandwidth);
-  const Time served = region.controller().reads.take(start + profile.nic.pcie_read / 2, memory_time);
+  const Picoseconds memory_time =
+      transfer_time(round_up(bytes, kCacheLine), region.controller().profile.read_bandwidth);
+  const Time served =
+      region.controller().reads.take(start + profile.nic.pcie_read / 2, memory_time);
   const Time first = served + region.controller().profile.read_latency;
   const Bytes begin = flight.memory->offset + flight.request.remote.offset;
   const std::int64_t count = lines(begin, bytes);

@@ -1,9 +1,10 @@
 // One end of a simulated reliable connection, and the messages under way between the two.
 //
-// A message goes through: transmit pipeline and payload fetch at the requester, the link, the receive
-// pipeline, then at the responder the placement of a WRITE or SEND, the reading of a READ or the
-// execution of an atomic, and the way back of the acknowledgment or response. Each step takes a place
-// in the queue of what it needs, so everything contends. docs/simulation.md has the picture.
+// A message goes through: transmit pipeline and payload fetch at the requester, the link, the
+// receive pipeline, then at the responder the placement of a WRITE or SEND, the reading of a READ
+// or the execution of an atomic, and the way back of the acknowledgment or response. Each step
+// takes a place in the queue of what it needs, so everything contends. docs/simulation.md has the
+// picture.
 #pragma once
 
 #include <deque>
@@ -39,9 +40,9 @@ struct Flight final : Event {
   Time departure{};     // of the first packet
   Time last_arrival{};  // of the last packet
   bool arrived = false;
-  bool cut = false;  // the requester died before the last packet had left
+  bool cut = false;             // the requester died before the last packet had left
   pmem::sim::LineTimes seen{};  // by a READ
-  bool flushed = false;  // completed early; only its event is still to come
+  bool flushed = false;         // completed early; only its event is still to come
   void fire() override;
 };
 

@@ -23,8 +23,9 @@ class Nic {
   perdura::sim::Resource dma_write;  // PCIe, to memory
   perdura::sim::Resource atomics;
 
-  // An entry of the table. Entries stay, and keep their memory, since messages under way refer to them;
-  // keys are never given out twice, and key 0 is never valid, so that a forgotten key is found out.
+  // An entry of the table. Entries stay, and keep their memory, since messages under way refer to
+  // them; keys are never given out twice, and key 0 is never valid, so that a forgotten key is
+  // found out.
   struct Registered {
     std::shared_ptr<pmem::RegionModel> model;
     Bytes offset = 0;

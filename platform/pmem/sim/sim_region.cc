@@ -78,13 +78,14 @@ void SimRegion::write(Bytes offset, std::span<const std::byte> from, bool stream
   }
   if (lines == 0) return;
   const Picoseconds per_line = (now() - start) / static_cast<std::int64_t>(lines);
-  timeline_.change(engine_.now(), offset, from, Timeline::Writer::cpu, {start + per_line, per_line});
+  timeline_.change(engine_.now(), offset, from, Timeline::Writer::cpu,
+                   {start + per_line, per_line});
   if (streaming) {
     const Picoseconds transfer =
         transfer_time(lines * kCacheLine, controller_.profile.write_bandwidth);
     const Time begin = controller_.writes.take(start, transfer);
-    written_back_ = std::max(
-        written_back_, std::max(now(), begin + transfer) + controller_.profile.write_latency);
+    written_back_ = std::max(written_back_,
+                             std::max(now(), begin + transfer) + controller_.profile.write_latency);
   }
 }
 
@@ -99,8 +100,8 @@ void SimRegion::flush(Bytes offset, Bytes length) {
   const Picoseconds transfer =
       transfer_time(lines * kCacheLine, controller_.profile.write_bandwidth);
   const Time begin = controller_.writes.take(start, transfer);
-  written_back_ =
-      std::max(written_back_, std::max(now(), begin + transfer) + controller_.profile.write_latency);
+  written_back_ = std::max(written_back_,
+                           std::max(now(), begin + transfer) + controller_.profile.write_latency);
 }
 
 void SimRegion::drain() {
@@ -126,8 +127,7 @@ void SimRegion::device_store(Bytes offset, std::uint64_t value) {
 
 std::uint64_t SimRegion::device_load(Bytes offset) const {
   std::uint64_t value;
-  timeline_.device_read(offset, std::as_writable_bytes(std::span(&value, 1)),
-                        {engine_.now(), {}});
+  timeline_.device_read(offset, std::as_writable_bytes(std::span(&value, 1)), {engine_.now(), {}});
   return value;
 }
 

@@ -1,5 +1,5 @@
-// A region of a simulated node: what a CPU does to it costs time, is counted, and becomes visible to
-// devices when it would (pmem/sim/timeline.h).
+// A region of a simulated node: what a CPU does to it costs time, is counted, and becomes visible
+// to devices when it would (pmem/sim/timeline.h).
 #pragma once
 
 #include <memory>

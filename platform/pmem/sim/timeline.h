@@ -1,11 +1,11 @@
 // Byte-accurate simulated memory with a short past.
 //
-// Memory holds the newest bytes. A store of a simulated CPU is made at once, though the moment at which
-// it becomes visible lies ahead, when the charges before it are paid; a WRITE of a device is applied
-// when its first line is placed, though its last arrives later. Each such change keeps the bytes that
-// it replaced for as long as somebody may still look at a moment before it was visible. So a device
-// that reads a range line by line, each at its own moment, sees exactly what had become visible by
-// then: an object half old and half new, where hardware would show one.
+// Memory holds the newest bytes. A store of a simulated CPU is made at once, though the moment at
+// which it becomes visible lies ahead, when the charges before it are paid; a WRITE of a device is
+// applied when its first line is placed, though its last arrives later. Each such change keeps the
+// bytes that it replaced for as long as somebody may still look at a moment before it was visible.
+// So a device that reads a range line by line, each at its own moment, sees exactly what had become
+// visible by then: an object half old and half new, where hardware would show one.
 #pragma once
 
 #include <deque>
@@ -16,8 +16,8 @@
 
 namespace perdura::pmem::sim {
 
-// Evenly spaced moments, one a cache line of a range. `first` is the earliest; lines follow in the order
-// of addresses, or in another one: line i is number (i * stride + shift) mod count.
+// Evenly spaced moments, one a cache line of a range. `first` is the earliest; lines follow in the
+// order of addresses, or in another one: line i is number (i * stride + shift) mod count.
 struct LineTimes {
   Time first;
   Picoseconds per_line{};

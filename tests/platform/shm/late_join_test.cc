@@ -1,5 +1,5 @@
-// Processes join a job one after the other. One that has only services is done with its part of the run
-// at once; it must still serve those who join later.
+// Processes join a job one after the other. One that has only services is done with its part of the
+// run at once; it must still serve those who join later.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

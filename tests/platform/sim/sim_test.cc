@@ -1,4 +1,5 @@
-// What only the simulation promises: determinism, modelled waiting, cores that are shared, failures.
+// What only the simulation promises: determinism, modelled waiting, cores that are shared,
+// failures.
 #include "platform/sim/sim_platform.h"
 
 #include <gtest/gtest.h>
@@ -98,8 +99,8 @@ TEST(Sim, ASleepingThreadPaysTheWakeUpAndUsesNoCpuMeanwhile) {
   const auto [slept, slept_cpu] = measure(CompletionMode::event);
   EXPECT_EQ(slept - polled, profile.client.wait.wakeup_latency - profile.cpu.poll);
   EXPECT_EQ(polled_cpu, polled) << "polling keeps the core busy all the time";
-  EXPECT_EQ(slept_cpu, profile.client.wait.wakeup_cpu + profile.client.wait.sleep_cpu +
-                           profile.cpu.post);
+  EXPECT_EQ(slept_cpu,
+            profile.client.wait.wakeup_cpu + profile.client.wait.sleep_cpu + profile.cpu.post);
 }
 
 TEST(Sim, ThreadsQueueForTheCoresOfTheirNode) {
@@ -121,8 +122,8 @@ TEST(Sim, ThreadsQueueForTheCoresOfTheirNode) {
   ASSERT_EQ(ends.size(), 6U);
   // Three after one another on each core.
   EXPECT_GE(ends.back(), work * 3);
-  EXPECT_LT(ends.back(), work * 3 + profile.client.wait.wakeup_latency * 2 +
-                             profile.cpu.context_switch * 6);
+  EXPECT_LT(ends.back(),
+            work * 3 + profile.client.wait.wakeup_latency * 2 + profile.cpu.context_switch * 6);
 }
 
 // Section 4.3 of the Erda paper: a reader that races with a one-sided write can find the object
@@ -200,9 +201,8 @@ TEST(Sim, AKilledNodeKeepsItsNamedRegionsAndLosesItsConnections) {
 
 TEST(Sim, AStandstillIsReportedNotWaitedFor) {
   SimPlatform platform(testbed(), 1);
-  platform.start(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
-    co_await thread.endpoint.next_connection();
-  });
+  platform.start(0, 0, CompletionMode::polling,
+                 [](Thread& thread) -> Task<> { co_await thread.endpoint.next_connection(); });
   EXPECT_THROW(platform.run(), PlatformError);
 }
 
@@ -223,10 +223,12 @@ TEST(Profile, FaultsAreRefusedWithFileAndLine) {
     return "was accepted";
   };
   const auto line_of = [&](const std::string& what) {
-    return ":" + std::to_string(1 + std::count(good.begin(), good.begin() + good.find(what), '\n')) +
+    return ":" +
+           std::to_string(1 + std::count(good.begin(), good.begin() + good.find(what), '\n')) +
            ": ";
   };
-  EXPECT_NE(message_for("crc32_ns =", "crc23_ns =").find("'crc32_ns' is missing"), std::string::npos);
+  EXPECT_NE(message_for("crc32_ns =", "crc23_ns =").find("'crc32_ns' is missing"),
+            std::string::npos);
   const std::string unknown = message_for("load_ns =", "speed = 3\nload_ns =");
   EXPECT_NE(unknown.find(line_of("load_ns =") + "unknown key 'speed' in [cpu]"), std::string::npos)
       << unknown;

@@ -1,5 +1,5 @@
-// Memory with a short past: a device that looks at each line at its own moment sees what was visible
-// then, checked exhaustively against a model that keeps every line's whole history.
+// Memory with a short past: a device that looks at each line at its own moment sees what was
+// visible then, checked exhaustively against a model that keeps every line's whole history.
 #include "platform/pmem/sim/timeline.h"
 
 #include <gtest/gtest.h>
@@ -66,8 +66,8 @@ TEST(Timeline, EveryReadSeesEachLineAsItWasAtItsMoment) {
               bool whole = true;
               for (int line = 0; line < kLines; ++line) {
                 const int moment = read_start + line * read_step;
-                // The second change lies after the first in coherence order, so it is not visible before
-                // the first is.
+                // The second change lies after the first in coherence order, so it is not visible
+                // before the first is.
                 int expected = 0;
                 if (first_start + line * first_step <= moment) {
                   expected = second_start + line * second_step <= moment ? 2 : 1;
@@ -90,7 +90,8 @@ TEST(Timeline, ThePastIsForgottenWhenNobodyCanLookAtItAnyMore) {
   std::array<std::byte, 64> memory{};
   Timeline timeline(memory.data());
   for (int i = 0; i < 1000; ++i) {
-    timeline.change(at(i * 10), 0, filled(64, i % 100), Timeline::Writer::cpu, {at(i * 10 + 5), {}});
+    timeline.change(at(i * 10), 0, filled(64, i % 100), Timeline::Writer::cpu,
+                    {at(i * 10 + 5), {}});
     EXPECT_LE(timeline.changes_remembered(), 2U);
   }
 }

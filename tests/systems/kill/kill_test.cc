@@ -1,6 +1,6 @@
-// Real processes on shared memory, killed by SIGKILL at random moments: the client that writes, often in
-// the middle of its one-sided write, and the server. No get ever returns a torn or invented value, or
-// one older than what had been acknowledged before it began.
+// Real processes on shared memory, killed by SIGKILL at random moments: the client that writes,
+// often in the middle of its one-sided write, and the server. No get ever returns a torn or
+// invented value, or one older than what had been acknowledged before it began.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -43,8 +43,8 @@ class Cluster {
       : system_(std::move(system)),
         job_("kv-kill-" + system_ + "-" + std::to_string(getpid())),
         pool_directory_("/dev/shm/perdura-pools-" + job_),
-        shared_(new(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                         -1, 0)) Shared) {
+        shared_(new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {
     std::filesystem::create_directories(pool_directory_);
   }
   ~Cluster() {
@@ -230,7 +230,8 @@ TEST_P(Kill, TheWriterAgainAndAgain) {
     const pid_t writer = cluster.start_writer();
     ASSERT_TRUE(cluster.progress(100 + random() % 500, 50)) << "after kill " << i;
     cluster.kill_process(writer);
-    for (Shared::Key& key : cluster.shared().keys) cut_off += key.started != key.acknowledged ? 1 : 0;
+    for (Shared::Key& key : cluster.shared().keys)
+      cut_off += key.started != key.acknowledged ? 1 : 0;
   }
   ASSERT_TRUE(cluster.progress(0, 1000)) << "the reader must go on";
   expect_sound(cluster.shared());

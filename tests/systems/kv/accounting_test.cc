@@ -51,8 +51,8 @@ TEST_P(Table1, IsReproducedExactly) {
         for (std::uint64_t i = 0; i < kOperations && phase < 3; ++i) {
           const Buffer key = key_of(i + 1, size.key);
           const Buffer value = value_of(i, phase + 1, size.value);
-          const auto done = phase == 2 ? co_await session->erase(key)
-                                       : co_await session->put(key, value);
+          const auto done =
+              phase == 2 ? co_await session->erase(key) : co_await session->put(key, value);
           EXPECT_TRUE(done.has_value());
         }
       }

@@ -1,5 +1,5 @@
-// The server's process is killed at many moments of a run and started again on the same pool: nothing
-// acknowledged is lost, nothing is torn or invented, and the store goes on.
+// The server's process is killed at many moments of a run and started again on the same pool:
+// nothing acknowledged is lost, nothing is torn or invented, and the store goes on.
 #include "platform/error.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/systems/kv/support.h"
@@ -31,8 +31,8 @@ INSTANTIATE_TEST_SUITE_P(All, Recovery, testing::ValuesIn(on_sim()), subject_nam
 
 constexpr std::uint64_t kKeys = 6;
 
-// What the clients know of a key: the last version acknowledged, and one that may have taken effect.
-// Version 0 means absent.
+// What the clients know of a key: the last version acknowledged, and one that may have taken
+// effect. Version 0 means absent.
 struct Known {
   std::uint64_t acknowledged = 0;
   std::uint64_t uncertain = 0;

@@ -1,5 +1,5 @@
-// What every key-value system must do: behave like a map for one client, be linearizable for several,
-// never return a torn or invented value, and be full without losing anything.
+// What every key-value system must do: behave like a map for one client, be linearizable for
+// several, never return a torn or invented value, and be full without losing anything.
 #include <map>
 #include <random>
 
@@ -21,7 +21,10 @@ TEST_P(KvTest, BehavesLikeAMapForOneClient) {
     for (int i = 0; i < 6000; ++i) {
       // Mostly typical sizes; also short, long and very long keys, and other values.
       const std::uint64_t number = random() % 150;
-      const Bytes key_size = number % 10 == 7 ? 9 : number % 10 == 8 ? 40 : number % 10 == 9 ? 300 : 16;
+      const Bytes key_size = number % 10 == 7   ? 9
+                             : number % 10 == 8 ? 40
+                             : number % 10 == 9 ? 300
+                                                : 16;
       const Buffer key = key_of(number, key_size);
       const std::string name(reinterpret_cast<const char*>(key.data()), key.size());
       const Bytes sizes[] = {64, 64, 64, 8, 65, 1000, 2048};
@@ -100,8 +103,8 @@ TEST_P(KvTest, OperationsOfASessionMayOverlap) {
   run();
 }
 
-// One writer counts a key's version up; readers see, in real time, versions that never go back, never
-// lie before the last acknowledged one and never beyond the one being written.
+// One writer counts a key's version up; readers see, in real time, versions that never go back,
+// never lie before the last acknowledged one and never beyond the one being written.
 TEST_P(KvTest, ReadersOfAKeyWithOneWriterSeeALinearizableHistory) {
   struct Shared {
     std::atomic<std::uint64_t> started{0};

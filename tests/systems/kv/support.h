@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,8 @@ inline Buffer value_of(std::uint64_t key, std::uint64_t version, Bytes size) {
 }
 
 // The version, if the bytes are a whole value of this key.
-inline std::optional<std::uint64_t> version_of(std::uint64_t key, std::span<const std::byte> value) {
+inline std::optional<std::uint64_t> version_of(std::uint64_t key,
+                                               std::span<const std::byte> value) {
   std::uint64_t word = 0;
   if (value.size() < 8) return std::nullopt;
   std::memcpy(&word, value.data(), 8);
@@ -56,6 +58,10 @@ struct Subject {
   std::string system;
   std::string platform;
 };
+
+inline std::ostream& operator<<(std::ostream& out, const Subject& subject) {
+  return out << subject.system << " on " << subject.platform;
+}
 
 inline std::vector<Subject> all_subjects() {
   std::vector<Subject> subjects;
@@ -86,12 +92,12 @@ class KvTest : public testing::TestWithParam<Subject> {
                CompletionMode mode = CompletionMode::polling) {
     const NodeId node = 1 + next_client_ % 3;
     const auto port = static_cast<fabric::Port>(10 + next_client_++);
-    platform_->start(node, port, mode,
-                     [this, server_port, client = std::move(client)](Thread& thread) -> Task<> {
-                       const auto session = co_await system().connect(
-                           thread, {0, server_port}, config_);
-                       co_await client(*session, thread);
-                     });
+    platform_->start(
+        node, port, mode,
+        [this, server_port, client = std::move(client)](Thread& thread) -> Task<> {
+          const auto session = co_await system().connect(thread, {0, server_port}, config_);
+          co_await client(*session, thread);
+        });
   }
   void run() { platform_->run(); }
 
