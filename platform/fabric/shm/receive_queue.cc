@@ -52,6 +52,10 @@ void ReceiveQueueState::post(const LocalBuffer& buffer, std::uint64_t id) {
     }
     key = key_of(*buffer.region);
   }
+  enqueue({0, buffer, id, key});
+}
+
+void ReceiveQueueState::enqueue(Posted posted) {
   ++outstanding_;
   const std::uint64_t ticket = next_ticket_++;
   PostedBuffer& slot = shared(ticket);
@@ -59,9 +63,11 @@ void ReceiveQueueState::post(const LocalBuffer& buffer, std::uint64_t id) {
   if (mine.ticket != 0) [[unlikely]] {
     stragglers_.push_back({mine, owner_of(slot.state.load(std::memory_order_relaxed))});
   }
-  mine = {ticket, buffer, id};
-  slot.key_length.store(std::uint64_t{key} << 32 | buffer.length, std::memory_order_relaxed);
-  slot.offset.store(buffer.offset, std::memory_order_relaxed);
+  posted.ticket = ticket;
+  mine = posted;
+  slot.key_length.store(std::uint64_t{posted.key} << 32 | posted.buffer.length,
+                        std::memory_order_relaxed);
+  slot.offset.store(posted.buffer.offset, std::memory_order_relaxed);
   slot.state.store(ticket << 16, std::memory_order_release);
 }
 
@@ -99,7 +105,8 @@ void ReceiveQueueState::recover(std::uint64_t owner) {
     return true;
   });
   outstanding_ -= static_cast<std::uint32_t>(lost.size());
-  for (const Posted& posted : lost) post(posted.buffer, posted.id);
+  // Their region may be gone by now, with its key; then the next sender finds that out.
+  for (const Posted& posted : lost) enqueue(posted);
 }
 
 std::optional<BufferClaims::Claim> BufferClaims::claim() {

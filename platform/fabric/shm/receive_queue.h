@@ -49,6 +49,7 @@ class ReceiveQueueState {
     std::uint64_t ticket = 0;  // 0: consumed
     LocalBuffer buffer;
     std::uint64_t id = 0;
+    std::uint32_t key = 0;  // of its region, for senders
   };
   struct Straggler {
     Posted posted;
@@ -59,6 +60,7 @@ class ReceiveQueueState {
     return buffers_[ticket & (local_.size() - 1)];
   }
   std::uint32_t key_of(pmem::Region& region);
+  void enqueue(Posted posted);
 
   OwnSegment& segment_;
   NodeMemory& memory_;

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,9 @@ struct Case {
   Factory make;
   CompletionMode mode = CompletionMode::polling;
 };
+inline std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << (c.mode == CompletionMode::polling ? "polling" : "event");
+}
 inline std::vector<Case> cases(const Factory& make) {
   return {{make, CompletionMode::polling}, {make, CompletionMode::event}};
 }

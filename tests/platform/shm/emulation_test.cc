@@ -77,6 +77,51 @@ TEST(Emulation, AWriteTakesEffectAfterOneWay) {
                   });
 }
 
+TEST(Emulation, AFencedOperationStartsWhenEarlierReadsHaveCompleted) {
+  ShmOptions options;
+  options.node_count = 2;
+  options.fabric.network_latency = Milliseconds(3);
+  with_connection(options,
+                  [](Thread& thread, fabric::QueuePair& peer, fabric::MemoryRegion memory,
+                     fabric::RemoteAddress there) -> Task<> {
+                    auto read = peer.read(memory.local(0, 8), there);
+                    auto write = peer.write(memory.local(0, 8), there + 8, {.fenced = true});
+                    const Time start = thread.executor.now();
+                    read.post();
+                    write.post();
+                    EXPECT_TRUE(co_await read);
+                    EXPECT_TRUE(co_await write);
+                    EXPECT_GE(thread.executor.now() - start, Milliseconds(12));
+                  });
+}
+
+// An endpoint has room for 4096 connections at a time: one that has ended must leave its place.
+TEST(Emulation, ConnectionsThatEndLeaveTheirPlaceToOthers) {
+  constexpr std::uint32_t kTimes = fabric::shm::kMaxConnections + 100;
+  ShmOptions options;
+  options.node_count = 2;
+  ShmPlatform platform(options);
+  for (NodeId node = 0; node < 2; ++node) {
+    platform.start(node, 1, CompletionMode::polling, [node](Thread& thread) -> Task<> {
+      const auto receives = thread.endpoint.create_receive_queue(64);
+      fabric::CompletionQueue completions;
+      const fabric::QueuePairOptions queue_pair{.receive_queue = receives.get(),
+                                                .completions = &completions};
+      for (std::uint32_t i = 0; i < kTimes; ++i) {
+        if (node == 1) {
+          const auto connection = co_await thread.endpoint.connect({0, 1}, queue_pair, {});
+          EXPECT_EQ(connection.status, fabric::Status::success);
+          continue;
+        }
+        auto request = co_await thread.endpoint.next_connection();
+        const auto peer = request->accept(queue_pair, {});
+        EXPECT_EQ((co_await completions.next()).status, fabric::Status::disconnected);
+      }
+    });
+  }
+  platform.run();
+}
+
 // Two sleepers wake each other again and again: a lost wake-up would leave both asleep.
 TEST(Emulation, SleepersLoseNoWakeUp) {
   constexpr int kRounds = 20000;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "platform/error.h"
+#include "platform/fabric/shm/segment.h"
 #include "tests/platform/shm/process.h"
 
 namespace perdura::shm_test {
@@ -47,6 +48,41 @@ TEST(ShmJob, AnExceptionElsewhereEndsTheWaitAtABarrier) {
   });
   EXPECT_EQ(failing.exit_code(), 0);
   EXPECT_EQ(waiting.exit_code(), 0);
+}
+
+// Peers of a dead process may still hold connections to it, and use them before they learn of its
+// death. Who takes its place breaks them first.
+TEST(ShmJob, AnotherLifeOfANodeBreaksTheConnectionsOfTheLast) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  const ShmPlatform bystander(node_of(job, 2, 3));  // the job goes on meanwhile
+  std::shared_ptr<fabric::shm::PeerSegment> segment;
+  {
+    Process victim([&](const Process::Voice& voice) {
+      ShmOptions options = node_of(job, 0, 3);
+      options.local_nodes = {0, 1};
+      ShmPlatform platform(options);
+      platform.start(0, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+        const auto peer = (co_await thread.endpoint.next_connection())->accept({}, {});
+        voice.say('k');
+        co_await sleep_for(std::chrono::hours(1));
+      });
+      platform.start(1, 1, CompletionMode::event, [](Thread& thread) -> Task<> {
+        const auto connection = co_await thread.endpoint.connect({0, 1}, {}, {});
+        co_await sleep_for(std::chrono::hours(1));
+      });
+      platform.run();
+    });
+    ASSERT_TRUE(victim.hears('k'));
+    // Generations count the nodes that joined the job: the bystander was the first.
+    segment = fabric::shm::PeerSegment::open(directory_of(job) + "/node-0.port-1", 2);
+    ASSERT_NE(segment, nullptr);
+    victim.kill();
+  }
+  const auto& slot = segment->shared().connections[0];
+  EXPECT_EQ(slot.state, fabric::shm::SlotState::open);
+  const ShmPlatform successor(node_of(job, 0, 3));
+  EXPECT_EQ(slot.state, fabric::shm::SlotState::closed);
 }
 
 TEST(ShmJob, WhatAKilledJobLeftIsRemovedByTheNext) {

@@ -191,6 +191,29 @@ TEST_F(ReceiveQueues, RecoverBuffersOfSendersThatDiedHoldingThem) {
   EXPECT_EQ(seen, std::vector<bool>(4, true));
 }
 
+// A queue may outlive the memory of its buffers, if only by a moment.
+TEST_F(ReceiveQueues, RecoverBuffersWhoseRegionIsGone) {
+  ReceiveQueueState queue(segment_, memory_, 2);
+  alignas(64) std::array<std::byte, 128> bytes;
+  memory_.add(bytes.data(), "/nowhere", pmem::Medium::dram);
+  auto region = std::make_unique<pmem::Region>("gone", pmem::Medium::dram, bytes.data(),
+                                               bytes.size(), nullptr, nullptr);
+  queue.post({region.get(), 64, 32}, 7);
+  BufferClaims victim = sender(queue, 1);
+  const auto before = victim.claim();
+  ASSERT_TRUE(before.has_value());
+  EXPECT_TRUE(memory_.is_valid(before->key));
+  memory_.remove(bytes.data());
+  region.reset();
+  queue.recover(1);
+  const auto after = sender(queue, 2).claim();
+  ASSERT_TRUE(after.has_value());
+  EXPECT_EQ(after->key, before->key);
+  EXPECT_EQ(after->offset, 64U);
+  EXPECT_FALSE(memory_.is_valid(after->key));
+  EXPECT_EQ(queue.consume(after->ticket)->id, 7U);
+}
+
 TEST_F(ReceiveQueues, GiveEachBufferToOneOfManySenders) {
   constexpr int kSenders = 3;
   constexpr std::uint64_t kMessages = 20000;
