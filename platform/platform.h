@@ -20,6 +20,17 @@ using fabric::NodeId;
 // interrupt wakes it up.
 enum class CompletionMode : std::uint8_t { polling, event };
 
+// A thread of a node for work that a system does in the background, beside the thread that serves.
+// It sleeps while it has nothing to do, and has no endpoint. Destroying it waits until the step
+// that it is in has ended, and destroys what is left of its tasks.
+class BackgroundThread {
+ public:
+  virtual ~BackgroundThread() = default;
+  // Runs a task there; awaiting it takes until that has ended, and rethrows what it threw. Several
+  // tasks take turns. Both threads may use what is protected by a lock (runtime/sync.h).
+  virtual Task<> run(Task<> work) = 0;
+};
+
 // One machine of the cluster.
 class Node {
  public:
@@ -33,6 +44,8 @@ class Node {
   // A PM region that was created before; null if there is none.
   virtual std::unique_ptr<pmem::Region> open_region(std::string_view name) = 0;
   virtual void remove_region(std::string_view name) = 0;
+
+  virtual std::unique_ptr<BackgroundThread> start_background_thread() = 0;
 
   // CPU time that the node's threads have used so far.
   virtual Picoseconds cpu_time() const = 0;

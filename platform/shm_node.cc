@@ -11,6 +11,7 @@
 
 #include "platform/error.h"
 #include "platform/pmem/mapped/pool_file.h"
+#include "platform/shm_background.h"
 
 namespace perdura {
 namespace {
@@ -47,10 +48,12 @@ Picoseconds ThreadUse::cpu_time_so_far() {
   return read_clock(clock);
 }
 
-ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory)
+ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
+                 pmem::WriteMeter::Level accounting)
     : job_(job),
       id_(id),
       pm_directory_(fmt::format("{}/node-{}", pm_directory, id)),
+      accounting_(accounting),
       memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))) {
   std::error_code error;
   std::filesystem::create_directories(pm_directory_, error);
@@ -107,6 +110,11 @@ std::unique_ptr<pmem::Region> ShmNode::make_region(std::string name, pmem::Mediu
   });
   return std::make_unique<pmem::Region>(std::move(name), medium, base, size, nullptr,
                                         std::move(keeper));
+}
+
+std::unique_ptr<BackgroundThread> ShmNode::start_background_thread() {
+  return std::make_unique<ShmBackgroundThread>(Nanoseconds(job_.control().epoch.load()),
+                                               accounting_, add_thread());
 }
 
 Picoseconds ShmNode::cpu_time() const {

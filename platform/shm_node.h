@@ -11,6 +11,7 @@
 #include "platform/fabric/shm/node_memory.h"
 #include "platform/platform.h"
 #include "platform/pmem/mapped/thread_meter.h"
+#include "platform/runtime/thread_executor.h"
 
 namespace perdura {
 
@@ -27,10 +28,25 @@ struct ThreadUse {
   Picoseconds cpu_time_so_far();
 };
 
+// Lets other threads see this one's writes, once a turn of its executor.
+class WritesPublisher final : public runtime::Poller {
+ public:
+  explicit WritesPublisher(ThreadUse& use) : use_(use) {}
+  bool poll() override {
+    use_.writes.publish(meter_.writes());
+    return false;
+  }
+
+ private:
+  ThreadUse& use_;
+  pmem::WriteMeter& meter_ = pmem::thread_write_meter();
+};
+
 class ShmNode final : public Node {
  public:
   // Persistent memory is in files of `pm_directory`/node-N/.
-  ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory);
+  ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
+          pmem::WriteMeter::Level accounting);
 
   NodeId id() const override { return id_; }
   // Names of PM regions consist of letters, digits, '.', '-' and '_'. Names of DRAM regions serve
@@ -39,6 +55,7 @@ class ShmNode final : public Node {
                                               pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
+  std::unique_ptr<BackgroundThread> start_background_thread() override;
 
   Picoseconds cpu_time() const override;
   // Up to date for the calling thread, for threads that have ended, and for others as of the last
@@ -57,6 +74,7 @@ class ShmNode final : public Node {
   fabric::shm::Job& job_;
   NodeId id_;
   std::string pm_directory_;
+  pmem::WriteMeter::Level accounting_;
   // Shared with the regions, which may outlive the node.
   std::shared_ptr<fabric::shm::NodeMemory> memory_;
   std::atomic<unsigned> next_dram_{0};

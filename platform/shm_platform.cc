@@ -24,20 +24,6 @@ std::vector<NodeId> local_nodes(const ShmOptions& options) {
   return all;
 }
 
-// Lets other threads see this one's writes, once a turn of its executor.
-class WritesPublisher final : public runtime::Poller {
- public:
-  explicit WritesPublisher(ThreadUse& use) : use_(use) {}
-  bool poll() override {
-    use_.writes.publish(meter_.writes());
-    return false;
-  }
-
- private:
-  ThreadUse& use_;
-  pmem::WriteMeter& meter_ = pmem::thread_write_meter();
-};
-
 // Gives a doorbell back at the end of its thread.
 struct DoorbellLease {
   fabric::shm::Job& job;
@@ -56,7 +42,9 @@ ShmPlatform::ShmPlatform(ShmOptions options)
   pmem::mapped::set_write_latency(options_.write_latency);
   const std::string pm =
       options_.pm_directory.empty() ? job_.directory() + "/pm" : options_.pm_directory;
-  for (const NodeId id : local_ids_) nodes_.push_back(std::make_unique<ShmNode>(job_, id, pm));
+  for (const NodeId id : local_ids_) {
+    nodes_.push_back(std::make_unique<ShmNode>(job_, id, pm, options_.accounting));
+  }
 }
 
 ShmPlatform::~ShmPlatform() = default;

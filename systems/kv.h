@@ -47,10 +47,20 @@ struct KvConfig {
   std::map<std::string, std::uint64_t, std::less<>> parameters;
 };
 
+// How full a partition's store is.
+struct KvSpace {
+  Bytes capacity = 0;           // for keys and values with all that belongs to them; 0: not known
+  Bytes free = 0;               // of it, without reclaiming anything
+  std::uint64_t cleanings = 0;  // that have ended since the server started
+  std::uint32_t cleanings_now = 0;  // under way
+};
+
 // The server's side of a partition. Lives on one worker thread.
 class KvPartition {
  public:
   virtual ~KvPartition() = default;
+  // May be called on any thread, at any time.
+  virtual KvSpace space() const { return {}; }
   // Accepts sessions and serves them; does not end by itself.
   virtual Task<> serve() = 0;
   // Waits until work that was deferred (applying a log, say) is done and durable.

@@ -7,6 +7,43 @@
 
 namespace perdura::sim {
 
+namespace {
+
+// A simulated thread whose tasks come from another one's.
+class SimBackgroundThread final : public BackgroundThread {
+ public:
+  explicit SimBackgroundThread(SimThread& thread) : thread_(thread) {}
+  ~SimBackgroundThread() override { thread_.stop(); }
+
+  Task<> run(Task<> work) override {
+    const auto done = std::make_shared<Done>();
+    thread_.spawn(perform(std::move(work), done));
+    while (!done->ended) co_await wait(done->waiting);
+    if (done->problem) std::rethrow_exception(done->problem);
+  }
+
+ private:
+  struct Done {
+    bool ended = false;
+    std::exception_ptr problem;
+    WaitList waiting;
+  };
+
+  static Task<> perform(Task<> work, std::shared_ptr<Done> done) {
+    try {
+      co_await std::move(work);
+    } catch (...) {
+      done->problem = std::current_exception();
+    }
+    done->ended = true;
+    done->waiting.wake_all();
+  }
+
+  SimThread& thread_;
+};
+
+}  // namespace
+
 SimNode::SimNode(Engine& engine, const Profile& profile, NodeId id)
     : engine_(engine),
       testbed_(profile),
@@ -62,6 +99,11 @@ void SimNode::remove_region(std::string_view name) {
   if (const auto found = persistent_.find(name); found != persistent_.end()) {
     persistent_.erase(found);
   }
+}
+
+std::unique_ptr<BackgroundThread> SimNode::start_background_thread() {
+  return std::make_unique<SimBackgroundThread>(
+      add_thread(CompletionMode::event, background_failure_));
 }
 
 Picoseconds SimNode::cpu_time() const {

@@ -23,6 +23,7 @@ class SimNode final : public Node {
                                               pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
+  std::unique_ptr<BackgroundThread> start_background_thread() override;
   Picoseconds cpu_time() const override;
   pmem::Writes pm_writes() const override { return meter_.writes(); }
 
@@ -51,6 +52,7 @@ class SimNode final : public Node {
   fabric::sim::Nic nic_;
   std::map<std::string, Block, std::less<>> persistent_;
   std::list<SimThread> threads_;
+  std::exception_ptr background_failure_;  // stays null: run() passes on what its task throws
 };
 
 }  // namespace perdura::sim

@@ -11,8 +11,6 @@
 namespace perdura::systems::erda {
 
 namespace {
-// Longer keys than this are refused unless the typical key is longer.
-constexpr Bytes kLongestKey = 4 * KiB;
 // A get that meets neither of an entry's versions has raced with updates; it looks again.
 constexpr int kAttempts = 64;
 }  // namespace
@@ -29,6 +27,7 @@ class ErdaSession::LaneGuard {
   }
   ~LaneGuard() {
     lane_->busy = false;
+    lane_->into = {};
     session_.free_lanes_.release();
   }
   LaneGuard(const LaneGuard&) = delete;
@@ -40,16 +39,43 @@ class ErdaSession::LaneGuard {
   Lane* lane_;
 };
 
-// --- get: two one-sided READs, no server CPU (section 3.3)
-// ----------------------------------------
+// A head is accessed one-sidedly for as long as one is alive. The server waits for that before it
+// cleans the head.
+class ErdaSession::OneSided {
+ public:
+  OneSided(Connection& connection, std::uint8_t head) : connection_(connection), head_(head) {
+    ++connection_.heads[head_ - 1].one_sided;
+  }
+  ~OneSided() {
+    --connection_.heads[head_ - 1].one_sided;
+    connection_.acknowledge_if_idle(head_);
+  }
+  OneSided(const OneSided&) = delete;
+  OneSided& operator=(const OneSided&) = delete;
+
+ private:
+  Connection& connection_;
+  std::uint8_t head_;
+};
+
+// --- get -----------------------------------------------------------------------------------------
 
 Task<Result<Bytes>> ErdaSession::get(Key key, std::span<std::byte> into) {
   co_await free_lanes_.acquire();
   LaneGuard lane(*this);
   const hopscotch::StoredKey stored = layout_->table().stored(key);
+  const std::uint8_t head = layout_->head_of(stored);
+  if (!one_sided(head)) co_return co_await get_by_send(*lane, stored, into);
+  const OneSided access(*connection_, head);
+  co_return co_await get_one_sided(*lane, stored, into);
+}
+
+// Two one-sided READs, no server CPU (section 3.3).
+Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey key,
+                                               std::span<std::byte> into) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) ++counts_.retries;
-    const Result<hopscotch::Found> entry = co_await find_entry(*lane, stored);
+    const Result<hopscotch::Found> entry = co_await find_entry(lane, key);
     if (!entry) co_return tl::unexpected(entry.error());
 
     // The newest version; if it is incomplete, once more, since its writer may just be finishing
@@ -58,14 +84,14 @@ Task<Result<Bytes>> ErdaSession::get(Key key, std::span<std::byte> into) {
     bool changed = false;
     for (const Position version : {word.newest(), word.newest(), word.previous()}) {
       if (!version) break;  // still being created, and nothing before
-      const Result<ObjectFormat::Object> object = co_await read_version(*lane, entry->tag, version);
+      const Result<ObjectFormat::Object> object = co_await read_version(lane, entry->tag, version);
       if (!object && object.error() == Error::corrupt) {
         ++counts_.torn_reads;
         continue;
       }
       if (!object) co_return tl::unexpected(object.error());
       // The READ may have paired this entry's word with the key of the next one in its place.
-      changed = !equal_bytes(object->key, key);
+      changed = !equal_bytes(object->key, key.key);
       if (changed) break;
       Result<Bytes> result = tl::unexpected(Error::not_found);
       if (!object->deleted) {
@@ -76,15 +102,31 @@ Task<Result<Bytes>> ErdaSession::get(Key key, std::span<std::byte> into) {
           result = object->value.size();
         }
       }
-      if (version != word.newest()) co_await report_incomplete(*lane, stored, entry->word);
+      if (version != word.newest()) co_await report_incomplete(lane, key, entry->word);
       co_return result;
     }
     if (!changed && !word.previous()) {
-      co_await report_incomplete(*lane, stored, entry->word);
+      co_await report_incomplete(lane, key, entry->word);
       co_return tl::unexpected(Error::not_found);
     }
   }
   co_return tl::unexpected(Error::corrupt);
+}
+
+// Section 4.4: the server reads, in the region that the phase of its cleaner demands.
+Task<Result<Bytes>> ErdaSession::get_by_send(Lane& lane, hopscotch::StoredKey key,
+                                             std::span<std::byte> into) {
+  const fabric::LocalBuffer request =
+      request_buffer(lane, static_cast<std::uint32_t>(request_size_));
+  lane.into = into;
+  const std::uint32_t length =
+      fill_request(request, {RequestKind::get, key.format, 0, 0, client_id(lane)}, key);
+  const Result<Message> reply =
+      co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request.first(length)});
+  if (!reply) co_return tl::unexpected(reply.error());
+  if (reply->outcome != Outcome::ok) co_return tl::unexpected(error_of(reply->outcome));
+  if (reply->value > into.size()) co_return tl::unexpected(Error::too_large);
+  co_return reply->value;
 }
 
 Task<Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::StoredKey key) {
@@ -112,10 +154,10 @@ Task<bool> ErdaSession::no_entry_moved(Lane& lane) {
 
 Task<Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::uint8_t head,
                                                              Position position) {
-  const Result<Bytes> place = co_await place_of(lane, head, position);
+  const Result<Place> place = co_await place_of(lane, head, position);
   if (!place) co_return tl::unexpected(place.error());
   const Bytes first = format_.typical_size();
-  if (!co_await queue_pair_->read(object_buffer(lane, first), {welcome_.pool, *place})) {
+  if (!co_await queue_pair_->read(object_buffer(lane, first), {welcome_.pool, place->offset})) {
     co_return tl::unexpected(Error::disconnected);
   }
   const Bytes size = format_.size_of(object_buffer(lane, first).bytes());
@@ -125,44 +167,49 @@ Task<Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::ui
     // Longer than the typical object: the rest, too.
     const fabric::LocalBuffer rest =
         object_buffer(lane, size).slice(first, static_cast<std::uint32_t>(size - first));
-    if (!co_await queue_pair_->read(rest, {welcome_.pool, *place + first})) {
+    if (!co_await queue_pair_->read(rest, {welcome_.pool, place->offset + first})) {
       co_return tl::unexpected(Error::disconnected);
     }
   }
-  const auto object = format_.decode(object_buffer(lane, std::max(first, size)).bytes());
+  const auto object =
+      format_.decode(object_buffer(lane, std::max(first, size)).bytes(), place->life);
   if (!object) co_return tl::unexpected(Error::corrupt);
   co_return *object;
 }
 
 // Where a position of a head lies in the pool, by the cached head array.
-Task<Result<Bytes>> ErdaSession::place_of(Lane& lane, std::uint8_t head, Position position) {
+Task<Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint8_t head,
+                                                       Position position) {
   const Superblock& shape = layout_->shape();
-  const std::uint64_t link = position.bytes() / shape.region_bytes;
-  if (head < 1 || head > shape.heads || link >= shape.regions) {
+  const std::uint64_t index = position.bytes() / shape.region_bytes;
+  if (head < 1 || head > shape.heads || index >= shape.regions) {
     co_return tl::unexpected(Error::corrupt);
   }
-  const std::uint64_t index = (head - 1) * shape.regions + link;
-  if (head_array_[index] == 0) {
-    // A region was linked since (figure 5).
+  std::uint64_t& word = connection_->heads[head - 1].links[index];
+  if (!Link::of(word)) {
+    // A region was linked since (figure 5), or the head points to another chain.
     const fabric::LocalBuffer buffer = request_buffer(lane, kWord);
-    if (!co_await queue_pair_->read(buffer, {welcome_.pool, layout_->chain_word(head, link)})) {
+    const Bytes offset = layout_->link_word(head, connection_->heads[head - 1].access.chain, index);
+    if (!co_await queue_pair_->read(buffer, {welcome_.pool, offset})) {
       co_return tl::unexpected(Error::disconnected);
     }
-    std::memcpy(&head_array_[index], buffer.bytes().data(), kWord);
-    if (head_array_[index] == 0) co_return tl::unexpected(Error::corrupt);
+    std::memcpy(&word, buffer.bytes().data(), kWord);
   }
-  co_return layout_->region_offset(head_array_[index] - 1) + position.bytes() % shape.region_bytes;
+  const std::optional<Link> link = Link::of(word);
+  if (!link) co_return tl::unexpected(Error::corrupt);
+  co_return Place{layout_->region_offset(link->region) + position.bytes() % shape.region_bytes,
+                  link->life};
 }
 
 Task<> ErdaSession::report_incomplete(Lane& lane, hopscotch::StoredKey key, std::uint64_t word) {
-  const auto length = static_cast<std::uint32_t>(sizeof(RequestHeader) + key.bytes().size());
-  const fabric::LocalBuffer buffer = request_buffer(lane, length);
-  fill_request(buffer, {RequestKind::report, key.format, 0, 0, word}, key);
-  co_await queue_pair_->send(buffer);
+  const fabric::LocalBuffer buffer =
+      request_buffer(lane, static_cast<std::uint32_t>(request_size_));
+  const std::uint32_t length =
+      fill_request(buffer, {RequestKind::report, key.format, 0, 0, word}, key);
+  co_await queue_pair_->send(buffer.first(length));
 }
 
-// --- put and erase: a request, and one one-sided WRITE (section 3.3)
-// ------------------------------
+// --- put and erase -------------------------------------------------------------------------------
 
 Task<Result<void>> ErdaSession::put(Key key, Value value) {
   return write_object(RequestKind::put, key, value);
@@ -178,60 +225,139 @@ Task<Result<void>> ErdaSession::write_object(RequestKind kind, Key key,
   if (size > object_size_ || key.empty()) co_return tl::unexpected(Error::too_large);
   co_await free_lanes_.acquire();
   LaneGuard lane(*this);
-  const fabric::LocalBuffer object = object_buffer(*lane, size);
-  format_.encode(key, value, object.bytes());
+  format_.encode(key, value, object_buffer(*lane, size).bytes());
 
   const hopscotch::StoredKey stored = layout_->table().stored(key);
-  const Result<Reply> reply =
-      co_await ask(*lane, {kind, stored.format, 0, static_cast<std::uint32_t>(size), 0}, stored);
-  if (!reply) co_return tl::unexpected(reply.error());
-  switch (reply->outcome) {
-    case Outcome::ok:
-      break;
-    case Outcome::not_found:
-      co_return tl::unexpected(Error::not_found);
-    case Outcome::out_of_space:
-      co_return tl::unexpected(Error::out_of_space);
-    case Outcome::too_large:
-      co_return tl::unexpected(Error::too_large);
+  const std::uint8_t head = layout_->head_of(stored);
+  if (one_sided(head)) {
+    const OneSided access(*connection_, head);
+    const Result<Outcome> outcome = co_await write_one_sided(*lane, kind, stored, size);
+    if (!outcome) co_return tl::unexpected(outcome.error());
+    if (*outcome == Outcome::ok) co_return Result<void>();
+    if (*outcome != Outcome::use_send) co_return tl::unexpected(error_of(*outcome));
   }
-  if (!co_await queue_pair_->write(object, {welcome_.pool, reply->object_offset})) {
+  co_return co_await write_by_send(*lane, kind, stored, size);
+}
+
+// A request, and one one-sided WRITE (section 3.3).
+Task<Result<Outcome>> ErdaSession::write_one_sided(Lane& lane, RequestKind kind,
+                                                   hopscotch::StoredKey key, Bytes size) {
+  const fabric::LocalBuffer request =
+      request_buffer(lane, static_cast<std::uint32_t>(request_size_));
+  const std::uint32_t length =
+      fill_request(request, {kind, key.format, 0, static_cast<std::uint32_t>(size), 0}, key);
+  const std::uint32_t client = client_id(lane);
+  const Result<Message> reply =
+      co_await answer_to(lane, {.opcode = fabric::Opcode::write_with_immediate,
+                                .immediate = client,
+                                .local = request.first(length),
+                                .remote = {welcome_.control, request_slot(*layout_, client)}});
+  if (!reply) co_return tl::unexpected(reply.error());
+  if (reply->outcome != Outcome::ok) co_return reply->outcome;
+  const fabric::LocalBuffer object = object_buffer(lane, size);
+  ObjectFormat::reseal(object.bytes(), 0, reply->life);
+  if (!co_await queue_pair_->write(object, {welcome_.pool, reply->value})) {
     co_return tl::unexpected(Error::disconnected);
   }
+  co_return Outcome::ok;
+}
+
+// Section 4.4: the object goes with the request, and the server writes it.
+Task<Result<void>> ErdaSession::write_by_send(Lane& lane, RequestKind kind,
+                                              hopscotch::StoredKey key, Bytes size) {
+  const fabric::LocalBuffer request =
+      request_buffer(lane, static_cast<std::uint32_t>(request_size_ + size));
+  fill_request(request, {kind, key.format, 0, static_cast<std::uint32_t>(size), client_id(lane)},
+               key);
+  const Result<Message> reply =
+      co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request});
+  if (!reply) co_return tl::unexpected(reply.error());
+  if (reply->outcome != Outcome::ok) co_return tl::unexpected(error_of(reply->outcome));
   co_return Result<void>();
 }
 
-Task<Result<Reply>> ErdaSession::ask(Lane& lane, RequestHeader request, hopscotch::StoredKey key) {
-  const auto length = static_cast<std::uint32_t>(sizeof request + key.bytes().size());
-  const fabric::LocalBuffer buffer = request_buffer(lane, length);
-  fill_request(buffer, request, key);
-  const std::uint32_t client = welcome_.session * kLanes + lane.id;
+Error ErdaSession::error_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::not_found:
+      return Error::not_found;
+    case Outcome::out_of_space:
+      return Error::out_of_space;
+    case Outcome::too_large:
+      return Error::too_large;
+    case Outcome::ok:
+    case Outcome::use_send:
+      break;  // no errors
+  }
+  return Error::corrupt;
+}
+
+Task<Result<Message>> ErdaSession::answer_to(Lane& lane, fabric::WorkRequest request) {
   lane.answered = false;
-  queue_pair_->post_unsignaled(
-      {.opcode = fabric::Opcode::write_with_immediate,
-       .immediate = client,
-       .local = buffer,
-       .remote = {welcome_.control, request_slot(layout_->table(), client)}});
+  queue_pair_->post_unsignaled(request);
   while (!lane.answered && connection_->open) co_await wait(lane.waiting);
   if (!lane.answered) co_return tl::unexpected(Error::disconnected);
   co_return lane.reply;
 }
 
-Task<> ErdaSession::take_replies(std::shared_ptr<Connection> connection) {
+// --- messages from the server --------------------------------------------------------------------
+
+Task<> ErdaSession::take_messages(std::shared_ptr<Connection> connection) {
   for (;;) {
-    const fabric::ReceiveCompletion message = co_await connection->completions.next();
-    if (message.status != fabric::Status::success) break;
-    Reply reply;
-    connection->memory->read(message.buffer.offset, std::as_writable_bytes(std::span(&reply, 1)));
-    connection->receive_queue->post(
-        connection->registered.local(message.buffer.offset, sizeof reply), message.buffer_id);
-    Lane& lane = connection->lanes[reply.lane];
-    lane.reply = reply;
-    lane.answered = true;
-    lane.waiting.wake_one();
+    const fabric::ReceiveCompletion received = co_await connection->completions.next();
+    if (received.status != fabric::Status::success) break;
+    connection->take_message(received);
   }
   connection->open = false;
   for (Lane& lane : connection->lanes) lane.waiting.wake_all();
+}
+
+void ErdaSession::Connection::take_message(const fabric::ReceiveCompletion& received) {
+  Message message;
+  const Bytes offset = received.buffer.offset;
+  memory->read(offset, std::as_writable_bytes(std::span(&message, 1)));
+  Lane* lane = nullptr;
+  if (message.kind == MessageKind::notice) {
+    take_access(static_cast<std::uint8_t>(message.target), HeadAccess::of(message.value));
+  } else {
+    lane = &lanes[message.target];
+    const Bytes value = received.buffer.length - sizeof message;
+    if (value > 0 && value <= lane->into.size()) {
+      memory->read(offset + sizeof message, lane->into.first(value));
+    }
+  }
+  receive_queue->post(registered.local(offset, static_cast<std::uint32_t>(message_size)),
+                      received.buffer_id);
+  if (lane == nullptr) return;
+  lane->reply = message;
+  lane->answered = true;
+  lane->waiting.wake_one();
+}
+
+// From a notice, or from the control region when connecting; news may come twice, or old news late.
+void ErdaSession::Connection::take_access(std::uint8_t head_id, HeadAccess access) {
+  Head& head = heads[head_id - 1];
+  const auto newer = static_cast<std::int32_t>(access.generation - head.access.generation);
+  if (newer < 0) return;
+  if (newer > 0) {
+    head.access = access;
+    // Section 4.4: back to one-sided access, with the new pointer.
+    if (access.one_sided()) std::fill(head.links.begin(), head.links.end(), 0);
+  }
+  if (access.one_sided()) return;
+  head.owes_acknowledgment = true;
+  acknowledge_if_idle(head_id);
+}
+
+void ErdaSession::Connection::acknowledge_if_idle(std::uint8_t head_id) {
+  Head& head = heads[head_id - 1];
+  if (!head.owes_acknowledgment || head.one_sided > 0 || queue_pair == nullptr) return;
+  head.owes_acknowledgment = false;
+  const RequestHeader header{
+      .kind = RequestKind::acknowledge, .head = head_id, .word = head.access.generation};
+  const fabric::LocalBuffer buffer =
+      registered.local(acknowledgments + (head_id - 1) * sizeof header, sizeof header);
+  std::memcpy(buffer.bytes().data(), &header, sizeof header);
+  queue_pair->post_unsignaled({.opcode = fabric::Opcode::send, .local = buffer});
 }
 
 // --- connecting ----------------------------------------------------------------------------------
@@ -240,22 +366,32 @@ ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
     : thread_(thread), format_(config.key_size, config.value_size) {
   layout_ = std::make_unique<PoolLayout>(shape_for(config));
   request_size_ = request_slot_size(layout_->table());
-  entry_size_ = round_up(layout_->table().neighborhood_length(), kCacheLine);
-  object_size_ = round_up(
-      kLongHeader + std::max(config.key_size, kLongestKey) + config.max_value_size, kCacheLine);
-  object_size_ = std::min(object_size_, layout_->shape().segment_bytes - kWord);
+  entry_size_ = round_up(
+      std::max(layout_->table().neighborhood_length(), layout_->shape().heads * kWord), kCacheLine);
+  object_size_ = largest_object(config, *layout_);
   connection_ = std::make_shared<Connection>();
-  const Bytes replies = kLanes * sizeof(Reply);
-  connection_->memory =
-      thread.node.create_region("erda.session", kLanes * lane_size() + replies, pmem::Medium::dram);
+  const Superblock& shape = layout_->shape();
+  connection_->heads.resize(shape.heads);
+  for (Head& head : connection_->heads) head.links.resize(shape.regions);
+  // Answers, and of each head the notices of a beginning and of an end.
+  const auto messages = static_cast<std::uint32_t>(kLanes + 2 * shape.heads);
+  const Bytes message_size = round_up(sizeof(Message) + config.max_value_size, kCacheLine);
+  const Bytes first_message = kLanes * lane_size();
+  connection_->message_size = message_size;
+  connection_->acknowledgments = first_message + messages * message_size;
+  connection_->memory = thread.node.create_region(
+      "erda.session", connection_->acknowledgments + shape.heads * sizeof(RequestHeader),
+      pmem::Medium::dram);
   connection_->registered =
       thread.endpoint.register_memory(*connection_->memory, fabric::Access::local);
-  connection_->receive_queue = thread.endpoint.create_receive_queue(kLanes);
-  for (std::uint32_t i = 0; i < kLanes; ++i) {
-    connection_->lanes[i].id = i;
+  connection_->receive_queue = thread.endpoint.create_receive_queue(messages);
+  for (std::uint32_t i = 0; i < messages; ++i) {
     connection_->receive_queue->post(
-        connection_->registered.local(kLanes * lane_size() + i * sizeof(Reply), sizeof(Reply)), i);
+        connection_->registered.local(first_message + i * message_size,
+                                      static_cast<std::uint32_t>(message_size)),
+        i);
   }
+  for (std::uint32_t i = 0; i < kLanes; ++i) connection_->lanes[i].id = i;
 }
 
 Task<std::unique_ptr<KvSession>> ErdaSession::connect(Thread& thread, fabric::Address server,
@@ -277,8 +413,9 @@ Task<> ErdaSession::open(fabric::Address server) {
                                     server.node, server.port, to_string(connection.status)));
   }
   queue_pair_ = std::move(connection.queue_pair);
+  connection_->queue_pair = queue_pair_.get();
   std::memcpy(&welcome_, connection.private_data.data(), sizeof welcome_);
-  thread_.executor.spawn(take_replies(connection_));
+  thread_.executor.spawn(take_messages(connection_));
 
   Lane& lane = connection_->lanes[0];
   const fabric::LocalBuffer buffer = object_buffer(lane, sizeof(Superblock));
@@ -288,8 +425,16 @@ Task<> ErdaSession::open(fabric::Address server) {
   if (std::memcmp(&served, &layout_->shape(), sizeof served) != 0) {
     throw UsageError("erda: client and server were given different configurations");
   }
-  // Section 3.3: once connected, the client has the head array; regions linked later are looked up.
-  head_array_.resize(served.heads * served.regions);
+  // Section 3.3: once connected, the client learns of the heads; their regions are looked up when
+  // they are needed. A head may be in the middle of being cleaned.
+  const auto length = static_cast<std::uint32_t>(served.heads * kWord);
+  const fabric::LocalBuffer access = entry_buffer(lane, length);
+  co_await queue_pair_->read(access, {welcome_.control, kHeadAccess});
+  for (std::uint8_t head = 1; head <= served.heads; ++head) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, access.bytes().data() + (head - 1) * kWord, kWord);
+    connection_->take_access(head, HeadAccess::of(word));
+  }
   co_await no_entry_moved(lane);
 }
 
@@ -297,19 +442,22 @@ fabric::LocalBuffer ErdaSession::request_buffer(const Lane& lane, std::uint32_t 
   return connection_->registered.local(lane.id * lane_size(), length);
 }
 
-fabric::LocalBuffer ErdaSession::entry_buffer(const Lane& lane, std::uint32_t length) const {
-  return connection_->registered.local(lane.id * lane_size() + request_size_, length);
-}
-
 fabric::LocalBuffer ErdaSession::object_buffer(const Lane& lane, Bytes length) const {
-  return connection_->registered.local(lane.id * lane_size() + request_size_ + entry_size_,
+  return connection_->registered.local(lane.id * lane_size() + request_size_,
                                        static_cast<std::uint32_t>(length));
 }
 
-void ErdaSession::fill_request(const fabric::LocalBuffer& buffer, const RequestHeader& request,
-                               const hopscotch::StoredKey& key) {
+fabric::LocalBuffer ErdaSession::entry_buffer(const Lane& lane, std::uint32_t length) const {
+  return connection_->registered.local(lane.id * lane_size() + request_size_ + object_size_,
+                                       length);
+}
+
+std::uint32_t ErdaSession::fill_request(const fabric::LocalBuffer& buffer,
+                                        const RequestHeader& request,
+                                        const hopscotch::StoredKey& key) {
   std::memcpy(buffer.bytes().data(), &request, sizeof request);
   copy_bytes(buffer.bytes().subspan(sizeof request, key.bytes().size()), key.bytes());
+  return static_cast<std::uint32_t>(sizeof request + key.bytes().size());
 }
 
 }  // namespace perdura::systems::erda

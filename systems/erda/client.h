@@ -1,4 +1,4 @@
-// Erda's client (Liu et al., sections 3.3, 4.2 and 4.3).
+// Erda's client (Liu et al., sections 3.3, 4.2, 4.3 and 4.4).
 #pragma once
 
 #include <memory>
@@ -13,6 +13,7 @@ namespace perdura::systems::erda {
 
 class ErdaSession final : public KvSession {
  public:
+  ~ErdaSession() override { connection_->queue_pair = nullptr; }
   static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
                                                   KvConfig config);
 
@@ -27,10 +28,20 @@ class ErdaSession final : public KvSession {
     std::uint32_t id = 0;
     bool busy = false;
     bool answered = false;
-    Reply reply;
+    Message reply;
+    std::span<std::byte> into;  // where the value of a get by SEND goes, if it fits
     WaitList waiting;
   };
   class LaneGuard;
+
+  // What is known of a head (section 3.3: the head array), and how it is accessed now.
+  struct Head {
+    HeadAccess access;
+    std::vector<std::uint64_t> links;  // of the chain that it points to; 0: not looked up yet
+    std::uint32_t one_sided = 0;       // operations under way that access it one-sidedly
+    bool owes_acknowledgment = false;
+  };
+  class OneSided;
 
   // What the connection leaves behind in the executor outlives the session, so it is shared.
   struct Connection {
@@ -38,29 +49,60 @@ class ErdaSession final : public KvSession {
     fabric::MemoryRegion registered;
     std::unique_ptr<fabric::ReceiveQueue> receive_queue;
     fabric::CompletionQueue completions;
+    fabric::QueuePair* queue_pair = nullptr;  // the session's; null when that is gone
     std::vector<Lane> lanes = std::vector<Lane>(kLanes);
+    std::vector<Head> heads;  // by number - 1
+    Bytes message_size = 0;
+    Bytes acknowledgments = 0;  // offset in memory, one a head
     bool open = true;
+
+    void take_message(const fabric::ReceiveCompletion& received);
+    void take_access(std::uint8_t head, HeadAccess access);
+    void acknowledge_if_idle(std::uint8_t head);
   };
-  static Task<> take_replies(std::shared_ptr<Connection> connection);
+  static Task<> take_messages(std::shared_ptr<Connection> connection);
 
   ErdaSession(Thread& thread, const KvConfig& config);
+  ErdaSession(const ErdaSession&) = delete;
+  ErdaSession& operator=(const ErdaSession&) = delete;
   Task<> open(fabric::Address server);
 
-  Task<Result<void>> write_object(RequestKind kind, Key key, std::optional<Value> value);
-  Task<Result<Reply>> ask(Lane& lane, RequestHeader request, hopscotch::StoredKey key);
+  // One-sided (section 3.3).
+  Task<Result<Bytes>> get_one_sided(Lane& lane, hopscotch::StoredKey key,
+                                    std::span<std::byte> into);
+  Task<Result<Outcome>> write_one_sided(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
+                                        Bytes size);
   Task<Result<hopscotch::Found>> find_entry(Lane& lane, hopscotch::StoredKey key);
   Task<Result<ObjectFormat::Object>> read_version(Lane& lane, std::uint8_t head, Position position);
-  Task<Result<Bytes>> place_of(Lane& lane, std::uint8_t head, Position position);
+  struct Place {
+    Bytes offset = 0;  // in the pool
+    std::uint32_t life = 0;
+  };
+  Task<Result<Place>> place_of(Lane& lane, std::uint8_t head, Position position);
   Task<> report_incomplete(Lane& lane, hopscotch::StoredKey key, std::uint64_t word);
   Task<bool> no_entry_moved(Lane& lane);
 
-  // A lane's memory: the request, the entry's neighborhood, and an object.
+  // By SEND, while the key's head is cleaned (section 4.4).
+  Task<Result<Bytes>> get_by_send(Lane& lane, hopscotch::StoredKey key, std::span<std::byte> into);
+  Task<Result<void>> write_by_send(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
+                                   Bytes size);
+
+  Task<Result<void>> write_object(RequestKind kind, Key key, std::optional<Value> value);
+  Task<Result<Message>> answer_to(Lane& lane, fabric::WorkRequest request);
+  static Error error_of(Outcome outcome);
+  std::uint32_t client_id(const Lane& lane) const { return welcome_.session * kLanes + lane.id; }
+  bool one_sided(std::uint8_t head) const {
+    return connection_->heads[head - 1].access.one_sided();
+  }
+
+  // A lane's memory: the request, which the object follows at a fixed distance, and the entry's
+  // neighborhood.
   fabric::LocalBuffer request_buffer(const Lane& lane, std::uint32_t length) const;
   fabric::LocalBuffer entry_buffer(const Lane& lane, std::uint32_t length) const;
   fabric::LocalBuffer object_buffer(const Lane& lane, Bytes length) const;
-  Bytes lane_size() const { return request_size_ + entry_size_ + object_size_; }
-  static void fill_request(const fabric::LocalBuffer& buffer, const RequestHeader& request,
-                           const hopscotch::StoredKey& key);
+  Bytes lane_size() const { return request_size_ + object_size_ + entry_size_; }
+  static std::uint32_t fill_request(const fabric::LocalBuffer& buffer, const RequestHeader& request,
+                                    const hopscotch::StoredKey& key);
 
   Thread& thread_;
   std::unique_ptr<PoolLayout> layout_;
@@ -72,8 +114,7 @@ class ErdaSession final : public KvSession {
   std::shared_ptr<Connection> connection_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
   Semaphore free_lanes_{kLanes};
-  std::vector<std::uint64_t> head_array_;  // cached (section 3.3)
-  std::uint64_t displacements_ = 0;        // cached
+  std::uint64_t displacements_ = 0;  // cached
   SessionCounts counts_;
 };
 

@@ -12,6 +12,11 @@ namespace perdura::systems::erda {
 
 namespace {
 
+constexpr std::string_view kParameters[] = {
+    "region_bytes", "segment_bytes",      "regions",      "heads",
+    "neighborhood", "cleaning_threshold", "clean_always", "client_timeout_ms"};
+
+constexpr Bytes kMaxPool = Bytes{1} << 46;
 constexpr std::uint8_t kDeleteTag = 1;
 constexpr std::uint8_t kExplicitLengths = 2;
 constexpr Bytes kCrcOffset = 1;
@@ -25,17 +30,26 @@ T load(std::span<const std::byte> from, Bytes offset) {
   return value;
 }
 
+// A different number for every life, and 0 for the first.
+constexpr std::uint32_t seal_of(std::uint32_t life) { return life * 0x9E3779B1U; }
+
 // Flags first, then all behind the checksum itself.
 std::uint32_t object_crc(std::span<const std::byte> object) {
   return crc32(crc32(0, object.first(kCrcOffset)), object.subspan(kShortHeader));
 }
 
-Bytes parameter(const KvConfig& config, std::string_view name, Bytes otherwise) {
+}  // namespace
+
+std::uint64_t parameter(const KvConfig& config, std::string_view name, std::uint64_t otherwise) {
+  for (const auto& [given, value] : config.parameters) {
+    if (std::find(std::begin(kParameters), std::end(kParameters), given) == std::end(kParameters)) {
+      throw UsageError(fmt::format("erda has no parameter '{}'; it has: {}", given,
+                                   fmt::join(kParameters, ", ")));
+    }
+  }
   const auto found = config.parameters.find(name);
   return found == config.parameters.end() ? otherwise : found->second;
 }
-
-}  // namespace
 
 std::uint32_t Superblock::computed_crc() const {
   return crc32(0, std::as_bytes(std::span(this, 1)).first(offsetof(Superblock, crc)));
@@ -55,13 +69,6 @@ PoolLayout::PoolLayout(const Superblock& shape)
 }
 
 Superblock shape_for(const KvConfig& config) {
-  constexpr std::string_view known[] = {"region_bytes", "segment_bytes", "heads", "neighborhood"};
-  for (const auto& [name, value] : config.parameters) {
-    if (std::find(std::begin(known), std::end(known), name) == std::end(known)) {
-      throw UsageError(
-          fmt::format("erda has no parameter '{}'; it has: {}", name, fmt::join(known, ", ")));
-    }
-  }
   Superblock shape;
   shape.key_size = config.key_size;
   shape.value_size = config.value_size;
@@ -96,12 +103,23 @@ Superblock shape_for(const KvConfig& config) {
         "segment_bytes",
         config.max_value_size, shape.segment_bytes));
   }
-  // Room for every expected write, for what is lost at the ends of segments, and for the last
-  // region of every head, which may be almost empty.
+  // Unless told otherwise, room for every expected write, for what is lost at the ends of segments
+  // and for the last region of every head, which may be almost empty; and for cleaning one head.
   const Bytes per_segment = (shape.segment_bytes - kWord) / largest;
   const Bytes segments = (config.writes + per_segment - 1) / per_segment;
   const Bytes per_region = shape.region_bytes / shape.segment_bytes;
-  shape.regions = (segments + per_region - 1) / per_region + shape.heads;
+  const Bytes written = (segments + per_region - 1) / per_region + shape.heads - 1;
+  shape.regions = parameter(config, "regions", written + (written + shape.heads - 1) / shape.heads);
+  if (shape.regions <= shape.heads) {
+    throw UsageError(
+        fmt::format("erda: {} regions are too few for {} heads: each has one, and log cleaning "
+                    "needs another",
+                    shape.regions, shape.heads));
+  }
+  if (PoolLayout(shape).size() > kMaxPool) {
+    throw UsageError(fmt::format("erda: {} regions of {} bytes are more than a pool can have",
+                                 shape.regions, shape.region_bytes));
+  }
   shape.crc = shape.computed_crc();
   return shape;
 }
@@ -133,12 +151,36 @@ Bytes ObjectFormat::size_of(std::span<const std::byte> start) const {
          Bytes{load<std::uint32_t>(start, kValueLengthOffset)};
 }
 
-std::optional<ObjectFormat::Object> ObjectFormat::decode(std::span<const std::byte> bytes) const {
+void ObjectFormat::reseal(std::span<std::byte> object, std::uint32_t from_life,
+                          std::uint32_t to_life) {
+  const std::uint32_t crc =
+      load<std::uint32_t>(object, kCrcOffset) ^ seal_of(from_life) ^ seal_of(to_life);
+  std::memcpy(object.data() + kCrcOffset, &crc, sizeof crc);
+}
+
+std::optional<Bytes> ObjectFormat::key_end(std::span<const std::byte> start, Bytes room) const {
+  const auto flags = static_cast<std::uint8_t>(start[0]);
+  const Bytes end = (flags & kExplicitLengths) == 0
+                        ? kShortHeader + key_size_
+                        : kLongHeader + Bytes{load<std::uint32_t>(start, kKeyLengthOffset)};
+  return end <= room ? std::optional(end) : std::nullopt;
+}
+
+Key ObjectFormat::key_in(std::span<const std::byte> start) const {
+  const auto flags = static_cast<std::uint8_t>(start[0]);
+  if ((flags & kExplicitLengths) == 0) return start.subspan(kShortHeader, key_size_);
+  return start.subspan(kLongHeader, load<std::uint32_t>(start, kKeyLengthOffset));
+}
+
+std::optional<ObjectFormat::Object> ObjectFormat::decode(std::span<const std::byte> bytes,
+                                                         std::uint32_t life) const {
   const Bytes size = size_of(bytes);
   const auto flags = static_cast<std::uint8_t>(bytes[0]);
   if (size > bytes.size() || (flags & ~(kDeleteTag | kExplicitLengths)) != 0) return std::nullopt;
   const std::span<const std::byte> object = bytes.first(size);
-  if (object_crc(object) != load<std::uint32_t>(object, kCrcOffset)) return std::nullopt;
+  if ((object_crc(object) ^ seal_of(life)) != load<std::uint32_t>(object, kCrcOffset)) {
+    return std::nullopt;
+  }
   const bool explicit_lengths = (flags & kExplicitLengths) != 0;
   const Bytes start = explicit_lengths ? kLongHeader : kShortHeader;
   const Bytes key_length =

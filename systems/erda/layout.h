@@ -3,20 +3,21 @@
 // A partition's pool:
 //
 //   0           superblock: shape of the pool, checked by a CRC
-//   4096        head array: for each head its chain of log regions
+//   4096        head array: for each head its state and two chains of log regions
 //   table       hopscotch table; an entry is key, head ID and the version word
 //   regions     log regions, each cut into segments; an object never spans two segments
 //
 // The version word (section 3.2.3), updated by one 8-byte atomic store:
 //
 //   63        62 ............ 32   31 ............. 1   0
-//   +---------+-----------------+--------------------+----------+
-//   | new tag | first offset    | second offset      | reserved |
-//   +---------+-----------------+--------------------+----------+
+//   +---------+-----------------+--------------------+------+
+//   | new tag | first offset    | second offset      | copy |
+//   +---------+-----------------+--------------------+------+
 //
 // New tag 1: the first offset is the newest version's and the second the previous one's; 0: the
 // other way round. An offset counts 8-byte units along the head's chain of regions; 0 means no
-// version.
+// version. While the head's log is cleaned (section 4.4), the previous offset may lie in Region 2,
+// which the copy bit says; the paper keeps this bit for future use.
 //
 // An object (section 3.2.1), at an 8-byte boundary:
 //
@@ -25,8 +26,10 @@
 //   | 1     | 4      | 4 + 4, if not the typical ones|     |       |
 //   +-------+--------+- - - - - - - - - - - - - - - -+-----+- - - -+
 //
-// The CRC covers everything but itself. Flags: delete tag (such an object has no value), and
-// whether the lengths follow. Objects of the typical sizes carry no lengths, as in the paper.
+// The CRC covers everything but itself, and is combined with the life of the region in which the
+// object lies, so that what an earlier life left there is no object. Flags: delete tag (such an
+// object has no value), and whether the lengths follow. Objects of the typical sizes carry no
+// lengths, as in the paper.
 #pragma once
 
 #include <cstddef>
@@ -61,6 +64,10 @@ class VersionWord {
   }
   // The word of a key that is created: its only version is at `position`.
   static constexpr VersionWord created(Position position) { return of(true, position, {}); }
+  // The same if that lies in Region 2.
+  static constexpr VersionWord created_in_region_2(Position position) {
+    return VersionWord(of(true, {}, position).raw_ | kCopyBit);
+  }
 
   constexpr std::uint64_t raw() const { return raw_; }
   constexpr bool new_tag() const { return raw_ >> 63 != 0; }
@@ -77,19 +84,40 @@ class VersionWord {
     return new_tag() ? of(true, second(), second()) : of(false, first(), first());
   }
 
+  // Section 4.4: during log cleaning the tag is not flipped.
+  // Whether the previous offset is that of the newest version in Region 2.
+  constexpr bool has_copy() const { return (raw_ & kCopyBit) != 0; }
+  constexpr Position copy() const { return has_copy() ? previous() : Position{}; }
+  constexpr VersionWord with_copy(Position position) const {
+    const VersionWord word =
+        new_tag() ? of(true, first(), position) : of(false, position, second());
+    return VersionWord(word.raw_ | kCopyBit);
+  }
+  // Another newest version in Region 1; a copy of the one before is worthless.
+  constexpr VersionWord replaced(Position position) const {
+    return new_tag() ? of(true, position, {}) : of(false, {}, position);
+  }
+  constexpr VersionWord without_copy() const { return replaced(newest()); }
+  // At the end the tag flips, and the copy is the newest version.
+  constexpr VersionWord switched() const { return switched_to(copy()); }
+  constexpr VersionWord switched_to(Position position) const {
+    return new_tag() ? of(false, {}, position) : of(true, position, {});
+  }
+
  private:
+  static constexpr std::uint64_t kCopyBit = 1;
   constexpr Position first() const { return {static_cast<std::uint32_t>(raw_ >> 32) & kMaxUnits}; }
   constexpr Position second() const { return {static_cast<std::uint32_t>(raw_ >> 1) & kMaxUnits}; }
   std::uint64_t raw_;
 };
 
-// Reserved bit, second offset, first offset, new tag: the fields that the paper counts.
+// Copy bit, second offset, first offset, new tag: the fields that the paper counts.
 inline constexpr pmem::WordLayout kVersionLayout{{1, 31, 31, 1}};
 
 // --- pool ----------------------------------------------------------------------------------------
 
 struct Superblock {
-  static constexpr std::uint64_t kMagic = 0x31304144524531ULL;
+  static constexpr std::uint64_t kMagic = 0x32304144524531ULL;
   std::uint64_t magic = kMagic;
   std::uint64_t key_size = 0;
   std::uint64_t value_size = 0;
@@ -106,7 +134,44 @@ struct Superblock {
 static_assert(sizeof(Superblock) == 80);
 static_assert(offsetof(Superblock, crc) == 72);
 
-// The places in a pool, computed from its superblock.
+// What the cleaner of a head is doing (section 4.4), as recovery has to know.
+enum class Phase : std::uint8_t {
+  normal,
+  merging,      // newest versions are copied from Region 1 to Region 2
+  replicating,  // what was written to Region 1 meanwhile follows; clients write to Region 2
+  switching,    // the head points to Region 2; the tags are flipped
+};
+
+// A head's state, one 8-byte word: which of its two chains the head points to, and the phase.
+struct HeadState {
+  std::uint32_t chain = 0;  // Region 1; the other one is Region 2
+  Phase phase = Phase::normal;
+
+  static constexpr HeadState of(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word & 1), static_cast<Phase>(word >> 1 & 3)};
+  }
+  constexpr std::uint64_t word() const { return chain | static_cast<std::uint64_t>(phase) << 1; }
+};
+
+// A link of a chain, one word: a region, and how many times it has been used before.
+struct Link {
+  std::uint32_t region = 0;
+  std::uint32_t life = 0;
+
+  // 0 in the lower half: no region is linked; then `life` is the last one that was.
+  static constexpr std::optional<Link> of(std::uint64_t word) {
+    const auto number = static_cast<std::uint32_t>(word);
+    if (number == 0) return std::nullopt;
+    return Link{number - 1, life_of(word)};
+  }
+  static constexpr std::uint32_t life_of(std::uint64_t word) {
+    return static_cast<std::uint32_t>(word >> 32);
+  }
+  constexpr std::uint64_t word() const { return std::uint64_t{life} << 32 | (region + 1); }
+  constexpr std::uint64_t unlinked() const { return std::uint64_t{life} << 32; }
+};
+
+// The places in a pool, computed from its superblock. Heads are numbered from 1.
 class PoolLayout {
  public:
   explicit PoolLayout(const Superblock& shape);
@@ -116,18 +181,31 @@ class PoolLayout {
   Bytes table_offset() const { return table_offset_; }
   Bytes size() const { return size_; }
 
-  // The head array: for each head (numbered from 1) as many words as the pool has regions; a word
-  // is the number of a region plus one, or 0 at the end of the chain.
+  // The head array: for each head four words (its state; where in Region 2 the part begins that is
+  // reserved for replication, and where it ends, in units; the size of its largest object, if that
+  // is more than the typical one's), then two chains of as many links as the pool has regions.
   static constexpr Bytes kHeadArray = 4 * KiB;
-  Bytes head_array_size() const { return shape_.heads * shape_.regions * kWord; }
-  Bytes chain_word(std::uint8_t head, std::uint64_t link) const {
-    return kHeadArray + ((head - 1) * shape_.regions + link) * kWord;
+  Bytes head_array_size() const { return shape_.heads * head_size(); }
+  Bytes state_word(std::uint8_t head) const { return kHeadArray + (head - 1) * head_size(); }
+  Bytes reserved_begin_word(std::uint8_t head) const { return state_word(head) + kWord; }
+  Bytes reserved_end_word(std::uint8_t head) const { return state_word(head) + 2 * kWord; }
+  Bytes largest_word(std::uint8_t head) const { return state_word(head) + 3 * kWord; }
+  Bytes link_word(std::uint8_t head, std::uint32_t chain, std::uint64_t link) const {
+    return state_word(head) + (4 + chain * shape_.regions + link) * kWord;
   }
   Bytes region_offset(std::uint64_t region) const {
     return regions_offset_ + region * shape_.region_bytes;
   }
 
+  // The head of a key: clients know it before they have read the entry.
+  std::uint8_t head_of(const hopscotch::StoredKey& key) const {
+    if (shape_.heads == 1) return 1;
+    return static_cast<std::uint8_t>(1 + table_.home(key) % shape_.heads);
+  }
+
  private:
+  Bytes head_size() const { return (4 + 2 * shape_.regions) * kWord; }
+
   Superblock shape_;
   hopscotch::Geometry table_;
   Bytes table_offset_;
@@ -137,6 +215,10 @@ class PoolLayout {
 
 // The shape of a pool for a configuration. Throws UsageError if it cannot be.
 Superblock shape_for(const KvConfig& config);
+
+// A parameter of `[systems.erda]` (docs/systems/erda.md). Throws UsageError if the configuration
+// has one that Erda does not know.
+std::uint64_t parameter(const KvConfig& config, std::string_view name, std::uint64_t otherwise);
 
 // --- objects -------------------------------------------------------------------------------------
 
@@ -156,8 +238,11 @@ class ObjectFormat {
     return std::max(kShortHeader + key_size_ + value_size_, kLongHeader);
   }
 
-  // Writes an object to the beginning of `into`; returns its size.
+  // Writes an object to the beginning of `into`, sealed for life 0; returns its size.
   Bytes encode(Key key, std::optional<Value> value, std::span<std::byte> into) const;
+
+  // Makes an object that is sealed for one life of a region one of another.
+  static void reseal(std::span<std::byte> object, std::uint32_t from_life, std::uint32_t to_life);
 
   // The size of the object whose first bytes these are (at least kLongHeader), as its header has
   // it; it may be anything if the object is torn.
@@ -168,8 +253,13 @@ class ObjectFormat {
     Key key;
     Value value;
   };
-  // The object, if these bytes begin with a whole one whose checksum is right.
-  std::optional<Object> decode(std::span<const std::byte> bytes) const;
+  // The object, if these bytes begin with a whole one of this life whose checksum is right.
+  std::optional<Object> decode(std::span<const std::byte> bytes, std::uint32_t life) const;
+
+  // How many bytes of an object hold its header and key, from its first kLongHeader bytes; and the
+  // key, from so many bytes. Nothing is verified; at most `room` bytes, else nothing.
+  std::optional<Bytes> key_end(std::span<const std::byte> start, Bytes room) const;
+  Key key_in(std::span<const std::byte> start) const;
 
  private:
   bool typical(Bytes key_length, Bytes value_length, bool deleted) const {

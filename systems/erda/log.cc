@@ -4,68 +4,62 @@
 
 namespace perdura::systems::erda {
 
-Log::Log(pmem::Region& pool, const PoolLayout& layout)
-    : pool_(pool),
-      layout_(layout),
+Log::Log(pmem::Region& pool, const PoolLayout& layout, std::uint8_t head, std::uint32_t chain)
+    : pool_(&pool),
+      layout_(&layout),
+      head_(head),
+      chain_(chain),
       segment_units_(units(layout.shape().segment_bytes)),
-      region_units_(units(layout.shape().region_bytes)),
-      heads_(layout.shape().heads) {
-  for (std::size_t h = 0; h < heads_.size(); ++h) {
-    for (std::uint64_t link = 0; link < layout.shape().regions; ++link) {
-      const std::uint64_t word =
-          pool.load(layout.chain_word(static_cast<std::uint8_t>(h + 1), link));
-      if (word == 0) break;
-      heads_[h].chain.push_back(word - 1);
-      ++regions_used_;
-    }
-  }
-  for (std::size_t h = 0; h < heads_.size(); ++h) {
-    if (heads_[h].chain.empty()) link_region(static_cast<std::uint8_t>(h + 1));
+      region_units_(units(layout.shape().region_bytes)) {
+  for (std::uint64_t i = 0; i < layout.shape().regions; ++i) {
+    const auto link = Link::of(pool.load(layout.link_word(head, chain, i)));
+    if (!link) break;
+    links_.push_back(*link);
   }
 }
 
-// Figure 5: another region behind the last one of the head.
-void Log::link_region(std::uint8_t head_id) {
-  Head& head = heads_[head_id - 1];
-  const std::uint64_t region = regions_used_++;
-  const Bytes word = layout_.chain_word(head_id, head.chain.size());
-  head.chain.push_back(region);
-  pool_.store(word, region + 1);
-  pool_.persist(word, kWord);
-}
-
-std::optional<Position> Log::reserve(std::uint8_t head_id, Bytes size) {
-  Head& head = heads_[head_id - 1];
+std::optional<Position> Log::place_from(Position from, Bytes size) const {
   const std::uint64_t length = round_up(size, kWord) / kWord;
-  std::uint64_t start = head.next;
+  std::uint64_t start = from.units;
   // Section 3.3: an object that exceeds the segment begins the next one.
   if (start / segment_units_ != (start + length - 1) / segment_units_) {
     start = (start / segment_units_ + 1) * segment_units_;
   }
-  if (start + length > kMaxUnits) return std::nullopt;
-  if (start / region_units_ >= head.chain.size()) {
-    if (regions_used_ == layout_.shape().regions) return std::nullopt;
-    link_region(head_id);
+  if (start + length > kMaxUnits || start / region_units_ >= layout_->shape().regions) {
+    return std::nullopt;
   }
-  head.next = static_cast<std::uint32_t>(start + length);
   return Position{static_cast<std::uint32_t>(start)};
 }
 
-Bytes Log::offset_of(std::uint8_t head_id, Position position) const {
-  const Head& head = heads_[head_id - 1];
-  return layout_.region_offset(head.chain[position.units / region_units_]) +
-         Bytes{position.units % region_units_} * kWord;
+void Log::take(Position position, Bytes size) {
+  objects_.push_back(position.units);
+  next_ = position.units + units(round_up(size, kWord));
 }
 
-void Log::resume(std::uint8_t head_id, Position last, std::optional<Position> end) {
-  Head& head = heads_[head_id - 1];
+void Log::link(Link link) {
+  const Bytes word = layout_->link_word(head_, chain_, links_.size());
+  links_.push_back(link);
+  pool_->store(word, link.word());
+  pool_->persist(word, kWord);
+}
+
+std::vector<Link> Log::unlink_all() {
+  // From the end, so that a crash leaves a chain.
+  for (std::uint64_t i = links_.size(); i-- > 0;) {
+    const Bytes word = layout_->link_word(head_, chain_, i);
+    pool_->store(word, links_[i].unlinked());
+    pool_->persist(word, kWord);
+  }
+  objects_ = {};
+  next_ = 1;
+  return std::exchange(links_, {});
+}
+
+void Log::resume(Position last, std::optional<Position> end, std::vector<std::uint32_t> objects) {
   // How long an incomplete object was to be is not known, so its segment is given up.
-  const std::uint32_t next = end ? end->units : segment_of(last).units + segment_units_;
-  head.next = std::max(head.next, next);
-}
-
-Position Log::segment_of(Position position) const {
-  return {position.units / segment_units_ * segment_units_};
+  const Position next = end ? *end : segment_after(last);
+  next_ = std::max(next_, next.units);
+  objects_ = std::move(objects);
 }
 
 }  // namespace perdura::systems::erda

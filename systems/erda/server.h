@@ -1,11 +1,14 @@
-// Erda's server (Liu et al., sections 3.3, 4.1 and 4.2): it changes metadata and hands out log
-// space; it neither sees nor copies the objects that clients write.
+// Erda's server (Liu et al., sections 3.3, 4.1, 4.2 and 4.4): it changes metadata and hands out log
+// space; normally it neither sees nor copies the objects that clients write.
 //
 // What the paper leaves open, and docs/systems/erda.md explains: while the newest version of a key
 // is still being written, a second update would push the incomplete version into the place of the
 // previous one, and the last complete version would be lost. So the server remembers the writes
 // under way and lets a second writer of the same key wait until the first has finished or is gone.
 // And a report of an incomplete object is acted upon only if its writer is gone.
+//
+// server.cc    sessions, and requests of the normal phase
+// cleaning.cc  requests by SEND; when a head is cleaned, and how clients learn of it
 #pragma once
 
 #include <cstdint>
@@ -16,10 +19,9 @@
 #include <vector>
 
 #include "platform/fabric/fabric.h"
-#include "systems/erda/layout.h"
-#include "systems/erda/log.h"
+#include "systems/erda/cleaner.h"
 #include "systems/erda/protocol.h"
-#include "systems/hopscotch/table.h"
+#include "systems/erda/store.h"
 #include "systems/kv.h"
 
 namespace perdura::systems::erda {
@@ -32,6 +34,7 @@ class ErdaPartition final : public KvPartition {
 
   Task<> serve() override;
   Task<> settle() override { co_return; }  // nothing is deferred
+  KvSpace space() const override { return store_.space().gauge(); }
 
  private:
   // A version that a client was told to write, until it is known to have finished.
@@ -47,47 +50,72 @@ class ErdaPartition final : public KvPartition {
     std::unique_ptr<fabric::QueuePair> queue_pair;
     std::vector<std::optional<Reservation>> lanes{kLanes};
   };
+  // What a head's clients were told, and who of them has not answered.
+  struct HeadCleaning {
+    HeadAccess access;
+    std::vector<bool> waiting_for;  // by session
+    std::size_t sessions_waited_for = 0;
+    WaitList all_acknowledged;
+  };
+  // A request that was taken, with all that it refers to.
+  struct Request {
+    std::uint32_t client = 0;
+    RequestHeader header;
+    hopscotch::StoredKey key;
+    std::span<std::byte> object;
+  };
+  enum class Progress : std::uint8_t { done, newest_is_being_written, waits_for_space };
 
-  // Opening.
-  static std::unique_ptr<pmem::Region> open_pool(Thread& thread, const std::string& name,
-                                                 const Superblock& shape);
-  void recover();
-
-  // Serving.
+  // --- server.cc
   Task<> accept_sessions();
   void take_request(const fabric::ReceiveCompletion& message);
-  Task<> write_when_free(std::uint32_t client, RequestHeader request, std::vector<std::byte> key);
-  bool write_now(std::uint32_t client, const RequestHeader& request,
-                 const hopscotch::StoredKey& key);
-  Outcome begin_version(const RequestHeader& request, const hopscotch::StoredKey& key,
-                        const std::optional<hopscotch::Entry>& entry, Reservation& reservation);
-  void take_report(const RequestHeader& request, const hopscotch::StoredKey& key);
+  static hopscotch::StoredKey stored_key(std::uint8_t format, std::span<const std::byte> stored);
+  Request parse(std::span<std::byte> bytes) const;
+  // `bytes` is a copy of the request, for it has to wait.
+  Task<> retry(std::uint32_t client, std::vector<std::byte> bytes, bool by_send, Progress progress);
+  Progress begin_write(const Request& request);
+  bool newest_is_being_written(const hopscotch::StoredKey& key,
+                               std::optional<hopscotch::Entry>& entry);
+  void take_report(const Request& request);
+  void end_reservations(Session& session, std::optional<std::uint8_t> head);
   void end_session(fabric::QueuePair& queue_pair);
-  void answer(std::uint32_t client, Outcome outcome, Bytes object_offset);
-
-  // Versions.
-  bool may_be_incomplete(std::uint8_t head, Position position) const;
-  bool is_whole(std::uint8_t head, Position position);
-  std::optional<ObjectFormat::Object> read_version(std::uint8_t head, Position position);
-  void restore(const hopscotch::Entry& entry);
+  void answer(std::uint32_t client, Message message, std::span<const std::byte> value = {});
   bool being_written(std::uint8_t head, Position position) const {
     return writing_.contains(place(head, position));
   }
   static std::uint64_t place(std::uint8_t head, Position position) {
     return std::uint64_t{head} << 32 | position.units;
   }
-
-  std::uint8_t head_of(const hopscotch::StoredKey& key) const;
+  Session* find_session(const fabric::QueuePair& queue_pair);
   Session& session_of(std::uint32_t client) { return sessions_[client / kLanes]; }
 
+  // --- cleaning.cc
+  Progress serve_by_send(const Request& request) {
+    return request.header.kind == RequestKind::get ? read(request) : write(request);
+  }
+  Progress write(const Request& request);
+  Progress read(const Request& request);
+  void acknowledge(Session& session, const RequestHeader& header);
+  void acknowledged(std::uint32_t session, std::uint8_t head);
+  bool announced(std::uint8_t head) const { return !cleanings_[head - 1].access.one_sided(); }
+  // Whether waiting may help a request that found no space.
+  bool reclaim(std::uint8_t head);
+  void clean_if_due(std::uint8_t head);
+  bool start_cleaning(std::uint8_t head);
+  Task<> clean(std::uint8_t head);
+  void announce(std::uint8_t head);
+  Task<> end_slow_sessions(std::uint8_t head, std::uint32_t generation);
+  void notify(Session& session, std::uint8_t head);
+
   Thread& thread_;
-  PoolLayout layout_;
-  ObjectFormat format_;
-  std::unique_ptr<pmem::Region> pool_;
+  KvConfig config_;
   std::unique_ptr<pmem::Region> control_;  // see protocol.h
-  std::unique_ptr<pmem::Region> buffers_;  // receive buffers, then one reply a lane
-  hopscotch::Table table_;
-  Log log_;
+  Store store_;
+  Bytes request_size_;  // of a receive buffer
+  Bytes message_size_;  // of a message to a client: with the largest value
+  std::uint32_t receive_depth_;
+  // Receive buffers, then one reply a lane, then one notice a session and head.
+  std::unique_ptr<pmem::Region> buffers_;
   fabric::MemoryRegion pool_memory_;
   fabric::MemoryRegion control_memory_;
   fabric::MemoryRegion buffer_memory_;
@@ -95,11 +123,14 @@ class ErdaPartition final : public KvPartition {
   fabric::CompletionQueue completions_;
   std::vector<Session> sessions_;
   std::unordered_set<std::uint64_t> writing_;  // places of all reservations
-  // Versions before this position of a head were written before the server last started and have
-  // not been checked since.
-  std::vector<Position> unchecked_before_;
-  std::vector<std::byte> request_;  // scratch: the request being looked at
-  std::vector<std::byte> object_;   // scratch: the version being looked at
+  std::vector<std::byte> request_;             // scratch: the request being looked at
+  Store::Scratch object_;                      // scratch: the version being looked at
+  std::vector<HeadCleaning> cleanings_;        // by head - 1
+  WaitList space_changed_;
+  bool clean_always_;
+  Picoseconds client_timeout_;
+  Cleaner cleaner_;
+  std::unique_ptr<BackgroundThread> cleaner_thread_;  // last: it ends before what it works on
 };
 
 }  // namespace perdura::systems::erda

@@ -1,0 +1,67 @@
+#include "platform/shm_background.h"
+
+namespace perdura {
+
+using runtime::until;
+
+ShmBackgroundThread::ShmBackgroundThread(Nanoseconds epoch, pmem::WriteMeter::Level accounting,
+                                         ThreadUse& use)
+    : executor_(epoch, CompletionMode::event, doorbell_, [](std::exception_ptr) {}),
+      use_(use),
+      thread_([this, accounting] { main(accounting); }) {}
+
+ShmBackgroundThread::~ShmBackgroundThread() {
+  executor_.stop();
+  thread_.join();
+}
+
+void ShmBackgroundThread::main(pmem::WriteMeter::Level accounting) {
+  use_.begin();
+  pmem::thread_write_meter().set_level(accounting);
+  WritesPublisher publisher(use_);
+  executor_.add_poller(publisher);
+  executor_.spawn(take_jobs());
+  executor_.run();
+  use_.end();
+}
+
+Task<> ShmBackgroundThread::run(Task<> work) {
+  const auto job = std::make_shared<Job>();
+  job->work = std::move(work);
+  job->caller = &runtime::current_thread_executor().doorbell();
+  {
+    const std::scoped_lock lock(mutex_);
+    arrived_.push_back(job);
+  }
+  arrivals_.fetch_add(1, std::memory_order_seq_cst);
+  doorbell_.ring();
+  co_await until([job] { return job->ended.load(std::memory_order_acquire); });
+  if (job->problem) std::rethrow_exception(job->problem);
+}
+
+Task<> ShmBackgroundThread::take_jobs() {
+  for (std::uint64_t taken = 0;;) {
+    co_await until(
+        [this, taken] { return arrivals_.load(std::memory_order_acquire) != taken; });
+    std::vector<std::shared_ptr<Job>> jobs;
+    {
+      const std::scoped_lock lock(mutex_);
+      jobs.swap(arrived_);
+    }
+    taken += jobs.size();
+    for (std::shared_ptr<Job>& job : jobs) executor_.spawn(perform(std::move(job)));
+  }
+}
+
+Task<> ShmBackgroundThread::perform(std::shared_ptr<Job> job) {
+  try {
+    co_await std::move(job->work);
+  } catch (...) {
+    job->problem = std::current_exception();
+  }
+  // After this the caller may be gone; its doorbell belongs to its thread, which waits for this one.
+  job->ended.exchange(true, std::memory_order_seq_cst);
+  job->caller->ring();
+}
+
+}  // namespace perdura

@@ -1,0 +1,48 @@
+// A background thread of a node on shared memory: an operating-system thread whose executor is given
+// tasks by another one's.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "platform/platform.h"
+#include "platform/pmem/accounting.h"
+#include "platform/runtime/doorbell.h"
+#include "platform/runtime/thread_executor.h"
+#include "platform/shm_node.h"
+
+namespace perdura {
+
+class ShmBackgroundThread final : public BackgroundThread {
+ public:
+  // `epoch`: the platform's start on CLOCK_MONOTONIC. `use` stays for as long as the node.
+  ShmBackgroundThread(Nanoseconds epoch, pmem::WriteMeter::Level accounting, ThreadUse& use);
+  ~ShmBackgroundThread() override;
+
+  Task<> run(Task<> work) override;
+
+ private:
+  // What the two threads know of a task.
+  struct Job {
+    Task<> work;
+    runtime::Doorbell* caller = nullptr;
+    std::exception_ptr problem;
+    std::atomic<bool> ended{false};
+  };
+
+  void main(pmem::WriteMeter::Level accounting);
+  Task<> take_jobs();
+  static Task<> perform(std::shared_ptr<Job> job);
+
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Job>> arrived_;
+  std::atomic<std::uint64_t> arrivals_{0};
+  runtime::Doorbell doorbell_;
+  runtime::ThreadExecutor executor_;
+  ThreadUse& use_;
+  std::thread thread_;  // last: all else is there when it starts
+};
+
+}  // namespace perdura

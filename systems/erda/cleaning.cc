@@ -1,0 +1,135 @@
+// The server's side of log cleaning (Liu et al., section 4.4): requests by SEND, and how clients are
+// led from one-sided access to SEND and back.
+#include <mutex>
+
+#include "systems/erda/server.h"
+
+namespace perdura::systems::erda {
+
+// --- requests by SEND ----------------------------------------------------------------------------
+
+// They also arrive before the cleaner has begun and after it has ended, from clients who heard of
+// the beginning before others, or have not heard of the end.
+ErdaPartition::Progress ErdaPartition::write(const Request& request) {
+  const std::scoped_lock lock(store_.lock());
+  const bool erase = request.header.kind == RequestKind::erase;
+  const std::uint8_t head = store_.layout().head_of(request.key);
+  std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  if (store_.space().phase(head) == Phase::normal && newest_is_being_written(request.key, entry)) {
+    return Progress::newest_is_being_written;
+  }
+  const Outcome outcome = store_.write_version(erase, request.key, entry, request.object, object_);
+  if (outcome == Outcome::out_of_space && reclaim(head)) return Progress::waits_for_space;
+  if (outcome == Outcome::ok) clean_if_due(head);
+  answer(request.client, {.outcome = outcome});
+  return Progress::done;
+}
+
+ErdaPartition::Progress ErdaPartition::read(const Request& request) {
+  const std::scoped_lock lock(store_.lock());
+  const std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
+  std::optional<ObjectFormat::Object> object;
+  if (entry) object = store_.read_newest(*entry, object_);
+  if (!object || object->deleted) {
+    answer(request.client, {.outcome = Outcome::not_found});
+  } else if (object->value.size() > message_size_ - sizeof(Message)) {
+    answer(request.client, {.outcome = Outcome::too_large});
+  } else {
+    answer(request.client, {.value = object->value.size()}, object->value);
+  }
+  return Progress::done;
+}
+
+// --- when a head is cleaned (the lock is held) -----------------------------------------------------
+
+bool ErdaPartition::reclaim(std::uint8_t head) {
+  if (store_.space().any_cleaning()) return true;
+  const std::optional<std::uint8_t> best = store_.space().best_to_clean(head);
+  return best && start_cleaning(*best);
+}
+
+void ErdaPartition::clean_if_due(std::uint8_t head) {
+  if (store_.space().wants_cleaning(head)) start_cleaning(head);
+}
+
+bool ErdaPartition::start_cleaning(std::uint8_t head) {
+  if (store_.space().cleaning(head) || !store_.space().promise(head)) return false;
+  thread_.executor.spawn(clean(head));
+  return true;
+}
+
+Task<> ErdaPartition::clean(std::uint8_t head) {
+  HeadCleaning& cleaning = cleanings_[head - 1];
+  announce(head);
+  thread_.executor.spawn(end_slow_sessions(head, cleaning.access.generation));
+  while (cleaning.sessions_waited_for > 0) co_await wait(cleaning.all_acknowledged);
+
+  if (!cleaner_thread_) cleaner_thread_ = thread_.node.start_background_thread();
+  co_await cleaner_thread_->run(cleaner_.clean(head));
+
+  const std::scoped_lock lock(store_.lock());
+  ++cleaning.access.generation;
+  cleaning.access.chain = store_.space().chain(head);
+  control_->store(kHeadAccess + (head - 1) * kWord, cleaning.access.word());
+  for (Session& session : sessions_) notify(session, head);
+  space_changed_.wake_all();
+  if (clean_always_) start_cleaning(head);
+  for (std::uint8_t other = 1; other <= cleanings_.size(); ++other) clean_if_due(other);
+}
+
+// --- notices -------------------------------------------------------------------------------------
+
+void ErdaPartition::announce(std::uint8_t head) {
+  HeadCleaning& cleaning = cleanings_[head - 1];
+  ++cleaning.access.generation;
+  control_->store(kHeadAccess + (head - 1) * kWord, cleaning.access.word());
+  for (Session& session : sessions_) {
+    if (session.queue_pair == nullptr) continue;
+    cleaning.waiting_for[session.id] = true;
+    ++cleaning.sessions_waited_for;
+    notify(session, head);
+  }
+}
+
+void ErdaPartition::notify(Session& session, std::uint8_t head) {
+  if (session.queue_pair == nullptr) return;
+  const Message notice{.kind = MessageKind::notice,
+                       .target = head,
+                       .value = cleanings_[head - 1].access.word()};
+  const Bytes notices =
+      receive_depth_ * request_size_ + sessions_.size() * kLanes * message_size_;
+  const Bytes index = session.id * cleanings_.size() + head - 1;
+  // A client who has acknowledged the beginning has read the notice before it, so that the place is
+  // free; the notice of the end is followed by another only if that was acknowledged as well.
+  const fabric::LocalBuffer buffer =
+      buffer_memory_.local(notices + index * sizeof notice, sizeof notice);
+  std::memcpy(buffer.bytes().data(), &notice, sizeof notice);
+  session.queue_pair->post_unsignaled({.opcode = fabric::Opcode::send, .local = buffer});
+}
+
+void ErdaPartition::acknowledge(Session& session, const RequestHeader& header) {
+  if (header.head < 1 || header.head > cleanings_.size()) return;
+  const auto head = static_cast<std::uint8_t>(header.head);
+  if (header.word != cleanings_[head - 1].access.generation) return;
+  end_reservations(session, head);
+  acknowledged(session.id, head);
+}
+
+void ErdaPartition::acknowledged(std::uint32_t session, std::uint8_t head) {
+  HeadCleaning& cleaning = cleanings_[head - 1];
+  if (!cleaning.waiting_for[session]) return;
+  cleaning.waiting_for[session] = false;
+  if (--cleaning.sessions_waited_for == 0) cleaning.all_acknowledged.wake_all();
+}
+
+// A client that does not answer must not access the head one-sidedly later: its connection ends.
+Task<> ErdaPartition::end_slow_sessions(std::uint8_t head, std::uint32_t generation) {
+  co_await sleep_for(client_timeout_);
+  const HeadCleaning& cleaning = cleanings_[head - 1];
+  if (cleaning.access.generation != generation) co_return;
+  for (Session& session : sessions_) {
+    if (cleaning.waiting_for[session.id]) end_session(*session.queue_pair);
+  }
+}
+
+}  // namespace perdura::systems::erda

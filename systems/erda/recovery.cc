@@ -1,0 +1,123 @@
+// Recovery of a store (Liu et al., section 4.2). A cleaning that the failure interrupted (section 4.4)
+// is abandoned if it was merging, for all that clients wrote since is in Region 1; later it is
+// finished, for some of that is in Region 2 only. Either way every head is in its normal phase
+// afterwards.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "platform/error.h"
+#include "systems/erda/store.h"
+
+namespace perdura::systems::erda {
+
+void Store::recover() {
+  table_.recover();
+  check_entries();
+  Scratch scratch = make_scratch();
+  for (std::uint8_t head = 1; head <= space_.heads(); ++head) {
+    finish_cleaning(head, scratch);
+    resume_log(head, scratch);
+  }
+  space_.opened();
+}
+
+void Store::check_entries() const {
+  table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
+    bool sound = entry.tag >= 1 && entry.tag <= space_.heads();
+    if (sound) {
+      const Log& region_1 = space_.region_1(entry.tag);
+      const Log& region_2 = space_.region_2(entry.tag);
+      const bool switching = space_.phase(entry.tag) == Phase::switching;
+      const VersionWord word(entry.word);
+      // While the tags are being flipped, Region 1 is already the one that was Region 2.
+      const Log& of_newest = switching && word.has_copy() ? region_2 : region_1;
+      const Log& of_previous = word.has_copy() && !switching ? region_2 : region_1;
+      sound = of_newest.contains(word.newest()) && of_previous.contains(word.previous()) &&
+              (!word.has_copy() || space_.phase(entry.tag) != Phase::normal);
+    }
+    if (!sound) {
+      throw UsageError(
+          fmt::format("pool '{}' is damaged: the entry in bucket {} points outside the log",
+                      pool_->name(), entry.bucket));
+    }
+  });
+}
+
+void Store::finish_cleaning(std::uint8_t head, Scratch& scratch) {
+  switch (space_.phase(head)) {
+    case Phase::normal:
+      // The end of a cleaning may have left regions linked.
+      if (space_.region_2(head).regions() > 0) end_cleaning(head);
+      return;
+    case Phase::merging:
+      abandon_cleaning(head);
+      return;
+    case Phase::replicating:
+      finish_replicating(head, scratch);
+      space_.begin_switching(head);
+      [[fallthrough]];
+    case Phase::switching:
+      for_each_of(head, [&](const hopscotch::Entry& entry) {
+        const VersionWord word(entry.word);
+        if (word.has_copy()) set_word(entry, word.switched());
+      });
+      end_cleaning(head);
+      return;
+  }
+}
+
+// What has been replicated fills the reserved part from its beginning, so the rest fits behind it.
+void Store::finish_replicating(std::uint8_t head, Scratch& scratch) {
+  Position last;
+  std::vector<std::uint32_t> left;
+  for_each_of(head, [&](const hopscotch::Entry& entry) {
+    const VersionWord word(entry.word);
+    if (!word.has_copy()) {
+      left.push_back(word.newest().units);
+    } else if (word.copy() < space_.reserved_end(head)) {
+      last = std::max(last, word.copy());
+    }
+  });
+  Position to = space_.reserved_begin(head);
+  if (last >= to) {
+    static_cast<void>(read(space_.region_2(head), last, scratch));
+    to = {last.units +
+          static_cast<std::uint32_t>(round_up(format_.size_of(scratch), kWord) / kWord)};
+  }
+  std::sort(left.begin(), left.end());
+  for (const std::uint32_t units : left) to = replicate_object(head, {units}, to, scratch);
+}
+
+// Section 4.2: after a failure the server checks the objects in the last segment of each head. Those
+// in earlier segments are checked when they are next updated (unverified()).
+void Store::resume_log(std::uint8_t head, Scratch& scratch) {
+  Log& log = space_.region_1(head);
+  std::vector<std::uint32_t> objects;
+  for_each_of(head, [&](const hopscotch::Entry& entry) {
+    const VersionWord word(entry.word);
+    for (const Position position : {word.newest(), word.previous()}) {
+      if (position) objects.push_back(position.units);
+    }
+  });
+  if (objects.empty()) return;
+  std::sort(objects.begin(), objects.end());
+  objects.erase(std::unique(objects.begin(), objects.end()), objects.end());
+
+  const Position last{objects.back()};
+  std::optional<Position> end;
+  for_each_of(head, [&](const hopscotch::Entry& entry) {
+    const Position newest = VersionWord(entry.word).newest();
+    if (newest < log.segment_of(last)) return;
+    if (!read(log, newest, scratch)) {
+      restore(entry);
+    } else if (newest == last) {
+      end = Position{last.units +
+                     static_cast<std::uint32_t>(round_up(format_.size_of(scratch), kWord) / kWord)};
+    }
+  });
+  log.resume(last, end, std::move(objects));
+  unverified_before_[head - 1] = log.segment_of(last);
+}
+
+}  // namespace perdura::systems::erda

@@ -1,0 +1,290 @@
+#include "systems/erda/store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "platform/error.h"
+
+namespace perdura::systems::erda {
+
+namespace {
+// Of a head's share of the log: what is left takes the writes that arrive until the cleaning ends.
+constexpr std::uint64_t kDefaultThreshold = 80;  // percent
+
+std::uint64_t threshold(const KvConfig& config) {
+  const std::uint64_t percent = parameter(config, "cleaning_threshold", kDefaultThreshold);
+  if (percent < 1 || percent > 100) {
+    throw UsageError(
+        fmt::format("erda: cleaning_threshold is {}, but it is a percentage: 1 to 100", percent));
+  }
+  return percent;
+}
+}  // namespace
+
+Store::Store(Node& node, const std::string& name, const KvConfig& config,
+             hopscotch::DisplacementCounter displacements)
+    : layout_(shape_for(config)),
+      format_(config.key_size, config.value_size),
+      pool_(open_pool(node, name, layout_.shape())),
+      table_(*pool_, layout_.table_offset(), layout_.table(), displacements),
+      space_(*pool_, layout_, threshold(config)),
+      unverified_before_(layout_.shape().heads) {
+  recover();
+}
+
+std::unique_ptr<pmem::Region> Store::open_pool(Node& node, const std::string& name,
+                                               const Superblock& shape) {
+  const PoolLayout layout(shape);
+  std::unique_ptr<pmem::Region> pool = node.open_region(name);
+  if (pool == nullptr) {
+    pool = node.create_region(name, layout.size(), pmem::Medium::pm);
+  } else if (pool->size() < sizeof(Superblock)) {
+    throw UsageError(fmt::format("pool '{}' is damaged: it has {} bytes; remove it to start anew",
+                                 name, pool->size()));
+  }
+  const auto found = pool->read_object<Superblock>(0);
+  if (found.magic == 0) {
+    // New, or a crash came before the superblock's magic, which is stored last.
+    pool->write(kWord, std::as_bytes(std::span(&shape, 1)).subspan(kWord));
+    pool->persist(0, sizeof shape);
+    pool->store(0, shape.magic);
+    pool->persist(0, kWord);
+    return pool;
+  }
+  if (found.magic != Superblock::kMagic || found.crc != found.computed_crc()) {
+    throw UsageError(
+        fmt::format("pool '{}' is damaged or not Erda's: its superblock does not verify; remove it "
+                    "to start anew",
+                    name));
+  }
+  if (std::memcmp(&found, &shape, sizeof shape) != 0 || pool->size() < layout.size()) {
+    throw UsageError(fmt::format(
+        "pool '{}' was made with another configuration (key size {}, value size {}, {} buckets, {} "
+        "regions of {} bytes); use the same one, or remove the pool",
+        name, found.key_size, found.value_size, found.buckets, found.regions, found.region_bytes));
+  }
+  return pool;
+}
+
+// --- versions ------------------------------------------------------------------------------------
+
+std::optional<ObjectFormat::Object> Store::read(const Log& log, Position position,
+                                                Scratch& scratch) {
+  if (!position) return std::nullopt;
+  const Bytes offset = log.offset_of(position);
+  const Bytes room =
+      layout_.shape().segment_bytes - position.bytes() % layout_.shape().segment_bytes;
+  const Bytes first = std::min(format_.typical_size(), room);
+  pool_->read(offset, std::span(scratch).first(first));
+  const Bytes size = format_.size_of(scratch);
+  if (size > room) return std::nullopt;
+  if (size > first) pool_->read(offset + first, std::span(scratch).subspan(first, size - first));
+  return format_.decode(std::span<const std::byte>(scratch).first(size), log.life_of(position));
+}
+
+std::optional<ObjectFormat::Object> Store::read_newest(const hopscotch::Entry& entry,
+                                                       Scratch& scratch) {
+  const VersionWord word(entry.word);
+  const std::uint8_t head = entry.tag;
+  switch (space_.phase(head)) {
+    case Phase::normal:
+    case Phase::merging: {
+      const Log& log = space_.region_1(head);
+      const auto newest = read(log, word.newest(), scratch);
+      if (newest || word.has_copy()) return newest;
+      return read(log, word.previous(), scratch);
+    }
+    case Phase::replicating:
+      // A place behind the reserved part was written by a client since; before it, the version of
+      // Region 1 may not have been replicated yet.
+      if (word.has_copy() && word.copy() >= space_.reserved_end(head)) {
+        return read(space_.region_2(head), word.copy(), scratch);
+      }
+      return read(space_.region_1(head), word.newest(), scratch);
+    case Phase::switching:
+      return read(space_.region_1(head), word.has_copy() ? word.copy() : word.newest(), scratch);
+  }
+  return std::nullopt;
+}
+
+void Store::restore(const hopscotch::Entry& entry) {
+  const VersionWord word(entry.word);
+  if (!word.previous() || word.has_copy()) {
+    table_.clear(entry.bucket);
+    return;
+  }
+  set_word(entry, word.restored());
+}
+
+// --- writing -------------------------------------------------------------------------------------
+
+Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
+                                  const std::optional<hopscotch::Entry>& entry, Bytes object_size,
+                                  Scratch& scratch) {
+  if (object_size + kWord > layout_.shape().segment_bytes) return {Outcome::too_large, {}};
+  if (erase) {
+    if (!entry) return {Outcome::not_found, {}};
+    const Position newest = VersionWord(entry->word).newest();
+    const auto object = read(space_.region_1(entry->tag), newest, scratch);
+    if (object && object->deleted) return {Outcome::not_found, {}};
+  }
+  const std::uint8_t head = layout_.head_of(key);
+  // A failed attempt takes nothing: else the log would have something to be cleaned of each time.
+  Result<hopscotch::Bucket> bucket{};
+  if (!entry && !(bucket = table_.reserve(key))) return {Outcome::out_of_space, {}};
+  const std::optional<Position> position = space_.reserve_in_1(head, object_size);
+  if (!position) {
+    if (!entry) table_.release(*bucket);
+    return {Outcome::out_of_space, {}};
+  }
+  if (entry) {
+    set_word(*entry, VersionWord(entry->word).updated(*position));
+  } else {
+    table_.fill(*bucket, key, head, VersionWord::created(*position).raw(), kVersionLayout);
+  }
+  return {Outcome::ok, *position};
+}
+
+Outcome Store::write_version(bool erase, const hopscotch::StoredKey& key,
+                             const std::optional<hopscotch::Entry>& entry,
+                             std::span<std::byte> object, Scratch& scratch) {
+  if (object.size() + kWord > layout_.shape().segment_bytes) return Outcome::too_large;
+  if (erase) {
+    if (!entry) return Outcome::not_found;
+    const auto newest = read_newest(*entry, scratch);
+    if (!newest || newest->deleted) return Outcome::not_found;
+  }
+  const std::uint8_t head = layout_.head_of(key);
+  const Phase phase = space_.phase(head);
+  const bool to_region_2 = phase == Phase::replicating;
+  Result<hopscotch::Bucket> bucket{};
+  if (!entry && !(bucket = table_.reserve(key))) return Outcome::out_of_space;
+  const std::optional<Position> position = to_region_2 ? space_.reserve_in_2(head, object.size())
+                                                       : space_.reserve_in_1(head, object.size());
+  if (!position) {
+    if (!entry) table_.release(*bucket);
+    return Outcome::out_of_space;
+  }
+  write_object(to_region_2 ? space_.region_2(head) : space_.region_1(head), *position, object, 0);
+  if (!entry) {
+    const VersionWord word = to_region_2 ? VersionWord::created_in_region_2(*position)
+                                         : VersionWord::created(*position);
+    table_.fill(*bucket, key, head, word.raw(), kVersionLayout);
+    return Outcome::ok;
+  }
+  const VersionWord before(entry->word);
+  switch (phase) {
+    case Phase::normal:
+      set_word(*entry, before.updated(*position));
+      break;
+    case Phase::merging:
+      set_word(*entry, before.replaced(*position));
+      break;
+    case Phase::replicating:
+      set_word(*entry, before.with_copy(*position));
+      break;
+    case Phase::switching:
+      set_word(*entry, before.has_copy() ? before.switched_to(*position)
+                                         : before.replaced(*position));
+      break;
+  }
+  return Outcome::ok;
+}
+
+void Store::write_object(const Log& log, Position position, std::span<std::byte> object,
+                         std::uint32_t sealed_for) {
+  ObjectFormat::reseal(object, sealed_for, log.life_of(position));
+  pool_->write_streaming(log.offset_of(position), object);
+  pool_->drain();
+}
+
+// --- log cleaning (section 4.4) --------------------------------------------------------------------
+
+std::optional<hopscotch::Entry> Store::entry_of(std::uint8_t head, const Log& log,
+                                                Position position, Scratch& scratch) {
+  const Bytes offset = log.offset_of(position);
+  const Bytes room =
+      layout_.shape().segment_bytes - position.bytes() % layout_.shape().segment_bytes;
+  const Bytes first = std::min(kLongHeader + layout_.shape().key_size, room);
+  std::fill_n(scratch.begin(), kLongHeader, std::byte{});
+  pool_->read(offset, std::span(scratch).first(first));
+  const std::optional<Bytes> end = format_.key_end(scratch, room);
+  if (!end) return std::nullopt;
+  if (*end > first) pool_->read(offset + first, std::span(scratch).subspan(first, *end - first));
+  const auto entry = table_.find(layout_.table().stored(format_.key_in(scratch)));
+  return entry && entry->tag == head ? entry : std::nullopt;
+}
+
+bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch) {
+  Log& from = space_.region_1(head);
+  const auto entry = entry_of(head, from, position, scratch);
+  if (!entry || VersionWord(entry->word).newest() != position ||
+      VersionWord(entry->word).has_copy()) {
+    return true;  // a stale version
+  }
+  const auto object = read(from, position, scratch);
+  if (!object) {
+    // Its writer died long ago. The previous version, if any, comes later in the reverse scan.
+    restore(*entry);
+    return true;
+  }
+  if (object->deleted) {
+    table_.clear(entry->bucket);
+    return true;
+  }
+  const Bytes size = format_.size_of(scratch);
+  const std::optional<Position> to = space_.reserve_for_cleaner(head, size);
+  if (!to) return false;
+  // The copy takes the place of the previous version in the entry. Should power fail before Region 2
+  // counts, the newest version has to be there, which a client wrote and nobody has made durable.
+  pool_->flush(from.offset_of(position), size);
+  write_object(space_.region_2(head), *to, std::span(scratch).first(size), from.life_of(position));
+  set_word(*entry, VersionWord(entry->word).with_copy(*to));
+  return true;
+}
+
+Position Store::replicate_object(std::uint8_t head, Position position, Position to,
+                                 Scratch& scratch) {
+  Log& from = space_.region_1(head);
+  Log& log = space_.region_2(head);
+  const auto entry = entry_of(head, from, position, scratch);
+  if (!entry || VersionWord(entry->word).newest() != position ||
+      VersionWord(entry->word).has_copy()) {
+    return to;  // stale, or a client has written a newer version to Region 2
+  }
+  const auto object = read(from, position, scratch);
+  if (!object || object->deleted) {
+    table_.clear(entry->bucket);
+    return to;
+  }
+  const Bytes size = format_.size_of(scratch);
+  const Position place = *log.place_from(to, size);
+  write_object(log, place, std::span(scratch).first(size), from.life_of(position));
+  log.note(place);
+  set_word(*entry, VersionWord(entry->word).with_copy(place));
+  return {place.units + static_cast<std::uint32_t>(round_up(size, kWord) / kWord)};
+}
+
+void Store::switch_object(std::uint8_t head, Position position, Scratch& scratch) {
+  const auto entry = entry_of(head, space_.region_1(head), position, scratch);
+  if (entry && VersionWord(entry->word).copy() == position) {
+    set_word(*entry, VersionWord(entry->word).switched());
+  }
+}
+
+void Store::abandon_cleaning(std::uint8_t head) {
+  for_each_of(head, [&](const hopscotch::Entry& entry) {
+    const VersionWord word(entry.word);
+    if (word.has_copy()) set_word(entry, word.without_copy());
+  });
+  space_.end_cleaning(head);
+}
+
+void Store::end_cleaning(std::uint8_t head) {
+  space_.end_cleaning(head);
+  unverified_before_[head - 1] = {};
+}
+
+}  // namespace perdura::systems::erda
