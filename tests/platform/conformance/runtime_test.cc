@@ -157,6 +157,59 @@ TEST_P(Runtime, SpinLocksExcludeTheThreadsOfANode) {
   EXPECT_EQ(counter, kThreads * kEach);
 }
 
+TEST_P(Runtime, ABackgroundThreadRunsWhatItIsGiven) {
+  run_one(GetParam(), [](Thread& thread) -> Task<> {
+    const auto background = thread.node.start_background_thread();
+    Executor* const own = &thread.executor;
+    int turns = 0;  // of two tasks that take turns on one thread
+    const auto count = [](Executor* caller, int* turns_taken) -> Task<> {
+      EXPECT_NE(&Executor::current(), caller);
+      for (int i = 0; i < 100; ++i) {
+        ++*turns_taken;
+        co_await yield();
+      }
+      co_await sleep_for(Microseconds(10));
+    };
+    bool other_ended = false;
+    const auto run_other = [](BackgroundThread* on, Task<> work, bool* ended) -> Task<> {
+      co_await on->run(std::move(work));
+      *ended = true;
+    };
+    thread.executor.spawn(run_other(background.get(), count(own, &turns), &other_ended));
+    co_await background->run(count(own, &turns));
+    EXPECT_EQ(&Executor::current(), own);
+    while (!other_ended) co_await yield();
+    EXPECT_EQ(turns, 200);
+
+    bool thrown = false;
+    try {
+      co_await background->run(throw_after(Microseconds(1)));
+    } catch (const std::runtime_error&) {
+      thrown = true;
+    }
+    EXPECT_TRUE(thrown);
+  });
+}
+
+TEST_P(Runtime, ABackgroundThreadTakesItsTasksAlong) {
+  run_one(GetParam(), [](Thread& thread) -> Task<> {
+    std::atomic<int> destroyed{0};
+    std::atomic<bool> begun{false};
+    auto background = thread.node.start_background_thread();
+    const auto sleep = [](std::atomic<int>* ended, std::atomic<bool>* started) -> Task<> {
+      started->store(true);
+      co_await sleep_forever(ended);
+    };
+    const auto give = [](BackgroundThread* to, Task<> work) -> Task<> {
+      co_await to->run(std::move(work));
+    };
+    thread.executor.spawn(give(background.get(), sleep(&destroyed, &begun)));
+    while (!begun) co_await sleep_for(Microseconds(1));
+    background.reset();
+    EXPECT_EQ(destroyed, 1);
+  });
+}
+
 TEST_P(PlatformRun, ExceptionsOfABodyComeOutOfRun) {
   const auto platform = make();
   platform->start(0, 1, mode(), [](Thread&) -> Task<> { co_await throw_after(Milliseconds(1)); });
