@@ -35,7 +35,9 @@ Task<> ShmBackgroundThread::run(Task<> work) {
   }
   arrivals_.fetch_add(1, std::memory_order_seq_cst);
   doorbell_.ring();
-  co_await until([job] { return job->ended.load(std::memory_order_acquire); });
+  // GCC 12 destroys what a lambda within a co_await captures twice; a pointer bears that.
+  const Job* const awaited = job.get();
+  co_await until([awaited] { return awaited->ended.load(std::memory_order_acquire); });
   if (job->problem) std::rethrow_exception(job->problem);
 }
 

@@ -1,5 +1,6 @@
 // The server's side of log cleaning (Liu et al., section 4.4): requests by SEND, and how clients are
 // led from one-sided access to SEND and back.
+#include <algorithm>
 #include <mutex>
 
 #include "systems/erda/server.h"
@@ -43,7 +44,11 @@ ErdaPartition::Progress ErdaPartition::read(const Request& request) {
 // --- when a head is cleaned (the lock is held) -----------------------------------------------------
 
 bool ErdaPartition::reclaim(std::uint8_t head) {
-  if (store_.space().any_cleaning()) return true;
+  const auto under_way = [](const HeadCleaning& cleaning) { return !cleaning.access.one_sided(); };
+  if (store_.space().any_cleaning() ||
+      std::any_of(cleanings_.begin(), cleanings_.end(), under_way)) {
+    return true;
+  }
   const std::optional<std::uint8_t> best = store_.space().best_to_clean(head);
   return best && start_cleaning(*best);
 }
@@ -53,6 +58,8 @@ void ErdaPartition::clean_if_due(std::uint8_t head) {
 }
 
 bool ErdaPartition::start_cleaning(std::uint8_t head) {
+  // The cleaner thread may have ended one before this thread has told the clients.
+  if (announced(head)) return false;
   if (store_.space().cleaning(head) || !store_.space().promise(head)) return false;
   thread_.executor.spawn(clean(head));
   return true;
@@ -72,7 +79,8 @@ Task<> ErdaPartition::clean(std::uint8_t head) {
   cleaning.access.chain = store_.space().chain(head);
   control_->store(kHeadAccess + (head - 1) * kWord, cleaning.access.word());
   for (Session& session : sessions_) notify(session, head);
-  space_changed_.wake_all();
+  ++cleanings_ended_;
+  cleaning_ended_.wake_all();
   if (clean_always_) start_cleaning(head);
   for (std::uint8_t other = 1; other <= cleanings_.size(); ++other) clean_if_due(other);
 }
@@ -93,16 +101,15 @@ void ErdaPartition::announce(std::uint8_t head) {
 
 void ErdaPartition::notify(Session& session, std::uint8_t head) {
   if (session.queue_pair == nullptr) return;
-  const Message notice{.kind = MessageKind::notice,
-                       .target = head,
-                       .value = cleanings_[head - 1].access.word()};
-  const Bytes notices =
-      receive_depth_ * request_size_ + sessions_.size() * kLanes * message_size_;
-  const Bytes index = session.id * cleanings_.size() + head - 1;
-  // A client who has acknowledged the beginning has read the notice before it, so that the place is
-  // free; the notice of the end is followed by another only if that was acknowledged as well.
-  const fabric::LocalBuffer buffer =
-      buffer_memory_.local(notices + index * sizeof notice, sizeof notice);
+  // Each session has a place for the notice of a beginning and one for that of an end. A beginning
+  // is announced again only after a client has acknowledged the last one, and so has read both.
+  const HeadAccess access = cleanings_[head - 1].access;
+  const Bytes index = (session.id * cleanings_.size() + head - 1) * 2 + (access.one_sided() ? 1 : 0);
+  const fabric::LocalBuffer buffer = buffer_memory_.local(
+      receive_depth_ * request_size_ + sessions_.size() * kLanes * message_size_ +
+          index * sizeof(Message),
+      sizeof(Message));
+  const Message notice{.kind = MessageKind::notice, .target = head, .value = access.word()};
   std::memcpy(buffer.bytes().data(), &notice, sizeof notice);
   session.queue_pair->post_unsignaled({.opcode = fabric::Opcode::send, .local = buffer});
 }

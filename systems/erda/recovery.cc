@@ -82,8 +82,7 @@ void Store::finish_replicating(std::uint8_t head, Scratch& scratch) {
   Position to = space_.reserved_begin(head);
   if (last >= to) {
     static_cast<void>(read(space_.region_2(head), last, scratch));
-    to = {last.units +
-          static_cast<std::uint32_t>(round_up(format_.size_of(scratch), kWord) / kWord)};
+    to = position_behind(last, scratch);
   }
   std::sort(left.begin(), left.end());
   for (const std::uint32_t units : left) to = replicate_object(head, {units}, to, scratch);
@@ -100,24 +99,36 @@ void Store::resume_log(std::uint8_t head, Scratch& scratch) {
       if (position) objects.push_back(position.units);
     }
   });
-  if (objects.empty()) return;
   std::sort(objects.begin(), objects.end());
   objects.erase(std::unique(objects.begin(), objects.end()), objects.end());
+  if (!objects.empty()) {
+    const Position last{objects.back()};
+    std::optional<Position> end;
+    for_each_of(head, [&](const hopscotch::Entry& entry) {
+      const Position newest = VersionWord(entry.word).newest();
+      if (newest < log.segment_of(last)) return;
+      if (!read(log, newest, scratch)) {
+        restore(entry);
+      } else if (newest == last) {
+        end = position_behind(last, scratch);
+      }
+    });
+    log.resume(last, end, std::move(objects));
+    unverified_before_[head - 1] = log.segment_of(last);
+  }
+  // The server may have written one object that no entry came to refer to. What is written in its
+  // place must not be mistaken for it until it is there.
+  const Position next{static_cast<std::uint32_t>(log.occupied() / kWord)};
+  for (const Position position : {next, log.segment_after(next)}) {
+    if (!log.reaches(position)) continue;
+    pool_->store(log.offset_of(position), 0);
+    pool_->persist(log.offset_of(position), kWord);
+  }
+}
 
-  const Position last{objects.back()};
-  std::optional<Position> end;
-  for_each_of(head, [&](const hopscotch::Entry& entry) {
-    const Position newest = VersionWord(entry.word).newest();
-    if (newest < log.segment_of(last)) return;
-    if (!read(log, newest, scratch)) {
-      restore(entry);
-    } else if (newest == last) {
-      end = Position{last.units +
-                     static_cast<std::uint32_t>(round_up(format_.size_of(scratch), kWord) / kWord)};
-    }
-  });
-  log.resume(last, end, std::move(objects));
-  unverified_before_[head - 1] = log.segment_of(last);
+Position Store::position_behind(Position position, const Scratch& object) const {
+  return {position.units +
+          static_cast<std::uint32_t>(round_up(format_.size_of(object), kWord) / kWord)};
 }
 
 }  // namespace perdura::systems::erda

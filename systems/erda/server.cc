@@ -41,7 +41,7 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
           pool_name + ".buffers",
           receive_depth_ * request_size_ +
               config.sessions *
-                  (kLanes * message_size_ + store_.layout().shape().heads * sizeof(Message)),
+                  (kLanes * message_size_ + 2 * store_.layout().shape().heads * sizeof(Message)),
           pmem::Medium::dram)),
       pool_memory_(thread.endpoint.register_memory(
           store_.pool(), fabric::Access::remote_read | fabric::Access::remote_write)),
@@ -164,16 +164,17 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   if (progress == Progress::done) return;
   const auto begin = request_.begin();
   thread_.executor.spawn(retry(request.client, {begin, begin + static_cast<std::ptrdiff_t>(length)},
-                               by_send, progress));
+                               by_send, progress, cleanings_ended_));
 }
 
 Task<> ErdaPartition::retry(std::uint32_t client, std::vector<std::byte> bytes, bool by_send,
-                            Progress progress) {
+                            Progress progress, std::uint64_t cleanings_before) {
   const std::uint64_t generation = session_of(client).generation;
   std::size_t cleanings = 0;
   while (progress != Progress::done) {
     if (progress == Progress::waits_for_space) {
-      co_await wait(space_changed_);
+      // One may have ended between the attempt and now.
+      while (cleanings_ended_ == cleanings_before) co_await wait(cleaning_ended_);
       ++cleanings;
     } else {
       co_await sleep_for(kRecheck);
@@ -181,6 +182,7 @@ Task<> ErdaPartition::retry(std::uint32_t client, std::vector<std::byte> bytes, 
     if (session_of(client).generation != generation) co_return;  // gone while it waited
     Request request = parse(bytes);
     request.client = client;
+    cleanings_before = cleanings_ended_;
     progress = by_send ? serve_by_send(request) : begin_write(request);
     // Every head has been cleaned, and others took what that yielded.
     if (progress == Progress::waits_for_space && cleanings > 2 * cleanings_.size()) {

@@ -72,7 +72,8 @@ class ErdaPartition final : public KvPartition {
   static hopscotch::StoredKey stored_key(std::uint8_t format, std::span<const std::byte> stored);
   Request parse(std::span<std::byte> bytes) const;
   // `bytes` is a copy of the request, for it has to wait.
-  Task<> retry(std::uint32_t client, std::vector<std::byte> bytes, bool by_send, Progress progress);
+  Task<> retry(std::uint32_t client, std::vector<std::byte> bytes, bool by_send, Progress progress,
+               std::uint64_t cleanings_before);
   Progress begin_write(const Request& request);
   bool newest_is_being_written(const hopscotch::StoredKey& key,
                                std::optional<hopscotch::Entry>& entry);
@@ -114,7 +115,7 @@ class ErdaPartition final : public KvPartition {
   Bytes request_size_;  // of a receive buffer
   Bytes message_size_;  // of a message to a client: with the largest value
   std::uint32_t receive_depth_;
-  // Receive buffers, then one reply a lane, then one notice a session and head.
+  // Receive buffers, then one reply a lane, then two notices a session and head.
   std::unique_ptr<pmem::Region> buffers_;
   fabric::MemoryRegion pool_memory_;
   fabric::MemoryRegion control_memory_;
@@ -126,7 +127,8 @@ class ErdaPartition final : public KvPartition {
   std::vector<std::byte> request_;             // scratch: the request being looked at
   Store::Scratch object_;                      // scratch: the version being looked at
   std::vector<HeadCleaning> cleanings_;        // by head - 1
-  WaitList space_changed_;
+  std::uint64_t cleanings_ended_ = 0;
+  WaitList cleaning_ended_;
   bool clean_always_;
   Picoseconds client_timeout_;
   Cleaner cleaner_;

@@ -237,11 +237,15 @@ void Space::begin_switching(std::uint8_t head) {
 }
 
 void Space::end_cleaning(std::uint8_t head) {
+  // What was merged lives; all behind it was written since, and may have replaced some of it.
+  const bool abandoned = phase(head) == Phase::merging;
+  of(head).occupied_before =
+      abandoned ? region_1(head).occupied()
+                : std::min(region_1(head).occupied(), reserved_begin(head).bytes());
   set_state(head, {chain(head), Phase::normal});
   for (const Link& link : region_2(head).unlink_all()) free_.push_back(link.region);
   if (next_life_ == 0) next_life_ = 1;
   of(head).cleaning = false;
-  of(head).occupied_before = region_1(head).occupied();
   measure();
   cleanings_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -81,7 +81,7 @@ class Space {
     std::vector<Log> logs;       // two
     Bytes largest = 0;           // object so far
     bool cleaning = false;       // space is promised to it
-    Bytes occupied_before = 0;   // by what the last cleaning left
+    Bytes occupied_before = 0;   // by what the last cleaning merged
     Bytes merging_began_at = 0;  // occupied bytes of Region 1
     std::size_t objects_before_merging = 0;
   };

@@ -264,7 +264,7 @@ Position Store::replicate_object(std::uint8_t head, Position position, Position 
   write_object(log, place, std::span(scratch).first(size), from.life_of(position));
   log.note(place);
   set_word(*entry, VersionWord(entry->word).with_copy(place));
-  return {place.units + static_cast<std::uint32_t>(round_up(size, kWord) / kWord)};
+  return position_behind(place, scratch);
 }
 
 void Store::switch_object(std::uint8_t head, Position position, Scratch& scratch) {

@@ -107,6 +107,8 @@ class Store {
     });
   }
 
+  // The position behind an object that has been read.
+  Position position_behind(Position position, const Scratch& object) const;
   void write_object(const Log& log, Position position, std::span<std::byte> object,
                     std::uint32_t sealed_for);
   void set_word(const hopscotch::Entry& entry, VersionWord word) {
