@@ -55,6 +55,9 @@ std::string describe(const Operation& operation);
 // absent at first.
 class History {
  public:
+  History() = default;
+  explicit History(std::vector<Operation> operations) : operations_(std::move(operations)) {}
+
   void reserve(std::size_t operations) { operations_.reserve(operations); }
   void add(const Operation& operation) { operations_.push_back(operation); }
   void add(std::span<const Operation> operations);

@@ -35,7 +35,8 @@ std::optional<std::uint64_t> WorkloadFormat::version(systems::Key key, systems::
 std::optional<std::uint64_t> WorkloadFormat::number_in_workload(std::uint64_t key_number,
                                                                 std::uint64_t first,
                                                                 std::uint64_t count) {
-  for (std::uint64_t number = first; number - first < count; ++number) {
+  for (std::uint64_t number = first; number - first < count && number < keys_.capacity();
+       ++number) {
     keys_.write(number, expected_key_);
     if (this->key_number(expected_key_) == key_number) return number;
   }
