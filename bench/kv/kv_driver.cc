@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "bench/kv/kv_history.h"
 #include "bench/kv/kv_run.h"
 #include "harness/config/section.h"
 #include "platform/error.h"
@@ -66,10 +67,15 @@ void KvDriver::check(const Point& point) const {
         "{}: {} deletes {} records, warm-up included, of {}; raise records or lower operations",
         point.settings.workload.where, point.workload_name, operations, spec.loaded_keys()));
   }
+  if (point.settings.check_history) check_values_tell_versions(point);
 }
 
 harness::Measurement KvDriver::run(Platform& platform, const Point& point) const {
   return KvRun(platform, point, system_of(point)).execute();
+}
+
+void KvDriver::conclude(const Point& point, harness::Measurement& measurement) const {
+  if (point.settings.check_history) check_history(point, measurement);
 }
 
 }  // namespace perdura::bench

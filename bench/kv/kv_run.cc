@@ -22,6 +22,7 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
       clients_total_(static_cast<std::uint32_t>(point.settings.clients)),
       workers_total_(static_cast<std::uint32_t>(point.settings.server_threads)),
       clients_(clients_total_),
+      histories_(clients_total_),
       costs_(platform.node_count()),
       worker_problems_(workers_total_) {
   partition_config_ = systems::partition_config(store_config(point), workers_total_);
@@ -46,6 +47,9 @@ void KvRun::start_threads() {
     const NodeId node = 1 + index % point_.client_nodes;
     if (platform_.local_node(node) == nullptr) continue;
     clients_[index] = std::make_unique<KvClient>(point_, index, stop_);
+    if (point_.settings.check_history) {
+      histories_[index] = std::make_unique<ClientHistory>(point_, index);
+    }
     platform_.start(node, static_cast<fabric::Port>(index / point_.client_nodes),
                     point_.settings.client_completion,
                     [this, index](Thread& thread) { return use(thread, index); });
@@ -87,11 +91,15 @@ Task<> KvRun::use(Thread& thread, std::uint32_t index) {
   const std::uint64_t operations =
       workload::operations_of_client(point_.workload.operation_count, index, clients_total_);
 
-  std::unique_ptr<systems::PartitionedSession> session;
+  std::unique_ptr<systems::KvSession> connection;
+  std::unique_ptr<systems::KvSession> recorded;
+  systems::KvSession* session = nullptr;  // one of the two
   std::exception_ptr problem;
   try {
-    session = co_await systems::PartitionedSession::connect(system_, thread, kServer,
-                                                            workers_total_, partition_config_);
+    connection = co_await systems::PartitionedSession::connect(system_, thread, kServer,
+                                                               workers_total_, partition_config_);
+    if (histories_[index]) recorded = histories_[index]->record(*connection);
+    session = recorded ? recorded.get() : connection.get();
     co_await client.load(*session);
   } catch (...) {
     problem = std::current_exception();
@@ -152,6 +160,11 @@ harness::Measurement KvRun::collect() const {
     if (!client->measured_any()) continue;
     first = std::min(first, client->first_start());
     last = std::max(last, client->last_end());
+  }
+  for (const auto& history : histories_) {
+    if (!history) continue;
+    const auto operations = history->operations();
+    result.history.insert(result.history.end(), operations.begin(), operations.end());
   }
   if (first < last) result.elapsed = last - first;
   for (NodeId node = 0; node < costs_.size(); ++node) {

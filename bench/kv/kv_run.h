@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bench/kv/kv_client.h"
+#include "bench/kv/kv_history.h"
 #include "harness/run/point.h"
 #include "systems/kv.h"
 
@@ -57,8 +58,9 @@ class KvRun {
   std::uint32_t workers_total_;
   std::unique_ptr<Platform::Barrier> barrier_;
   std::atomic<bool> stop_{false};
-  std::vector<std::unique_ptr<KvClient>> clients_;  // by index; null if it lives elsewhere
-  std::vector<NodeCosts> costs_;                    // by node
+  std::vector<std::unique_ptr<KvClient>> clients_;         // by index; null if it lives elsewhere
+  std::vector<std::unique_ptr<ClientHistory>> histories_;  // likewise; null if none is recorded
+  std::vector<NodeCosts> costs_;                           // by node
   std::vector<std::exception_ptr> worker_problems_;
 };
 

@@ -36,6 +36,7 @@ struct PointSettings {
   std::uint64_t server_threads = 1;
   CompletionMode server_completion = CompletionMode::event;
   CompletionMode client_completion = CompletionMode::event;
+  bool check_history = false;  // record all operations and check them (docs/history.md)
 };
 
 // A parameter that a sweep varies. Values are in the order of the file.

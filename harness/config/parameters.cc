@@ -9,7 +9,7 @@ using Point = PointSettings;
 
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // of counts; key numbers end there
 
-const std::array<Parameter, 12> kParameters{{
+const std::array<Parameter, 13> kParameters{{
     {"system", &Point::system},
     {"workload", &Point::workload},
     {"records", &Point::records, 0, kLargest},
@@ -22,6 +22,7 @@ const std::array<Parameter, 12> kParameters{{
     {"queue_depth", &Point::queue_depth, 1, 4096},
     {"server_threads", &Point::server_threads, 1, 1024},
     {"completion", Parameter::Completion{true, true}, 0, 0, false},
+    {"check_history", &Point::check_history, 0, 1, false},
 }};
 
 }  // namespace
@@ -49,6 +50,9 @@ Axis::Value read_value(const Section& section, const toml::node& node, const Par
     }
     return {std::move(text), where};
   }
+  if (std::holds_alternative<Parameter::Flag>(parameter.target)) {
+    return {std::uint64_t{section.flag_of(node, parameter.name) ? 1U : 0U}, where};
+  }
   return {section.number_of(node, parameter.name, parameter.least, parameter.most), where};
 }
 
@@ -59,6 +63,8 @@ void assign(const Parameter& parameter, const Axis::Value& value, PointSettings&
     point.** optional = std::get<std::uint64_t>(value.value);
   } else if (const auto* name = std::get_if<Parameter::Name>(&parameter.target)) {
     point.** name = {std::get<std::string>(value.value), value.where};
+  } else if (const auto* flag = std::get_if<Parameter::Flag>(&parameter.target)) {
+    point.** flag = std::get<std::uint64_t>(value.value) != 0;
   } else {
     const auto role = std::get<Parameter::Completion>(parameter.target);
     const auto mode = std::get<std::string>(value.value) == "polling" ? CompletionMode::polling

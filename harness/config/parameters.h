@@ -18,9 +18,10 @@ struct Parameter {
     bool server;
     bool client;
   };
+  using Flag = bool PointSettings::*;  // its values are 0 and 1
 
   std::string_view name;
-  std::variant<Number, OptionalNumber, Name, Completion> target;
+  std::variant<Number, OptionalNumber, Name, Completion, Flag> target;
   std::uint64_t least = 0;
   std::uint64_t most = 0;
   // Whether points.csv has a column for it. Without one, rows that differ in nothing else could not

@@ -72,6 +72,12 @@ std::uint64_t Section::number_of(const toml::node& node, std::string_view key, s
   return static_cast<std::uint64_t>(*value);
 }
 
+bool Section::flag_of(const toml::node& node, std::string_view key) const {
+  const auto value = node.value_exact<bool>();
+  if (!value) wrong(node, key, "must be true or false");
+  return *value;
+}
+
 void Section::wrong(const toml::node& node, std::string_view key, std::string_view what) const {
   throw UsageError(
       fmt::format("{}: {}{} {}", document_.where(node.source()), key, in_section(name_), what));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 
 #include "platform/error.h"
 
@@ -17,6 +18,20 @@ void put_text(Words& words, const std::string& text) {
   const std::size_t start = words.size();
   words.resize(start + (text.size() + 7) / 8);
   if (!text.empty()) std::memcpy(words.data() + start, text.data(), text.size());
+}
+
+constexpr std::size_t kOperationWords = sizeof(history::Operation) / sizeof(std::uint64_t);
+static_assert(kOperationWords * sizeof(std::uint64_t) == sizeof(history::Operation));
+static_assert(std::is_trivially_copyable_v<history::Operation>);
+
+// Ranks run the same program, so an operation travels as it is.
+void put_history(Words& words, const std::vector<history::Operation>& history) {
+  words.push_back(history.size());
+  const std::size_t start = words.size();
+  words.resize(start + history.size() * kOperationWords);
+  if (!history.empty()) {
+    std::memcpy(words.data() + start, history.data(), history.size() * sizeof(history::Operation));
+  }
 }
 
 class WordReader {
@@ -35,6 +50,15 @@ class WordReader {
     const auto words = take((text.size() + 7) / 8);
     if (!text.empty()) std::memcpy(text.data(), words.data(), text.size());
     return text;
+  }
+  std::vector<history::Operation> history() {
+    const std::uint64_t count = next();
+    if (count > words_.size() / kOperationWords) (void)take(words_.size() + 1);
+    std::vector<history::Operation> history(count);
+    const auto words = take(count * kOperationWords);
+    if (count > 0)
+      std::memcpy(static_cast<void*>(history.data()), words.data(), words.size_bytes());
+    return history;
   }
 
  private:
@@ -83,6 +107,8 @@ void Measurement::merge(const Measurement& other) {
   client_cpu += other.client_cpu;
   writes += other.writes;
   judge(other.verdict, other.reason);
+  history.insert(history.end(), other.history.begin(), other.history.end());
+  operations_checked += other.operations_checked;
   interrupted = interrupted || other.interrupted;
   if (usage_error.empty()) usage_error = other.usage_error;
 }
@@ -113,6 +139,8 @@ std::vector<std::uint64_t> Measurement::serialize() const {
   words.push_back(interrupted ? 1 : 0);
   put_text(words, reason);
   put_text(words, usage_error);
+  words.push_back(operations_checked);
+  put_history(words, history);
   return words;
 }
 
@@ -139,6 +167,8 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
   result.interrupted = reader.next() != 0;
   result.reason = reader.text();
   result.usage_error = reader.text();
+  result.operations_checked = reader.next();
+  result.history = reader.history();
   return result;
 }
 

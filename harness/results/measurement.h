@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/history/history.h"
 #include "harness/measure/histogram.h"
 #include "harness/workload/workload_spec.h"
 #include "platform/pmem/accounting.h"
@@ -36,7 +37,11 @@ struct Measurement {
   Picoseconds client_cpu{};  // of all client nodes together
   pmem::Writes writes;       // to all persistent memory, within the measured interval
   Verdict verdict = Verdict::valid;
-  std::string reason;        // one line; empty if valid
+  std::string reason;  // one line; empty if valid
+  // What the clients did since loading began, if the point is to be checked; emptied by the check,
+  // which counts it.
+  std::vector<history::Operation> history;
+  std::uint64_t operations_checked = 0;
   bool interrupted = false;  // the run was cut short: nothing of this counts
   std::string usage_error;  // if not empty, the point asks for something impossible: stop the sweep
 

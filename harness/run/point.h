@@ -41,6 +41,9 @@ class Driver {
   // measures it. What a system reports ends up in the verdict; an exception means that the run
   // cannot go on.
   virtual Measurement run(Platform& platform, const Point& point) const = 0;
+  // Judges what takes the shares of all processes together, such as their history. Called once for
+  // a point, by one process, with the merged measurement.
+  virtual void conclude(const Point&, Measurement&) const {}
 };
 
 // All points of the sweep, repetitions included, in the order in which results are written. Throws

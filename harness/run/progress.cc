@@ -24,7 +24,11 @@ std::string summary(const Measurement& measurement) {
   for (const auto& [kind, measured] : measurement.kinds) all.merge(measured.latency);
   const double seconds = static_cast<double>(measurement.elapsed.count()) * 1e-12;
   const double rate = seconds > 0 ? static_cast<double>(measurement.operations()) / seconds : 0;
-  return fmt::format("mean {:.2f} us, {:.1f} kop/s", all.mean() / 1000.0, rate / 1000.0);
+  const std::string checked =
+      measurement.operations_checked == 0
+          ? ""
+          : fmt::format(", {} operations linearizable", measurement.operations_checked);
+  return fmt::format("mean {:.2f} us, {:.1f} kop/s{}", all.mean() / 1000.0, rate / 1000.0, checked);
 }
 
 }  // namespace

@@ -126,6 +126,7 @@ void Sweep::run_together() {
     if (!ranks_.is_root()) continue;
     Measurement whole;
     for (const auto& share : shares) whole.merge(Measurement::deserialize(share));
+    driver_.conclude(points_[index], whole);
     record(index, std::move(whole));
   }
 }
@@ -138,6 +139,7 @@ void Sweep::run_shared_out() {
     if (stopped() || (!ranks_.is_root() && ranks_.asked_to_stop())) break;
     progress_.begin(points_[index].label);
     Measurement measurement = run_point(points_[index]);
+    driver_.conclude(points_[index], measurement);
     if (ranks_.is_root()) {
       record(index, std::move(measurement));
       take_results_of_others();

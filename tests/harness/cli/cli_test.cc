@@ -135,6 +135,39 @@ TEST(Cli, RunShowsALinePerPoint) {
   EXPECT_EQ(outcome.text.find('\r'), std::string::npos) << "no terminal, no rewriting";
 }
 
+TEST(Cli, RunChecksTheHistoryIfAskedAndMeasuresTheSame) {
+  const test::TemporaryFolder temporary;
+  const fs::path& folder = temporary.path();
+  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "without").string()).code, 0);
+  const Outcome outcome =
+      perdura(kSmall + "--set workload.check_history=true --out " + (folder / "with").string());
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find(", 1300 operations linearizable"), std::string::npos) << outcome.text;
+  for (const auto file : {"points.csv", "histograms.csv"}) {
+    EXPECT_EQ(read(folder / "without" / file), read(folder / "with" / file)) << file;
+  }
+}
+
+TEST(Cli, ProcessesOnSharedMemoryAreCheckedTogether) {
+  const test::TemporaryFolder temporary;
+  const Outcome outcome =
+      mpirun(3,
+             "run erda-shm --set repetitions=1 --set 'matrix.workload=[\"workloada\"]' "
+             "--set 'matrix.value_size=[64]' --set workload.records=20 --set workload.clients=2 "
+             "--set workload.operations=600 --set workload.warmup=100 "
+             "--set workload.check_history=true --out " +
+                 (temporary.path() / "out").string());
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  // Each point has the operations of both client processes.
+  std::size_t points = 0;
+  const std::string_view checked = ", 720 operations linearizable";
+  for (auto at = outcome.text.find(checked); at != std::string::npos;
+       at = outcome.text.find(checked, at + 1)) {
+    ++points;
+  }
+  EXPECT_EQ(points, 3U) << outcome.text;
+}
+
 TEST(Cli, TheSameRunGivesTheSameBytesOnAnyNumberOfRanks) {
   const test::TemporaryFolder temporary;
   const fs::path& folder = temporary.path();

@@ -47,7 +47,15 @@ const Mistake kMistakes[] = {
     {"name = \"x\"\n[workload]\n\nfoo = 1",
      "x.toml:4: unknown key 'foo' in [workload]; known are: system, workload, records, operations, "
      "warmup, key_size, value_size, clients, client_nodes, queue_depth, server_threads, "
-     "completion"},
+     "completion, check_history"},
+    {"name = \"x\"\n[workload]\ncheck_history = 1",
+     "x.toml:3: check_history in [workload] must be true or false"},
+    {"name = \"x\"\n[workload]\ncheck_history = \"true\"",
+     "x.toml:3: check_history in [workload] must be true or false"},
+    {"{}[matrix]\ncheck_history = [false, true]",
+     "x.toml:7: check_history in [matrix] can have one value only: points.csv has no column to "
+     "tell "
+     "its rows apart"},
     {"name = \"x\"\n[workload]\nclients = \"2\"",
      "x.toml:3: clients in [workload] must be a whole number from 1 to 65535"},
     {"name = \"x\"\n[workload]\nclients = 0",

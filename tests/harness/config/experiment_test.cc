@@ -106,6 +106,17 @@ queue_depth = [1, 8])");
   EXPECT_EQ(points[3].client_completion, CompletionMode::polling);
 }
 
+TEST(Experiment, ChecksNoHistoryUnlessAsked) {
+  constexpr std::string_view start = "name = \"x\"\n[workload]\nworkload = \"a\"\nsystem = \"b\"\n";
+  const auto checks = [&](std::string_view rest) {
+    return expand(read(std::string(start) + std::string(rest)))[0].check_history;
+  };
+  EXPECT_FALSE(checks(""));
+  EXPECT_FALSE(checks("check_history = false\n"));
+  EXPECT_TRUE(checks("check_history = true\n"));
+  EXPECT_TRUE(checks("[matrix]\ncheck_history = [true]\n"));
+}
+
 TEST(Matrix, RemembersWhereANameWasWritten) {
   const auto points = expand(read(kExperiment));
   EXPECT_EQ(points[0].system.where, "x.toml:19");

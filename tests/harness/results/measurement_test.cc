@@ -25,6 +25,14 @@ Measurement sample() {
   measurement.writes.local_store.field_bits = 33;
   measurement.writes.one_sided.media_bytes = 256;
   measurement.judge(Verdict::invalid, "client 0: strange");
+  measurement.operations_checked = 7;
+  measurement.history.push_back({.key = 5,
+                                 .version = 6,
+                                 .start = Time(Picoseconds(7)),
+                                 .end = Time(Picoseconds(8)),
+                                 .client = 9,
+                                 .kind = history::Kind::put,
+                                 .outcome = history::Outcome::ok});
   return measurement;
 }
 
@@ -37,6 +45,8 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
   EXPECT_EQ(received.writes, sent.writes);
   EXPECT_EQ(received.reason, "client 0: strange");
   EXPECT_EQ(received.verdict, Verdict::invalid);
+  EXPECT_EQ(received.operations_checked, 7U);
+  EXPECT_EQ(received.history, sent.history);
 }
 
 TEST(Measurement, ThatWasCutOffIsRefused) {
@@ -54,6 +64,8 @@ TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
   EXPECT_EQ(whole.operations(), 10U);
   EXPECT_EQ(whole.kinds.at(OperationKind::read).latency.count(), 4U);
   EXPECT_EQ(whole.torn_reads, 8U);
+  EXPECT_EQ(whole.operations_checked, 14U);
+  EXPECT_EQ(whole.history.size(), 2U);
   EXPECT_EQ(whole.elapsed, Microseconds(12));
   EXPECT_EQ(whole.client_cpu, Nanoseconds(12));
   EXPECT_EQ(whole.writes.total().field_bits, 66U);

@@ -87,6 +87,9 @@ class FakeSession final : public KvSession {
         partition_.records.size() == capacity) {
       co_return tl::unexpected(Error::out_of_space);
     }
+    if (partition_.records.contains(name) && partition_.every("drop_every")) {
+      co_return Result<void>();
+    }
     partition_.records[name].assign(value.begin(), value.end());
     partition_.region().write(0, value);
     co_return Result<void>();

@@ -8,6 +8,7 @@
 //   refuse_open     open() throws UsageError
 //   refuse_connect  connect() throws PlatformError
 //   corrupt_every   each n-th get ends with Error::corrupt
+//   drop_every      each n-th put is acknowledged and forgotten, unless it creates its record
 #pragma once
 
 #include "systems/kv.h"

@@ -43,7 +43,9 @@ class KvRunTest : public testing::Test {
     const KvDriver driver(table);
     driver.check(point_);
     sim::SimPlatform platform(profile(), point_.client_nodes + 1);
-    return driver.run(platform, point_);
+    Measurement result = driver.run(platform, point_);
+    driver.conclude(point_, result);
+    return result;
   }
 
   Point point_;
@@ -173,6 +175,65 @@ TEST_F(KvRunTest, AnErrorOfTheSystemMakesThePointInvalid) {
   EXPECT_EQ(reads.latency.count() + reads.errors, reads.operations);
 }
 
+TEST_F(KvRunTest, ChecksTheHistoryOfAllClientsSinceLoading) {
+  share({{OperationKind::read, 0.5},
+         {OperationKind::update, 0.2},
+         {OperationKind::insert, 0.2},
+         {OperationKind::erase, 0.1}});
+  point_.settings.clients = 4;
+  point_.settings.queue_depth = 2;
+  point_.settings.warmup = 60;
+  point_.settings.check_history = true;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  EXPECT_EQ(result.operations_checked, 100U + 60 + 1000);
+  EXPECT_TRUE(result.history.empty()) << "it has been used";
+}
+
+TEST_F(KvRunTest, CheckingTheHistoryChangesNothingThatIsMeasured) {
+  point_.settings.clients = 3;
+  const Measurement without = run();
+  EXPECT_EQ(without.operations_checked, 0U);
+  point_.settings.check_history = true;
+  Measurement with = run();
+  EXPECT_EQ(with.operations_checked, 1100U);
+  with.operations_checked = 0;
+  EXPECT_EQ(with.serialize(), without.serialize());
+}
+
+TEST_F(KvRunTest, ALostUpdateIsFoundByTheHistoryOnly) {
+  point_.settings.clients = 3;
+  point_.parameters["drop_every"] = 100;
+  EXPECT_EQ(run().verdict, Verdict::valid);
+  point_.settings.check_history = true;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::invalid);
+  EXPECT_NE(result.reason.find("of 100 keys are not linearizable; key "), std::string::npos)
+      << result.reason;
+  EXPECT_NE(result.reason.find("(stale read, or lost update)"), std::string::npos) << result.reason;
+  EXPECT_EQ(result.reason.find('\n'), std::string::npos);
+  // The key has the workload's number.
+  const auto key = std::stoull(result.reason.substr(result.reason.find("; key ") + 6));
+  EXPECT_LT(key, 100U);
+}
+
+TEST_F(KvRunTest, AReadModifyWriteIsTwoOperationsOfTheHistory) {
+  share({{OperationKind::read_modify_write, 1}});
+  point_.settings.check_history = true;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  EXPECT_EQ(result.operations_checked, 100U + 2 * 1000);
+}
+
+TEST_F(KvRunTest, ARunThatFailedIsNotChecked) {
+  share({{OperationKind::insert, 1}});
+  point_.parameters["capacity"] = 150;
+  point_.settings.check_history = true;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.operations_checked, 0U);
+}
+
 TEST_F(KvRunTest, AStoreThatIsFullFailsThePoint) {
   share({{OperationKind::insert, 1}});
   point_.parameters["capacity"] = 150;
@@ -219,6 +280,13 @@ TEST_F(KvRunTest, RefusesWhatItCannotDriveBeforeAnythingRuns) {
   share({{OperationKind::scan, 1}});
   EXPECT_EQ(error(),
             "x.toml:9: workload w scans, and fake keeps its keys in no order; remove one of them");
+  point_.settings.check_history = true;
+  point_.workload.field_length = 15;
+  share({{OperationKind::read, 1}});
+  EXPECT_EQ(
+      error(),
+      "x.toml:9: check_history needs values of at least 16 bytes, which hold their version; w "
+      "has some of 15; raise value_size");
   share({{OperationKind::erase, 1}});
   EXPECT_EQ(error(),
             "x.toml:9: w deletes 1000 records, warm-up included, of 100; raise records or lower "

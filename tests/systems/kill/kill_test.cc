@@ -1,11 +1,12 @@
 // Real processes on shared memory, killed by SIGKILL at random moments: the client that writes,
-// often in the middle of its one-sided write, and the server. No get ever returns a torn or
-// invented value, or one older than what had been acknowledged before it began.
+// often in the middle of its one-sided write, and the server. What the clients did and were told is
+// recorded in memory that survives them, and is linearizable.
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -14,7 +15,7 @@
 
 #include "platform/error.h"
 #include "platform/shm_platform.h"
-#include "tests/systems/kv/support.h"
+#include "tests/systems/kv/recording.h"
 
 namespace perdura::systems::test {
 namespace {
@@ -24,17 +25,26 @@ constexpr Bytes kValue = 4096;
 
 // What the processes tell each other; it outlives each of them.
 struct Shared {
-  struct Key {
-    std::atomic<std::uint64_t> started{0};
-    std::atomic<std::uint64_t> acknowledged{0};
-  };
-  std::array<Key, kKeys> keys;
+  std::array<std::atomic<std::uint64_t>, kKeys> versions{};  // the newest that was begun
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> reads{0};
-  std::atomic<std::uint64_t> torn{0};        // neither old nor new
-  std::atomic<std::uint64_t> stale{0};       // older than acknowledged before
-  std::atomic<std::uint64_t> invented{0};    // never begun
-  std::atomic<std::uint64_t> unexpected{0};  // any other error
+  std::atomic<std::uint64_t> unexpected{0};  // errors other than "not found" and "disconnected"
+};
+
+// Memory that processes forked from this one share with it.
+class SharedMemory {
+ public:
+  explicit SharedMemory(std::size_t bytes)
+      : bytes_(static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
+               bytes) {}
+  ~SharedMemory() { munmap(bytes_.data(), bytes_.size()); }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
 };
 
 class Cluster {
@@ -43,17 +53,21 @@ class Cluster {
       : system_(std::move(system)),
         job_("kv-kill-" + system_ + "-" + std::to_string(getpid())),
         pool_directory_("/dev/shm/perdura-pools-" + job_),
-        shared_(new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {
+        shared_(new (memory_.bytes().data()) Shared) {
     std::filesystem::create_directories(pool_directory_);
   }
   ~Cluster() {
     while (!processes_.empty()) kill_process(processes_.back());
-    munmap(shared_, sizeof(Shared));
     std::filesystem::remove_all(pool_directory_);
   }
 
   Shared& shared() { return *shared_; }
+  // Of the writers and of the reader.
+  history::History history() const {
+    history::History all(history::OperationLog::read(written_.bytes()));
+    all.add(history::OperationLog::read(read_.bytes()));
+    return all;
+  }
 
   pid_t start_server() {
     return start(0, [this](Thread& thread) -> Task<> {
@@ -137,16 +151,17 @@ class Cluster {
 
   static Task<> write(Thread& thread, Cluster& cluster) {
     Shared& shared = *cluster.shared_;
+    TestFormat format;
+    history::OperationLog log(cluster.written_.bytes());
     for (;;) {
-      const auto session = co_await connect(thread, cluster);
+      const auto connection = co_await connect(thread, cluster);
+      history::RecordedSession session(*connection, 1, format, log);
       for (std::uint64_t i = 0;; ++i) {
-        Shared::Key& key = shared.keys[i % kKeys];
-        const std::uint64_t version = ++key.started;
+        const std::uint64_t version = ++shared.versions[i % kKeys];
         const Buffer name = key_of(i % kKeys);
         const Buffer value = value_of(i % kKeys, version, kValue);
-        const auto put = co_await session->put(name, value);
+        const auto put = co_await session.put(name, value);
         if (put) {
-          key.acknowledged = version;
           ++shared.writes;
         } else {
           if (put.error() != Error::disconnected) ++shared.unexpected;
@@ -160,32 +175,18 @@ class Cluster {
     Shared& shared = *cluster.shared_;
     Buffer into(kValue);
     std::mt19937_64 random(1);
+    TestFormat format;
+    history::OperationLog log(cluster.read_.bytes());
     for (;;) {
-      const auto session = co_await connect(thread, cluster);
+      const auto connection = co_await connect(thread, cluster);
+      history::RecordedSession session(*connection, 2, format, log);
       for (;;) {
         const std::uint64_t number = random() % kKeys;
-        Shared::Key& key = shared.keys[number];
-        const std::uint64_t floor = key.acknowledged;
         const Buffer name = key_of(number);
-        const auto got = co_await session->get(name, into);
+        const auto got = co_await session.get(name, into);
         if (!got && got.error() == Error::disconnected) break;
+        if (!got && got.error() != Error::not_found) ++shared.unexpected;
         ++shared.reads;
-        if (!got) {
-          if (got.error() != Error::not_found) {
-            ++shared.unexpected;
-          } else if (floor > 0) {
-            ++shared.stale;
-          }
-          continue;
-        }
-        const auto version = version_of(number, std::span(into).first(*got));
-        if (!version) {
-          ++shared.torn;
-        } else if (*version < floor) {
-          ++shared.stale;
-        } else if (*version > key.started) {
-          ++shared.invented;
-        }
       }
     }
   }
@@ -193,6 +194,9 @@ class Cluster {
   std::string system_;
   std::string job_;
   std::string pool_directory_;
+  SharedMemory memory_{sizeof(Shared)};
+  SharedMemory written_{history::OperationLog::bytes_for(1'000'000)};
+  SharedMemory read_{history::OperationLog::bytes_for(50'000'000)};
   Shared* shared_;
   std::vector<pid_t> processes_;
 };
@@ -211,11 +215,9 @@ std::string plain_name(const testing::TestParamInfo<std::string>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(All, Kill, testing::ValuesIn(system_names()), plain_name);
 
-void expect_sound(Shared& shared) {
-  EXPECT_EQ(shared.torn, 0U);
-  EXPECT_EQ(shared.stale, 0U);
-  EXPECT_EQ(shared.invented, 0U);
-  EXPECT_EQ(shared.unexpected, 0U);
+void expect_linearizable(const history::History& history) {
+  const auto verdict = history::check(history);
+  EXPECT_TRUE(verdict.accepted()) << describe(verdict);
 }
 
 TEST_P(Kill, TheWriterAgainAndAgain) {
@@ -225,16 +227,20 @@ TEST_P(Kill, TheWriterAgainAndAgain) {
   Cluster cluster(GetParam());
   cluster.start_server();
   cluster.start_reader();
-  int cut_off = 0;
   for (int i = 0; i < 30; ++i) {
     const pid_t writer = cluster.start_writer();
     ASSERT_TRUE(cluster.progress(100 + random() % 500, 50)) << "after kill " << i;
     cluster.kill_process(writer);
-    for (Shared::Key& key : cluster.shared().keys)
-      cut_off += key.started != key.acknowledged ? 1 : 0;
   }
   ASSERT_TRUE(cluster.progress(0, 1000)) << "the reader must go on";
-  expect_sound(cluster.shared());
+  EXPECT_EQ(cluster.shared().unexpected, 0U);
+  const history::History history = cluster.history();
+  expect_linearizable(history);
+  const auto cut_off = std::count_if(history.operations().begin(), history.operations().end(),
+                                     [](const auto& operation) {
+                                       return operation.kind == history::Kind::put &&
+                                              operation.outcome == history::Outcome::unknown;
+                                     });
   EXPECT_GT(cut_off, 10) << "the writer should have been in the middle of a put";
 }
 
@@ -252,7 +258,8 @@ TEST_P(Kill, TheServerAgainAndAgain) {
   }
   cluster.start_server();
   ASSERT_TRUE(cluster.progress(100, 1000));
-  expect_sound(cluster.shared());
+  EXPECT_EQ(cluster.shared().unexpected, 0U);
+  expect_linearizable(cluster.history());
 }
 
 }  // namespace

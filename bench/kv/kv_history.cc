@@ -1,0 +1,85 @@
+#include "bench/kv/kv_history.h"
+
+#include <fmt/format.h>
+
+#include "harness/history/checker.h"
+#include "platform/error.h"
+
+namespace perdura::bench {
+namespace {
+
+using harness::Measurement;
+using harness::Point;
+using harness::Verdict;
+using workload::OperationKind;
+
+std::uint64_t expected_operations(const Point& point, std::uint32_t client) {
+  const workload::WorkloadSpec& spec = point.workload;
+  const auto clients = static_cast<std::uint32_t>(point.settings.clients);
+  const std::uint64_t drawn =
+      workload::operations_of_client(point.settings.warmup, client, clients) +
+      workload::operations_of_client(spec.operation_count, client, clients);
+  // A read-modify-write is two operations.
+  const std::uint64_t each = spec.uses(OperationKind::read_modify_write) ? 2 : 1;
+  return workload::operations_of_client(spec.loaded_keys(), client, clients) + each * drawn;
+}
+
+// As the workload numbers it.
+std::string name_of_key(const Point& point, std::uint64_t key) {
+  const workload::WorkloadSpec& spec = point.workload;
+  history::WorkloadFormat format(spec.key_format());
+  const std::uint64_t inserts =
+      spec.uses(OperationKind::insert)
+          ? spec.operation_count + point.settings.warmup + point.settings.clients
+          : 0;
+  auto number = format.number_in_workload(key, spec.first_key(), spec.loaded_keys());
+  if (!number) number = format.number_in_workload(key, spec.first_new_key(), inserts);
+  return number ? fmt::format("key {}", *number) : "";
+}
+
+}  // namespace
+
+ClientHistory::ClientHistory(const Point& point, std::uint32_t client)
+    : client_(client),
+      format_(point.workload.key_format()),
+      log_(expected_operations(point, client)) {}
+
+std::unique_ptr<systems::KvSession> ClientHistory::record(systems::KvSession& session) {
+  return std::make_unique<history::RecordedSession>(session, client_, format_, log_);
+}
+
+void check_values_tell_versions(const Point& point) {
+  const workload::WorkloadSpec& spec = point.workload;
+  const Bytes least = spec.field_length_distribution == workload::LengthDistribution::constant
+                          ? spec.max_value_size()
+                          : Bytes{spec.field_count} * spec.min_field_length;
+  if (least >= history::WorkloadFormat::kLeastValueSize) return;
+  throw UsageError(fmt::format(
+      "{}: check_history needs values of at least {} bytes, which hold their version; {} has some "
+      "of {}; raise value_size",
+      point.settings.workload.where, history::WorkloadFormat::kLeastValueSize, point.workload_name,
+      least));
+}
+
+void check_history(const Point& point, Measurement& measurement) {
+  const history::History history(std::exchange(measurement.history, {}));
+  const bool given_up = measurement.interrupted || !measurement.usage_error.empty() ||
+                        measurement.verdict == Verdict::failed;
+  if (given_up) return;
+  const history::Verdict verdict = history::check(history);
+  measurement.operations_checked = verdict.operations;
+  if (verdict.keys_violated > 0) {
+    const history::Violation& first = verdict.violations.front();
+    measurement.judge(Verdict::invalid,
+                      fmt::format("{} of {} keys are not linearizable; {}", verdict.keys_violated,
+                                  verdict.keys, describe(first, name_of_key(point, first.key))));
+  } else if (verdict.keys_undecided > 0) {
+    measurement.judge(
+        Verdict::invalid,
+        fmt::format("{} of {} keys have too many concurrent deletes for their history "
+                    "to be checked",
+                    verdict.keys_undecided, verdict.keys));
+  }
+}
+
+}  // namespace perdura::bench

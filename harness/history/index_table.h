@@ -1,0 +1,65 @@
+// From 64-bit numbers to small ones: what groups operations by key, and reads by version.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace perdura::history {
+
+// Open addressing, at most half full. Memory is kept when it is emptied, for the next key.
+class IndexTable {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  void clear(std::size_t expected = 0) {
+    const std::size_t slots = std::bit_ceil(2 * expected + 16);
+    slots_.assign(slots, Slot{});
+    used_ = 0;
+  }
+
+  std::uint32_t find(std::uint64_t number) const { return slots_[place_of(number)].index; }
+
+  // The index of the number; `fresh` becomes it if the number is new.
+  std::uint32_t find_or_add(std::uint64_t number, std::uint32_t fresh) {
+    std::size_t place = place_of(number);
+    if (slots_[place].index != kNone) return slots_[place].index;
+    if (2 * (used_ + 1) > slots_.size()) {
+      grow();
+      place = place_of(number);
+    }
+    ++used_;
+    slots_[place] = {number, fresh};
+    return fresh;
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t number = 0;
+    std::uint32_t index = kNone;
+  };
+
+  std::size_t place_of(std::uint64_t number) const {
+    const std::size_t mask = slots_.size() - 1;
+    std::uint64_t hash = number * 0x9e3779b97f4a7c15ULL;
+    hash ^= hash >> 32;
+    std::size_t place = hash & mask;
+    while (slots_[place].index != kNone && slots_[place].number != number) {
+      place = (place + 1) & mask;
+    }
+    return place;
+  }
+
+  void grow() {
+    const std::vector<Slot> old = std::move(slots_);
+    slots_.assign(2 * old.size(), Slot{});
+    for (const Slot& slot : old) {
+      if (slot.index != kNone) slots_[place_of(slot.number)] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_ = std::vector<Slot>(16);
+  std::size_t used_ = 0;
+};
+
+}  // namespace perdura::history

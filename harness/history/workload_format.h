@@ -1,0 +1,33 @@
+// How a recorder reads the keys and values of workloads (harness/workload).
+#pragma once
+
+#include <vector>
+
+#include "harness/history/recorder.h"
+#include "harness/workload/key_format.h"
+
+namespace perdura::history {
+
+// Values must have at least 16 bytes: shorter ones do not hold all of their version.
+class WorkloadFormat final : public Format {
+ public:
+  static constexpr Bytes kLeastValueSize = 16;
+
+  explicit WorkloadFormat(workload::KeyFormat keys)
+      : keys_(std::move(keys)), expected_key_(keys_.size()) {}
+
+  // A hash of the key, because its number in the workload cannot be read from it. Two of n keys
+  // have the same with a probability of n^2 / 2^65: for a million keys 1 in 37 million.
+  std::uint64_t key_number(systems::Key key) override;
+  std::optional<std::uint64_t> version(systems::Key key, systems::Value value) override;
+
+  // The key's number in the workload, among the first numbers, given key_number().
+  std::optional<std::uint64_t> number_in_workload(std::uint64_t key_number, std::uint64_t first,
+                                                  std::uint64_t count);
+
+ private:
+  workload::KeyFormat keys_;
+  std::vector<std::byte> expected_key_;
+};
+
+}  // namespace perdura::history
