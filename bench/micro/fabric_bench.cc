@@ -111,5 +111,3 @@ BENCHMARK(fabric_send_receive_round_trip)->Arg(16)->Arg(64)->Arg(1024)->UseRealT
 
 }  // namespace
 }  // namespace perdura
-
-BENCHMARK_MAIN();
