@@ -38,7 +38,7 @@ Task<Result<Bytes>> NullSession::get(Key key, std::span<std::byte> into) {
   const std::size_t slot = slot_of(name_of(key));
   if (names_[slot] == kFree) co_return tl::unexpected(Error::not_found);
   if (into.size() < value_size_) co_return tl::unexpected(Error::too_large);
-  std::memcpy(into.data(), value_at(slot), value_size_);
+  copy_value(into.data(), value_at(slot));
   co_return value_size_;
 }
 
@@ -51,7 +51,7 @@ Task<Result<void>> NullSession::put(Key key, Value value) {
     --free_records_;
     names_[slot] = name;
   }
-  std::memcpy(value_at(slot), value.data(), value_size_);
+  copy_value(value_at(slot), value.data());
   co_return Result<void>();
 }
 

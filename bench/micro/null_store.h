@@ -4,6 +4,7 @@
 // and the latency of an operation is what the harness adds to any store's.
 #pragma once
 
+#include <cstring>
 #include <vector>
 
 #include "systems/kv.h"
@@ -11,7 +12,8 @@
 namespace perdura::bench {
 
 // Keys have at least 8 bytes and differ in their last 8, which are not all zero; values have one
-// size. Holds `records` of them; one more is `out_of_space`, another size `too_large`.
+// size, a multiple of 8 bytes. Holds `records` of them; one more is `out_of_space`, a value of
+// another size `too_large`.
 class NullSession final : public systems::KvSession {
  public:
   NullSession(std::uint64_t records, Bytes value_size);
@@ -26,6 +28,9 @@ class NullSession final : public systems::KvSession {
 
   // Where the key is, or where it would be.
   std::size_t slot_of(std::uint64_t name) const;
+  void copy_value(std::byte* to, const std::byte* from) const {
+    for (Bytes i = 0; i < value_size_; i += kWord) std::memcpy(to + i, from + i, kWord);
+  }
   std::byte* value_at(std::size_t slot) { return values_.data() + slot * value_size_; }
 
   std::uint64_t free_records_;
