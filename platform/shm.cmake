@@ -5,6 +5,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/pool_file.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/thread_meter.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/word_copy.cc
+  ${CMAKE_SOURCE_DIR}/platform/runtime/host_clock.cc
   ${CMAKE_SOURCE_DIR}/platform/runtime/thread_executor.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/connection.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/endpoint.cc

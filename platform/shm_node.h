@@ -16,7 +16,7 @@
 namespace perdura {
 
 // What other threads may ask of one of a node's threads; stays when the thread has ended.
-struct ThreadUse {
+struct alignas(kCacheLine) ThreadUse {
   pmem::mapped::PublishedWrites writes;
   std::mutex mutex;
   pthread_t thread{};

@@ -138,8 +138,7 @@ void ShmPlatform::run_thread(const PlannedThread& planned) {
   pmem::thread_write_meter().set_level(options_.accounting);
   try {
     const DoorbellLease lease{job_, job_.allocate_doorbell(planned.node->id())};
-    ThreadExecutor executor(Nanoseconds(job_.control().epoch.load()), planned.mode,
-                            job_.doorbell(lease.index),
+    ThreadExecutor executor(job_.control().clock, planned.mode, job_.doorbell(lease.index),
                             [this](std::exception_ptr error) { fail(std::move(error)); });
     ShmEndpoint endpoint(job_, planned.node->memory(), watch_, options_.fabric,
                          {planned.node->id(), planned.port}, lease.index, executor);

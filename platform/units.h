@@ -13,7 +13,7 @@ using Nanoseconds = std::chrono::nanoseconds;
 using Microseconds = std::chrono::microseconds;
 using Milliseconds = std::chrono::milliseconds;
 
-// The clock of a platform: virtual on `sim`, CLOCK_MONOTONIC on the real ones.
+// The clock of a platform: virtual on `sim`, real time on the others (runtime/host_clock.h).
 struct PlatformClock {
   using duration = Picoseconds;
   using rep = duration::rep;

@@ -20,18 +20,25 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
       stop_(stop),
       key_format_(spec_.key_format()),
       loader_(spec_, point.seed, index, static_cast<std::uint32_t>(point.settings.clients)),
-      generator_(spec_, point.seed, index, static_cast<std::uint32_t>(point.settings.clients)),
-      lanes_(point.settings.queue_depth) {
-  for (Lane& lane : lanes_) {
-    lane.key.resize(spec_.key_size);
-    lane.written.resize(spec_.max_value_size());
-    lane.read.resize(spec_.max_value_size());
+      generator_(spec_, point.seed, index, static_cast<std::uint32_t>(point.settings.clients)) {
+  for (std::uint64_t lane = 0; lane < point.settings.queue_depth; ++lane) {
+    lanes_.emplace_back(spec_.key_size, spec_.max_value_size());
   }
-  // So that nothing is allocated within the measured interval.
+  // So that nothing is allocated or looked for within the measured interval.
   for (std::size_t kind = 0; kind < workload::kOperationKinds; ++kind) {
     const auto operation = static_cast<OperationKind>(kind);
-    if (spec_.uses(operation)) measurement_.kinds[operation];
+    if (spec_.uses(operation)) kinds_[kind] = &measurement_.kinds[operation];
   }
+}
+
+KvClient::Lane::Lane(Bytes key_size, Bytes max_value_size)
+    : lines_((round_up(key_size, kCacheLine) + 2 * round_up(max_value_size, kCacheLine)) /
+             kCacheLine) {
+  std::byte* const bytes = reinterpret_cast<std::byte*>(lines_.data());
+  std::byte* const values = bytes + round_up(key_size, kCacheLine);
+  key = {bytes, key_size};
+  written = {values, max_value_size};
+  read = {values + round_up(max_value_size, kCacheLine), max_value_size};
 }
 
 void KvClient::invalidate(Verdict verdict, const std::string& why) {
@@ -63,7 +70,7 @@ Task<> KvClient::load(systems::KvSession& session) {
     const auto operation = loader_.next();
     if (!operation) break;
     key_format_.write(operation->key_number, lane.key);
-    const auto value = std::span(lane.written).first(operation->value_size);
+    const auto value = lane.written.first(operation->value_size);
     workload::fill_value(value, operation->key_number, operation->version);
     const auto stored = co_await session.put(lane.key, value);
     if (!stored) {
@@ -89,19 +96,57 @@ Task<> KvClient::run(systems::KvSession& session, std::uint64_t operations, bool
   if (measured) measurement_.torn_reads += session.counts().torn_reads - torn_before;
 }
 
+// One coroutine for all operations of a lane: another frame or two for each would be a good part of
+// what the harness costs.
 Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
+  Executor& executor = Executor::current();
   std::exception_ptr problem;
   try {
     while (remaining_ > 0 && may_go_on()) {
       --remaining_;
-      const auto operation = generator_.next();
-      if (!operation) {
+      const auto drawn = generator_.next();
+      if (!drawn) {
         invalidate(Verdict::invalid,
                    fmt::format("no keys were left with {} operations to go", remaining_ + 1));
         remaining_ = 0;
         break;
       }
-      co_await perform(session, lane, *operation);
+      const workload::Operation& operation = *drawn;
+      prepare(lane, operation);
+      const systems::Value value = lane.written.first(operation.value_size);
+      Done done;
+      const Time start = executor.begin();
+      switch (operation.kind) {
+        case OperationKind::read:
+        case OperationKind::read_modify_write: {
+          const auto got = co_await session.get(lane.key, lane.read);
+          if (!got) {
+            done = ended(got.error());
+            break;
+          }
+          done.read = true;
+          done.length = *got;
+          if (operation.kind == OperationKind::read) break;
+          const auto stored = co_await session.put(lane.key, value);
+          if (!stored) done = ended(stored.error());
+          break;
+        }
+        case OperationKind::update:
+        case OperationKind::insert: {
+          const auto stored = co_await session.put(lane.key, value);
+          if (!stored) done = ended(stored.error());
+          break;
+        }
+        case OperationKind::erase: {
+          const auto erased = co_await session.erase(lane.key);
+          if (!erased) done = ended(erased.error());
+          break;
+        }
+        case OperationKind::scan:  // KvDriver::check refuses it
+          throw PlatformError("the driver cannot scan");
+      }
+      const Time end = executor.now();
+      finish(done, lane, operation, start, end);
     }
   } catch (...) {
     problem = std::current_exception();
@@ -110,68 +155,39 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
   if (lanes_at_work_ > 0 && --lanes_at_work_ == 0) lanes_ended_.wake_all();
 }
 
-Task<> KvClient::perform(systems::KvSession& session, Lane& lane, workload::Operation operation) {
+void KvClient::prepare(Lane& lane, const workload::Operation& operation) const {
   key_format_.write(operation.key_number, lane.key);
-  workload::fill_value(std::span(lane.written).first(operation.value_size), operation.key_number,
+  workload::fill_value(lane.written.first(operation.value_size), operation.key_number,
                        operation.version);
+}
 
-  Executor& executor = Executor::current();
-  const Time start = executor.now();
-  const Done answer = co_await execute(session, lane, operation);
-  const Time end = executor.now();
+KvClient::Done KvClient::ended(systems::Error error) {
+  Done done;
+  done.outcome = error == systems::Error::not_found ? Outcome::not_found : Outcome::error;
+  done.error = error;
+  return done;
+}
 
-  const Done done = verified(answer, lane, operation.key_number);
+void KvClient::finish(Done done, const Lane& lane, const workload::Operation& operation, Time start,
+                      Time end) {
+  done = verified(done, lane, operation.key_number);
   judge(done, operation);
   if (operation.kind == OperationKind::insert && done.outcome == Outcome::success) {
     generator_.acknowledge_insert(operation.key_number);
   }
-  if (!measuring_) co_return;
+  if (!measuring_) return;
   if (!measured_any_) first_start_ = start;
   measured_any_ = true;
   last_end_ = std::max(last_end_, end);
-  auto& measured = measurement_.kinds[operation.kind];
+  harness::KindMeasurement& measured = *kinds_[static_cast<std::size_t>(operation.kind)];
   ++measured.operations;
   if (done.outcome == Outcome::error || done.outcome == Outcome::wrong_value) {
     ++measured.errors;
-    co_return;
+    return;
   }
   if (done.outcome == Outcome::not_found) ++measured.not_found;
   const auto latency = std::chrono::duration_cast<Nanoseconds>(end - start);
   measured.latency.record(static_cast<std::uint64_t>(latency.count()));
-}
-
-Task<KvClient::Done> KvClient::execute(systems::KvSession& session, Lane& lane,
-                                       workload::Operation operation) {
-  const auto failed = [](systems::Error error) {
-    return Done{error == systems::Error::not_found ? Outcome::not_found : Outcome::error, error, 0,
-                false};
-  };
-  const systems::Value value = std::span(lane.written).first(operation.value_size);
-  Done done;
-  switch (operation.kind) {
-    case OperationKind::read:
-    case OperationKind::read_modify_write: {
-      const auto got = co_await session.get(lane.key, lane.read);
-      if (!got) co_return failed(got.error());
-      done.read = true;
-      done.length = *got;
-      if (operation.kind == OperationKind::read) co_return done;
-      const auto stored = co_await session.put(lane.key, value);
-      co_return stored ? done : failed(stored.error());
-    }
-    case OperationKind::update:
-    case OperationKind::insert: {
-      const auto stored = co_await session.put(lane.key, value);
-      co_return stored ? done : failed(stored.error());
-    }
-    case OperationKind::erase: {
-      const auto erased = co_await session.erase(lane.key);
-      co_return erased ? done : failed(erased.error());
-    }
-    case OperationKind::scan:
-      break;  // KvDriver::check refuses it
-  }
-  throw PlatformError("the driver cannot scan");
 }
 
 KvClient::Done KvClient::verified(Done done, const Lane& lane, std::uint64_t key_number) const {
@@ -179,14 +195,15 @@ KvClient::Done KvClient::verified(Done done, const Lane& lane, std::uint64_t key
   const bool fits = done.length <= lane.read.size();
   const bool whole = spec_.field_length_distribution != workload::LengthDistribution::constant ||
                      done.length == spec_.max_value_size();
-  if (!fits || !whole ||
-      !workload::check_value(std::span(lane.read).first(done.length), key_number)) {
+  if (!fits || !whole || !workload::check_value(lane.read.first(done.length), key_number)) {
     done.outcome = Outcome::wrong_value;
   }
   return done;
 }
 
 void KvClient::judge(const Done& done, const workload::Operation& operation) {
+  if (done.outcome == Outcome::success) [[likely]]
+    return;
   const auto report = [&](Verdict verdict, std::string_view what) {
     invalidate(verdict,
                fmt::format("{} of key {}{} {}", workload::to_string(operation.kind),

@@ -2,7 +2,10 @@
 // closed loop with a number of lanes, each with one operation under way.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <deque>
+#include <span>
 #include <vector>
 
 #include "harness/results/measurement.h"
@@ -13,7 +16,9 @@
 
 namespace perdura::bench {
 
-class KvClient {
+// What a client writes for each operation shares no cache line with what other threads use: clients
+// must not slow each other down by being measured.
+class alignas(kCacheLine) KvClient {
  public:
   // `stop` is shared by the clients of the process: set when going on makes no sense.
   KvClient(const harness::Point& point, std::uint32_t index, std::atomic<bool>& stop);
@@ -35,9 +40,16 @@ class KvClient {
  private:
   enum class Outcome : std::uint8_t { success, not_found, error, wrong_value };
   struct Lane {
-    std::vector<std::byte> key;
-    std::vector<std::byte> written;
-    std::vector<std::byte> read;
+    Lane(Bytes key_size, Bytes max_value_size);
+    std::span<std::byte> key;
+    std::span<std::byte> written;
+    std::span<std::byte> read;
+
+   private:
+    struct alignas(kCacheLine) Line {
+      std::array<std::byte, kCacheLine> bytes;
+    };
+    std::vector<Line> lines_;  // that the three are in
   };
   struct Done {
     Outcome outcome = Outcome::success;
@@ -48,8 +60,11 @@ class KvClient {
 
   bool may_go_on();
   Task<> run_lane(systems::KvSession& session, Lane& lane);
-  Task<> perform(systems::KvSession& session, Lane& lane, workload::Operation operation);
-  Task<Done> execute(systems::KvSession& session, Lane& lane, workload::Operation operation);
+  void prepare(Lane& lane, const workload::Operation& operation) const;
+  static Done ended(systems::Error error);
+  // Verifies what was read, and records the operation.
+  void finish(Done done, const Lane& lane, const workload::Operation& operation, Time start,
+              Time end);
   Done verified(Done done, const Lane& lane, std::uint64_t key_number) const;
   void judge(const Done& done, const workload::Operation& operation);
   void invalidate(harness::Verdict verdict, const std::string& why);
@@ -61,7 +76,7 @@ class KvClient {
   workload::KeyFormat key_format_;
   workload::LoadGenerator loader_;
   workload::OperationGenerator generator_;
-  std::vector<Lane> lanes_;
+  std::deque<Lane> lanes_;
   std::size_t lanes_at_work_ = 0;
   WaitList lanes_ended_;
 
@@ -71,6 +86,7 @@ class KvClient {
   Time first_start_{};
   Time last_end_{};
   harness::Measurement measurement_;
+  std::array<harness::KindMeasurement*, workload::kOperationKinds> kinds_{};  // in measurement_
 };
 
 }  // namespace perdura::bench

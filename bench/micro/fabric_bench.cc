@@ -1,8 +1,15 @@
 // Probes of the fabric over shared memory: what an operation costs from end to end, with the task
-// switches around it, between two threads that poll. Needs two cores that nobody else uses.
+// switches around it, between two polling threads, of one process or of two. Needs two cores that
+// nobody else uses.
 #include <benchmark/benchmark.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstring>
+#include <exception>
 #include <functional>
+#include <string>
 
 #include "platform/shm_platform.h"
 
@@ -37,35 +44,92 @@ struct Side {
   }
 };
 
-// Runs `client` on a connection to a server that answers every message with one of the same length.
-void with_server(Medium medium, const std::function<Task<>(Side&, fabric::RemoteAddress)>& client) {
+using Client = std::function<Task<>(Side&, fabric::RemoteAddress)>;
+
+// Answers every message with one of the same length. Tells the client where its memory is.
+Task<> serve(Thread& thread, Medium medium) {
+  Side side(thread, medium);
+  const fabric::RemoteAddress here = side.memory.remote(0);
+  side.peer = (co_await thread.endpoint.next_connection())
+                  ->accept(side.options(), std::as_bytes(std::span(&here, 1)));
+  for (;;) {
+    const auto message = co_await side.completions.next();
+    if (message.status != fabric::Status::success) co_return;
+    static_cast<void>(co_await side.peer->send(side.memory.local(0, message.buffer.length)));
+    side.post(message.buffer_id);
+  }
+}
+
+Task<> use(Thread& thread, Client client, benchmark::State* state) {
+  Side side(thread, Medium::dram);
+  auto connection = co_await thread.endpoint.connect({0, 1}, side.options(), {});
+  if (connection.status != fabric::Status::success) {
+    state->SkipWithError("cannot connect");
+    co_return;
+  }
+  side.peer = std::move(connection.queue_pair);
+  fabric::RemoteAddress there;
+  std::memcpy(&there, connection.private_data.data(), sizeof there);
+  co_await client(side, there);
+}
+
+ShmOptions make_options() {
   ShmOptions options;
   options.node_count = 2;
   options.accounting = pmem::WriteMeter::Level::issued;
-  ShmPlatform platform(options);
-  fabric::RemoteAddress there;
-  platform.start(0, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-    Side side(thread, medium);
-    there = side.memory.remote(0);
-    side.peer = (co_await thread.endpoint.next_connection())->accept(side.options(), {});
-    for (;;) {
-      const auto message = co_await side.completions.next();
-      if (message.status != fabric::Status::success) co_return;
-      static_cast<void>(co_await side.peer->send(side.memory.local(0, message.buffer.length)));
-      side.post(message.buffer_id);
-    }
-  });
-  platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-    Side side(thread, Medium::dram);
-    side.peer = (co_await thread.endpoint.connect({0, 1}, side.options(), {})).queue_pair;
-    co_await client(side, there);
-  });
+  return options;
+}
+
+// Runs `client` in a thread beside the server's.
+void with_server(benchmark::State& state, Medium medium, const Client& client) {
+  ShmPlatform platform(make_options());
+  platform.start_service(0, 1, CompletionMode::polling,
+                         [medium](Thread& thread) { return serve(thread, medium); });
+  platform.start(1, 1, CompletionMode::polling,
+                 [&](Thread& thread) { return use(thread, client, &state); });
   platform.run();
+}
+
+// Runs `client` here and the server in another process.
+void with_server_process(benchmark::State& state, Medium medium, const Client& client) {
+  ShmOptions options = make_options();
+  options.job = "micro-" + std::to_string(::getpid());
+  // There are no threads now: a platform's end with its run.
+  std::fflush(nullptr);
+  const pid_t server = ::fork();
+  if (server < 0) return state.SkipWithError("cannot fork");
+  if (server == 0) {
+    int code = 0;
+    try {
+      options.local_nodes = {0};
+      ShmPlatform platform(options);
+      platform.start_service(0, 1, CompletionMode::polling,
+                             [medium](Thread& thread) { return serve(thread, medium); });
+      platform.run();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "server process: %s\n", error.what());
+      code = 1;
+    }
+    ::_exit(code);
+  }
+  try {
+    options.local_nodes = {1};
+    ShmPlatform platform(options);
+    platform.start(1, 1, CompletionMode::polling,
+                   [&](Thread& thread) { return use(thread, client, &state); });
+    platform.run();
+  } catch (const std::exception& error) {
+    state.SkipWithError(error.what());
+  }
+  int status = 0;
+  if (::waitpid(server, &status, 0) != server || status != 0) {
+    state.SkipWithError("the server process failed");
+  }
 }
 
 void fabric_read(benchmark::State& state) {
   const auto size = static_cast<std::uint32_t>(state.range(0));
-  with_server(Medium::dram, [&](Side& side, fabric::RemoteAddress there) -> Task<> {
+  with_server(state, Medium::dram, [&](Side& side, fabric::RemoteAddress there) -> Task<> {
     for ([[maybe_unused]] auto _ : state) {
       const auto done = co_await side.peer->read(side.memory.local(0, size), there);
       if (!done) state.SkipWithError("the READ failed");
@@ -73,11 +137,11 @@ void fabric_read(benchmark::State& state) {
   });
   state.SetBytesProcessed(state.iterations() * size);
 }
-BENCHMARK(fabric_read)->Arg(8)->Arg(64)->Arg(4096);
+BENCHMARK(fabric_read)->Arg(8)->Arg(64)->Arg(4096)->UseRealTime();
 
 void fabric_write(benchmark::State& state) {
   const auto size = static_cast<std::uint32_t>(state.range(0));
-  with_server(state.range(1) != 0 ? Medium::pm : Medium::dram,
+  with_server(state, state.range(1) != 0 ? Medium::pm : Medium::dram,
               [&](Side& side, fabric::RemoteAddress there) -> Task<> {
                 for ([[maybe_unused]] auto _ : state) {
                   const auto done = co_await side.peer->write(side.memory.local(0, size), there);
@@ -89,7 +153,7 @@ void fabric_write(benchmark::State& state) {
 BENCHMARK(fabric_write)->ArgNames({"size", "pm"})->ArgsProduct({{64, 4096}, {0, 1}});
 
 void fabric_fetch_and_add(benchmark::State& state) {
-  with_server(Medium::dram, [&](Side& side, fabric::RemoteAddress there) -> Task<> {
+  with_server(state, Medium::dram, [&](Side& side, fabric::RemoteAddress there) -> Task<> {
     for ([[maybe_unused]] auto _ : state) {
       benchmark::DoNotOptimize((co_await side.peer->fetch_and_add(there, 1)).old_value);
     }
@@ -97,19 +161,48 @@ void fabric_fetch_and_add(benchmark::State& state) {
 }
 BENCHMARK(fabric_fetch_and_add);
 
+Task<> round_trips(Side& side, benchmark::State* state, std::uint32_t size) {
+  for ([[maybe_unused]] auto _ : *state) {
+    static_cast<void>(co_await side.peer->send(side.memory.local(0, size)));
+    const auto answer = co_await side.completions.next();
+    if (answer.status != fabric::Status::success) {
+      state->SkipWithError("the answer did not come");
+      co_return;
+    }
+    side.post(answer.buffer_id);
+  }
+}
+
 void fabric_send_receive_round_trip(benchmark::State& state) {
   const auto size = static_cast<std::uint32_t>(state.range(0));
-  with_server(Medium::dram, [&](Side& side, fabric::RemoteAddress) -> Task<> {
-    for ([[maybe_unused]] auto _ : state) {
-      static_cast<void>(co_await side.peer->send(side.memory.local(0, size)));
-      const auto answer = co_await side.completions.next();
-      side.post(answer.buffer_id);
-    }
-  });
+  with_server(state, Medium::dram,
+              [&](Side& side, fabric::RemoteAddress) { return round_trips(side, &state, size); });
 }
 BENCHMARK(fabric_send_receive_round_trip)->Arg(16)->Arg(64)->Arg(1024)->UseRealTime();
 
+void fabric_send_receive_round_trip_between_processes(benchmark::State& state) {
+  const auto size = static_cast<std::uint32_t>(state.range(0));
+  with_server_process(state, Medium::dram, [&](Side& side, fabric::RemoteAddress) {
+    return round_trips(side, &state, size);
+  });
+}
+BENCHMARK(fabric_send_receive_round_trip_between_processes)
+    ->Arg(16)
+    ->Arg(64)
+    ->Arg(1024)
+    ->UseRealTime();
+
+void fabric_read_between_processes(benchmark::State& state) {
+  const auto size = static_cast<std::uint32_t>(state.range(0));
+  with_server_process(state, Medium::dram, [&](Side& side, fabric::RemoteAddress there) -> Task<> {
+    for ([[maybe_unused]] auto _ : state) {
+      const auto done = co_await side.peer->read(side.memory.local(0, size), there);
+      if (!done) state.SkipWithError("the READ failed");
+    }
+  });
+  state.SetBytesProcessed(state.iterations() * size);
+}
+BENCHMARK(fabric_read_between_processes)->Arg(64)->UseRealTime();
+
 }  // namespace
 }  // namespace perdura
-
-BENCHMARK_MAIN();

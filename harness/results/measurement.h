@@ -21,8 +21,8 @@ namespace perdura::harness {
 enum class Verdict : std::uint8_t { valid, invalid, failed };
 std::string_view to_string(Verdict verdict);
 
-// The operations of one kind.
-struct KindMeasurement {
+// The operations of one kind. Written for each operation, so on cache lines of its own.
+struct alignas(kCacheLine) KindMeasurement {
   std::uint64_t operations = 0;  // begun within the measured interval; includes the next two
   std::uint64_t errors = 0;      // ended in an error, or read a value that nobody wrote
   std::uint64_t not_found = 0;   // an answer, not an error

@@ -2,19 +2,21 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <string_view>
 
+#include "platform/units.h"
+
 namespace perdura::harness {
+
+alignas(kCacheLine) std::atomic<bool> interrupt_signaled{false};
+
 namespace {
 
-// Written by a signal handler, read by all threads.
-std::atomic<bool> signaled{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int signal) {
-  if (signaled.exchange(true)) {
+  if (interrupt_signaled.exchange(true)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
     return;
@@ -33,7 +35,5 @@ void watch_for_interrupts() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
-
-bool interrupted() { return signaled.load(std::memory_order_relaxed); }
 
 }  // namespace perdura::harness

@@ -2,10 +2,15 @@
 // ends the process at once.
 #pragma once
 
+#include <atomic>
+
 namespace perdura::harness {
 
 void watch_for_interrupts();
+
+// Written by the signal's handler only.
+extern std::atomic<bool> interrupt_signaled;
 // Cheap enough to be asked before each operation; from any thread.
-bool interrupted();
+inline bool interrupted() { return interrupt_signaled.load(std::memory_order_relaxed); }
 
 }  // namespace perdura::harness

@@ -14,18 +14,24 @@ namespace perdura::workload {
 // none (a test enumerates them). The three zero octets that follow only multiply by an odd number,
 // which loses nothing.
 constexpr std::uint64_t fnv1a_64(std::uint64_t number) {
+  constexpr std::uint64_t kPrime = 0x100000001b3ULL;
   std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (int octet = 0; octet < 8; ++octet) {
-    hash = (hash ^ (number & 0xff)) * 0x100000001b3ULL;
-    number >>= 8;
+  int octet = 0;
+  if (number >> 40 == 0) {
+    // The three zero octets in one multiplication; so most numbers take a quarter less time.
+    for (; octet < 5; ++octet, number >>= 8) hash = (hash ^ (number & 0xff)) * kPrime;
+    return hash * (kPrime * kPrime * kPrime);
   }
+  for (; octet < 8; ++octet, number >>= 8) hash = (hash ^ (number & 0xff)) * kPrime;
   return hash;
 }
 
 // YCSB keeps hashes in signed variables and takes their absolute value. For -2^63, whose absolute
-// value a signed 64-bit variable cannot hold, this yields 2^63.
+// value a signed 64-bit variable cannot hold, this yields 2^63. A branch would be mispredicted half
+// of the time.
 constexpr std::uint64_t ycsb_fold(std::uint64_t hash) {
-  return (hash >> 63) != 0 ? 0 - hash : hash;
+  const std::uint64_t all_if_negative = 0 - (hash >> 63);
+  return (hash ^ all_if_negative) - all_if_negative;
 }
 
 constexpr std::uint64_t ycsb_hash(std::uint64_t number) { return ycsb_fold(fnv1a_64(number)); }

@@ -38,8 +38,10 @@ std::array<double, kOperationKinds> cumulative_shares_of(const WorkloadSpec& spe
 }
 
 bool writes(OperationKind kind) {
-  return kind == OperationKind::update || kind == OperationKind::insert ||
-         kind == OperationKind::read_modify_write;
+  constexpr unsigned kWriting = 1U << static_cast<unsigned>(OperationKind::update) |
+                                1U << static_cast<unsigned>(OperationKind::insert) |
+                                1U << static_cast<unsigned>(OperationKind::read_modify_write);
+  return (kWriting >> static_cast<unsigned>(kind) & 1U) != 0;
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ ValueSizes::ValueSizes(const WorkloadSpec& spec)
       zipfian_(std::max(max_length_, min_length_) - min_length_ + 1) {}
 
 std::uint32_t ValueSizes::next(Random& random) const {
-  if (distribution_ == LengthDistribution::constant) return fields_ * max_length_;
+  if (!vary()) return constant();
   std::uint64_t sum = 0;
   for (std::uint32_t field = 0; field < fields_; ++field) {
     sum += min_length_ + (distribution_ == LengthDistribution::uniform
@@ -87,13 +89,33 @@ OperationGenerator::OperationGenerator(const WorkloadSpec& spec, std::uint64_t s
       cumulative_shares_(cumulative_shares_of(spec)),
       key_capacity_(spec.key_format().capacity()),
       min_scan_length_(spec.min_scan_length),
-      max_scan_length_(spec.max_scan_length) {
+      max_scan_length_(spec.max_scan_length),
+      draws_ahead_(!spec.uses(OperationKind::insert) && !spec.uses(OperationKind::erase)) {
   if (spec.scan_length_distribution == LengthDistribution::zipfian) {
     zipfian_scans_.emplace(max_scan_length_ - min_scan_length_ + 1);
   }
 }
 
-std::optional<Operation> OperationGenerator::next() {
+std::optional<Operation> OperationGenerator::next_of_many() {
+  if (!draws_ahead_) return draw();
+  for (Operation& operation : ahead_) {
+    operation = {.kind = draw_kind(), .key_number = keys_.next(random_, 0)};
+    if (operation.kind == OperationKind::scan) operation.scan_length = draw_scan_length();
+    if (value_sizes_.vary()) {
+      if (writes(operation.kind)) add_value(operation);
+      continue;
+    }
+    // Without a branch on what is as good as random.
+    const std::uint64_t one_if_writing = writes(operation.kind) ? 1 : 0;
+    operation.value_size = static_cast<std::uint32_t>(one_if_writing) * value_sizes_.constant();
+    operation.version = one_if_writing * next_version();
+    puts_ += one_if_writing;
+  }
+  next_ahead_ = 1;
+  return ahead_.front();
+}
+
+std::optional<Operation> OperationGenerator::draw() {
   Operation operation{.kind = draw_kind(), .key_number = 0};
   if (operation.kind == OperationKind::insert || operation.kind == OperationKind::erase) {
     const std::optional<std::uint64_t> key =
@@ -104,11 +126,14 @@ std::optional<Operation> OperationGenerator::next() {
     operation.key_number = keys_.next(random_, acknowledged_);
   }
   if (operation.kind == OperationKind::scan) operation.scan_length = draw_scan_length();
-  if (writes(operation.kind)) {
-    operation.value_size = value_sizes_.next(random_);
-    operation.version = 1 + numbering_.client + puts_++ * numbering_.clients;
-  }
+  if (writes(operation.kind)) add_value(operation);
   return operation;
+}
+
+void OperationGenerator::add_value(Operation& operation) {
+  operation.value_size = value_sizes_.next(random_);
+  operation.version = next_version();
+  ++puts_;
 }
 
 void OperationGenerator::acknowledge_insert(std::uint64_t key_number) {
@@ -135,8 +160,9 @@ void OperationGenerator::acknowledge_insert(std::uint64_t key_number) {
 
 OperationKind OperationGenerator::draw_kind() {
   const double uniform = random_.uniform_unit();
+  // The first kind whose cumulative share is larger, found without a branch; the last share is 1.
   std::size_t kind = 0;
-  while (uniform >= cumulative_shares_[kind]) ++kind;  // ends, because the last share is 1
+  for (std::size_t k = 0; k + 1 < kOperationKinds; ++k) kind += uniform >= cumulative_shares_[k];
   return static_cast<OperationKind>(kind);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -25,6 +26,9 @@ class ValueSizes {
   explicit ValueSizes(const WorkloadSpec& spec);
 
   std::uint32_t next(Random& random) const;
+  // If they do not vary, drawing one takes nothing from the generator.
+  bool vary() const { return distribution_ != LengthDistribution::constant; }
+  std::uint32_t constant() const { return fields_ * max_length_; }
 
  private:
   LengthDistribution distribution_;
@@ -71,7 +75,11 @@ class OperationGenerator {
   // The next operation, or nothing when there can be none: a delete was due and no key is left that
   // this client may delete, or an insert was due and the key numbers are used up
   // (KeyFormat::capacity()). Does not stop at operationcount; see operations_of_client().
-  std::optional<Operation> next();
+  std::optional<Operation> next() {
+    if (next_ahead_ < kAhead) [[likely]]
+      return ahead_[next_ahead_++];
+    return next_of_many();
+  }
 
   // Tells that the store acknowledged an insert that next() returned; any order. From then on the
   // key may be drawn, once all earlier inserts of this client are acknowledged too. An insert that
@@ -82,6 +90,14 @@ class OperationGenerator {
   std::uint64_t acknowledged_inserts() const { return acknowledged_; }
 
  private:
+  // Where no operation depends on what became of an earlier one, many are drawn at once: the
+  // processor computes several at the same time, and between two operations of a client there is
+  // less to do. The sequence is the same.
+  static constexpr std::size_t kAhead = 32;
+  std::optional<Operation> next_of_many();
+  std::optional<Operation> draw();
+  void add_value(Operation& operation);
+  std::uint64_t next_version() const { return 1 + numbering_.client + puts_ * numbering_.clients; }
   OperationKind draw_kind();
   std::optional<std::uint64_t> next_new_key();
   std::optional<std::uint64_t> next_key_to_erase();
@@ -102,6 +118,10 @@ class OperationGenerator {
   std::uint64_t erases_ = 0;
   std::uint64_t acknowledged_ = 0;           // all inserts before this one are acknowledged
   std::vector<std::uint64_t> out_of_order_;  // acknowledged inserts after it
+
+  bool draws_ahead_;
+  std::size_t next_ahead_ = kAhead;
+  std::array<Operation, kAhead> ahead_;
 };
 
 }  // namespace perdura::workload

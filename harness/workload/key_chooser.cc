@@ -46,26 +46,13 @@ KeyChooser::Distribution KeyChooser::distribution_of(const WorkloadSpec& spec,
   return Uniform{};
 }
 
-std::uint64_t KeyChooser::next(Random& random, std::uint64_t own_new_keys) {
+std::uint64_t KeyChooser::next_of_others(Random& random, std::uint64_t own_new_keys) {
   return std::visit([&](auto& distribution) { return draw(distribution, random, own_new_keys); },
                     distribution_);
 }
 
 std::uint64_t KeyChooser::draw(Uniform&, Random& random, std::uint64_t) const {
   return numbering_.first_key + random.uniform_below(numbering_.loaded);
-}
-
-std::uint64_t KeyChooser::draw(ScrambledZipfian& zipfian, Random& random,
-                               std::uint64_t own_new_keys) const {
-  for (;;) {
-    const std::uint64_t item = zipfian.next(random);
-    if (item < numbering_.loaded) return numbering_.first_key + item;
-    const std::uint64_t new_key = item - numbering_.loaded;
-    const bool is_own = new_key % numbering_.clients == numbering_.client;
-    if (is_own && new_key / numbering_.clients < own_new_keys) {
-      return numbering_.first_new_key + new_key;
-    }
-  }
 }
 
 std::uint64_t KeyChooser::draw(Zipfian& zipfian, Random& random, std::uint64_t) const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/workload/fnv.h"
+#include "harness/workload/short_copy.h"
 
 namespace perdura::workload {
 namespace {
@@ -58,7 +59,7 @@ std::uint64_t KeyFormat::capacity() const {
 
 void KeyFormat::write(std::uint64_t key_number, std::span<std::byte> key) const {
   assert(key_number < capacity() && key.size() >= size_);
-  std::memcpy(key.data(), lead_.data(), lead_.size());
+  copy_short(key.data(), reinterpret_cast<const std::byte*>(lead_.data()), lead_.size());
   std::byte* const rest = key.data() + lead_.size();
   switch (form_) {
     case Form::hashed_name: {
@@ -80,9 +81,8 @@ void KeyFormat::write_binary(std::uint64_t key_number, std::byte* key) const {
   const std::size_t bytes = size_ - lead_.size();
   if (order_ == InsertOrder::hashed)
     key_number = mixed(key_number, static_cast<unsigned>(8 * bytes));
-  for (std::size_t i = bytes; i-- > 0; key_number >>= 8) {
-    key[i] = static_cast<std::byte>(key_number & 0xff);
-  }
+  // Big-endian: the number's low bytes, the lowest one last.
+  store_short(key, __builtin_bswap64(key_number) >> (8 * (kMaxBinaryBytes - bytes)), bytes);
 }
 
 }  // namespace perdura::workload

@@ -6,6 +6,7 @@
 
 #include "harness/workload/key_format.h"
 #include "harness/workload/random.h"
+#include "harness/workload/short_copy.h"
 
 namespace perdura::workload {
 namespace {
@@ -39,26 +40,22 @@ std::uint64_t low_bytes(std::uint64_t word, std::size_t bytes) {
   return bytes >= kWord ? word : word & ((std::uint64_t{1} << (8 * bytes)) - 1);
 }
 
-std::uint64_t load_word(const std::byte* from, std::size_t bytes = kWord) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, from, bytes);
-  return word;
-}
+std::uint64_t load_word(const std::byte* from) { return load_as<std::uint64_t>(from); }
 
 void fill_short_value(std::span<std::byte> value, std::uint64_t key_number, std::uint64_t version) {
   const std::size_t version_bytes = value.size() / 2;
   const std::uint64_t part = low_bytes(version, version_bytes);
   const std::uint64_t hash = hash_of(key_number, part);
-  std::memcpy(value.data(), &part, version_bytes);
-  std::memcpy(value.data() + version_bytes, &hash, value.size() - version_bytes);
+  store_short(value.data(), part, version_bytes);
+  store_short(value.data() + version_bytes, hash, value.size() - version_bytes);
 }
 
 std::optional<std::uint64_t> check_short_value(std::span<const std::byte> value,
                                                std::uint64_t key_number) {
   const std::size_t version_bytes = value.size() / 2;
   const std::size_t hash_bytes = value.size() - version_bytes;
-  const std::uint64_t part = load_word(value.data(), version_bytes);
-  const std::uint64_t stored = load_word(value.data() + version_bytes, hash_bytes);
+  const std::uint64_t part = load_short(value.data(), version_bytes);
+  const std::uint64_t stored = load_short(value.data() + version_bytes, hash_bytes);
   if (stored != low_bytes(hash_of(key_number, part), hash_bytes)) return std::nullopt;
   return part;
 }
@@ -81,8 +78,7 @@ void fill_value(std::span<std::byte> value, std::uint64_t key_number, std::uint6
     const std::uint64_t word = body_word(hash, i);
     std::memcpy(body + i * kWord, &word, kWord);
   }
-  const std::uint64_t last = body_word(hash, words);
-  std::memcpy(body + words * kWord, &last, (value.size() - kHeader) % kWord);
+  store_short(body + words * kWord, body_word(hash, words), (value.size() - kHeader) % kWord);
 }
 
 std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
@@ -103,7 +99,7 @@ std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
     difference |= load_word(body + i * kWord) ^ body_word(hash, i);
   }
   const std::size_t tail = (value.size() - kHeader) % kWord;
-  difference |= load_word(body + words * kWord, tail) ^ low_bytes(body_word(hash, words), tail);
+  difference |= load_short(body + words * kWord, tail) ^ low_bytes(body_word(hash, words), tail);
   if (difference != 0) return std::nullopt;
   return version;
 }

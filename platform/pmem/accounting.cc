@@ -4,6 +4,17 @@
 #include <cstring>
 
 namespace perdura::pmem {
+namespace {
+
+std::uint64_t bytes_that_differ(std::uint64_t difference) {
+  // Folds each byte's bits into its lowest one, and adds those up in the uppermost byte.
+  difference |= difference >> 4;
+  difference |= difference >> 2;
+  difference |= difference >> 1;
+  return ((difference & 0x0101010101010101ULL) * 0x0101010101010101ULL) >> 56;
+}
+
+}  // namespace
 
 std::uint64_t changed_field_bits(const WordLayout& layout, std::uint64_t before,
                                  std::uint64_t after) {
@@ -62,21 +73,49 @@ Writes& Writes::operator-=(const Writes& other) {
   return *this;
 }
 
-int XpBuffer::write(std::uint64_t address) {
-  const std::uint64_t line = address / kMediaLine + 1;
-  int oldest = 0;
-  ++clock_;
-  for (int i = 0; i < kLines; ++i) {
-    if (media_line_[i] == line) {
-      used_[i] = clock_;
+XpBuffer::XpBuffer() {
+  first_.fill(kNone);
+  next_.fill(kNone);
+  for (Place place = 0; place < kLines; ++place) {
+    older_[place] = static_cast<Place>((place + 1) % kLines);
+    newer_[place] = static_cast<Place>((place + kLines - 1) % kLines);
+  }
+}
+
+void XpBuffer::make_newest(Place place) {
+  if (place == newest_) return;
+  const Place oldest = newer_[newest_];
+  if (place != oldest) {
+    newer_[older_[place]] = newer_[place];
+    older_[newer_[place]] = older_[place];
+    older_[place] = newest_;
+    newer_[place] = oldest;
+    newer_[newest_] = place;
+    older_[oldest] = place;
+  }
+  newest_ = place;
+}
+
+int XpBuffer::write_other(std::uint64_t line) {
+  Place& bucket = first_[bucket_of(line)];
+  for (Place place = bucket; place != kNone; place = next_[place]) {
+    if (media_line_[place] == line) {
+      make_newest(place);
       return 0;
     }
-    if (used_[i] < used_[oldest]) oldest = i;
   }
-  const int evicted = media_line_[oldest] != 0 ? 1 : 0;
+  const Place oldest = newer_[newest_];
+  const std::uint64_t evicted = media_line_[oldest];
+  if (evicted != 0) {
+    Place* link = &first_[bucket_of(evicted)];
+    while (*link != oldest) link = &next_[*link];
+    *link = next_[oldest];
+  }
   media_line_[oldest] = line;
-  used_[oldest] = clock_;
-  return evicted;
+  next_[oldest] = bucket;
+  bucket = oldest;
+  make_newest(oldest);
+  return evicted != 0 ? 1 : 0;
 }
 
 void WriteMeter::word(Cause cause, std::uint64_t before, std::uint64_t after,
@@ -88,9 +127,7 @@ void WriteMeter::word(Cause cause, std::uint64_t before, std::uint64_t after,
   counts.field_bits += layout.widths[0] == 64 ? 64 : changed_field_bits(layout, before, after);
   const std::uint64_t difference = before ^ after;
   counts.bits_flipped += static_cast<std::uint64_t>(std::popcount(difference));
-  for (std::uint64_t rest = difference; rest != 0; rest >>= 8) {
-    if ((rest & 0xFF) != 0) ++counts.bytes_programmed;
-  }
+  counts.bytes_programmed += bytes_that_differ(difference);
 }
 
 void WriteMeter::bytes(Cause cause, std::span<const std::byte> before,
@@ -111,11 +148,7 @@ void WriteMeter::bytes(Cause cause, std::span<const std::byte> before,
     const std::uint64_t difference = a ^ b;
     if (difference == 0) continue;
     flipped += static_cast<std::uint64_t>(std::popcount(difference));
-    // Folds each byte's bits into its lowest one and counts those.
-    std::uint64_t any = difference | (difference >> 4);
-    any |= any >> 2;
-    any |= any >> 1;
-    programmed += static_cast<std::uint64_t>(std::popcount(any & 0x0101010101010101ULL));
+    programmed += bytes_that_differ(difference);
   }
   for (; i < after.size(); ++i) {
     const auto difference = static_cast<std::uint8_t>(before[i] ^ after[i]);

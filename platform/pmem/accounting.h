@@ -56,15 +56,37 @@ struct Writes {
 class XpBuffer {
  public:
   static constexpr int kLines = 64;
+  XpBuffer();
   // Notes that a 64-byte line at this address reached the DIMM; returns media lines evicted (0 or
   // 1).
-  int write(std::uint64_t address);
+  int write(std::uint64_t address) {
+    // Neighboring lines mostly follow one another.
+    const std::uint64_t line = address / kMediaLine + 1;
+    return media_line_[newest_] == line ? 0 : write_other(line);
+  }
 
  private:
+  using Place = std::uint8_t;
+  static constexpr int kBuckets = 2 * kLines;
+  static constexpr Place kNone = kLines;
+
+  int write_other(std::uint64_t line);
+  static std::size_t bucket_of(std::uint64_t line) {
+    return (line * 0x9E3779B97F4A7C15) >> 57;  // 7 bits
+  }
+  void make_newest(Place place);
+
   std::array<std::uint64_t, kLines> media_line_{};  // address / 256 + 1; 0 is free
-  std::array<std::uint64_t, kLines> used_{};
-  std::uint64_t clock_ = 0;
+  // All places in the order of their last use, as a ring: the newest's `older_` is the one used
+  // before it, and so on until the oldest, whose `older_` is the newest.
+  std::array<Place, kLines> older_;
+  std::array<Place, kLines> newer_;
+  Place newest_ = 0;
+  // Which places hold the lines of a bucket.
+  std::array<Place, kBuckets> first_;
+  std::array<Place, kLines> next_;
 };
+static_assert(XpBuffer::kLines == 64, "a bucket is 7 bits of a hash");
 
 // Counts the writes of one thread of execution. Not shared between threads.
 class WriteMeter {

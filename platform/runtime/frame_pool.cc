@@ -1,64 +1,34 @@
 #include "platform/runtime/frame_pool.h"
 
-#include <array>
 #include <new>
 #include <utility>
-
-#if defined(__SANITIZE_ADDRESS__)
-#define PERDURA_POOL_FRAMES 0  // pooling would hide a use after free
-#else
-#define PERDURA_POOL_FRAMES 1
-#endif
 
 namespace perdura::runtime {
 namespace {
 
-constexpr std::size_t kClass = 64;
-constexpr std::size_t kClasses = 32;  // frames up to 2 KiB are pooled
+constexpr std::align_val_t kAlignment{kCacheLine};
 
-struct FreeFrame {
-  FreeFrame* next;
-};
-
-struct Pool {
-  std::array<FreeFrame*, kClasses> free{};
-  bool open = true;
-
-  ~Pool() {
-    open = false;
-    for (FreeFrame*& head : free) {
-      while (head != nullptr) ::operator delete(std::exchange(head, head->next));
+// Gives the calling thread's free frames back when it ends. A frame that is released even later,
+// by the destructor of some other object of the thread, is lost; nothing does that.
+struct EndOfThread {
+  ~EndOfThread() {
+    for (FreeFrame*& head : free_frames) {
+      while (head != nullptr) {
+        FreeFrame* const frame = std::exchange(head, head->next);
+        ::operator delete(frame, kAlignment);
+      }
     }
   }
 };
-
-thread_local Pool pool;
-
-std::size_t size_class(std::size_t size) { return (size + kClass - 1) / kClass; }
 
 }  // namespace
 
-void* allocate_frame(std::size_t size) {
-  const std::size_t c = size_class(size);
-  if (PERDURA_POOL_FRAMES && c < kClasses) {
-    if (FreeFrame* frame = pool.free[c]) {
-      pool.free[c] = frame->next;
-      return frame;
-    }
-    return ::operator new(c* kClass);
-  }
-  return ::operator new(size);
+void* allocate_new_frame(std::size_t size) {
+  thread_local EndOfThread end_of_thread;
+  static_cast<void>(&end_of_thread);  // so that it is made
+  return ::operator new(frame_class(size) * kCacheLine, kAlignment);
 }
 
-void release_frame(void* frame, std::size_t size) noexcept {
-  const std::size_t c = size_class(size);
-  if (PERDURA_POOL_FRAMES && c < kClasses && pool.open) {
-    auto* free = static_cast<FreeFrame*>(frame);
-    free->next = pool.free[c];
-    pool.free[c] = free;
-    return;
-  }
-  ::operator delete(frame);
-}
+void release_frame_for_good(void* frame) noexcept { ::operator delete(frame, kAlignment); }
 
 }  // namespace perdura::runtime

@@ -19,12 +19,6 @@ constexpr int kTurnsBeforeYield = 256;
 constexpr int kTurnsBetweenYields = 16;
 constexpr int kTurnsBeforeSleep = 200;
 
-Nanoseconds monotonic() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return std::chrono::seconds(t.tv_sec) + Nanoseconds(t.tv_nsec);
-}
-
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
            const timespec* timeout) {
   static_assert(sizeof(word) == sizeof(std::uint32_t));
@@ -58,18 +52,9 @@ void Condition::enlist(ThreadExecutor& executor, std::coroutine_handle<> task) {
   executor.conditions_.push_back(this);
 }
 
-void ThreadExecutor::ReadyRing::grow() {
-  std::vector<std::coroutine_handle<>> larger(slots_.size() * 2);
-  for (std::size_t i = 0; i < count_; ++i) larger[i] = slots_[(head_ + i) & (slots_.size() - 1)];
-  slots_ = std::move(larger);
-  head_ = 0;
-}
-
-ThreadExecutor::ThreadExecutor(Nanoseconds epoch, CompletionMode mode, Doorbell& doorbell,
+ThreadExecutor::ThreadExecutor(const HostClock& clock, CompletionMode mode, Doorbell& doorbell,
                                FailureHandler on_failure)
-    : epoch_(epoch), mode_(mode), doorbell_(doorbell), on_failure_(std::move(on_failure)) {}
-
-Time ThreadExecutor::now() const { return Time(monotonic() - epoch_); }
+    : clock_(clock), mode_(mode), doorbell_(doorbell), on_failure_(std::move(on_failure)) {}
 
 void ThreadExecutor::make_ready_at(Time when, std::coroutine_handle<> task) {
   timers_.push_back({when, next_timer_++, task});
@@ -105,7 +90,7 @@ void ThreadExecutor::stop() {
 bool ThreadExecutor::run_ready() {
   // Only those that are ready now: a task that yields in a loop must not keep the pollers waiting.
   const std::size_t count = ready_.size();
-  for (std::size_t i = 0; i < count && !stopping(); ++i) ready_.pop().resume();
+  for (std::size_t i = 0; i < count && !stopping(); ++i) ready_.take_front().resume();
   return count != 0;
 }
 
@@ -115,7 +100,7 @@ bool ThreadExecutor::fire_timers() {
   bool fired = false;
   while (!timers_.empty() && timers_.front().when <= time) {
     std::pop_heap(timers_.begin(), timers_.end());
-    ready_.push(timers_.back().task);
+    ready_.push_back(timers_.back().task);
     timers_.pop_back();
     fired = true;
   }
@@ -137,7 +122,7 @@ bool ThreadExecutor::check_conditions() {
         condition->held_ || (condition->deadline_ != Time::max() && condition->deadline_ <= now());
     if (over) {
       condition->executor_ = nullptr;
-      ready_.push(condition->task_);
+      ready_.push_back(condition->task_);
     }
     return over;
   });

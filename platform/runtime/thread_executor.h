@@ -13,6 +13,8 @@
 #include "platform/platform.h"
 #include "platform/runtime/doorbell.h"
 #include "platform/runtime/executor.h"
+#include "platform/runtime/host_clock.h"
+#include "platform/runtime/ring.h"
 
 namespace perdura::runtime {
 
@@ -53,13 +55,13 @@ class ThreadExecutor final : public Executor {
  public:
   using FailureHandler = std::function<void(std::exception_ptr)>;
 
-  // `epoch`: the platform's start on CLOCK_MONOTONIC. `on_failure` is called with what a task
-  // threw.
-  ThreadExecutor(Nanoseconds epoch, CompletionMode mode, Doorbell& doorbell,
+  // `clock`: the platform's. `on_failure` is called with what a task threw.
+  ThreadExecutor(const HostClock& clock, CompletionMode mode, Doorbell& doorbell,
                  FailureHandler on_failure);
 
-  Time now() const override;
-  void make_ready(std::coroutine_handle<> task) override { ready_.push(task); }
+  Time now() const override { return clock_.now(); }
+  Time begin() const override { return clock_.begin(); }
+  void make_ready(std::coroutine_handle<> task) override { ready_.push_back(task); }
   void make_ready_at(Time when, std::coroutine_handle<> task) override;
 
   // Pollers stay until the executor ends.
@@ -78,28 +80,6 @@ class ThreadExecutor final : public Executor {
  private:
   friend class Condition;
 
-  // First in, first out; grows to the largest number ever ready and then stays.
-  class ReadyRing {
-   public:
-    std::size_t size() const { return count_; }
-    void push(std::coroutine_handle<> task) {
-      if (count_ == slots_.size()) grow();
-      slots_[(head_ + count_++) & (slots_.size() - 1)] = task;
-    }
-    std::coroutine_handle<> pop() {
-      const auto task = slots_[head_];
-      head_ = (head_ + 1) & (slots_.size() - 1);
-      --count_;
-      return task;
-    }
-
-   private:
-    void grow();
-    std::vector<std::coroutine_handle<>> slots_ = std::vector<std::coroutine_handle<>>(64);
-    std::size_t head_ = 0;
-    std::size_t count_ = 0;
-  };
-
   struct Timer {
     Time when;
     std::uint64_t order;  // timers of the same time fire in the order in which they were set
@@ -117,11 +97,11 @@ class ThreadExecutor final : public Executor {
   void idle();
   void sleep();
 
-  Nanoseconds epoch_;
+  HostClock clock_;
   CompletionMode mode_;
   Doorbell& doorbell_;
   FailureHandler on_failure_;
-  ReadyRing ready_;
+  Ring<std::coroutine_handle<>> ready_;
   std::vector<Timer> timers_;  // a heap
   std::uint64_t next_timer_ = 0;
   std::vector<Poller*> pollers_;

@@ -9,8 +9,7 @@ void Cores::release() {
     ++free_;
     return;
   }
-  SimThread* next = waiting_.front();
-  waiting_.pop_front();
+  SimThread* const next = waiting_.take_front();
   next->granted(next->engine_.now() + next->cpu_.context_switch);
 }
 
@@ -106,8 +105,7 @@ void SimThread::fire() {
 }
 
 void SimThread::run_one() {
-  const std::coroutine_handle<> task = ready_.front();
-  ready_.pop_front();
+  const std::coroutine_handle<> task = ready_.take_front();
   charged_ = {};
   {
     Activation activation(*this);

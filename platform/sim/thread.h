@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "platform/platform.h"
+#include "platform/runtime/ring.h"
 #include "platform/sim/engine.h"
 #include "platform/sim/profile.h"
 
@@ -36,11 +37,11 @@ class Cores {
   bool contended() const { return !waiting_.empty(); }
   // Gives the core to the first thread in line, or back.
   void release();
-  void forget(SimThread& thread) { std::erase(waiting_, &thread); }
+  void forget(SimThread& thread) { waiting_.erase(&thread); }
 
  private:
   std::uint32_t free_;
-  std::deque<SimThread*> waiting_;
+  Ring<SimThread*> waiting_;
 };
 
 class SimThread final : public Executor, public CostMeter, private Event {
@@ -116,7 +117,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   Time started_;
   Time stopped_at_{};
   Time slice_start_{};
-  std::deque<std::coroutine_handle<>> ready_;
+  Ring<std::coroutine_handle<>> ready_;
   std::deque<Timer> timers_;
   std::vector<Timer*> free_timers_;
   std::exception_ptr& failure_;

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <filesystem>
 #include <optional>
 
@@ -174,8 +173,7 @@ void Job::found_or_join(NodeId node_count) {
     control_ = map_file(file.get(), path);
   } else {
     control_ = create_segment(path, sizeof(Control));
-    control().epoch = static_cast<std::uint64_t>(
-        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+    control().clock = runtime::HostClock::start();
     control().node_count = node_count;
     control().version = kLayoutVersion;
   }

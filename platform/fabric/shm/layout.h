@@ -17,6 +17,7 @@
 
 #include "platform/fabric/types.h"
 #include "platform/runtime/doorbell.h"
+#include "platform/runtime/host_clock.h"
 #include "platform/units.h"
 
 namespace perdura::fabric::shm {
@@ -26,7 +27,7 @@ using Word = std::atomic<std::uint64_t>;
 using HalfWord = std::atomic<std::uint32_t>;
 static_assert(Word::is_always_lock_free && HalfWord::is_always_lock_free);
 
-inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524101;  // "PERDURA", 1
+inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524102;  // "PERDURA", 2
 
 // --- control -----------------------------------------------------------------------------------
 
@@ -56,8 +57,8 @@ struct BarrierState {
 };
 
 struct Control {
-  Word version;  // stored last
-  Word epoch;    // time zero of the job, in ns of CLOCK_MONOTONIC
+  Word version;              // stored last
+  runtime::HostClock clock;  // of the job; constant once the version has been stored
   Word node_count;
   Word last_generation;
   alignas(kCacheLine) Doorbell run_changed;

@@ -142,9 +142,7 @@ void SimReceiveQueue::post(const LocalBuffer& buffer, std::uint64_t buffer_id) {
 
 std::optional<SimReceiveQueue::Posted> SimReceiveQueue::take() {
   if (posted_.empty()) return std::nullopt;
-  const Posted first = posted_.front();
-  posted_.pop_front();
-  return first;
+  return posted_.take_front();
 }
 
 // --- requester -----------------------------------------------------------------------------------
@@ -219,7 +217,7 @@ void End::transmit(Flight& flight) {
 void End::answered(Flight& flight) {
   if (flight.flushed) return network_.release(flight);
   const SimThread::CompletionArrives completion_arrives(thread_);
-  std::erase(outstanding_, &flight);
+  outstanding_.erase(&flight);
   if (!is_posted(flight.request.opcode)) --outstanding_non_posted_;
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
@@ -237,7 +235,8 @@ void End::enter_error() {
   if (state_ != State::connected) return;
   state_ = State::error;
   for (auto* line : {&outstanding_, &waiting_}) {
-    for (Flight* flight : *line) {
+    for (std::size_t i = 0; i < line->size(); ++i) {
+      Flight* const flight = (*line)[i];
       if (Operation* operation = std::exchange(flight->operation, nullptr)) {
         operation->complete(Status::flushed);
       }
@@ -257,14 +256,14 @@ void End::close() {
   if (state_ == State::closed) return;
   const bool was_connected = state_ == State::connected;
   state_ = State::closed;
-  for (Flight* flight : outstanding_) {
-    flight->operation = nullptr;
-    flight->flushed = true;
-    cut_off(*flight);
+  for (std::size_t i = 0; i < outstanding_.size(); ++i) {
+    Flight& flight = *outstanding_[i];
+    flight.operation = nullptr;
+    flight.flushed = true;
+    cut_off(flight);
   }
   outstanding_.clear();
-  for (Flight* flight : waiting_) network_.release(*flight);
-  waiting_.clear();
+  while (!waiting_.empty()) network_.release(*waiting_.take_front());
   if (options_.completions != nullptr && queue_pair_ != nullptr) {
     options_.completions->forget(*queue_pair_);
   }

@@ -13,6 +13,7 @@
 
 #include "platform/fabric/fabric.h"
 #include "platform/fabric/sim/nic.h"
+#include "platform/runtime/ring.h"
 #include "platform/sim/engine.h"
 #include "platform/sim/thread.h"
 
@@ -131,8 +132,8 @@ class End {
   End* peer_ = nullptr;
   State state_ = State::connected;
 
-  std::deque<Flight*> waiting_;      // posted, not yet started
-  std::deque<Flight*> outstanding_;  // started, not yet answered
+  Ring<Flight*> waiting_;      // posted, not yet started
+  Ring<Flight*> outstanding_;  // started, not yet answered
   std::uint32_t outstanding_non_posted_ = 0;
   Time last_departure_{};
   Time last_completion_{};
@@ -140,7 +141,7 @@ class End {
   Time last_placement_{};
   std::uint32_t placements_ = 0;
   Time last_delivery_{};
-  std::deque<Flight*> held_;  // arrived, but the first one found no receive buffer
+  Ring<Flight*> held_;  // arrived, but the first one found no receive buffer
   std::uint32_t rnr_retries_ = 0;
 };
 
@@ -158,7 +159,7 @@ class SimReceiveQueue final : public ReceiveQueue {
 
  private:
   std::uint32_t depth_;
-  std::deque<Posted> posted_;
+  Ring<Posted> posted_;
 };
 
 }  // namespace perdura::fabric::sim

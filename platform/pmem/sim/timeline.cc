@@ -42,17 +42,17 @@ void Timeline::undo(const Change& change, Bytes offset, std::span<std::byte> int
 void Timeline::device_read(Bytes offset, std::span<std::byte> into, LineTimes seen) const {
   if (into.empty()) return;
   std::memcpy(into.data(), base_ + offset, into.size());
-  for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
-    undo(*change, offset, into, [&](Bytes line) { return seen.of(line); });
+  for (std::size_t i = changes_.size(); i-- > 0;) {
+    undo(changes_[i], offset, into, [&](Bytes line) { return seen.of(line); });
   }
 }
 
 void Timeline::cpu_read(Bytes offset, std::span<std::byte> into, Time when) const {
   if (into.empty()) return;
   std::memcpy(into.data(), base_ + offset, into.size());
-  for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
-    if (change->writer == Writer::device) {
-      undo(*change, offset, into, [when](Bytes) { return when; });
+  for (std::size_t i = changes_.size(); i-- > 0;) {
+    if (changes_[i].writer == Writer::device) {
+      undo(changes_[i], offset, into, [when](Bytes) { return when; });
     }
   }
 }

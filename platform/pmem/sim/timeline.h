@@ -8,10 +8,10 @@
 // visible by then: an object half old and half new, where hardware would show one.
 #pragma once
 
-#include <deque>
 #include <span>
 #include <vector>
 
+#include "platform/runtime/ring.h"
 #include "platform/units.h"
 
 namespace perdura::pmem::sim {
@@ -19,7 +19,7 @@ namespace perdura::pmem::sim {
 // Evenly spaced moments, one a cache line of a range. `first` is the earliest; lines follow in the
 // order of addresses, or in another one: line i is number (i * stride + shift) mod count.
 struct LineTimes {
-  Time first;
+  Time first{};
   Picoseconds per_line{};
   std::uint32_t count = 1;
   std::uint32_t stride = 1;
@@ -55,11 +55,11 @@ class Timeline {
 
  private:
   struct Change {
-    Bytes offset;
-    LineTimes visible;
-    Time last_visible;
-    Writer writer;
-    std::vector<std::byte> replaced;
+    Bytes offset = 0;
+    LineTimes visible{};
+    Time last_visible{};
+    Writer writer = Writer::cpu;
+    std::vector<std::byte> replaced{};
   };
 
   // Puts back what `change` replaced where it was not yet visible.
@@ -69,7 +69,7 @@ class Timeline {
   void forget_before(Time now);
 
   std::byte* base_;
-  std::deque<Change> changes_;                        // in the order made
+  Ring<Change> changes_;                              // in the order made
   std::vector<std::vector<std::byte>> free_buffers_;  // of forgotten changes
   std::vector<Time> readers_;
 };

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <random>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace perdura::sim {
@@ -39,6 +42,53 @@ TEST(Engine, FiresInOrderOfTimeAndThenOfScheduling) {
     ASSERT_EQ(order.size(), expected.size());
     for (int i = 0; i < count; ++i) EXPECT_EQ(order[i], expected[i].second);
   }
+}
+
+// The same while the engine runs: every event that fires schedules none, one or several others, at
+// this instant, in the past or later, so that the number that is pending rises and falls.
+TEST(Engine, KeepsTheOrderWhileEventsScheduleOthers) {
+  using Moment = std::pair<std::int64_t, std::uint64_t>;  // time, number of the scheduling
+  struct Walker final : Event {
+    Moment moment;
+    std::vector<Walker*>* fired = nullptr;
+    void fire() override { fired->push_back(this); }
+  };
+  std::size_t most_pending = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    const std::int64_t range = seed % 2 == 0 ? 50 : 100000;  // many ties, few ties
+    Engine engine;
+    std::deque<Walker> walkers;
+    std::vector<Walker*> fired;
+    std::set<Moment> pending;
+    std::uint64_t number = 0;
+    const auto schedule = [&] {
+      const std::int64_t now = engine.now().time_since_epoch().count();
+      const auto later = static_cast<std::int64_t>(random() % static_cast<unsigned>(range));
+      const std::int64_t when = std::max<std::int64_t>(0, now + later - range / 8);
+      Walker& walker = walkers.emplace_back();
+      walker.fired = &fired;
+      walker.moment = {std::max(when, now), number++};
+      pending.insert(walker.moment);
+      engine.schedule(Time(Picoseconds(when)), walker);
+    };
+    for (int i = 0; i < 5; ++i) schedule();
+    for (int steps = 0; steps < 5000 && !pending.empty(); ++steps) {
+      ASSERT_TRUE(engine.step());
+      ASSERT_EQ(fired.back()->moment, *pending.begin());
+      EXPECT_EQ(engine.now().time_since_epoch().count(), pending.begin()->first);
+      pending.erase(pending.begin());
+      const unsigned growing = steps % 1000 < 500 ? 4 : 1;
+      for (unsigned n = random() % (growing + 1); n > 0 || pending.empty(); --n) {
+        schedule();
+        if (n == 0) break;
+      }
+      most_pending = std::max(most_pending, pending.size());
+    }
+    EXPECT_EQ(engine.fired(), fired.size());
+  }
+  EXPECT_GT(most_pending, 300U) << "the heap never grew";
 }
 
 // An event that schedules another for the same instant comes behind all that was already due.

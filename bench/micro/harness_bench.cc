@@ -1,0 +1,128 @@
+// What the harness itself takes of an operation: the real client on the real platform, on a store
+// that costs next to nothing (null_store.h), with full histograms. The time of an item is that of a
+// whole turn of the closed loop: draw the operation, write its key, fill its value, read the clock,
+// perform it, read the clock, verify what was read, record the latency.
+//
+// With several clients it is still the time of one client's turn: it stays the same for as long as
+// the clients share nothing that they write (and have a core each).
+#include <benchmark/benchmark.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "bench/kv/kv_client.h"
+#include "bench/micro/null_store.h"
+#include "platform/shm_platform.h"
+#include "systems/partitioned.h"
+
+namespace perdura::bench {
+namespace {
+
+using workload::OperationKind;
+
+constexpr std::uint64_t kOperations = 200'000;  // of each client, in an iteration
+constexpr std::uint64_t kRecords = 1000;
+
+harness::Point make_point(double reads, std::uint32_t value_size, std::uint64_t clients) {
+  harness::Point point;
+  point.settings.clients = clients;
+  point.workload.record_count = kRecords;
+  point.workload.operation_count = kOperations * clients;
+  point.workload.request_distribution = workload::RequestDistribution::zipfian;
+  point.workload.key_size = 16;
+  point.workload.field_count = 1;
+  point.workload.field_length = value_size;
+  point.workload.proportions = {};
+  point.workload.proportions[static_cast<std::size_t>(OperationKind::read)] = reads;
+  point.workload.proportions[static_cast<std::size_t>(OperationKind::update)] = 1 - reads;
+  return point;
+}
+
+struct Outcome {
+  Picoseconds elapsed{};  // of the slowest client
+  Nanoseconds cpu{};      // of all clients together
+  std::uint64_t operations = 0;
+  harness::Verdict verdict = harness::Verdict::valid;
+};
+
+Nanoseconds thread_cpu_time() {
+  timespec t{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::chrono::seconds(t.tv_sec) + Nanoseconds(t.tv_nsec);
+}
+
+Outcome run(const harness::Point& point, const harness::Point& loading) {
+  const auto clients = static_cast<std::uint32_t>(point.settings.clients);
+  ShmPlatform platform(ShmOptions{});
+  const auto barrier = platform.create_barrier(clients);
+  std::atomic<bool> stop{false};
+  std::vector<std::unique_ptr<KvClient>> measured(clients);
+  std::vector<Nanoseconds> cpu(clients);
+  for (std::uint32_t index = 0; index < clients; ++index) {
+    platform.start(0, static_cast<fabric::Port>(index), CompletionMode::polling,
+                   [&, index](Thread&) -> Task<> {
+                     std::vector<std::unique_ptr<systems::KvSession>> partitions;
+                     partitions.push_back(
+                         std::make_unique<NullSession>(kRecords, point.workload.max_value_size()));
+                     systems::PartitionedSession session(std::move(partitions));
+                     KvClient loader(loading, 0, stop);  // each session holds all records
+                     co_await loader.load(session);
+                     measured[index] = std::make_unique<KvClient>(point, index, stop);
+                     co_await barrier->arrive_and_wait();
+                     const Nanoseconds before = thread_cpu_time();
+                     co_await measured[index]->run(session, kOperations, true);
+                     cpu[index] = thread_cpu_time() - before;
+                   });
+  }
+  platform.run();
+  Outcome outcome;
+  outcome.cpu = std::accumulate(cpu.begin(), cpu.end(), Nanoseconds{});
+  for (const auto& client : measured) {
+    outcome.elapsed = std::max(outcome.elapsed, client->last_end() - client->first_start());
+    outcome.operations += client->measurement().operations();
+    outcome.verdict = std::max(outcome.verdict, client->measurement().verdict);
+  }
+  return outcome;
+}
+
+void null_store(benchmark::State& state, double reads) {
+  const auto value_size = static_cast<std::uint32_t>(state.range(0));
+  const auto clients = static_cast<std::uint64_t>(state.range(1));
+  const harness::Point point = make_point(reads, value_size, clients);
+  const harness::Point loading = make_point(reads, value_size, 1);
+  double nanoseconds = 0;
+  double cpu = 0;
+  for (auto _ : state) {
+    const Outcome outcome = run(point, loading);
+    if (outcome.verdict != harness::Verdict::valid || outcome.operations != kOperations * clients) {
+      state.SkipWithError("an operation failed, or a value did not verify");
+      break;
+    }
+    const double seconds = static_cast<double>(outcome.elapsed.count()) * 1e-12;
+    state.SetIterationTime(seconds);
+    nanoseconds += seconds * 1e9;
+    cpu += static_cast<double>(outcome.cpu.count());
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kOperations * clients));
+  const double turns = static_cast<double>(state.iterations() * kOperations);
+  state.counters["ns/op"] = nanoseconds / turns;
+  // The same without the time in which somebody else had the core.
+  state.counters["cpu_ns/op"] = cpu / turns / static_cast<double>(clients);
+}
+BENCHMARK_CAPTURE(null_store, workloadc, 1.0)
+    ->ArgNames({"value", "clients"})
+    ->ArgsProduct({{8, 64}, {1, 2}})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(null_store, workloada, 0.5)
+    ->ArgNames({"value", "clients"})
+    ->ArgsProduct({{8, 64}, {1, 2}})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace perdura::bench

@@ -1,0 +1,127 @@
+// A steady state allocates nothing: neither the engine, nor the simulated threads, nor the fabric,
+// nor the memory with its past. In a program of its own, since it replaces operator new.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "platform/sim/sim_platform.h"
+
+namespace {
+
+std::uint64_t allocations = 0;
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  ++allocations;
+  // aligned_alloc wants whole multiples of the alignment.
+  void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace perdura::sim {
+namespace {
+
+using fabric::Access;
+
+constexpr std::uint32_t kMessage = 200;
+constexpr std::uint32_t kBuffers = 8;
+
+struct Side {
+  std::unique_ptr<pmem::Region> region;
+  fabric::MemoryRegion memory;
+  std::unique_ptr<fabric::ReceiveQueue> receives;
+  fabric::CompletionQueue completions;
+  std::unique_ptr<fabric::QueuePair> peer;
+
+  Side(Thread& thread, pmem::Medium medium)
+      : region(thread.node.create_region("memory", 64 * KiB, medium)),
+        memory(thread.endpoint.register_memory(*region, Access::remote_all)),
+        receives(thread.endpoint.create_receive_queue(kBuffers)) {
+    for (std::uint64_t id = 0; id < kBuffers; ++id) post(id);
+  }
+  void post(std::uint64_t id) { receives->post(memory.local(32 * KiB + id * KiB, kMessage), id); }
+  fabric::QueuePairOptions options() {
+    return {.receive_queue = receives.get(), .completions = &completions};
+  }
+};
+
+// Everything that a system does again and again, of several sizes.
+Task<> round(Side& side, fabric::RemoteAddress there, std::uint32_t number) {
+  co_await sleep_for(Nanoseconds(number % 7 * 100));
+  co_await yield();
+  const std::uint32_t size = 8 + number % 5 * 256;
+  EXPECT_TRUE(co_await side.peer->read(side.memory.local(0, size), there));
+  EXPECT_TRUE(co_await side.peer->write(side.memory.local(0, size), there));
+  EXPECT_EQ((co_await side.peer->fetch_and_add(there, 1)).status, fabric::Status::success);
+  auto first = side.peer->read(side.memory.local(0, 64), there);
+  auto second = side.peer->read(side.memory.local(4096, 512), there + 4096);
+  first.post();
+  second.post();
+  EXPECT_TRUE(co_await second);
+  EXPECT_TRUE(co_await first);
+  EXPECT_TRUE(co_await side.peer->send(side.memory.local(0, kMessage)));
+  const auto answer = co_await side.completions.next();
+  EXPECT_EQ(answer.status, fabric::Status::success);
+  side.post(answer.buffer_id);
+}
+
+class SteadyState : public testing::TestWithParam<CompletionMode> {};
+
+TEST_P(SteadyState, AllocatesNothing) {
+#if !PERDURA_POOL_FRAMES
+  GTEST_SKIP() << "frames are not pooled, so that uses after their end are found";
+#endif
+  SimPlatform platform(load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml"), 2);
+  fabric::RemoteAddress there;
+  platform.start_service(0, 1, GetParam(), [&](Thread& thread) -> Task<> {
+    Side side(thread, pmem::Medium::pm);
+    there = side.memory.remote(0);
+    side.peer = (co_await thread.endpoint.next_connection())->accept(side.options(), {});
+    for (;;) {
+      const auto message = co_await side.completions.next();
+      if (message.status != fabric::Status::success) co_return;
+      side.region->write(8192, message.buffer.bytes());
+      side.region->persist(8192, message.buffer.length);
+      side.region->store(4096, message.buffer_id);
+      side.region->persist(4096, kWord);
+      EXPECT_TRUE(co_await side.peer->send(side.memory.local(8192, message.buffer.length)));
+      side.post(message.buffer_id);
+    }
+  });
+  std::uint64_t while_steady = ~std::uint64_t{0};
+  platform.start(1, 1, GetParam(), [&](Thread& thread) -> Task<> {
+    Side side(thread, pmem::Medium::dram);
+    side.peer = (co_await thread.endpoint.connect({0, 1}, side.options(), {})).queue_pair;
+    std::uint32_t number = 0;
+    for (; number < 500; ++number) co_await round(side, there, number);
+    const std::uint64_t before = allocations;
+    for (; number < 3000; ++number) co_await round(side, there, number);
+    while_steady = allocations - before;
+  });
+  const std::uint64_t before = allocations;
+  platform.run();
+  EXPECT_GT(allocations, before) << "allocations are not counted";
+  EXPECT_EQ(while_steady, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sim, SteadyState,
+                         testing::Values(CompletionMode::polling, CompletionMode::event),
+                         [](const auto& mode) {
+                           return mode.param == CompletionMode::polling ? "polling" : "event";
+                         });
+
+}  // namespace
+}  // namespace perdura::sim
