@@ -115,9 +115,9 @@ class Explorer {
     Failure failure;
     failure.moment_ = moment;
     failure.choices_ = &choices;
-    failure.text_ = fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number,
-                                moments_.size(), moment.events,
-                                to_microseconds(moment.time.time_since_epoch()), image);
+    failure.text_ =
+        fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number, moments_.size(),
+                    moment.events, to_microseconds(moment.time.time_since_epoch()), image);
     ++explored_.runs;
     scenario_(failure);
     if (!failure.happened_) {

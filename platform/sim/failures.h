@@ -1,8 +1,8 @@
 // Failures at every moment of a run.
 //
-// A scenario is a function that makes a platform, starts threads and runs it, and gives the platform
-// to the Failure that it is handed. explore_failures() runs it once undisturbed to list its moments,
-// then once for each with the failure there:
+// A scenario is a function that makes a platform, starts threads and runs it, and gives the
+// platform to the Failure that it is handed. explore_failures() runs it once undisturbed to list
+// its moments, then once for each with the failure there:
 //
 //   const Explored explored = explore_failures({}, [&](Failure& failure) {
 //     SCOPED_TRACE(failure.text());

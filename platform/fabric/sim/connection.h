@@ -85,7 +85,9 @@ class End {
 
   // Both ends are made before they are joined.
   static void join(End& a, End& b);
-  void attach(QueuePair* queue_pair) { queue_pair_ = queue_pair; }
+  void attach(QueuePair* queue_pair) {
+    queue_pair_ = options_.reported_as != nullptr ? options_.reported_as : queue_pair;
+  }
 
   void post(const WorkRequest& request, Operation* operation);
   void close();  // the queue pair is being destroyed
@@ -127,7 +129,7 @@ class End {
   SimThread& thread_;
   Address address_;
   QueuePairOptions options_;
-  QueuePair* queue_pair_ = nullptr;
+  QueuePair* queue_pair_ = nullptr;  // that completions name
   End* peer_ = nullptr;
   State state_ = State::connected;
 

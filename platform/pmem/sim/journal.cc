@@ -113,8 +113,8 @@ void Journal::fold(Line& line, Time now) {
   line.words.erase(line.words.begin(), end);
   if (line.words.size() < kMostWordsOfALine) return;
   end = line.words.begin() + kMostWordsOfALine / 2;
-  const auto later = std::find_if(line.words.begin(), end,
-                                  [now](const Word& word) { return word.visible > now; });
+  const auto later =
+      std::find_if(line.words.begin(), end, [now](const Word& word) { return word.visible > now; });
   for (auto word = line.words.begin(); word != later; ++word) apply(*word, line.durable);
   line.words.erase(line.words.begin(), later);
 }

@@ -1,8 +1,8 @@
 // What a power failure may leave of a simulated region.
 //
-// The journal holds, for each 64-byte line that is not surely durable as it is, its durable contents
-// and the words stored since, each with the moment at which it became visible and the moment from
-// which on it is durable whatever happens. A failure at a moment T leaves of a line:
+// The journal holds, for each 64-byte line that is not surely durable as it is, its durable
+// contents and the words stored since, each with the moment at which it became visible and the
+// moment from which on it is durable whatever happens. A failure at a moment T leaves of a line:
 //
 //   - nothing of what becomes visible after T: it has not happened;
 //   - everything that is surely durable by T;

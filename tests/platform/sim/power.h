@@ -42,9 +42,8 @@ inline Image run_and_fail(PersistenceModel model, const std::vector<Program>& pr
   platform.track_durability(model);
   const auto pool = platform.local_node(0)->create_region("pool", kPoolSize, pmem::Medium::pm);
   for (const Program& program : programs) {
-    platform.start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      co_await program(thread, *pool);
-    });
+    platform.start_service(0, 0, CompletionMode::polling,
+                           [&](Thread& thread) -> Task<> { co_await program(thread, *pool); });
   }
   platform.start(1, 1, CompletionMode::polling,
                  [](Thread&) -> Task<> { co_await sleep_for(Milliseconds(2)); });
@@ -64,7 +63,7 @@ struct Found {
 };
 
 inline Found all_images(PersistenceModel model, const std::vector<Program>& programs,
-                         const std::vector<Bytes>& words) {
+                        const std::vector<Bytes>& words) {
   Found result;
   pmem::Enumerator choices;
   while (choices.next()) result.images.insert(run_and_fail(model, programs, words, choices));

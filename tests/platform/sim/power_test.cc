@@ -29,56 +29,51 @@ constexpr Bytes at_word(Bytes word) { return word * kWord; }
 constexpr Bytes kOtherLine = kCacheLine / kWord;
 
 TEST(PowerFailure, AnUnflushedStoreMayBeLostOrEvicted) {
-  const Found found = after(
-      kDmp, [](Region& pool) { pool.store(0, 1); }, {0});
+  const Found found = after(kDmp, [](Region& pool) { pool.store(0, 1); }, {0});
   EXPECT_EQ(found.images, (std::set<Image>{{0}, {1}}));
   EXPECT_EQ(found.sequences, 2U);
 }
 
 TEST(PowerFailure, AFlushedAndFencedStoreIsThere) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        pool.store(0, 1);
-        pool.persist(0, kWord);
-      },
-      {0});
+  const Found found = after(kDmp,
+                            [](Region& pool) {
+                              pool.store(0, 1);
+                              pool.persist(0, kWord);
+                            },
+                            {0});
   EXPECT_EQ(found.images, (std::set<Image>{{1}}));
   EXPECT_EQ(found.sequences, 1U) << "there is nothing to choose";
 }
 
 TEST(PowerFailure, AFlushWithoutAFenceGuaranteesNothing) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        pool.store(0, 1);
-        pool.flush(0, kWord);
-      },
-      {0});
+  const Found found = after(kDmp,
+                            [](Region& pool) {
+                              pool.store(0, 1);
+                              pool.flush(0, kWord);
+                            },
+                            {0});
   EXPECT_EQ(found.images, (std::set<Image>{{0}, {1}}));
 }
 
 TEST(PowerFailure, AFenceWithoutAFlushGuaranteesNothing) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        pool.store(0, 1);
-        pool.drain();
-      },
-      {0});
+  const Found found = after(kDmp,
+                            [](Region& pool) {
+                              pool.store(0, 1);
+                              pool.drain();
+                            },
+                            {0});
   EXPECT_EQ(found.images, (std::set<Image>{{0}, {1}}));
 }
 
 TEST(PowerFailure, AStoreBetweenFlushAndFenceIsNotCovered) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        pool.store(0, 1);
-        pool.flush(0, kWord);
-        pool.store(0, 2);
-        pool.drain();
-      },
-      {0});
+  const Found found = after(kDmp,
+                            [](Region& pool) {
+                              pool.store(0, 1);
+                              pool.flush(0, kWord);
+                              pool.store(0, 2);
+                              pool.drain();
+                            },
+                            {0});
   EXPECT_EQ(found.images, (std::set<Image>{{1}, {2}}));
 }
 
@@ -101,55 +96,50 @@ TEST(PowerFailure, AnotherThreadsFenceIsForItsOwnFlushes) {
 }
 
 TEST(PowerFailure, OfALineAPrefixOfItsStoresSurvives) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        pool.store(at_word(2), 1);
-        pool.store(at_word(0), 2);
-        pool.store(at_word(2), 3);
-        pool.store(at_word(1), 4);
-      },
-      {0, 1, 2});
-  EXPECT_EQ(found.images,
-            (std::set<Image>{{0, 0, 0}, {0, 0, 1}, {2, 0, 1}, {2, 0, 3}, {2, 4, 3}}));
+  const Found found = after(kDmp,
+                            [](Region& pool) {
+                              pool.store(at_word(2), 1);
+                              pool.store(at_word(0), 2);
+                              pool.store(at_word(2), 3);
+                              pool.store(at_word(1), 4);
+                            },
+                            {0, 1, 2});
+  EXPECT_EQ(found.images, (std::set<Image>{{0, 0, 0}, {0, 0, 1}, {2, 0, 1}, {2, 0, 3}, {2, 4, 3}}));
   EXPECT_EQ(found.sequences, 5U);
 }
 
 TEST(PowerFailure, TheFlushedPartOfALineIsAPrefixThatIsThere) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        pool.store(at_word(0), 1);
-        pool.store(at_word(1), 2);
-        pool.persist(at_word(1), kWord);  // the whole line
-        pool.store(at_word(2), 3);
-        pool.store(at_word(3), 4);
-      },
-      {0, 1, 2, 3});
+  const Found found = after(kDmp,
+                            [](Region& pool) {
+                              pool.store(at_word(0), 1);
+                              pool.store(at_word(1), 2);
+                              pool.persist(at_word(1), kWord);  // the whole line
+                              pool.store(at_word(2), 3);
+                              pool.store(at_word(3), 4);
+                            },
+                            {0, 1, 2, 3});
   EXPECT_EQ(found.images, (std::set<Image>{{1, 2, 0, 0}, {1, 2, 3, 0}, {1, 2, 3, 4}}));
 }
 
 TEST(PowerFailure, LinesAreIndependentOfEachOther) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        pool.store(at_word(0), 1);
-        pool.store(at_word(kOtherLine), 2);
-        pool.store(at_word(2 * kOtherLine), 3);
-      },
-      {0, kOtherLine, 2 * kOtherLine});
+  const Found found = after(kDmp,
+                            [](Region& pool) {
+                              pool.store(at_word(0), 1);
+                              pool.store(at_word(kOtherLine), 2);
+                              pool.store(at_word(2 * kOtherLine), 3);
+                            },
+                            {0, kOtherLine, 2 * kOtherLine});
   EXPECT_EQ(found.images.size(), 8U);
   EXPECT_EQ(found.sequences, 8U);
 }
 
 TEST(PowerFailure, AWriteIsItsWordsInTheOrderOfAddresses) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        const std::array<std::uint64_t, 4> values{1, 2, 3, 4};
-        pool.write(at_word(kOtherLine - 2), std::as_bytes(std::span(values)));
-      },
-      {kOtherLine - 2, kOtherLine - 1, kOtherLine, kOtherLine + 1});
+  const Found found = after(kDmp,
+                            [](Region& pool) {
+                              const std::array<std::uint64_t, 4> values{1, 2, 3, 4};
+                              pool.write(at_word(kOtherLine - 2), std::as_bytes(std::span(values)));
+                            },
+                            {kOtherLine - 2, kOtherLine - 1, kOtherLine, kOtherLine + 1});
   // Three prefixes of each line's two words.
   EXPECT_EQ(found.images.size(), 9U);
   EXPECT_TRUE(found.images.contains({1, 0, 3, 0}));
@@ -158,14 +148,14 @@ TEST(PowerFailure, AWriteIsItsWordsInTheOrderOfAddresses) {
 }
 
 TEST(PowerFailure, UnalignedBytesAreSplitAtWords) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        const std::array<std::byte, 6> ones{std::byte{1}, std::byte{1}, std::byte{1},
-                                            std::byte{1}, std::byte{1}, std::byte{1}};
-        pool.write(5, ones);
-      },
-      {0, 1});
+  const Found found =
+      after(kDmp,
+            [](Region& pool) {
+              const std::array<std::byte, 6> ones{std::byte{1}, std::byte{1}, std::byte{1},
+                                                  std::byte{1}, std::byte{1}, std::byte{1}};
+              pool.write(5, ones);
+            },
+            {0, 1});
   EXPECT_EQ(found.images,
             (std::set<Image>{{0, 0}, {0x0101010000000000, 0}, {0x0101010000000000, 0x010101}}));
 }
@@ -188,14 +178,13 @@ TEST(PowerFailure, OfNonTemporalStoresAnyWordSurvivesUntilTheFence) {
 }
 
 TEST(PowerFailure, AFlushIsNotAFenceForNonTemporalStores) {
-  const Found found = after(
-      kDmp,
-      [](Region& pool) {
-        const std::uint64_t value = 1;
-        pool.write_streaming(0, std::as_bytes(std::span(&value, 1)));
-        pool.flush(0, kWord);
-      },
-      {0});
+  const Found found = after(kDmp,
+                            [](Region& pool) {
+                              const std::uint64_t value = 1;
+                              pool.write_streaming(0, std::as_bytes(std::span(&value, 1)));
+                              pool.flush(0, kWord);
+                            },
+                            {0});
   EXPECT_EQ(found.images, (std::set<Image>{{0}, {1}}));
 }
 
@@ -393,8 +382,7 @@ TEST(PowerFailureOfAWrite, WithDdioAndVolatileCachesNothingOfTheClientMakesItDur
 }
 
 TEST(PowerFailureOfAWrite, WithDdioTheServersFlushMakesItDurable) {
-  const Seen least =
-      write_and_fail({PersistenceDomain::dmp, true}, Images::least, Server::flushes);
+  const Seen least = write_and_fail({PersistenceDomain::dmp, true}, Images::least, Server::flushes);
   EXPECT_TRUE(least.kept_after_read);
   EXPECT_NE(least.whole_at_least, Time::max());
 }
