@@ -60,8 +60,7 @@ class FaultyEndpoint final : public fabric::Endpoint {
                                    std::vector<std::byte> private_data) override {
     auto queue_pair = std::make_unique<FaultyQueuePair>(faults_, options);
     if (options.reported_as == nullptr) options.reported_as = queue_pair.get();
-    fabric::Connection connection =
-        co_await inner_.connect(to, options, std::move(private_data));
+    fabric::Connection connection = co_await inner_.connect(to, options, std::move(private_data));
     if (connection.queue_pair != nullptr) {
       queue_pair->attach(std::move(connection.queue_pair));
       connection.queue_pair = std::move(queue_pair);
@@ -87,9 +86,9 @@ Faults::Faults(Thread& thread, const FaultPlan& plan, Death death)
     : thread_(thread),
       plan_(plan),
       death_(std::move(death)),
-      random_(plan.seed * 0x9E3779B97F4A7C15 +
-              (std::uint64_t{thread.endpoint.address().node} << 16 |
-               thread.endpoint.address().port)) {
+      // Endpoints with the same plan do not do the same.
+      random_(plan.seed << 32 ^ std::uint64_t{thread.endpoint.address().node} << 16 ^
+              thread.endpoint.address().port) {
   if (plan.die_at != 0 && !death_) {
     throw UsageError("a fault plan with a death needs somebody who brings it about");
   }

@@ -98,7 +98,7 @@ class Explorer {
       }
       case Images::random: {
         // Each moment has choices of its own, so that one alone is replayed by the same seed.
-        pmem::RandomChoices choices(options_.seed * 0x9E3779B97F4A7C15 + number);
+        pmem::RandomChoices choices(options_.seed << 32 ^ number);
         return run(number, choices, fmt::format("random image of seed {}", options_.seed));
       }
       case Images::all:
@@ -119,7 +119,11 @@ class Explorer {
         fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number, moments_.size(),
                     moment.events, to_microseconds(moment.time.time_since_epoch()), image);
     ++explored_.runs;
-    scenario_(failure);
+    try {
+      scenario_(failure);
+    } catch (const std::exception& error) {
+      throw PlatformError(fmt::format("{}: {}", failure.text_, error.what()));
+    }
     if (!failure.happened_) {
       throw PlatformError(fmt::format("{}: the run ended before it", failure.text_));
     }

@@ -93,8 +93,8 @@ struct Explored {
   std::uint64_t runs = 0;     // with a failure: one for each image
 };
 
-// Throws PlatformError if a run is not the one that was listed up to its moment, naming the moment;
-// what a scenario throws passes through.
+// Throws PlatformError, naming the moment, if a scenario throws or if a run is not the one that was
+// listed up to its moment.
 Explored explore_failures(const ExploreOptions& options,
                           const std::function<void(Failure&)>& scenario);
 

@@ -125,10 +125,14 @@ Delivery& Network::new_delivery() {
 }
 
 void Delivery::fire() {
-  if (end->queue_pair_ != nullptr && end->options_.completions != nullptr) {
-    completion.queue_pair = end->queue_pair_;
-    const SimThread::CompletionArrives completion_arrives(end->thread_);
-    end->options_.completions->push(completion);
+  if (end->state_ != End::State::closed && end->options_.completions != nullptr) {
+    if (end->queue_pair_ == nullptr) {
+      end->early_.push_back(completion);
+    } else {
+      completion.queue_pair = end->queue_pair_;
+      const SimThread::CompletionArrives completion_arrives(end->thread_);
+      end->options_.completions->push(completion);
+    }
   }
   end->network_.release(*this);
 }
@@ -156,6 +160,15 @@ End::End(Network& network, Nic& nic, SimThread& thread, Address address,
 void End::join(End& a, End& b) {
   a.peer_ = &b;
   b.peer_ = &a;
+}
+
+void End::attach(QueuePair* queue_pair) {
+  queue_pair_ = options_.reported_as != nullptr ? options_.reported_as : queue_pair;
+  for (ReceiveCompletion& completion : early_) {
+    completion.queue_pair = queue_pair_;
+    options_.completions->push(completion);
+  }
+  early_.clear();
 }
 
 void End::post(const WorkRequest& request, Operation* operation) {

@@ -85,9 +85,7 @@ class End {
 
   // Both ends are made before they are joined.
   static void join(End& a, End& b);
-  void attach(QueuePair* queue_pair) {
-    queue_pair_ = options_.reported_as != nullptr ? options_.reported_as : queue_pair;
-  }
+  void attach(QueuePair* queue_pair);
 
   void post(const WorkRequest& request, Operation* operation);
   void close();  // the queue pair is being destroyed
@@ -142,6 +140,8 @@ class End {
   Time last_placement_{};
   std::uint32_t placements_ = 0;
   Time last_delivery_{};
+  // Delivered before the connecting task has its queue pair: the peer was quick, or died.
+  std::vector<ReceiveCompletion> early_;
   std::deque<Flight*> held_;  // arrived, but the first one found no receive buffer
   std::uint32_t rnr_retries_ = 0;
 };

@@ -6,15 +6,24 @@
 
 namespace perdura::pmem {
 
-// splitmix64, scaled by a multiplication: the distributions of the standard library differ from one
+namespace {
+
+// The output function of splitmix64.
+std::uint64_t mix(std::uint64_t bits) {
+  bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9;
+  bits = (bits ^ bits >> 27) * 0x94D049BB133111EB;
+  return bits ^ bits >> 31;
+}
+
+}  // namespace
+
+RandomChoices::RandomChoices(std::uint64_t seed) : state_(mix(seed + 0x632BE59BD9B4E019)) {}
+
+// Scaled by a multiplication: the distributions of the standard library differ from one
 // implementation to the next.
 std::size_t RandomChoices::choose(std::size_t n) {
   state_ += 0x9E3779B97F4A7C15;
-  std::uint64_t mixed = state_;
-  mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9;
-  mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB;
-  mixed ^= mixed >> 31;
-  return static_cast<std::size_t>((mixed >> 32) * n >> 32);
+  return static_cast<std::size_t>((mix(state_) >> 32) * n >> 32);
 }
 
 bool Enumerator::next() {

@@ -31,7 +31,8 @@ class MostChoices final : public Choices {
 // Each alternative is as probable as the others; the same on every machine.
 class RandomChoices final : public Choices {
  public:
-  explicit RandomChoices(std::uint64_t seed) : state_(seed) {}
+  // Seeds that are close to each other give sequences that have nothing in common.
+  explicit RandomChoices(std::uint64_t seed);
   std::size_t choose(std::size_t n) override;
 
  private:

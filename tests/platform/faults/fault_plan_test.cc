@@ -28,8 +28,8 @@ TEST(FaultPlan, ALineOfTextIsThePlan) {
 }
 
 TEST(FaultPlan, AMistakeIsRefusedByName) {
-  for (const char* text : {"loose=1", "lose", "lose=2", "lose=x", "seed=-1", "held=1us", "slow=2..3",
-                           "held=2us..1us", "die-when=never", "die-after=-1ns"}) {
+  for (const char* text : {"loose=1", "lose", "lose=2", "lose=x", "seed=-1", "held=1us",
+                           "slow=2..3", "held=2us..1us", "die-when=never", "die-after=-1ns"}) {
     try {
       FaultPlan::parse(text);
       ADD_FAILURE() << text << " was taken";

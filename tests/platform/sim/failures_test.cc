@@ -59,6 +59,16 @@ TEST(Choices, RandomOnesAreReplayedByTheSeedAndReachEveryAlternative) {
   EXPECT_GT(different, 5000);
 }
 
+TEST(Choices, SeedsNextToEachOtherGiveSequencesOfTheirOwn) {
+  constexpr std::size_t kMany = std::size_t{1} << 31;
+  std::set<std::size_t> seen;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    pmem::RandomChoices choices(seed);
+    for (int i = 0; i < 10; ++i) seen.insert(choices.choose(kMany));
+  }
+  EXPECT_GE(seen.size(), 995U) << "of 1000: shifted copies of one sequence have 109";
+}
+
 // A task that makes a word durable three times without suspending: everything between its first
 // event and its last is moments of stores and fences.
 struct Counting {
@@ -141,6 +151,67 @@ TEST(Failures, OnlyMomentsOfThePartThatIsOfInterestAreTried) {
     platform.run();
   });
   EXPECT_EQ(explored.moments, 2U);
+}
+
+// --- connections in the making -----------------------------------------------------------------
+
+// A server's process dies at any moment: a client that was just connecting hears of it.
+TEST(Failures, AClientHearsOfTheEndOfAConnectionThatItHasJustMade) {
+  int connected = 0;
+  explore_failures({}, [&](Failure& failure) {
+    SCOPED_TRACE(failure.text());
+    SimPlatform platform(testbed(), 2);
+    platform.start_service(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
+      const auto request = co_await thread.endpoint.next_connection();
+      const auto client = request->accept({}, {});
+      co_await sleep_for(std::chrono::seconds(10));
+    });
+    // A sleeper wakes up long after the answer has come.
+    platform.start(1, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+      fabric::CompletionQueue completions;
+      const auto made = co_await thread.endpoint.connect({0, 0}, {nullptr, &completions}, {});
+      if (made.queue_pair == nullptr) co_return;
+      failure.enable(false);
+      if (!failure.happened()) co_return;
+      ++connected;
+      const fabric::ReceiveCompletion end = co_await completions.next();
+      EXPECT_EQ(end.status, fabric::Status::disconnected);
+      EXPECT_EQ(end.queue_pair, made.queue_pair.get());
+    });
+    failure.watch(platform, [&](pmem::Choices&) { platform.kill(0); });
+    platform.run();
+  });
+  EXPECT_GT(connected, 0);
+}
+
+// And the other way around: a client that dies while it connects leaves no connection behind.
+TEST(Failures, AServerHearsOfTheDeathOfAClientThatWasConnecting) {
+  int accepted = 0;
+  explore_failures({}, [&](Failure& failure) {
+    SCOPED_TRACE(failure.text());
+    SimPlatform platform(testbed(), 2);
+    std::unique_ptr<fabric::QueuePair> client;
+    platform.start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      const auto request = co_await thread.endpoint.next_connection();
+      client = request->accept({}, {});
+      co_await sleep_for(std::chrono::seconds(10));
+    });
+    platform.start_service(1, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+      const auto made = co_await thread.endpoint.connect({0, 0}, {}, {});
+      failure.enable(false);
+      co_await sleep_for(std::chrono::seconds(10));
+    });
+    platform.start(0, 1, CompletionMode::polling, [&](Thread&) -> Task<> {
+      co_await sleep_for(Milliseconds(1));
+      if (!failure.happened() || client == nullptr) co_return;
+      ++accepted;
+      EXPECT_FALSE(client->connected());
+    });
+    failure.watch(platform, [&](pmem::Choices&) { platform.kill(1); });
+    platform.run();
+    client.reset();
+  });
+  EXPECT_GT(accepted, 2);
 }
 
 TEST(Failures, ARunThatDependsOnAnythingElseIsRefused) {
