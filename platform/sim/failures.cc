@@ -105,7 +105,10 @@ class Explorer {
         break;
     }
     for (pmem::Enumerator all; all.next();) {
-      if (options_.most_images > 0 && all.sequences() > options_.most_images) break;
+      if (options_.most_images > 0 && all.sequences() > options_.most_images) {
+        ++explored_.cut_short;
+        break;
+      }
       run(number, all, fmt::format("image {}", all.sequences()));
     }
   }

@@ -88,9 +88,10 @@ class Failure {
 };
 
 struct Explored {
-  std::uint64_t moments = 0;  // of the run
-  std::uint64_t tried = 0;    // of these
-  std::uint64_t runs = 0;     // with a failure: one for each image
+  std::uint64_t moments = 0;    // of the run
+  std::uint64_t tried = 0;      // of these
+  std::uint64_t runs = 0;       // with a failure: one for each image
+  std::uint64_t cut_short = 0;  // moments with more images than `most_images`
 };
 
 // Throws PlatformError, naming the moment, if a scenario throws or if a run is not the one that was

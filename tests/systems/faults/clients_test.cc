@@ -10,8 +10,8 @@ namespace {
 using faults::DeathStep;
 using faults::FaultPlan;
 using faults::FaultyThread;
-using perdura::sim::Explored;
 using perdura::sim::explore_failures;
+using perdura::sim::Explored;
 using perdura::sim::Failure;
 using perdura::sim::SimPlatform;
 
@@ -21,7 +21,7 @@ class FaultyClients : public testing::TestWithParam<Subject> {
 
   Platform::Body server() {
     return [this](Thread& thread) -> Task<> {
-      const auto partition = system().open(thread, "pool", small_config());
+      const auto partition = system().open(thread, "pool", small_config(system()));
       co_await partition->serve();
     };
   }
@@ -55,7 +55,7 @@ TEST_P(FaultyClients, AClientThatDiesAnywhereInAPutLeavesOldOrNew) {
     failure.enable(false);
     platform.start_service(0, 0, CompletionMode::polling, server());
     platform.start_service(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      const auto session = co_await system().connect(thread, {0, 0}, small_config());
+      const auto session = co_await system().connect(thread, {0, 0}, small_config(system()));
       for (std::uint64_t version = 1; version <= 3; ++version) {
         failure.enable(version > 1);
         known.begin(version);
@@ -68,7 +68,7 @@ TEST_P(FaultyClients, AClientThatDiesAnywhereInAPutLeavesOldOrNew) {
     });
     for (const NodeId node : {2, 3}) {
       platform.start(node, 2, CompletionMode::polling, [&, node](Thread& thread) -> Task<> {
-        const auto session = co_await system().connect(thread, {0, 0}, small_config());
+        const auto session = co_await system().connect(thread, {0, 0}, small_config(system()));
         co_await watch(*session, 7, known, over);
         if (node != 2) co_return;
         known.begin(9);
@@ -109,7 +109,8 @@ TEST_P(FaultyClients, AClientThatDiesAtAnyOperationLeavesOldOrNew) {
           over = true;
         });
       });
-      const auto session = co_await system().connect(faulty.thread(), {0, 0}, small_config());
+      const auto session =
+          co_await system().connect(faulty.thread(), {0, 0}, small_config(system()));
       for (std::uint64_t version = 1; version <= 2; ++version) {
         first = faulty.counts().operations + 1;
         known.begin(version);
@@ -121,7 +122,7 @@ TEST_P(FaultyClients, AClientThatDiesAtAnyOperationLeavesOldOrNew) {
       co_await sleep_for(std::chrono::seconds(100));
     });
     platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      const auto session = co_await system().connect(thread, {0, 0}, small_config());
+      const auto session = co_await system().connect(thread, {0, 0}, small_config(system()));
       co_await watch(*session, 7, known, over);
       co_await write_all(*session, 8, 10);
     });
@@ -133,8 +134,7 @@ TEST_P(FaultyClients, AClientThatDiesAtAnyOperationLeavesOldOrNew) {
     plans.push_back({.die_at = operation, .die_when = DeathStep::before_post});
     plans.push_back({.die_at = operation, .die_when = DeathStep::at_completion});
     for (Nanoseconds after{}; after < Microseconds(5); after += Nanoseconds(100)) {
-      plans.push_back(
-          {.die_at = operation, .die_when = DeathStep::after_post, .die_after = after});
+      plans.push_back({.die_at = operation, .die_when = DeathStep::after_post, .die_after = after});
     }
   }
   for (const FaultPlan& plan : plans) run(plan);
@@ -177,7 +177,7 @@ TEST_P(FaultyClients, AClientThatLosesItsConnectionGoesOnWithANewOne) {
       over = true;
     });
     platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      const auto session = co_await system().connect(thread, {0, 0}, small_config());
+      const auto session = co_await system().connect(thread, {0, 0}, small_config(system()));
       while (!over) {
         co_await version_in(*session, 7);
         co_await sleep_for(Microseconds(1));
@@ -214,28 +214,28 @@ TEST_P(FaultyClients, SlowClientsAndLateMessagesChangeNothing) {
     std::array<Known, kKeys> known{};
     platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
       FaultyThread faulty(thread, server_plan);
-      const auto partition = system().open(faulty.thread(), "pool", small_config());
+      const auto partition = system().open(faulty.thread(), "pool", small_config(system()));
       co_await partition->serve();
     });
     for (std::uint64_t client = 0; client < kClients; ++client) {
-      platform->start(
-          static_cast<NodeId>(1 + client), 1, CompletionMode::polling,
-          [&, client](Thread& thread) -> Task<> {
-            FaultyThread faulty(thread, plan);
-            const auto session = co_await system().connect(faulty.thread(), {0, 0}, small_config());
-            for (std::uint64_t version = 1; version <= 20; ++version) {
-              const std::uint64_t own = client + kClients * (version % 2);
-              known[own].begin(version);
-              EXPECT_TRUE((co_await write_version(*session, own, version)).has_value());
-              known[own].end();
-              const std::uint64_t other = (client + version) % kKeys;
-              const std::uint64_t floor = known[other].acknowledged;
-              const auto found = co_await version_in(*session, other);
-              EXPECT_GE(found.value_or(0), floor) << "key " << other;
-              EXPECT_LE(found.value_or(0), known[other].uncertain) << "key " << other;
-            }
-            held += faulty.counts().held;
-          });
+      platform->start(static_cast<NodeId>(1 + client), 1, CompletionMode::polling,
+                      [&, client](Thread& thread) -> Task<> {
+                        FaultyThread faulty(thread, plan);
+                        const auto session = co_await system().connect(faulty.thread(), {0, 0},
+                                                                       small_config(system()));
+                        for (std::uint64_t version = 1; version <= 20; ++version) {
+                          const std::uint64_t own = client + kClients * (version % 2);
+                          known[own].begin(version);
+                          EXPECT_TRUE((co_await write_version(*session, own, version)).has_value());
+                          known[own].end();
+                          const std::uint64_t other = (client + version) % kKeys;
+                          const std::uint64_t floor = known[other].acknowledged;
+                          const auto found = co_await version_in(*session, other);
+                          EXPECT_GE(found.value_or(0), floor) << "key " << other;
+                          EXPECT_LE(found.value_or(0), known[other].uncertain) << "key " << other;
+                        }
+                        held += faulty.counts().held;
+                      });
     }
     platform->run();
   }

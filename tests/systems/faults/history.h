@@ -26,14 +26,19 @@ struct Known {
   }
 };
 
-inline KvConfig small_config() {
-  return {.key_size = 16,
-          .value_size = kValueSize,
-          .max_value_size = kValueSize,
-          .records = 16,
-          .writes = 500,
-          .sessions = 8,
-          .parameters = {}};
+// A log, where a system has one of fixed size, goes around within the history.
+inline KvConfig small_config(const KvSystem& system) {
+  KvConfig config{.key_size = 16,
+                  .value_size = kValueSize,
+                  .max_value_size = kValueSize,
+                  .records = 16,
+                  .writes = 500,
+                  .sessions = 8,
+                  .parameters = {}};
+  if (system.name == "redo-logging" || system.name == "read-after-write") {
+    config.parameters["log_slots"] = 16;
+  }
+  return config;
 }
 
 inline std::vector<Subject> systems_on_sim() {
@@ -61,7 +66,7 @@ inline Task<std::optional<std::uint64_t>> version_in(KvSession& session, std::ui
 // takes a connection that breaks then for a server with another configuration.
 inline Task<std::unique_ptr<KvSession>> try_connect(const KvSystem& system, Thread& thread) {
   try {
-    co_return co_await system.connect(thread, {0, 0}, small_config());
+    co_return co_await system.connect(thread, {0, 0}, small_config(system));
   } catch (const PlatformError&) {
   } catch (const UsageError&) {
     if (system.name != "erda") throw;

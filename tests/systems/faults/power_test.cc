@@ -6,9 +6,9 @@
 namespace perdura::systems::test {
 namespace {
 
-using perdura::sim::ExploreOptions;
 using perdura::sim::explore_failures;
 using perdura::sim::Explored;
+using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
 using pmem::PersistenceDomain;
@@ -21,8 +21,18 @@ struct Step {
   std::uint64_t version;  // 0 erases
 };
 // Creations, updates, a deletion and a creation after it.
-constexpr std::array<Step, 7> kSteps{
-    {{0, 1}, {1, 1}, {0, 2}, {0, 3}, {1, 0}, {1, 4}, {0, 5}}};
+constexpr std::array<Step, 12> kSteps{{{0, 1},
+                                       {1, 1},
+                                       {0, 2},
+                                       {0, 3},
+                                       {1, 0},
+                                       {1, 4},
+                                       {0, 5},
+                                       {0, 6},
+                                       {0, 0},
+                                       {1, 7},
+                                       {0, 8},
+                                       {1, 9}}};
 
 // What a system promises of an acknowledged operation.
 enum class Promise : std::uint8_t {
@@ -43,7 +53,9 @@ class PowerOfTheServer : public testing::TestWithParam<Subject> {
     return Promise::durable;
   }
 
-  Explored fail_everywhere(PersistenceModel model, ExploreOptions options);
+  enum class Times : std::uint8_t { once, twice };
+  Explored fail_everywhere(PersistenceModel model, ExploreOptions options,
+                           Times times = Times::once);
   void check(PersistenceModel model);
 };
 
@@ -59,7 +71,9 @@ std::set<std::uint64_t> allowed(const Known& key, Promise promise) {
   return versions;
 }
 
-Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOptions options) {
+Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOptions options,
+                                           Times times) {
+  int runs = 0;
   return explore_failures(options, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     const auto made = perdura::test::make_platform("sim", 4);
@@ -69,7 +83,7 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
     int clients = 2;
 
     auto server = [&](Thread& thread) -> Task<> {
-      const auto partition = system().open(thread, "pool", small_config());
+      const auto partition = system().open(thread, "pool", small_config(system()));
       co_await partition->serve();
     };
     auto client = [&](std::uint64_t first) {
@@ -91,7 +105,7 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
     };
     auto reader = [&](Thread& thread) -> Task<> {
       while (clients > 0) co_await sleep_for(Microseconds(50));
-      const auto session = co_await system().connect(thread, {0, 0}, small_config());
+      const auto session = co_await system().connect(thread, {0, 0}, small_config(system()));
       for (std::uint64_t number = 0; number < kKeys; ++number) {
         const auto found = co_await version_in(*session, number);
         const Known& key = known[number];
@@ -109,7 +123,16 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
     failure.watch(platform, [&](pmem::Choices& choices) {
       platform.fail_power(0, choices);
       platform.start_service(0, 0, CompletionMode::polling, server);
-      platform.start(3, 3, CompletionMode::polling, reader);
+      if (times == Times::once) return platform.start(3, 3, CompletionMode::polling, reader);
+      // Again, from at once to some time after the recovery.
+      const Time again = platform.engine().now() + Nanoseconds(runs++ * 617 % 30'000);
+      platform.start(3, 2, CompletionMode::polling,
+                     [again](Thread&) -> Task<> { co_await sleep_until(again); });
+      platform.at(again, [&] {
+        platform.fail_power(0, choices);
+        platform.start_service(0, 0, CompletionMode::polling, server);
+        platform.start(3, 3, CompletionMode::polling, reader);
+      });
     });
     platform.run();
   });
@@ -138,6 +161,28 @@ TEST_P(PowerOfTheServer, FailsAnywhereWithPersistentCaches) {
 
 TEST_P(PowerOfTheServer, FailsAnywhereWithVolatileCachesWithoutDdio) {
   check({PersistenceDomain::dmp, false});
+}
+
+TEST_P(PowerOfTheServer, FailsAgainWhileItRecovers) {
+  std::uint64_t runs = 0;
+  for (const std::uint64_t seed : {1, 2}) {
+    runs += fail_everywhere({PersistenceDomain::dmp, false},
+                            {.images = Images::random, .seed = seed}, Times::twice)
+                .runs;
+    runs +=
+        fail_everywhere({PersistenceDomain::dmp, false}, {.images = Images::least}, Times::twice)
+            .runs;
+  }
+  std::cout << GetParam() << ": " << runs << " double failures\n";
+}
+
+// Not only some images of each moment, but all, or the first 100 of them.
+TEST_P(PowerOfTheServer, EveryImageOfAMomentIsRecovered) {
+  const Explored explored = fail_everywhere(
+      {PersistenceDomain::dmp, false}, {.images = Images::all, .stride = 5, .most_images = 100});
+  std::cout << GetParam() << ": " << explored.tried << " of " << explored.moments << " moments, "
+            << explored.runs << " images, " << explored.cut_short << " moments with more\n";
+  EXPECT_GT(explored.runs, explored.tried);
 }
 
 // Erda is left out: behind DDIO nothing makes its objects durable, both versions included.
