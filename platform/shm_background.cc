@@ -4,9 +4,9 @@ namespace perdura {
 
 using runtime::until;
 
-ShmBackgroundThread::ShmBackgroundThread(Nanoseconds epoch, pmem::WriteMeter::Level accounting,
-                                         ThreadUse& use)
-    : executor_(epoch, CompletionMode::event, doorbell_, [](std::exception_ptr) {}),
+ShmBackgroundThread::ShmBackgroundThread(const runtime::HostClock& clock,
+                                         pmem::WriteMeter::Level accounting, ThreadUse& use)
+    : executor_(clock, CompletionMode::event, doorbell_, [](std::exception_ptr) {}),
       use_(use),
       thread_([this, accounting] { main(accounting); }) {}
 
@@ -43,8 +43,7 @@ Task<> ShmBackgroundThread::run(Task<> work) {
 
 Task<> ShmBackgroundThread::take_jobs() {
   for (std::uint64_t taken = 0;;) {
-    co_await until(
-        [this, taken] { return arrivals_.load(std::memory_order_acquire) != taken; });
+    co_await until([this, taken] { return arrivals_.load(std::memory_order_acquire) != taken; });
     std::vector<std::shared_ptr<Job>> jobs;
     {
       const std::scoped_lock lock(mutex_);
@@ -61,7 +60,8 @@ Task<> ShmBackgroundThread::perform(std::shared_ptr<Job> job) {
   } catch (...) {
     job->problem = std::current_exception();
   }
-  // After this the caller may be gone; its doorbell belongs to its thread, which waits for this one.
+  // After this the caller may be gone; its doorbell belongs to its thread, which waits for this
+  // one.
   job->ended.exchange(true, std::memory_order_seq_cst);
   job->caller->ring();
 }

@@ -1,5 +1,5 @@
-// A background thread of a node on shared memory: an operating-system thread whose executor is given
-// tasks by another one's.
+// A background thread of a node on shared memory: an operating-system thread whose executor is
+// given tasks by another one's.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,9 @@ namespace perdura {
 
 class ShmBackgroundThread final : public BackgroundThread {
  public:
-  // `epoch`: the platform's start on CLOCK_MONOTONIC. `use` stays for as long as the node.
-  ShmBackgroundThread(Nanoseconds epoch, pmem::WriteMeter::Level accounting, ThreadUse& use);
+  // `clock`: the platform's. `use` stays for as long as the node.
+  ShmBackgroundThread(const runtime::HostClock& clock, pmem::WriteMeter::Level accounting,
+                      ThreadUse& use);
   ~ShmBackgroundThread() override;
 
   Task<> run(Task<> work) override;

@@ -113,8 +113,7 @@ std::unique_ptr<pmem::Region> ShmNode::make_region(std::string name, pmem::Mediu
 }
 
 std::unique_ptr<BackgroundThread> ShmNode::start_background_thread() {
-  return std::make_unique<ShmBackgroundThread>(Nanoseconds(job_.control().epoch.load()),
-                                               accounting_, add_thread());
+  return std::make_unique<ShmBackgroundThread>(job_.control().clock, accounting_, add_thread());
 }
 
 Picoseconds ShmNode::cpu_time() const {

@@ -95,8 +95,8 @@ void simulated_threads_resume_tasks(benchmark::State& state) {
     while (resumptions != next) engine.step();
   }
   state.SetItemsProcessed(state.iterations());
-  state.counters["events"] = benchmark::Counter(static_cast<double>(engine.fired() - events),
-                                                benchmark::Counter::kIsRate);
+  state.counters["events"] =
+      benchmark::Counter(static_cast<double>(engine.fired() - events), benchmark::Counter::kIsRate);
 }
 BENCHMARK(simulated_threads_resume_tasks)->Arg(1)->Arg(16)->Arg(256)->Arg(4096);
 

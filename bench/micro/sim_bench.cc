@@ -64,8 +64,8 @@ void modelled(benchmark::State& state, const KvSystem& system, Kind kind, Comple
   config.records = kRecords;
   config.writes = kRecords + (kind == Kind::put ? state.max_iterations : 0);
   config.sessions = 1;
-  sim::SimPlatform platform(
-      sim::load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml"), 2);
+  sim::SimPlatform platform(sim::load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml"),
+                            2);
   platform.start_service(0, 0, mode, [&](Thread& thread) -> Task<> {
     const auto partition = system.open(thread, "bench", config);
     co_await partition->serve();

@@ -17,6 +17,8 @@ Operation& Operation::post() {
 void Operation::complete(Status status, std::uint64_t old_value) {
   completion_ = {status, request_.opcode, old_value};
   done_ = true;
+  if (observer != nullptr) [[unlikely]]
+    observer->completed(*this);
   if (waiting_) executor_->make_ready(waiting_);
 }
 

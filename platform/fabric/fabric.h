@@ -31,6 +31,7 @@
 
 namespace perdura::fabric {
 
+class Operation;
 class QueuePair;
 
 // A registered range of a region.
@@ -55,6 +56,15 @@ struct WorkRequest {
   std::uint64_t operand = 0;  // value to write, to add, or to swap in
   std::uint64_t expected = 0;
   Bytes flush_length = 0;
+};
+
+// Told of the completion of an operation, before the task that awaits it.
+class CompletionObserver {
+ public:
+  virtual void completed(Operation& operation) = 0;
+
+ protected:
+  ~CompletionObserver() = default;
 };
 
 // An operation and its state; lives in the frame of the coroutine that awaits it. Several can be
@@ -84,6 +94,9 @@ class Operation {
   const WorkRequest& request() const { return request_; }
   void complete(Status status, std::uint64_t old_value = 0);
   void* transport_state = nullptr;
+  // For a queue pair that hands operations on to another (platform/faults).
+  CompletionObserver* observer = nullptr;
+  void use_buffer(const LocalBuffer& buffer) { request_.local = buffer; }
 
  private:
   QueuePair& queue_pair_;
@@ -148,6 +161,9 @@ struct QueuePairOptions {
   ReceiveQueue* receive_queue = nullptr;  // may serve several queue pairs
   CompletionQueue* completions = nullptr;
   std::uint32_t send_depth = 64;  // operations under way; more wait in line
+  // The queue pair that receive completions name; if null, the one that is made. For a queue pair
+  // that stands in front of another (platform/faults).
+  QueuePair* reported_as = nullptr;
 };
 
 class QueuePair {
@@ -213,6 +229,9 @@ class QueuePair {
 
  protected:
   QueuePair() = default;
+  // For a queue pair that hands operations on to another: what an operation does with its own.
+  static void post_on(QueuePair& other, Operation& operation) { other.post(operation); }
+  static void abandon_on(QueuePair& other, Operation& operation) { other.abandon(operation); }
 
  private:
   friend class Operation;

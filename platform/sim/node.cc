@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "platform/error.h"
 
 namespace perdura::sim {
@@ -69,10 +71,42 @@ SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium
   block.base = static_cast<std::byte*>(base);
   block.size = size;
   block.mapping = std::shared_ptr<void>(base, [length](void* p) { munmap(p, length); });
-  const bool persistent = medium == pmem::Medium::pm;
-  block.model = std::make_shared<pmem::sim::SimRegion>(
-      engine_, persistent ? pm_ : dram_, persistent ? &meter_ : nullptr, block.base, block.mapping);
+  block.model = make_model(block, medium);
   return block;
+}
+
+std::shared_ptr<pmem::sim::SimRegion> SimNode::make_model(const Block& block, pmem::Medium medium) {
+  const bool persistent = medium == pmem::Medium::pm;
+  auto model = std::make_shared<pmem::sim::SimRegion>(
+      engine_, persistent ? pm_ : dram_, persistent ? &meter_ : nullptr, block.base, block.mapping);
+  if (persistent && durability_ != nullptr) model->track(*durability_);
+  return model;
+}
+
+void SimNode::track(pmem::sim::Durability& durability) {
+  durability_ = &durability;
+  for (auto& [name, block] : persistent_) block.model->track(durability);
+}
+
+void SimNode::cut_power(pmem::Choices& choices) {
+  if (durability_ == nullptr) {
+    throw UsageError(fmt::format("node {}: call track_durability() before the run", id_));
+  }
+  for (auto& [name, block] : persistent_) {
+    block.survivors = block.model->journal()->image(engine_.now(), choices);
+    block.model->power_off();
+  }
+}
+
+void SimNode::restore_power() {
+  nic_.remove_all();
+  for (auto& [name, block] : persistent_) {
+    for (const auto& survivor : block.survivors) {
+      std::copy(survivor.bytes.begin(), survivor.bytes.end(), block.base + survivor.offset);
+    }
+    block.survivors.clear();
+    block.model = make_model(block, pmem::Medium::pm);
+  }
 }
 
 std::unique_ptr<pmem::Region> SimNode::create_region(std::string_view name, Bytes size,

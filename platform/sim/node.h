@@ -32,14 +32,24 @@ class SimNode final : public Node {
   std::list<SimThread>& threads() { return threads_; }
   fabric::sim::Nic& nic() { return nic_; }
 
+  // From now on its persistent regions remember what a power failure may leave.
+  void track(pmem::sim::Durability& durability);
+  // A power failure now: cut_power() decides what it leaves and stops all changes; after the
+  // threads have been stopped, restore_power() puts that into the memory. Throws UsageError if
+  // nothing was tracked.
+  void cut_power(pmem::Choices& choices);
+  void restore_power();
+
  private:
   struct Block {
     std::byte* base = nullptr;
     Bytes size = 0;
     std::shared_ptr<pmem::sim::SimRegion> model;
     std::shared_ptr<void> mapping;
+    std::vector<pmem::sim::Journal::Survivor> survivors;  // while the power is off
   };
   Block allocate(std::string_view name, Bytes size, pmem::Medium medium);
+  std::shared_ptr<pmem::sim::SimRegion> make_model(const Block& block, pmem::Medium medium);
 
   Engine& engine_;
   const Profile& testbed_;
@@ -53,6 +63,7 @@ class SimNode final : public Node {
   std::map<std::string, Block, std::less<>> persistent_;
   std::list<SimThread> threads_;
   std::exception_ptr background_failure_;  // stays null: run() passes on what its task throws
+  pmem::sim::Durability* durability_ = nullptr;
 };
 
 }  // namespace perdura::sim

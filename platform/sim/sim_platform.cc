@@ -81,6 +81,10 @@ void SimPlatform::end(Running& running) {
 
 void SimPlatform::run() {
   while (unfinished_ > 0 && !failure_) {
+    if (between_events_) [[unlikely]] {
+      between_events_();
+      if (unfinished_ == 0) break;
+    }
     if (!engine_.step()) {
       failure_ = std::make_exception_ptr(
           PlatformError("the simulation stands still: every thread waits for something"));
@@ -102,6 +106,18 @@ void SimPlatform::kill(NodeId node) {
   for (Running& running : running_) {
     if (running.node == node) end(running);
   }
+}
+
+void SimPlatform::track_durability(pmem::PersistenceModel model) {
+  durability_ = pmem::sim::Durability{model, false, {}};
+  for (SimNode& node : nodes_) node.track(*durability_);
+}
+
+void SimPlatform::fail_power(NodeId node, pmem::Choices& choices) {
+  SimNode& machine = nodes_.at(node);
+  machine.cut_power(choices);
+  kill(node);
+  machine.restore_power();
 }
 
 }  // namespace perdura::sim

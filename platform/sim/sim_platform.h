@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <optional>
 
 #include "platform/fabric/sim/endpoint.h"
 #include "platform/platform.h"
@@ -32,6 +33,22 @@ class SimPlatform final : public Platform {
   // gone, its named regions stay as they are visible.
   void kill(NodeId node);
 
+  // To be called before the run: from now on the persistent regions of all nodes remember what a
+  // power failure may leave (platform/pmem/sim/journal.h). Without it nothing is remembered and
+  // nothing costs.
+  void track_durability(pmem::PersistenceModel model);
+  // The power of a node fails, and is there again at once: its threads stop wherever they are, its
+  // DRAM, connections and registrations are gone, and its persistent regions hold one of the images
+  // that the failure may leave under the model; `choices` says which. Not to be called from a task
+  // of the node. Throws UsageError without track_durability().
+  void fail_power(NodeId node, pmem::Choices& choices);
+
+  // What the journals share; null without track_durability().
+  pmem::sim::Durability* durability() { return durability_ ? &*durability_ : nullptr; }
+  // Called between any two events of the run, and before the first one. It may do what a function
+  // given to at() may.
+  void between_events(std::function<void()> function) { between_events_ = std::move(function); }
+
   Engine& engine() { return engine_; }
   const Profile& profile() const { return profile_; }
 
@@ -51,6 +68,8 @@ class SimPlatform final : public Platform {
 
   Profile profile_;
   Engine engine_;
+  std::optional<pmem::sim::Durability> durability_;
+  std::function<void()> between_events_;
   fabric::sim::Network network_{engine_};
   fabric::sim::Directory directory_;
   std::deque<SimNode> nodes_;

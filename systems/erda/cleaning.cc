@@ -1,5 +1,5 @@
-// The server's side of log cleaning (Liu et al., section 4.4): requests by SEND, and how clients are
-// led from one-sided access to SEND and back.
+// The server's side of log cleaning (Liu et al., section 4.4): requests by SEND, and how clients
+// are led from one-sided access to SEND and back.
 #include <algorithm>
 #include <mutex>
 
@@ -41,7 +41,8 @@ ErdaPartition::Progress ErdaPartition::read(const Request& request) {
   return Progress::done;
 }
 
-// --- when a head is cleaned (the lock is held) -----------------------------------------------------
+// --- when a head is cleaned (the lock is held)
+// -----------------------------------------------------
 
 bool ErdaPartition::reclaim(std::uint8_t head) {
   const auto under_way = [](const HeadCleaning& cleaning) { return !cleaning.access.one_sided(); };
@@ -104,11 +105,12 @@ void ErdaPartition::notify(Session& session, std::uint8_t head) {
   // Each session has a place for the notice of a beginning and one for that of an end. A beginning
   // is announced again only after a client has acknowledged the last one, and so has read both.
   const HeadAccess access = cleanings_[head - 1].access;
-  const Bytes index = (session.id * cleanings_.size() + head - 1) * 2 + (access.one_sided() ? 1 : 0);
-  const fabric::LocalBuffer buffer = buffer_memory_.local(
-      receive_depth_ * request_size_ + sessions_.size() * kLanes * message_size_ +
-          index * sizeof(Message),
-      sizeof(Message));
+  const Bytes index =
+      (session.id * cleanings_.size() + head - 1) * 2 + (access.one_sided() ? 1 : 0);
+  const fabric::LocalBuffer buffer =
+      buffer_memory_.local(receive_depth_ * request_size_ +
+                               sessions_.size() * kLanes * message_size_ + index * sizeof(Message),
+                           sizeof(Message));
   const Message notice{.kind = MessageKind::notice, .target = head, .value = access.word()};
   std::memcpy(buffer.bytes().data(), &notice, sizeof notice);
   session.queue_pair->post_unsignaled({.opcode = fabric::Opcode::send, .local = buffer});

@@ -1,7 +1,7 @@
-// Recovery of a store (Liu et al., section 4.2). A cleaning that the failure interrupted (section 4.4)
-// is abandoned if it was merging, for all that clients wrote since is in Region 1; later it is
-// finished, for some of that is in Region 2 only. Either way every head is in its normal phase
-// afterwards.
+// Recovery of a store (Liu et al., section 4.2). A cleaning that the failure interrupted
+// (section 4.4) is abandoned if it was merging, for all that clients wrote since is in Region 1;
+// later it is finished, for some of that is in Region 2 only. Either way every head is in its
+// normal phase afterwards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -88,8 +88,8 @@ void Store::finish_replicating(std::uint8_t head, Scratch& scratch) {
   for (const std::uint32_t units : left) to = replicate_object(head, {units}, to, scratch);
 }
 
-// Section 4.2: after a failure the server checks the objects in the last segment of each head. Those
-// in earlier segments are checked when they are next updated (unverified()).
+// Section 4.2: after a failure the server checks the objects in the last segment of each head.
+// Those in earlier segments are checked when they are next updated (unverified()).
 void Store::resume_log(std::uint8_t head, Scratch& scratch) {
   Log& log = space_.region_1(head);
   std::vector<std::uint32_t> objects;

@@ -24,8 +24,8 @@ Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t thresho
   for (std::uint8_t head = 1; head <= heads(); ++head) {
     of(head).state = HeadState::of(pool.load(layout.state_word(head)));
     const ObjectFormat format(shape.key_size, shape.value_size);
-    of(head).largest = std::max(round_up(format.typical_size(), kWord),
-                                pool.load(layout.largest_word(head)));
+    of(head).largest =
+        std::max(round_up(format.typical_size(), kWord), pool.load(layout.largest_word(head)));
     for (const std::uint32_t chain : {0U, 1U}) {
       for (std::uint64_t i = 0; i < shape.regions; ++i) {
         const std::uint64_t word = pool.load(layout.link_word(head, chain, i));
@@ -190,7 +190,8 @@ bool Space::promise(std::uint8_t head) {
   return h.cleaning;
 }
 
-// --- the steps of a cleaning (section 4.4) ---------------------------------------------------------
+// --- the steps of a cleaning (section 4.4)
+// ---------------------------------------------------------
 
 void Space::set_state(std::uint8_t head, HeadState state) {
   of(head).state = state;

@@ -169,8 +169,8 @@ Outcome Store::write_version(bool erase, const hopscotch::StoredKey& key,
   }
   write_object(to_region_2 ? space_.region_2(head) : space_.region_1(head), *position, object, 0);
   if (!entry) {
-    const VersionWord word = to_region_2 ? VersionWord::created_in_region_2(*position)
-                                         : VersionWord::created(*position);
+    const VersionWord word =
+        to_region_2 ? VersionWord::created_in_region_2(*position) : VersionWord::created(*position);
     table_.fill(*bucket, key, head, word.raw(), kVersionLayout);
     return Outcome::ok;
   }
@@ -186,8 +186,8 @@ Outcome Store::write_version(bool erase, const hopscotch::StoredKey& key,
       set_word(*entry, before.with_copy(*position));
       break;
     case Phase::switching:
-      set_word(*entry, before.has_copy() ? before.switched_to(*position)
-                                         : before.replaced(*position));
+      set_word(*entry,
+               before.has_copy() ? before.switched_to(*position) : before.replaced(*position));
       break;
   }
   return Outcome::ok;
@@ -200,7 +200,8 @@ void Store::write_object(const Log& log, Position position, std::span<std::byte>
   pool_->drain();
 }
 
-// --- log cleaning (section 4.4) --------------------------------------------------------------------
+// --- log cleaning (section 4.4)
+// --------------------------------------------------------------------
 
 std::optional<hopscotch::Entry> Store::entry_of(std::uint8_t head, const Log& log,
                                                 Position position, Scratch& scratch) {
@@ -237,8 +238,8 @@ bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch)
   const Bytes size = format_.size_of(scratch);
   const std::optional<Position> to = space_.reserve_for_cleaner(head, size);
   if (!to) return false;
-  // The copy takes the place of the previous version in the entry. Should power fail before Region 2
-  // counts, the newest version has to be there, which a client wrote and nobody has made durable.
+  // The copy takes the place of the previous version in the entry. Should power fail before Region
+  // 2 counts, the newest version has to be there, which a client wrote and nobody has made durable.
   pool_->flush(from.offset_of(position), size);
   write_object(space_.region_2(head), *to, std::span(scratch).first(size), from.life_of(position));
   set_word(*entry, VersionWord(entry->word).with_copy(*to));

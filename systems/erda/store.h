@@ -49,8 +49,8 @@ class Store {
   bool is_whole(std::uint8_t head, Position position, Scratch& scratch) {
     return read(space_.region_1(head), position, scratch).has_value();
   }
-  // Section 4.2: the newest version is incomplete, and the previous one takes its place; if there is
-  // none, the key never existed.
+  // Section 4.2: the newest version is incomplete, and the previous one takes its place; if there
+  // is none, the key never existed.
   void restore(const hopscotch::Entry& entry);
   // Whether a version was written before the server last started, and has not been verified since.
   bool unverified(std::uint8_t head, Position position) const {

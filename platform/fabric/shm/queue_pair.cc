@@ -18,6 +18,7 @@ bool is_posted(Opcode opcode) {
 ShmQueuePair::ShmQueuePair(ShmEndpoint& endpoint, std::uint32_t slot,
                            const QueuePairOptions& options, RemoteEnd remote)
     : endpoint_(endpoint), slot_(slot), options_(options), remote_(std::move(remote)) {
+  if (options_.reported_as == nullptr) options_.reported_as = this;
   auto& local = endpoint_.slots_[slot_];
   const ConnectionSlot& mine = endpoint_.segment_.shared().connections[slot_];
   local.queue_pair = this;
@@ -47,7 +48,7 @@ ShmQueuePair::ShmQueuePair(ShmEndpoint& endpoint, std::uint32_t slot,
 }
 
 ShmQueuePair::~ShmQueuePair() {
-  if (options_.completions != nullptr) options_.completions->forget(*this);
+  if (options_.completions != nullptr) options_.completions->forget(*options_.reported_as);
   options_.completions = nullptr;  // nobody wants to hear of this end
   break_off(Status::flushed);
   EntryList mine = endpoint_.completing_.extract(this);
@@ -239,7 +240,7 @@ void ShmQueuePair::break_off(Status oldest) {
     oldest = Status::flushed;
   }
   if (options_.completions != nullptr) {
-    options_.completions->push({this, Status::disconnected, std::nullopt, {}, 0});
+    options_.completions->push({options_.reported_as, Status::disconnected, std::nullopt, {}, 0});
   }
 }
 
@@ -275,7 +276,7 @@ void ShmQueuePair::drain() {
     if (consumed->buffer.region != nullptr && message.length != 0) {
       __builtin_prefetch(consumed->buffer.region->data() + consumed->buffer.offset);
     }
-    ReceiveCompletion completion{this, Status::success, std::nullopt,
+    ReceiveCompletion completion{options_.reported_as, Status::success, std::nullopt,
                                  consumed->buffer.first(message.length), consumed->id};
     if (message.has_immediate != 0) completion.immediate = message.immediate;
     completion.status = message.status;

@@ -125,10 +125,14 @@ Delivery& Network::new_delivery() {
 }
 
 void Delivery::fire() {
-  if (end->queue_pair_ != nullptr && end->options_.completions != nullptr) {
-    completion.queue_pair = end->queue_pair_;
-    const SimThread::CompletionArrives completion_arrives(end->thread_);
-    end->options_.completions->push(completion);
+  if (end->state_ != End::State::closed && end->options_.completions != nullptr) {
+    if (end->queue_pair_ == nullptr) {
+      end->early_.push_back(completion);
+    } else {
+      completion.queue_pair = end->queue_pair_;
+      const SimThread::CompletionArrives completion_arrives(end->thread_);
+      end->options_.completions->push(completion);
+    }
   }
   end->network_.release(*this);
 }
@@ -154,6 +158,15 @@ End::End(Network& network, Nic& nic, SimThread& thread, Address address,
 void End::join(End& a, End& b) {
   a.peer_ = &b;
   b.peer_ = &a;
+}
+
+void End::attach(QueuePair* queue_pair) {
+  queue_pair_ = options_.reported_as != nullptr ? options_.reported_as : queue_pair;
+  for (ReceiveCompletion& completion : early_) {
+    completion.queue_pair = queue_pair_;
+    options_.completions->push(completion);
+  }
+  early_.clear();
 }
 
 void End::post(const WorkRequest& request, Operation* operation) {
@@ -222,7 +235,8 @@ void End::answered(Flight& flight) {
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
     const LocalBuffer& into = flight.request.local;
-    model_of(*into.region).device_write(into.offset, flight.payload, {network_.engine.now(), {}});
+    const Time now = network_.engine.now();
+    model_of(*into.region).device_write(into.offset, flight.payload, {now, {}}, now);
   }
   const Status status = flight.status;
   if (flight.operation != nullptr) flight.operation->complete(status, flight.old_value);
@@ -438,9 +452,10 @@ void End::place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time
         profile.nic.pcie_write;
   const std::int64_t count = lines(offset, bytes);
   const Picoseconds per_line = (end - first) / count;
-  region.device_write(offset, flight.payload,
-                      placement_order(first + per_line, per_line, static_cast<std::uint32_t>(count),
-                                      placements_++));
+  region.device_write(
+      offset, flight.payload,
+      placement_order(first + per_line, per_line, static_cast<std::uint32_t>(count), placements_++),
+      std::max(at, flight.last_arrival + profile.nic.processing));
   last_placement_ = std::max(last_placement_, end);
 }
 
@@ -476,7 +491,12 @@ void End::executed(Flight& flight) {
     region.timeline().end_device_read(flight.seen.first);
     return respond(flight, network_.engine.now());
   }
-  if (request.opcode == Opcode::flush) return respond(flight, network_.engine.now());
+  if (request.opcode == Opcode::flush) {
+    if (request.placement == Placement::persistence) {
+      flight.memory->region().device_flush(offset, request.flush_length);
+    }
+    return respond(flight, network_.engine.now());
+  }
   pmem::sim::SimRegion& region = flight.memory->region();
   flight.old_value = region.device_load(offset);
   switch (request.opcode) {

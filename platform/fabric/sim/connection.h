@@ -86,7 +86,7 @@ class End {
 
   // Both ends are made before they are joined.
   static void join(End& a, End& b);
-  void attach(QueuePair* queue_pair) { queue_pair_ = queue_pair; }
+  void attach(QueuePair* queue_pair);
 
   void post(const WorkRequest& request, Operation* operation);
   void close();  // the queue pair is being destroyed
@@ -128,7 +128,7 @@ class End {
   SimThread& thread_;
   Address address_;
   QueuePairOptions options_;
-  QueuePair* queue_pair_ = nullptr;
+  QueuePair* queue_pair_ = nullptr;  // that completions name
   End* peer_ = nullptr;
   State state_ = State::connected;
 
@@ -141,6 +141,8 @@ class End {
   Time last_placement_{};
   std::uint32_t placements_ = 0;
   Time last_delivery_{};
+  // Delivered before the connecting task has its queue pair: the peer was quick, or died.
+  std::vector<ReceiveCompletion> early_;
   Ring<Flight*> held_;  // arrived, but the first one found no receive buffer
   std::uint32_t rnr_retries_ = 0;
 };

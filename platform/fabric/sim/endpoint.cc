@@ -156,7 +156,11 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
   }
   struct Guard {
     std::shared_ptr<Attempt> attempt;
-    ~Guard() { attempt->abandoned = true; }
+    // If the task is gone before it has its queue pair, nobody else would end the connection.
+    ~Guard() {
+      attempt->abandoned = true;
+      if (attempt->end != nullptr) attempt->end->close();
+    }
   };
   Guard guard{std::make_shared<Attempt>()};
   Attempt& attempt = *guard.attempt;
@@ -182,7 +186,8 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
   while (!attempt.answered && !attempt.abandoned) co_await wait(attempt.waiting);
   if (!attempt.answered) co_return Connection{Status::retry_exceeded, nullptr, {}};
   if (attempt.end == nullptr) co_return Connection{Status::disconnected, nullptr, {}};
-  co_return Connection{Status::success, std::make_unique<SimQueuePair>(*attempt.end),
+  co_return Connection{Status::success,
+                       std::make_unique<SimQueuePair>(*std::exchange(attempt.end, nullptr)),
                        std::move(attempt.answer)};
 }
 

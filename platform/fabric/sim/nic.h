@@ -44,6 +44,11 @@ class Nic {
     if (key.value >= 1 && key.value <= registered_.size()) registered_[key.value - 1].valid = false;
   }
 
+  // The machine restarts: nothing is registered.
+  void remove_all() {
+    for (Registered& memory : registered_) memory.valid = false;
+  }
+
   // The memory behind a remote address, or null if the key, the range or the right is wrong.
   const Registered* find(RemoteAddress at, Bytes length, Access needed) const {
     if (at.key.value < 1 || at.key.value > registered_.size()) return nullptr;

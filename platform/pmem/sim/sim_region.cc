@@ -28,6 +28,17 @@ std::uint64_t SimRegion::newest(Bytes offset) const {
   return value;
 }
 
+void SimRegion::change(Journal::Kind kind, Bytes offset, std::span<const std::byte> from,
+                       LineTimes visible, Time accepted) {
+  if (!powered_) [[unlikely]]
+    return;
+  if (journal_) [[unlikely]]
+    journal_->store(kind, SimThread::running(), engine_.now(), offset, from, visible, accepted);
+  timeline_.change(engine_.now(), offset, from,
+                   kind == Journal::Kind::device ? Timeline::Writer::device : Timeline::Writer::cpu,
+                   visible);
+}
+
 std::uint64_t SimRegion::load(Bytes offset) {
   if (SimThread* thread = SimThread::running()) thread->charge_time(thread->cpu().load);
   std::uint64_t value;
@@ -51,8 +62,7 @@ void SimRegion::read(Bytes offset, std::span<std::byte> into) {
 void SimRegion::store(Bytes offset, std::uint64_t value, const WordLayout& layout) {
   if (SimThread* thread = SimThread::running()) thread->charge_time(thread->cpu().store);
   if (counted()) meter_->word(Cause::local_store, newest(offset), value, layout);
-  timeline_.change(engine_.now(), offset, std::as_bytes(std::span(&value, 1)),
-                   Timeline::Writer::cpu, {now(), {}});
+  change(Journal::Kind::cached, offset, std::as_bytes(std::span(&value, 1)), {now(), {}}, now());
 }
 
 bool SimRegion::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) {
@@ -78,8 +88,8 @@ void SimRegion::write(Bytes offset, std::span<const std::byte> from, bool stream
   }
   if (lines == 0) return;
   const Picoseconds per_line = (now() - start) / static_cast<std::int64_t>(lines);
-  timeline_.change(engine_.now(), offset, from, Timeline::Writer::cpu,
-                   {start + per_line, per_line});
+  change(streaming ? Journal::Kind::streaming : Journal::Kind::cached, offset, from,
+         {start + per_line, per_line}, now());
   if (streaming) {
     const Picoseconds transfer =
         transfer_time(lines * kCacheLine, controller_.profile.write_bandwidth);
@@ -94,6 +104,8 @@ void SimRegion::flush(Bytes offset, Bytes length) {
   meter_->flush(offset, length);
   const Bytes lines = lines_of(offset, std::max<Bytes>(length, 1));
   const Time start = now();
+  if (journal_) [[unlikely]]
+    journal_->flush(SimThread::running(), offset, length, start);
   if (SimThread* thread = SimThread::running()) {
     thread->charge_time(thread->cpu().flush * static_cast<std::int64_t>(lines));
   }
@@ -111,18 +123,26 @@ void SimRegion::drain() {
     thread->charge_time(thread->cpu().fence);
     thread->spin_until(written_back_);
   }
+  if (journal_) [[unlikely]]
+    journal_->fence(SimThread::running(), now());
 }
 
-void SimRegion::device_write(Bytes offset, std::span<const std::byte> from, LineTimes visible) {
+void SimRegion::device_write(Bytes offset, std::span<const std::byte> from, LineTimes visible,
+                             Time accepted) {
   if (counted()) {
     meter_->bytes(Cause::one_sided, {base_ + offset, from.size()}, from);
     if (!from.empty()) meter_->lines_written(Cause::one_sided, offset, from.size());
   }
-  timeline_.change(engine_.now(), offset, from, Timeline::Writer::device, visible);
+  change(Journal::Kind::device, offset, from, visible, accepted);
 }
 
 void SimRegion::device_store(Bytes offset, std::uint64_t value) {
-  device_write(offset, std::as_bytes(std::span(&value, 1)), {engine_.now(), {}});
+  device_write(offset, std::as_bytes(std::span(&value, 1)), {engine_.now(), {}}, engine_.now());
+}
+
+void SimRegion::device_flush(Bytes offset, Bytes length) {
+  if (journal_) [[unlikely]]
+    journal_->device_flush(offset, length, engine_.now());
 }
 
 std::uint64_t SimRegion::device_load(Bytes offset) const {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "platform/pmem/region.h"
+#include "platform/pmem/sim/journal.h"
 #include "platform/pmem/sim/timeline.h"
 #include "platform/sim/engine.h"
 #include "platform/sim/profile.h"
@@ -39,14 +40,27 @@ class SimRegion final : public RegionModel {
   void drain() override;
 
   // For the device: it places a message, reads a range (between begin and end), or swaps a word.
-  void device_write(Bytes offset, std::span<const std::byte> from, LineTimes visible);
+  // Of a message, `accepted` is when the device has all of it.
+  void device_write(Bytes offset, std::span<const std::byte> from, LineTimes visible,
+                    Time accepted);
   void device_store(Bytes offset, std::uint64_t value);
   std::uint64_t device_load(Bytes offset) const;
+  // FLUSH for persistence.
+  void device_flush(Bytes offset, Bytes length);
   Timeline& timeline() { return timeline_; }
   MemoryController& controller() { return controller_; }
 
+  // From now on remembers what a power failure may leave.
+  void track(Durability& durability) { journal_ = std::make_unique<Journal>(durability, base_); }
+  const Journal* journal() const { return journal_.get(); }
+  // The power is gone: whatever still arrives changes nothing. The memory goes on under another
+  // model.
+  void power_off() { powered_ = false; }
+
  private:
   Time now() const;
+  void change(Journal::Kind kind, Bytes offset, std::span<const std::byte> from, LineTimes visible,
+              Time accepted);
   bool counted() const { return meter_ != nullptr; }
   std::uint64_t newest(Bytes offset) const;
 
@@ -56,6 +70,8 @@ class SimRegion final : public RegionModel {
   std::byte* base_;
   std::shared_ptr<void> mapping_;  // the memory outlives the region: messages may be under way
   Timeline timeline_;
+  std::unique_ptr<Journal> journal_;
+  bool powered_ = true;
   Time written_back_{};  // when all flushed and streamed lines will be in the persistence domain
 };
 

@@ -1,0 +1,84 @@
+// A queue pair in front of another, which does to its operations what is decided. Internal.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "platform/faults/faults.h"
+
+namespace perdura::faults {
+
+// The part of a connection that the tasks which post late operations share.
+class Line final : public fabric::CompletionObserver {
+ public:
+  Line(std::shared_ptr<Faults> faults, fabric::QueuePair& front, fabric::QueuePairOptions options);
+  ~Line();
+
+  void attach(std::unique_ptr<fabric::QueuePair> inner) { inner_ = std::move(inner); }
+  fabric::QueuePair* inner() { return inner_.get(); }
+  static void submit(const std::shared_ptr<Line>& line, fabric::WorkRequest request,
+                     fabric::Operation* operation);
+  void abandon(fabric::Operation& operation);
+  void lose();
+  void close();  // its queue pair goes away
+  void completed(fabric::Operation& operation) override;
+
+ private:
+  struct Late {
+    fabric::WorkRequest request;
+    fabric::Operation* operation = nullptr;  // null if unsignaled
+    Time release{};
+    Fate fate;
+    bool kept = false;  // its data is in memory of ours
+  };
+
+  static Task<> post_late(std::shared_ptr<Line> line);
+  void hand_on(Late& late);
+
+  std::shared_ptr<Faults> faults_;
+  fabric::QueuePair& front_;
+  fabric::QueuePairOptions options_;
+  std::unique_ptr<fabric::QueuePair> inner_;  // null once the connection is lost
+  std::deque<Late> late_;
+  bool posting_late_ = false;
+  Time last_release_{};
+  std::vector<fabric::Operation*> outstanding_;  // handed on
+  fabric::Operation* last_ = nullptr;            // at whose completion the node dies
+};
+
+class FaultyQueuePair final : public fabric::QueuePair {
+ public:
+  FaultyQueuePair(std::shared_ptr<Faults> faults, const fabric::QueuePairOptions& options)
+      : line_(std::make_shared<Line>(std::move(faults), *this, options)) {}
+  ~FaultyQueuePair() override { line_->close(); }
+
+  void attach(std::unique_ptr<fabric::QueuePair> inner) {
+    peer_ = inner->peer();
+    line_->attach(std::move(inner));
+  }
+  void post_unsignaled(const fabric::WorkRequest& request) override {
+    Line::submit(line_, request, nullptr);
+  }
+  bool connected() const override {
+    return line_->inner() != nullptr && line_->inner()->connected();
+  }
+  fabric::Address peer() const override { return peer_; }
+
+  // What an operation does with a queue pair, for Line.
+  static void post(QueuePair& inner, fabric::Operation& operation) { post_on(inner, operation); }
+  static void abandon(QueuePair& inner, fabric::Operation& operation) {
+    abandon_on(inner, operation);
+  }
+
+ private:
+  void post(fabric::Operation& operation) override {
+    Line::submit(line_, operation.request(), &operation);
+  }
+  void abandon(fabric::Operation& operation) override { line_->abandon(operation); }
+
+  std::shared_ptr<Line> line_;
+  fabric::Address peer_;
+};
+
+}  // namespace perdura::faults

@@ -1,0 +1,146 @@
+#include "platform/sim/failures.h"
+
+#include <fmt/format.h>
+
+#include "platform/error.h"
+
+namespace perdura::sim {
+
+void Failure::watch(SimPlatform& platform, Inject inject) {
+  inject_ = std::move(inject);
+  if (listed_ != nullptr) {
+    if (platform.durability() != nullptr) platform.durability()->list_moments = true;
+    platform.between_events([this, &platform] { list(platform); });
+  } else {
+    platform.between_events([this, &platform] { look(platform); });
+  }
+}
+
+std::uint64_t Failure::digest(SimPlatform& platform) {
+  std::uint64_t result = 0;
+  for (NodeId node = 0; node < platform.node_count(); ++node) {
+    const pmem::WriteCounts writes = platform.local_node(node)->pm_writes().total();
+    for (const std::uint64_t count :
+         {writes.stores, writes.flushes, writes.fences, writes.bytes_issued, writes.bits_flipped}) {
+      result = (result ^ count) * 0x9E3779B97F4A7C15;
+    }
+  }
+  return result;
+}
+
+// Called after each event: the moments between the event before and this one are known now. What
+// this event has added to them lies behind it.
+void Failure::list(SimPlatform& platform) {
+  const Time now = platform.engine().now();
+  if (platform.durability() != nullptr) {
+    auto& moments = platform.durability()->moments;
+    const bool any = was_enabled_ && !listed_->empty();
+    for (auto moment = moments.upper_bound(last_event_); any && moment != moments.end(); ++moment) {
+      if (*moment >= now) break;
+      Moment between = listed_->back();
+      between.time = *moment;
+      listed_->push_back(between);
+    }
+    moments.erase(moments.begin(), moments.lower_bound(now));
+  }
+  if (enabled_) listed_->push_back({platform.engine().fired(), now, now, digest(platform)});
+  was_enabled_ = enabled_;
+  last_event_ = now;
+}
+
+void Failure::look(SimPlatform& platform) {
+  if (!moment_ || happened_ || platform.engine().fired() != moment_->events) return;
+  if (platform.engine().now() != moment_->event_time || digest(platform) != moment_->writes) {
+    throw PlatformError(
+        fmt::format("{}: the run is not the one that was listed; it must not depend on anything "
+                    "but its own events",
+                    text_));
+  }
+  happened_ = true;
+  const Inject inject = std::move(inject_);
+  if (moment_->time == moment_->event_time) {
+    inject(*choices_);
+  } else {
+    platform.at(moment_->time, [inject, choices = choices_] { inject(*choices); });
+  }
+}
+
+class Explorer {
+ public:
+  Explorer(const ExploreOptions& options, const std::function<void(Failure&)>& scenario)
+      : options_(options), scenario_(scenario) {}
+
+  Explored explore() {
+    {
+      Failure none;
+      none.listed_ = &moments_;
+      none.text_ = "no failure: the run that lists the moments";
+      scenario_(none);
+    }
+    explored_.moments = moments_.size();
+    for (std::size_t i = 0; i < moments_.size(); i += options_.stride) {
+      ++explored_.tried;
+      try_moment(i);
+    }
+    return explored_;
+  }
+
+ private:
+  void try_moment(std::size_t number) {
+    switch (options_.images) {
+      case Images::least: {
+        pmem::LeastChoices choices;
+        return run(number, choices, "least image");
+      }
+      case Images::most: {
+        pmem::MostChoices choices;
+        return run(number, choices, "most image");
+      }
+      case Images::random: {
+        // Each moment has choices of its own, so that one alone is replayed by the same seed.
+        pmem::RandomChoices choices(options_.seed << 32 ^ number);
+        return run(number, choices, fmt::format("random image of seed {}", options_.seed));
+      }
+      case Images::all:
+        break;
+    }
+    for (pmem::Enumerator all; all.next();) {
+      if (options_.most_images > 0 && all.sequences() > options_.most_images) {
+        ++explored_.cut_short;
+        break;
+      }
+      run(number, all, fmt::format("image {}", all.sequences()));
+    }
+  }
+
+  void run(std::size_t number, pmem::Choices& choices, const std::string& image) {
+    const Moment& moment = moments_[number];
+    Failure failure;
+    failure.moment_ = moment;
+    failure.choices_ = &choices;
+    failure.text_ =
+        fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number, moments_.size(),
+                    moment.events, to_microseconds(moment.time.time_since_epoch()), image);
+    ++explored_.runs;
+    try {
+      scenario_(failure);
+    } catch (const std::exception& error) {
+      throw PlatformError(fmt::format("{}: {}", failure.text_, error.what()));
+    }
+    if (!failure.happened_) {
+      throw PlatformError(fmt::format("{}: the run ended before it", failure.text_));
+    }
+  }
+
+  const ExploreOptions& options_;
+  const std::function<void(Failure&)>& scenario_;
+  std::vector<Moment> moments_;
+  Explored explored_;
+};
+
+Explored explore_failures(const ExploreOptions& options,
+                          const std::function<void(Failure&)>& scenario) {
+  return Explorer(options, scenario).explore();
+}
+
+}  // namespace perdura::sim
