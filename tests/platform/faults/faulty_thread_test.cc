@@ -65,9 +65,9 @@ struct Server {
 struct Client {
   std::unique_ptr<pmem::Region> region;
   fabric::MemoryRegion memory;
+  CompletionQueue completions;
   std::unique_ptr<fabric::QueuePair> queue_pair;
   RemoteKey key;
-  CompletionQueue completions;
 
   static Task<std::unique_ptr<Client>> connect(Thread& thread) {
     auto self = std::make_unique<Client>();
