@@ -13,6 +13,11 @@ namespace perdura::systems::erda {
 namespace {
 // A get that meets neither of an entry's versions has raced with updates; it looks again.
 constexpr int kAttempts = 64;
+
+PlatformError lost_server(fabric::Address server) {
+  return PlatformError(fmt::format("Erda's server at node {}, port {} went away while connecting",
+                                   server.node, server.port));
+}
 }  // namespace
 
 // A lane for as long as an operation lasts.
@@ -337,8 +342,9 @@ void ErdaSession::Connection::take_message(const fabric::ReceiveCompletion& rece
 void ErdaSession::Connection::take_access(std::uint8_t head_id, HeadAccess access) {
   Head& head = heads[head_id - 1];
   const auto newer = static_cast<std::int32_t>(access.generation - head.access.generation);
-  if (newer < 0) return;
-  if (newer > 0) {
+  if (head.known && newer < 0) return;
+  if (!head.known || newer > 0) {
+    head.known = true;
     head.access = access;
     // Section 4.4: back to one-sided access, with the new pointer.
     if (access.one_sided()) std::fill(head.links.begin(), head.links.end(), 0);
@@ -419,7 +425,7 @@ Task<> ErdaSession::open(fabric::Address server) {
 
   Lane& lane = connection_->lanes[0];
   const fabric::LocalBuffer buffer = object_buffer(lane, sizeof(Superblock));
-  co_await queue_pair_->read(buffer, {welcome_.pool, 0});
+  if (!co_await queue_pair_->read(buffer, {welcome_.pool, 0})) throw lost_server(server);
   Superblock served;
   std::memcpy(&served, buffer.bytes().data(), sizeof served);
   if (std::memcmp(&served, &layout_->shape(), sizeof served) != 0) {
@@ -429,7 +435,9 @@ Task<> ErdaSession::open(fabric::Address server) {
   // they are needed. A head may be in the middle of being cleaned.
   const auto length = static_cast<std::uint32_t>(served.heads * kWord);
   const fabric::LocalBuffer access = entry_buffer(lane, length);
-  co_await queue_pair_->read(access, {welcome_.control, kHeadAccess});
+  if (!co_await queue_pair_->read(access, {welcome_.control, kHeadAccess})) {
+    throw lost_server(server);
+  }
   for (std::uint8_t head = 1; head <= served.heads; ++head) {
     std::uint64_t word = 0;
     std::memcpy(&word, access.bytes().data() + (head - 1) * kWord, kWord);

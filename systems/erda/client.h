@@ -36,6 +36,7 @@ class ErdaSession final : public KvSession {
 
   // What is known of a head (section 3.3: the head array), and how it is accessed now.
   struct Head {
+    bool known = false;
     HeadAccess access;
     std::vector<std::uint64_t> links;  // of the chain that it points to; 0: not looked up yet
     std::uint32_t one_sided = 0;       // operations under way that access it one-sidedly

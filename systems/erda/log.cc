@@ -32,7 +32,7 @@ std::optional<Position> Log::place_from(Position from, Bytes size) const {
 }
 
 void Log::take(Position position, Bytes size) {
-  objects_.push_back(position.units);
+  note(position, size);
   next_ = position.units + units(round_up(size, kWord));
 }
 
@@ -52,14 +52,22 @@ std::vector<Link> Log::unlink_all() {
   }
   objects_ = {};
   next_ = 1;
+  held_ = 0;
   return std::exchange(links_, {});
 }
 
-void Log::resume(Position last, std::optional<Position> end, std::vector<std::uint32_t> objects) {
+void Log::resume(Position last, std::optional<Position> end, std::vector<std::uint32_t> objects,
+                 Bytes largest) {
   // How long an incomplete object was to be is not known, so its segment is given up.
   const Position next = end ? *end : segment_after(last);
   next_ = std::max(next_, next.units);
   objects_ = std::move(objects);
+  // No object is larger than the distance to the next one.
+  held_ = 0;
+  for (std::size_t i = 0; i < objects_.size(); ++i) {
+    const std::uint32_t behind = i + 1 < objects_.size() ? objects_[i + 1] : next.units;
+    held_ += std::min<Bytes>(largest, Bytes{behind - objects_[i]} * kWord);
+  }
 }
 
 }  // namespace perdura::systems::erda

@@ -21,6 +21,8 @@ class Log {
   // What is in use, in bytes from the first region's start; the rest of a segment that an object
   // did not fit into counts.
   Bytes occupied() const { return Bytes{next_} * kWord; }
+  // What its objects hold of that, at most: bytes that cleaning may have to copy.
+  Bytes held() const { return held_; }
 
   // Where the next object of this size would begin: never across two segments (section 3.3).
   // Nothing if an offset cannot reach so far.
@@ -35,8 +37,11 @@ class Log {
   void take(Position position, Bytes size);
   // Takes everything up to a position.
   void skip_to(Position position) { next_ = std::max(next_, position.units); }
-  // Notes an object that lies in a part that was taken before.
-  void note(Position position) { objects_.push_back(position.units); }
+  // Notes an object that lies in a part that was skipped.
+  void note(Position position, Bytes size) {
+    objects_.push_back(position.units);
+    held_ += round_up(size, kWord);
+  }
 
   // Figure 5: another region behind the last one.
   void link(Link link);
@@ -60,8 +65,9 @@ class Log {
 
   // After a crash the last written address is not known; it is put behind everything that entries
   // refer to. `end` is the position behind the last object, if that is known to be whole. `objects`
-  // are those that entries refer to, in order.
-  void resume(Position last, std::optional<Position> end, std::vector<std::uint32_t> objects);
+  // are those that entries refer to, in order, none larger than `largest`.
+  void resume(Position last, std::optional<Position> end, std::vector<std::uint32_t> objects,
+              Bytes largest);
 
   // Where objects begin, in the order in which their places were handed out: the log itself cannot
   // be scanned backwards, nor over an object that its writer left incomplete.
@@ -79,6 +85,7 @@ class Log {
   std::uint32_t region_units_;
   std::vector<Link> links_;
   std::vector<std::uint32_t> objects_;
+  Bytes held_ = 0;
   std::uint32_t next_ = 1;  // the last written address; unit 0 means "no version" in a word
 };
 

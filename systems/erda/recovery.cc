@@ -113,7 +113,7 @@ void Store::resume_log(std::uint8_t head, Scratch& scratch) {
         end = position_behind(last, scratch);
       }
     });
-    log.resume(last, end, std::move(objects));
+    log.resume(last, end, std::move(objects), space_.largest(head));
     unverified_before_[head - 1] = log.segment_of(last);
   }
   // The server may have written one object that no entry came to refer to. What is written in its

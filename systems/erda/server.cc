@@ -163,13 +163,14 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   const Progress progress = by_send ? serve_by_send(request) : begin_write(request);
   if (progress == Progress::done) return;
   const auto begin = request_.begin();
-  thread_.executor.spawn(retry(request.client, {begin, begin + static_cast<std::ptrdiff_t>(length)},
-                               by_send, progress, cleanings_ended_));
+  thread_.executor.spawn(retry(request.client, session.generation,
+                               {begin, begin + static_cast<std::ptrdiff_t>(length)}, by_send,
+                               progress, cleanings_ended_));
 }
 
-Task<> ErdaPartition::retry(std::uint32_t client, std::vector<std::byte> bytes, bool by_send,
-                            Progress progress, std::uint64_t cleanings_before) {
-  const std::uint64_t generation = session_of(client).generation;
+Task<> ErdaPartition::retry(std::uint32_t client, std::uint64_t generation,
+                            std::vector<std::byte> bytes, bool by_send, Progress progress,
+                            std::uint64_t cleanings_before) {
   std::size_t cleanings = 0;
   while (progress != Progress::done) {
     if (progress == Progress::waits_for_space) {

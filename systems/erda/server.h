@@ -71,9 +71,10 @@ class ErdaPartition final : public KvPartition {
   void take_request(const fabric::ReceiveCompletion& message);
   static hopscotch::StoredKey stored_key(std::uint8_t format, std::span<const std::byte> stored);
   Request parse(std::span<std::byte> bytes) const;
-  // `bytes` is a copy of the request, for it has to wait.
-  Task<> retry(std::uint32_t client, std::vector<std::byte> bytes, bool by_send, Progress progress,
-               std::uint64_t cleanings_before);
+  // `bytes` is a copy of the request, for it has to wait; in vain if its session ends, which is
+  // then of another generation.
+  Task<> retry(std::uint32_t client, std::uint64_t generation, std::vector<std::byte> bytes,
+               bool by_send, Progress progress, std::uint64_t cleanings_before);
   Progress begin_write(const Request& request);
   bool newest_is_being_written(const hopscotch::StoredKey& key,
                                std::optional<hopscotch::Entry>& entry);

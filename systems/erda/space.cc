@@ -81,7 +81,7 @@ std::optional<Position> Space::reserve(std::uint8_t head, Log& log, Bytes size, 
   const bool grows = !log.reaches(*position);
   if (grows && free_.empty()) return std::nullopt;
   if (!promised) {
-    const Bytes after = position->bytes() + round_up(size, kWord);
+    const Bytes after = log.held() + round_up(size, kWord);
     const bool more = grows || demand(of(head), &log, after) != demand(of(head));
     if (more && !affordable(free_.size() - (grows ? 1 : 0), &log, after)) return std::nullopt;
   }
@@ -112,12 +112,12 @@ std::uint64_t Space::regions_for_segments(std::uint64_t segments) const {
   return (segments + per_region - 1) / per_region;
 }
 
-std::uint64_t Space::demand(const Head& head, const Log* changed, Bytes occupied) const {
+std::uint64_t Space::demand(const Head& head, const Log* changed, Bytes held) const {
   const Log& log = log_of(head);
   const Log& other = head.logs[1 - head.state.chain];
-  const auto occupied_by = [&](const Log& l) { return &l == changed ? occupied : l.occupied(); };
+  const auto held_by = [&](const Log& l) { return &l == changed ? held : l.held(); };
   const auto to_clean = [&](const Log& l) {
-    return regions_for_segments(segments_for(head, occupied_by(l)));
+    return regions_for_segments(segments_for(head, held_by(l)));
   };
   const auto less = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
   if (!head.cleaning) return to_clean(log);
@@ -125,20 +125,20 @@ std::uint64_t Space::demand(const Head& head, const Log* changed, Bytes occupied
   // Region 1.
   if (head.state.phase == Phase::switching) return less(to_clean(log), other.regions());
   // What was written since merging began is copied to segments of its own.
-  const Bytes all = occupied_by(log);
+  const Bytes all = held_by(log);
   const Bytes before =
-      head.state.phase == Phase::normal ? all : std::min(head.merging_began_at, all);
+      head.state.phase == Phase::normal ? all : std::min(head.held_before_merging, all);
   const std::uint64_t whole =
       regions_for_segments(segments_for(head, before) + segments_for(head, all - before));
   const std::uint64_t next = less(to_clean(other), log.regions());
   return std::max(less(whole, other.regions()), next);
 }
 
-bool Space::affordable(std::uint64_t free, const Log* changed, Bytes occupied) const {
+bool Space::affordable(std::uint64_t free, const Log* changed, Bytes held) const {
   std::uint64_t promised = 0;
   std::uint64_t next = 0;
   for (const Head& head : heads_) {
-    const std::uint64_t regions = demand(head, changed, occupied);
+    const std::uint64_t regions = demand(head, changed, held);
     if (head.cleaning) {
       promised += regions;
     } else {
@@ -200,14 +200,14 @@ void Space::set_state(std::uint8_t head, HeadState state) {
 }
 
 void Space::begin_merging(std::uint8_t head) {
-  of(head).merging_began_at = region_1(head).occupied();
+  of(head).held_before_merging = region_1(head).held();
   of(head).objects_before_merging = region_1(head).objects().size();
   set_state(head, {chain(head), Phase::merging});
 }
 
 bool Space::begin_replicating(std::uint8_t head) {
   Log& log = region_2(head);
-  const Bytes written = region_1(head).occupied() - of(head).merging_began_at;
+  const Bytes written = region_1(head).held() - of(head).held_before_merging;
   Position begin{static_cast<std::uint32_t>(log.occupied() / kWord)};
   Position end = begin;
   if (written > 0) {

@@ -2,9 +2,9 @@
 // when one is to be cleaned (Liu et al., sections 3.2.2 and 4.4).
 //
 // A log may grow only as long as cleaning stays possible. Cleaning a head takes, in the worst case,
-// as much space as its log occupies; heads that are being cleaned have been promised so much, and
-// the fullest of the others could be next. So a store never fills itself into a corner: it is "out
-// of space" while there is still room to find out what can be reclaimed.
+// as much space as the objects of its log; heads that are being cleaned have been promised so much,
+// and the fullest of the others could be next. So a store never fills itself into a corner: it is
+// "out of space" while there is still room to find out what can be reclaimed.
 #pragma once
 
 #include <atomic>
@@ -66,6 +66,7 @@ class Space {
   // Region 2 is free: what was Region 1, or, after merging was abandoned, what nothing points to.
   void end_cleaning(std::uint8_t head);
 
+  Bytes largest(std::uint8_t head) const { return of(head).largest; }  // object so far
   // The logs are as the last run left them: what is counted since the start counts from here.
   void opened();
 
@@ -78,11 +79,11 @@ class Space {
  private:
   struct Head {
     HeadState state;
-    std::vector<Log> logs;       // two
-    Bytes largest = 0;           // object so far
-    bool cleaning = false;       // space is promised to it
-    Bytes occupied_before = 0;   // by what the last cleaning merged
-    Bytes merging_began_at = 0;  // occupied bytes of Region 1
+    std::vector<Log> logs;      // two
+    Bytes largest = 0;          // object so far
+    bool cleaning = false;      // space is promised to it
+    Bytes occupied_before = 0;  // by what the last cleaning merged
+    Bytes held_before_merging = 0;
     std::size_t objects_before_merging = 0;
   };
 
@@ -98,10 +99,10 @@ class Space {
   // Segments that so many bytes of the head's objects take at most, however they fall into them.
   std::uint64_t segments_for(const Head& head, Bytes bytes) const;
   std::uint64_t regions_for_segments(std::uint64_t segments) const;
-  // Regions that cleaning the head will take, or will still take, if `changed` occupied so much.
-  std::uint64_t demand(const Head& head, const Log* changed = nullptr, Bytes occupied = 0) const;
+  // Regions that cleaning the head will take, or will still take, if `changed` held so much.
+  std::uint64_t demand(const Head& head, const Log* changed = nullptr, Bytes held = 0) const;
   // Whether what all heads demand can be met with so many free regions.
-  bool affordable(std::uint64_t free, const Log* changed, Bytes occupied) const;
+  bool affordable(std::uint64_t free, const Log* changed, Bytes held) const;
   bool yields(const Head& head) const {
     return !head.cleaning && log_of(head).occupied() > head.occupied_before;
   }

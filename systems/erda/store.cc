@@ -263,7 +263,7 @@ Position Store::replicate_object(std::uint8_t head, Position position, Position 
   const Bytes size = format_.size_of(scratch);
   const Position place = *log.place_from(to, size);
   write_object(log, place, std::span(scratch).first(size), from.life_of(position));
-  log.note(place);
+  log.note(place, size);
   set_word(*entry, VersionWord(entry->word).with_copy(place));
   return position_behind(place, scratch);
 }

@@ -1,8 +1,6 @@
 // Log cleaning of Erda (section 4.4) under clients that read and write all the time.
-#include <map>
-#include <random>
-
-#include "tests/systems/kv/support.h"
+#include "platform/runtime/work.h"
+#include "tests/systems/erda/support.h"
 
 namespace perdura::systems::test {
 namespace {
@@ -10,78 +8,204 @@ namespace {
 class Cleaning : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { platform_ = perdura::test::make_platform(GetParam(), 4); }
+
+  void start_server(const KvConfig& config) {
+    platform_->start_service(0, 0, CompletionMode::polling, [this, config](Thread& thread) {
+      return serve(thread, config, &space_);
+    });
+  }
+  using Client = std::function<Task<>(KvSession&, Thread&)>;
+  void start_client(const KvConfig& config, Client client) {
+    const std::uint32_t number = next_client_++;
+    platform_->start(
+        1 + number % 3, static_cast<fabric::Port>(1 + number), CompletionMode::polling,
+        [config, recorded = recording_.of(std::move(client))](Thread& thread) -> Task<> {
+          const auto session = co_await connect(thread, config);
+          co_await recorded(*session, thread);
+        });
+  }
+  // Puts, deletes and gets of keys that all clients share.
+  static Client mixed(std::uint32_t number, std::uint64_t keys, int operations);
+
+  void expect_linearizable() {
+    const history::Verdict verdict = history::check(recording_.history());
+    EXPECT_TRUE(verdict.accepted()) << describe(verdict);
+  }
+
   std::unique_ptr<Platform> platform_;
+  Gauge space_;
+  Recording recording_;
+  std::uint32_t next_client_ = 0;
 };
 INSTANTIATE_TEST_SUITE_P(All, Cleaning, testing::ValuesIn(perdura::test::platform_names()),
                          [](const auto& tested) { return tested.param; });
 
-struct Shape {
-  std::uint64_t heads;
-  std::uint64_t regions;
-  Bytes region;
-  Bytes segment;
-};
-
-KvConfig config_of(const Shape& shape, std::uint64_t records) {
-  return {.key_size = 16,
-          .value_size = 64,
-          .max_value_size = 256,
-          .records = records,
-          .writes = 1000,
-          .sessions = 16,
-          .parameters = {{"heads", shape.heads},
-                         {"regions", shape.regions},
-                         {"region_bytes", shape.region},
-                         {"segment_bytes", shape.segment}}};
+Cleaning::Client Cleaning::mixed(std::uint32_t number, std::uint64_t keys, int operations) {
+  return [=](KvSession& session, Thread&) -> Task<> {
+    std::mt19937_64 random(number);
+    Versions versions(number);
+    Buffer into(4 * kValue);
+    for (int i = 0; i < operations; ++i) {
+      const std::uint64_t key_number = random() % keys;
+      const Buffer key = key_of(key_number);
+      const auto action = random() % 10;
+      if (action < 5) {
+        const Buffer value = value_of(key_number, versions.next(), kValue);
+        expect_space(co_await session.put(key, value));
+      } else if (action < 6) {
+        expect_space(co_await session.erase(key));
+      } else {
+        expect_space(co_await session.get(key, into));
+      }
+    }
+  };
 }
 
-TEST_P(Cleaning, EndlessUpdatesFitIntoBoundedSpace) {
-  constexpr std::uint64_t kKeys = 300;  // of 88 bytes: 26,400
-  constexpr int kClients = 3;
-  for (const Shape& shape : {Shape{1, 2, 32 * KiB, 32 * KiB}, Shape{1, 16, 4 * KiB, 1 * KiB},
-                             Shape{4, 16, 4 * KiB, 4 * KiB}, Shape{4, 60, 1 * KiB, 1 * KiB}}) {
-    SCOPED_TRACE(testing::Message()
-                 << shape.heads << " heads, " << shape.regions << " regions of " << shape.region);
-    platform_ = perdura::test::make_platform(GetParam(), 4);
-    const KvConfig config = config_of(shape, kKeys);
-    platform_->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      const auto partition = find_kv_system("erda").open(thread, "pool", config);
-      co_await partition->serve();
-    });
-    for (int client = 0; client < kClients; ++client) {
-      platform_->start(
-          1 + client, 1, CompletionMode::polling, [&, client](Thread& thread) -> Task<> {
-            const auto session = co_await find_kv_system("erda").connect(thread, {0, 0}, config);
-            std::mt19937_64 random(client);
-            std::map<std::uint64_t, std::uint64_t> versions;
-            Buffer into(256);
-            for (std::uint64_t i = 1; i <= 6000; ++i) {
-              const std::uint64_t number = random() % (kKeys / kClients) * kClients + client;
-              const Buffer key = key_of(number);
-              const auto action = random() % 10;
-              if (action < 5) {
-                const Buffer value = value_of(number, i, 64);
-                const auto put = co_await session->put(key, value);
-                EXPECT_TRUE(put) << "put " << i << ": " << (put ? "" : to_string(put.error()));
-                versions[number] = i;
-              } else if (action < 6) {
-                const auto erased = co_await session->erase(key);
-                EXPECT_EQ(erased.has_value(), versions.contains(number));
-                versions.erase(number);
-              } else {
-                const auto got = co_await session->get(key, into);
-                EXPECT_EQ(got.has_value(), versions.contains(number)) << "key " << number;
-                if (got && versions.contains(number)) {
-                  EXPECT_EQ(version_of(number, std::span(into).first(*got)), versions[number]);
-                }
-              }
-              if (testing::Test::HasFailure()) co_return;
-            }
-          });
+// 300 keys of 88 bytes in 64 KiB, whatever the shape.
+class Shapes : public Cleaning {
+ protected:
+  void run(const Shape& shape) {
+    ASSERT_EQ(shape.size(), 64 * KiB);
+    const KvConfig config = config_of(shape, 300);
+    start_server(config);
+    for (std::uint32_t client = 0; client < 3; ++client) {
+      start_client(config, mixed(client, 300, 6000));
     }
     platform_->run();
-    if (HasFailure()) return;
+    expect_linearizable();
+    // 9,000 puts and 1,800 deletes write 850 KiB; half of the space at most comes free at a time.
+    EXPECT_GT(space_.last().cleanings, 20U);
   }
+};
+INSTANTIATE_TEST_SUITE_P(All, Shapes, testing::ValuesIn(perdura::test::platform_names()),
+                         [](const auto& tested) { return tested.param; });
+
+TEST_P(Shapes, OneHeadOfTwoRegions) { run({1, 2, 32 * KiB, 32 * KiB}); }
+TEST_P(Shapes, OneHeadOfManyRegions) { run({1, 16, 4 * KiB, 1 * KiB}); }
+TEST_P(Shapes, HeadsThatShareRegions) { run({4, 16, 4 * KiB, 4 * KiB}); }
+TEST_P(Shapes, HeadsThatShareSmallRegions) { run({4, 64, 1 * KiB, 1 * KiB}); }
+
+// Objects of other than the typical sizes, and keys longer than an entry holds.
+TEST_P(Cleaning, KeepsObjectsOfAllSizes) {
+  const KvConfig config = config_of({2, 32, 8 * KiB, 8 * KiB}, 100);
+  start_server(config);
+  start_client(config, [](KvSession& session, Thread&) -> Task<> {
+    std::mt19937_64 random(1);
+    Versions versions(0);
+    Buffer into(4 * kValue);
+    for (int i = 0; i < 6000; ++i) {
+      const std::uint64_t number = random() % 100;
+      const Buffer key = key_of(number, 8 + number % 60);
+      const Buffer value = value_of(number, versions.next(), 8 + random() % (4 * kValue - 8));
+      expect_space(co_await session.put(key, value));
+      if (i % 3 == 0) expect_space(co_await session.get(key, into));
+    }
+  });
+  platform_->run();
+  expect_linearizable();
+  EXPECT_GT(space_.last().cleanings, 5U);
+}
+
+TEST_P(Cleaning, ClientsMayComeAndGo) {
+  const KvConfig config = config_of({2, 32, 2 * KiB, 1 * KiB}, 200);
+  start_server(config);
+  start_client(config, mixed(0, 200, 12'000));
+  for (std::uint32_t client = 1; client < 3; ++client) {
+    start_client(config, [=](KvSession& first, Thread& thread) -> Task<> {
+      co_await mixed(client, 200, 50)(first, thread);
+    });
+  }
+  // Sessions of a few operations each, unrecorded ones that only read.
+  platform_->start(3, 90, CompletionMode::polling, [=](Thread& thread) -> Task<> {
+    std::mt19937_64 random(90);
+    Buffer into(4 * kValue);
+    for (int i = 0; i < 300; ++i) {
+      const auto session = co_await connect(thread, config);
+      for (int n = 0; n < 5; ++n) {
+        const std::uint64_t number = random() % 200;
+        const Buffer key = key_of(number);
+        const auto got = co_await session->get(key, into);
+        expect_space(got);
+        if (got) {
+          EXPECT_TRUE(version_of(number, std::span(into).first(*got)).has_value());
+        }
+      }
+    }
+  });
+  platform_->run();
+  expect_linearizable();
+  EXPECT_GT(space_.last().cleanings, 10U);
+}
+
+// A full store refuses new keys, keeps what it has, and takes updates and deletes as long as they
+// can be paid for by what they supersede.
+TEST_P(Cleaning, AFullStoreRefusesAndLosesNothing) {
+  const KvConfig config = config_of({1, 8, 2 * KiB, 2 * KiB}, 1000);
+  start_server(config);
+  start_client(config, [](KvSession& session, Thread&) -> Task<> {
+    std::uint64_t stored = 0;
+    for (bool full = false; !full;) {
+      const Buffer key = key_of(stored);
+      const Buffer value = value_of(stored, 1, kValue);
+      const auto put = co_await session.put(key, value);
+      full = !put;
+      if (put) {
+        ++stored;
+      } else {
+        EXPECT_EQ(put.error(), Error::out_of_space);
+      }
+    }
+    // Half of 16 KiB, in segments of 23 objects.
+    EXPECT_GE(stored, 3 * 23U);
+    EXPECT_LE(stored, 4 * 23U);
+    Buffer into(4 * kValue);
+    for (std::uint64_t number = 0; number < stored; ++number) {
+      const Buffer key = key_of(number);
+      const auto got = co_await session.get(key, into);
+      EXPECT_TRUE(got.has_value()) << number;
+    }
+  });
+  platform_->run();
+  expect_linearizable();
+}
+
+// One that computes for longer than the server is patient loses its connection; the others go on.
+TEST_P(Cleaning, DoesNotWaitForEver) {
+  KvConfig config = config_of({1, 8, 2 * KiB, 2 * KiB}, 30);
+  config.parameters["client_timeout_ms"] = 2;
+  start_server(config);
+  std::atomic<bool> stuck{false};
+  std::atomic<bool> others_ended{false};
+  start_client(config, [&](KvSession& session, Thread& thread) -> Task<> {
+    const Buffer key = key_of(1);
+    const Buffer value = value_of(1, 1, kValue);
+    EXPECT_TRUE(co_await session.put(key, value));
+    stuck = true;
+    // It neither polls nor suspends.
+    const Time start = thread.executor.now();
+    if (platform_->modelled()) {
+      charge(Work::copy, 1 << 30);
+    } else {
+      while (!others_ended && thread.executor.now() - start < std::chrono::seconds(60)) {
+        std::this_thread::yield();
+      }
+    }
+    co_await yield();
+    Buffer into(4 * kValue);
+    const auto got = co_await session.get(key, into);
+    EXPECT_FALSE(got.has_value());
+    if (!got) {
+      EXPECT_EQ(got.error(), Error::disconnected);
+    }
+  });
+  start_client(config, [&](KvSession& session, Thread& thread) -> Task<> {
+    while (!stuck) co_await sleep_for(Microseconds(1));
+    co_await mixed(1, 30, 3000)(session, thread);
+    others_ended = true;
+  });
+  platform_->run();
+  expect_linearizable();
+  EXPECT_GT(space_.last().cleanings, 5U);
 }
 
 }  // namespace

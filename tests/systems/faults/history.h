@@ -62,14 +62,11 @@ inline Task<std::optional<std::uint64_t>> version_in(KvSession& session, std::ui
   co_return version;
 }
 
-// A session, or null if the server was not there. Erda reads from the pool while it connects, and
-// takes a connection that breaks then for a server with another configuration.
+// A session, or null if the server was not there.
 inline Task<std::unique_ptr<KvSession>> try_connect(const KvSystem& system, Thread& thread) {
   try {
     co_return co_await system.connect(thread, {0, 0}, small_config(system));
   } catch (const PlatformError&) {
-  } catch (const UsageError&) {
-    if (system.name != "erda") throw;
   }
   co_return nullptr;
 }

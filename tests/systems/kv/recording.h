@@ -24,6 +24,9 @@ class TestFormat final : public history::Format {
 
 class Recording {
  public:
+  // So many operations of each client are expected.
+  explicit Recording(std::size_t expected = 1 << 14) : expected_(expected) {}
+
   using Client = std::function<Task<>(KvSession&, Thread&)>;
   // Makes the session of a client another one that is to be recorded in its place.
   using Wrap = std::function<std::unique_ptr<KvSession>(KvSession&)>;
@@ -31,7 +34,7 @@ class Recording {
   // The client, as KvTest::connect() takes it. This object must outlive the run.
   Client of(Client client, Wrap wrap = {}) {
     Entry& entry =
-        entries_.emplace_back(Entry{.log = history::OperationLog(1 << 14),
+        entries_.emplace_back(Entry{.log = history::OperationLog(expected_),
                                     .number = static_cast<std::uint32_t>(entries_.size()),
                                     .client = std::move(client),
                                     .wrap = std::move(wrap)});
@@ -61,6 +64,7 @@ class Recording {
     co_await entry.client(recorded, thread);
   }
 
+  std::size_t expected_;
   std::deque<Entry> entries_;
 };
 
