@@ -22,7 +22,7 @@ ErdaPartition::Progress ErdaPartition::write(const Request& request) {
   const Outcome outcome = store_.write_version(erase, request.key, entry, request.object, object_);
   if (outcome == Outcome::out_of_space && reclaim(head)) return Progress::waits_for_space;
   if (outcome == Outcome::ok) clean_if_due(head);
-  answer(request.client, {.outcome = outcome});
+  answer(request, {.outcome = outcome});
   return Progress::done;
 }
 
@@ -32,11 +32,11 @@ ErdaPartition::Progress ErdaPartition::read(const Request& request) {
   std::optional<ObjectFormat::Object> object;
   if (entry) object = store_.read_newest(*entry, object_);
   if (!object || object->deleted) {
-    answer(request.client, {.outcome = Outcome::not_found});
+    answer(request, {.outcome = Outcome::not_found});
   } else if (object->value.size() > message_size_ - sizeof(Message)) {
-    answer(request.client, {.outcome = Outcome::too_large});
+    answer(request, {.outcome = Outcome::too_large});
   } else {
-    answer(request.client, {.value = object->value.size()}, object->value);
+    answer(request, {.value = object->value.size()}, object->value);
   }
   return Progress::done;
 }
@@ -117,8 +117,8 @@ void ErdaPartition::notify(Session& session, std::uint8_t head) {
 }
 
 void ErdaPartition::acknowledge(Session& session, const RequestHeader& header) {
-  if (header.head < 1 || header.head > cleanings_.size()) return;
-  const auto head = static_cast<std::uint8_t>(header.head);
+  if (header.head_or_sequence < 1 || header.head_or_sequence > cleanings_.size()) return;
+  const auto head = static_cast<std::uint8_t>(header.head_or_sequence);
   if (header.word != cleanings_[head - 1].access.generation) return;
   end_reservations(session, head);
   acknowledged(session.id, head);

@@ -124,8 +124,8 @@ Task<Result<Bytes>> ErdaSession::get_by_send(Lane& lane, hopscotch::StoredKey ke
   const fabric::LocalBuffer request =
       request_buffer(lane, static_cast<std::uint32_t>(request_size_));
   lane.into = into;
-  const std::uint32_t length =
-      fill_request(request, {RequestKind::get, key.format, 0, 0, client_id(lane)}, key);
+  const std::uint32_t length = fill_request(
+      request, {RequestKind::get, key.format, next_sequence(lane), 0, client_id(lane)}, key);
   const Result<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request.first(length)});
   if (!reply) co_return tl::unexpected(reply.error());
@@ -249,8 +249,8 @@ Task<Result<Outcome>> ErdaSession::write_one_sided(Lane& lane, RequestKind kind,
                                                    hopscotch::StoredKey key, Bytes size) {
   const fabric::LocalBuffer request =
       request_buffer(lane, static_cast<std::uint32_t>(request_size_));
-  const std::uint32_t length =
-      fill_request(request, {kind, key.format, 0, static_cast<std::uint32_t>(size), 0}, key);
+  const std::uint32_t length = fill_request(
+      request, {kind, key.format, next_sequence(lane), static_cast<std::uint32_t>(size), 0}, key);
   const std::uint32_t client = client_id(lane);
   const Result<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::write_with_immediate,
@@ -272,8 +272,10 @@ Task<Result<void>> ErdaSession::write_by_send(Lane& lane, RequestKind kind,
                                               hopscotch::StoredKey key, Bytes size) {
   const fabric::LocalBuffer request =
       request_buffer(lane, static_cast<std::uint32_t>(request_size_ + size));
-  fill_request(request, {kind, key.format, 0, static_cast<std::uint32_t>(size), client_id(lane)},
-               key);
+  fill_request(
+      request,
+      {kind, key.format, next_sequence(lane), static_cast<std::uint32_t>(size), client_id(lane)},
+      key);
   const Result<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request});
   if (!reply) co_return tl::unexpected(reply.error());
@@ -324,7 +326,11 @@ void ErdaSession::Connection::take_message(const fabric::ReceiveCompletion& rece
   if (message.kind == MessageKind::notice) {
     take_access(static_cast<std::uint8_t>(message.target), HeadAccess::of(message.value));
   } else {
-    lane = &lanes[message.target];
+    lane = &lanes[message.target % kLanes];
+    // An answer that has come before.
+    if (lane->answered || message.target != reply_target(lane->id, lane->sequence)) lane = nullptr;
+  }
+  if (lane != nullptr) {
     const Bytes value = received.buffer.length - sizeof message;
     if (value > 0 && value <= lane->into.size()) {
       memory->read(offset + sizeof message, lane->into.first(value));
@@ -358,8 +364,9 @@ void ErdaSession::Connection::acknowledge_if_idle(std::uint8_t head_id) {
   Head& head = heads[head_id - 1];
   if (!head.owes_acknowledgment || head.one_sided > 0 || queue_pair == nullptr) return;
   head.owes_acknowledgment = false;
-  const RequestHeader header{
-      .kind = RequestKind::acknowledge, .head = head_id, .word = head.access.generation};
+  const RequestHeader header{.kind = RequestKind::acknowledge,
+                             .head_or_sequence = head_id,
+                             .word = head.access.generation};
   const fabric::LocalBuffer buffer =
       registered.local(acknowledgments + (head_id - 1) * sizeof header, sizeof header);
   std::memcpy(buffer.bytes().data(), &header, sizeof header);

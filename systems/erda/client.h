@@ -27,7 +27,8 @@ class ErdaSession final : public KvSession {
   struct Lane {
     std::uint32_t id = 0;
     bool busy = false;
-    bool answered = false;
+    bool answered = true;
+    std::uint16_t sequence = 0;  // of its requests
     Message reply;
     std::span<std::byte> into;  // where the value of a get by SEND goes, if it fits
     WaitList waiting;
@@ -104,6 +105,9 @@ class ErdaSession final : public KvSession {
   Bytes lane_size() const { return request_size_ + object_size_ + entry_size_; }
   static std::uint32_t fill_request(const fabric::LocalBuffer& buffer, const RequestHeader& request,
                                     const hopscotch::StoredKey& key);
+  static std::uint16_t next_sequence(Lane& lane) {
+    return lane.sequence = static_cast<std::uint16_t>((lane.sequence + 1) % kSequences);
+  }
 
   Thread& thread_;
   std::unique_ptr<PoolLayout> layout_;

@@ -55,8 +55,10 @@ enum class RequestKind : std::uint8_t { put, erase, report, get, acknowledge };
 
 struct RequestHeader {
   RequestKind kind = RequestKind::put;
-  std::uint8_t format = 0;        // of the key, as in a hash entry
-  std::uint16_t head = 0;         // that is acknowledged
+  std::uint8_t format = 0;  // of the key, as in a hash entry
+  // Of an acknowledgment the head; else the lane's sequence number, by which a request or an answer
+  // that comes twice is recognized.
+  std::uint16_t head_or_sequence = 0;
   std::uint32_t object_size = 0;  // to be reserved in the log; by SEND, of the object that follows
   // In a report the version word whose newest object is incomplete, in an acknowledgment the
   // generation, in other requests by SEND the client's identifier.
@@ -101,12 +103,17 @@ enum class Outcome : std::uint8_t {
 struct Message {
   MessageKind kind = MessageKind::reply;
   Outcome outcome = Outcome::ok;
-  std::uint16_t target = 0;  // a reply's lane, a notice's head
+  std::uint16_t target = 0;  // a notice's head, or a reply's lane and sequence number
   std::uint32_t life = 0;    // of the region in which the object is to be written
   // Of a put: the object's offset in the pool, the last written address of the log. Of a get by
   // SEND: the length of the value that follows. Of a notice: a HeadAccess.
   std::uint64_t value = 0;
 };
 static_assert(sizeof(Message) == 16);
+inline constexpr std::uint16_t kSequences = 1 << 12;
+inline constexpr std::uint16_t reply_target(std::uint32_t lane, std::uint16_t sequence) {
+  return static_cast<std::uint16_t>(sequence * kLanes + lane);
+}
+static_assert(kSequences * kLanes == 1 << 16);
 
 }  // namespace perdura::systems::erda

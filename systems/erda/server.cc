@@ -154,6 +154,9 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   request.client = by_send ? static_cast<std::uint32_t>(request.header.word) : *message.immediate;
   Session& session = session_of(request.client);
   if (session.queue_pair.get() != message.queue_pair) return;  // not who it says
+  std::optional<std::uint16_t>& last = session.last_sequence[request.client % kLanes];
+  if (last == request.header.head_or_sequence) return;  // has come before
+  last = request.header.head_or_sequence;
   // A lane asks again only after its last write has ended.
   std::optional<Reservation>& ended = session.lanes[request.client % kLanes];
   if (ended) {
@@ -187,7 +190,7 @@ Task<> ErdaPartition::retry(std::uint32_t client, std::uint64_t generation,
     progress = by_send ? serve_by_send(request) : begin_write(request);
     // Every head has been cleaned, and others took what that yielded.
     if (progress == Progress::waits_for_space && cleanings > 2 * cleanings_.size()) {
-      answer(client, {.outcome = Outcome::out_of_space});
+      answer(request, {.outcome = Outcome::out_of_space});
       co_return;
     }
   }
@@ -199,7 +202,7 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
   const bool erase = request.header.kind == RequestKind::erase;
   const std::uint8_t head = store_.layout().head_of(request.key);
   if (announced(head)) {
-    answer(request.client, {.outcome = Outcome::use_send});
+    answer(request, {.outcome = Outcome::use_send});
     return Progress::done;
   }
   std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
@@ -207,11 +210,11 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
   const Store::Begun begun =
       store_.begin_version(erase, request.key, entry, request.header.object_size, object_);
   if (begun.outcome == Outcome::out_of_space && reclaim(head)) {
-    answer(request.client, {.outcome = Outcome::use_send});
+    answer(request, {.outcome = Outcome::use_send});
     return Progress::done;
   }
   if (begun.outcome != Outcome::ok) {
-    answer(request.client, {.outcome = begun.outcome});
+    answer(request, {.outcome = begun.outcome});
     return Progress::done;
   }
   const Log& log = store_.space().region_1(head);
@@ -221,8 +224,7 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
                           head,
                           begun.position};
   session_of(request.client).lanes[request.client % kLanes] = std::move(reservation);
-  answer(request.client,
-         {.life = log.life_of(begun.position), .value = log.offset_of(begun.position)});
+  answer(request, {.life = log.life_of(begun.position), .value = log.offset_of(begun.position)});
   clean_if_due(head);
   return Progress::done;
 }
@@ -281,13 +283,15 @@ void ErdaPartition::end_session(fabric::QueuePair& queue_pair) {
   Session* session = find_session(queue_pair);
   session->queue_pair.reset();
   ++session->generation;
+  session->last_sequence = {};
   end_reservations(*session, std::nullopt);
   for (std::uint8_t head = 1; head <= cleanings_.size(); ++head) acknowledged(session->id, head);
 }
 
-void ErdaPartition::answer(std::uint32_t client, Message message,
+void ErdaPartition::answer(const Request& request, Message message,
                            std::span<const std::byte> value) {
-  message.target = static_cast<std::uint16_t>(client % kLanes);
+  const std::uint32_t client = request.client;
+  message.target = reply_target(client % kLanes, request.header.head_or_sequence);
   const Bytes offset = receive_depth_ * request_size_ + client * message_size_;
   const fabric::LocalBuffer buffer =
       buffer_memory_.local(offset, static_cast<std::uint32_t>(sizeof message + value.size()));

@@ -11,6 +11,7 @@
 // cleaning.cc  requests by SEND; when a head is cleaned, and how clients learn of it
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -49,6 +50,7 @@ class ErdaPartition final : public KvPartition {
     std::uint64_t generation = 0;  // of the connection; ids are used again
     std::unique_ptr<fabric::QueuePair> queue_pair;
     std::vector<std::optional<Reservation>> lanes{kLanes};
+    std::array<std::optional<std::uint16_t>, kLanes> last_sequence{};  // of each lane's requests
   };
   // What a head's clients were told, and who of them has not answered.
   struct HeadCleaning {
@@ -81,7 +83,7 @@ class ErdaPartition final : public KvPartition {
   void take_report(const Request& request);
   void end_reservations(Session& session, std::optional<std::uint8_t> head);
   void end_session(fabric::QueuePair& queue_pair);
-  void answer(std::uint32_t client, Message message, std::span<const std::byte> value = {});
+  void answer(const Request& request, Message message, std::span<const std::byte> value = {});
   bool being_written(std::uint8_t head, Position position) const {
     return writing_.contains(place(head, position));
   }

@@ -27,9 +27,8 @@ TEST_P(Endurance, AMillionUpdatesInTwiceTheLiveData) {
   const auto loaded = platform->create_barrier(kClients);
   Gauge gauge;
   Recording recording(2 * (kKeys + kUpdates + kUpdates / 4) / kClients);
-  platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) {
-    return serve(thread, config, &gauge);
-  });
+  platform->start_service(0, 0, CompletionMode::polling,
+                          [&](Thread& thread) { return serve(thread, config, &gauge); });
   for (std::uint32_t client = 0; client < kClients; ++client) {
     const auto work = recording.of([&, client](KvSession& session, Thread&) -> Task<> {
       Versions versions(client);

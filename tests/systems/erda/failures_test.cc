@@ -1,7 +1,8 @@
 // A small history with one cleaning (section 4.4), and a failure at every moment of it: of the
 // server's power, of the server's process, of a client, or a client that connects just then.
-#include "platform/error.h"
 #include "platform/sim/failures.h"
+#include "platform/error.h"
+#include "platform/faults/faulty_thread.h"
 #include "tests/systems/erda/support.h"
 
 namespace perdura::systems::test {
@@ -29,46 +30,58 @@ constexpr int kPuts = 32;
 
 class Scenario {
  public:
-  explicit Scenario(PersistenceModel model)
+  explicit Scenario(PersistenceModel model, faults::FaultPlan faults = {})
       : made_(perdura::test::make_platform("sim", 4)),
+        faults_(faults),
         platform(static_cast<SimPlatform&>(*made_)) {
     platform.track_durability(model);
     start_server();
-    start(kWriter, [](KvSession& session, Thread&) -> Task<> {
-      Versions versions(kWriter);
-      for (int i = 0; i < kPuts; ++i) co_await put(session, i % kKeys, versions.next());
-    });
-    start(kOther, [](KvSession& session, Thread&) -> Task<> {
-      Versions versions(kOther);
-      Buffer into(4 * kValue);
-      for (int i = 0; i < kPuts / 2; ++i) {
-        const std::uint64_t number = (3 * i + 1) % kKeys;
-        const Buffer key = key_of(number);
-        if (i % 5 == 4) {
-          expect_space(co_await session.erase(key));
-        } else {
-          co_await put(session, number, versions.next());
-        }
-        expect_space(co_await session.get(key, into));
-      }
-    });
+    start(kWriter,
+          [this, versions = Versions(kWriter)](KvSession& session, Thread&) mutable -> Task<> {
+            for (; writer_step_ < kPuts; ++writer_step_) {
+              if (!co_await put(session, writer_step_ % kKeys, versions.next())) co_return;
+            }
+          });
+    start(kOther,
+          [this, versions = Versions(kOther)](KvSession& session, Thread&) mutable -> Task<> {
+            Buffer into(4 * kValue);
+            for (; other_step_ < kPuts / 2; ++other_step_) {
+              const std::uint64_t number = (3 * other_step_ + 1) % kKeys;
+              const Buffer key = key_of(number);
+              if (other_step_ % 5 == 4) {
+                if (!connected(co_await session.erase(key))) co_return;
+              } else {
+                if (!co_await put(session, number, versions.next())) co_return;
+              }
+              if (!connected(co_await session.get(key, into))) co_return;
+            }
+          });
   }
 
   void start_server() {
-    platform.start_service(kServer, 0, CompletionMode::polling,
-                           [this](Thread& thread) { return serve(thread, kConfig, &gauge); });
+    platform.start_service(kServer, 0, CompletionMode::polling, [this](Thread& thread) -> Task<> {
+      faults::FaultPlan faults = faults_;
+      faults.lose = 0;  // that is for clients to notice
+      faults::FaultyThread faulty(thread, faults);
+      co_await serve(faulty.thread(), kConfig, &gauge);
+    });
   }
   void start(NodeId node, Recording::Client client) {
-    platform.start(node, static_cast<fabric::Port>(node), CompletionMode::polling,
-                   [this, recorded = recording.of(std::move(client))](Thread& thread) -> Task<> {
-                     const Present present(clients_);
-                     std::unique_ptr<KvSession> session;
-                     try {
-                       session = co_await connect(thread, kConfig);
-                     } catch (const PlatformError&) {
-                     }
-                     if (session) co_await recorded(*session, thread);
-                   });
+    platform.start(
+        node, static_cast<fabric::Port>(node), CompletionMode::polling,
+        [this, node, recorded = recording.of(std::move(client))](Thread& thread) -> Task<> {
+          const Present present(clients_);
+          faults::FaultyThread faulty(thread, node == kLate ? faults::FaultPlan() : faults_);
+          std::unique_ptr<KvSession> session;
+          try {
+            session = co_await connect(faulty.thread(), kConfig);
+          } catch (const PlatformError&) {
+          }
+          if (session) co_await recorded(*session, thread);
+          counts.held += faulty.counts().held;
+          counts.duplicated += faulty.counts().duplicated;
+          counts.lost += faulty.counts().lost;
+        });
   }
   // When the others have ended: all keys are read, written and read again.
   void start_late_reader() {
@@ -79,7 +92,7 @@ class Scenario {
       for (int round = 0; round < 3; ++round) {
         for (std::uint64_t number = 0; number < kKeys; ++number) {
           const Buffer key = key_of(number);
-          if (round == 1) co_await put(session, number, versions.next());
+          if (round == 1) static_cast<void>(co_await put(session, number, versions.next()));
           const auto got = co_await session.get(key, into);
           EXPECT_TRUE(got || got.error() == Error::not_found) << to_string(got.error());
           if (round > 0) {
@@ -88,7 +101,9 @@ class Scenario {
         }
       }
       // And it goes on to be cleaned.
-      for (int i = 0; i < 2 * kPuts; ++i) co_await put(session, i % kKeys, versions.next());
+      for (int i = 0; i < 2 * kPuts; ++i) {
+        static_cast<void>(co_await put(session, i % kKeys, versions.next()));
+      }
     });
   }
   void expect_promised(history::Promise promise) {
@@ -111,22 +126,31 @@ class Scenario {
     int& clients_;
   };
 
-  static Task<> put(KvSession& session, std::uint64_t number, std::uint64_t version) {
+  // What an operation found is for the history to say; here only whether the connection holds.
+  static bool connected(const auto& result) {
+    expect_space(result);
+    return result || result.error() != Error::disconnected;
+  }
+  static Task<bool> put(KvSession& session, std::uint64_t number, std::uint64_t version) {
     const Buffer key = key_of(number);
     const Buffer value = value_of(number, version, kValue);
-    expect_space(co_await session.put(key, value));
+    co_return connected(co_await session.put(key, value));
   }
 
   std::unique_ptr<Platform> made_;
+  faults::FaultPlan faults_;
 
  public:
   SimPlatform& platform;
+  faults::FaultCounts counts;  // of the clients
   Recording recording{128};
   Gauge gauge;
   std::vector<Time> power_failures;
 
  private:
   int clients_ = 0;
+  int writer_step_ = 0;
+  int other_step_ = 0;
 };
 
 // What the server had done of cleaning when it failed, or at the end.
@@ -233,6 +257,37 @@ TEST(CleaningFailures, AClientConnectsAnywhere) {
   });
   std::cout << "a client connected at each of " << explored.moments << " moments\n";
 }
+
+// Notices, answers and requests come late or twice, clients take their time between the operations
+// of a get or put, connections break.
+void go_wrong(const std::string& faults) {
+  faults::FaultCounts counts;
+  std::uint64_t cleanings = 0;
+  for (int seed = 1; seed <= 60; ++seed) {
+    const auto plan = faults::FaultPlan::parse("seed=" + std::to_string(seed) + " " + faults);
+    SCOPED_TRACE(plan.text());
+    Scenario scenario({PersistenceDomain::mhp, true}, plan);
+    scenario.start_late_reader();
+    scenario.platform.run();
+    scenario.expect_promised({});
+    if (testing::Test::HasFailure()) return;
+    counts.held += scenario.counts.held;
+    counts.duplicated += scenario.counts.duplicated;
+    counts.lost += scenario.counts.lost;
+    cleanings += scenario.gauge.last().cleanings;
+  }
+  std::cout << faults << ": " << counts.held << " messages late, " << counts.duplicated
+            << " repeated, " << counts.lost << " connections lost, " << cleanings << " cleanings\n";
+  EXPECT_GT(cleanings, 60U);
+}
+
+TEST(CleaningFailures, LateMessages) { go_wrong("hold=0.3 held=1us..100us"); }
+TEST(CleaningFailures, RepeatedMessages) { go_wrong("duplicate=0.5"); }
+TEST(CleaningFailures, SlowClients) { go_wrong("slow=0ns..40us"); }
+TEST(CleaningFailures, AllOfThat) {
+  go_wrong("hold=0.2 held=1us..60us duplicate=0.2 slow=0ns..15us");
+}
+TEST(CleaningFailures, LostConnections) { go_wrong("lose=0.01"); }
 
 }  // namespace
 }  // namespace perdura::systems::test
