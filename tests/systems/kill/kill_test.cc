@@ -1,20 +1,12 @@
 // Real processes on shared memory, killed by SIGKILL at random moments: the client that writes,
 // often in the middle of its one-sided write, and the server. What the clients did and were told is
 // recorded in memory that survives them, and is linearizable.
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <csignal>
-#include <filesystem>
 #include <random>
 
-#include "platform/error.h"
-#include "platform/shm_platform.h"
+#include "tests/systems/kill/processes.h"
 #include "tests/systems/kv/recording.h"
 
 namespace perdura::systems::test {
@@ -31,61 +23,28 @@ struct Shared {
   std::atomic<std::uint64_t> unexpected{0};  // errors other than "not found" and "disconnected"
 };
 
-// Memory that processes forked from this one share with it.
-class SharedMemory {
- public:
-  explicit SharedMemory(std::size_t bytes)
-      : bytes_(static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
-               bytes) {}
-  ~SharedMemory() { munmap(bytes_.data(), bytes_.size()); }
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  std::span<std::byte> bytes() const { return bytes_; }
-
- private:
-  std::span<std::byte> bytes_;
-};
-
 class Cluster {
  public:
-  explicit Cluster(std::string system)
-      : system_(std::move(system)),
-        job_("kv-kill-" + system_ + "-" + std::to_string(getpid())),
-        pool_directory_("/dev/shm/perdura-pools-" + job_),
-        shared_(new (memory_.bytes().data()) Shared) {
-    std::filesystem::create_directories(pool_directory_);
-  }
-  ~Cluster() {
-    while (!processes_.empty()) kill_process(processes_.back());
-    std::filesystem::remove_all(pool_directory_);
-  }
+  explicit Cluster(const std::string& system)
+      : shared_(new (memory_.bytes().data()) Shared), processes_(system, config()) {}
 
   Shared& shared() { return *shared_; }
   // Of the writers and of the reader.
   history::History history() const {
-    history::History all(history::OperationLog::read(written_.bytes()));
+    history::History all;
+    all.add(history::OperationLog::read(written_.bytes()));
     all.add(history::OperationLog::read(read_.bytes()));
     return all;
   }
 
-  pid_t start_server() {
-    return start(0, [this](Thread& thread) -> Task<> {
-      const auto partition = find_kv_system(system_).open(thread, "pool", config());
-      co_await partition->serve();
-    });
-  }
+  pid_t start_server() { return processes_.start_server(); }
   pid_t start_writer() {
-    return start(1, [this](Thread& thread) -> Task<> { return write(thread, *this); });
+    return processes_.start(1, [this](Thread& thread) { return write(thread, *this); });
   }
   pid_t start_reader() {
-    return start(2, [this](Thread& thread) -> Task<> { return read(thread, *this); });
+    return processes_.start(2, [this](Thread& thread) { return read(thread, *this); });
   }
-  void kill_process(pid_t process) {
-    kill(process, SIGKILL);
-    waitpid(process, nullptr, 0);
-    std::erase(processes_, process);
-  }
+  void kill_process(pid_t process) { processes_.kill_process(process); }
 
   // Waits until the writer and the reader have got on by so many operations; false if they do not.
   bool progress(std::uint64_t writes, std::uint64_t reads) {
@@ -110,51 +69,12 @@ class Cluster {
             .parameters = {}};
   }
 
-  pid_t start(NodeId node, std::function<Task<>(Thread&)> body) {
-    const pid_t process = fork();
-    if (process != 0) {
-      processes_.push_back(process);
-      return process;
-    }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int status = 1;
-    try {
-      ShmOptions options;
-      options.job = job_;
-      options.node_count = 3;
-      options.local_nodes = {node};
-      options.pm_directory = pool_directory_;
-      ShmPlatform platform(std::move(options));
-      platform.start(node, 0, CompletionMode::polling, body);
-      platform.run();
-      status = 0;
-    } catch (const std::exception& error) {
-      fprintf(stderr, "node %u: %s\n", node, error.what());
-    }
-    _exit(status);
-  }
-
-  // A session, as soon as the server is there.
-  static Task<std::unique_ptr<KvSession>> connect(Thread& thread, Cluster& cluster) {
-    for (;;) {
-      bool failed = false;
-      std::unique_ptr<KvSession> session;
-      try {
-        session = co_await find_kv_system(cluster.system_).connect(thread, {0, 0}, config());
-      } catch (const PlatformError&) {
-        failed = true;
-      }
-      if (!failed) co_return session;
-      co_await yield();
-    }
-  }
-
   static Task<> write(Thread& thread, Cluster& cluster) {
     Shared& shared = *cluster.shared_;
     TestFormat format;
     history::OperationLog log(cluster.written_.bytes());
     for (;;) {
-      const auto connection = co_await connect(thread, cluster);
+      const auto connection = co_await cluster.processes_.connect(thread);
       history::RecordedSession session(*connection, 1, format, log);
       for (std::uint64_t i = 0;; ++i) {
         const std::uint64_t version = ++shared.versions[i % kKeys];
@@ -178,7 +98,7 @@ class Cluster {
     TestFormat format;
     history::OperationLog log(cluster.read_.bytes());
     for (;;) {
-      const auto connection = co_await connect(thread, cluster);
+      const auto connection = co_await cluster.processes_.connect(thread);
       history::RecordedSession session(*connection, 2, format, log);
       for (;;) {
         const std::uint64_t number = random() % kKeys;
@@ -191,14 +111,11 @@ class Cluster {
     }
   }
 
-  std::string system_;
-  std::string job_;
-  std::string pool_directory_;
   SharedMemory memory_{sizeof(Shared)};
   SharedMemory written_{history::OperationLog::bytes_for(1'000'000)};
   SharedMemory read_{history::OperationLog::bytes_for(50'000'000)};
   Shared* shared_;
-  std::vector<pid_t> processes_;
+  Processes processes_;
 };
 
 class Kill : public testing::TestWithParam<std::string> {};
