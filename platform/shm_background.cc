@@ -55,8 +55,10 @@ Task<> ShmBackgroundThread::take_jobs() {
 }
 
 Task<> ShmBackgroundThread::perform(std::shared_ptr<Job> job) {
+  // So that it ends with this task, if not before.
+  Task<> work = std::move(job->work);
   try {
-    co_await std::move(job->work);
+    co_await std::move(work);
   } catch (...) {
     job->problem = std::current_exception();
   }

@@ -12,6 +12,7 @@
 namespace perdura::systems::erda {
 
 void Store::recover() {
+  if (space_.fresh()) return space_.opened();
   table_.recover();
   check_entries();
   Scratch scratch = make_scratch();

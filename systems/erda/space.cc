@@ -44,8 +44,8 @@ Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t thresho
     }
   }
   // Nothing tells whether a free region of an old pool has been used.
-  const bool fresh = std::none_of(used.begin(), used.end(), [](bool u) { return u; });
-  next_life_ = fresh ? 0 : last_life + 1;
+  fresh_ = std::none_of(used.begin(), used.end(), [](bool u) { return u; });
+  next_life_ = fresh_ ? 0 : last_life + 1;
   for (std::uint64_t region = shape.regions; region-- > 0;) {
     if (!used[region]) free_.push_back(static_cast<std::uint32_t>(region));
   }

@@ -66,6 +66,8 @@ class Space {
   // Region 2 is free: what was Region 1, or, after merging was abandoned, what nothing points to.
   void end_cleaning(std::uint8_t head);
 
+  // Whether the pool has just been made.
+  bool fresh() const { return fresh_; }
   Bytes largest(std::uint8_t head) const { return of(head).largest; }  // object so far
   // The logs are as the last run left them: what is counted since the start counts from here.
   void opened();
@@ -112,6 +114,7 @@ class Space {
   Bytes threshold_;
   std::vector<Head> heads_;
   std::vector<std::uint32_t> free_;  // regions
+  bool fresh_ = true;
   // Lives count the uses of regions, from the first time on that one is used again; 0 until then.
   std::uint32_t next_life_ = 0;
   std::atomic<Bytes> used_{0};

@@ -1,6 +1,6 @@
 // Erda's server is killed at a random moment in each of a hundred cleanings (section 4.4), while
-// clients update ten thousand keys in a store of twice the live data. What they did and were told is
-// recorded in memory that survives the server, and is linearizable.
+// clients update ten thousand keys in a store of twice the live data. What they did and were told
+// is recorded in memory that survives the server, and is linearizable.
 #include <atomic>
 #include <random>
 
@@ -36,8 +36,8 @@ class CleaningCluster {
  public:
   CleaningCluster() : shared_(new (memory_.bytes().data()) Shared) {
     for (std::uint32_t client = 0; client < kClients; ++client) {
-      logs_.push_back(std::make_unique<SharedMemory>(
-          history::OperationLog::bytes_for(2 * (kKeys + kUpdates))));
+      logs_.push_back(
+          std::make_unique<SharedMemory>(history::OperationLog::bytes_for(2 * (kKeys + kUpdates))));
     }
   }
   pid_t start_server() {
