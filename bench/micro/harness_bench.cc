@@ -1,7 +1,9 @@
 // What the harness itself takes of an operation: the real client on the real platform, on a store
 // that costs next to nothing (null_store.h), with full histograms. The time of an item is that of a
 // whole turn of the closed loop: draw the operation, write its key, fill its value, read the clock,
-// perform it, read the clock, verify what was read, record the latency.
+// perform it, read the clock, verify what was read, record the latency. `store_ns` is what the
+// store takes of that, measured by calling it for the same mix without the harness; the rest,
+// `harness_ns`, is the harness' cost. Both are CPU time.
 //
 // With several clients it is still the time of one client's turn: it stays the same for as long as
 // the clients share nothing that they write (and have a core each).
@@ -9,6 +11,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <numeric>
@@ -16,6 +19,9 @@
 
 #include "bench/kv/kv_client.h"
 #include "bench/micro/null_store.h"
+#include "harness/workload/generator.h"
+#include "harness/workload/key_format.h"
+#include "harness/workload/value.h"
 #include "platform/shm_platform.h"
 #include "systems/partitioned.h"
 
@@ -45,6 +51,7 @@ harness::Point make_point(double reads, std::uint32_t value_size, std::uint64_t 
 struct Outcome {
   Picoseconds elapsed{};  // of the slowest client
   Nanoseconds cpu{};      // of all clients together
+  Nanoseconds store{};    // CPU time of as many operations without the harness
   std::uint64_t operations = 0;
   harness::Verdict verdict = harness::Verdict::valid;
 };
@@ -55,6 +62,43 @@ Nanoseconds thread_cpu_time() {
   return std::chrono::seconds(t.tv_sec) + Nanoseconds(t.tv_nsec);
 }
 
+// The operations of a client, drawn and filled beforehand.
+struct Prepared {
+  OperationKind kind;
+  std::array<std::byte, 16> key;
+  std::vector<std::byte> value;
+};
+
+std::vector<Prepared> prepare(const harness::Point& point) {
+  constexpr std::size_t kPrepared = 4096;
+  workload::OperationGenerator generator(point.workload, point.seed, 0, 1);
+  const workload::KeyFormat format = point.workload.key_format();
+  std::vector<Prepared> operations(kPrepared);
+  for (Prepared& prepared : operations) {
+    const workload::Operation operation = *generator.next();
+    prepared.kind = operation.kind;
+    format.write(operation.key_number, prepared.key);
+    prepared.value.resize(operation.value_size);
+    workload::fill_value(prepared.value, operation.key_number, operation.version);
+  }
+  return operations;
+}
+
+Task<Nanoseconds> without_harness(systems::KvSession& session, const harness::Point& point) {
+  const std::vector<Prepared> operations = prepare(point);
+  std::vector<std::byte> into(point.workload.max_value_size());
+  const Nanoseconds before = thread_cpu_time();
+  for (std::uint64_t i = 0; i < kOperations; ++i) {
+    const Prepared& operation = operations[i % operations.size()];
+    if (operation.kind == OperationKind::read) {
+      benchmark::DoNotOptimize(co_await session.get(operation.key, into));
+    } else {
+      benchmark::DoNotOptimize(co_await session.put(operation.key, operation.value));
+    }
+  }
+  co_return thread_cpu_time() - before;
+}
+
 Outcome run(const harness::Point& point, const harness::Point& loading) {
   const auto clients = static_cast<std::uint32_t>(point.settings.clients);
   ShmPlatform platform(ShmOptions{});
@@ -62,6 +106,7 @@ Outcome run(const harness::Point& point, const harness::Point& loading) {
   std::atomic<bool> stop{false};
   std::vector<std::unique_ptr<KvClient>> measured(clients);
   std::vector<Nanoseconds> cpu(clients);
+  std::vector<Nanoseconds> store(clients);
   for (std::uint32_t index = 0; index < clients; ++index) {
     platform.start(0, static_cast<fabric::Port>(index), CompletionMode::polling,
                    [&, index](Thread&) -> Task<> {
@@ -72,6 +117,7 @@ Outcome run(const harness::Point& point, const harness::Point& loading) {
                      KvClient loader(loading, 0, stop);  // each session holds all records
                      co_await loader.load(session);
                      measured[index] = std::make_unique<KvClient>(point, index, stop);
+                     store[index] = co_await without_harness(session, point);
                      co_await barrier->arrive_and_wait();
                      const Nanoseconds before = thread_cpu_time();
                      co_await measured[index]->run(session, kOperations, true);
@@ -81,6 +127,7 @@ Outcome run(const harness::Point& point, const harness::Point& loading) {
   platform.run();
   Outcome outcome;
   outcome.cpu = std::accumulate(cpu.begin(), cpu.end(), Nanoseconds{});
+  outcome.store = std::accumulate(store.begin(), store.end(), Nanoseconds{});
   for (const auto& client : measured) {
     outcome.elapsed = std::max(outcome.elapsed, client->last_end() - client->first_start());
     outcome.operations += client->measurement().operations();
@@ -96,6 +143,7 @@ void null_store(benchmark::State& state, double reads) {
   const harness::Point loading = make_point(reads, value_size, 1);
   double nanoseconds = 0;
   double cpu = 0;
+  double store = 0;
   for (auto _ : state) {
     const Outcome outcome = run(point, loading);
     if (outcome.verdict != harness::Verdict::valid || outcome.operations != kOperations * clients) {
@@ -106,12 +154,16 @@ void null_store(benchmark::State& state, double reads) {
     state.SetIterationTime(seconds);
     nanoseconds += seconds * 1e9;
     cpu += static_cast<double>(outcome.cpu.count());
+    store += static_cast<double>(outcome.store.count());
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kOperations * clients));
   const double turns = static_cast<double>(state.iterations() * kOperations);
   state.counters["ns/op"] = nanoseconds / turns;
+  const double client_turns = turns * static_cast<double>(clients);
   // The same without the time in which somebody else had the core.
-  state.counters["cpu_ns/op"] = cpu / turns / static_cast<double>(clients);
+  state.counters["cpu_ns/op"] = cpu / client_turns;
+  state.counters["store_ns"] = store / client_turns;
+  state.counters["harness_ns"] = (cpu - store) / client_turns;
 }
 BENCHMARK_CAPTURE(null_store, workloadc, 1.0)
     ->ArgNames({"value", "clients"})

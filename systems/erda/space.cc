@@ -135,17 +135,20 @@ std::uint64_t Space::demand(const Head& head, const Log* changed, Bytes held) co
 }
 
 bool Space::affordable(std::uint64_t free, const Log* changed, Bytes held) const {
-  std::uint64_t promised = 0;
-  std::uint64_t next = 0;
+  std::uint64_t promised = 0;   // to heads that are being cleaned
+  std::uint64_t returning = 0;  // from them at the end
+  std::uint64_t next = 0;       // what one of the others takes after them
   for (const Head& head : heads_) {
     const std::uint64_t regions = demand(head, changed, held);
-    if (head.cleaning) {
-      promised += regions;
-    } else {
+    if (!head.cleaning) {
       next = std::max(next, regions);
+      continue;
     }
+    promised += regions;
+    const bool switched = head.state.phase == Phase::switching;
+    returning += head.logs[switched ? 1 - head.state.chain : head.state.chain].regions();
   }
-  return free >= promised + next;
+  return free >= promised && free - promised + returning >= next;
 }
 
 // --- when to clean -------------------------------------------------------------------------------
