@@ -32,15 +32,18 @@ Located located(const Section& top, std::string_view key, std::string fallback) 
   return {text.value_or(std::move(fallback)), top.where(key)};
 }
 
+// Fit for the name of a file.
+bool is_plain(std::string_view name) {
+  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
+}
+
 void read_identity(const Section& top, Experiment& experiment) {
   const auto name = top.text("name");
   if (!name) throw UsageError(fmt::format("{}: name = \"...\" is missing", experiment.file));
-  const bool plain =
-      !name->empty() && name->front() != '.' && std::all_of(name->begin(), name->end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '-' || c == '_' || c == '.';
-      });
-  if (!plain) {
+  if (!is_plain(*name)) {
     top.wrong(*top.table().get("name"), "name",
               "names a folder, so it may hold letters, digits, '-', '_' and '.' only");
   }
@@ -126,14 +129,32 @@ void read_matrix(const Document& document, const Section& top, const Section& ma
   }
 }
 
+void read_system(const Section& system, SystemSettings& settings) {
+  for (const auto& [name, value] : system.table()) {
+    if (name == "variant_of") {
+      settings.variant_of = located(system, name.str(), "");
+      if (settings.variant_of.text.empty()) system.wrong(value, name.str(), "must not be empty");
+    } else if (name == "title") {
+      // For the report, which reads it from the text; here it is only checked.
+      if (system.text_of(value, name.str()).empty()) {
+        system.wrong(value, name.str(), "must not be empty");
+      }
+    } else {
+      settings.parameters[std::string(name.str())] =
+          system.number_of(value, name.str(), 0, kMaxInteger);
+    }
+  }
+}
+
 void read_systems(const Section& systems, Experiment& experiment) {
   for (const auto& [key, node] : systems.table()) {
-    const Section system = *systems.section(key.str());
-    SystemParameters& parameters_of = experiment.systems[std::string(key.str())];
-    parameters_of.where = systems.where(key.str());
-    for (const auto& [name, value] : system.table()) {
-      parameters_of.values[std::string(name.str())] =
-          system.number_of(value, name.str(), 0, kMaxInteger);
+    SystemSettings& settings = experiment.systems[std::string(key.str())];
+    settings.where = systems.where(key.str());
+    read_system(*systems.section(key.str()), settings);
+    if (!settings.variant_of.text.empty() && !is_plain(key.str())) {
+      systems.wrong(node, key.str(),
+                    "names rows of the results, so it may hold letters, digits, '-', '_' and '.' "
+                    "only");
     }
   }
 }

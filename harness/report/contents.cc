@@ -20,14 +20,19 @@ RowsByOrigin split(const Points& points) {
   return rows;
 }
 
-/// One order for the whole report, so that a system has the same color in every figure.
+/// One order for the whole report, so that a system has the same color in every figure. Variants of
+/// systems come last: the systems' colors do not depend on which variants there are.
 SeriesOrder order_of(const std::vector<ResultFolder>& folders, const std::string& column) {
   SeriesOrder order;
-  for (const ResultFolder& folder : folders) {
-    if (!folder.points.has_column(column)) continue;
-    for (std::size_t row = 0; row < folder.points.size(); ++row) {
-      const std::string& name = folder.points.text(row, column);
-      if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+  for (const bool variants : {false, true}) {
+    for (const ResultFolder& folder : folders) {
+      if (!folder.points.has_column(column)) continue;
+      for (std::size_t row = 0; row < folder.points.size(); ++row) {
+        const std::string& name = folder.points.text(row, column);
+        const bool variant = column == "system" && folder.specs.systems.variants.contains(name);
+        if (variant != variants) continue;
+        if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+      }
     }
   }
   return order;

@@ -47,9 +47,9 @@ std::string figure_csv(const FigureResult& figure) {
       const DrawnPoint* point = figure.data.find(series.name, x);
       if (point != nullptr) {
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(series.name),
-                           csv_cell(shown_name(series.name)), series_index, series.style,
-                           csv_cell(x), csv_cell(x_text(figure, x)), x_index, number(point->mean),
-                           number(point->mean - point->half_width),
+                           csv_cell(figure.spec.shown_series(series.name)), series_index,
+                           series.style, csv_cell(x), csv_cell(x_text(figure, x)), x_index,
+                           number(point->mean), number(point->mean - point->half_width),
                            number(point->mean + point->half_width), point->repetitions,
                            paper_average(figure, series.name), bar_text(point->mean));
       }

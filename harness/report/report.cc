@@ -68,7 +68,7 @@ std::string y_label(const FigureSpec& spec) {
   const Quantity quantity = quantity_of(spec.y);
   if (!spec.normalize) return quantity.axis_with_unit();
   return fmt::format("{}, {} = 1", capitalized(quantity.noun),
-                     shown_name(spec.normalize->any_of[0]));
+                     spec.shown_series(spec.normalize->any_of[0]));
 }
 
 class Writer {

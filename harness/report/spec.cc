@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "harness/report/csv_table.h"
+#include "harness/report/quantity.h"
 
 namespace perdura::report {
 namespace {
@@ -124,6 +125,22 @@ void read_data(EntryReader& entry, DataSpec& spec) {
   }
 }
 
+/// What is wrong in [systems] was refused when the experiment was run.
+SystemNames read_systems(const toml::table& document) {
+  SystemNames names;
+  const toml::table* systems = document["systems"].as_table();
+  if (systems == nullptr) return names;
+  for (const auto& [name, node] : *systems) {
+    const toml::table* system = node.as_table();
+    if (system == nullptr) continue;
+    if (system->contains("variant_of")) names.variants.emplace(name.str());
+    if (const auto title = (*system)["title"].value<std::string>()) {
+      names.titles.emplace(name.str(), *title);
+    }
+  }
+  return names;
+}
+
 FigureSpec read_figure(EntryReader& entry) {
   FigureSpec spec;
   read_data(entry, spec);
@@ -161,6 +178,15 @@ bool Condition::holds(const std::string& cell) const {
   });
 }
 
+std::string SystemNames::shown(std::string_view system) const {
+  const auto title = titles.find(system);
+  return title == titles.end() ? shown_name(system) : title->second;
+}
+
+std::string DataSpec::shown_series(std::string_view value) const {
+  return series == "system" ? systems.shown(value) : shown_name(value);
+}
+
 Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
   toml::table document;
   try {
@@ -170,7 +196,7 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
                             problem.source().begin.line, problem.description()));
   }
 
-  Specs specs{experiment_toml, {}, {}};
+  Specs specs{experiment_toml, read_systems(document), {}, {}};
   std::set<std::string> ids;
   const auto read_all = [&](const char* kind, auto& list, auto read_one) -> std::optional<Error> {
     const toml::node* node = document.get(kind);
@@ -185,6 +211,7 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
       auto spec = read_one(entry);
       if (!ids.insert(kind + spec.id).second) entry.wrong("the id is used twice");
       if (auto error = entry.finish()) return error;
+      spec.systems = specs.systems;
       list.push_back(std::move(spec));
     }
     return std::nullopt;

@@ -16,9 +16,10 @@
 namespace perdura::harness {
 
 struct Point {
-  PointSettings settings;
-  workload::WorkloadSpec workload;                               // the settings' overrides applied
-  std::string workload_name;                                     // as in results
+  PointSettings settings;           // of a variant, with the name of the system that it runs
+  std::string system_name;          // as in results: a variant's own
+  workload::WorkloadSpec workload;  // the settings' overrides applied
+  std::string workload_name;        // as in results
   std::map<std::string, std::uint64_t, std::less<>> parameters;  // of the system
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
   NodeId client_nodes = 1;

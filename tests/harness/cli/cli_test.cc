@@ -84,6 +84,14 @@ const Mistake kMistakes[] = {
      "perdura: --set workload.speed=5: unknown key 'speed' in [workload]; known are: "},
     {"run erda-latency --set 'matrix.system=[\"moon\"]'",
      "perdura: --set matrix.system=[\"moon\"]: unknown system 'moon'; known are: erda"},
+    {"run erda-latency --set 'systems.erda.variant_of=\"redo-logging\"'",
+     "perdura: --set systems.erda.variant_of=\"redo-logging\": variant_of in [systems.erda]: "
+     "'erda' is "
+     "a system; "},
+    {"run erda-latency --set 'systems.mine.variant_of=\"moon\"'",
+     "perdura: --set systems.mine.variant_of=\"moon\": variant_of in [systems.mine]: unknown "
+     "system "
+     "'moon'; known are: erda"},
     {"run erda-latency --set 'matrix.workload=[\"workloade\"]'",
      "perdura: --set matrix.workload=[\"workloade\"]: workload workloade scans"},
     {"run erda-latency --out /proc", "perdura: --out /proc: the folder is not empty"},

@@ -78,6 +78,17 @@ const Mistake kMistakes[] = {
      "x.toml:7: system in [matrix] is in [workload] too (x.toml:4); keep one"},
     {"{}[systems.erda]\nheads = \"many\"",
      "x.toml:7: heads in [systems.erda] must be a whole number from 0 to 9223372036854775807"},
+    {"{}[systems.v]\nvariant_of = 1",
+     "x.toml:7: variant_of in [systems.v] must be a text in quotes"},
+    {"{}[systems.v]\nvariant_of = \"\"", "x.toml:7: variant_of in [systems.v] must not be empty"},
+    {"{}[systems.v]\nvariant_of = \"erda\"\ntitle = 1",
+     "x.toml:8: title in [systems.v] must be a text in quotes"},
+    {"{}[systems.v]\ntitle = \"\"", "x.toml:7: title in [systems.v] must not be empty"},
+    {"{}[systems.v]\nvariant_of = \"erda\"\nheads = \"2\"",
+     "x.toml:8: heads in [systems.v] must be a whole number from 0 to 9223372036854775807"},
+    {"{}[systems.\"a,b\"]\nvariant_of = \"erda\"",
+     "x.toml:6: a,b in [systems] names rows of the results, so it may hold letters, digits, '-', "
+     "'_' and '.' only"},
     {"{}erda = 5", "x.toml:6: erda in [systems] must be a section"},
     {"{}[shm]\nlatency = 1",
      "x.toml:7: unknown key 'latency' in [shm]; known are: network_latency_ns, write_latency_ns, "

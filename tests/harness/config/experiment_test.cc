@@ -52,7 +52,7 @@ TEST(Experiment, IsWhatTheFileSays) {
   EXPECT_EQ(experiment.seed, 7U);
   EXPECT_EQ(experiment.repetitions, 1U);
   EXPECT_EQ(experiment.accounting, pmem::WriteMeter::Level::compared);
-  EXPECT_EQ(experiment.systems.at("erda").values.at("segment_bytes"), 8388608U);
+  EXPECT_EQ(experiment.systems.at("erda").parameters.at("segment_bytes"), 8388608U);
   EXPECT_EQ(experiment.systems.at("erda").where, "x.toml:21");
   EXPECT_EQ(experiment.shm.write_latency_ns, 150U);
   EXPECT_EQ(experiment.shm.network_latency_ns, 0U);

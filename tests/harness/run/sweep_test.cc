@@ -75,6 +75,13 @@ TEST_F(SweepTest, TheSameSeedGivesTheSameBytes) {
   }
 }
 
+TEST_F(SweepTest, WritesAVariantUnderItsOwnName) {
+  EXPECT_EQ(run("a", {parse_override("workload.system=\"fake-big\""),
+                      parse_override("systems.fake-big.variant_of=\"fake\"")}),
+            ExitCode::done);
+  EXPECT_EQ(lines_with(folder_ / "a" / "points.csv", ",erda-connectx3,fake-big,workloada,"), 12U);
+}
+
 TEST_F(SweepTest, AnotherSeedGivesOtherBytes) {
   run("a");
   run("b", {{"seed", "2", "--seed 2"}});
