@@ -18,6 +18,7 @@ if (ARG3 eq "png") {
   set terminal svg size 400,330 dynamic font "sans-serif,13" linewidth 1 noenhanced
 }
 small_size = ARG3 eq "png" ? "22" : "10"
+bar_size = ARG3 eq "png" ? "25" : "11"  # here: ARG3 is gone in files that are loaded
 set output output_file
 set datafile separator comma
 set datafile columnheaders

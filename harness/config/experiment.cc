@@ -135,9 +135,12 @@ void read_system(const Section& system, SystemSettings& settings) {
       settings.variant_of = located(system, name.str(), "");
       if (settings.variant_of.text.empty()) system.wrong(value, name.str(), "must not be empty");
     } else if (name == "title") {
-      // For the report, which reads it from the text; here it is only checked.
-      if (system.text_of(value, name.str()).empty()) {
-        system.wrong(value, name.str(), "must not be empty");
+      // For the report, which reads it from the text; here it is only checked. gnuplot cuts texts
+      // off at these characters, quoted or not.
+      const std::string title = system.text_of(value, name.str());
+      if (title.empty() || title.find_first_of(",\"\n\r") != std::string::npos) {
+        system.wrong(value, name.str(),
+                     "must not be empty, nor hold a comma, a quotation mark or a line end");
       }
     } else {
       settings.parameters[std::string(name.str())] =

@@ -83,7 +83,12 @@ const Mistake kMistakes[] = {
     {"{}[systems.v]\nvariant_of = \"\"", "x.toml:7: variant_of in [systems.v] must not be empty"},
     {"{}[systems.v]\nvariant_of = \"erda\"\ntitle = 1",
      "x.toml:8: title in [systems.v] must be a text in quotes"},
-    {"{}[systems.v]\ntitle = \"\"", "x.toml:7: title in [systems.v] must not be empty"},
+    {"{}[systems.v]\ntitle = \"\"",
+     "x.toml:7: title in [systems.v] must not be empty, nor hold a comma, a quotation mark or a "
+     "line end"},
+    {"{}[systems.v]\ntitle = \"a, b\"",
+     "x.toml:7: title in [systems.v] must not be empty, nor hold a comma, a quotation mark or a "
+     "line end"},
     {"{}[systems.v]\nvariant_of = \"erda\"\nheads = \"2\"",
      "x.toml:8: heads in [systems.v] must be a whole number from 0 to 9223372036854775807"},
     {"{}[systems.\"a,b\"]\nvariant_of = \"erda\"",
