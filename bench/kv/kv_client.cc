@@ -32,6 +32,11 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
     const auto operation = static_cast<OperationKind>(kind);
     if (spec_.uses(operation)) measurement_.kinds[operation];
   }
+  measurement_.timeline.interval = point.timeline_interval;
+  if (measurement_.timeline.recorded()) {
+    measurement_.timeline.operations.reserve(workload::operations_of_client(
+        spec_.operation_count, index, static_cast<std::uint32_t>(point.settings.clients)));
+  }
 }
 
 void KvClient::invalidate(Verdict verdict, const std::string& why) {
@@ -138,6 +143,9 @@ Task<> KvClient::perform(systems::KvSession& session, Lane& lane, workload::Oper
   if (done.outcome == Outcome::not_found) ++measured.not_found;
   const auto latency = std::chrono::duration_cast<Nanoseconds>(end - start);
   measured.latency.record(static_cast<std::uint64_t>(latency.count()));
+  if (measurement_.timeline.recorded()) [[unlikely]] {
+    measurement_.timeline.operations.push_back({end, static_cast<std::uint64_t>(latency.count())});
+  }
 }
 
 Task<KvClient::Done> KvClient::execute(systems::KvSession& session, Lane& lane,

@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::uint64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();  // of TOML
 
-constexpr std::array<std::string_view, 15> kTopLevel{
-    "name",   "description", "driver",     "platform", "profile",
-    "seed",   "repetitions", "accounting", "workload", "roles",
-    "matrix", "systems",     "shm",        "figure",   "table"};
+constexpr std::array<std::string_view, 16> kTopLevel{
+    "name",        "description", "driver",   "platform", "profile", "seed",
+    "repetitions", "accounting",  "workload", "roles",    "matrix",  "systems",
+    "shm",         "timeline",    "figure",   "table"};
 
 std::vector<std::string_view> parameter_names() {
   std::vector<std::string_view> names;
@@ -172,6 +172,17 @@ void read_shm(const Section& shm, Experiment& experiment) {
   experiment.shm.pm_directory = shm.text(known[2]).value_or("");
 }
 
+void read_timeline(const Section& timeline, Experiment& experiment) {
+  constexpr std::array<std::string_view, 1> known{"interval_us"};
+  timeline.allow_only(known);
+  const auto interval = timeline.number(known[0], 10, 60'000'000);
+  if (!interval) {
+    throw UsageError(fmt::format("{}: [timeline] needs interval_us = ..., whole microseconds",
+                                 timeline.where(known[0])));
+  }
+  experiment.timeline_interval = Microseconds(*interval);
+}
+
 void check_complete(const Experiment& experiment, const Section& top) {
   const auto varied = [&](std::string_view name) {
     return std::any_of(experiment.matrix.begin(), experiment.matrix.end(),
@@ -212,6 +223,7 @@ Experiment read_experiment(const Document& document) {
   if (const auto matrix = top.section("matrix")) read_matrix(document, top, *matrix, experiment);
   if (const auto systems = top.section("systems")) read_systems(*systems, experiment);
   if (const auto shm = top.section("shm")) read_shm(*shm, experiment);
+  if (const auto timeline = top.section("timeline")) read_timeline(*timeline, experiment);
   check_complete(experiment, top);
   return experiment;
 }

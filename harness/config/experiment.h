@@ -75,8 +75,9 @@ struct Experiment {
   std::vector<Axis> matrix;  // the last one varies fastest
   std::map<std::string, SystemSettings, std::less<>> systems;
   ShmSettings shm;
-  std::string file;  // where it was read
-  std::string text;  // the TOML text, overrides applied
+  Nanoseconds timeline_interval{};  // 0: nothing is recorded over time
+  std::string file;                 // where it was read
+  std::string text;                 // the TOML text, overrides applied
 };
 
 // Throws UsageError with file and line, or the override, and what is wrong.

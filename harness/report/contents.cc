@@ -136,7 +136,8 @@ class Gatherer {
 
   Expected<void> add_figure(const ResultFolder& folder, const FigureSpec& spec,
                             const Origin& origin, const std::vector<std::size_t>& rows) {
-    FigureResult figure{&folder, spec, origin, "", {}, {}, ""};
+    FigureResult figure{&folder, spec, origin, "", {}, {}, {}, ""};
+    if (spec.data == FigureSpec::Data::timeline) return add_over_time(std::move(figure), rows);
     auto data = collect(folder.points, rows, spec, order_of(folders_, spec.series));
     if (!data) return tl::unexpected(data.error());
     figure.data = std::move(*data);
@@ -147,6 +148,26 @@ class Gatherer {
     if (!comparison) return tl::unexpected(comparison.error());
     figure.comparison = std::move(*comparison);
     section(origin).figures.push_back(std::move(figure));
+    return {};
+  }
+
+  Expected<void> add_over_time(FigureResult figure, const std::vector<std::size_t>& rows) {
+    const ResultFolder& folder = *figure.folder;
+    if (!folder.timelines) {
+      return fail(
+          fmt::format("{}:{}: figure {} needs {}; add [timeline] to the experiment and run "
+                      "it again",
+                      folder.specs.file.string(), figure.spec.line, figure.spec.id,
+                      (folder.path / "timeline.csv").string()));
+    }
+    auto data =
+        choose_point(folder.points, rows, figure.spec, order_of(folders_, figure.spec.series));
+    if (!data) return tl::unexpected(data.error());
+    figure.data = std::move(*data);
+    if (!figure.data.rows.empty()) {
+      figure.timeline = folder.timelines->of(folder.points, figure.data.rows.front());
+    }
+    section(figure.origin).figures.push_back(std::move(figure));
     return {};
   }
 

@@ -132,7 +132,7 @@ std::string findings(const Section& section) {
   };
   std::string formulas;
   for (const FigureResult& figure : section.figures) {
-    if (!figure.comparison.averaged) continue;
+    if (!figure.comparison.averaged || !figure.timeline.empty()) continue;
     add(figure.comparison, figure.spec, "fig-" + figure.name);
   }
   for (const TableResult& table : section.tables) {

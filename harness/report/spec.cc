@@ -104,17 +104,22 @@ class EntryReader {
   std::optional<Error> error_;
 };
 
-void read_data(EntryReader& entry, DataSpec& spec) {
+/// What the entries of all kinds have.
+void read_identity(EntryReader& entry, DataSpec& spec) {
   spec.line = entry.line();
   spec.id = entry.required("id");
   if (!plain_name(spec.id)) entry.wrong("id may hold letters, digits, '-', '_' and '.' only");
   spec.title = entry.required("title");
-  spec.y = entry.required("y");
-  spec.series = entry.optional("series", "system");
-  spec.baseline = entry.optional("baseline");
   spec.paper = entry.optional("paper");
   if (!spec.paper.empty() && !plain_name(spec.paper)) entry.wrong("paper must be a plain name");
   spec.where = entry.conditions("where");
+}
+
+void read_data(EntryReader& entry, DataSpec& spec) {
+  read_identity(entry, spec);
+  spec.y = entry.required("y");
+  spec.series = entry.optional("series", "system");
+  spec.baseline = entry.optional("baseline");
   auto normalize = entry.conditions("normalize");
   if (normalize.size() > 1 || (normalize.size() == 1 && normalize[0].any_of.size() != 1)) {
     entry.wrong("normalize takes one column with one value");
@@ -143,8 +148,17 @@ SystemNames read_systems(const toml::table& document) {
 
 FigureSpec read_figure(EntryReader& entry) {
   FigureSpec spec;
-  read_data(entry, spec);
-  spec.x = entry.required("x");
+  const std::string data = entry.optional("data", "points");
+  if (data != "points" && data != "timeline") entry.wrong("data must be points or timeline");
+  if (data == "timeline") {
+    spec.data = FigureSpec::Data::timeline;
+    read_identity(entry, spec);
+    spec.x = "time_ms";
+    spec.y = "latency_mean_us";
+  } else {
+    read_data(entry, spec);
+    spec.x = entry.required("x");
+  }
   spec.plot = entry.required("plot");
   if (!plain_name(spec.plot)) entry.wrong("plot must be the plain name of a script in plots/");
   return spec;

@@ -48,6 +48,11 @@ struct DataSpec {
 };
 
 struct FigureSpec : DataSpec {
+  enum class Data {
+    points,    ///< x and y are columns of points.csv
+    timeline,  ///< the course of one point, from timeline.csv
+  };
+  Data data = Data::points;
   std::string plot;  ///< plots/<plot>.gp
 };
 

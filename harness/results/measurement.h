@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/measure/histogram.h"
+#include "harness/results/timeline.h"
 #include "harness/workload/workload_spec.h"
 #include "platform/pmem/accounting.h"
 #include "platform/units.h"
@@ -35,6 +36,7 @@ struct Measurement {
   Picoseconds server_cpu{};  // of all threads of the server, within the measured interval
   Picoseconds client_cpu{};  // of all client nodes together
   pmem::Writes writes;       // to all persistent memory, within the measured interval
+  Timeline timeline;
   Verdict verdict = Verdict::valid;
   std::string reason;        // one line; empty if valid
   bool interrupted = false;  // the run was cut short: nothing of this counts

@@ -78,6 +78,7 @@ Point plan_point(const Experiment& experiment, const PointSettings& settings,
   point.workload_name = plain_name(FileKind::workload, settings.workload.text);
   choose_system(experiment, point);
   point.accounting = experiment.accounting;
+  point.timeline_interval = experiment.timeline_interval;
   point.client_nodes = static_cast<NodeId>(settings.client_nodes.value_or(default_client_nodes));
   point.label = label_of(experiment, settings, 0);
   if (point.workload.operation_count == 0) {

@@ -30,7 +30,7 @@ const Mistake kMistakes[] = {
      "x.toml: no workload; add workload = [\"...\"] to [matrix] (see 'perdura list')"},
     {"name = \"x\"\nfoo = 1",
      "x.toml:2: unknown key 'foo'; known are: name, description, driver, platform, profile, seed, "
-     "repetitions, accounting, workload, roles, matrix, systems, shm, figure, table"},
+     "repetitions, accounting, workload, roles, matrix, systems, shm, timeline, figure, table"},
     {"name = \"x\"\nname = \"y\"",
      "x.toml:2: Error while parsing key-value pair: cannot redefine existing string 'name'"},
     {"{}[workload]",
@@ -98,6 +98,13 @@ const Mistake kMistakes[] = {
     {"{}[shm]\nlatency = 1",
      "x.toml:7: unknown key 'latency' in [shm]; known are: network_latency_ns, write_latency_ns, "
      "pm_directory"},
+    {"{}[timeline]", "x.toml:6: [timeline] needs interval_us = ..., whole microseconds"},
+    {"{}[timeline]\ninterval_ms = 1",
+     "x.toml:7: unknown key 'interval_ms' in [timeline]; known are: interval_us"},
+    {"{}[timeline]\ninterval_us = 9",
+     "x.toml:7: interval_us in [timeline] must be a whole number from 10 to 60000000"},
+    {"{}[timeline]\ninterval_us = 0.5",
+     "x.toml:7: interval_us in [timeline] must be a whole number from 10 to 60000000"},
     {"{}[shm]\npm_directory = 1", "x.toml:7: pm_directory in [shm] must be a text in quotes"},
 };
 

@@ -57,7 +57,13 @@ TEST(Experiment, IsWhatTheFileSays) {
   EXPECT_EQ(experiment.shm.write_latency_ns, 150U);
   EXPECT_EQ(experiment.shm.network_latency_ns, 0U);
   EXPECT_EQ(experiment.shm.pm_directory, "/mnt/pm");
+  EXPECT_EQ(experiment.timeline_interval, Nanoseconds(0));
   EXPECT_EQ(experiment.text, kExperiment);
+}
+
+TEST(Experiment, MayAskForACourseOverTime) {
+  EXPECT_EQ(read(std::string(kExperiment) + "[timeline]\ninterval_us = 500\n").timeline_interval,
+            Microseconds(500));
 }
 
 TEST(Matrix, IsExpandedInTheOrderOfTheFileTheLastFastest) {

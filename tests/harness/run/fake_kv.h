@@ -8,6 +8,7 @@
 //   refuse_open     open() throws UsageError
 //   refuse_connect  connect() throws PlatformError
 //   corrupt_every   each n-th get ends with Error::corrupt
+//   space           capacity that it reports; free, it says, are as many bytes as it has records
 #pragma once
 
 #include "systems/kv.h"
