@@ -5,9 +5,7 @@ folder = ARG0
 while (strlen(folder) && folder[strlen(folder):*] ne "/") { folder = folder[1:strlen(folder) - 1] }
 call folder."style.gp" ARG1 ARG2 ARG3 ARG4 ARG5 ARG6 ARG7
 
-array GROUP[32]
-stats csv using (GROUP[int(column("x_index")) + 1] = strcol("x_label"), column("x_index")) nooutput
-group_count = int(STATS_max) + 1
+load folder."bars.gp"
 low = 1
 high = 2
 drawn(c) = missing(c) || strcol(c) eq "inf" || column(c) <= 0 ? 1 : column(c)
@@ -16,20 +14,12 @@ if (STATS_min < low) { low = STATS_min }
 if (STATS_max > high) { high = STATS_max }
 floor_y = low / 2.0
 
-bar_size = ARG3 eq "png" ? "25" : "11"
-width = 0.84 / series_count
-position(i) = column("x_index") + (i - (series_count + 1) / 2.0) * width
 bar(i) = (number(i, "y") > 0) ? number(i, "y") : NaN
 no_bar(i) = of(i) && !(bar(i) > 0) ? floor_y : NaN
 
 set logscale y 10
 set yrange [floor_y:high * (high / floor_y) ** 0.25]
 set format y "%g"
-set xrange [-0.55:group_count - 0.45]
-set xtics ()
-do for [g=1:group_count] { set xtics add (GROUP[g] g - 1) }
-set tics scale 0
-set boxwidth width * 0.9
 set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb muted lw 0.8 dt 1 back
 
 plot for [i=1:series_count] csv using (position(i)):(bar(i)) with boxes \

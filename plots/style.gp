@@ -8,16 +8,20 @@ x_label = ARG5
 y_label = ARG6
 origin = ARG7
 
+# A script that needs another height sets it before.
+if (!exists("svg_height")) { svg_height = 330; png_height = 990 }
+
 set encoding utf8
 if (ARG3 eq "png") {
   # Three times the size of the SVG, for print.
-  set terminal pngcairo size 1200,990 font "sans,29" linewidth 3 pointscale 3 dashlength 0.8 \
+  set terminal pngcairo size 1200,png_height font "sans,29" linewidth 3 pointscale 3 dashlength 0.8 \
       background rgb "#ffffff" noenhanced
 } else {
   # 400 pixels: on a phone the figure is drawn nearly 1:1, so that its text stays legible.
-  set terminal svg size 400,330 dynamic font "sans-serif,13" linewidth 1 noenhanced
+  set terminal svg size 400,svg_height dynamic font "sans-serif,13" linewidth 1 noenhanced
 }
 small_size = ARG3 eq "png" ? "22" : "10"
+bar_size = ARG3 eq "png" ? "25" : "11"  # here: ARG3 is gone in files that are loaded
 set output output_file
 set datafile separator comma
 set datafile columnheaders
@@ -25,6 +29,7 @@ set datafile columnheaders
 ink   = "#222222"
 muted = "#6b6b6b"
 faint = "#dddddd"
+shade = "#ece5d5"
 
 # Okabe and Ito's palette: distinguishable with every common color deficiency. Dash types, point
 # types and fill patterns repeat the distinction for print without color.

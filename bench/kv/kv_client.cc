@@ -29,6 +29,11 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
     const auto operation = static_cast<OperationKind>(kind);
     if (spec_.uses(operation)) kinds_[kind] = &measurement_.kinds[operation];
   }
+  measurement_.timeline.interval = point.timeline_interval;
+  if (measurement_.timeline.recorded()) {
+    measurement_.timeline.operations.reserve(workload::operations_of_client(
+        spec_.operation_count, index, static_cast<std::uint32_t>(point.settings.clients)));
+  }
 }
 
 KvClient::Lane::Lane(Bytes key_size, Bytes max_value_size)
@@ -188,6 +193,9 @@ void KvClient::finish(Done done, const Lane& lane, const workload::Operation& op
   if (done.outcome == Outcome::not_found) ++measured.not_found;
   const auto latency = std::chrono::duration_cast<Nanoseconds>(end - start);
   measured.latency.record(static_cast<std::uint64_t>(latency.count()));
+  if (measurement_.timeline.recorded()) [[unlikely]] {
+    measurement_.timeline.operations.push_back({end, static_cast<std::uint64_t>(latency.count())});
+  }
 }
 
 KvClient::Done KvClient::verified(Done done, const Lane& lane, std::uint64_t key_number) const {

@@ -29,7 +29,9 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
 }
 
 harness::Measurement KvRun::execute() {
-  barrier_ = platform_.create_barrier(workers_total_ + clients_total_);
+  const bool over_time = point_.timeline_interval > Nanoseconds{};
+  if (over_time) space_sampler_.emplace(point_.timeline_interval);
+  barrier_ = platform_.create_barrier(workers_total_ + clients_total_ + (over_time ? 1 : 0));
   start_threads();
   platform_.run();
   return collect();
@@ -41,6 +43,11 @@ void KvRun::start_threads() {
       platform_.start_service(kServer, static_cast<fabric::Port>(index),
                               point_.settings.server_completion,
                               [this, index](Thread& thread) { return serve(thread, index); });
+    }
+    if (space_sampler_) {
+      platform_.start_service(kServer, static_cast<fabric::Port>(workers_total_),
+                              CompletionMode::event,
+                              [this](Thread& thread) { return sample_space(thread); });
     }
   }
   for (std::uint32_t index = 0; index < clients_total_; ++index) {
@@ -60,8 +67,10 @@ void KvRun::start_threads() {
 // oldest: the tasks that serve it go first.
 Task<> KvRun::serve(Thread& thread, std::uint32_t index) {
   std::unique_ptr<systems::KvPartition> partition;
+  std::optional<SpaceSampler::Member> sampled;
   try {
     partition = system_.open(thread, fmt::format("kv-{}", index), partition_config_);
+    if (space_sampler_) sampled.emplace(*space_sampler_, *partition);
     thread.executor.spawn(partition->serve());
   } catch (...) {
     worker_problems_[index] = std::current_exception();
@@ -122,6 +131,22 @@ Task<> KvRun::use(Thread& thread, std::uint32_t index) {
   }
 }
 
+Task<> KvRun::sample_space(Thread& thread) {
+  co_await wait_for_all();  // loaded
+  co_await wait_for_all();  // warmed up
+  co_await wait_for_all();  // settled
+  for (const Interval interval : {Interval::empty, Interval::measured}) {
+    co_await wait_for_all();  // counted
+    if (interval == Interval::measured) thread.executor.spawn(space_sampler_->run());
+    co_await wait_for_all();  // operations done
+    if (interval == Interval::measured) space_sampler_->stop();
+    co_await wait_for_all();  // settled
+    co_await wait_for_all();  // counted
+  }
+  WaitList forever;
+  co_await wait(forever);
+}
+
 void KvRun::begin_costs(Node& node) {
   NodeCosts& costs = costs_[node.id()];
   costs.writes_before = node.pm_writes();
@@ -167,6 +192,11 @@ harness::Measurement KvRun::collect() const {
     result.history.insert(result.history.end(), operations.begin(), operations.end());
   }
   if (first < last) result.elapsed = last - first;
+  if (space_sampler_) {
+    result.timeline.interval = point_.timeline_interval;
+    result.timeline.begin = first;
+    result.timeline.spaces = space_sampler_->samples();
+  }
   for (NodeId node = 0; node < costs_.size(); ++node) {
     (node == kServer ? result.server_cpu : result.client_cpu) += costs_[node].cpu;
     result.writes += costs_[node].writes;

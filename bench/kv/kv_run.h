@@ -9,15 +9,20 @@
 // one first, which shows what CPU time the barriers themselves take, and the measured one, from
 // which that is subtracted; so a server that does nothing costs nothing. A thread that met a
 // problem keeps coming to the barriers, so that the others are not left waiting.
+//
+// If the point is to be recorded over time, one more thread of the server's node samples the space
+// of the store while the operations are measured.
 #pragma once
 
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bench/kv/kv_client.h"
 #include "bench/kv/kv_history.h"
+#include "bench/kv/space_sampler.h"
 #include "harness/run/point.h"
 #include "systems/kv.h"
 
@@ -45,6 +50,7 @@ class KvRun {
   void start_threads();
   Task<> serve(Thread& thread, std::uint32_t index);
   Task<> use(Thread& thread, std::uint32_t index);
+  Task<> sample_space(Thread& thread);
   Task<> wait_for_all() { return barrier_->arrive_and_wait(); }
   void begin_costs(Node& node);
   void end_costs(Node& node, Interval interval);
@@ -57,6 +63,7 @@ class KvRun {
   std::uint32_t clients_total_;
   std::uint32_t workers_total_;
   std::unique_ptr<Platform::Barrier> barrier_;
+  std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<KvClient>> clients_;         // by index; null if it lives elsewhere
   std::vector<std::unique_ptr<ClientHistory>> histories_;  // likewise; null if none is recorded

@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::uint64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();  // of TOML
 
-constexpr std::array<std::string_view, 15> kTopLevel{
-    "name",   "description", "driver",     "platform", "profile",
-    "seed",   "repetitions", "accounting", "workload", "roles",
-    "matrix", "systems",     "shm",        "figure",   "table"};
+constexpr std::array<std::string_view, 16> kTopLevel{
+    "name",        "description", "driver",   "platform", "profile", "seed",
+    "repetitions", "accounting",  "workload", "roles",    "matrix",  "systems",
+    "shm",         "timeline",    "figure",   "table"};
 
 std::vector<std::string_view> parameter_names() {
   std::vector<std::string_view> names;
@@ -32,15 +32,18 @@ Located located(const Section& top, std::string_view key, std::string fallback) 
   return {text.value_or(std::move(fallback)), top.where(key)};
 }
 
+// Fit for the name of a file.
+bool is_plain(std::string_view name) {
+  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
+}
+
 void read_identity(const Section& top, Experiment& experiment) {
   const auto name = top.text("name");
   if (!name) throw UsageError(fmt::format("{}: name = \"...\" is missing", experiment.file));
-  const bool plain =
-      !name->empty() && name->front() != '.' && std::all_of(name->begin(), name->end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-               c == '-' || c == '_' || c == '.';
-      });
-  if (!plain) {
+  if (!is_plain(*name)) {
     top.wrong(*top.table().get("name"), "name",
               "names a folder, so it may hold letters, digits, '-', '_' and '.' only");
   }
@@ -126,14 +129,35 @@ void read_matrix(const Document& document, const Section& top, const Section& ma
   }
 }
 
+void read_system(const Section& system, SystemSettings& settings) {
+  for (const auto& [name, value] : system.table()) {
+    if (name == "variant_of") {
+      settings.variant_of = located(system, name.str(), "");
+      if (settings.variant_of.text.empty()) system.wrong(value, name.str(), "must not be empty");
+    } else if (name == "title") {
+      // For the report, which reads it from the text; here it is only checked. gnuplot cuts texts
+      // off at these characters, quoted or not.
+      const std::string title = system.text_of(value, name.str());
+      if (title.empty() || title.find_first_of(",\"\n\r") != std::string::npos) {
+        system.wrong(value, name.str(),
+                     "must not be empty, nor hold a comma, a quotation mark or a line end");
+      }
+    } else {
+      settings.parameters[std::string(name.str())] =
+          system.number_of(value, name.str(), 0, kMaxInteger);
+    }
+  }
+}
+
 void read_systems(const Section& systems, Experiment& experiment) {
   for (const auto& [key, node] : systems.table()) {
-    const Section system = *systems.section(key.str());
-    SystemParameters& parameters_of = experiment.systems[std::string(key.str())];
-    parameters_of.where = systems.where(key.str());
-    for (const auto& [name, value] : system.table()) {
-      parameters_of.values[std::string(name.str())] =
-          system.number_of(value, name.str(), 0, kMaxInteger);
+    SystemSettings& settings = experiment.systems[std::string(key.str())];
+    settings.where = systems.where(key.str());
+    read_system(*systems.section(key.str()), settings);
+    if (!settings.variant_of.text.empty() && !is_plain(key.str())) {
+      systems.wrong(node, key.str(),
+                    "names rows of the results, so it may hold letters, digits, '-', '_' and '.' "
+                    "only");
     }
   }
 }
@@ -146,6 +170,17 @@ void read_shm(const Section& shm, Experiment& experiment) {
   experiment.shm.network_latency_ns = shm.number(known[0], 0, second).value_or(0);
   experiment.shm.write_latency_ns = shm.number(known[1], 0, second).value_or(0);
   experiment.shm.pm_directory = shm.text(known[2]).value_or("");
+}
+
+void read_timeline(const Section& timeline, Experiment& experiment) {
+  constexpr std::array<std::string_view, 1> known{"interval_us"};
+  timeline.allow_only(known);
+  const auto interval = timeline.number(known[0], 10, 60'000'000);
+  if (!interval) {
+    throw UsageError(fmt::format("{}: [timeline] needs interval_us = ..., whole microseconds",
+                                 timeline.where(known[0])));
+  }
+  experiment.timeline_interval = Microseconds(*interval);
 }
 
 void check_complete(const Experiment& experiment, const Section& top) {
@@ -188,6 +223,7 @@ Experiment read_experiment(const Document& document) {
   if (const auto matrix = top.section("matrix")) read_matrix(document, top, *matrix, experiment);
   if (const auto systems = top.section("systems")) read_systems(*systems, experiment);
   if (const auto shm = top.section("shm")) read_shm(*shm, experiment);
+  if (const auto timeline = top.section("timeline")) read_timeline(*timeline, experiment);
   check_complete(experiment, top);
   return experiment;
 }

@@ -49,9 +49,11 @@ struct Axis {
   std::vector<Value> values;
 };
 
-struct SystemParameters {
+// A [systems.NAME]: parameters of a system, or a variant of one under a name of its own.
+struct SystemSettings {
   std::string where;
-  std::map<std::string, std::uint64_t, std::less<>> values;
+  Located variant_of;  // text is empty if NAME is a system itself
+  std::map<std::string, std::uint64_t, std::less<>> parameters;
 };
 
 // Used on `shm` only.
@@ -72,10 +74,11 @@ struct Experiment {
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
   PointSettings base;
   std::vector<Axis> matrix;  // the last one varies fastest
-  std::map<std::string, SystemParameters, std::less<>> systems;
+  std::map<std::string, SystemSettings, std::less<>> systems;
   ShmSettings shm;
-  std::string file;  // where it was read
-  std::string text;  // the TOML text, overrides applied
+  Nanoseconds timeline_interval{};  // 0: nothing is recorded over time
+  std::string file;                 // where it was read
+  std::string text;                 // the TOML text, overrides applied
 };
 
 // Throws UsageError with file and line, or the override, and what is wrong.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 
 namespace perdura::report {
@@ -57,6 +58,16 @@ inline constexpr std::array kPointColumns{
     Column{"nvm_media_bytes_per_op"},
     Column{"nvm_local_bytes_per_op"},
     Column{"nvm_one_sided_bytes_per_op"},
+};
+
+/// The columns that say which point a row belongs to: they come first, in every file.
+inline constexpr std::size_t kIdentityColumns = 15;
+
+/// The columns of timeline.csv after those of the identity.
+inline constexpr std::array kTimelineColumns{
+    Column{"time_ms"},        Column{"operations"},   Column{"latency_mean_us"},
+    Column{"latency_max_us"}, Column{"free_percent"}, Column{"cleanings"},
+    Column{"cleanings_now"},
 };
 
 }  // namespace perdura::report

@@ -20,14 +20,19 @@ RowsByOrigin split(const Points& points) {
   return rows;
 }
 
-/// One order for the whole report, so that a system has the same color in every figure.
+/// One order for the whole report, so that a system has the same color in every figure. Variants of
+/// systems come last: the systems' colors do not depend on which variants there are.
 SeriesOrder order_of(const std::vector<ResultFolder>& folders, const std::string& column) {
   SeriesOrder order;
-  for (const ResultFolder& folder : folders) {
-    if (!folder.points.has_column(column)) continue;
-    for (std::size_t row = 0; row < folder.points.size(); ++row) {
-      const std::string& name = folder.points.text(row, column);
-      if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+  for (const bool variants : {false, true}) {
+    for (const ResultFolder& folder : folders) {
+      if (!folder.points.has_column(column)) continue;
+      for (std::size_t row = 0; row < folder.points.size(); ++row) {
+        const std::string& name = folder.points.text(row, column);
+        const bool variant = column == "system" && folder.specs.systems.variants.contains(name);
+        if (variant != variants) continue;
+        if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+      }
     }
   }
   return order;
@@ -131,7 +136,8 @@ class Gatherer {
 
   Expected<void> add_figure(const ResultFolder& folder, const FigureSpec& spec,
                             const Origin& origin, const std::vector<std::size_t>& rows) {
-    FigureResult figure{&folder, spec, origin, "", {}, {}, ""};
+    FigureResult figure{&folder, spec, origin, "", {}, {}, {}, ""};
+    if (spec.data == FigureSpec::Data::timeline) return add_over_time(std::move(figure), rows);
     auto data = collect(folder.points, rows, spec, order_of(folders_, spec.series));
     if (!data) return tl::unexpected(data.error());
     figure.data = std::move(*data);
@@ -142,6 +148,26 @@ class Gatherer {
     if (!comparison) return tl::unexpected(comparison.error());
     figure.comparison = std::move(*comparison);
     section(origin).figures.push_back(std::move(figure));
+    return {};
+  }
+
+  Expected<void> add_over_time(FigureResult figure, const std::vector<std::size_t>& rows) {
+    const ResultFolder& folder = *figure.folder;
+    if (!folder.timelines) {
+      return fail(
+          fmt::format("{}:{}: figure {} needs {}; add [timeline] to the experiment and run "
+                      "it again",
+                      folder.specs.file.string(), figure.spec.line, figure.spec.id,
+                      (folder.path / "timeline.csv").string()));
+    }
+    auto data =
+        choose_point(folder.points, rows, figure.spec, order_of(folders_, figure.spec.series));
+    if (!data) return tl::unexpected(data.error());
+    figure.data = std::move(*data);
+    if (!figure.data.rows.empty()) {
+      figure.timeline = folder.timelines->of(folder.points, figure.data.rows.front());
+    }
+    section(figure.origin).figures.push_back(std::move(figure));
     return {};
   }
 

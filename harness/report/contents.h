@@ -32,7 +32,10 @@ struct FigureResult {
   std::string name;  ///< of its files and its anchor; unique in the report
   FigureData data;
   Comparison comparison;
-  std::string svg;  ///< ready to inline; empty if nothing was drawn
+  std::vector<TimelineRow> timeline;  ///< of a figure over time, in place of points and comparison
+  std::string svg;                    ///< ready to inline; empty if nothing was drawn
+
+  bool empty() const { return data.points.empty() && timeline.empty(); }
 };
 
 struct TableResult {

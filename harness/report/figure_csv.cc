@@ -32,11 +32,30 @@ std::string x_text(const FigureResult& figure, const std::string& x) {
   return figure.spec.x == "workload" ? shown_workload(x) : x;
 }
 
+std::string timeline_csv(const FigureResult& figure) {
+  const auto maybe = [](const std::optional<double>& value) {
+    return value ? number(*value) : std::string();
+  };
+  std::string csv =
+      "series,label,series_index,style,x,y,y_max,free_percent,cleanings,cleanings_now,"
+      "operations\n";
+  const Series& series = figure.data.series.front();
+  for (const TimelineRow& row : figure.timeline) {
+    csv += fmt::format("{},{},0,{},{},{},{},{},{},{},{}\n", csv_cell(series.name),
+                       csv_cell(figure.spec.shown_series(series.name)), series.style,
+                       number(row.time_ms), maybe(row.latency_mean_us), maybe(row.latency_max_us),
+                       maybe(row.free_percent), maybe(row.cleanings), maybe(row.cleanings_now),
+                       number(row.operations));
+  }
+  return csv;
+}
+
 }  // namespace
 
 // The columns that may be empty stand before one that never is: gnuplot misreads an empty last
 // cell.
 std::string figure_csv(const FigureResult& figure) {
+  if (!figure.timeline.empty()) return timeline_csv(figure);
   std::string csv =
       "series,label,series_index,style,x,x_label,x_index,y,y_low,y_high,repetitions,"
       "paper_average,text\n";
@@ -47,9 +66,9 @@ std::string figure_csv(const FigureResult& figure) {
       const DrawnPoint* point = figure.data.find(series.name, x);
       if (point != nullptr) {
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(series.name),
-                           csv_cell(shown_name(series.name)), series_index, series.style,
-                           csv_cell(x), csv_cell(x_text(figure, x)), x_index, number(point->mean),
-                           number(point->mean - point->half_width),
+                           csv_cell(figure.spec.shown_series(series.name)), series_index,
+                           series.style, csv_cell(x), csv_cell(x_text(figure, x)), x_index,
+                           number(point->mean), number(point->mean - point->half_width),
                            number(point->mean + point->half_width), point->repetitions,
                            paper_average(figure, series.name), bar_text(point->mean));
       }

@@ -44,9 +44,10 @@ std::string paragraphs(const std::string& text) {
   return html;
 }
 
-std::string describe(const Points& points, std::size_t row) {
+std::string describe(const ResultFolder& folder, std::size_t row) {
+  const Points& points = folder.points;
   return fmt::format("{}, {}, {}-byte values, {} client threads, {}, repetition {}",
-                     shown_name(points.text(row, "system")),
+                     folder.specs.systems.shown(points.text(row, "system")),
                      shown_workload(points.text(row, "workload")), points.text(row, "value_size"),
                      points.text(row, "clients"), points.text(row, "operation"),
                      points.text(row, "repetition"));
@@ -135,7 +136,7 @@ std::string not_drawn_block(const Contents& contents, const std::vector<ResultFo
     }
     for (const auto& [row, reason] : reasons) {
       items += fmt::format("<li>{} <code>{}/points.csv:{}</code> <strong>{}</strong></li>\n",
-                           escaped(describe(folder.points, row)), escaped(folder.name),
+                           escaped(describe(folder, row)), escaped(folder.name),
                            folder.points.line(row), escaped(reason));
     }
     count += reasons.size();

@@ -13,6 +13,25 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+/// "While a head was being cleaned ...": what the eye cannot read off.
+std::string course(const std::vector<TimelineRow>& rows) {
+  const auto summary = summarize(rows);
+  if (!summary) return "";
+  const auto cells = [](const std::optional<double>& mean, const std::optional<double>& max) {
+    return fmt::format("<td class=\"n\">{}</td><td class=\"n\">{}</td>",
+                       mean ? shown_number(*mean) : "–", max ? shown_number(*max) : "–");
+  };
+  return fmt::format(
+      "<div class=\"scroll\"><table>\n<thead><tr><th>Latency, µs</th><th class=\"n\">mean</th>"
+      "<th class=\"n\">largest</th></tr></thead>\n<tbody>\n"
+      "<tr><td>while something is being cleaned</td>{}</tr>\n<tr><td>otherwise</td>{}</tr>\n"
+      "</tbody></table></div>\n<p class=\"small\">{:.0f} cleaning{}, in {:.0f} % of the intervals."
+      "</p>\n",
+      cells(summary->mean_cleaning_us, summary->max_cleaning_us),
+      cells(summary->mean_otherwise_us, summary->max_otherwise_us), summary->cleanings,
+      summary->cleanings == 1 ? "" : "s", summary->cleaning_percent);
+}
+
 }  // namespace
 
 std::string constants(const Points& points, const std::vector<std::size_t>& rows) {
@@ -52,7 +71,9 @@ std::string figure_block(const FigureResult& figure, const std::vector<std::stri
     html += figure.svg + "\n";
     html += fmt::format("<p class=\"small\">{}.</p>\n",
                         escaped(constants(figure.folder->points, figure.data.rows)));
-    html += comparison_table({figure.comparison}, figure.origin, figure.spec);
+    html += figure.timeline.empty()
+                ? comparison_table({figure.comparison}, figure.origin, figure.spec)
+                : course(figure.timeline);
   }
   std::string remarks = note_links(note_anchors);
   if (!figure.data.omitted.empty() && !figure.svg.empty()) {

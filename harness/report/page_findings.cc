@@ -26,7 +26,7 @@ std::string baseline_mark(const Comparison& comparison, const Compared& row) {
   return comparison.normalized && row.ours == 0 ? "0" : "1";
 }
 
-Ratios ratios_of(const Comparison& comparison) {
+Ratios ratios_of(const Comparison& comparison, const DataSpec& spec) {
   Ratios ratios;
   bool paper_complete = true;
   const char* paper_baseline = "1";
@@ -35,7 +35,7 @@ Ratios ratios_of(const Comparison& comparison) {
     if (row.paper != nullptr && std::isinf(row.paper->number)) paper_baseline = "0";
   }
   for (const Compared& row : comparison.rows) {
-    ratios.names.push_back(escaped(shown_name(row.series)));
+    ratios.names.push_back(escaped(spec.shown_series(row.series)));
     if (row.series == comparison.baseline) {
       ratios.ours.push_back(baseline_mark(comparison, row));
       ratios.paper.push_back(paper_baseline);
@@ -122,7 +122,7 @@ std::string findings(const Section& section) {
   const auto add = [&](const Comparison& comparison, const DataSpec& spec,
                        const std::string& anchor) {
     if (comparison.rows.size() < 2) return;
-    const Ratios ratios = ratios_of(comparison);
+    const Ratios ratios = ratios_of(comparison, spec);
     const std::string names = colons(ratios.names);
     if (by_names.find(names) == by_names.end()) order.push_back(names);
     const std::string& workload = comparison.rows.front().workload;
@@ -132,7 +132,7 @@ std::string findings(const Section& section) {
   };
   std::string formulas;
   for (const FigureResult& figure : section.figures) {
-    if (!figure.comparison.averaged) continue;
+    if (!figure.comparison.averaged || !figure.timeline.empty()) continue;
     add(figure.comparison, figure.spec, "fig-" + figure.name);
   }
   for (const TableResult& table : section.tables) {

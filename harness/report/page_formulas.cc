@@ -52,7 +52,7 @@ std::string overview_table(const TableResult& table) {
   }
   html += "</tr></thead>\n<tbody>\n";
   for (const std::string& series : distinct(table.data.formulas, &FormulaBlock::series)) {
-    html += fmt::format("<tr><td>{}</td>", escaped(shown_name(series)));
+    html += fmt::format("<tr><td>{}</td>", escaped(table.spec.shown_series(series)));
     for (const std::string& workload : workloads) {
       const auto block = std::find_if(table.data.formulas.begin(), table.data.formulas.end(),
                                       [&](const FormulaBlock& each) {
@@ -66,7 +66,8 @@ std::string overview_table(const TableResult& table) {
   return html + "</tbody></table></div>\n";
 }
 
-std::string formula_table(const std::vector<FormulaBlock>& blocks, const std::string& workload) {
+std::string formula_table(const std::vector<FormulaBlock>& blocks, const std::string& workload,
+                          const DataSpec& spec) {
   std::string html =
       "<div class=\"scroll\"><table>\n<thead><tr><th class=\"n\">Key</th><th class=\"n\">Value</th>"
       "<th class=\"n\">Counted</th><th class=\"n\">Formula</th><th class=\"n\">Equal</th></tr>"
@@ -75,7 +76,7 @@ std::string formula_table(const std::vector<FormulaBlock>& blocks, const std::st
     if (block.workload != workload) continue;
     html += fmt::format(
         "<tbody><tr class=\"head\"><th colspan=\"5\">{}: {}</th></tr>\n",
-        escaped(shown_name(block.series)),
+        escaped(spec.shown_series(block.series)),
         block.formula == nullptr ? "no formula in the paper" : shown_formula(*block.formula));
     for (const FormulaRow& row : block.rows) {
       const bool known = block.formula != nullptr;
@@ -123,7 +124,7 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
                         all_equal ? "" : " open");
     for (const std::string& workload : distinct(table.data.formulas, &FormulaBlock::workload)) {
       html += fmt::format("<div><h4>{}</h4>{}</div>\n", escaped(shown_workload(workload)),
-                          formula_table(table.data.formulas, workload));
+                          formula_table(table.data.formulas, workload, table.spec));
     }
     html += "</div></details>\n";
   }

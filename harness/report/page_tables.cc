@@ -46,7 +46,7 @@ Columns columns_of(const std::vector<Comparison>& comparisons, const DataSpec& s
 
 std::string header(const Columns& columns, const Comparison& first, const DataSpec& spec) {
   const std::string unit = shown_unit(first.unit);
-  const std::string baseline = escaped(shown_name(first.baseline));
+  const std::string baseline = escaped(spec.shown_series(first.baseline));
   std::string what = first.averaged ? "average" : "";
   if (first.normalized) {
     what += fmt::format("{}{} = 1", what.empty() ? "" : ", ", baseline);
@@ -71,10 +71,10 @@ std::string header(const Columns& columns, const Comparison& first, const DataSp
   return html + "</tr></thead>\n";
 }
 
-std::string row_html(const Columns& columns, const Compared& row) {
+std::string row_html(const Columns& columns, const Compared& row, const DataSpec& spec) {
   std::string html = "<tr>";
   if (columns.workload) html += fmt::format("<td>{}</td>", escaped(shown_workload(row.workload)));
-  html += fmt::format("<td>{}</td>", escaped(shown_name(row.series)));
+  html += fmt::format("<td>{}</td>", escaped(spec.shown_series(row.series)));
   html += number_cell(row.ours);
   if (columns.paper) {
     const std::string paper = row.paper == nullptr        ? "–"
@@ -103,7 +103,7 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, const O
       // A baseline normalized by itself is 1 and says nothing; a cost of 0 does.
       const bool trivial =
           comparison.normalized && row.series == comparison.baseline && row.ours == 1;
-      if (!trivial) html += row_html(columns, row);
+      if (!trivial) html += row_html(columns, row, spec);
     }
   }
   html += "</tbody></table></div>\n";

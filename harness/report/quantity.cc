@@ -10,7 +10,7 @@
 namespace perdura::report {
 namespace {
 
-const std::array<std::pair<std::string_view, Quantity>, 24> quantities{{
+const std::array<std::pair<std::string_view, Quantity>, 25> quantities{{
     {"latency_mean_us", {"average latency", "Mean latency", "us"}},
     {"latency_min_us", {"smallest latency", "Smallest latency", "us"}},
     {"latency_p50_us", {"median latency", "Median latency", "us"}},
@@ -35,6 +35,7 @@ const std::array<std::pair<std::string_view, Quantity>, 24> quantities{{
     {"clients", {"client threads", "Client threads", ""}},
     {"queue_depth", {"queue depth", "Operations in flight per client thread", ""}},
     {"server_threads", {"server threads", "Server threads", ""}},
+    {"time_ms", {"time", "Time", "ms"}},
     {"workload", {"workload", "", ""}},
 }};
 

@@ -66,9 +66,11 @@ Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs:
 
 std::string y_label(const FigureSpec& spec) {
   const Quantity quantity = quantity_of(spec.y);
+  // Beside the mean, the script draws the largest.
+  if (spec.data == FigureSpec::Data::timeline) return "Latency (µs)";
   if (!spec.normalize) return quantity.axis_with_unit();
   return fmt::format("{}, {} = 1", capitalized(quantity.noun),
-                     shown_name(spec.normalize->any_of[0]));
+                     spec.shown_series(spec.normalize->any_of[0]));
 }
 
 class Writer {
@@ -88,7 +90,7 @@ class Writer {
   Expected<void> draw(FigureResult& figure) {
     const fs::path base = fs::path("figures") / figure.name;
     if (auto written = write(base.string() + ".csv", figure_csv(figure)); !written) return written;
-    if (figure.data.points.empty()) return {};
+    if (figure.empty()) return {};
     const std::string label = figure_label(figure.spec);
     const std::string title =
         label.empty() ? figure.spec.title : fmt::format("{}. {}", label, figure.spec.title);

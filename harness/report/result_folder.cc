@@ -57,6 +57,11 @@ Expected<ResultFolder> read_folder(const fs::path& path) {
   auto points = Points::read(path / "points.csv");
   if (!points) return tl::unexpected(points.error());
   folder.points = std::move(*points);
+  if (fs::exists(path / "timeline.csv")) {
+    auto timelines = Timelines::read(path / "timeline.csv");
+    if (!timelines) return tl::unexpected(timelines.error());
+    folder.timelines = std::move(*timelines);
+  }
   auto text = read_text(path / "experiment.toml");
   if (!text) return tl::unexpected(text.error());
   folder.experiment_text = std::move(*text);

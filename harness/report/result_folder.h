@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "harness/report/error.h"
 #include "harness/report/points.h"
 #include "harness/report/spec.h"
+#include "harness/report/timeline.h"
 
 namespace perdura::report {
 
@@ -16,6 +18,7 @@ struct ResultFolder {
   std::filesystem::path path;
   std::string name;
   Points points;
+  std::optional<Timelines> timelines;  ///< if the folder has a timeline.csv
   Specs specs;
   std::string experiment_text;                                ///< experiment.toml as it was run
   std::vector<std::pair<std::string, std::string>> manifest;  ///< "machine.cpu" and its value

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "harness/report/csv_table.h"
+#include "harness/report/quantity.h"
 
 namespace perdura::report {
 namespace {
@@ -103,17 +104,22 @@ class EntryReader {
   std::optional<Error> error_;
 };
 
-void read_data(EntryReader& entry, DataSpec& spec) {
+/// What the entries of all kinds have.
+void read_identity(EntryReader& entry, DataSpec& spec) {
   spec.line = entry.line();
   spec.id = entry.required("id");
   if (!plain_name(spec.id)) entry.wrong("id may hold letters, digits, '-', '_' and '.' only");
   spec.title = entry.required("title");
-  spec.y = entry.required("y");
-  spec.series = entry.optional("series", "system");
-  spec.baseline = entry.optional("baseline");
   spec.paper = entry.optional("paper");
   if (!spec.paper.empty() && !plain_name(spec.paper)) entry.wrong("paper must be a plain name");
   spec.where = entry.conditions("where");
+}
+
+void read_data(EntryReader& entry, DataSpec& spec) {
+  read_identity(entry, spec);
+  spec.y = entry.required("y");
+  spec.series = entry.optional("series", "system");
+  spec.baseline = entry.optional("baseline");
   auto normalize = entry.conditions("normalize");
   if (normalize.size() > 1 || (normalize.size() == 1 && normalize[0].any_of.size() != 1)) {
     entry.wrong("normalize takes one column with one value");
@@ -124,10 +130,35 @@ void read_data(EntryReader& entry, DataSpec& spec) {
   }
 }
 
+/// What is wrong in [systems] was refused when the experiment was run.
+SystemNames read_systems(const toml::table& document) {
+  SystemNames names;
+  const toml::table* systems = document["systems"].as_table();
+  if (systems == nullptr) return names;
+  for (const auto& [name, node] : *systems) {
+    const toml::table* system = node.as_table();
+    if (system == nullptr) continue;
+    if (system->contains("variant_of")) names.variants.emplace(name.str());
+    if (const auto title = (*system)["title"].value<std::string>()) {
+      names.titles.emplace(name.str(), *title);
+    }
+  }
+  return names;
+}
+
 FigureSpec read_figure(EntryReader& entry) {
   FigureSpec spec;
-  read_data(entry, spec);
-  spec.x = entry.required("x");
+  const std::string data = entry.optional("data", "points");
+  if (data != "points" && data != "timeline") entry.wrong("data must be points or timeline");
+  if (data == "timeline") {
+    spec.data = FigureSpec::Data::timeline;
+    read_identity(entry, spec);
+    spec.x = "time_ms";
+    spec.y = "latency_mean_us";
+  } else {
+    read_data(entry, spec);
+    spec.x = entry.required("x");
+  }
   spec.plot = entry.required("plot");
   if (!plain_name(spec.plot)) entry.wrong("plot must be the plain name of a script in plots/");
   return spec;
@@ -161,6 +192,15 @@ bool Condition::holds(const std::string& cell) const {
   });
 }
 
+std::string SystemNames::shown(std::string_view system) const {
+  const auto title = titles.find(system);
+  return title == titles.end() ? shown_name(system) : title->second;
+}
+
+std::string DataSpec::shown_series(std::string_view value) const {
+  return series == "system" ? systems.shown(value) : shown_name(value);
+}
+
 Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
   toml::table document;
   try {
@@ -170,7 +210,7 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
                             problem.source().begin.line, problem.description()));
   }
 
-  Specs specs{experiment_toml, {}, {}};
+  Specs specs{experiment_toml, read_systems(document), {}, {}};
   std::set<std::string> ids;
   const auto read_all = [&](const char* kind, auto& list, auto read_one) -> std::optional<Error> {
     const toml::node* node = document.get(kind);
@@ -185,6 +225,7 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
       auto spec = read_one(entry);
       if (!ids.insert(kind + spec.id).second) entry.wrong("the id is used twice");
       if (auto error = entry.finish()) return error;
+      spec.systems = specs.systems;
       list.push_back(std::move(spec));
     }
     return std::nullopt;

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/report/error.h"
@@ -17,6 +20,15 @@ struct Condition {
   bool holds(const std::string& cell) const;
 };
 
+/// What an experiment says of the names in the column `system`.
+struct SystemNames {
+  std::map<std::string, std::string, std::less<>> titles;  ///< those that it gives
+  std::set<std::string, std::less<>> variants;
+
+  /// As people read it.
+  std::string shown(std::string_view system) const;
+};
+
 /// Which rows of points.csv a figure or table is made of, and what is read from them.
 struct DataSpec {
   std::string id;  ///< number of the figure or table in the paper
@@ -28,10 +40,19 @@ struct DataSpec {
   std::optional<Condition> normalize;  ///< divide by the row that agrees in all but this column
   std::string baseline;                ///< series that ratios refer to; empty: the first one
   std::string paper;                   ///< results/reported/<paper>.csv; empty: no comparison
-  std::size_t line = 0;                ///< where in experiment.toml, for error messages
+  SystemNames systems;
+  std::size_t line = 0;  ///< where in experiment.toml, for error messages
+
+  /// A value of the series' column, as people read it.
+  std::string shown_series(std::string_view value) const;
 };
 
 struct FigureSpec : DataSpec {
+  enum class Data {
+    points,    ///< x and y are columns of points.csv
+    timeline,  ///< the course of one point, from timeline.csv
+  };
+  Data data = Data::points;
   std::string plot;  ///< plots/<plot>.gp
 };
 
@@ -47,6 +68,7 @@ struct TableSpec : DataSpec {
 /// The [[figure]] and [[table]] entries of an experiment (docs/figures.md).
 struct Specs {
   std::filesystem::path file;
+  SystemNames systems;
   std::vector<FigureSpec> figures;
   std::vector<TableSpec> tables;
 };

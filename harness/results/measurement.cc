@@ -106,6 +106,7 @@ void Measurement::merge(const Measurement& other) {
   server_cpu += other.server_cpu;
   client_cpu += other.client_cpu;
   writes += other.writes;
+  timeline.merge(other.timeline);
   judge(other.verdict, other.reason);
   history.insert(history.end(), other.history.begin(), other.history.end());
   operations_checked += other.operations_checked;
@@ -135,6 +136,9 @@ std::vector<std::uint64_t> Measurement::serialize() const {
   for (const pmem::WriteCounts& counts : {writes.local_store, writes.one_sided}) {
     for (const auto counter : kCounters) words.push_back(counts.*counter);
   }
+  const Words over_time = timeline.serialize();
+  words.push_back(over_time.size());
+  words.insert(words.end(), over_time.begin(), over_time.end());
   words.push_back(static_cast<std::uint64_t>(verdict));
   words.push_back(interrupted ? 1 : 0);
   put_text(words, reason);
@@ -163,6 +167,7 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
   for (pmem::WriteCounts* counts : {&result.writes.local_store, &result.writes.one_sided}) {
     for (const auto counter : kCounters) counts->*counter = reader.next();
   }
+  result.timeline = Timeline::deserialize(reader.take(reader.next()));
   result.verdict = static_cast<Verdict>(reader.next());
   result.interrupted = reader.next() != 0;
   result.reason = reader.text();

@@ -10,6 +10,7 @@
 
 #include "harness/history/history.h"
 #include "harness/measure/histogram.h"
+#include "harness/results/timeline.h"
 #include "harness/workload/workload_spec.h"
 #include "platform/pmem/accounting.h"
 #include "platform/units.h"
@@ -36,6 +37,7 @@ struct Measurement {
   Picoseconds server_cpu{};  // of all threads of the server, within the measured interval
   Picoseconds client_cpu{};  // of all client nodes together
   pmem::Writes writes;       // to all persistent memory, within the measured interval
+  Timeline timeline;
   Verdict verdict = Verdict::valid;
   std::string reason;  // one line; empty if valid
   // What the clients did since loading began, if the point is to be checked; emptied by the check,

@@ -17,7 +17,8 @@ class Row {
   void text(std::string_view cell) { cells_.push_back(report::csv_cell(cell)); }
   void number(std::uint64_t value) { cells_.push_back(fmt::to_string(value)); }
   void number(double value) { cells_.push_back(fmt::format("{}", value)); }
-  void maybe(std::optional<double> value) {
+  template <class Number>
+  void maybe(std::optional<Number> value) {
     if (value) {
       number(*value);
     } else {
@@ -57,6 +58,12 @@ std::vector<RowSource> rows_of(const Measurement& measurement) {
     for (RowSource& kind : kinds) rows.push_back(std::move(kind));
   }
   return rows;
+}
+
+template <class Number>
+std::optional<double> in_microseconds(std::optional<Number> nanoseconds) {
+  if (!nanoseconds) return std::nullopt;
+  return static_cast<double>(*nanoseconds) / 1000.0;
 }
 
 void add_identity(Row& row, const PointIdentity& identity) {
@@ -170,6 +177,34 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
     }
   }
   return out;
+}
+
+std::string timeline_csv(const std::vector<const PointResult*>& results) {
+  std::string out;
+  for (std::size_t i = 0; i < report::kIdentityColumns; ++i) {
+    fmt::format_to(std::back_inserter(out), "{},", report::kPointColumns[i].name);
+  }
+  for (const report::Column& column : report::kTimelineColumns) {
+    fmt::format_to(std::back_inserter(out), "{},", column.name);
+  }
+  out.back() = '\n';
+  bool recorded = false;
+  for (const PointResult* result : results) {
+    recorded = recorded || result->measurement.timeline.recorded();
+    for (const TimelineInterval& interval : divide(result->measurement.timeline)) {
+      Row row;
+      add_identity(row, result->identity);
+      row.number(static_cast<double>(interval.start.count()) / 1e6);
+      row.number(interval.operations);
+      row.maybe(in_microseconds(interval.mean_ns));
+      row.maybe(in_microseconds(interval.max_ns));
+      row.maybe(interval.free_percent);
+      row.maybe(interval.cleanings);
+      row.maybe(interval.cleanings_now);
+      row.append_to(out);
+    }
+  }
+  return recorded ? out : "";
 }
 
 std::string histograms_csv(const std::vector<const PointResult*>& results) {

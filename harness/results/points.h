@@ -1,4 +1,4 @@
-// The rows of points.csv and histograms.csv (docs/results.md, schema version 1).
+// The rows of points.csv, histograms.csv and timeline.csv (docs/results.md, schema version 1).
 #pragma once
 
 #include <cstdint>
@@ -35,9 +35,11 @@ struct PointResult {
   Measurement measurement;
 };
 
-// Both files as text; results in the order of the sweep. The same results yield the same bytes:
+// The files as text; results in the order of the sweep. The same results yield the same bytes:
 // numbers are written as the shortest decimal that reads back as the same double.
 std::string points_csv(const std::vector<const PointResult*>& results);
 std::string histograms_csv(const std::vector<const PointResult*>& results);
+// Empty if nothing was recorded over time.
+std::string timeline_csv(const std::vector<const PointResult*>& results);
 
 }  // namespace perdura::harness

@@ -51,7 +51,8 @@ void ResultWriter::finish(RunStatus status) {
 }
 
 void ResultWriter::discard() {
-  for (const char* file : {"points.csv", "histograms.csv", "manifest.json", "experiment.toml"}) {
+  for (const char* file :
+       {"points.csv", "histograms.csv", "timeline.csv", "manifest.json", "experiment.toml"}) {
     fs::remove(folder_ / file);
   }
   fs::remove(folder_);
@@ -64,6 +65,9 @@ void ResultWriter::write() {
   }
   write_atomically(folder_ / "points.csv", points_csv(finished));
   write_atomically(folder_ / "histograms.csv", histograms_csv(finished));
+  if (const std::string timeline = timeline_csv(finished); !timeline.empty()) {
+    write_atomically(folder_ / "timeline.csv", timeline);
+  }
   write_atomically(folder_ / "manifest.json", to_json(manifest_));
   written_ = std::chrono::steady_clock::now();
 }

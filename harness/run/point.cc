@@ -55,15 +55,30 @@ workload::WorkloadSpec load_workload(const PointSettings& settings, const Locati
   return std::move(*spec);
 }
 
+// What a variant does not say is as for the system that it is a variant of.
+void choose_system(const Experiment& experiment, Point& point) {
+  Located& system = point.settings.system;
+  point.system_name = system.text;
+  const auto named = experiment.systems.find(system.text);
+  if (named == experiment.systems.end()) return;
+  point.parameters = named->second.parameters;
+  const std::string& base = named->second.variant_of.text;
+  if (base.empty()) return;
+  system.text = base;
+  if (const auto of_base = experiment.systems.find(base); of_base != experiment.systems.end()) {
+    point.parameters.insert(of_base->second.parameters.begin(), of_base->second.parameters.end());
+  }
+}
+
 Point plan_point(const Experiment& experiment, const PointSettings& settings,
                  const Locations& locations, NodeId default_client_nodes) {
   Point point;
   point.settings = settings;
   point.workload = load_workload(settings, locations);
   point.workload_name = plain_name(FileKind::workload, settings.workload.text);
-  const auto parameters = experiment.systems.find(settings.system.text);
-  if (parameters != experiment.systems.end()) point.parameters = parameters->second.values;
+  choose_system(experiment, point);
   point.accounting = experiment.accounting;
+  point.timeline_interval = experiment.timeline_interval;
   point.client_nodes = static_cast<NodeId>(settings.client_nodes.value_or(default_client_nodes));
   point.label = label_of(experiment, settings, 0);
   if (point.workload.operation_count == 0) {
@@ -73,13 +88,49 @@ Point plan_point(const Experiment& experiment, const PointSettings& settings,
   return point;
 }
 
+// The names in [systems] and [matrix]: systems of the driver, and variants of them.
 void check_systems(const Experiment& experiment, const Driver& driver) {
   const std::vector<std::string_view> known = driver.systems();
-  for (const auto& [name, parameters] : experiment.systems) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw UsageError(fmt::format("{}: unknown system '{}'; known are: {}", parameters.where, name,
-                                   join_names(known)));
+  const auto is_known = [&known](std::string_view name) {
+    return std::find(known.begin(), known.end(), name) != known.end();
+  };
+  for (const auto& [name, settings] : experiment.systems) {
+    const Located& base = settings.variant_of;
+    if (base.text.empty() && !is_known(name)) {
+      throw UsageError(
+          fmt::format("{}: unknown system '{}'; known are: {}; a variant of one needs "
+                      "variant_of = \"...\"",
+                      settings.where, name, join_names(known)));
     }
+    if (!base.text.empty() && is_known(name)) {
+      throw UsageError(
+          fmt::format("{}: variant_of in [systems.{}]: '{}' is a system; give the "
+                      "variant another name",
+                      base.where, name, name));
+    }
+  }
+  for (const auto& [name, settings] : experiment.systems) {
+    const Located& base = settings.variant_of;
+    if (base.text.empty() || is_known(base.text)) continue;
+    const std::string where = fmt::format("{}: variant_of in [systems.{}]", base.where, name);
+    if (experiment.systems.contains(base.text)) {
+      throw UsageError(
+          fmt::format("{}: '{}' is a variant itself; name a system and repeat the "
+                      "parameters",
+                      where, base.text));
+    }
+    throw UsageError(
+        fmt::format("{}: unknown system '{}'; known are: {}", where, base.text, join_names(known)));
+  }
+  for (const PointSettings& settings : expand(experiment)) {
+    const Located& system = settings.system;
+    if (is_known(system.text) || experiment.systems.contains(system.text)) continue;
+    std::vector<std::string_view> names = known;
+    for (const auto& [name, of_name] : experiment.systems) {
+      if (!of_name.variant_of.text.empty()) names.push_back(name);
+    }
+    throw UsageError(fmt::format("{}: unknown system '{}'; known are: {}", system.where,
+                                 system.text, join_names(names)));
   }
 }
 

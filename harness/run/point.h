@@ -16,11 +16,13 @@
 namespace perdura::harness {
 
 struct Point {
-  PointSettings settings;
-  workload::WorkloadSpec workload;                               // the settings' overrides applied
-  std::string workload_name;                                     // as in results
+  PointSettings settings;           // of a variant, with the name of the system that it runs
+  std::string system_name;          // as in results: a variant's own
+  workload::WorkloadSpec workload;  // the settings' overrides applied
+  std::string workload_name;        // as in results
   std::map<std::string, std::uint64_t, std::less<>> parameters;  // of the system
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
+  Nanoseconds timeline_interval{};  // 0: nothing is recorded over time
   NodeId client_nodes = 1;
   std::uint64_t repetition = 0;
   std::uint64_t seed = 1;  // the experiment's plus the repetition

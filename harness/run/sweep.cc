@@ -192,7 +192,7 @@ void Sweep::record(std::size_t index, Measurement measurement) {
                          .platform = std::string(platforms_.name()),
                          .modelled = platforms_.modelled(),
                          .profile = platforms_.profile_name(),
-                         .system = point.settings.system.text,
+                         .system = point.system_name,
                          .workload = point.workload_name,
                          .key_size = point.workload.key_size,
                          .value_size = point.workload.max_value_size(),

@@ -3,8 +3,8 @@
 //
 // A log may grow only as long as cleaning stays possible. Cleaning a head takes, in the worst case,
 // as much space as the objects of its log; heads that are being cleaned have been promised so much,
-// and the fullest of the others could be next. So a store never fills itself into a corner: it is
-// "out of space" while there is still room to find out what can be reclaimed.
+// and what they give back must suffice for the fullest of the others. So a store never fills itself
+// into a corner: it is "out of space" while there is still room to find out what can be reclaimed.
 #pragma once
 
 #include <atomic>

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/harness/temporary_folder.h"
 
@@ -84,6 +85,14 @@ const Mistake kMistakes[] = {
      "perdura: --set workload.speed=5: unknown key 'speed' in [workload]; known are: "},
     {"run erda-latency --set 'matrix.system=[\"moon\"]'",
      "perdura: --set matrix.system=[\"moon\"]: unknown system 'moon'; known are: erda"},
+    {"run erda-latency --set 'systems.erda.variant_of=\"redo-logging\"'",
+     "perdura: --set systems.erda.variant_of=\"redo-logging\": variant_of in [systems.erda]: "
+     "'erda' is "
+     "a system; "},
+    {"run erda-latency --set 'systems.mine.variant_of=\"moon\"'",
+     "perdura: --set systems.mine.variant_of=\"moon\": variant_of in [systems.mine]: unknown "
+     "system "
+     "'moon'; known are: erda"},
     {"run erda-latency --set 'matrix.workload=[\"workloade\"]'",
      "perdura: --set matrix.workload=[\"workloade\"]: workload workloade scans"},
     {"run erda-latency --out /proc", "perdura: --out /proc: the folder is not empty"},
@@ -200,6 +209,31 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
     EXPECT_NE(points.find(",shm,measured,host,erda,workloada,"), std::string::npos) << points;
     EXPECT_NE(points.find(",all,valid,,300,0,0,"), std::string::npos) << points;
   }
+}
+
+// The server on one rank and clients on two, of whom none has the whole course.
+TEST(Cli, ACourseOverTimeIsThatOfAllRanks) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  const Outcome outcome =
+      mpirun(3, kSmallShm + "--set workload.clients=2 --set timeline.interval_us=1000 --out " +
+                    folder.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  std::ifstream input(folder / "timeline.csv");
+  std::uint64_t operations = 0;
+  std::size_t sampled = 0;
+  std::string line;
+  std::getline(input, line);
+  while (std::getline(input, line)) {
+    std::vector<std::string> cells;
+    std::stringstream row(line);
+    for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
+    ASSERT_GE(cells.size(), 17U) << line;
+    operations += std::stoull(cells[16]);
+    if (cells.size() > 19 && !cells[19].empty()) ++sampled;
+  }
+  EXPECT_EQ(operations, 300U);
+  EXPECT_GT(sampled, 0U);
 }
 
 TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {

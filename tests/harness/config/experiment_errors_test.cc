@@ -30,7 +30,7 @@ const Mistake kMistakes[] = {
      "x.toml: no workload; add workload = [\"...\"] to [matrix] (see 'perdura list')"},
     {"name = \"x\"\nfoo = 1",
      "x.toml:2: unknown key 'foo'; known are: name, description, driver, platform, profile, seed, "
-     "repetitions, accounting, workload, roles, matrix, systems, shm, figure, table"},
+     "repetitions, accounting, workload, roles, matrix, systems, shm, timeline, figure, table"},
     {"name = \"x\"\nname = \"y\"",
      "x.toml:2: Error while parsing key-value pair: cannot redefine existing string 'name'"},
     {"{}[workload]",
@@ -86,10 +86,33 @@ const Mistake kMistakes[] = {
      "x.toml:7: system in [matrix] is in [workload] too (x.toml:4); keep one"},
     {"{}[systems.erda]\nheads = \"many\"",
      "x.toml:7: heads in [systems.erda] must be a whole number from 0 to 9223372036854775807"},
+    {"{}[systems.v]\nvariant_of = 1",
+     "x.toml:7: variant_of in [systems.v] must be a text in quotes"},
+    {"{}[systems.v]\nvariant_of = \"\"", "x.toml:7: variant_of in [systems.v] must not be empty"},
+    {"{}[systems.v]\nvariant_of = \"erda\"\ntitle = 1",
+     "x.toml:8: title in [systems.v] must be a text in quotes"},
+    {"{}[systems.v]\ntitle = \"\"",
+     "x.toml:7: title in [systems.v] must not be empty, nor hold a comma, a quotation mark or a "
+     "line end"},
+    {"{}[systems.v]\ntitle = \"a, b\"",
+     "x.toml:7: title in [systems.v] must not be empty, nor hold a comma, a quotation mark or a "
+     "line end"},
+    {"{}[systems.v]\nvariant_of = \"erda\"\nheads = \"2\"",
+     "x.toml:8: heads in [systems.v] must be a whole number from 0 to 9223372036854775807"},
+    {"{}[systems.\"a,b\"]\nvariant_of = \"erda\"",
+     "x.toml:6: a,b in [systems] names rows of the results, so it may hold letters, digits, '-', "
+     "'_' and '.' only"},
     {"{}erda = 5", "x.toml:6: erda in [systems] must be a section"},
     {"{}[shm]\nlatency = 1",
      "x.toml:7: unknown key 'latency' in [shm]; known are: network_latency_ns, write_latency_ns, "
      "pm_directory"},
+    {"{}[timeline]", "x.toml:6: [timeline] needs interval_us = ..., whole microseconds"},
+    {"{}[timeline]\ninterval_ms = 1",
+     "x.toml:7: unknown key 'interval_ms' in [timeline]; known are: interval_us"},
+    {"{}[timeline]\ninterval_us = 9",
+     "x.toml:7: interval_us in [timeline] must be a whole number from 10 to 60000000"},
+    {"{}[timeline]\ninterval_us = 0.5",
+     "x.toml:7: interval_us in [timeline] must be a whole number from 10 to 60000000"},
     {"{}[shm]\npm_directory = 1", "x.toml:7: pm_directory in [shm] must be a text in quotes"},
 };
 

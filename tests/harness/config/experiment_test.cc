@@ -52,12 +52,18 @@ TEST(Experiment, IsWhatTheFileSays) {
   EXPECT_EQ(experiment.seed, 7U);
   EXPECT_EQ(experiment.repetitions, 1U);
   EXPECT_EQ(experiment.accounting, pmem::WriteMeter::Level::compared);
-  EXPECT_EQ(experiment.systems.at("erda").values.at("segment_bytes"), 8388608U);
+  EXPECT_EQ(experiment.systems.at("erda").parameters.at("segment_bytes"), 8388608U);
   EXPECT_EQ(experiment.systems.at("erda").where, "x.toml:21");
   EXPECT_EQ(experiment.shm.write_latency_ns, 150U);
   EXPECT_EQ(experiment.shm.network_latency_ns, 0U);
   EXPECT_EQ(experiment.shm.pm_directory, "/mnt/pm");
+  EXPECT_EQ(experiment.timeline_interval, Nanoseconds(0));
   EXPECT_EQ(experiment.text, kExperiment);
+}
+
+TEST(Experiment, MayAskForACourseOverTime) {
+  EXPECT_EQ(read(std::string(kExperiment) + "[timeline]\ninterval_us = 500\n").timeline_interval,
+            Microseconds(500));
 }
 
 TEST(Matrix, IsExpandedInTheOrderOfTheFileTheLastFastest) {

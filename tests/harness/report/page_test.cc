@@ -49,6 +49,20 @@ TEST_F(PageTest, SaysTheRatiosOfOursAndOfThePaper) {
             std::string::npos);
 }
 
+TEST_F(PageTest, ShowsAVariantByItsTitleAndLeavesTheSystemsTheirColors) {
+  std::vector<Cells> rows{{{"system", "erda-small"}, {"latency_mean_us", "66"}}};
+  for (Cells& row : latency_rows()) rows.push_back(std::move(row));
+  result("run", rows,
+         latency_figure("14") +
+             "[systems.erda-small]\nvariant_of = \"erda\"\ntitle = \"Erda <small>\"\n");
+  const std::string html = page();
+  EXPECT_NE(html.find("<td>Erda &lt;small&gt;</td>"), std::string::npos);
+  EXPECT_EQ(html.find("Erda Small"), std::string::npos);
+  const std::string csv = read("report/figures/14.csv");
+  EXPECT_NE(csv.find("\nerda,Erda,0,0,"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\nerda-small,Erda <small>,3,3,"), std::string::npos) << csv;
+}
+
 TEST_F(PageTest, EscapesWhatPeopleWrote) {
   auto rows = latency_rows();
   rows[0]["verdict"] = "failed";

@@ -24,6 +24,8 @@ Measurement sample() {
   measurement.client_cpu = Nanoseconds(6);
   measurement.writes.local_store.field_bits = 33;
   measurement.writes.one_sided.media_bytes = 256;
+  measurement.timeline.interval = Microseconds(1);
+  measurement.timeline.operations = {{Time(Microseconds(3)), 100}};
   measurement.judge(Verdict::invalid, "client 0: strange");
   measurement.operations_checked = 7;
   measurement.history.push_back({.key = 5,
@@ -43,6 +45,7 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
   EXPECT_EQ(received.kinds.at(OperationKind::read).latency,
             sent.kinds.at(OperationKind::read).latency);
   EXPECT_EQ(received.writes, sent.writes);
+  EXPECT_EQ(received.timeline.operations.size(), 1U);
   EXPECT_EQ(received.reason, "client 0: strange");
   EXPECT_EQ(received.verdict, Verdict::invalid);
   EXPECT_EQ(received.operations_checked, 7U);
@@ -66,6 +69,7 @@ TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
   EXPECT_EQ(whole.torn_reads, 8U);
   EXPECT_EQ(whole.operations_checked, 14U);
   EXPECT_EQ(whole.history.size(), 2U);
+  EXPECT_EQ(whole.timeline.operations.size(), 2U);
   EXPECT_EQ(whole.elapsed, Microseconds(12));
   EXPECT_EQ(whole.client_cpu, Nanoseconds(12));
   EXPECT_EQ(whole.writes.total().field_bits, 66U);

@@ -117,14 +117,40 @@ TEST_F(PointsTest, EveryColumnIsDocumented) {
   std::ifstream input(PERDURA_SOURCE_DIR "/docs/results.md");
   std::stringstream text;
   text << input.rdbuf();
+  PointResult recorded = sample();
+  recorded.measurement.timeline.interval = Microseconds(1);
   const std::string csv = points_csv({});
-  std::stringstream header(csv.substr(0, csv.find('\n')));
+  const std::string over_time = timeline_csv({&recorded});
+  std::stringstream header(csv.substr(0, csv.find('\n')) + ',' +
+                           over_time.substr(0, over_time.find('\n')));
   for (std::string column; std::getline(header, column, ',');) {
     const bool latency = column.starts_with("latency_");
     EXPECT_NE(text.str().find(latency ? "latency_{mean,min,p50,p90,p99,p999,max}_us" : column),
               std::string::npos)
         << column;
   }
+}
+
+TEST(TimelineCsv, HasARowForEachIntervalOfThePointsThatWereRecorded) {
+  PointResult recorded = sample();
+  Timeline& timeline = recorded.measurement.timeline;
+  timeline.interval = Microseconds(500);
+  timeline.begin = Time(Microseconds(1000));
+  timeline.operations = {{Time(Microseconds(1100)), 1500}, {Time(Microseconds(2300)), 2500}};
+  timeline.spaces = {{Time(Microseconds(1600)), 80, 20, 3, 1}};
+  const PointResult other = sample();
+  EXPECT_EQ(timeline_csv({&other, &recorded}),
+            "schema_version,experiment,platform,provenance,profile,system,workload,key_size,"
+            "value_size,records,clients,queue_depth,server_threads,seed,repetition,time_ms,"
+            "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
+            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,1,0,0,1,1.5,1.5,,,\n"
+            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,1,0,0.5,0,,,25,0,1\n"
+            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,1,0,1,1,2.5,2.5,25,0,1\n");
+}
+
+TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {
+  const PointResult result = sample();
+  EXPECT_EQ(timeline_csv({&result}), "");
 }
 
 TEST(Histograms, NameTheirRow) {

@@ -39,6 +39,10 @@ class FakePartition final : public KvPartition {
     co_return;
   }
 
+  KvSpace space() const override {
+    return {.capacity = value("space"), .free = records.size(), .cleanings = 3, .cleanings_now = 1};
+  }
+
   std::uint64_t value(std::string_view parameter) const {
     const auto found = config_.parameters.find(parameter);
     return found == config_.parameters.end() ? 0 : found->second;

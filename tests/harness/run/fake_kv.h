@@ -9,6 +9,7 @@
 //   refuse_connect  connect() throws PlatformError
 //   corrupt_every   each n-th get ends with Error::corrupt
 //   drop_every      each n-th put is acknowledged and forgotten, unless it creates its record
+//   space           capacity that it reports; free, it says, are as many bytes as it has records
 #pragma once
 
 #include "systems/kv.h"

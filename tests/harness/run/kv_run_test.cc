@@ -97,6 +97,73 @@ TEST_F(KvRunTest, SpreadsClientsOverNodesAndKeysOverPartitions) {
   EXPECT_EQ(test::fake_counts().sessions_opened, 15);
 }
 
+TEST_F(KvRunTest, RecordsNothingOverTimeUnlessAsked) {
+  point_.parameters["space"] = 4096;
+  const Measurement result = run();
+  EXPECT_FALSE(result.timeline.recorded());
+  EXPECT_TRUE(result.timeline.operations.empty());
+  EXPECT_TRUE(result.timeline.spaces.empty());
+}
+
+TEST_F(KvRunTest, RecordsEachOperationOverTime) {
+  point_.settings.clients = 3;
+  point_.client_nodes = 2;
+  point_.timeline_interval = Microseconds(50);
+  point_.settings.warmup = 40;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  const auto intervals = divide(result.timeline);
+  ASSERT_GT(intervals.size(), 3U);
+  std::uint64_t operations = 0;
+  double sum = 0;
+  std::uint64_t largest = 0;
+  for (const auto& interval : intervals) {
+    operations += interval.operations;
+    sum += interval.mean_ns.value_or(0) * static_cast<double>(interval.operations);
+    largest = std::max(largest, interval.max_ns.value_or(0));
+  }
+  EXPECT_EQ(operations, 1000U);
+  measure::Histogram all;
+  for (const auto& [kind, measured] : result.kinds) all.merge(measured.latency);
+  EXPECT_NEAR(sum / 1000, all.mean(), 0.001);
+  EXPECT_EQ(largest, all.max());
+  const Picoseconds last = intervals.back().start;
+  EXPECT_LE(last, result.elapsed);
+  EXPECT_GT(last + Microseconds(50), result.elapsed);
+}
+
+TEST_F(KvRunTest, SamplesTheSpaceOfAllPartitionsWhileItMeasures) {
+  point_.settings.server_threads = 3;
+  point_.timeline_interval = Microseconds(50);
+  point_.parameters["space"] = 4096;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  const auto& spaces = result.timeline.spaces;
+  ASSERT_GE(spaces.size(), 3U);
+  for (const auto& space : spaces) {
+    EXPECT_EQ(space.capacity, 3U * 4096);
+    EXPECT_EQ(space.free, 100U);  // the records, all of which are loaded before
+    EXPECT_EQ(space.cleanings, 9U);
+    EXPECT_EQ(space.cleanings_now, 3U);
+  }
+  EXPECT_LE(spaces.front().at, result.timeline.begin + Microseconds(50));
+  EXPECT_GE(spaces.back().at, result.timeline.begin + result.elapsed);
+  EXPECT_EQ(spaces[2].at - spaces[1].at, Microseconds(50));
+}
+
+TEST_F(KvRunTest, ASystemThatDoesNotSayHowFullItIsHasNoSpaces) {
+  point_.timeline_interval = Microseconds(50);
+  const Measurement result = run();
+  EXPECT_TRUE(result.timeline.spaces.empty());
+  EXPECT_FALSE(divide(result.timeline).front().free_percent);
+}
+
+TEST_F(KvRunTest, OverTimeAPartitionThatCannotBeOpenedIsNotAskedForItsSpace) {
+  point_.timeline_interval = Microseconds(50);
+  point_.parameters["refuse_open"] = 1;
+  EXPECT_EQ(run().usage_error, "the fake was told to refuse");
+}
+
 TEST_F(KvRunTest, LeavesNothingBehind) {
   point_.settings.clients = 3;
   point_.settings.server_threads = 2;

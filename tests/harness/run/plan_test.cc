@@ -23,9 +23,10 @@ constexpr std::string_view kText =
     "[systems.fake]\n"
     "capacity = 7\n";
 
-std::vector<Point> plan(const std::vector<Override>& changes = {}, NodeId client_nodes = 1) {
+std::vector<Point> plan(const std::vector<Override>& changes = {}, NodeId client_nodes = 1,
+                        std::string_view text = kText) {
   const Experiment experiment =
-      read_experiment(Document::parse(std::string(kText), "x.toml", changes));
+      read_experiment(Document::parse(std::string(text), "x.toml", changes));
   const systems::KvSystem table[] = {test::kFakeKv};
   return plan_points(experiment, Locations({PERDURA_SOURCE_DIR}), bench::KvDriver(table),
                      client_nodes);
@@ -69,11 +70,71 @@ TEST(Plan, NamesWhatDoesNotExist) {
   EXPECT_EQ(error_of("matrix.system=[\"nosuch\"]"),
             "--set matrix.system=[\"nosuch\"]: unknown system 'nosuch'; known are: fake");
   EXPECT_EQ(error_of("systems.nosuch.a=1"),
-            "--set systems.nosuch.a=1: unknown system 'nosuch'; known are: fake");
+            "--set systems.nosuch.a=1: unknown system 'nosuch'; known are: fake; a variant of one "
+            "needs variant_of = \"...\"");
   const std::string workload = error_of("matrix.workload=[\"nosuch\"]");
   EXPECT_TRUE(workload.starts_with(
       "--set matrix.workload=[\"nosuch\"]: unknown workload 'nosuch'; known are: create-only, "))
       << workload;
+}
+
+constexpr std::string_view kVariants =
+    "name = \"x\"\n"
+    "[workload]\n"
+    "records = 50\n"
+    "operations = 20\n"
+    "workload = \"workloada\"\n"
+    "[matrix]\n"
+    "system = [\"fake\", \"fake-small\"]\n"
+    "[systems.fake]\n"
+    "capacity = 7\n"
+    "lose_every = 3\n"
+    "[systems.fake-small]\n"
+    "variant_of = \"fake\"\n"
+    "capacity = 2\n";
+
+TEST(Plan, AVariantRunsItsSystemUnderItsOwnName) {
+  const auto points = plan({}, 1, kVariants);
+  ASSERT_EQ(points.size(), 2U);
+  EXPECT_EQ(points[0].settings.system.text, "fake");
+  EXPECT_EQ(points[0].system_name, "fake");
+  EXPECT_EQ(points[0].parameters.at("capacity"), 7U);
+  EXPECT_EQ(points[1].settings.system.text, "fake");
+  EXPECT_EQ(points[1].system_name, "fake-small");
+  EXPECT_EQ(points[1].label, "fake-small");
+  EXPECT_EQ(points[1].parameters.at("capacity"), 2U);
+}
+
+TEST(Plan, AVariantIsLikeItsSystemInAllThatItDoesNotSay) {
+  EXPECT_EQ(plan({}, 1, kVariants).back().parameters.at("lose_every"), 3U);
+}
+
+TEST(Plan, RefusesVariantsOfNothingAndInPlaceOfSystems) {
+  const auto error = [](std::string_view change) -> std::string {
+    try {
+      plan({parse_override(change)}, 1, kVariants);
+    } catch (const UsageError& problem) {
+      return problem.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error("systems.fake-small.variant_of=\"nosuch\""),
+            "--set systems.fake-small.variant_of=\"nosuch\": variant_of in [systems.fake-small]: "
+            "unknown system 'nosuch'; known are: fake");
+  EXPECT_EQ(error("systems.fake.variant_of=\"erda\""),
+            "--set systems.fake.variant_of=\"erda\": variant_of in [systems.fake]: 'fake' is a "
+            "system; give the variant another name");
+  EXPECT_EQ(error("systems.fake-tiny.variant_of=\"fake-small\""),
+            "--set systems.fake-tiny.variant_of=\"fake-small\": variant_of in "
+            "[systems.fake-tiny]: 'fake-small' is a variant itself; name a system and repeat the "
+            "parameters");
+  EXPECT_EQ(error("systems.fake-small.variant_of=\"fake-small\""),
+            "--set systems.fake-small.variant_of=\"fake-small\": variant_of in "
+            "[systems.fake-small]: 'fake-small' is a variant itself; name a system and repeat the "
+            "parameters");
+  EXPECT_EQ(error("matrix.system=[\"fake-big\"]"),
+            "--set matrix.system=[\"fake-big\"]: unknown system 'fake-big'; known are: fake, "
+            "fake-small");
 }
 
 TEST(Plan, RefusesWorkloadsThatResultsCouldNotTellApart) {

@@ -75,6 +75,22 @@ TEST_F(SweepTest, TheSameSeedGivesTheSameBytes) {
   }
 }
 
+TEST_F(SweepTest, WritesAVariantUnderItsOwnName) {
+  EXPECT_EQ(run("a", {parse_override("workload.system=\"fake-big\""),
+                      parse_override("systems.fake-big.variant_of=\"fake\"")}),
+            ExitCode::done);
+  EXPECT_EQ(lines_with(folder_ / "a" / "points.csv", ",erda-connectx3,fake-big,workloada,"), 12U);
+}
+
+TEST_F(SweepTest, WritesACourseOverTimeIfAskedTo) {
+  run("a");
+  EXPECT_FALSE(fs::exists(folder_ / "a" / "timeline.csv"));
+  run("b", {parse_override("timeline.interval_us=10")});
+  run("c", {parse_override("timeline.interval_us=10")});
+  EXPECT_GT(lines_with(folder_ / "b" / "timeline.csv", "fake,create-only,16,64,"), 2U);
+  EXPECT_EQ(read(folder_ / "b" / "timeline.csv"), read(folder_ / "c" / "timeline.csv"));
+}
+
 TEST_F(SweepTest, AnotherSeedGivesOtherBytes) {
   run("a");
   run("b", {{"seed", "2", "--seed 2"}});

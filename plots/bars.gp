@@ -1,0 +1,14 @@
+# Bars grouped by the x column: their places, and the names below the groups. Loaded by the scripts that
+# set the y-axis and draw them.
+array GROUP[32]
+stats csv using (GROUP[int(column("x_index")) + 1] = strcol("x_label"), column("x_index")) nooutput
+group_count = int(STATS_max) + 1
+
+width = 0.84 / series_count
+position(i) = column("x_index") + (i - (series_count + 1) / 2.0) * width
+
+set xrange [-0.55:group_count - 0.45]
+set xtics ()
+do for [g=1:group_count] { set xtics add (GROUP[g] g - 1) }
+set tics scale 0
+set boxwidth width * 0.9
