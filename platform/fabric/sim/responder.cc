@@ -1,0 +1,314 @@
+// The responder's side of a connection: what the device of the peer does with a message.
+#include <array>
+#include <cstring>
+#include <numeric>
+
+#include "platform/fabric/sim/connection.h"
+#include "platform/fabric/sim/packets.h"
+
+namespace perdura::fabric::sim {
+
+using perdura::sim::Profile;
+using perdura::sim::transfer_time;
+
+namespace {
+
+Bytes payload_bytes(const WorkRequest& request) { return request.local.length; }
+
+std::int64_t lines(Bytes offset, Bytes length) {
+  return length == 0 ? 1
+                     : static_cast<std::int64_t>((offset + length - 1) / kCacheLine -
+                                                 offset / kCacheLine + 1);
+}
+
+// The lines of a message are placed in any order (InfiniBand promises none, and nothing may be
+// concluded from the last byte); which one changes from message to message.
+pmem::sim::LineTimes placement_order(Time first, Picoseconds per_line, std::uint32_t count,
+                                     std::uint32_t message) {
+  static constexpr std::array<std::uint32_t, 5> kStrides{1, 3, 5, 7, 11};
+  std::uint32_t stride = kStrides[message % kStrides.size()];
+  if (std::gcd(stride, count) != 1) stride = 1;
+  return {first, per_line, count, stride, message % count};
+}
+
+Access right_for(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::read:
+      return Access::remote_read;
+    case Opcode::write:
+    case Opcode::write_with_immediate:
+    case Opcode::atomic_write:
+      return Access::remote_write;
+    case Opcode::compare_and_swap:
+    case Opcode::fetch_and_add:
+      return Access::remote_atomic;
+    case Opcode::flush:
+      return Access::remote_flush;
+    case Opcode::send:
+      break;
+  }
+  return Access::local;
+}
+
+}  // namespace
+
+void End::arrived(Flight& flight) {
+  const Profile& profile = nic_.profile;
+  flight.arrived = true;
+  if (flight.cut) {
+    // What is there of a WRITE is placed; nothing else comes of it.
+    const Nic::Registered* memory =
+        nic_.find(flight.request.remote, payload_bytes(flight.request), Access::remote_write);
+    if (flight.request.opcode == Opcode::write && state_ == State::connected && memory != nullptr) {
+      place(flight, memory->region(), memory->offset + flight.request.remote.offset,
+            network_.engine.now());
+    }
+    return network_.release(flight);
+  }
+  if (state_ != State::connected) {
+    // Nobody answers, so the requester gives up after its retries; if it was told before, it has
+    // flushed the operation already.
+    refuse(flight, Status::retry_exceeded, network_.engine.now() + profile.retry.timeout);
+    return;
+  }
+  if (!held_.empty()) {
+    held_.push_back(&flight);
+    return;
+  }
+  if (process(flight)) return;
+  held_.push_back(&flight);
+  rnr_retries_ = 0;
+  network_.after(profile.retry.rnr_timer, [this] { retry_held(); });
+}
+
+void End::retry_held() {
+  const Profile& profile = nic_.profile;
+  while (!held_.empty()) {
+    Flight& flight = *held_.front();
+    if (state_ != State::connected || flight.flushed) {
+      held_.pop_front();
+      refuse(flight, Status::retry_exceeded, network_.engine.now());
+      continue;
+    }
+    if (process(flight)) {
+      held_.pop_front();
+      rnr_retries_ = 0;
+      continue;
+    }
+    // Seven retries stand for retrying without end, as in verbs.
+    if (profile.retry.rnr_retries != 7 && ++rnr_retries_ > profile.retry.rnr_retries) {
+      held_.pop_front();
+      refuse(flight, Status::receiver_not_ready, network_.engine.now());
+      continue;
+    }
+    network_.after(profile.retry.rnr_timer, [this] { retry_held(); });
+    return;
+  }
+}
+
+bool End::process(Flight& flight) {
+  const Profile& profile = nic_.profile;
+  const WorkRequest& request = flight.request;
+  const Time at =
+      nic_.receive.take(network_.engine.now(), profile.nic.message) + profile.nic.processing;
+
+  if (request.opcode == Opcode::send || request.opcode == Opcode::write_with_immediate) {
+    auto* queue = static_cast<SimReceiveQueue*>(options_.receive_queue);
+    if (request.opcode == Opcode::write_with_immediate) {
+      flight.memory = nic_.find(request.remote, request.local.length, Access::remote_write);
+      if (flight.memory == nullptr) return refuse(flight, Status::remote_access_error, at), true;
+    }
+    const auto posted = queue != nullptr ? queue->take() : std::nullopt;
+    if (!posted) return false;
+    LocalBuffer buffer = posted->buffer;
+    std::optional<std::uint32_t> immediate;
+    if (request.opcode == Opcode::send) {
+      if (request.local.length > buffer.length) {
+        return refuse(flight, Status::message_too_long, at), true;
+      }
+      buffer.length = request.local.length;
+      place(flight, model_of(*buffer.region), buffer.offset, at);
+    } else {
+      buffer.length = 0;
+      immediate = request.immediate;
+      place(flight, flight.memory->region(), flight.memory->offset + request.remote.offset, at);
+    }
+    deliver({queue_pair_, Status::success, immediate, buffer, posted->id},
+            last_placement_ + profile.nic.pcie_write);
+    acknowledge(flight, std::max(at, flight.last_arrival + profile.nic.processing));
+    return true;
+  }
+
+  Bytes length = request.local.length;
+  if (request.opcode == Opcode::flush) length = request.flush_length;
+  const bool word = request.opcode == Opcode::compare_and_swap ||
+                    request.opcode == Opcode::fetch_and_add ||
+                    request.opcode == Opcode::atomic_write;
+  if (word) length = kWord;
+  const bool known = (request.opcode != Opcode::flush ||
+                      (request.placement == Placement::persistence ? profile.nic.flush_persistence
+                                                                   : profile.nic.flush)) &&
+                     (request.opcode != Opcode::atomic_write || profile.nic.atomic_write);
+  if (!known) return refuse(flight, Status::unsupported, at), true;
+  flight.memory = nic_.find(request.remote, length, right_for(request.opcode));
+  if (flight.memory == nullptr ||
+      (word && (flight.memory->offset + request.remote.offset) % kWord != 0)) {
+    return refuse(flight, Status::remote_access_error, at), true;
+  }
+
+  switch (request.opcode) {
+    case Opcode::write:
+      place(flight, flight.memory->region(), flight.memory->offset + request.remote.offset, at);
+      acknowledge(flight, std::max(at, flight.last_arrival + profile.nic.processing));
+      break;
+    case Opcode::read:
+      execute_read(flight, at);
+      break;
+    case Opcode::flush:
+      // Pushes earlier placements in front of it, like a read of nothing.
+      flight.stage = Flight::Stage::executes;
+      network_.engine.schedule(std::max(at, last_placement_) + profile.nic.pcie_read, flight);
+      break;
+    default:
+      flight.stage = Flight::Stage::executes;
+      network_.engine.schedule(
+          nic_.atomics.take(std::max(at, last_placement_), profile.nic.atomic) +
+              profile.nic.pcie_read,
+          flight);
+      break;
+  }
+  return true;
+}
+
+void End::place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time at) {
+  const Bytes bytes = flight.payload.size();
+  if (bytes == 0) {
+    last_placement_ = std::max(last_placement_, at);
+    return;
+  }
+  const Profile& profile = nic_.profile;
+  const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
+  const Time start = nic_.dma_write.take(at, bus);
+  Time end = start + bus;
+  if (!profile.ddio) {
+    // Past the cache, straight to the memory controller.
+    const Picoseconds memory_time =
+        transfer_time(round_up(bytes, kCacheLine), region.controller().profile.write_bandwidth);
+    end = std::max(end, region.controller().writes.take(start, memory_time) + memory_time);
+  }
+  const Time first = std::max(start, last_placement_) + profile.nic.pcie_write;
+  end = std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
+        profile.nic.pcie_write;
+  const std::int64_t count = lines(offset, bytes);
+  const Picoseconds per_line = (end - first) / count;
+  region.device_write(
+      offset, flight.payload,
+      placement_order(first + per_line, per_line, static_cast<std::uint32_t>(count), placements_++),
+      std::max(at, flight.last_arrival + profile.nic.processing));
+  last_placement_ = std::max(last_placement_, end);
+}
+
+void End::execute_read(Flight& flight, Time at) {
+  const Profile& profile = nic_.profile;
+  const Bytes bytes = flight.request.local.length;
+  pmem::sim::SimRegion& region = flight.memory->region();
+  // A read pushes earlier placements of its connection in front of it (PCI Express ordering).
+  const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
+  const Time start = nic_.dma_read.take(std::max(at, last_placement_), bus);
+  const Picoseconds memory_time =
+      transfer_time(round_up(bytes, kCacheLine), region.controller().profile.read_bandwidth);
+  const Time served =
+      region.controller().reads.take(start + profile.nic.pcie_read / 2, memory_time);
+  const Time first = served + region.controller().profile.read_latency;
+  const Bytes begin = flight.memory->offset + flight.request.remote.offset;
+  const std::int64_t count = lines(begin, bytes);
+  const Picoseconds span = std::max(bus, memory_time);
+  flight.seen = {first, span / count};
+  region.timeline().begin_device_read(first);
+  flight.stage = Flight::Stage::executes;
+  network_.engine.schedule(first + span + profile.nic.pcie_read / 2, flight);
+}
+
+void End::executed(Flight& flight) {
+  const WorkRequest& request = flight.request;
+  const Bytes offset = flight.memory->offset + request.remote.offset;
+  // The region may have been deregistered meanwhile; the device has begun, so it finishes.
+  if (request.opcode == Opcode::read) {
+    pmem::sim::SimRegion& region = flight.memory->region();
+    flight.payload.resize(request.local.length);
+    region.timeline().device_read(offset, flight.payload, flight.seen);
+    region.timeline().end_device_read(flight.seen.first);
+    return respond(flight, network_.engine.now());
+  }
+  if (request.opcode == Opcode::flush) {
+    if (request.placement == Placement::persistence) {
+      flight.memory->region().device_flush(offset, request.flush_length);
+    }
+    return respond(flight, network_.engine.now());
+  }
+  pmem::sim::SimRegion& region = flight.memory->region();
+  flight.old_value = region.device_load(offset);
+  switch (request.opcode) {
+    case Opcode::compare_and_swap:
+      if (flight.old_value == request.expected) region.device_store(offset, request.operand);
+      break;
+    case Opcode::fetch_and_add:
+      region.device_store(offset, flight.old_value + request.operand);
+      break;
+    default:
+      region.device_store(offset, request.operand);
+      flight.old_value = 0;
+      break;
+  }
+  last_placement_ = std::max(last_placement_, network_.engine.now());
+  respond(flight, network_.engine.now());
+}
+
+void End::acknowledge(Flight& flight, Time at) {
+  const Profile& profile = nic_.profile;
+  flight.from->complete_at(flight, at + wire_time(profile, 0) + profile.link.propagation +
+                                       profile.nic.processing + profile.nic.pcie_write);
+}
+
+void End::respond(Flight& flight, Time at) {
+  const Profile& profile = nic_.profile;
+  const Bytes bytes = flight.request.opcode == Opcode::read ? flight.request.local.length : kWord;
+  const Picoseconds wire = wire_time(profile, bytes);
+  const Time arrival = nic_.link.take(at, wire) + wire + profile.link.propagation;
+  Nic& requester = flight.from->nic_;
+  const Time received =
+      requester.receive.take(arrival, profile.nic.message) + profile.nic.processing;
+  const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
+  // All but the last packet has been placed while the others arrived.
+  const Picoseconds last_bus =
+      transfer_time(std::min(bytes, profile.link.mtu), profile.nic.pcie_bandwidth);
+  const Time placed = requester.dma_write.take(received, bus) + last_bus;
+  flight.from->complete_at(flight, placed + profile.nic.pcie_write);
+}
+
+void End::refuse(Flight& flight, Status status, Time at) {
+  flight.status = status;
+  acknowledge(flight, at);
+  // The responder's queue pair goes into the error state with a refusal of its own.
+  if (status != Status::retry_exceeded && status != Status::receiver_not_ready) enter_error();
+}
+
+void End::complete_at(Flight& flight, Time at) {
+  last_completion_ = std::max(last_completion_, at);
+  flight.stage = Flight::Stage::answered;
+  network_.engine.schedule(last_completion_, flight);
+}
+
+void End::deliver(const ReceiveCompletion& completion, Time at) {
+  Delivery& delivery = network_.new_delivery();
+  delivery.end = this;
+  delivery.completion = completion;
+  last_delivery_ = std::max(last_delivery_, at);
+  network_.engine.schedule(last_delivery_, delivery);
+}
+
+void End::lose_connection(Picoseconds delay) {
+  network_.after(delay, [this] { enter_error(); });
+}
+
+}  // namespace perdura::fabric::sim
