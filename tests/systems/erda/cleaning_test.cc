@@ -106,6 +106,28 @@ TEST_P(Cleaning, KeepsObjectsOfAllSizes) {
   EXPECT_GT(space_.last().cleanings, 5U);
 }
 
+// Entries of deleted keys leave with their objects: else the table would be full after 100 keys,
+// and a few deletes more.
+TEST_P(Cleaning, DeletedKeysMakeRoomForOthers) {
+  constexpr std::uint64_t kAlive = 100;
+  const KvConfig config = config_of({2, 32, 2 * KiB, 1 * KiB}, kAlive);
+  start_server(config);
+  start_client(config, [](KvSession& session, Thread&) -> Task<> {
+    for (std::uint64_t number = 0; number < 50 * kAlive; ++number) {
+      const Buffer key = key_of(number);
+      const Buffer value = value_of(number, 1, kValue);
+      const auto put = co_await session.put(key, value);
+      EXPECT_TRUE(put) << "key " << number << ": " << (put ? "" : to_string(put.error()));
+      if (!put) co_return;
+      if (number < kAlive / 2) continue;
+      const Buffer old_key = key_of(number - kAlive / 2);
+      EXPECT_TRUE(co_await session.erase(old_key));
+    }
+  });
+  platform_->run();
+  expect_linearizable();
+}
+
 TEST_P(Cleaning, ClientsMayComeAndGo) {
   const KvConfig config = config_of({2, 32, 2 * KiB, 1 * KiB}, 200);
   start_server(config);

@@ -3,6 +3,7 @@
 #include "platform/sim/failures.h"
 #include "platform/error.h"
 #include "platform/faults/faulty_thread.h"
+#include "platform/runtime/work.h"
 #include "tests/systems/erda/support.h"
 
 namespace perdura::systems::test {
@@ -25,14 +26,22 @@ constexpr NodeId kLate = 3;
 
 // Region 1 holds 46 objects, of which 80 % are reached once; merging meets stale versions, deleted
 // keys and objects that another client is just writing.
-const KvConfig kConfig = config_of({1, 4, 2 * KiB, 1 * KiB}, kKeys);
+const KvConfig kOneCleaning = config_of({1, 4, 2 * KiB, 1 * KiB}, kKeys);
 constexpr int kPuts = 32;
+// The head is cleaned all the time, so that everything is done by SEND, in all phases.
+KvConfig always_cleaning() {
+  KvConfig config = kOneCleaning;
+  config.parameters["clean_always"] = 1;
+  return config;
+}
 
 class Scenario {
  public:
-  explicit Scenario(PersistenceModel model, faults::FaultPlan faults = {})
+  explicit Scenario(PersistenceModel model, faults::FaultPlan faults = {},
+                    const KvConfig& config = kOneCleaning)
       : made_(perdura::test::make_platform("sim", 4)),
         faults_(faults),
+        config_(config),
         platform(static_cast<SimPlatform&>(*made_)) {
     platform.track_durability(model);
     start_server();
@@ -63,7 +72,7 @@ class Scenario {
       faults::FaultPlan faults = faults_;
       faults.lose = 0;  // that is for clients to notice
       faults::FaultyThread faulty(thread, faults);
-      co_await serve(faulty.thread(), kConfig, &gauge);
+      co_await serve(faulty.thread(), config_, &gauge);
     });
   }
   void start(NodeId node, Recording::Client client) {
@@ -74,15 +83,20 @@ class Scenario {
           faults::FaultyThread faulty(thread, node == kLate ? faults::FaultPlan() : faults_);
           std::unique_ptr<KvSession> session;
           try {
-            session = co_await connect(faulty.thread(), kConfig);
+            session = co_await connect(faulty.thread(), config_);
           } catch (const PlatformError&) {
           }
+          if (busy_[node] != 0) thread.executor.spawn(compute(node));
           if (session) co_await recorded(*session, thread);
+          busy_[node] = 0;
           counts.held += faulty.counts().held;
           counts.duplicated += faulty.counts().duplicated;
           counts.lost += faulty.counts().lost;
         });
   }
+  // The client's thread also computes, in pieces of up to 20 us.
+  void keep_busy(NodeId node, unsigned seed) { busy_[node] = seed; }
+
   // When the others have ended: all keys are read, written and read again.
   void start_late_reader() {
     start(kLate, [this](KvSession& session, Thread&) -> Task<> {
@@ -126,6 +140,14 @@ class Scenario {
     int& clients_;
   };
 
+  Task<> compute(NodeId node) {
+    std::mt19937 random(busy_[node]);
+    while (busy_[node] != 0) {
+      charge(Work::copy, random() % 100'000);
+      co_await yield();
+    }
+  }
+
   // What an operation found is for the history to say; here only whether the connection holds.
   static bool connected(const auto& result) {
     expect_space(result);
@@ -139,6 +161,7 @@ class Scenario {
 
   std::unique_ptr<Platform> made_;
   faults::FaultPlan faults_;
+  KvConfig config_;
 
  public:
   SimPlatform& platform;
@@ -149,23 +172,27 @@ class Scenario {
 
  private:
   int clients_ = 0;
+  std::array<unsigned, 4> busy_{};  // seeds, by node; 0 is idle
   int writer_step_ = 0;
   int other_step_ = 0;
 };
 
 // What the server had done of cleaning when it failed, or at the end.
 struct Met {
-  std::uint64_t during = 0;
-  std::uint64_t after = 0;
+  std::uint64_t during = 0;  // runs
+  std::uint64_t after = 0;   // at least one
   void note(const Gauge& gauge) {
     const KvSpace space = gauge.now();
     during += space.cleanings_now;
-    after += space.cleanings;
+    after += space.cleanings > 0 ? 1 : 0;
   }
 };
 
-void fail_power_everywhere(PersistenceModel model) {
+enum class Times : std::uint8_t { once, twice };
+
+void fail_power_everywhere(PersistenceModel model, const KvConfig& config, Times times) {
   std::uint64_t runs = 0;
+  std::uint64_t twice_failed = 0;
   Explored explored;
   Met met;
   for (const ExploreOptions& options :
@@ -173,13 +200,25 @@ void fail_power_everywhere(PersistenceModel model) {
         ExploreOptions{.images = Images::random, .seed = 1}}) {
     explored = explore_failures(options, [&](Failure& failure) {
       SCOPED_TRACE(failure.text());
-      Scenario scenario(model);
-      failure.watch(scenario.platform, [&](pmem::Choices& choices) {
-        met.note(scenario.gauge);
+      Scenario scenario(model, {}, config);
+      const auto fail = [&](pmem::Choices& choices) {
         scenario.power_failures.push_back(scenario.platform.engine().now());
         scenario.platform.fail_power(kServer, choices);
         scenario.start_server();
-        scenario.start_late_reader();
+      };
+      failure.watch(scenario.platform, [&](pmem::Choices& choices) {
+        met.note(scenario.gauge);
+        fail(choices);
+        if (times == Times::once) return scenario.start_late_reader();
+        // Again, from at once to some time after the recovery.
+        const Time again =
+            scenario.platform.engine().now() + Nanoseconds(twice_failed++ * 617 % 30'000);
+        scenario.platform.start(kLate, 90, CompletionMode::polling,
+                                [again](Thread&) -> Task<> { co_await sleep_until(again); });
+        scenario.platform.at(again, [&] {
+          fail(choices);
+          scenario.start_late_reader();
+        });
       });
       scenario.platform.run();
       scenario.expect_promised({.undone = history::Promise::Undone::last_version});
@@ -187,19 +226,31 @@ void fail_power_everywhere(PersistenceModel model) {
     runs += explored.runs;
     if (testing::Test::HasFailure()) return;
   }
-  std::cout << to_string(model.domain) << ": power failed at each of " << explored.moments
-            << " moments, " << runs << " recoveries; " << met.during
-            << " of them in the middle of a cleaning, " << met.after << " after one\n";
+  std::cout << to_string(model.domain) << (times == Times::twice ? ", twice" : "")
+            << ": power failed at each of " << explored.moments << " moments, " << runs
+            << " recoveries; " << met.during << " of them in the middle of a cleaning, "
+            << met.after << " after one\n";
   EXPECT_GT(met.during, runs / 5);
   EXPECT_GT(met.after, 0U);
 }
 
+constexpr PersistenceModel kVolatileCaches{PersistenceDomain::dmp, false};
+constexpr PersistenceModel kPersistentCaches{PersistenceDomain::mhp, true};
+
 TEST(CleaningFailures, PowerFailsAnywhereWithVolatileCaches) {
-  fail_power_everywhere({PersistenceDomain::dmp, false});
+  fail_power_everywhere(kVolatileCaches, kOneCleaning, Times::once);
 }
 
 TEST(CleaningFailures, PowerFailsAnywhereWithPersistentCaches) {
-  fail_power_everywhere({PersistenceDomain::mhp, true});
+  fail_power_everywhere(kPersistentCaches, kOneCleaning, Times::once);
+}
+
+TEST(CleaningFailures, PowerFailsAnywhereInCleaningAfterCleaning) {
+  fail_power_everywhere(kVolatileCaches, always_cleaning(), Times::once);
+}
+
+TEST(CleaningFailures, PowerFailsAgainAfterRecovery) {
+  fail_power_everywhere(kVolatileCaches, kOneCleaning, Times::twice);
 }
 
 // The process dies, memory stays: nothing acknowledged is lost.
@@ -278,6 +329,22 @@ void go_wrong(const std::string& faults) {
   }
   std::cout << faults << ": " << counts.held << " messages late, " << counts.duplicated
             << " repeated, " << counts.lost << " connections lost, " << cleanings << " cleanings\n";
+  EXPECT_GT(cleanings, 60U);
+}
+
+// A client whose thread is busy finds an answer and a notice together.
+TEST(CleaningFailures, BusyClients) {
+  std::uint64_t cleanings = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Scenario scenario(kPersistentCaches);
+    for (const NodeId node : {kWriter, kOther}) scenario.keep_busy(node, seed);
+    scenario.start_late_reader();
+    scenario.platform.run();
+    scenario.expect_promised({});
+    if (HasFailure()) return;
+    cleanings += scenario.gauge.last().cleanings;
+  }
   EXPECT_GT(cleanings, 60U);
 }
 

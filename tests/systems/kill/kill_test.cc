@@ -29,8 +29,10 @@ class Cluster {
       : shared_(new (memory_.bytes().data()) Shared), processes_(system, config()) {}
 
   Shared& shared() { return *shared_; }
-  // Of the writers and of the reader.
-  history::History history() const {
+  // Of the writers and of the reader. Ends all processes: one that went on would record a get after
+  // the puts have been read here.
+  history::History history() {
+    processes_.kill_all();
     history::History all;
     all.add(history::OperationLog::read(written_.bytes()));
     all.add(history::OperationLog::read(read_.bytes()));

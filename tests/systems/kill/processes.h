@@ -48,7 +48,7 @@ class Processes {
     std::filesystem::create_directories(pool_directory_);
   }
   ~Processes() {
-    while (!running_.empty()) kill_process(running_.back());
+    kill_all();
     std::filesystem::remove_all(pool_directory_);
   }
   Processes(const Processes&) = delete;
@@ -89,6 +89,9 @@ class Processes {
     kill(process, SIGKILL);
     waitpid(process, nullptr, 0);
     std::erase(running_, process);
+  }
+  void kill_all() {
+    while (!running_.empty()) kill_process(running_.back());
   }
 
   // A session, as soon as the server is there.
