@@ -234,20 +234,27 @@ TEST_F(ReceiveQueues, GiveEachBufferToOneOfManySenders) {
     });
   }
   std::vector<int> tickets(kMessages + 100);
+  std::uint64_t claimed = 0;
   for (std::uint64_t received = 0; received < kMessages;) {
     for (auto& report : reported) {
       const std::uint64_t ticket = report.exchange(0);
       if (ticket == 0) continue;
       ++received;
+      ++claimed;
       if (ticket < tickets.size()) ++tickets[ticket];
       const auto consumed = queue.consume(ticket);
-      ASSERT_TRUE(consumed.has_value());
-      queue.post(consumed->buffer, consumed->id);
+      EXPECT_TRUE(consumed.has_value());
+      if (consumed) queue.post(consumed->buffer, consumed->id);
     }
   }
   stop = true;
   for (auto& thread : threads) thread.join();
-  for (std::uint64_t t = 1; t + 10 < kMessages; ++t) EXPECT_EQ(tickets[t], 1) << t;
+  for (auto& report : reported) {  // of senders that were not looked at again, however long ago
+    if (report == 0) continue;
+    ++claimed;
+    ++tickets.at(report);
+  }
+  for (std::uint64_t t = 1; t <= claimed; ++t) EXPECT_EQ(tickets[t], 1) << t;
 }
 
 }  // namespace perdura::shm_test
