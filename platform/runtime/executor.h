@@ -40,6 +40,7 @@ class Executor {
   // Destroys the frames of all spawned tasks that have not ended, newest first.
   void destroy_tasks() {
     while (!spawned_.empty()) spawned_.pop_back();
+    ended_.clear();
   }
 
  protected:

@@ -59,6 +59,16 @@ TEST_P(Runtime, TasksReturnValuesAndThrow) {
   });
 }
 
+TEST_P(Runtime, ATaskThatHasEndedHoldsNothing) {
+  run_one(GetParam(), [](Thread& thread) -> Task<> {
+    std::atomic<int> destroyed{0};
+    thread.executor.spawn([](std::shared_ptr<Witness>) -> Task<> {
+      co_await yield();
+    }(std::make_shared<Witness>(&destroyed)));
+    while (destroyed == 0) co_await yield();
+  });
+}
+
 TEST_P(Runtime, SleepersWakeInTheOrderOfTheirTimes) {
   run_one(GetParam(), [](Thread& thread) -> Task<> {
     std::vector<int> order;
