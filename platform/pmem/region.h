@@ -18,11 +18,10 @@
 #include <type_traits>
 
 #include "platform/pmem/accounting.h"
+#include "platform/pmem/model/persistence.h"
 #include "platform/units.h"
 
 namespace perdura::pmem {
-
-enum class Medium : std::uint8_t { dram, pm };
 
 // How a kind of memory that is not simply mapped handles accesses (platform/pmem/sim).
 class RegionModel {

@@ -1,0 +1,105 @@
+// Explores a program: every moment at which the power may fail, and every image that it may leave.
+//
+// A moment is how far each agent has come; all that are possible are tried, not those of one run:
+// an agent may stand at any step, as long as nobody has received what has not been sent. How far the
+// messages, cache lines and fences have come is not part of the moment: the model knows what may be
+// where, and all of it is tried, too.
+//
+// Recovery reads every variable. A message that carries values and stands whole in a receive buffer
+// in persistent memory counts as if its values had been stored: its checksum holds, so recovery can
+// replay it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platform/pmem/model/persistence_state.h"
+#include "platform/pmem/model/program.h"
+
+namespace perdura::pmem {
+
+// Where a variable is, in words of 8 bytes.
+struct VariableLayout {
+  std::uint32_t words = 1;
+  std::uint32_t first_word = 0;  // of its first line, 0 to 7
+  bool same_line = false;        // as the variable before; there must be room
+};
+
+struct ProgramSetup {
+  PersistenceModel model;
+  Medium receive_buffers = Medium::dram;
+  std::vector<VariableLayout> layout;  // as many as there are variables, or none: a line for each
+  std::vector<bool> other_ddio;        // of requesters whose device is unlike the machine's
+  Rules rules;
+};
+
+inline constexpr int kTorn = -1;
+
+// A moment, and what recovery finds.
+struct Instant {
+  std::vector<std::uint32_t> done;  // steps, of each agent
+  bool requesters_ended = false;
+  std::vector<int> values;  // of each variable, or kTorn
+};
+
+struct Explored {
+  std::uint64_t instants = 0;
+  std::uint64_t images = 0;
+  bool cut_short = false;  // the judge was satisfied before all were tried
+  // The step that waits for what never comes, if there is one.
+  struct Stuck {
+    std::uint32_t agent = 0;
+    std::uint32_t step = 0;
+  };
+  std::optional<Stuck> stuck;
+};
+
+class ProgramExplorer {
+ public:
+  ProgramExplorer(const Program& program, ProgramSetup setup);
+  ProgramExplorer(const ProgramExplorer&) = delete;
+  ProgramExplorer& operator=(const ProgramExplorer&) = delete;
+
+  // Shows each image of each moment to `judge`, until it returns false.
+  Explored explore(const std::function<bool(const Instant&)>& judge);
+
+  // What happened up to the instant, step by step, and where the variables were; for people.
+  std::string describe(const Instant& instant);
+
+ private:
+  struct Need {
+    std::uint32_t agent = 0;
+    std::uint32_t steps = 0;  // that it must have done; more than it has: never
+  };
+  struct Message {
+    PersistenceState::Operation operation;
+    const Step* step = nullptr;
+    Bytes buffer = 0;
+  };
+  struct Run;
+
+  void find_needs();
+  bool possible(const std::vector<std::uint32_t>& done) const;
+  // The steps done, each after what it needs: (agent, step).
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> in_order(
+      const std::vector<std::uint32_t>& done) const;
+  void apply(Run& run, std::uint32_t agent, const Step& step) const;
+  void recover(const Run& run, const std::vector<PersistenceState::Survivor>& image,
+               std::vector<int>& values);
+  bool try_instant(Instant& instant, const std::function<bool(const Instant&)>& judge,
+                   Explored& explored);
+  std::span<const std::byte> bytes_of(Step::Change change) const;
+
+  const Program& program_;
+  ProgramSetup setup_;
+  std::vector<Bytes> offsets_;  // of the variables
+  std::vector<std::vector<std::optional<Need>>> needs_;
+  std::vector<std::byte> initial_;
+  std::vector<std::byte> memory_;  // variables, as recovery finds them
+  std::vector<std::byte> buffers_;
+};
+
+}  // namespace perdura::pmem

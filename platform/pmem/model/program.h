@@ -1,0 +1,108 @@
+// Programs: what a few agents do to the memory of one node, step by step, without branches. Litmus
+// tests of the model and the methods of remote persistence (systems/persistence) are programs.
+//
+// A program is text, an agent's steps on a line, separated by semicolons, comments after '#':
+//
+//   requester: write a; flush; atomic-write b; flush; completion
+//   responder: receive; copy a; flush a; send ack
+//
+// An agent is a requester, with a connection of its own ("requester 2"), or a CPU of the node whose
+// memory it is ("responder", "responder 2"). Variables are names; all are 0 at first, and a step
+// that changes one gives it the value after '=', or 1. Steps of a requester:
+//
+//   write V[,V...]    WRITE of these variables, one message       write-imm V    with an immediate
+//   send V[,V...]     SEND that carries their values              send &V        that names them
+//   atomic-write V    ATOMIC WRITE                                fetch-add V    or any other atomic
+//   read              READ of anything                            flush          for visibility
+//   flush-persistence V    FLUSH for persistence of V
+//   completion        waits for the completion of the last operation
+//   receive ack       waits for the responder's message
+//   fenced S, relaxed S    S with the fence flag; to memory registered with relaxed ordering
+//
+// and of a responder:
+//
+//   receive           waits for the next message of the requester with its number ("receive 2": of
+//                     requester 2)
+//   copy V[,V...]     stores the values that the last message carried
+//   flush V[,V...]    clwb of the variables' lines, and a fence
+//   send ack          to that requester
+//   store V, stream V, clwb V, clflush V, fence    ordinary and non-temporal stores, and so on
+//   await V           reads V until it has the value
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace perdura::pmem {
+
+enum class StepKind : std::uint8_t {
+  write,
+  write_immediate,
+  send,
+  send_names,
+  atomic_write,
+  atomic,
+  read,
+  flush_visibility,
+  flush_persistence,
+  completion,
+  receive_ack,
+  receive,
+  copy,
+  flush,
+  send_ack,
+  store,
+  stream,
+  clwb,
+  clflush,
+  fence,
+  await,
+};
+
+struct Step {
+  StepKind kind = StepKind::completion;
+  struct Change {
+    std::uint32_t variable = 0;
+    std::uint8_t value = 1;
+    friend bool operator==(const Change&, const Change&) = default;
+  };
+  std::vector<Change> changes;  // or the variables that it is about
+  bool fenced = false;
+  bool relaxed = false;
+  std::uint32_t peer = 0;  // the requester that a receive or an acknowledgment is about, from 0
+
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+struct Agent {
+  bool responder = false;
+  std::uint32_t number = 0;  // among those of its kind, from 0
+  std::vector<Step> steps;
+  friend bool operator==(const Agent&, const Agent&) = default;
+};
+
+struct Program {
+  std::vector<std::string> variables;
+  std::vector<Agent> agents;
+  friend bool operator==(const Program&, const Program&) = default;
+};
+
+// "line 3, column 14: ..." with what is wrong and what would be right.
+class ProgramError : public std::runtime_error {
+ public:
+  ProgramError(std::size_t line, std::size_t column, const std::string& what);
+};
+
+// Reads a line "requester: ..." or "responder: ..." into the program; false if the line is empty or
+// starts with anything else. Throws ProgramError.
+bool parse_agent(std::string_view line, std::size_t line_number, Program& program);
+// A text of such lines only. Throws ProgramError, also for steps that wait for what never comes.
+Program parse_program(std::string_view text);
+
+std::string to_string(const Program& program, const Step& step);
+std::string to_string(const Program& program, const Agent& agent);  // its name
+
+}  // namespace perdura::pmem
