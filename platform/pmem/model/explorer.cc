@@ -25,12 +25,12 @@ bool is_message(StepKind kind) {
 struct ProgramExplorer::Run {
   explicit Run(const ProgramSetup& setup) : state(setup.model, setup.rules) {}
   PersistenceState state;
-  std::vector<PersistenceState::ConnectionId> connections;  // by requester
-  std::vector<PersistenceState::Operation> last;            // by requester
-  std::vector<std::vector<Message>> messages;               // by requester
-  std::vector<std::vector<std::uint32_t>> received;         // by responder, by requester
-  std::vector<const Step*> current;                         // by responder: the last message
-  std::vector<char> writers;                                // by responder
+  std::vector<PersistenceState::ConnectionId> connections;       // by requester
+  std::vector<std::optional<PersistenceState::Operation>> last;  // by requester
+  std::vector<std::vector<Message>> messages;                    // by requester
+  std::vector<std::vector<std::uint32_t>> received;              // by responder, by requester
+  std::vector<const Step*> current;                              // by responder: the last message
+  std::vector<char> writers;                                     // by responder
 };
 
 ProgramExplorer::ProgramExplorer(const Program& program, ProgramSetup setup)
@@ -67,11 +67,9 @@ void ProgramExplorer::find_needs() {
     auto& needs = needs_.emplace_back(agent.steps.size());
     for (std::size_t s = 0; s < agent.steps.size(); ++s) {
       const Step& step = agent.steps[s];
-      const auto before = static_cast<std::uint32_t>(
-          std::count_if(agent.steps.begin(), agent.steps.begin() + static_cast<std::ptrdiff_t>(s),
-                        [&](const Step& other) {
-                          return other.kind == step.kind && other.peer == step.peer;
-                        }));
+      const auto before = static_cast<std::uint32_t>(std::count_if(
+          agent.steps.begin(), agent.steps.begin() + static_cast<std::ptrdiff_t>(s),
+          [&](const Step& other) { return other.kind == step.kind && other.peer == step.peer; }));
       if (step.kind == StepKind::receive) {
         needs[s] = nth(
             [&](const Agent& other, const Step& sent) {
@@ -89,7 +87,8 @@ void ProgramExplorer::find_needs() {
         needs[s] = nth(
             [&](const Agent& other, const Step& written) {
               return &other != &agent && written.kind != StepKind::await &&
-                     std::count(written.changes.begin(), written.changes.end(), step.changes[0]) > 0;
+                     std::count(written.changes.begin(), written.changes.end(), step.changes[0]) >
+                         0;
             },
             0);
       }
@@ -140,15 +139,17 @@ void ProgramExplorer::apply(Run& run, std::uint32_t agent, const Step& step) con
     return Bytes{setup_.layout[change.variable].words} * kWord;
   };
   const auto post = [&](RemoteKind kind) {
-    return run.last[number] =
-               state.post(run.connections[number], kind, {step.fenced, step.relaxed});
+    const auto operation = state.post(run.connections[number], kind, {step.fenced, step.relaxed});
+    run.last[number] = operation;
+    return operation;
   };
   const void* writer = program_.agents[agent].responder ? &run.writers[number] : nullptr;
   switch (step.kind) {
     case StepKind::write:
     case StepKind::write_immediate: {
       const auto operation = post(RemoteKind::posted);
-      for (const auto change : step.changes) state.place(operation, place_of(change), bytes_of(change));
+      for (const auto change : step.changes)
+        state.place(operation, place_of(change), bytes_of(change));
       if (step.kind == StepKind::write_immediate) {
         run.messages[number].push_back({operation, &step, 0});
       }
@@ -174,7 +175,8 @@ void ProgramExplorer::apply(Run& run, std::uint32_t agent, const Step& step) con
     case StepKind::atomic_write:
     case StepKind::atomic: {
       const auto operation = post(RemoteKind::atomic);
-      for (const auto change : step.changes) state.place(operation, place_of(change), bytes_of(change));
+      for (const auto change : step.changes)
+        state.place(operation, place_of(change), bytes_of(change));
       break;
     }
     case StepKind::read:
@@ -189,7 +191,7 @@ void ProgramExplorer::apply(Run& run, std::uint32_t agent, const Step& step) con
       break;
     }
     case StepKind::completion:
-      state.completed(run.last[number]);
+      if (run.last[number]) state.completed(*run.last[number]);
       break;
     case StepKind::receive_ack:
     case StepKind::send_ack:
@@ -202,6 +204,8 @@ void ProgramExplorer::apply(Run& run, std::uint32_t agent, const Step& step) con
     }
     case StepKind::copy:
       for (auto change : step.changes) {
+        // Without a message that carries it there is nothing but what the buffer held before.
+        change.value = 0;
         if (run.current[number] != nullptr) {
           for (const auto carried : run.current[number]->changes) {
             if (carried.variable == change.variable) change.value = carried.value;

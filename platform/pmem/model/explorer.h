@@ -1,9 +1,9 @@
 // Explores a program: every moment at which the power may fail, and every image that it may leave.
 //
 // A moment is how far each agent has come; all that are possible are tried, not those of one run:
-// an agent may stand at any step, as long as nobody has received what has not been sent. How far the
-// messages, cache lines and fences have come is not part of the moment: the model knows what may be
-// where, and all of it is tried, too.
+// an agent may stand at any step, as long as nobody has received what has not been sent. How far
+// the messages, cache lines and fences have come is not part of the moment: the model knows what
+// may be where, and all of it is tried, too.
 //
 // Recovery reads every variable. A message that carries values and stands whole in a receive buffer
 // in persistent memory counts as if its values had been stored: its checksum holds, so recovery can

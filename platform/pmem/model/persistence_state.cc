@@ -185,8 +185,8 @@ void PersistenceState::flush(Writer writer, Place place, Bytes length, Flush kin
   if (!rules_.holds(Rule::flush_and_fence_persist)) return;
   WriterState& state = writers_[writer];
   each_fragment(place, length, [&](Fragment& fragment) {
-    // Write-back does not reach into write-combining buffers, nor to where a message is still on its
-    // way.
+    // Write-back does not reach into write-combining buffers, nor to where a message is still on
+    // its way.
     if (fragment.source == Source::stream || !fragment.visible) return;
     if (!rules_.holds(Rule::flush_waits_for_fence)) fragment.durable = true;
     state.pending.push_back(&fragment);
@@ -215,9 +215,9 @@ void PersistenceState::completed(Operation operation) {
   each_up_to(operation, [&](Fragment& fragment, bool posted) {
     switch (kind) {
       case RemoteKind::posted: {
-        const bool accepted =
-            posted && rules_.holds(Rule::completion_means_accepted) &&
-            (model_.transport == Transport::infiniband || !rules_.holds(Rule::iwarp_completes_early));
+        const bool accepted = posted && rules_.holds(Rule::completion_means_accepted) &&
+                              (model_.transport == Transport::infiniband ||
+                               !rules_.holds(Rule::iwarp_completes_early));
         if (!accepted) break;
         if (!rules_.holds(Rule::accepted_is_not_visible)) make_visible(fragment);
         if (model_.domain == PersistenceDomain::wsp && rules_.holds(Rule::accepted_is_durable)) {
@@ -231,7 +231,8 @@ void PersistenceState::completed(Operation operation) {
       case RemoteKind::read:
       case RemoteKind::flush_persistence:
         if (rules_.holds(Rule::read_makes_visible)) make_visible(fragment);
-        if (pushed_by(connection, fragment) <= operation.index && rules_.holds(Rule::push_persists)) {
+        if (pushed_by(connection, fragment) <= operation.index &&
+            rules_.holds(Rule::push_persists)) {
           fragment.durable = true;
         }
         break;
@@ -317,9 +318,8 @@ bool PersistenceState::visible_before(Operation first, Operation second) const {
   const auto& operations = connections_[first.connection].operations;
   const OperationState& state = operations[second.index];
   const OperationState& earlier = operations[first.index];
-  return first.index < state.after_all ||
-         (earlier.kind == RemoteKind::posted && !earlier.relaxed &&
-          first.index < state.after_posted);
+  return first.index < state.after_all || (earlier.kind == RemoteKind::posted && !earlier.relaxed &&
+                                           first.index < state.after_posted);
 }
 
 bool PersistenceState::may_survive(const Fragment& fragment) const {
@@ -371,8 +371,7 @@ void PersistenceState::leave_out(const Fragment& fragment) {
     connection.broken_posted = std::min(connection.broken_posted, index);
   }
   connection.broken_any = std::min(connection.broken_any, index);
-  connection.broken_pushed =
-      std::min(connection.broken_pushed, pushed_by(connection, fragment));
+  connection.broken_pushed = std::min(connection.broken_pushed, pushed_by(connection, fragment));
 }
 
 // Which bytes of it survive.

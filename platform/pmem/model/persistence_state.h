@@ -134,7 +134,7 @@ class PersistenceState {
     std::uint32_t expected = 0;
     // While an image is made.
     std::size_t survivor = 0;
-    bool broken = false;  // something visible was left out
+    bool broken = false;               // something visible was left out
     bool operation_is_broken = false;  // or a part of this operation was
     Operation broken_operation;
   };
@@ -149,7 +149,7 @@ class PersistenceState {
     bool visible = false;  // surely
     bool durable = false;  // surely
     Writer writer = nullptr;
-    Writer written_back_by = nullptr;  // by a clflush
+    Writer written_back_by = nullptr;            // by a clflush
     std::uint64_t written_back_before = kNever;  // anything that thread was told to do later
     Operation operation;
   };
@@ -180,7 +180,7 @@ class PersistenceState {
   };
   struct WriterState {
     std::vector<Fragment*> pending;  // flushed or streamed: the next fence is for them
-    std::uint64_t broken = kNever;  // while an image is made
+    std::uint64_t broken = kNever;   // while an image is made
   };
   struct RegionState {
     const std::byte* memory = nullptr;

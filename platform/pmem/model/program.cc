@@ -59,8 +59,8 @@ class Parser {
     agent.number = number_or(1) - 1;
     skip_space();
     if (!take(':')) fail(at_, fmt::format("expected ':' after \"{}\"", role));
-    const bool known = std::any_of(
-        program_.agents.begin(), program_.agents.end(), [&](const Agent& other) {
+    const bool known =
+        std::any_of(program_.agents.begin(), program_.agents.end(), [&](const Agent& other) {
           return other.responder == agent.responder && other.number == agent.number;
         });
     if (known) fail(begin, fmt::format("there is a {} {} already", role, agent.number + 1));
@@ -127,8 +127,7 @@ class Parser {
     });
     if (known == kWords.end()) {
       fail(begin, fmt::format("\"{}\" is no step of a {}; known are {}", name,
-                              agent.responder ? "responder" : "requester",
-                              names(agent.responder)));
+                              agent.responder ? "responder" : "requester", names(agent.responder)));
     }
     step.kind = known->kind;
     switch (known->argument) {
@@ -242,9 +241,8 @@ std::string to_string(const Program& program, const Step& step) {
 }
 
 std::string to_string(const Program& program, const Agent& agent) {
-  const auto same = std::count_if(program.agents.begin(), program.agents.end(), [&](const Agent& a) {
-    return a.responder == agent.responder;
-  });
+  const auto same = std::count_if(program.agents.begin(), program.agents.end(),
+                                  [&](const Agent& a) { return a.responder == agent.responder; });
   std::string name = agent.responder ? "responder" : "requester";
   if (same > 1) name += fmt::format(" {}", agent.number + 1);
   return name;

@@ -12,12 +12,11 @@
 //
 //   write V[,V...]    WRITE of these variables, one message       write-imm V    with an immediate
 //   send V[,V...]     SEND that carries their values              send &V        that names them
-//   atomic-write V    ATOMIC WRITE                                fetch-add V    or any other atomic
-//   read              READ of anything                            flush          for visibility
-//   flush-persistence V    FLUSH for persistence of V
-//   completion        waits for the completion of the last operation
-//   receive ack       waits for the responder's message
-//   fenced S, relaxed S    S with the fence flag; to memory registered with relaxed ordering
+//   atomic-write V    ATOMIC WRITE                                fetch-add V    or any other
+//   atomic read              READ of anything                            flush          for
+//   visibility flush-persistence V    FLUSH for persistence of V completion        waits for the
+//   completion of the last operation receive ack       waits for the responder's message fenced S,
+//   relaxed S    S with the fence flag; to memory registered with relaxed ordering
 //
 // and of a responder:
 //

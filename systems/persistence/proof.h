@@ -1,0 +1,57 @@
+// Proofs of methods: every moment and every image that the persistence model allows
+// (platform/pmem/model/explorer.h), judged by what a method promises:
+//
+//   - when the requester has done its last step, the update is persistent, all of it;
+//   - of two updates, "b" is never persistent, in whole or in part, while "a" is not.
+//
+// Before its end a method may leave "a" torn: that is for the application's checksums (section 3.4 of
+// "Correct, Fast Remote Persistence").
+//
+// "a" is 24 bytes across the border of two cache lines; "b" is 8 bytes, as a log's tail pointer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platform/pmem/model/rules.h"
+#include "systems/persistence/method.h"
+
+namespace perdura::persistence {
+
+enum class Verdict : std::uint8_t {
+  right,     // in every execution
+  wrong,     // in some execution something is lost or out of order
+  endless,   // it waits for what never comes
+};
+std::string_view to_string(Verdict verdict);
+
+struct Proof {
+  Verdict verdict = Verdict::right;
+  std::string broken;  // the promise, if wrong; the step, if endless
+  std::string trace;   // an execution that breaks it, a step on a line
+  std::uint64_t instants = 0;
+  std::uint64_t images = 0;
+};
+
+struct ProofOptions {
+  pmem::Rules rules;
+  bool to_the_end = true;  // else stops at the first loss
+  std::uint32_t words_of_b = 1;
+};
+
+Proof prove(const Method& method, const Configuration& configuration,
+            const ProofOptions& options = {});
+
+// Whether a right method stays right without one of its steps.
+struct StepProof {
+  std::uint32_t agent = 0;
+  std::uint32_t step = 0;
+  Proof without;
+};
+std::vector<StepProof> prove_steps(const Method& method, const Configuration& configuration);
+
+// Right, but not as short as it could be here: it stays right without some step.
+bool is_wasteful(const Method& method, const Configuration& configuration);
+
+}  // namespace perdura::persistence
