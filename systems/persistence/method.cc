@@ -175,8 +175,7 @@ const Method& method_of_paper(const Configuration& configuration, Update update,
   const auto& [model, buffers] = configuration;
   auto cell = cells.find({model.transport, model.domain, model.ddio, buffers, update, carrier});
   if (cell == cells.end()) {
-    cell = cells.find(
-        {Transport::infiniband, model.domain, model.ddio, buffers, update, carrier});
+    cell = cells.find({Transport::infiniband, model.domain, model.ddio, buffers, update, carrier});
   }
   return find_method(cell->second);
 }
@@ -204,8 +203,10 @@ Method read_method(std::string_view text, std::string_view name) {
   };
   for (const std::string& variable : program.variables) {
     if (variable != "a" && variable != "b") {
-      throw ProgramError(1, 1, fmt::format("a method updates \"a\", or \"a\" and then \"b\"; "
-                                           "there is a \"{}\"", variable));
+      throw ProgramError(1, 1,
+                         fmt::format("a method updates \"a\", or \"a\" and then \"b\"; "
+                                     "there is a \"{}\"",
+                                     variable));
     }
   }
   if (!has("a")) throw ProgramError(1, 1, "no step is about \"a\", the update");

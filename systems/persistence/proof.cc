@@ -4,26 +4,31 @@
 
 #include <algorithm>
 
-#include "platform/pmem/model/explorer.h"
-
 namespace perdura::persistence {
 
 namespace {
 
 constexpr pmem::VariableLayout kLayoutOfA{.words = 3, .first_word = 6};
 
-// What of the promise the image breaks; empty if nothing.
-std::string_view judge(const pmem::Instant& instant) {
+struct Finding {
+  Breach breach;
+  std::string_view text;
+};
+
+std::optional<Finding> judge(const pmem::Instant& instant) {
   const int a = instant.values[0];
   const bool ordered = instant.values.size() > 1;
   if (ordered && instant.values[1] != 0 && a != 1) {
-    return "\"b\" is persistent before \"a\"";
+    return Finding{Breach::out_of_order, "\"b\" is persistent and \"a\" is not"};
   }
-  if (!instant.requesters_ended) return {};
-  if (a == pmem::kTorn) return "the requester relies on \"a\", and it is torn";
-  if (a != 1) return "the requester relies on \"a\", and it is lost";
-  if (ordered && instant.values[1] != 1) return "the requester relies on \"b\", and it is lost";
-  return {};
+  if (!instant.requesters_ended) return std::nullopt;
+  if (a == pmem::kTorn)
+    return Finding{Breach::torn, "the requester relies on \"a\", which is torn"};
+  if (a != 1) return Finding{Breach::lost, "the requester relies on \"a\", which is lost"};
+  if (ordered && instant.values[1] != 1) {
+    return Finding{Breach::lost, "the requester relies on \"b\", which is lost"};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -31,6 +36,11 @@ std::string_view judge(const pmem::Instant& instant) {
 std::string_view to_string(Verdict verdict) {
   constexpr std::string_view kNames[] = {"right", "wrong", "endless"};
   return kNames[static_cast<int>(verdict)];
+}
+
+std::string_view to_string(Breach breach) {
+  constexpr std::string_view kNames[] = {"out of order", "torn", "lost"};
+  return kNames[static_cast<int>(breach)];
 }
 
 Proof prove(const Method& method, const Configuration& configuration, const ProofOptions& options) {
@@ -44,16 +54,19 @@ Proof prove(const Method& method, const Configuration& configuration, const Proo
   }
   pmem::ProgramExplorer explorer(method.program, std::move(setup));
   Proof proof;
-  const pmem::Explored explored = explorer.explore([&](const pmem::Instant& instant) {
-    const std::string_view broken = judge(instant);
-    if (broken.empty()) return true;
-    if (proof.verdict != Verdict::wrong) {
-      proof.verdict = Verdict::wrong;
-      proof.broken = broken;
-      proof.trace = explorer.describe(instant);
-    }
-    return options.to_the_end;
-  });
+  const pmem::Explored explored = explorer.explore(
+      [&](const pmem::Instant& instant) {
+        const auto found = judge(instant);
+        if (!found) return true;
+        if (proof.breaches.empty()) {
+          proof.verdict = Verdict::wrong;
+          proof.broken = found->text;
+          proof.trace = explorer.describe(instant);
+        }
+        proof.breaches.insert(found->breach);
+        return options.to_the_end;
+      },
+      options.sampling);
   proof.instants = explored.instants;
   proof.images = explored.images;
   if (explored.stuck && proof.verdict == Verdict::right) {
@@ -67,15 +80,13 @@ Proof prove(const Method& method, const Configuration& configuration, const Proo
 }
 
 std::vector<StepProof> prove_steps(const Method& method, const Configuration& configuration) {
-  ProofOptions briefly;
-  briefly.to_the_end = false;
   std::vector<StepProof> proofs;
   for (std::uint32_t a = 0; a < method.program.agents.size(); ++a) {
     for (std::uint32_t s = 0; s < method.program.agents[a].steps.size(); ++s) {
       Method shorter = method;
       auto& steps = shorter.program.agents[a].steps;
       steps.erase(steps.begin() + s);
-      proofs.push_back({a, s, prove(shorter, configuration, briefly)});
+      proofs.push_back({a, s, prove(shorter, configuration)});
     }
   }
   return proofs;

@@ -4,40 +4,49 @@
 //   - when the requester has done its last step, the update is persistent, all of it;
 //   - of two updates, "b" is never persistent, in whole or in part, while "a" is not.
 //
-// Before its end a method may leave "a" torn: that is for the application's checksums (section 3.4 of
-// "Correct, Fast Remote Persistence").
+// Before its end a method may leave "a" torn: that is for the application's checksums (section 3.4
+// of "Correct, Fast Remote Persistence").
 //
 // "a" is 24 bytes across the border of two cache lines; "b" is 8 bytes, as a log's tail pointer.
 #pragma once
 
-#include <optional>
+#include <array>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "platform/pmem/model/explorer.h"
 #include "platform/pmem/model/rules.h"
 #include "systems/persistence/method.h"
 
 namespace perdura::persistence {
 
 enum class Verdict : std::uint8_t {
-  right,     // in every execution
-  wrong,     // in some execution something is lost or out of order
-  endless,   // it waits for what never comes
+  right,    // in every execution
+  wrong,    // in some execution something is lost or out of order
+  endless,  // it waits for what never comes
 };
 std::string_view to_string(Verdict verdict);
 
+// What a wrong method does in some execution.
+enum class Breach : std::uint8_t { out_of_order, torn, lost };
+inline constexpr std::array kBreaches{Breach::out_of_order, Breach::torn, Breach::lost};
+std::string_view to_string(Breach breach);  // "out of order", "torn", "lost"
+
 struct Proof {
   Verdict verdict = Verdict::right;
-  std::string broken;  // the promise, if wrong; the step, if endless
+  std::set<Breach> breaches;
+  std::string broken;  // the promise that the trace breaks, or the step that is endless
   std::string trace;   // an execution that breaks it, a step on a line
   std::uint64_t instants = 0;
   std::uint64_t images = 0;
 };
 
 struct ProofOptions {
-  pmem::Rules rules;
-  bool to_the_end = true;  // else stops at the first loss
+  pmem::Rules rules{};
+  bool to_the_end = true;  // else stops at the first breach
   std::uint32_t words_of_b = 1;
+  pmem::ProgramExplorer::Sampling sampling{};  // all images, if not told otherwise
 };
 
 Proof prove(const Method& method, const Configuration& configuration,

@@ -301,7 +301,7 @@ void prepare(auto& run, const Program& program, const ProgramSetup& setup,
 
 bool ProgramExplorer::try_instant(Instant& instant,
                                   const std::function<bool(const Instant&)>& judge,
-                                  Explored& explored) {
+                                  Sampling sampling, Explored& explored) {
   Run run(setup_);
   prepare(run, program_, setup_, initial_);
   for (const auto& [agent, step] : in_order(instant.done)) {
@@ -312,16 +312,31 @@ bool ProgramExplorer::try_instant(Instant& instant,
     const Agent& agent = program_.agents[a];
     if (!agent.responder && instant.done[a] < agent.steps.size()) instant.requesters_ended = false;
   }
-  ++explored.instants;
-  for (Enumerator all; all.next();) {
+  const std::uint64_t number = explored.instants++;
+  const auto show = [&](Choices& choices) {
     ++explored.images;
-    recover(run, run.state.image(all), instant.values);
-    if (!judge(instant)) return false;
+    recover(run, run.state.image(choices), instant.values);
+    return judge(instant);
+  };
+  if (sampling.images == 0) {
+    for (Enumerator all; all.next();) {
+      if (!show(all)) return false;
+    }
+    return true;
+  }
+  LeastChoices least;
+  MostChoices most;
+  // A moment has choices of its own, whatever is tried before it.
+  RandomChoices random(sampling.seed << 32 ^ number);
+  if (!show(least) || !show(most)) return false;
+  for (std::uint64_t i = 0; i < sampling.images; ++i) {
+    if (!show(random)) return false;
   }
   return true;
 }
 
-Explored ProgramExplorer::explore(const std::function<bool(const Instant&)>& judge) {
+Explored ProgramExplorer::explore(const std::function<bool(const Instant&)>& judge,
+                                  Sampling sampling) {
   Explored explored;
   const std::size_t agents = program_.agents.size();
   // How far each can come at all.
@@ -343,7 +358,7 @@ Explored ProgramExplorer::explore(const std::function<bool(const Instant&)>& jud
   Instant instant;
   instant.done.assign(agents, 0);
   for (;;) {
-    if (possible(instant.done) && !try_instant(instant, judge, explored)) {
+    if (possible(instant.done) && !try_instant(instant, judge, sampling, explored)) {
       explored.cut_short = true;
       return explored;
     }

@@ -63,8 +63,14 @@ class ProgramExplorer {
   ProgramExplorer(const ProgramExplorer&) = delete;
   ProgramExplorer& operator=(const ProgramExplorer&) = delete;
 
-  // Shows each image of each moment to `judge`, until it returns false.
-  Explored explore(const std::function<bool(const Instant&)>& judge);
+  // Shows each image of each moment to `judge`, until it returns false; or, of each moment, the
+  // images with least and most and so many random ones.
+  struct Sampling {
+    std::uint64_t images = 0;  // 0: all
+    std::uint64_t seed = 1;
+  };
+  Explored explore(const std::function<bool(const Instant&)>& judge, Sampling sampling);
+  Explored explore(const std::function<bool(const Instant&)>& judge) { return explore(judge, {}); }
 
   // What happened up to the instant, step by step, and where the variables were; for people.
   std::string describe(const Instant& instant);
@@ -90,7 +96,7 @@ class ProgramExplorer {
   void recover(const Run& run, const std::vector<PersistenceState::Survivor>& image,
                std::vector<int>& values);
   bool try_instant(Instant& instant, const std::function<bool(const Instant&)>& judge,
-                   Explored& explored);
+                   Sampling sampling, Explored& explored);
   std::span<const std::byte> bytes_of(Step::Change change) const;
 
   const Program& program_;

@@ -1,0 +1,122 @@
+#include "systems/persistence/matrices.h"
+
+#include <fmt/format.h>
+
+namespace perdura::persistence {
+
+namespace {
+
+std::string shown(const Proof& proof) {
+  if (proof.verdict != Verdict::wrong) return std::string(to_string(proof.verdict));
+  std::string text;
+  for (const Breach breach : proof.breaches) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(breach));
+  }
+  return text;
+}
+
+std::vector<std::string> header_of(std::vector<std::string> first) {
+  for (const Configuration& configuration : matrix_configurations()) {
+    first.push_back(to_string(configuration));
+  }
+  return first;
+}
+
+bool is_used(const Method& method, const Configuration& configuration) {
+  return method_of_paper(configuration, method.update, method.carrier).name == method.name;
+}
+
+}  // namespace
+
+std::vector<Configuration> matrix_configurations() {
+  std::vector<Configuration> result = configurations();
+  for (const Configuration& configuration : configurations(pmem::Transport::iwarp)) {
+    if (configuration.model.domain == pmem::PersistenceDomain::wsp) result.push_back(configuration);
+  }
+  return result;
+}
+
+Matrix cells_matrix() {
+  Matrix matrix{"cells",
+                "Every cell of the taxonomy",
+                "The methods of \"Correct, Fast Remote Persistence\", Tables 2 and 3, and for iWARP "
+                "section 3.2, each explored at every moment and for every image that a power "
+                "failure may leave.",
+                {"configuration"},
+                {}};
+  for (const Update update : kUpdates) {
+    for (const Carrier carrier : kCarriers) {
+      matrix.header.push_back(fmt::format("{} {}", to_string(update), to_string(carrier)));
+    }
+  }
+  for (const Configuration& configuration : matrix_configurations()) {
+    auto& row = matrix.rows.emplace_back(std::vector{to_string(configuration)});
+    for (const Update update : kUpdates) {
+      for (const Carrier carrier : kCarriers) {
+        const Method& method = method_of_paper(configuration, update, carrier);
+        row.push_back(fmt::format("{}: {}", shown(prove(method, configuration)), method.name));
+      }
+    }
+  }
+  return matrix;
+}
+
+Matrix steps_matrix() {
+  Matrix matrix{"steps",
+                "Every step left out",
+                "What happens to a cell of the taxonomy without one of its steps: something is "
+                "lost, torn or out of order, or the method is endless, since somebody waits for "
+                "what never comes. Empty where the paper does not use the method.",
+                header_of({"method", "agent", "step"}),
+                {}};
+  for (const Method& method : methods()) {
+    std::vector<std::vector<std::string>> rows;
+    bool used = false;
+    for (const pmem::Agent& agent : method.program.agents) {
+      for (const pmem::Step& step : agent.steps) {
+        rows.push_back({method.name, to_string(method.program, agent),
+                        to_string(method.program, step)});
+      }
+    }
+    for (const Configuration& configuration : matrix_configurations()) {
+      if (!is_used(method, configuration)) {
+        for (auto& row : rows) row.emplace_back();
+        continue;
+      }
+      used = true;
+      const std::vector<StepProof> proofs = prove_steps(method, configuration);
+      for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(shown(proofs[i].without));
+    }
+    if (used) matrix.rows.insert(matrix.rows.end(), rows.begin(), rows.end());
+  }
+  return matrix;
+}
+
+Matrix transfer_matrix() {
+  Matrix matrix{"transfer",
+                "Every method on every configuration",
+                "Right; wasteful, which is right, but would be without some step, too; or what goes "
+                "wrong. Moving a method to another machine is safe along a row where nothing is "
+                "wrong.",
+                header_of({"method", "steps"}),
+                {}};
+  for (const Method& method : methods()) {
+    std::string steps;
+    for (const pmem::Agent& agent : method.program.agents) {
+      steps += fmt::format("{}{}: ", steps.empty() ? "" : " | ", to_string(method.program, agent));
+      for (std::size_t i = 0; i < agent.steps.size(); ++i) {
+        steps += fmt::format("{}{}", i == 0 ? "" : "; ", to_string(method.program, agent.steps[i]));
+      }
+    }
+    auto& row = matrix.rows.emplace_back(std::vector{method.name, steps});
+    for (const Configuration& configuration : matrix_configurations()) {
+      const Proof proof = prove(method, configuration);
+      const bool wasteful =
+          proof.verdict == Verdict::right && is_wasteful(method, configuration);
+      row.push_back(wasteful ? "wasteful" : shown(proof));
+    }
+  }
+  return matrix;
+}
+
+}  // namespace perdura::persistence
