@@ -24,6 +24,7 @@ using Action = std::function<ExitCode()>;
 
 void add_list(CLI::App& app, CommandContext& context, Action& action);
 void add_run(CLI::App& app, CommandContext& context, Action& action);
+void add_crash(CLI::App& app, CommandContext& context, Action& action);
 void add_report(CLI::App& app, CommandContext& context, Action& action);
 
 }  // namespace perdura::harness

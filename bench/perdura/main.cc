@@ -46,6 +46,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   Action action;
   add_list(app, context, action);
   add_run(app, context, action);
+  add_crash(app, context, action);
   add_report(app, context, action);
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> known;

@@ -37,13 +37,14 @@ std::vector<Configuration> matrix_configurations() {
 }
 
 Matrix cells_matrix() {
-  Matrix matrix{"cells",
-                "Every cell of the taxonomy",
-                "The methods of \"Correct, Fast Remote Persistence\", Tables 2 and 3, and for iWARP "
-                "section 3.2, each explored at every moment and for every image that a power "
-                "failure may leave.",
-                {"configuration"},
-                {}};
+  Matrix matrix{
+      "cells",
+      "Every cell of the taxonomy",
+      "The methods of \"Correct, Fast Remote Persistence\", Tables 2 and 3, and for iWARP "
+      "section 3.2, each explored at every moment and for every image that a power "
+      "failure may leave.",
+      {"configuration"},
+      {}};
   for (const Update update : kUpdates) {
     for (const Carrier carrier : kCarriers) {
       matrix.header.push_back(fmt::format("{} {}", to_string(update), to_string(carrier)));
@@ -74,8 +75,8 @@ Matrix steps_matrix() {
     bool used = false;
     for (const pmem::Agent& agent : method.program.agents) {
       for (const pmem::Step& step : agent.steps) {
-        rows.push_back({method.name, to_string(method.program, agent),
-                        to_string(method.program, step)});
+        rows.push_back(
+            {method.name, to_string(method.program, agent), to_string(method.program, step)});
       }
     }
     for (const Configuration& configuration : matrix_configurations()) {
@@ -93,13 +94,14 @@ Matrix steps_matrix() {
 }
 
 Matrix transfer_matrix() {
-  Matrix matrix{"transfer",
-                "Every method on every configuration",
-                "Right; wasteful, which is right, but would be without some step, too; or what goes "
-                "wrong. Moving a method to another machine is safe along a row where nothing is "
-                "wrong.",
-                header_of({"method", "steps"}),
-                {}};
+  Matrix matrix{
+      "transfer",
+      "Every method on every configuration",
+      "Right; wasteful, which is right, but would be without some step, too; or what goes "
+      "wrong. Moving a method to another machine is safe along a row where nothing is "
+      "wrong.",
+      header_of({"method", "steps"}),
+      {}};
   for (const Method& method : methods()) {
     std::string steps;
     for (const pmem::Agent& agent : method.program.agents) {
@@ -111,8 +113,7 @@ Matrix transfer_matrix() {
     auto& row = matrix.rows.emplace_back(std::vector{method.name, steps});
     for (const Configuration& configuration : matrix_configurations()) {
       const Proof proof = prove(method, configuration);
-      const bool wasteful =
-          proof.verdict == Verdict::right && is_wasteful(method, configuration);
+      const bool wasteful = proof.verdict == Verdict::right && is_wasteful(method, configuration);
       row.push_back(wasteful ? "wasteful" : shown(proof));
     }
   }

@@ -369,6 +369,18 @@ Explored ProgramExplorer::explore(const std::function<bool(const Instant&)>& jud
   }
 }
 
+bool ProgramExplorer::is_carried(const Run& run, std::size_t variable) {
+  for (const auto& sent : run.messages) {
+    for (const Message& message : sent) {
+      if (message.step->kind != StepKind::send) continue;
+      for (const auto change : message.step->changes) {
+        if (change.variable == variable) return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::string ProgramExplorer::describe(const Instant& instant) {
   std::string text;
   Run run(setup_);
@@ -383,10 +395,16 @@ std::string ProgramExplorer::describe(const Instant& instant) {
                                    : "  -- the power fails --\n";
   for (std::size_t v = 0; v < instant.values.size(); ++v) {
     const Bytes length = setup_.layout[v].words * kWord;
+    std::string_view where = to_string(run.state.whereabouts({kVariables, offsets_[v]}, length));
+    if (where.empty() && instant.values[v] == 0 && is_carried(run, v)) {
+      where = setup_.receive_buffers == Medium::dram
+                  ? "   (its message is in a receive buffer in DRAM)"
+                  : "   (its message is not whole in the receive buffer)";
+    }
     text += fmt::format(
         "  recovery     {} = {}{}\n", program_.variables[v],
         instant.values[v] == kTorn ? std::string("torn") : std::to_string(instant.values[v]),
-        to_string(run.state.whereabouts({kVariables, offsets_[v]}, length)));
+        where);
   }
   return text;
 }

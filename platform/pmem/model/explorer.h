@@ -97,6 +97,7 @@ class ProgramExplorer {
                std::vector<int>& values);
   bool try_instant(Instant& instant, const std::function<bool(const Instant&)>& judge,
                    Sampling sampling, Explored& explored);
+  static bool is_carried(const Run& run, std::size_t variable);  // by a SEND
   std::span<const std::byte> bytes_of(Step::Change change) const;
 
   const Program& program_;

@@ -1,4 +1,5 @@
-// "Correct, Fast Remote Persistence", Tables 2 and 3: every cell, at every moment and for every image.
+// "Correct, Fast Remote Persistence", Tables 2 and 3: every cell, at every moment and for every
+// image.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -61,8 +62,8 @@ TEST(Cells, NeedEveryStep) {
     for (const StepProof& proof : prove_steps(cell.method(), cell.configuration)) {
       const auto& agent = cell.method().program.agents[proof.agent];
       EXPECT_NE(proof.without.verdict, Verdict::right)
-          << name_of(cell) << " without \"" << to_string(cell.method().program, agent.steps[proof.step])
-          << "\"";
+          << name_of(cell) << " without \""
+          << to_string(cell.method().program, agent.steps[proof.step]) << "\"";
     }
   }
 }
@@ -80,9 +81,9 @@ TEST(Methods, AreTheSameWithReadForFlush) {
 
 // Section 3.4: message passing is universal.
 TEST(Methods, WithMessagesAreRightEverywhere) {
-  for (const char* name : {"write-message", "write-imm-message", "send-copy-flush",
-                           "ordered-write-message", "ordered-write-imm-message",
-                           "ordered-send-copy-flush"}) {
+  for (const char* name :
+       {"write-message", "write-imm-message", "send-copy-flush", "ordered-write-message",
+        "ordered-write-imm-message", "ordered-send-copy-flush"}) {
     for (const Configuration& configuration : matrix_configurations()) {
       EXPECT_EQ(prove(find_method(name), configuration).verdict, Verdict::right)
           << name << " on " << to_string(configuration);
@@ -93,7 +94,8 @@ TEST(Methods, WithMessagesAreRightEverywhere) {
 // Section 3.2: under DMP with DDIO nothing one-sided is reliable.
 TEST(Methods, WithoutTheRespondersCpuAreWrongUnderDmpWithDdio) {
   for (const Medium buffers : {Medium::dram, Medium::pm}) {
-    const Configuration configuration{{PersistenceDomain::dmp, true, Transport::infiniband}, buffers};
+    const Configuration configuration{{PersistenceDomain::dmp, true, Transport::infiniband},
+                                      buffers};
     for (const Method& method : methods()) {
       if (!method.responder().empty() || method.uses(pmem::StepKind::flush_persistence)) continue;
       EXPECT_EQ(prove(method, configuration).verdict, Verdict::wrong) << method.name;
@@ -103,8 +105,8 @@ TEST(Methods, WithoutTheRespondersCpuAreWrongUnderDmpWithDdio) {
 
 // Section 3.2: the methods for WSP on iWARP mimic those for MHP, and the others lose data there.
 TEST(Methods, WithoutFlushAreWrongOnIwarp) {
-  for (const char* name : {"write", "write-imm", "send", "ordered-write", "ordered-write-imm",
-                           "ordered-send"}) {
+  for (const char* name :
+       {"write", "write-imm", "send", "ordered-write", "ordered-write-imm", "ordered-send"}) {
     const Configuration wsp{{PersistenceDomain::wsp, true, Transport::infiniband}, Medium::pm};
     Configuration iwarp = wsp;
     iwarp.model.transport = Transport::iwarp;

@@ -38,8 +38,7 @@ TEST(Reading, MistakesHaveLineAndColumn) {
   EXPECT_EQ(complaint("requester: write a; flsh; completion"),
             "line 1, column 21: \"flsh\" is no step of a requester; known are write, write-imm, "
             "send, atomic-write, fetch-add, read, flush, flush-persistence, completion, receive");
-  EXPECT_EQ(complaint("\nrequester: write"),
-            "line 2, column 17: expected the name of a variable");
+  EXPECT_EQ(complaint("\nrequester: write"), "line 2, column 17: expected the name of a variable");
   EXPECT_EQ(complaint("# nothing\nrequestor: write a"),
             "line 2, column 1: a line starts with \"requester:\" or \"responder:\"");
   EXPECT_EQ(complaint("requester: write a flush"),
@@ -58,8 +57,9 @@ TEST(Reading, UnknownNamesAreRefusedWithTheKnownOnes) {
     find_method("write-flsh");
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("unknown method 'write-flsh'; known are: write-message"),
-              std::string::npos);
+    EXPECT_NE(
+        std::string(error.what()).find("unknown method 'write-flsh'; known are: write-message"),
+        std::string::npos);
   }
 }
 

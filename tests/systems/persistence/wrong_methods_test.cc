@@ -58,12 +58,12 @@ const Wrong kWrong[] = {
     {"the tail is flushed with the record",
      "requester: send a,b; receive ack\nresponder: receive; copy a,b; flush a,b; send ack",
      on(kDmp, true), kReordered},
-    {"visible in order is not durable in order",
-     "requester: write a; write b; flush; completion", on(kDmp, false), kReordered},
+    {"visible in order is not durable in order", "requester: write a; write b; flush; completion",
+     on(kDmp, false), kReordered},
     {"a WRITE overtakes the FLUSH before it",
      "requester: write a; flush; write b; flush; completion", on(kDmp, false), kReordered},
-    {"an ATOMIC WRITE without the FLUSH",
-     "requester: write a; atomic-write b; flush; completion", on(kDmp, false), kReordered},
+    {"an ATOMIC WRITE without the FLUSH", "requester: write a; atomic-write b; flush; completion",
+     on(kDmp, false), kReordered},
     {"a fence without anything non-posted before it",
      "requester: write a; fenced write b; flush; completion", on(kDmp, false), kReordered},
     {"relaxed ordering", "requester: relaxed write a; relaxed write b; flush; completion",
@@ -88,7 +88,8 @@ TEST(WrongMethods, AreFoundWithATrace) {
 }
 
 TEST(WrongMethods, TheTraceReadsLikeThis) {
-  const Method method = read_method("requester: write a; flush; write b; flush; completion", "wrong");
+  const Method method =
+      read_method("requester: write a; flush; write b; flush; completion", "wrong");
   EXPECT_EQ(prove(method, on(kDmp, false)).trace,
             "  requester    write a\n"
             "  requester    flush\n"
@@ -102,8 +103,7 @@ TEST(WrongMethods, ThatWaitForEverAreEndless) {
   const Proof proof =
       prove(read_method("requester: write a; receive ack", "endless"), on(kDmp, true));
   EXPECT_EQ(proof.verdict, Verdict::endless);
-  EXPECT_EQ(proof.broken,
-            "step 2 of the requester, \"receive ack\", waits for what never comes");
+  EXPECT_EQ(proof.broken, "step 2 of the requester, \"receive ack\", waits for what never comes");
 }
 
 }  // namespace

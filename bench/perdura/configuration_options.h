@@ -1,0 +1,26 @@
+// The options that name a responder's configuration: --domain, --ddio, --receive-buffers,
+// --transport.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "systems/persistence/method.h"
+
+namespace perdura::harness {
+
+struct ConfigurationOptions {
+  std::optional<std::string> domain;
+  std::optional<std::string> ddio;
+  std::optional<std::string> receive_buffers;
+  std::optional<std::string> transport;
+
+  void add_to(CLI::App& command);
+  bool complete() const { return domain && ddio && receive_buffers && transport; }
+  // All that they leave open; on InfiniBand and iWARP, if the transport is.
+  std::vector<persistence::Configuration> matching() const;
+};
+
+}  // namespace perdura::harness

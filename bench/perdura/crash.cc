@@ -1,0 +1,154 @@
+// perdura crash: what a power failure may do to a method of remote persistence or to a system.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/perdura/commands.h"
+#include "bench/perdura/configuration_options.h"
+#include "platform/error.h"
+#include "systems/persistence/proof.h"
+
+namespace perdura::harness {
+namespace {
+
+using nlohmann::json;
+using persistence::Configuration;
+using persistence::Method;
+using persistence::Proof;
+using persistence::Verdict;
+
+struct CrashArguments {
+  std::string target;
+  ConfigurationOptions configuration;
+  bool exhaustive = false;
+  std::uint64_t samples = 0;
+  std::uint64_t seed = 1;
+  bool steps = false;
+  bool as_json = false;
+};
+
+Method load_method(const std::string& target) {
+  if (!std::filesystem::is_regular_file(target)) return persistence::find_method(target);
+  std::ifstream input(target, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  try {
+    return persistence::read_method(text, std::filesystem::path(target).stem().string());
+  } catch (const pmem::ProgramError& error) {
+    throw UsageError(fmt::format("crash {}: {}", target, error.what()));
+  }
+}
+
+std::string shown(const Proof& proof) {
+  if (proof.breaches.empty()) return std::string(to_string(proof.verdict));
+  std::string text;
+  for (const auto breach : proof.breaches) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(breach));
+  }
+  return text;
+}
+
+json as_json(const Method& method, const Configuration& configuration, const Proof& proof) {
+  json result{{"method", method.name},
+              {"domain", to_string(configuration.model.domain)},
+              {"ddio", configuration.model.ddio},
+              {"receive_buffers",
+               configuration.receive_buffers == pmem::Medium::pm ? "pm" : "dram"},
+              {"transport", to_string(configuration.model.transport)},
+              {"verdict", to_string(proof.verdict)},
+              {"moments", proof.instants},
+              {"images", proof.images}};
+  result["breaches"] = json::array();
+  for (const auto breach : proof.breaches) result["breaches"].push_back(to_string(breach));
+  if (!proof.broken.empty()) result["broken"] = proof.broken;
+  if (!proof.trace.empty()) result["trace"] = proof.trace;
+  return result;
+}
+
+json steps_as_json(const Method& method, const Configuration& configuration) {
+  json result = json::array();
+  for (const auto& proof : prove_steps(method, configuration)) {
+    const pmem::Agent& agent = method.program.agents[proof.agent];
+    result.push_back({{"agent", to_string(method.program, agent)},
+                      {"step", to_string(method.program, agent.steps[proof.step])},
+                      {"without", shown(proof.without)}});
+  }
+  return result;
+}
+
+void print_steps(const Method& method, const Configuration& configuration) {
+  for (const auto& proof : prove_steps(method, configuration)) {
+    const pmem::Agent& agent = method.program.agents[proof.agent];
+    fmt::print("  without {:<10} {:<18} {}\n", to_string(method.program, agent),
+               to_string(method.program, agent.steps[proof.step]),
+               proof.without.verdict == Verdict::right ? "right, too: the step is not needed"
+                                                       : shown(proof.without));
+  }
+}
+
+ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
+  if (!context.ranks.is_root()) return ExitCode::done;
+  if (arguments.exhaustive && arguments.samples > 0) {
+    throw UsageError("crash: --exhaustive and --samples exclude each other");
+  }
+  const Method method = load_method(arguments.target);
+  persistence::ProofOptions options;
+  options.sampling = {arguments.samples, arguments.seed};
+  json results = json::array();
+  bool all_right = true;
+  const Proof* shown_first = nullptr;
+  std::vector<Proof> proofs;
+  const auto configurations = arguments.configuration.matching();
+  proofs.reserve(configurations.size());
+  for (const Configuration& configuration : configurations) {
+    const Proof& proof = proofs.emplace_back(prove(method, configuration, options));
+    all_right = all_right && proof.verdict == Verdict::right;
+    if (arguments.as_json) {
+      json& result = results.emplace_back(as_json(method, configuration, proof));
+      if (arguments.steps) result["steps"] = steps_as_json(method, configuration);
+      continue;
+    }
+    fmt::print("{} on {:<22} {:<26} {} moments, {} images{}\n", method.name,
+               to_string(configuration) + ":", shown(proof), proof.instants, proof.images,
+               arguments.samples > 0 ? fmt::format(", sampled, seed {}", arguments.seed) : "");
+    if (arguments.steps) print_steps(method, configuration);
+    if (proof.verdict != Verdict::right && shown_first == nullptr) shown_first = &proof;
+  }
+  if (arguments.as_json) {
+    fmt::print("{}\n", results.dump(2));
+  } else if (shown_first != nullptr) {
+    const auto& configuration =
+        configurations[static_cast<std::size_t>(shown_first - proofs.data())];
+    fmt::print("\non {}: {}\n{}", to_string(configuration), shown_first->broken,
+               shown_first->trace);
+  }
+  return all_right ? ExitCode::done : ExitCode::failed;
+}
+
+}  // namespace
+
+void add_crash(CLI::App& app, CommandContext& context, Action& action) {
+  const auto arguments = std::make_shared<CrashArguments>();
+  CLI::App* command = app.add_subcommand(
+      "crash", "Explores what a power failure leaves; ends with 1 if anything can be lost");
+  command
+      ->add_option("target", arguments->target,
+                   "A method of remote persistence, or a file with the steps of one")
+      ->required();
+  arguments->configuration.add_to(*command);
+  command->add_flag("--exhaustive", arguments->exhaustive,
+                    "Every image of every moment (the default for methods)");
+  command->add_option("--samples", arguments->samples, "So many random images of every moment")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", arguments->seed, "Of the random images");
+  command->add_flag("--steps", arguments->steps, "Also without each step of the method");
+  command->add_flag("--json", arguments->as_json, "Writes JSON");
+  command->callback([arguments, &context, &action] {
+    action = [arguments, &context] { return crash(*arguments, context); };
+  });
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,140 @@
+#include "systems/persistence/chooser.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace perdura::persistence {
+
+namespace {
+
+using pmem::StepKind;
+
+// Why the needs or the devices rule the method out; nothing if they do not.
+std::optional<std::string> unfit(const Method& method, const UpdateNeeds& needs,
+                                 const DeviceFeatures& features) {
+  if (!needs.responder_cpu && !method.responder().empty()) {
+    return "the responder's CPU takes part";
+  }
+  if (method.uses(StepKind::flush_persistence) && !features.flush_persistence) {
+    return "a device lacks FLUSH for persistence";
+  }
+  if (method.uses(StepKind::atomic_write)) {
+    if (!features.atomic_write) return "a device lacks ATOMIC WRITE";
+    if (needs.second_size > kWord) return "ATOMIC WRITE writes 8 bytes at most";
+  }
+  return std::nullopt;
+}
+
+// Without replay a receive buffer in persistent memory is worth no more than one in DRAM.
+Configuration as_used(Configuration configuration, const UpdateNeeds& needs) {
+  if (!needs.replay) configuration.receive_buffers = pmem::Medium::dram;
+  return configuration;
+}
+
+std::string reason_of(const StepProof& proof) {
+  switch (proof.without.verdict) {
+    case Verdict::right:
+      return "not needed here";
+    case Verdict::endless:
+      return "else " + proof.without.broken;
+    case Verdict::wrong:
+      break;
+  }
+  return "else it may be that " + proof.without.broken;
+}
+
+// What a method costs if nobody can measure it: round trips, then the responder's CPU, then steps.
+auto rough_cost(const Method& method) {
+  std::size_t round_trips = 0;
+  std::size_t steps = method.responder().size() + method.requester().size();
+  for (const pmem::Step& step : method.requester()) {
+    if (step.kind == StepKind::completion || step.kind == StepKind::receive_ack || step.fenced) {
+      ++round_trips;
+    }
+  }
+  return std::tuple(round_trips, method.responder().empty() ? 0 : 1, steps);
+}
+
+}  // namespace
+
+Advice advise(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
+              const DeviceFeatures& features, const CostOf& cost) {
+  Advice advice;
+  for (const Method& known : methods()) {
+    if (known.update != needs.update || (needs.carrier && known.carrier != *needs.carrier)) {
+      continue;
+    }
+    if (const auto reason = unfit(known, needs, features)) {
+      advice.refusals.push_back({known.name, *reason});
+      continue;
+    }
+    Choice choice{features.flush ? known : with_read_for_flush(known), {}, false};
+    ProofOptions options;
+    options.to_the_end = false;
+    options.words_of_b = static_cast<std::uint32_t>(
+        std::clamp<Bytes>((needs.second_size + kWord - 1) / kWord, 1, kCacheLine / kWord));
+    std::string wrong;
+    for (const Configuration& configuration : configurations) {
+      const Proof proof = prove(choice.method, as_used(configuration, needs), options);
+      if (proof.verdict == Verdict::right) continue;
+      wrong = fmt::format("{}: {}", to_string(configuration), proof.broken);
+      break;
+    }
+    if (!wrong.empty()) {
+      advice.refusals.push_back({known.name, wrong});
+      continue;
+    }
+    // A step is needed if it is on any of the configurations.
+    for (const Configuration& configuration : configurations) {
+      const auto proofs = prove_steps(choice.method, as_used(configuration, needs));
+      choice.reasons.resize(proofs.size(), reason_of({.agent = 0, .step = 0, .without = {}}));
+      for (std::size_t i = 0; i < proofs.size(); ++i) {
+        if (proofs[i].without.verdict != Verdict::right) choice.reasons[i] = reason_of(proofs[i]);
+      }
+    }
+    choice.wasteful = std::count(choice.reasons.begin(), choice.reasons.end(), "not needed here") > 0;
+    if (cost) choice.expected = cost(choice.method);
+    advice.choices.push_back(std::move(choice));
+  }
+  const auto rank = [](const Choice& choice) {
+    return std::tuple(choice.expected.value_or(Picoseconds::max()), rough_cost(choice.method));
+  };
+  std::stable_sort(advice.choices.begin(), advice.choices.end(),
+                   [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
+  return advice;
+}
+
+std::string why_nothing(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
+                        const Advice& advice) {
+  const bool some_dram = std::any_of(
+      configurations.begin(), configurations.end(), [&](const Configuration& configuration) {
+        return as_used(configuration, needs).receive_buffers == pmem::Medium::dram;
+      });
+  const bool some_cached = std::any_of(
+      configurations.begin(), configurations.end(), [](const Configuration& configuration) {
+        return configuration.model.domain == pmem::PersistenceDomain::dmp &&
+               configuration.model.ddio;
+      });
+  std::string why = "no method is safe";
+  if (needs.carrier == Carrier::send && !needs.responder_cpu && some_dram) {
+    why = "a SEND ends in a receive buffer in DRAM, or in one that recovery cannot replay, and is "
+          "lost unless the responder's CPU copies it before it acknowledges; allow that, or place "
+          "the buffers in persistent memory";
+  } else if (!needs.responder_cpu && some_cached) {
+    why = "under DMP with DDIO messages end in the cache, which loses its contents, and only the "
+          "responder's CPU can flush them; allow that, turn DDIO off, or use devices with FLUSH for "
+          "persistence";
+  } else if (!advice.refusals.empty()) {
+    std::vector<std::string> reasons;
+    for (const Refusal& refusal : advice.refusals) {
+      reasons.push_back(fmt::format("{} ({})", refusal.method, refusal.reason));
+    }
+    why += fmt::format(": {}", fmt::join(reasons, "; "));
+  }
+  return why;
+}
+
+}  // namespace perdura::persistence
