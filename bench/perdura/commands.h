@@ -22,8 +22,10 @@ struct CommandContext {
 // What main.cc calls after parsing; empty until a command was chosen.
 using Action = std::function<ExitCode()>;
 
+void add_guarantees(CLI::App& app, CommandContext& context, Action& action);
 void add_list(CLI::App& app, CommandContext& context, Action& action);
 void add_run(CLI::App& app, CommandContext& context, Action& action);
+void add_advise(CLI::App& app, CommandContext& context, Action& action);
 void add_crash(CLI::App& app, CommandContext& context, Action& action);
 void add_report(CLI::App& app, CommandContext& context, Action& action);
 

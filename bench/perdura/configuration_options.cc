@@ -10,7 +10,9 @@ void ConfigurationOptions::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"on", "off"}));
   command.add_option("--receive-buffers", receive_buffers, "Where its receive buffers are")
       ->check(CLI::IsMember({"dram", "pm"}));
-  command.add_option("--transport", transport, "What a completion tells: InfiniBand and RoCE, or iWARP")
+  command
+      .add_option("--transport", transport,
+                  "What a completion tells: InfiniBand and RoCE, or iWARP")
       ->check(CLI::IsMember({"ib", "roce", "iwarp"}));
 }
 

@@ -42,25 +42,16 @@ Method load_method(const std::string& target) {
   }
 }
 
-std::string shown(const Proof& proof) {
-  if (proof.breaches.empty()) return std::string(to_string(proof.verdict));
-  std::string text;
-  for (const auto breach : proof.breaches) {
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(breach));
-  }
-  return text;
-}
-
 json as_json(const Method& method, const Configuration& configuration, const Proof& proof) {
-  json result{{"method", method.name},
-              {"domain", to_string(configuration.model.domain)},
-              {"ddio", configuration.model.ddio},
-              {"receive_buffers",
-               configuration.receive_buffers == pmem::Medium::pm ? "pm" : "dram"},
-              {"transport", to_string(configuration.model.transport)},
-              {"verdict", to_string(proof.verdict)},
-              {"moments", proof.instants},
-              {"images", proof.images}};
+  json result{
+      {"method", method.name},
+      {"domain", to_string(configuration.model.domain)},
+      {"ddio", configuration.model.ddio},
+      {"receive_buffers", configuration.receive_buffers == pmem::Medium::pm ? "pm" : "dram"},
+      {"transport", to_string(configuration.model.transport)},
+      {"verdict", to_string(proof.verdict)},
+      {"moments", proof.instants},
+      {"images", proof.images}};
   result["breaches"] = json::array();
   for (const auto breach : proof.breaches) result["breaches"].push_back(to_string(breach));
   if (!proof.broken.empty()) result["broken"] = proof.broken;
@@ -74,7 +65,7 @@ json steps_as_json(const Method& method, const Configuration& configuration) {
     const pmem::Agent& agent = method.program.agents[proof.agent];
     result.push_back({{"agent", to_string(method.program, agent)},
                       {"step", to_string(method.program, agent.steps[proof.step])},
-                      {"without", shown(proof.without)}});
+                      {"without", summary(proof.without)}});
   }
   return result;
 }
@@ -85,7 +76,7 @@ void print_steps(const Method& method, const Configuration& configuration) {
     fmt::print("  without {:<10} {:<18} {}\n", to_string(method.program, agent),
                to_string(method.program, agent.steps[proof.step]),
                proof.without.verdict == Verdict::right ? "right, too: the step is not needed"
-                                                       : shown(proof.without));
+                                                       : summary(proof.without));
   }
 }
 
@@ -112,7 +103,7 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
       continue;
     }
     fmt::print("{} on {:<22} {:<26} {} moments, {} images{}\n", method.name,
-               to_string(configuration) + ":", shown(proof), proof.instants, proof.images,
+               to_string(configuration) + ":", summary(proof), proof.instants, proof.images,
                arguments.samples > 0 ? fmt::format(", sampled, seed {}", arguments.seed) : "");
     if (arguments.steps) print_steps(method, configuration);
     if (proof.verdict != Verdict::right && shown_first == nullptr) shown_first = &proof;

@@ -34,16 +34,8 @@ Configuration as_used(Configuration configuration, const UpdateNeeds& needs) {
   return configuration;
 }
 
-std::string reason_of(const StepProof& proof) {
-  switch (proof.without.verdict) {
-    case Verdict::right:
-      return "not needed here";
-    case Verdict::endless:
-      return "else " + proof.without.broken;
-    case Verdict::wrong:
-      break;
-  }
-  return "else it may be that " + proof.without.broken;
+std::string reason_of(const pmem::Step& step, const Proof& without) {
+  return fmt::format("{}; without it: {}", purpose(step.kind), summary(without));
 }
 
 // What a method costs if nobody can measure it: round trips, then the responder's CPU, then steps.
@@ -88,14 +80,19 @@ Advice advise(const std::vector<Configuration>& configurations, const UpdateNeed
       continue;
     }
     // A step is needed if it is on any of the configurations.
+    std::vector<StepProof> steps;
     for (const Configuration& configuration : configurations) {
-      const auto proofs = prove_steps(choice.method, as_used(configuration, needs));
-      choice.reasons.resize(proofs.size(), reason_of({.agent = 0, .step = 0, .without = {}}));
+      auto proofs = prove_steps(choice.method, as_used(configuration, needs));
+      if (steps.empty()) steps = proofs;
       for (std::size_t i = 0; i < proofs.size(); ++i) {
-        if (proofs[i].without.verdict != Verdict::right) choice.reasons[i] = reason_of(proofs[i]);
+        if (steps[i].without.verdict == Verdict::right) steps[i] = std::move(proofs[i]);
       }
     }
-    choice.wasteful = std::count(choice.reasons.begin(), choice.reasons.end(), "not needed here") > 0;
+    for (const StepProof& step : steps) {
+      const auto& of_agent = choice.method.program.agents[step.agent].steps;
+      choice.reasons.push_back(reason_of(of_agent[step.step], step.without));
+      if (step.without.verdict == Verdict::right) choice.wasteful = true;
+    }
     if (cost) choice.expected = cost(choice.method);
     advice.choices.push_back(std::move(choice));
   }
@@ -120,13 +117,15 @@ std::string why_nothing(const std::vector<Configuration>& configurations, const 
       });
   std::string why = "no method is safe";
   if (needs.carrier == Carrier::send && !needs.responder_cpu && some_dram) {
-    why = "a SEND ends in a receive buffer in DRAM, or in one that recovery cannot replay, and is "
-          "lost unless the responder's CPU copies it before it acknowledges; allow that, or place "
-          "the buffers in persistent memory";
+    why =
+        "a SEND ends in a receive buffer in DRAM, or in one that recovery cannot replay, and is "
+        "lost unless the responder's CPU copies it before it acknowledges; allow that, or place "
+        "the buffers in persistent memory";
   } else if (!needs.responder_cpu && some_cached) {
-    why = "under DMP with DDIO messages end in the cache, which loses its contents, and only the "
-          "responder's CPU can flush them; allow that, turn DDIO off, or use devices with FLUSH for "
-          "persistence";
+    why =
+        "under DMP with DDIO messages end in the cache, which loses its contents, and only the "
+        "responder's CPU can flush them; allow that, turn DDIO off, or use devices with FLUSH for "
+        "persistence";
   } else if (!advice.refusals.empty()) {
     std::vector<std::string> reasons;
     for (const Refusal& refusal : advice.refusals) {

@@ -64,8 +64,9 @@ Detected<pmem::Transport> detect_transport(const fs::path& root) {
     std::optional<pmem::Transport> transport;
     if (type.starts_with("1:")) transport = pmem::Transport::infiniband;
     if (type.starts_with("4:")) transport = pmem::Transport::iwarp;
-    said.emplace_back(transport, fmt::format("{} is a {}", device.filename().string(),
-                                             type.size() > 3 ? type.substr(3) : "device of no type"));
+    said.emplace_back(transport,
+                      fmt::format("{} is a {}", device.filename().string(),
+                                  type.size() > 3 ? type.substr(3) : "device of no type"));
   }
   return agreed(said, "there is no RDMA device (/sys/class/infiniband)");
 }

@@ -1,5 +1,5 @@
-// What Linux tells of this machine as a responder: its persistence domain, its RDMA devices' transport.
-// To be asked on the machine whose memory is written.
+// What Linux tells of this machine as a responder: its persistence domain, its RDMA devices'
+// transport. To be asked on the machine whose memory is written.
 #pragma once
 
 #include <filesystem>

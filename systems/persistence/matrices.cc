@@ -6,15 +6,6 @@ namespace perdura::persistence {
 
 namespace {
 
-std::string shown(const Proof& proof) {
-  if (proof.verdict != Verdict::wrong) return std::string(to_string(proof.verdict));
-  std::string text;
-  for (const Breach breach : proof.breaches) {
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(breach));
-  }
-  return text;
-}
-
 std::vector<std::string> header_of(std::vector<std::string> first) {
   for (const Configuration& configuration : matrix_configurations()) {
     first.push_back(to_string(configuration));
@@ -55,7 +46,7 @@ Matrix cells_matrix() {
     for (const Update update : kUpdates) {
       for (const Carrier carrier : kCarriers) {
         const Method& method = method_of_paper(configuration, update, carrier);
-        row.push_back(fmt::format("{}: {}", shown(prove(method, configuration)), method.name));
+        row.push_back(fmt::format("{}: {}", summary(prove(method, configuration)), method.name));
       }
     }
   }
@@ -86,7 +77,7 @@ Matrix steps_matrix() {
       }
       used = true;
       const std::vector<StepProof> proofs = prove_steps(method, configuration);
-      for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(shown(proofs[i].without));
+      for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(summary(proofs[i].without));
     }
     if (used) matrix.rows.insert(matrix.rows.end(), rows.begin(), rows.end());
   }
@@ -114,7 +105,7 @@ Matrix transfer_matrix() {
     for (const Configuration& configuration : matrix_configurations()) {
       const Proof proof = prove(method, configuration);
       const bool wasteful = proof.verdict == Verdict::right && is_wasteful(method, configuration);
-      row.push_back(wasteful ? "wasteful" : shown(proof));
+      row.push_back(wasteful ? "wasteful" : summary(proof));
     }
   }
   return matrix;

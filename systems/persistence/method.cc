@@ -129,6 +129,47 @@ std::string_view to_string(Carrier carrier) {
   return kNames[static_cast<int>(carrier)];
 }
 
+std::string_view purpose(StepKind kind) {
+  switch (kind) {
+    case StepKind::write:
+      return "moves the update to its place";
+    case StepKind::write_immediate:
+      return "moves the update to its place and tells the responder's CPU";
+    case StepKind::send:
+      return "carries the update in a message";
+    case StepKind::send_names:
+      return "tells the responder's CPU what has come";
+    case StepKind::atomic_write:
+      return "moves 8 bytes to their place, after everything before it";
+    case StepKind::atomic:
+      return "changes 8 bytes, after everything before it";
+    case StepKind::read:
+    case StepKind::flush_visibility:
+      return "pushes everything before it out of the device";
+    case StepKind::flush_persistence:
+      return "pushes everything before it into the persistence domain";
+    case StepKind::completion:
+      return "waits until the last operation is over";
+    case StepKind::receive_ack:
+      return "waits for the responder's word";
+    case StepKind::receive:
+    case StepKind::await:
+      return "waits until the update is visible to the CPU";
+    case StepKind::copy:
+    case StepKind::store:
+    case StepKind::stream:
+      return "moves the update to its place";
+    case StepKind::flush:
+    case StepKind::clwb:
+    case StepKind::clflush:
+    case StepKind::fence:
+      return "writes it back from the caches";
+    case StepKind::send_ack:
+      return "tells the requester";
+  }
+  return "";
+}
+
 const std::vector<Step>& Method::requester() const { return steps_of(*this, false); }
 const std::vector<Step>& Method::responder() const { return steps_of(*this, true); }
 

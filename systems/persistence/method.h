@@ -23,6 +23,8 @@ inline constexpr std::array kCarriers{Carrier::write, Carrier::write_immediate, 
 
 std::string_view to_string(Update update);
 std::string_view to_string(Carrier carrier);  // "write", "write-imm", "send"
+// What a step of a method is there for, in a few words.
+std::string_view purpose(pmem::StepKind kind);
 
 struct Method {
   std::string name;

@@ -43,6 +43,15 @@ std::string_view to_string(Breach breach) {
   return kNames[static_cast<int>(breach)];
 }
 
+std::string summary(const Proof& proof) {
+  if (proof.verdict != Verdict::wrong) return std::string(to_string(proof.verdict));
+  std::string text;
+  for (const Breach breach : proof.breaches) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(breach));
+  }
+  return text;
+}
+
 Proof prove(const Method& method, const Configuration& configuration, const ProofOptions& options) {
   pmem::ProgramSetup setup;
   setup.model = configuration.model;

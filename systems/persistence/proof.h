@@ -42,6 +42,9 @@ struct Proof {
   std::uint64_t images = 0;
 };
 
+// "right", "endless", or the breaches: "torn, lost".
+std::string summary(const Proof& proof);
+
 struct ProofOptions {
   pmem::Rules rules{};
   bool to_the_end = true;  // else stops at the first breach

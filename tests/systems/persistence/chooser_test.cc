@@ -52,7 +52,8 @@ TEST(Chooser, FindsTheMethodsOfThePaper) {
   for (const Configuration& configuration : matrix_configurations()) {
     for (const Update update : kUpdates) {
       for (const Carrier carrier : kCarriers) {
-        const auto found = names(advise({configuration}, {.update = update, .carrier = carrier}, {}));
+        const auto found =
+            names(advise({configuration}, {.update = update, .carrier = carrier}, {}));
         const Method& method = method_of_paper(configuration, update, carrier);
         EXPECT_TRUE(std::count(found.begin(), found.end(), method.name)) << method.name;
       }
@@ -103,7 +104,8 @@ TEST(Chooser, GivesAReasonForEachStep) {
   const Choice& choice = advice.choices.front();
   ASSERT_EQ(choice.method.name, "write-flush");
   ASSERT_EQ(choice.reasons.size(), 3U);
-  EXPECT_EQ(choice.reasons[1], "else it may be that the requester relies on \"a\", which is lost");
+  EXPECT_EQ(choice.reasons[1],
+            "pushes everything before it out of the device; without it: torn, lost");
 }
 
 TEST(Chooser, RefusesWhatCannotBeSafe) {
@@ -111,10 +113,11 @@ TEST(Chooser, RefusesWhatCannotBeSafe) {
   const std::vector<Configuration> dram{on(kDmp, false)};
   const Advice advice = advise(dram, one_sided_send, {});
   EXPECT_TRUE(advice.choices.empty());
-  EXPECT_EQ(why_nothing(dram, one_sided_send, advice),
-            "a SEND ends in a receive buffer in DRAM, or in one that recovery cannot replay, and is "
-            "lost unless the responder's CPU copies it before it acknowledges; allow that, or place "
-            "the buffers in persistent memory");
+  EXPECT_EQ(
+      why_nothing(dram, one_sided_send, advice),
+      "a SEND ends in a receive buffer in DRAM, or in one that recovery cannot replay, and is "
+      "lost unless the responder's CPU copies it before it acknowledges; allow that, or place "
+      "the buffers in persistent memory");
   const UpdateNeeds one_sided{.responder_cpu = false};
   const std::vector<Configuration> ddio{on(kDmp, true)};
   EXPECT_EQ(why_nothing(ddio, one_sided, advise(ddio, one_sided, {})),

@@ -1,0 +1,185 @@
+// perdura advise: which method of remote persistence to use on a responder, and why.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/perdura/commands.h"
+#include "bench/perdura/configuration_options.h"
+#include "platform/error.h"
+#include "systems/persistence/chooser.h"
+#include "systems/persistence/detection.h"
+
+namespace perdura::harness {
+namespace {
+
+using nlohmann::json;
+using persistence::Advice;
+using persistence::Choice;
+
+struct AdviseArguments {
+  ConfigurationOptions configuration;
+  std::string update = "single";
+  std::optional<std::string> operation;
+  persistence::UpdateNeeds needs;
+  persistence::DeviceFeatures features;
+  bool one_sided = false;
+  bool no_replay = false;
+  bool no_flush = false;
+  bool no_atomic_write = false;
+  bool as_json = false;
+};
+
+// A property of the responder, and how it became known.
+struct Property {
+  std::string name;
+  std::string value;  // "unknown" if it is
+  std::string reason;
+};
+
+// Completes what was not given by what Linux tells.
+std::vector<Property> complete(ConfigurationOptions& options) {
+  const persistence::Detection found = persistence::detect();
+  std::vector<Property> properties;
+  const auto settle = [&](const char* name, std::optional<std::string>& option,
+                          const std::optional<std::string>& detected, const std::string& reason) {
+    if (option) {
+      properties.push_back({name, *option, "given"});
+    } else if (detected) {
+      option = detected;
+      properties.push_back({name, *detected, reason});
+    } else {
+      properties.push_back({name, "unknown", reason});
+    }
+  };
+  const auto text = [](const auto& value, const auto& shown) {
+    return value ? std::optional<std::string>(shown(*value)) : std::nullopt;
+  };
+  settle("domain", options.domain,
+         text(found.domain.value, [](auto domain) { return std::string(to_string(domain)); }),
+         found.domain.reason);
+  settle("ddio", options.ddio,
+         text(found.ddio.value, [](bool on) { return std::string(on ? "on" : "off"); }),
+         found.ddio.reason);
+  settle("receive-buffers", options.receive_buffers, std::nullopt,
+         "where a program places them is its own choice");
+  settle("transport", options.transport,
+         text(found.transport.value,
+              [](auto transport) {
+                return std::string(transport == pmem::Transport::iwarp ? "iwarp" : "ib");
+              }),
+         found.transport.reason);
+  return properties;
+}
+
+json as_json(const Choice& choice) {
+  json steps = json::array();
+  std::size_t i = 0;
+  for (const pmem::Agent& agent : choice.method.program.agents) {
+    for (const pmem::Step& step : agent.steps) {
+      steps.push_back({{"agent", to_string(choice.method.program, agent)},
+                       {"step", to_string(choice.method.program, step)},
+                       {"reason", choice.reasons[i++]}});
+    }
+  }
+  json result{{"method", choice.method.name}, {"wasteful", choice.wasteful}, {"steps", steps}};
+  if (choice.expected) result["expected_us"] = to_microseconds(*choice.expected);
+  return result;
+}
+
+void print(const std::vector<Property>& properties, const Advice& advice) {
+  for (const Property& property : properties) {
+    fmt::print("{:<16} {:<8} {}\n", property.name, property.value, property.reason);
+  }
+  const Choice& best = advice.choices.front();
+  fmt::print("\n{}", best.method.name);
+  if (best.expected) fmt::print(", expected {:.2f} us", to_microseconds(*best.expected));
+  fmt::print("\n");
+  std::size_t i = 0;
+  for (const pmem::Agent& agent : best.method.program.agents) {
+    for (const pmem::Step& step : agent.steps) {
+      fmt::print("  {:<10} {:<20} {}\n", to_string(best.method.program, agent),
+                 to_string(best.method.program, step), best.reasons[i++]);
+    }
+  }
+  if (advice.choices.size() > 1) fmt::print("\nalso right\n");
+  for (std::size_t other = 1; other < advice.choices.size(); ++other) {
+    const Choice& choice = advice.choices[other];
+    fmt::print("  {:<26}{}{}\n", choice.method.name,
+               choice.expected ? fmt::format("{:.2f} us", to_microseconds(*choice.expected)) : "",
+               choice.wasteful ? ", with steps that are not needed here" : "");
+  }
+  if (!advice.refusals.empty()) fmt::print("\nnot here\n");
+  for (const persistence::Refusal& refusal : advice.refusals) {
+    fmt::print("  {:<26}{}\n", refusal.method, refusal.reason);
+  }
+}
+
+ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
+  if (!context.ranks.is_root()) return ExitCode::done;
+  persistence::UpdateNeeds& needs = arguments.needs;
+  needs.update =
+      arguments.update == "ordered" ? persistence::Update::ordered : persistence::Update::single;
+  for (const auto carrier : persistence::kCarriers) {
+    if (arguments.operation && *arguments.operation == to_string(carrier)) needs.carrier = carrier;
+  }
+  needs.responder_cpu = !arguments.one_sided;
+  needs.replay = !arguments.no_replay;
+  arguments.features.flush = !arguments.no_flush;
+  arguments.features.atomic_write = !arguments.no_atomic_write;
+  const std::vector<Property> properties = complete(arguments.configuration);
+  const auto configurations = arguments.configuration.matching();
+  const Advice advice = persistence::advise(configurations, needs, arguments.features);
+  if (advice.choices.empty()) {
+    throw UsageError(
+        fmt::format("advise: {}", persistence::why_nothing(configurations, needs, advice)));
+  }
+  if (!arguments.as_json) {
+    print(properties, advice);
+    return ExitCode::done;
+  }
+  json result{{"configuration", json::array()}, {"choices", json::array()}, {"refused", json::array()}};
+  for (const Property& property : properties) {
+    result["configuration"].push_back(
+        {{"name", property.name}, {"value", property.value}, {"reason", property.reason}});
+  }
+  for (const Choice& choice : advice.choices) result["choices"].push_back(as_json(choice));
+  for (const persistence::Refusal& refusal : advice.refusals) {
+    result["refused"].push_back({{"method", refusal.method}, {"reason", refusal.reason}});
+  }
+  fmt::print("{}\n", result.dump(2));
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_advise(CLI::App& app, CommandContext& context, Action& action) {
+  const auto arguments = std::make_shared<AdviseArguments>();
+  CLI::App* command = app.add_subcommand(
+      "advise", "Chooses the method of remote persistence for a responder; what is not given is "
+                "detected, as if this machine were it");
+  arguments->configuration.add_to(*command);
+  command->add_option("--update", arguments->update, "One update, or two in order")
+      ->check(CLI::IsMember({"single", "ordered"}));
+  command->add_option("--operation", arguments->operation, "What carries the update")
+      ->check(CLI::IsMember({"write", "write-imm", "send"}));
+  command->add_option("--size", arguments->needs.size, "Bytes of the update")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--second-size", arguments->needs.second_size, "Bytes of the second of two")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--one-sided", arguments->one_sided,
+                    "The responder's CPU must not take part before the acknowledgment");
+  command->add_flag("--no-replay", arguments->no_replay,
+                    "Recovery cannot make sense of messages in receive buffers");
+  command->add_flag("--no-flush", arguments->no_flush, "A device lacks FLUSH; READ emulates it");
+  command->add_flag("--no-atomic-write", arguments->no_atomic_write,
+                    "A device lacks ATOMIC WRITE");
+  command->add_flag("--flush-persistence", arguments->features.flush_persistence,
+                    "The devices have FLUSH for persistence");
+  command->add_flag("--json", arguments->as_json, "Writes JSON");
+  command->callback([arguments, &context, &action] {
+    action = [arguments, &context] { return advise(*arguments, context); };
+  });
+}
+
+}  // namespace perdura::harness
