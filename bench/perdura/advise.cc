@@ -138,7 +138,8 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
     print(properties, advice);
     return ExitCode::done;
   }
-  json result{{"configuration", json::array()}, {"choices", json::array()}, {"refused", json::array()}};
+  json result{
+      {"configuration", json::array()}, {"choices", json::array()}, {"refused", json::array()}};
   for (const Property& property : properties) {
     result["configuration"].push_back(
         {{"name", property.name}, {"value", property.value}, {"reason", property.reason}});
@@ -156,8 +157,9 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
 void add_advise(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<AdviseArguments>();
   CLI::App* command = app.add_subcommand(
-      "advise", "Chooses the method of remote persistence for a responder; what is not given is "
-                "detected, as if this machine were it");
+      "advise",
+      "Chooses the method of remote persistence for a responder; what is not given is "
+      "detected, as if this machine were it");
   arguments->configuration.add_to(*command);
   command->add_option("--update", arguments->update, "One update, or two in order")
       ->check(CLI::IsMember({"single", "ordered"}));
@@ -172,8 +174,7 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
   command->add_flag("--no-replay", arguments->no_replay,
                     "Recovery cannot make sense of messages in receive buffers");
   command->add_flag("--no-flush", arguments->no_flush, "A device lacks FLUSH; READ emulates it");
-  command->add_flag("--no-atomic-write", arguments->no_atomic_write,
-                    "A device lacks ATOMIC WRITE");
+  command->add_flag("--no-atomic-write", arguments->no_atomic_write, "A device lacks ATOMIC WRITE");
   command->add_flag("--flush-persistence", arguments->features.flush_persistence,
                     "The devices have FLUSH for persistence");
   command->add_flag("--json", arguments->as_json, "Writes JSON");

@@ -66,14 +66,21 @@ ExitCode guarantees(const std::string& folder, const CommandContext& context) {
   if (problem) throw UsageError(fmt::format("guarantees: --out {}: {}", folder, problem.message()));
   std::string text =
       "# What is guaranteed when the power fails\n\n"
-      "Written by `perdura guarantees`; [persistence.md](persistence.md) explains the model and the "
+      "Written by `perdura guarantees`; [persistence.md](persistence.md) explains the model and "
+      "the "
       "words.\n\n";
-  for (const Matrix& matrix : {persistence::cells_matrix(), persistence::steps_matrix(),
-                               persistence::transfer_matrix()}) {
+  std::string index;
+  for (const Matrix& matrix :
+       {persistence::cells_matrix(), persistence::steps_matrix(), persistence::transfer_matrix()}) {
     write(fs::path(folder) / (matrix.name + ".csv"), csv_of(matrix));
     text += markdown_of(matrix);
+    index +=
+        fmt::format("[[table]]\nname = \"{}\"\ntitle = \"{}\"\ncaption = '{}'\nverdicts = {}\n\n",
+                    matrix.name, matrix.title, matrix.caption, matrix.verdicts);
   }
   text.pop_back();
+  index.pop_back();
+  write(fs::path(folder) / "tables.toml", index);
   write(fs::path(folder) / "tables.md", text);
   fmt::print("{}\n", folder);
   return ExitCode::done;

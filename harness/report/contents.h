@@ -6,6 +6,7 @@
 
 #include "harness/report/comparison.h"
 #include "harness/report/figure_data.h"
+#include "harness/report/guarantees.h"
 #include "harness/report/reported.h"
 #include "harness/report/result_folder.h"
 #include "harness/report/spec.h"
@@ -58,6 +59,7 @@ using Papers = std::map<std::string, ReportedPaper>;
 /// What the page shows. Refers to folders and papers, which must outlive it.
 struct Contents {
   std::vector<Section> sections;  ///< modelled first
+  std::vector<GuaranteeTable> guarantees;
 };
 
 /// Error: whatever a figure's or table's data or the reported values make impossible.

@@ -90,6 +90,9 @@ std::string navigation(const Contents& contents, const Papers& papers) {
     html += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section_anchor(section),
                         escaped(section_title(section)));
   }
+  if (!contents.guarantees.empty()) {
+    html += "<li><a href=\"#guarantees\">What is guaranteed when the power fails</a></li>\n";
+  }
   if (!papers.empty()) {
     html += "<li><a href=\"#differences\">What differs from the paper</a></li>\n";
   }
@@ -130,6 +133,7 @@ Page make_page(const Contents& contents, const std::vector<ResultFolder>& folder
       page_style());
   page.html += overview(contents, folders, papers) + "</header>\n<main>\n";
   for (const Section& section : contents.sections) page.html += section_block(section, papers);
+  page.html += guarantees_block(contents.guarantees);
   if (!papers.empty()) {
     page.html += "<section>\n<h2 id=\"differences\">What differs from the paper and why</h2>\n";
     for (const auto& [name, paper] : papers) page.html += notes_block(name, paper, contents);

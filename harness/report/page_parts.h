@@ -27,6 +27,9 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
 std::string comparison_table(const std::vector<Comparison>& comparisons, const Origin& origin,
                              const DataSpec& spec);
 
+/// The tables of guarantees; empty if there are none.
+std::string guarantees_block(const std::vector<GuaranteeTable>& tables);
+
 /// The notes on one paper, each with links to the figures it explains.
 std::string notes_block(const std::string& paper_name, const ReportedPaper& paper,
                         const Contents& contents);

@@ -58,6 +58,11 @@ th.n { white-space: normal; }
 td.apart, th.apart { padding-left: 1.1rem; }
 tr.head th { background: var(--tint); padding: .3rem .4rem; font-weight: 600; }
 th.over { border-bottom: 0; padding-bottom: 0; text-align: right; }
+table.words td { padding-right: .8rem; }
+td.right { color: #00735a; } td.wasteful { color: #8a5a00; }
+td.wrong { color: #b23b00; font-weight: 600; }
+@media (prefers-color-scheme: dark) { td.right { color: #3fce9f; } td.wasteful { color: #f5bf4a; }
+  td.wrong { color: #ff9650; } }
 .yes { color: var(--muted); }
 .no { font-weight: 700; }
 td b { font-weight: 600; }

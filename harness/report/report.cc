@@ -133,6 +133,10 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
   auto contents = gather(*folders, *papers);
   if (!contents) return tl::unexpected(contents.error());
 
+  auto guarantees = read_guarantees(options.input);
+  if (!guarantees) return tl::unexpected(guarantees.error());
+  contents->guarantees = std::move(*guarantees);
+
   Writer writer(options, options.output.empty() ? options.input / "report" : options.output);
   for (Section& section : contents->sections) {
     for (FigureResult& figure : section.figures) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace perdura::persistence {
 
 namespace {
@@ -34,6 +36,7 @@ Matrix cells_matrix() {
       "The methods of \"Correct, Fast Remote Persistence\", Tables 2 and 3, and for iWARP "
       "section 3.2, each explored at every moment and for every image that a power "
       "failure may leave.",
+      true,
       {"configuration"},
       {}};
   for (const Update update : kUpdates) {
@@ -58,28 +61,38 @@ Matrix steps_matrix() {
                 "Every step left out",
                 "What happens to a cell of the taxonomy without one of its steps: something is "
                 "lost, torn or out of order, or the method is endless, since somebody waits for "
-                "what never comes. Empty where the paper does not use the method.",
-                header_of({"method", "agent", "step"}),
+                "what never comes.",
+                false,
+                {"method", "used on", "agent", "step", "without it"},
                 {}};
   for (const Method& method : methods()) {
-    std::vector<std::vector<std::string>> rows;
-    bool used = false;
-    for (const pmem::Agent& agent : method.program.agents) {
-      for (const pmem::Step& step : agent.steps) {
-        rows.push_back(
-            {method.name, to_string(method.program, agent), to_string(method.program, step)});
-      }
-    }
+    // The same on most configurations, which then share their rows.
+    std::vector<std::pair<std::vector<std::string>, std::string>> results;
     for (const Configuration& configuration : matrix_configurations()) {
-      if (!is_used(method, configuration)) {
-        for (auto& row : rows) row.emplace_back();
-        continue;
+      if (!is_used(method, configuration)) continue;
+      std::vector<std::string> without;
+      for (const StepProof& proof : prove_steps(method, configuration)) {
+        without.push_back(summary(proof.without));
       }
-      used = true;
-      const std::vector<StepProof> proofs = prove_steps(method, configuration);
-      for (std::size_t i = 0; i < rows.size(); ++i) rows[i].push_back(summary(proofs[i].without));
+      const auto same = std::find_if(results.begin(), results.end(),
+                                     [&](const auto& result) { return result.first == without; });
+      if (same == results.end()) {
+        results.emplace_back(std::move(without), to_string(configuration));
+      } else {
+        same->second += ", " + to_string(configuration);
+      }
     }
-    if (used) matrix.rows.insert(matrix.rows.end(), rows.begin(), rows.end());
+    for (const auto& [without, used_on] : results) {
+      std::size_t i = 0;
+      for (const pmem::Agent& agent : method.program.agents) {
+        for (const pmem::Step& step : agent.steps) {
+          matrix.rows.push_back({i == 0 ? method.name : "", i == 0 ? used_on : "",
+                                 to_string(method.program, agent), to_string(method.program, step),
+                                 without[i]});
+          ++i;
+        }
+      }
+    }
   }
   return matrix;
 }
@@ -91,6 +104,7 @@ Matrix transfer_matrix() {
       "Right; wasteful, which is right, but would be without some step, too; or what goes "
       "wrong. Moving a method to another machine is safe along a row where nothing is "
       "wrong.",
+      true,
       header_of({"method", "steps"}),
       {}};
   for (const Method& method : methods()) {

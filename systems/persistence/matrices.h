@@ -12,6 +12,7 @@ struct Matrix {
   std::string name;  // of a file
   std::string title;
   std::string caption;
+  bool verdicts = true;  // cells say how something ends
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;  // as many cells each as the header has
 };

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/report/csv_table.h"
+#include "harness/report/error.h"
+
+namespace perdura::report {
+
+/// A table of what is proven, as `perdura guarantees` writes it: words, not numbers.
+struct GuaranteeTable {
+  std::string name;
+  std::string title;
+  std::string caption;
+  bool verdicts = false;  ///< its cells say how something ends: right, wasteful, lost, ...
+  CsvTable cells;
+};
+
+/// The tables of INPUT/guarantees, in the order of its tables.toml; none if there is no such file.
+/// Errors: the file or a table that it names cannot be read.
+Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::path& input);
+
+}  // namespace perdura::report

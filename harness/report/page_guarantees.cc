@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include "harness/report/html.h"
+#include "harness/report/page_parts.h"
+
+namespace perdura::report {
+namespace {
+
+/// By words first: the color only repeats them.
+std::string_view verdict_class(std::string_view cell) {
+  if (cell.empty()) return "";
+  const std::string_view word = cell.substr(0, cell.find_first_of(":,; "));
+  if (word == "right" || word == "durable") return " class=\"right\"";
+  if (word == "wasteful" || word == "ordered") return " class=\"wasteful\"";
+  for (const std::string_view wrong : {"lost", "torn", "out", "endless", "nothing", "atomic"}) {
+    if (word == wrong) return " class=\"wrong\"";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string guarantees_block(const std::vector<GuaranteeTable>& tables) {
+  if (tables.empty()) return "";
+  std::string html =
+      "<section>\n<h2 id=\"guarantees\">What is guaranteed when the power fails</h2>\n"
+      "<p>Explored, not measured: every moment, and every memory image that a failure may leave, by "
+      "the rules of docs/persistence.md.</p>\n";
+  for (const GuaranteeTable& table : tables) {
+    html += fmt::format(
+        "<div class=\"block\" id=\"guarantees-{}\"><h3>{}</h3>\n<p class=\"small\">{}</p>\n"
+        "<div class=\"scroll\"><table class=\"words\">\n<thead><tr>",
+        escaped(table.name), escaped(table.title), escaped(table.caption));
+    for (const std::string& cell : table.cells.header) {
+      html += fmt::format("<th>{}</th>", escaped(cell));
+    }
+    html += "</tr></thead>\n<tbody>\n";
+    for (const CsvRow& row : table.cells.rows) {
+      html += "<tr>";
+      for (const std::string& cell : row.cells) {
+        html += fmt::format("<td{}>{}</td>", table.verdicts ? verdict_class(cell) : "",
+                            escaped(cell));
+      }
+      html += "</tr>\n";
+    }
+    html += "</tbody></table></div></div>\n";
+  }
+  return html + "</section>\n";
+}
+
+}  // namespace perdura::report
