@@ -8,8 +8,8 @@
 // Developer's Manual; [Px86] Raad, Wickerson, Neiger, Vafeiadis: "Persistency Semantics of the
 // Intel-x86 Architecture", POPL 2020; [IB] InfiniBand Architecture Specification, volume 1, and its
 // memory placement extensions [MPE]; [RDMA-TSO] Ambal et al.: "Semantics of Remote Direct Memory
-// Access", OOPSLA 2024; [5040], [7306] the RFCs of iWARP. Where a source leaves a question open, the
-// model takes the answer that guarantees less.
+// Access", OOPSLA 2024; [5040], [7306] the RFCs of iWARP. Where a source leaves a question open,
+// the model takes the answer that guarantees less.
 #pragma once
 
 #include <bitset>
@@ -56,7 +56,8 @@ enum class Rule : std::uint8_t {
   posted_overtakes,
   // A fenced one starts after all earlier non-posted ones have completed [IB 10.8.3.3; T 2].
   fence_stops_overtaking,
-  // What a READ or FLUSH pushes out of the device is durable, or visible, before anything that takes
+  // What a READ or FLUSH pushes out of the device is durable, or visible, before anything that
+  // takes
   // effect after it: so ATOMIC WRITE needs no round trip after a FLUSH [T 2, MPE].
   push_orders,
 
@@ -65,6 +66,8 @@ enum class Rule : std::uint8_t {
   read_makes_visible,
   // Of an atomic: it and everything before it are visible [T 2].
   atomic_makes_visible,
+  // Completions come in the order issued, so each is one of everything before it, too [IB 10.8.3].
+  completions_in_order,
   // Of a receive: its message and every posted operation before it are visible [IB 9.5; 5040 5.3].
   receive_makes_visible,
   // Of a posted operation: the responder's device has it [IB 9.7.5.1; T 3.1.3].
