@@ -137,7 +137,8 @@ void PersistenceState::place(Operation operation, Place place, std::span<const s
 }
 
 void PersistenceState::cover(Operation operation, Place place, Bytes length) {
-  connections_.at(operation.connection).covers.push_back({operation.index, place, length});
+  connections_.at(operation.connection)
+      .covers.push_back({operation.index, place, length, ++sequence_});
   changed_ = true;
 }
 
@@ -163,6 +164,7 @@ void PersistenceState::each_up_to(Operation operation, const Function& function)
 }
 
 void PersistenceState::make_visible(Fragment& fragment) {
+  if (!fragment.visible) fragment.visible_since = sequence_;
   fragment.visible = true;
   if (model_.domain != PersistenceDomain::dmp && rules_.holds(Rule::visible_is_durable)) {
     fragment.durable = true;
@@ -213,10 +215,15 @@ void PersistenceState::fence(Writer writer) {
 void PersistenceState::completed(Operation operation) {
   Connection& connection = connections_.at(operation.connection);
   if (rules_.holds(Rule::completions_in_order)) {
+    if (operation.index < connection.completed_end) return;
     for (std::uint32_t i = connection.completed_end; i < operation.index; ++i) {
-      if (connection.operations[i].kind != RemoteKind::posted) complete({operation.connection, i});
+      // Of the posted ones the last tells of all.
+      const bool tells = connection.operations[i].kind != RemoteKind::posted ||
+                         i + 1 == operation.index ||
+                         connection.operations[i + 1].kind != RemoteKind::posted;
+      if (tells) complete({operation.connection, i});
     }
-    connection.completed_end = std::max(connection.completed_end, operation.index);
+    connection.completed_end = operation.index + 1;
   }
   complete(operation);
   changed_ = true;
@@ -266,11 +273,12 @@ void PersistenceState::complete(Operation operation) {
       !rules_.holds(Rule::flush_persistence_reaches_medium)) {
     return;
   }
-  // Whatever is visible in the range, however it came.
+  // Whatever was visible in the range, however it came.
   for (const Cover& cover : connection.covers) {
     if (cover.by != operation.index) continue;
     each_fragment(cover.place, cover.length, [&](Fragment& fragment) {
-      if (fragment.visible && fragment.source != Source::stream && cover.holds(fragment)) {
+      if (fragment.visible && fragment.visible_since < cover.sequence &&
+          fragment.source != Source::stream && cover.holds(fragment)) {
         fragment.durable = true;
       }
     });

@@ -92,7 +92,8 @@ class PersistenceState {
   Operation post(ConnectionId connection, RemoteKind kind, RemoteFlags flags = {});
   // What the operation changes; an operation may change several ranges.
   void place(Operation operation, Place place, std::span<const std::byte> bytes);
-  // What a FLUSH for persistence covers.
+  // What a FLUSH for persistence covers: what was issued before it on its connection, and what is
+  // visible there when this is told.
   void cover(Operation operation, Place place, Bytes length);
 
   // --- what becomes known ------------------------------------------------------------------------
@@ -152,9 +153,10 @@ class PersistenceState {
     std::uint64_t mask = 0;      // bytes of the line
     std::array<std::byte, kCacheLine> bytes{};
     Source source = Source::store;
-    bool cached = false;   // its way is through the cache
-    bool visible = false;  // surely
-    bool durable = false;  // surely
+    bool cached = false;                   // its way is through the cache
+    bool visible = false;                  // surely
+    bool durable = false;                  // surely
+    std::uint64_t visible_since = kNever;  // that is, what was told last when it became so
     Writer writer = nullptr;
     Writer written_back_by = nullptr;            // by a clflush
     std::uint64_t written_back_before = kNever;  // anything that thread was told to do later
@@ -171,6 +173,7 @@ class PersistenceState {
     std::uint32_t by = 0;
     Place place;
     Bytes length = 0;
+    std::uint64_t sequence = 0;  // what is visible since then, it may have missed
     bool holds(const Fragment& fragment) const;
   };
   struct Connection {

@@ -177,7 +177,9 @@ void Schedule::add_nodes() {
       Node node;
       node.event = {a, s, false};
       node.never = never_[a][s] != 0;
-      if (is_write_back(step.kind)) node.writes_back = lines_of(step);
+      if (is_write_back(step.kind) || step.kind == StepKind::flush_persistence) {
+        node.writes_back = lines_of(step);
+      }
       if (effects_[a][s] == kNone) {
         if (writes) node.writes = lines_of(step);
         nodes_.push_back(std::move(node));
