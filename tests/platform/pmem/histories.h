@@ -111,7 +111,7 @@ inline std::vector<Told> random_history(std::uint64_t seed) {
       case Told::Kind::operation:
         if (++changes > 6) continue;
         told.remote = static_cast<RemoteKind>(random.choose(4));
-        told.flags = {random.choose(4) == 0, random.choose(4) == 0};
+        told.flags = {random.choose(3) == 0, random.choose(2) == 0};
         issued.push_back(told.remote);
         break;
       case Told::Kind::cover:
