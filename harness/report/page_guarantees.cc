@@ -24,7 +24,8 @@ std::string guarantees_block(const std::vector<GuaranteeTable>& tables) {
   if (tables.empty()) return "";
   std::string html =
       "<section>\n<h2 id=\"guarantees\">What is guaranteed when the power fails</h2>\n"
-      "<p>Explored, not measured: every moment, and every memory image that a failure may leave, by "
+      "<p>Explored, not measured: every moment, and every memory image that a failure may leave, "
+      "by "
       "the rules of docs/persistence.md.</p>\n";
   for (const GuaranteeTable& table : tables) {
     html += fmt::format(
@@ -38,8 +39,8 @@ std::string guarantees_block(const std::vector<GuaranteeTable>& tables) {
     for (const CsvRow& row : table.cells.rows) {
       html += "<tr>";
       for (const std::string& cell : row.cells) {
-        html += fmt::format("<td{}>{}</td>", table.verdicts ? verdict_class(cell) : "",
-                            escaped(cell));
+        html +=
+            fmt::format("<td{}>{}</td>", table.verdicts ? verdict_class(cell) : "", escaped(cell));
       }
       html += "</tr>\n";
     }

@@ -11,26 +11,20 @@ namespace {
 
 constexpr PersistenceState::RegionId kVariables = 0;
 constexpr PersistenceState::RegionId kBuffers = 1;
-constexpr Bytes kBufferSize = 8 * kCacheLine;
-constexpr std::uint32_t kWordsOfALine = kCacheLine / kWord;
 constexpr std::uint8_t kWhole = 0xC5;  // a message's checksum, which is written with it
-
-bool is_message(StepKind kind) {
-  return kind == StepKind::send || kind == StepKind::send_names ||
-         kind == StepKind::write_immediate;
-}
 
 }  // namespace
 
 struct ProgramExplorer::Run {
   explicit Run(const ProgramSetup& setup) : state(setup.model, setup.rules) {}
   PersistenceState state;
-  std::vector<PersistenceState::ConnectionId> connections;       // by requester
-  std::vector<std::optional<PersistenceState::Operation>> last;  // by requester
-  std::vector<std::vector<Message>> messages;                    // by requester
-  std::vector<std::vector<std::uint32_t>> received;              // by responder, by requester
-  std::vector<const Step*> current;                              // by responder: the last message
-  std::vector<char> writers;                                     // by responder
+  std::vector<PersistenceState::ConnectionId> connections;           // by requester
+  std::vector<std::optional<PersistenceState::Operation>> last;      // by requester
+  std::vector<std::vector<PersistenceState::Operation>> operations;  // by agent, by step
+  std::vector<std::vector<Message>> messages;                        // by requester
+  std::vector<std::vector<std::uint32_t>> received;                  // by responder, by requester
+  std::vector<const Step*> current;  // by responder: the last message
+  std::vector<char> writers;         // by responder
 };
 
 ProgramExplorer::ProgramExplorer(const Program& program, ProgramSetup setup)
@@ -45,82 +39,22 @@ ProgramExplorer::ProgramExplorer(const Program& program, ProgramSetup setup)
     next = offset + layout.words * kWord;
   }
   std::size_t messages = 0;
-  for (const Agent& agent : program_.agents) messages += agent.steps.size();
+  for (const Agent& agent : program_.agents) {
+    first_buffers_.push_back(messages * kBufferSize);
+    messages += agent.steps.size();
+  }
   initial_.resize(std::max<Bytes>(next + kCacheLine, messages * kBufferSize) / kCacheLine *
                   kCacheLine);
   memory_.resize(initial_.size());
   buffers_.resize(initial_.size());
-  find_needs();
-}
-
-void ProgramExplorer::find_needs() {
-  const auto nth = [this](const auto& matches, std::uint32_t n) {
-    for (std::uint32_t a = 0; a < program_.agents.size(); ++a) {
-      const Agent& agent = program_.agents[a];
-      for (std::uint32_t s = 0; s < agent.steps.size(); ++s) {
-        if (matches(agent, agent.steps[s]) && n-- == 0) return Need{a, s + 1};
-      }
-    }
-    return Need{0, std::numeric_limits<std::uint32_t>::max()};
-  };
-  for (const Agent& agent : program_.agents) {
-    auto& needs = needs_.emplace_back(agent.steps.size());
-    for (std::size_t s = 0; s < agent.steps.size(); ++s) {
-      const Step& step = agent.steps[s];
-      const auto before = static_cast<std::uint32_t>(std::count_if(
-          agent.steps.begin(), agent.steps.begin() + static_cast<std::ptrdiff_t>(s),
-          [&](const Step& other) { return other.kind == step.kind && other.peer == step.peer; }));
-      if (step.kind == StepKind::receive) {
-        needs[s] = nth(
-            [&](const Agent& other, const Step& sent) {
-              return !other.responder && other.number == step.peer && is_message(sent.kind);
-            },
-            before);
-      } else if (step.kind == StepKind::receive_ack) {
-        needs[s] = nth(
-            [&](const Agent& other, const Step& sent) {
-              return other.responder && sent.kind == StepKind::send_ack &&
-                     sent.peer == agent.number;
-            },
-            before);
-      } else if (step.kind == StepKind::await) {
-        needs[s] = nth(
-            [&](const Agent& other, const Step& written) {
-              return &other != &agent && written.kind != StepKind::await &&
-                     std::count(written.changes.begin(), written.changes.end(), step.changes[0]) >
-                         0;
-            },
-            0);
-      }
+  std::vector<Schedule::Lines> lines(offsets_.size());
+  for (std::size_t v = 0; v < offsets_.size(); ++v) {
+    const Bytes end = offsets_[v] + setup_.layout[v].words * kWord;
+    for (Bytes line = offsets_[v] / kCacheLine; line * kCacheLine < end; ++line) {
+      lines[v] |= Schedule::Lines{1} << line % 64;
     }
   }
-}
-
-bool ProgramExplorer::possible(const std::vector<std::uint32_t>& done) const {
-  for (std::size_t a = 0; a < done.size(); ++a) {
-    for (std::size_t s = 0; s < done[a]; ++s) {
-      const auto& need = needs_[a][s];
-      if (need && done[need->agent] < need->steps) return false;
-    }
-  }
-  return true;
-}
-
-std::vector<std::pair<std::uint32_t, std::uint32_t>> ProgramExplorer::in_order(
-    const std::vector<std::uint32_t>& done) const {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> order;
-  std::vector<std::uint32_t> at(done.size());
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::uint32_t a = 0; a < done.size(); ++a) {
-      for (; at[a] < done[a]; ++at[a], moved = true) {
-        const auto& need = needs_[a][at[a]];
-        if (need && at[need->agent] < need->steps) break;
-        order.emplace_back(a, at[a]);
-      }
-    }
-  }
-  return order;
+  schedule_.emplace(program_, lines, setup_.rules);
 }
 
 std::span<const std::byte> ProgramExplorer::bytes_of(Step::Change change) const {
@@ -129,9 +63,65 @@ std::span<const std::byte> ProgramExplorer::bytes_of(Step::Change change) const 
   return bytes;
 }
 
-void ProgramExplorer::apply(Run& run, std::uint32_t agent, const Step& step) const {
+// What an operation or a store changes.
+void ProgramExplorer::place(Run& run, Event event) const {
   PersistenceState& state = run.state;
-  const std::uint32_t number = program_.agents[agent].number;
+  const Agent& agent = program_.agents[event.agent];
+  const Step& step = agent.steps[event.step];
+  const auto operation = run.operations[event.agent][event.step];
+  if (step.kind == StepKind::send) {
+    // The message is whole only if all its lines are, so its checksum may stand in one of them.
+    std::vector<std::byte> bytes(kWord, std::byte{kWhole});
+    for (const auto change : step.changes) {
+      const auto value = bytes_of(change);
+      bytes.insert(bytes.end(), value.begin(), value.end());
+    }
+    state.place(operation, {kBuffers, buffer_of(event)}, bytes);
+    return;
+  }
+  if (!agent.responder) {
+    // Variables next to each other are one range, and one message has no order in a range.
+    for (auto change = step.changes.begin(); change != step.changes.end();) {
+      const Bytes begin = offsets_[change->variable];
+      std::vector<std::byte> bytes;
+      do {
+        const auto value = bytes_of(*change);
+        bytes.insert(bytes.end(), value.begin(), value.end());
+        ++change;
+      } while (change != step.changes.end() && offsets_[change->variable] == begin + bytes.size());
+      state.place(operation, {kVariables, begin}, bytes);
+    }
+    return;
+  }
+  for (auto change : step.changes) {
+    const PersistenceState::Place where{kVariables, offsets_[change.variable]};
+    const void* writer = &run.writers[agent.number];
+    if (step.kind == StepKind::stream) {
+      state.stream(writer, where, bytes_of(change));
+      continue;
+    }
+    if (step.kind == StepKind::copy) {
+      // Without a message that carries it there is nothing but what the buffer held before.
+      change.value = 0;
+      if (run.current[agent.number] != nullptr) {
+        for (const auto carried : run.current[agent.number]->changes) {
+          if (carried.variable == change.variable) change.value = carried.value;
+        }
+      }
+    }
+    state.store(writer, where, bytes_of(change));
+  }
+}
+
+void ProgramExplorer::apply(Run& run, Event event) const {
+  if (event.effect) {
+    place(run, event);
+    return;
+  }
+  PersistenceState& state = run.state;
+  const Agent& agent = program_.agents[event.agent];
+  const Step& step = agent.steps[event.step];
+  const std::uint32_t number = agent.number;
   const auto place_of = [this](Step::Change change) {
     return PersistenceState::Place{kVariables, offsets_[change.variable]};
   };
@@ -141,44 +131,30 @@ void ProgramExplorer::apply(Run& run, std::uint32_t agent, const Step& step) con
   const auto post = [&](RemoteKind kind) {
     const auto operation = state.post(run.connections[number], kind, {step.fenced, step.relaxed});
     run.last[number] = operation;
-    return operation;
+    return run.operations[event.agent][event.step] = operation;
   };
-  const void* writer = program_.agents[agent].responder ? &run.writers[number] : nullptr;
+  const auto place_now = [&] {
+    if (!schedule_->has_effect(event.agent, event.step)) place(run, event);
+  };
+  const void* writer = agent.responder ? &run.writers[number] : nullptr;
   switch (step.kind) {
     case StepKind::write:
-    case StepKind::write_immediate: {
-      const auto operation = post(RemoteKind::posted);
-      for (const auto change : step.changes)
-        state.place(operation, place_of(change), bytes_of(change));
-      if (step.kind == StepKind::write_immediate) {
-        run.messages[number].push_back({operation, &step, 0});
-      }
+      post(RemoteKind::posted);
+      place_now();
       break;
-    }
-    case StepKind::send: {
-      const auto operation = post(RemoteKind::posted);
-      const Bytes buffer = (&step - program_.agents[agent].steps.data()) * kBufferSize;
-      // A line holds the checksum, so the message is whole only if all its lines are.
-      std::vector<std::byte> bytes{std::byte{kWhole}};
-      bytes.resize(kWord, std::byte{kWhole});
-      for (const auto change : step.changes) {
-        const auto value = bytes_of(change);
-        bytes.insert(bytes.end(), value.begin(), value.end());
-      }
-      state.place(operation, {kBuffers, buffer}, bytes);
-      run.messages[number].push_back({operation, &step, buffer});
+    case StepKind::write_immediate:
+    case StepKind::send:
+      run.messages[number].push_back({post(RemoteKind::posted), &step, buffer_of(event)});
+      place_now();
       break;
-    }
     case StepKind::send_names:
       run.messages[number].push_back({post(RemoteKind::posted), &step, 0});
       break;
     case StepKind::atomic_write:
-    case StepKind::atomic: {
-      const auto operation = post(RemoteKind::atomic);
-      for (const auto change : step.changes)
-        state.place(operation, place_of(change), bytes_of(change));
+    case StepKind::atomic:
+      post(RemoteKind::atomic);
+      place_now();
       break;
-    }
     case StepKind::read:
     case StepKind::flush_visibility:
       post(RemoteKind::read);
@@ -203,26 +179,13 @@ void ProgramExplorer::apply(Run& run, std::uint32_t agent, const Step& step) con
       break;
     }
     case StepKind::copy:
-      for (auto change : step.changes) {
-        // Without a message that carries it there is nothing but what the buffer held before.
-        change.value = 0;
-        if (run.current[number] != nullptr) {
-          for (const auto carried : run.current[number]->changes) {
-            if (carried.variable == change.variable) change.value = carried.value;
-          }
-        }
-        state.store(writer, place_of(change), bytes_of(change));
-      }
+    case StepKind::store:
+    case StepKind::stream:
+      place_now();
       break;
     case StepKind::flush:
       for (const auto change : step.changes) state.flush(writer, place_of(change), size_of(change));
       state.fence(writer);
-      break;
-    case StepKind::store:
-      state.store(writer, place_of(step.changes[0]), bytes_of(step.changes[0]));
-      break;
-    case StepKind::stream:
-      state.stream(writer, place_of(step.changes[0]), bytes_of(step.changes[0]));
       break;
     case StepKind::clwb:
     case StepKind::clflush:
@@ -232,9 +195,14 @@ void ProgramExplorer::apply(Run& run, std::uint32_t agent, const Step& step) con
     case StepKind::fence:
       state.fence(writer);
       break;
-    case StepKind::await:
-      state.seen(place_of(step.changes[0]), size_of(step.changes[0]));
+    case StepKind::await: {
+      // Stores are visible anyway.
+      const Event by = *schedule_->awaited(event.agent, event.step);
+      if (program_.agents[by.agent].responder) break;
+      state.seen(run.operations[by.agent][by.step], place_of(step.changes[0]),
+                 size_of(step.changes[0]));
       break;
+    }
   }
 }
 
@@ -291,6 +259,7 @@ void prepare(auto& run, const Program& program, const ProgramSetup& setup,
     run.connections.push_back(run.state.connect(setup.model.ddio != other));
   }
   run.last.resize(requesters);
+  for (const Agent& agent : program.agents) run.operations.emplace_back(agent.steps.size());
   run.messages.resize(requesters);
   run.received.assign(responders, std::vector<std::uint32_t>(requesters));
   run.current.resize(responders);
@@ -304,9 +273,7 @@ bool ProgramExplorer::try_instant(Instant& instant,
                                   Sampling sampling, Explored& explored) {
   Run run(setup_);
   prepare(run, program_, setup_, initial_);
-  for (const auto& [agent, step] : in_order(instant.done)) {
-    apply(run, agent, program_.agents[agent].steps[step]);
-  }
+  for (const Event event : instant.events) apply(run, event);
   instant.requesters_ended = true;
   for (std::size_t a = 0; a < instant.done.size(); ++a) {
     const Agent& agent = program_.agents[a];
@@ -338,35 +305,17 @@ bool ProgramExplorer::try_instant(Instant& instant,
 Explored ProgramExplorer::explore(const std::function<bool(const Instant&)>& judge,
                                   Sampling sampling) {
   Explored explored;
-  const std::size_t agents = program_.agents.size();
-  // How far each can come at all.
-  std::vector<std::uint32_t> furthest(agents);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t a = 0; a < agents; ++a) {
-      while (furthest[a] < program_.agents[a].steps.size()) {
-        const auto& need = needs_[a][furthest[a]];
-        if (need && furthest[need->agent] < need->steps) break;
-        ++furthest[a];
-        moved = true;
-      }
-    }
-  }
-  for (std::uint32_t a = 0; a < agents && !explored.stuck; ++a) {
-    if (furthest[a] < program_.agents[a].steps.size()) explored.stuck = {a, furthest[a]};
-  }
+  if (const auto stuck = schedule_->stuck()) explored.stuck = {stuck->agent, stuck->step};
   Instant instant;
-  instant.done.assign(agents, 0);
-  for (;;) {
-    if (possible(instant.done) && !try_instant(instant, judge, sampling, explored)) {
-      explored.cut_short = true;
-      return explored;
+  explored.cut_short = !schedule_->each([&](const std::vector<Event>& events) {
+    instant.events = events;
+    instant.done.assign(program_.agents.size(), 0);
+    for (const Event event : events) {
+      if (!event.effect) ++instant.done[event.agent];
     }
-    std::size_t a = 0;
-    while (a < agents && instant.done[a] == furthest[a]) instant.done[a++] = 0;
-    if (a == agents) return explored;
-    ++instant.done[a];
-  }
+    return try_instant(instant, judge, sampling, explored);
+  });
+  return explored;
 }
 
 bool ProgramExplorer::is_carried(const Run& run, std::size_t variable) {
@@ -385,11 +334,12 @@ std::string ProgramExplorer::describe(const Instant& instant) {
   std::string text;
   Run run(setup_);
   prepare(run, program_, setup_, initial_);
-  for (const auto& [agent, step] : in_order(instant.done)) {
-    const Agent& who = program_.agents[agent];
-    apply(run, agent, who.steps[step]);
-    text += fmt::format("  {:<12} {}\n", to_string(program_, who),
-                        to_string(program_, who.steps[step]));
+  for (const Event event : instant.events) {
+    const Agent& who = program_.agents[event.agent];
+    apply(run, event);
+    text += fmt::format("  {:<12} {}{}\n", to_string(program_, who),
+                        to_string(program_, who.steps[event.step]),
+                        event.effect ? "   (takes effect)" : "");
   }
   text += instant.requesters_ended ? "  -- the requester has finished; the power fails --\n"
                                    : "  -- the power fails --\n";

@@ -1,13 +1,14 @@
 // Explores a program: every moment at which the power may fail, and every image that it may leave.
 //
-// A moment is how far each agent has come; all that are possible are tried, not those of one run:
-// an agent may stand at any step, as long as nobody has received what has not been sent. How far
-// the messages, cache lines and fences have come is not part of the moment: the model knows what
-// may be where, and all of it is tried, too.
+// A moment is how far each agent has come, and in which order they changed and looked at the same
+// lines (schedule.h); all that are possible are tried, not those of one run: an agent may stand at
+// any step, as long as nobody has received what has not been sent. How far the messages, cache
+// lines and fences have come is not part of the moment: the model knows what may be where, and all
+// of it is tried, too.
 //
 // Recovery reads every variable. A message that carries values and stands whole in a receive buffer
 // in persistent memory counts as if its values had been stored: its checksum holds, so recovery can
-// replay it.
+// replay it. Buffers are never handed back.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 
 #include "platform/pmem/model/persistence_state.h"
 #include "platform/pmem/model/program.h"
+#include "platform/pmem/model/schedule.h"
 
 namespace perdura::pmem {
 
@@ -41,6 +43,7 @@ inline constexpr int kTorn = -1;
 // A moment, and what recovery finds.
 struct Instant {
   std::vector<std::uint32_t> done;  // steps, of each agent
+  std::vector<Event> events;        // in the order in which they happened
   bool requesters_ended = false;
   std::vector<int> values;  // of each variable, or kTorn
 };
@@ -76,10 +79,7 @@ class ProgramExplorer {
   std::string describe(const Instant& instant);
 
  private:
-  struct Need {
-    std::uint32_t agent = 0;
-    std::uint32_t steps = 0;  // that it must have done; more than it has: never
-  };
+  static constexpr Bytes kBufferSize = 8 * kCacheLine;
   struct Message {
     PersistenceState::Operation operation;
     const Step* step = nullptr;
@@ -87,12 +87,11 @@ class ProgramExplorer {
   };
   struct Run;
 
-  void find_needs();
-  bool possible(const std::vector<std::uint32_t>& done) const;
-  // The steps done, each after what it needs: (agent, step).
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> in_order(
-      const std::vector<std::uint32_t>& done) const;
-  void apply(Run& run, std::uint32_t agent, const Step& step) const;
+  Bytes buffer_of(Event event) const {
+    return first_buffers_[event.agent] + event.step * kBufferSize;
+  }
+  void apply(Run& run, Event event) const;
+  void place(Run& run, Event event) const;
   void recover(const Run& run, const std::vector<PersistenceState::Survivor>& image,
                std::vector<int>& values);
   bool try_instant(Instant& instant, const std::function<bool(const Instant&)>& judge,
@@ -102,8 +101,9 @@ class ProgramExplorer {
 
   const Program& program_;
   ProgramSetup setup_;
-  std::vector<Bytes> offsets_;  // of the variables
-  std::vector<std::vector<std::optional<Need>>> needs_;
+  std::vector<Bytes> offsets_;        // of the variables
+  std::vector<Bytes> first_buffers_;  // of each agent's steps
+  std::optional<Schedule> schedule_;
   std::vector<std::byte> initial_;
   std::vector<std::byte> memory_;  // variables, as recovery finds them
   std::vector<std::byte> buffers_;

@@ -1,14 +1,13 @@
 #include "platform/pmem/model/persistence_state.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+
+#include "platform/pmem/model/line_mask.h"
 
 namespace perdura::pmem {
 
 namespace {
-
-constexpr std::uint64_t kWordMask = 0xFF;
 
 // Calls function(line offset, first byte in the line, bytes) for each line of a range.
 template <class Function>
@@ -17,19 +16,6 @@ void for_each_line(Bytes offset, Bytes length, const Function& function) {
   for (Bytes line = offset / kCacheLine * kCacheLine; line < end; line += kCacheLine) {
     const Bytes begin = std::max(line, offset);
     function(line, begin - line, std::min(line + kCacheLine, end) - begin);
-  }
-}
-
-std::uint64_t mask_of(Bytes begin, Bytes length) {
-  const std::uint64_t ones = length >= kCacheLine ? ~0ULL : (1ULL << length) - 1;
-  return ones << begin;
-}
-
-void apply(std::uint64_t mask, const std::array<std::byte, kCacheLine>& from,
-           std::array<std::byte, kCacheLine>& to) {
-  for (; mask != 0; mask &= mask - 1) {
-    const auto byte = static_cast<std::size_t>(std::countr_zero(mask));
-    to[byte] = from[byte];
   }
 }
 
@@ -67,6 +53,7 @@ void PersistenceState::add(const Fragment& what, Place place, std::span<const st
                            const Function& function) {
   if (is_lost(place)) return;
   if (fragments_.size() >= settle_at_) settle();
+  changed_ = true;
   ++sequence_;
   const std::byte* from = bytes.data();
   for_each_line(place.offset, bytes.size(), [&](Bytes offset, Bytes begin, Bytes length) {
@@ -129,7 +116,7 @@ PersistenceState::Operation PersistenceState::post(ConnectionId id, RemoteKind k
   } else {
     state.after_all = rules_.holds(Rule::non_posted_after_all) ? index : connection.fence_horizon;
     connection.non_posted_end = index + 1;
-    if (kind != RemoteKind::atomic) connection.reads.push_back(index);
+    if (kind == RemoteKind::read) connection.reads.push_back(index);
   }
   connection.operations.push_back(state);
   return {id, index};
@@ -150,7 +137,9 @@ void PersistenceState::place(Operation operation, Place place, std::span<const s
 }
 
 void PersistenceState::cover(Operation operation, Place place, Bytes length) {
-  connections_.at(operation.connection).covers.push_back({operation.index, place, length});
+  connections_.at(operation.connection)
+      .covers.push_back({operation.index, place, length, ++sequence_});
+  changed_ = true;
 }
 
 // --- what becomes durable ------------------------------------------------------------------------
@@ -175,14 +164,26 @@ void PersistenceState::each_up_to(Operation operation, const Function& function)
 }
 
 void PersistenceState::make_visible(Fragment& fragment) {
+  if (!fragment.visible) fragment.visible_since = sequence_;
   fragment.visible = true;
   if (model_.domain != PersistenceDomain::dmp && rules_.holds(Rule::visible_is_durable)) {
     fragment.durable = true;
   }
 }
 
+// Who has seen an effect knows of those that came before it in any case.
+void PersistenceState::make_seen(Fragment& fragment) {
+  if (fragment.source != Source::device || fragment.visible) return;
+  make_visible(fragment);
+  for (Fragment* other : connections_[fragment.operation.connection].fragments) {
+    if (other->operation.index >= fragment.operation.index) break;
+    if (takes_effect_before(other->operation, fragment.operation)) make_visible(*other);
+  }
+}
+
 void PersistenceState::flush(Writer writer, Place place, Bytes length, Flush kind) {
   if (!rules_.holds(Rule::flush_and_fence_persist)) return;
+  changed_ = true;
   WriterState& state = writers_[writer];
   each_fragment(place, length, [&](Fragment& fragment) {
     // Write-back does not reach into write-combining buffers, nor to where a message is still on
@@ -201,6 +202,7 @@ void PersistenceState::flush(Writer writer, Place place, Bytes length, Flush kin
 void PersistenceState::fence(Writer writer) {
   const auto found = writers_.find(writer);
   if (found == writers_.end()) return;
+  changed_ = true;
   for (Fragment* fragment : found->second.pending) {
     if (fragment->source != Source::stream || rules_.holds(Rule::fence_persists_streams)) {
       fragment->durable = true;
@@ -209,9 +211,30 @@ void PersistenceState::fence(Writer writer) {
   found->second.pending.clear();
 }
 
+// Completions come in the order issued, so one also tells of all earlier ones.
 void PersistenceState::completed(Operation operation) {
+  Connection& connection = connections_.at(operation.connection);
+  if (rules_.holds(Rule::completions_in_order)) {
+    if (operation.index < connection.completed_end) return;
+    for (std::uint32_t i = connection.completed_end; i < operation.index; ++i) {
+      // Of the posted ones the last tells of all.
+      const bool tells = connection.operations[i].kind != RemoteKind::posted ||
+                         i + 1 == operation.index ||
+                         connection.operations[i + 1].kind != RemoteKind::posted;
+      if (tells) complete({operation.connection, i});
+    }
+    connection.completed_end = operation.index + 1;
+  }
+  complete(operation);
+  changed_ = true;
+}
+
+void PersistenceState::complete(Operation operation) {
   const Connection& connection = connections_.at(operation.connection);
   const RemoteKind kind = connection.operations.at(operation.index).kind;
+  const auto covers = [&](const Cover& cover, const Fragment& fragment) {
+    return cover.by == operation.index && cover.holds(fragment);
+  };
   each_up_to(operation, [&](Fragment& fragment, bool posted) {
     switch (kind) {
       case RemoteKind::posted: {
@@ -229,187 +252,98 @@ void PersistenceState::completed(Operation operation) {
         if (rules_.holds(Rule::atomic_makes_visible)) make_visible(fragment);
         break;
       case RemoteKind::read:
-      case RemoteKind::flush_persistence:
         if (rules_.holds(Rule::read_makes_visible)) make_visible(fragment);
         if (pushed_by(connection, fragment) <= operation.index &&
             rules_.holds(Rule::push_persists)) {
           fragment.durable = true;
         }
         break;
+      case RemoteKind::flush_persistence:
+        // Nothing is promised of what it does not cover.
+        if (rules_.holds(Rule::flush_persistence_reaches_medium) &&
+            std::any_of(connection.covers.begin(), connection.covers.end(),
+                        [&](const Cover& cover) { return covers(cover, fragment); })) {
+          make_visible(fragment);
+          fragment.durable = true;
+        }
+        break;
     }
   });
-  // Whatever is visible there, however it came.
-  if (kind == RemoteKind::flush_persistence &&
-      rules_.holds(Rule::flush_persistence_reaches_medium)) {
-    for (const Cover& cover : connection.covers) {
-      if (cover.by != operation.index) continue;
-      each_fragment(cover.place, cover.length, [&](Fragment& fragment) {
-        if (fragment.visible && fragment.source != Source::stream) fragment.durable = true;
-      });
-    }
+  if (kind != RemoteKind::flush_persistence ||
+      !rules_.holds(Rule::flush_persistence_reaches_medium)) {
+    return;
+  }
+  // Whatever was visible in the range, however it came.
+  for (const Cover& cover : connection.covers) {
+    if (cover.by != operation.index) continue;
+    each_fragment(cover.place, cover.length, [&](Fragment& fragment) {
+      if (fragment.visible && fragment.visible_since < cover.sequence &&
+          fragment.source != Source::stream && cover.holds(fragment)) {
+        fragment.durable = true;
+      }
+    });
   }
 }
 
 void PersistenceState::received(Operation operation) {
   if (!rules_.holds(Rule::receive_makes_visible)) return;
+  changed_ = true;
   each_up_to(operation, [&](Fragment& fragment, bool posted) {
-    if (posted) make_visible(fragment);
+    if (posted || takes_effect_before(fragment.operation, operation)) make_visible(fragment);
   });
 }
 
+// What has been seen in part only is not known to be there.
 void PersistenceState::seen(Place place, Bytes length) {
   if (!rules_.holds(Rule::seen_is_visible)) return;
+  changed_ = true;
   each_fragment(place, length, [&](Fragment& fragment) {
-    if (fragment.source == Source::device) make_visible(fragment);
-  });
-}
-
-// What is durable and has nothing unsure before it goes into its line; the rest stays.
-void PersistenceState::settle() {
-  for (auto& [key, line] : lines_) {
-    auto end = line.fragments.begin();
-    while (end != line.fragments.end() && (*end)->durable) {
-      Fragment& fragment = **end++;
-      apply(fragment.mask, fragment.bytes, line.durable);
-      fragment.line = nullptr;
+    if ((fragment.mask & ~mask_in(fragment.line->key.second, place.offset, length)) == 0) {
+      make_seen(fragment);
     }
-    line.fragments.erase(line.fragments.begin(), end);
-  }
-  const auto is_settled = [](const Fragment* fragment) { return fragment->line == nullptr; };
-  for (Connection& connection : connections_) std::erase_if(connection.fragments, is_settled);
-  for (auto& [writer, state] : writers_) std::erase_if(state.pending, is_settled);
-  std::erase_if(fragments_, [&](Fragment* fragment) {
-    if (fragment->line != nullptr) return false;
-    free_.push_back(fragment);
-    return true;
-  });
-  settle_at_ = std::max<std::size_t>(256, 2 * fragments_.size());
-  std::erase_if(lines_, [&](const auto& entry) {
-    const auto& [key, line] = entry;
-    return line.fragments.empty() && line.expected == 0 &&
-           std::memcmp(line.durable.data(), regions_.at(key.first).memory + key.second,
-                       kCacheLine) == 0;
   });
 }
 
-// --- what a power failure leaves -----------------------------------------------------------------
+void PersistenceState::seen(Operation operation, Place place, Bytes length) {
+  if (!rules_.holds(Rule::seen_is_visible)) return;
+  changed_ = true;
+  each_fragment(place, length, [&](Fragment& fragment) {
+    if (fragment.source == Source::device && fragment.operation == operation &&
+        (fragment.mask & ~mask_in(fragment.line->key.second, place.offset, length)) == 0) {
+      make_seen(fragment);
+    }
+  });
+}
 
 // The operation that pushes this one's effect out of the device to where it is durable.
 std::uint32_t PersistenceState::pushed_by(const Connection& connection,
                                           const Fragment& fragment) const {
   const std::uint32_t index = fragment.operation.index;
+  std::uint32_t by_read = kNone;
   if (!fragment.cached || !rules_.holds(Rule::ddio_stays_in_cache)) {
     const auto read = std::upper_bound(connection.reads.begin(), connection.reads.end(), index);
-    return read == connection.reads.end() ? kNone : *read;
+    if (read != connection.reads.end()) by_read = *read;
   }
-  if (!rules_.holds(Rule::flush_persistence_reaches_medium)) return kNone;
+  if (!rules_.holds(Rule::flush_persistence_reaches_medium)) return by_read;
   for (const Cover& cover : connection.covers) {
-    if (cover.by > index && cover.place.region == fragment.line->key.first &&
-        cover.place.offset < fragment.line->key.second + kCacheLine &&
-        cover.place.offset + cover.length > fragment.line->key.second) {
-      return cover.by;
-    }
+    if (cover.by > index && cover.holds(fragment)) return std::min(by_read, cover.by);
   }
-  return kNone;
+  return by_read;
 }
 
-bool PersistenceState::visible_before(Operation first, Operation second) const {
-  if (first.connection != second.connection) return false;
+// Whether it covers all that the fragment changes.
+bool PersistenceState::Cover::holds(const Fragment& fragment) const {
+  const auto& [region, line] = fragment.line->key;
+  return place.region == region && (fragment.mask & ~mask_in(line, place.offset, length)) == 0;
+}
+
+bool PersistenceState::takes_effect_before(Operation first, Operation second) const {
+  if (first.connection != second.connection || first.index >= second.index) return false;
   const auto& operations = connections_[first.connection].operations;
   const OperationState& state = operations[second.index];
   const OperationState& earlier = operations[first.index];
   return first.index < state.after_all || (earlier.kind == RemoteKind::posted && !earlier.relaxed &&
                                            first.index < state.after_posted);
-}
-
-bool PersistenceState::may_survive(const Fragment& fragment) const {
-  const Line& line = *fragment.line;
-  if (fragment.cached) {
-    if (model_.domain == PersistenceDomain::dmp && !rules_.holds(Rule::lines_are_evicted)) {
-      return false;
-    }
-    if (rules_.holds(Rule::lines_in_order)) {
-      if (line.broken) return false;
-      if (line.operation_is_broken && fragment.source == Source::device &&
-          visible_before(line.broken_operation, fragment.operation)) {
-        return false;
-      }
-    }
-  }
-  if (fragment.source == Source::store) {
-    return writers_.at(fragment.writer).broken >= fragment.sequence;
-  }
-  if (fragment.source == Source::stream) return true;
-  const Connection& connection = connections_[fragment.operation.connection];
-  const OperationState& state = connection.operations[fragment.operation.index];
-  if (ordered_by_visibility()) {
-    return connection.broken_posted >= state.after_posted &&
-           connection.broken_any >= state.after_all;
-  }
-  return connection.broken_pushed >= state.after_all || !rules_.holds(Rule::push_orders);
-}
-
-void PersistenceState::leave_out(const Fragment& fragment) {
-  Line& line = *fragment.line;
-  if (fragment.cached) {
-    if (fragment.visible) {
-      line.broken = true;
-    } else {
-      line.operation_is_broken = true;
-      line.broken_operation = fragment.operation;
-    }
-  }
-  if (fragment.written_back_before != kNever) {
-    std::uint64_t& broken = writers_[fragment.written_back_by].broken;
-    broken = std::min(broken, fragment.written_back_before + 1);
-  }
-  if (fragment.source != Source::device) return;
-  Connection& connection = connections_[fragment.operation.connection];
-  const std::uint32_t index = fragment.operation.index;
-  const OperationState& state = connection.operations[index];
-  if (state.kind == RemoteKind::posted && !state.relaxed) {
-    connection.broken_posted = std::min(connection.broken_posted, index);
-  }
-  connection.broken_any = std::min(connection.broken_any, index);
-  connection.broken_pushed = std::min(connection.broken_pushed, pushed_by(connection, fragment));
-}
-
-// Which bytes of it survive.
-std::uint64_t PersistenceState::choose_words(const Fragment& fragment, Choices& choices) const {
-  std::array<std::uint64_t, kCacheLine / kWord> words{};
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::uint64_t word = fragment.mask & (kWordMask << (i * kWord));
-    if (word != 0) words[count++] = word;
-  }
-  if (count == 1) {
-    if (rules_.holds(Rule::words_are_whole)) return choices.choose(2) == 0 ? 0 : fragment.mask;
-    const std::uint64_t half = fragment.mask & 0x0F0F'0F0F'0F0F'0F0F;
-    return std::array{std::uint64_t{0}, half, fragment.mask}[choices.choose(3)];
-  }
-  const bool prefix =
-      fragment.source == Source::store ||
-      (fragment.source == Source::device && !rules_.holds(Rule::messages_in_any_order));
-  if (prefix) {
-    std::uint64_t kept = 0;
-    const std::size_t n = choices.choose(count + 1);
-    for (std::size_t i = 0; i < n; ++i) kept |= words[i];
-    return kept;
-  }
-  switch (choices.choose(3)) {
-    case 0:
-      return 0;
-    case 2:
-      return fragment.mask;
-    default:
-      break;
-  }
-  const std::size_t chosen = 1 + choices.choose((std::size_t{1} << count) - 2);
-  std::uint64_t kept = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if ((chosen >> i & 1) != 0) kept |= words[i];
-  }
-  return kept;
 }
 
 PersistenceState::Whereabouts PersistenceState::whereabouts(Place place, Bytes length) const {
@@ -418,7 +352,10 @@ PersistenceState::Whereabouts PersistenceState::whereabouts(Place place, Bytes l
   auto line = lines_.lower_bound({place.region, place.offset / kCacheLine * kCacheLine});
   for (; line != lines_.end() && line->first < LineKey{place.region, end}; ++line) {
     for (const Fragment* fragment : line->second.fragments) {
-      if (fragment->durable) continue;
+      if (fragment->durable ||
+          (fragment->mask & mask_in(line->first.second, place.offset, length)) == 0) {
+        continue;
+      }
       result = std::max(result, fragment->source == Source::stream ? Whereabouts::write_combining
                                 : fragment->visible                ? Whereabouts::cache
                                                                    : Whereabouts::device);
@@ -439,31 +376,6 @@ std::string_view to_string(PersistenceState::Whereabouts whereabouts) {
       return "   (perhaps no further than the device)";
   }
   return "";
-}
-
-const std::vector<PersistenceState::Survivor>& PersistenceState::image(Choices& choices) {
-  settle();
-  survivors_.clear();
-  for (auto& [key, line] : lines_) {
-    line.survivor = survivors_.size();
-    line.broken = false;
-    line.operation_is_broken = false;
-    survivors_.push_back({{key.first, key.second}, line.durable});
-  }
-  for (Connection& connection : connections_) {
-    connection.broken_posted = connection.broken_any = connection.broken_pushed = kNone;
-  }
-  for (auto& [writer, state] : writers_) state.broken = kNever;
-  for (const Fragment* told : fragments_) {
-    const Fragment& fragment = *told;
-    std::uint64_t kept = fragment.mask;
-    if (!fragment.durable) {
-      kept = may_survive(fragment) ? choose_words(fragment, choices) : 0;
-      if (kept != fragment.mask) leave_out(fragment);
-    }
-    apply(kept, fragment.bytes, survivors_[fragment.line->survivor].bytes);
-  }
-  return survivors_;
 }
 
 }  // namespace perdura::pmem

@@ -58,6 +58,7 @@ class PersistenceState {
   struct Operation {
     ConnectionId connection = 0;
     std::uint32_t index = 0;  // in the order issued
+    friend bool operator==(const Operation&, const Operation&) = default;
   };
   struct Place {
     RegionId region = 0;
@@ -77,7 +78,7 @@ class PersistenceState {
 
   // --- what CPUs do ------------------------------------------------------------------------------
 
-  // Stores of 8 bytes or, at the ends of the range, less.
+  // Stores of 8 bytes or, at the ends of the range, less, in any order, as by memcpy.
   void store(Writer writer, Place place, std::span<const std::byte> bytes);
   void stream(Writer writer, Place place, std::span<const std::byte> bytes);  // non-temporal
   void flush(Writer writer, Place place, Bytes length, Flush kind = Flush::clwb);
@@ -91,7 +92,8 @@ class PersistenceState {
   Operation post(ConnectionId connection, RemoteKind kind, RemoteFlags flags = {});
   // What the operation changes; an operation may change several ranges.
   void place(Operation operation, Place place, std::span<const std::byte> bytes);
-  // What a FLUSH for persistence covers.
+  // What a FLUSH for persistence covers: what was issued before it on its connection, and what is
+  // visible there when this is told.
   void cover(Operation operation, Place place, Bytes length);
 
   // --- what becomes known ------------------------------------------------------------------------
@@ -100,8 +102,12 @@ class PersistenceState {
   void completed(Operation operation);
   // The responder's CPU has the receive completion of a SEND or WRITE_WITH_IMM.
   void received(Operation operation);
-  // Somebody has read a range and seen everything in it.
+  // Somebody has read a range and seen everything in it, or what this operation put there.
   void seen(Place place, Bytes length);
+  void seen(Operation operation, Place place, Bytes length);
+
+  // Whether an operation takes effect after an earlier one in any case.
+  bool takes_effect_before(Operation first, Operation second) const;
 
   // --- what a power failure leaves ---------------------------------------------------------------
 
@@ -134,9 +140,11 @@ class PersistenceState {
     std::uint32_t expected = 0;
     // While an image is made.
     std::size_t survivor = 0;
-    bool broken = false;               // something visible was left out
-    bool operation_is_broken = false;  // or a part of this operation was
-    Operation broken_operation;
+    bool broken = false;                       // something visible was left out
+    std::vector<Operation> broken_operations;  // or parts of these were
+    // While what is durable is followed to what it came after.
+    bool durable_behind = false;
+    std::vector<Operation> durable_operations;
   };
   // What one store or operation changes of one line.
   struct Fragment {
@@ -145,9 +153,10 @@ class PersistenceState {
     std::uint64_t mask = 0;      // bytes of the line
     std::array<std::byte, kCacheLine> bytes{};
     Source source = Source::store;
-    bool cached = false;   // its way is through the cache
-    bool visible = false;  // surely
-    bool durable = false;  // surely
+    bool cached = false;                   // its way is through the cache
+    bool visible = false;                  // surely
+    bool durable = false;                  // surely
+    std::uint64_t visible_since = kNever;  // that is, what was told last when it became so
     Writer writer = nullptr;
     Writer written_back_by = nullptr;            // by a clflush
     std::uint64_t written_back_before = kNever;  // anything that thread was told to do later
@@ -164,23 +173,31 @@ class PersistenceState {
     std::uint32_t by = 0;
     Place place;
     Bytes length = 0;
+    std::uint64_t sequence = 0;  // what is visible since then, it may have missed
+    bool holds(const Fragment& fragment) const;
   };
   struct Connection {
     bool ddio = false;
     std::vector<OperationState> operations;
     std::uint32_t non_posted_end = 0;  // behind the last non-posted operation
     std::uint32_t fence_horizon = 0;   // what posted operations come after because of a fence
-    std::vector<std::uint32_t> reads;  // and FLUSHes
+    std::uint32_t completed_end = 0;   // completions have told of all operations before
+    std::vector<std::uint32_t> reads;  // and FLUSHes for visibility
     std::vector<Cover> covers;
     std::vector<Fragment*> fragments;  // in the order of their operations
     // While an image is made: the first of each that was left out.
     std::uint32_t broken_posted = kNone;
     std::uint32_t broken_any = kNone;
     std::uint32_t broken_pushed = kNone;  // what pushes it
+    // While what is durable is followed: what comes before these is durable.
+    std::uint32_t durable_posted = 0;
+    std::uint32_t durable_any = 0;
+    std::uint32_t durable_pushed = 0;
   };
   struct WriterState {
     std::vector<Fragment*> pending;  // flushed or streamed: the next fence is for them
     std::uint64_t broken = kNever;   // while an image is made
+    std::uint64_t durable = 0;       // while what is durable is followed: the last store
   };
   struct RegionState {
     const std::byte* memory = nullptr;
@@ -202,9 +219,12 @@ class PersistenceState {
   void add(const Fragment& what, Place place, std::span<const std::byte> bytes,
            const Function& function);
   void make_visible(Fragment& fragment);
+  void make_seen(Fragment& fragment);
+  void complete(Operation operation);
+  bool follows_from_durable(const Fragment& fragment) const;
+  void follow_durable();
   void settle();
   std::uint32_t pushed_by(const Connection& connection, const Fragment& fragment) const;
-  bool visible_before(Operation first, Operation second) const;
   bool may_survive(const Fragment& fragment) const;
   std::uint64_t choose_words(const Fragment& fragment, Choices& choices) const;
   void leave_out(const Fragment& fragment);
@@ -220,6 +240,7 @@ class PersistenceState {
   std::vector<Connection> connections_;
   std::map<Writer, WriterState> writers_;
   std::uint64_t sequence_ = 0;
+  bool changed_ = false;  // since it was last settled
   std::vector<Survivor> survivors_;
 };
 

@@ -130,6 +130,17 @@ class Parser {
                               agent.responder ? "responder" : "requester", names(agent.responder)));
     }
     step.kind = known->kind;
+    const auto follows = [&](auto matches) {
+      return std::any_of(agent.steps.begin(), agent.steps.end(), matches);
+    };
+    if (step.kind == StepKind::completion &&
+        !follows([](const Step& s) { return s.kind < StepKind::completion; })) {
+      fail(begin, "there is no operation before whose completion could come");
+    }
+    if (step.kind == StepKind::copy &&
+        !follows([](const Step& s) { return s.kind == StepKind::receive; })) {
+      fail(begin, "there is nothing to copy before a \"receive\"");
+    }
     switch (known->argument) {
       case Argument::none:
         break;
@@ -146,10 +157,14 @@ class Parser {
         break;
       case Argument::some:
         skip_space();
-        if (step.kind == StepKind::send && take('&')) step.kind = StepKind::send_names;
+        if (step.kind == StepKind::send && at_ < line_.size() && line_[at_] == '&') {
+          step.kind = StepKind::send_names;
+        }
         do {
           skip_space();
-          take('&');
+          if (step.kind == StepKind::send_names && !take('&')) {
+            fail(at_, "a message carries values or names, not both: expected '&'");
+          }
           change(step);
           skip_space();
         } while (take(','));
@@ -231,6 +246,11 @@ std::string to_string(const Program& program, const Step& step) {
     text += word->name;
   }
   if (step.kind == StepKind::receive_ack || step.kind == StepKind::send_ack) text += " ack";
+  const bool has_peer = step.kind == StepKind::receive_ack || step.kind == StepKind::send_ack ||
+                        step.kind == StepKind::receive;
+  const bool several = std::any_of(program.agents.begin(), program.agents.end(),
+                                   [](const Agent& agent) { return agent.number > 0; });
+  if (has_peer && (several || step.peer > 0)) text += fmt::format(" {}", step.peer + 1);
   for (std::size_t i = 0; i < step.changes.size(); ++i) {
     const Step::Change& change = step.changes[i];
     text += fmt::format("{}{}{}", i == 0 ? " " : ",", step.kind == StepKind::send_names ? "&" : "",
@@ -244,7 +264,7 @@ std::string to_string(const Program& program, const Agent& agent) {
   const auto same = std::count_if(program.agents.begin(), program.agents.end(),
                                   [&](const Agent& a) { return a.responder == agent.responder; });
   std::string name = agent.responder ? "responder" : "requester";
-  if (same > 1) name += fmt::format(" {}", agent.number + 1);
+  if (same > 1 || agent.number > 0) name += fmt::format(" {}", agent.number + 1);
   return name;
 }
 

@@ -38,6 +38,7 @@
 namespace perdura::pmem {
 
 enum class StepKind : std::uint8_t {
+  // Operations.
   write,
   write_immediate,
   send,
@@ -47,6 +48,7 @@ enum class StepKind : std::uint8_t {
   read,
   flush_visibility,
   flush_persistence,
+  // Other steps.
   completion,
   receive_ack,
   receive,
@@ -98,9 +100,11 @@ class ProgramError : public std::runtime_error {
 // Reads a line "requester: ..." or "responder: ..." into the program; false if the line is empty or
 // starts with anything else. Throws ProgramError.
 bool parse_agent(std::string_view line, std::size_t line_number, Program& program);
-// A text of such lines only. Throws ProgramError, also for steps that wait for what never comes.
+// A text of such lines only. Throws ProgramError. (A step that waits for what never comes is found
+// by exploring: Explored::stuck.)
 Program parse_program(std::string_view text);
 
+// As in a program's text.
 std::string to_string(const Program& program, const Step& step);
 std::string to_string(const Program& program, const Agent& agent);  // its name
 

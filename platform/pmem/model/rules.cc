@@ -24,6 +24,7 @@ std::string_view to_string(Rule rule) {
       "push_orders",
       "read_makes_visible",
       "atomic_makes_visible",
+      "completions_in_order",
       "receive_makes_visible",
       "completion_means_accepted",
       "iwarp_completes_early",

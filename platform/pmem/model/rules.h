@@ -57,8 +57,7 @@ enum class Rule : std::uint8_t {
   // A fenced one starts after all earlier non-posted ones have completed [IB 10.8.3.3; T 2].
   fence_stops_overtaking,
   // What a READ or FLUSH pushes out of the device is durable, or visible, before anything that
-  // takes
-  // effect after it: so ATOMIC WRITE needs no round trip after a FLUSH [T 2, MPE].
+  // takes effect after it: so ATOMIC WRITE needs no round trip after a FLUSH [T 2, MPE].
   push_orders,
 
   // --- what completions tell
@@ -66,6 +65,8 @@ enum class Rule : std::uint8_t {
   read_makes_visible,
   // Of an atomic: it and everything before it are visible [T 2].
   atomic_makes_visible,
+  // Completions come in the order issued, so each tells of all before it, too [IB 10.8; T 2].
+  completions_in_order,
   // Of a receive: its message and every posted operation before it are visible [IB 9.5; 5040 5.3].
   receive_makes_visible,
   // Of a posted operation: the responder's device has it [IB 9.7.5.1; T 3.1.3].
