@@ -68,6 +68,7 @@ void PersistenceState::add(const Fragment& what, Place place, std::span<const st
   if (is_lost(place)) return;
   if (fragments_.size() >= settle_at_) settle();
   ++sequence_;
+  ++changes_;
   const std::byte* from = bytes.data();
   for_each_line(place.offset, bytes.size(), [&](Bytes offset, Bytes begin, Bytes length) {
     Line& line = line_of({place.region, offset});
@@ -175,20 +176,26 @@ void PersistenceState::each_up_to(Operation operation, const Function& function)
 }
 
 void PersistenceState::make_visible(Fragment& fragment) {
+  if (!fragment.visible) ++changes_;
   fragment.visible = true;
   if (model_.domain != PersistenceDomain::dmp && rules_.holds(Rule::visible_is_durable)) {
-    fragment.durable = true;
+    make_durable(fragment);
   }
+}
+
+void PersistenceState::make_durable(Fragment& fragment) {
+  if (!fragment.durable) ++changes_;
+  fragment.durable = true;
 }
 
 void PersistenceState::flush(Writer writer, Place place, Bytes length, Flush kind) {
   if (!rules_.holds(Rule::flush_and_fence_persist)) return;
   WriterState& state = writers_[writer];
   each_fragment(place, length, [&](Fragment& fragment) {
-    // Write-back does not reach into write-combining buffers, nor to where a message is still on its
-    // way.
-    if (fragment.source == Source::stream || !fragment.visible) return;
-    if (!rules_.holds(Rule::flush_waits_for_fence)) fragment.durable = true;
+    // Write-back does not reach into write-combining buffers, nor to where a message is still on
+    // its way.
+    if (fragment.source == Source::stream || !fragment.visible || fragment.durable) return;
+    if (!rules_.holds(Rule::flush_waits_for_fence)) make_durable(fragment);
     state.pending.push_back(&fragment);
     if (kind == Flush::clflush && rules_.holds(Rule::clflush_is_ordered) &&
         fragment.written_back_before == kNever) {
@@ -203,7 +210,7 @@ void PersistenceState::fence(Writer writer) {
   if (found == writers_.end()) return;
   for (Fragment* fragment : found->second.pending) {
     if (fragment->source != Source::stream || rules_.holds(Rule::fence_persists_streams)) {
-      fragment->durable = true;
+      make_durable(*fragment);
     }
   }
   found->second.pending.clear();
@@ -215,13 +222,13 @@ void PersistenceState::completed(Operation operation) {
   each_up_to(operation, [&](Fragment& fragment, bool posted) {
     switch (kind) {
       case RemoteKind::posted: {
-        const bool accepted =
-            posted && rules_.holds(Rule::completion_means_accepted) &&
-            (model_.transport == Transport::infiniband || !rules_.holds(Rule::iwarp_completes_early));
+        const bool accepted = posted && rules_.holds(Rule::completion_means_accepted) &&
+                              (model_.transport == Transport::infiniband ||
+                               !rules_.holds(Rule::iwarp_completes_early));
         if (!accepted) break;
         if (!rules_.holds(Rule::accepted_is_not_visible)) make_visible(fragment);
         if (model_.domain == PersistenceDomain::wsp && rules_.holds(Rule::accepted_is_durable)) {
-          fragment.durable = true;
+          make_durable(fragment);
         }
         break;
       }
@@ -231,8 +238,9 @@ void PersistenceState::completed(Operation operation) {
       case RemoteKind::read:
       case RemoteKind::flush_persistence:
         if (rules_.holds(Rule::read_makes_visible)) make_visible(fragment);
-        if (pushed_by(connection, fragment) <= operation.index && rules_.holds(Rule::push_persists)) {
-          fragment.durable = true;
+        if (pushed_by(connection, fragment) <= operation.index &&
+            rules_.holds(Rule::push_persists)) {
+          make_durable(fragment);
         }
         break;
     }
@@ -243,7 +251,7 @@ void PersistenceState::completed(Operation operation) {
     for (const Cover& cover : connection.covers) {
       if (cover.by != operation.index) continue;
       each_fragment(cover.place, cover.length, [&](Fragment& fragment) {
-        if (fragment.visible && fragment.source != Source::stream) fragment.durable = true;
+        if (fragment.visible && fragment.source != Source::stream) make_durable(fragment);
       });
     }
   }
@@ -258,9 +266,27 @@ void PersistenceState::received(Operation operation) {
 
 void PersistenceState::seen(Place place, Bytes length) {
   if (!rules_.holds(Rule::seen_is_visible)) return;
+  const Bytes end = place.offset + length;
   each_fragment(place, length, [&](Fragment& fragment) {
-    if (fragment.source == Source::device) make_visible(fragment);
+    if (fragment.source != Source::device || fragment.visible) return;
+    const Bytes line = fragment.line->key.second;
+    const Bytes begin = std::max(place.offset, line);
+    fragment.seen |= mask_of(begin - line, std::min(end, line + kCacheLine) - begin);
+    if ((fragment.mask & ~fragment.seen) == 0) make_visible(fragment);
   });
+}
+
+bool PersistenceState::may_learn(Place place, Bytes length) const {
+  if (lines_.empty()) return false;
+  const Bytes end = place.offset + length;
+  auto line = lines_.lower_bound({place.region, place.offset / kCacheLine * kCacheLine});
+  for (; line != lines_.end() && line->first < LineKey{place.region, end}; ++line) {
+    if (line->second.expected > 0) return true;
+    for (const Fragment* fragment : line->second.fragments) {
+      if (fragment->source == Source::device && !fragment->visible) return true;
+    }
+  }
+  return false;
 }
 
 // What is durable and has nothing unsure before it goes into its line; the rest stays.
@@ -317,9 +343,8 @@ bool PersistenceState::visible_before(Operation first, Operation second) const {
   const auto& operations = connections_[first.connection].operations;
   const OperationState& state = operations[second.index];
   const OperationState& earlier = operations[first.index];
-  return first.index < state.after_all ||
-         (earlier.kind == RemoteKind::posted && !earlier.relaxed &&
-          first.index < state.after_posted);
+  return first.index < state.after_all || (earlier.kind == RemoteKind::posted && !earlier.relaxed &&
+                                           first.index < state.after_posted);
 }
 
 bool PersistenceState::may_survive(const Fragment& fragment) const {
@@ -371,8 +396,7 @@ void PersistenceState::leave_out(const Fragment& fragment) {
     connection.broken_posted = std::min(connection.broken_posted, index);
   }
   connection.broken_any = std::min(connection.broken_any, index);
-  connection.broken_pushed =
-      std::min(connection.broken_pushed, pushed_by(connection, fragment));
+  connection.broken_pushed = std::min(connection.broken_pushed, pushed_by(connection, fragment));
 }
 
 // Which bytes of it survive.

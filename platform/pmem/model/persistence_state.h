@@ -100,8 +100,11 @@ class PersistenceState {
   void completed(Operation operation);
   // The responder's CPU has the receive completion of a SEND or WRITE_WITH_IMM.
   void received(Operation operation);
-  // Somebody has read a range and seen everything in it.
+  // Somebody has read a range and seen everything in it. Of a message that he has seen in part only
+  // nothing follows.
   void seen(Place place, Bytes length);
+  // Whether seeing this range may teach something, now or once what is expected has been told.
+  bool may_learn(Place place, Bytes length) const;
 
   // --- what a power failure leaves ---------------------------------------------------------------
 
@@ -120,6 +123,9 @@ class PersistenceState {
   // Lines that have not been found durable and in memory as such.
   std::size_t lines() const { return lines_.size(); }
 
+  // Grows whenever something was told that may change what a failure leaves.
+  std::uint64_t changes() const { return changes_; }
+
  private:
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
@@ -134,7 +140,7 @@ class PersistenceState {
     std::uint32_t expected = 0;
     // While an image is made.
     std::size_t survivor = 0;
-    bool broken = false;  // something visible was left out
+    bool broken = false;               // something visible was left out
     bool operation_is_broken = false;  // or a part of this operation was
     Operation broken_operation;
   };
@@ -143,13 +149,14 @@ class PersistenceState {
     Line* line = nullptr;
     std::uint64_t sequence = 0;  // in the order told
     std::uint64_t mask = 0;      // bytes of the line
+    std::uint64_t seen = 0;      // of these, by somebody
     std::array<std::byte, kCacheLine> bytes{};
     Source source = Source::store;
     bool cached = false;   // its way is through the cache
     bool visible = false;  // surely
     bool durable = false;  // surely
     Writer writer = nullptr;
-    Writer written_back_by = nullptr;  // by a clflush
+    Writer written_back_by = nullptr;            // by a clflush
     std::uint64_t written_back_before = kNever;  // anything that thread was told to do later
     Operation operation;
   };
@@ -180,7 +187,7 @@ class PersistenceState {
   };
   struct WriterState {
     std::vector<Fragment*> pending;  // flushed or streamed: the next fence is for them
-    std::uint64_t broken = kNever;  // while an image is made
+    std::uint64_t broken = kNever;   // while an image is made
   };
   struct RegionState {
     const std::byte* memory = nullptr;
@@ -202,6 +209,7 @@ class PersistenceState {
   void add(const Fragment& what, Place place, std::span<const std::byte> bytes,
            const Function& function);
   void make_visible(Fragment& fragment);
+  void make_durable(Fragment& fragment);
   void settle();
   std::uint32_t pushed_by(const Connection& connection, const Fragment& fragment) const;
   bool visible_before(Operation first, Operation second) const;
@@ -220,6 +228,7 @@ class PersistenceState {
   std::vector<Connection> connections_;
   std::map<Writer, WriterState> writers_;
   std::uint64_t sequence_ = 0;
+  std::uint64_t changes_ = 0;
   std::vector<Survivor> survivors_;
 };
 
