@@ -1,5 +1,7 @@
 #include "platform/fabric/fabric.h"
 
+#include <utility>
+
 namespace perdura::fabric {
 
 Operation::~Operation() {
@@ -34,6 +36,13 @@ void CompletionQueue::push(const ReceiveCompletion& completion) {
   entries_.slots[(entries_.head + entries_.count) % entries_.slots.size()] = completion;
   ++entries_.count;
   waiting_.wake_one();
+}
+
+ReceiveCompletion CompletionQueue::take() {
+  ReceiveCompletion first = pop();
+  if (first.observer != nullptr) [[unlikely]]
+    std::exchange(first.observer, nullptr)->taken();
+  return first;
 }
 
 ReceiveCompletion CompletionQueue::pop() {

@@ -108,14 +108,24 @@ class Operation {
   bool done_ = false;
 };
 
+// Told when a receive completion is taken from its queue.
+class CompletionTaken {
+ public:
+  virtual void taken() = 0;
+
+ protected:
+  ~CompletionTaken() = default;
+};
+
 // A message or an immediate that arrived, or the end of a connection (status `disconnected`): then
 // nothing that the peer sent on it is placed any more.
 struct ReceiveCompletion {
   QueuePair* queue_pair = nullptr;
   Status status = Status::success;
   std::optional<std::uint32_t> immediate;
-  LocalBuffer buffer;           // the posted buffer, cut to the length received
-  std::uint64_t buffer_id = 0;  // as given to ReceiveQueue::post
+  LocalBuffer buffer;                   // the posted buffer, cut to the length received
+  std::uint64_t buffer_id = 0;          // as given to ReceiveQueue::post
+  CompletionTaken* observer = nullptr;  // for implementations of the fabric
 };
 
 class CompletionQueue {
@@ -123,11 +133,11 @@ class CompletionQueue {
   // The next completion, in the order of arrival.
   Task<ReceiveCompletion> next() {
     while (entries_.empty()) co_await wait(waiting_);
-    co_return pop();
+    co_return take();
   }
   std::optional<ReceiveCompletion> try_next() {
     if (entries_.empty()) return std::nullopt;
-    return pop();
+    return take();
   }
 
   // For implementations of the fabric.
@@ -135,6 +145,7 @@ class CompletionQueue {
   void forget(const QueuePair& queue_pair);  // drops what it delivered and nobody took
 
  private:
+  ReceiveCompletion take();
   ReceiveCompletion pop();
 
   // A ring that grows to the largest number ever waiting and then stays.

@@ -9,7 +9,7 @@ namespace perdura::sim {
 void Failure::watch(SimPlatform& platform, Inject inject) {
   inject_ = std::move(inject);
   if (listed_ != nullptr) {
-    if (platform.durability() != nullptr) platform.durability()->list_moments = true;
+    platform.list_moments();
     platform.between_events([this, &platform] { list(platform); });
   } else {
     platform.between_events([this, &platform] { look(platform); });
@@ -32,17 +32,16 @@ std::uint64_t Failure::digest(SimPlatform& platform) {
 // this event has added to them lies behind it.
 void Failure::list(SimPlatform& platform) {
   const Time now = platform.engine().now();
-  if (platform.durability() != nullptr) {
-    auto& moments = platform.durability()->moments;
-    const bool any = was_enabled_ && !listed_->empty();
-    for (auto moment = moments.upper_bound(last_event_); any && moment != moments.end(); ++moment) {
-      if (*moment >= now) break;
+  std::set<Time>& moments = platform.moments();
+  if (was_enabled_ && !listed_->empty()) {
+    const auto end = moments.lower_bound(now);
+    for (auto moment = moments.upper_bound(last_event_); moment != end; ++moment) {
       Moment between = listed_->back();
       between.time = *moment;
       listed_->push_back(between);
     }
-    moments.erase(moments.begin(), moments.lower_bound(now));
   }
+  moments.clear();
   if (enabled_) listed_->push_back({platform.engine().fired(), now, now, digest(platform)});
   was_enabled_ = enabled_;
   last_event_ = now;

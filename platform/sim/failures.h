@@ -17,9 +17,9 @@
 //     ... if (failure.happened()) check ...
 //   });
 //
-// The moments are: after each event of the engine, and between events each moment at which what a
-// power failure may leave changes (a store or a message becomes visible, a fence completes), if the
-// platform tracks durability.
+// The moments are: after each event of the engine, and between events each moment at which
+// something becomes known or visible that changes what a power failure may leave, if the platform
+// tracks durability.
 #pragma once
 
 #include <cstdint>

@@ -79,34 +79,38 @@ std::shared_ptr<pmem::sim::SimRegion> SimNode::make_model(const Block& block, pm
   const bool persistent = medium == pmem::Medium::pm;
   auto model = std::make_shared<pmem::sim::SimRegion>(
       engine_, persistent ? pm_ : dram_, persistent ? &meter_ : nullptr, block.base, block.mapping);
-  if (persistent && durability_ != nullptr) model->track(*durability_);
+  if (persistent && journal_ != nullptr) model->track(journal_);
   return model;
 }
 
 void SimNode::track(pmem::sim::Durability& durability) {
   durability_ = &durability;
-  for (auto& [name, block] : persistent_) block.model->track(durability);
+  journal_ = std::make_shared<pmem::sim::Journal>(engine_, durability);
+  nic_.journal = journal_;
+  for (auto& [name, block] : persistent_) block.model->track(journal_);
 }
 
 void SimNode::cut_power(pmem::Choices& choices) {
-  if (durability_ == nullptr) {
+  if (journal_ == nullptr) {
     throw UsageError(fmt::format("node {}: call track_durability() before the run", id_));
   }
-  for (auto& [name, block] : persistent_) {
-    block.survivors = block.model->journal()->image(engine_.now(), choices);
-    block.model->power_off();
-  }
+  survivors_ = journal_->image(choices);
+  journal_->power_off();
 }
 
 void SimNode::restore_power() {
   nic_.remove_all();
   for (auto& [name, block] : persistent_) {
-    for (const auto& survivor : block.survivors) {
-      std::copy(survivor.bytes.begin(), survivor.bytes.end(), block.base + survivor.offset);
+    for (const auto& survivor : survivors_) {
+      if (survivor.place.region != block.model->id()) continue;
+      std::copy(survivor.bytes.begin(), survivor.bytes.end(), block.base + survivor.place.offset);
     }
-    block.survivors.clear();
-    block.model = make_model(block, pmem::Medium::pm);
   }
+  survivors_.clear();
+  // What is there now is durable.
+  journal_.reset();
+  for (auto& [name, block] : persistent_) block.model = make_model(block, pmem::Medium::pm);
+  track(*durability_);
 }
 
 std::unique_ptr<pmem::Region> SimNode::create_region(std::string_view name, Bytes size,

@@ -32,8 +32,10 @@ class SimNode final : public Node {
   std::list<SimThread>& threads() { return threads_; }
   fabric::sim::Nic& nic() { return nic_; }
 
-  // From now on its persistent regions remember what a power failure may leave.
+  // From now on what happens to its persistent regions is told to a journal.
   void track(pmem::sim::Durability& durability);
+  // Null unless durability is tracked. Another one after each power failure.
+  pmem::sim::Journal* journal() { return journal_.get(); }
   // A power failure now: cut_power() decides what it leaves and stops all changes; after the
   // threads have been stopped, restore_power() puts that into the memory. Throws UsageError if
   // nothing was tracked.
@@ -46,7 +48,6 @@ class SimNode final : public Node {
     Bytes size = 0;
     std::shared_ptr<pmem::sim::SimRegion> model;
     std::shared_ptr<void> mapping;
-    std::vector<pmem::sim::Journal::Survivor> survivors;  // while the power is off
   };
   Block allocate(std::string_view name, Bytes size, pmem::Medium medium);
   std::shared_ptr<pmem::sim::SimRegion> make_model(const Block& block, pmem::Medium medium);
@@ -64,6 +65,8 @@ class SimNode final : public Node {
   std::list<SimThread> threads_;
   std::exception_ptr background_failure_;  // stays null: run() passes on what its task throws
   pmem::sim::Durability* durability_ = nullptr;
+  std::shared_ptr<pmem::sim::Journal> journal_;
+  std::vector<pmem::sim::Journal::Survivor> survivors_;  // while the power is off
 };
 
 }  // namespace perdura::sim

@@ -109,8 +109,17 @@ void SimPlatform::kill(NodeId node) {
 }
 
 void SimPlatform::track_durability(pmem::PersistenceModel model) {
-  durability_ = pmem::sim::Durability{model, false, {}};
-  for (SimNode& node : nodes_) node.track(*durability_);
+  durability_.model = model;
+  for (SimNode& node : nodes_) node.track(durability_);
+}
+
+void SimPlatform::list_moments() { durability_.list_moments = true; }
+
+std::set<Time>& SimPlatform::moments() {
+  for (SimNode& node : nodes_) {
+    if (node.journal() != nullptr) node.journal()->catch_up();
+  }
+  return durability_.moments;
 }
 
 void SimPlatform::fail_power(NodeId node, pmem::Choices& choices) {

@@ -33,9 +33,11 @@ class SimPlatform final : public Platform {
   // gone, its named regions stay as they are visible.
   void kill(NodeId node);
 
-  // To be called before the run: from now on the persistent regions of all nodes remember what a
-  // power failure may leave (platform/pmem/sim/journal.h). Without it nothing is remembered and
-  // nothing costs.
+  // To be called before the run: from now on what happens to the persistent regions of all nodes is
+  // told to the persistence model (platform/pmem/sim/journal.h). Without it nothing is remembered
+  // and nothing costs. The model's DDIO and transport say what survives, the profile's DDIO what it
+  // costs in time: they are apart so that the same run, to the picosecond, can be judged by
+  // different models.
   void track_durability(pmem::PersistenceModel model);
   // The power of a node fails, and is there again at once: its threads stop wherever they are, its
   // DRAM, connections and registrations are gone, and its persistent regions hold one of the images
@@ -43,8 +45,10 @@ class SimPlatform final : public Platform {
   // of the node. Throws UsageError without track_durability().
   void fail_power(NodeId node, pmem::Choices& choices);
 
-  // What the journals share; null without track_durability().
-  pmem::sim::Durability* durability() { return durability_ ? &*durability_ : nullptr; }
+  // From now on moments() lists, if durability is tracked, the moments up to now at which what a
+  // failure may leave has changed. The caller may remove what it has seen.
+  void list_moments();
+  std::set<Time>& moments();
   // Called between any two events of the run, and before the first one. It may do what a function
   // given to at() may.
   void between_events(std::function<void()> function) { between_events_ = std::move(function); }
@@ -68,7 +72,7 @@ class SimPlatform final : public Platform {
 
   Profile profile_;
   Engine engine_;
-  std::optional<pmem::sim::Durability> durability_;
+  pmem::sim::Durability durability_;
   std::function<void()> between_events_;
   fabric::sim::Network network_{engine_};
   fabric::sim::Directory directory_;

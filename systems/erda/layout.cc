@@ -13,8 +13,9 @@ namespace perdura::systems::erda {
 namespace {
 
 constexpr std::string_view kParameters[] = {
-    "region_bytes", "segment_bytes",      "regions",      "heads",
-    "neighborhood", "cleaning_threshold", "clean_always", "client_timeout_ms"};
+    "region_bytes", "segment_bytes",     "regions",
+    "heads",        "neighborhood",      "cleaning_threshold",
+    "clean_always", "client_timeout_ms", "persist_before_update"};
 
 constexpr Bytes kMaxPool = Bytes{1} << 46;
 constexpr std::uint8_t kDeleteTag = 1;

@@ -30,6 +30,7 @@ Store::Store(Node& node, const std::string& name, const KvConfig& config,
       pool_(open_pool(node, name, layout_.shape())),
       table_(*pool_, layout_.table_offset(), layout_.table(), displacements),
       space_(*pool_, layout_, threshold(config)),
+      persist_before_update_(parameter(config, "persist_before_update", 0) != 0),
       unverified_before_(layout_.shape().heads) {
   recover();
 }
@@ -140,7 +141,10 @@ Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
     return {Outcome::out_of_space, {}};
   }
   if (entry) {
-    set_word(*entry, VersionWord(entry->word).updated(*position));
+    // The version that the entry forgets is the last one that is surely durable.
+    const VersionWord before(entry->word);
+    if (persist_before_update_) persist(space_.region_1(head), before.newest(), scratch);
+    set_word(*entry, before.updated(*position));
   } else {
     table_.fill(*bucket, key, head, VersionWord::created(*position).raw(), kVersionLayout);
   }
@@ -193,6 +197,11 @@ Outcome Store::write_version(bool erase, const hopscotch::StoredKey& key,
   return Outcome::ok;
 }
 
+void Store::persist(const Log& log, Position position, Scratch& scratch) {
+  if (!read(log, position, scratch)) return;
+  pool_->persist(log.offset_of(position), format_.size_of(scratch));
+}
+
 void Store::write_object(const Log& log, Position position, std::span<std::byte> object,
                          std::uint32_t sealed_for) {
   ObjectFormat::reseal(object, sealed_for, log.life_of(position));
@@ -200,8 +209,7 @@ void Store::write_object(const Log& log, Position position, std::span<std::byte>
   pool_->drain();
 }
 
-// --- log cleaning (section 4.4)
-// --------------------------------------------------------------------
+// --- log cleaning (section 4.4) ------------------------------------------------------------------
 
 std::optional<hopscotch::Entry> Store::entry_of(std::uint8_t head, const Log& log,
                                                 Position position, Scratch& scratch) {

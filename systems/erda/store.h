@@ -107,6 +107,8 @@ class Store {
     });
   }
 
+  // Makes a version that a client wrote durable, if it is whole.
+  void persist(const Log& log, Position position, Scratch& scratch);
   // The position behind an object that has been read.
   Position position_behind(Position position, const Scratch& object) const;
   void write_object(const Log& log, Position position, std::span<std::byte> object,
@@ -121,6 +123,7 @@ class Store {
   hopscotch::Table table_;
   Space space_;
   SpinLock lock_;
+  bool persist_before_update_;
   std::vector<Position> unverified_before_;  // by head - 1
 };
 

@@ -14,6 +14,25 @@ namespace {
 
 Bytes payload_bytes(const WorkRequest& request) { return request.local.length; }
 
+pmem::RemoteKind kind_of(const WorkRequest& request) {
+  switch (request.opcode) {
+    case Opcode::write:
+    case Opcode::write_with_immediate:
+    case Opcode::send:
+      return pmem::RemoteKind::posted;
+    case Opcode::read:
+      return pmem::RemoteKind::read;
+    case Opcode::flush:
+      return request.placement == Placement::persistence ? pmem::RemoteKind::flush_persistence
+                                                         : pmem::RemoteKind::read;
+    case Opcode::compare_and_swap:
+    case Opcode::fetch_and_add:
+    case Opcode::atomic_write:
+      break;
+  }
+  return pmem::RemoteKind::atomic;
+}
+
 }  // namespace
 
 // --- what connections share ----------------------------------------------------------------------
@@ -80,8 +99,16 @@ Delivery& Network::new_delivery() {
   return delivery;
 }
 
+void Delivery::taken() {
+  const SimThread* const thread = SimThread::running();
+  journal->received(message, thread != nullptr ? thread->now() : end->network_.engine.now());
+  end->network_.release(*this);
+}
+
 void Delivery::fire() {
   if (end->state_ != End::State::closed && end->options_.completions != nullptr) {
+    if (journal != nullptr) [[unlikely]]
+      completion.observer = this;
     if (end->queue_pair_ == nullptr) {
       end->early_.push_back(completion);
     } else {
@@ -90,7 +117,8 @@ void Delivery::fire() {
       end->options_.completions->push(completion);
     }
   }
-  end->network_.release(*this);
+  if (completion.observer == nullptr) [[likely]]
+    end->network_.release(*this);
 }
 
 // --- receive queue -------------------------------------------------------------------------------
@@ -114,6 +142,11 @@ End::End(Network& network, Nic& nic, SimThread& thread, Address address,
 void End::join(End& a, End& b) {
   a.peer_ = &b;
   b.peer_ = &a;
+  for (End* end : {&a, &b}) {
+    end->journal_ = end->peer_->nic_.journal;
+    if (end->journal_) [[unlikely]]
+      end->connection_ = end->journal_->connect();
+  }
 }
 
 void End::attach(QueuePair* queue_pair) {
@@ -157,6 +190,10 @@ void End::advance() {
 
 void End::transmit(Flight& flight) {
   const Profile& profile = nic_.profile;
+  if (journal_) [[unlikely]] {
+    flight.known_as =
+        journal_->post(connection_, kind_of(flight.request), flight.request.flags.fenced);
+  }
   const Time posted = SimThread::running() == &thread_ ? thread_.now() : network_.engine.now();
   // The doorbell, a posted PCIe write, starts the device.
   Time ready = nic_.transmit.take(posted + profile.nic.pcie_write, profile.nic.message) +
@@ -191,8 +228,7 @@ void End::answered(Flight& flight) {
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
     const LocalBuffer& into = flight.request.local;
-    const Time now = network_.engine.now();
-    model_of(*into.region).device_write(into.offset, flight.payload, {now, {}}, now);
+    model_of(*into.region).answer_arrived(into.offset, flight.payload);
   }
   const Status status = flight.status;
   if (flight.operation != nullptr) flight.operation->complete(status, flight.old_value);

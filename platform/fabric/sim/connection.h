@@ -38,8 +38,9 @@ struct Flight final : Event {
   Stage stage = Stage::arrives;
   Status status = Status::success;
   std::uint64_t old_value = 0;
-  Time departure{};     // of the first packet
-  Time last_arrival{};  // of the last packet
+  pmem::sim::Journal::Operation known_as;  // to the responder's journal, if it has one
+  Time departure{};                        // of the first packet
+  Time last_arrival{};                     // of the last packet
   bool arrived = false;
   bool cut = false;             // the requester died before the last packet had left
   pmem::sim::LineTimes seen{};  // by a READ
@@ -47,11 +48,15 @@ struct Flight final : Event {
   void fire() override;
 };
 
-// A receive completion on its way to its queue.
-struct Delivery final : Event {
+// A receive completion on its way to its queue and, where durability is tracked, until it is taken
+// from there: not before that the responder's CPU knows that the message has come.
+struct Delivery final : Event, CompletionTaken {
   End* end = nullptr;
   ReceiveCompletion completion;
+  pmem::sim::Journal* journal = nullptr;
+  pmem::sim::Journal::Operation message;
   void fire() override;
+  void taken() override;
 };
 
 // What all connections of a simulation share.
@@ -64,7 +69,10 @@ class Network {
   Flight& new_flight();
   void release(Flight& flight);
   Delivery& new_delivery();
-  void release(Delivery& delivery) { free_deliveries_.push_back(&delivery); }
+  void release(Delivery& delivery) {
+    delivery.journal = nullptr;
+    free_deliveries_.push_back(&delivery);
+  }
   // Runs `function` after `delay`; for what happens rarely.
   void after(Picoseconds delay, std::function<void()> function);
   End& new_end(Nic& nic, SimThread& thread, Address address, const QueuePairOptions& options);
@@ -118,8 +126,9 @@ class End {
   void acknowledge(Flight& flight, Time at);
   void respond(Flight& flight, Time at);
   void refuse(Flight& flight, Status status, Time at);
-  void complete_at(Flight& flight, Time at);
-  void deliver(const ReceiveCompletion& completion, Time at);
+  void complete_at(Flight& flight, Time sent, Time at);
+  void tell_completed(const Flight& flight, Time sent);
+  Delivery& deliver(const ReceiveCompletion& completion, Time at);
   void retry_held();
   void lose_connection(Picoseconds delay);
 
@@ -131,6 +140,12 @@ class End {
   QueuePair* queue_pair_ = nullptr;  // that completions name
   End* peer_ = nullptr;
   State state_ = State::connected;
+
+  // Of the peer's node, and what it knows of this direction of the connection; null unless
+  // durability is tracked.
+  std::shared_ptr<pmem::sim::Journal> journal_;
+  pmem::sim::Journal::ConnectionId connection_ = 0;
+  std::vector<pmem::sim::Journal::Operation> unreported_;  // completed, but nobody waits for it
 
   Ring<Flight*> waiting_;      // posted, not yet started
   Ring<Flight*> outstanding_;  // started, not yet answered

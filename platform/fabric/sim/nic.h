@@ -16,11 +16,12 @@ class Nic {
   explicit Nic(const perdura::sim::Profile& testbed) : profile(testbed) {}
 
   const perdura::sim::Profile& profile;
-  perdura::sim::Resource transmit;   // message rate, out
-  perdura::sim::Resource receive;    // message rate, in
-  perdura::sim::Resource link;       // out; the other direction is the peer's
-  perdura::sim::Resource dma_read;   // PCIe, from memory
-  perdura::sim::Resource dma_write;  // PCIe, to memory
+  std::shared_ptr<pmem::sim::Journal> journal;  // of the node; null unless durability is tracked
+  perdura::sim::Resource transmit;              // message rate, out
+  perdura::sim::Resource receive;               // message rate, in
+  perdura::sim::Resource link;                  // out; the other direction is the peer's
+  perdura::sim::Resource dma_read;              // PCIe, from memory
+  perdura::sim::Resource dma_write;             // PCIe, to memory
   perdura::sim::Resource atomics;
 
   // An entry of the table. Entries stay, and keep their memory, since messages under way refer to

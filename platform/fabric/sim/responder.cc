@@ -133,8 +133,10 @@ bool End::process(Flight& flight) {
       immediate = request.immediate;
       place(flight, flight.memory->region(), flight.memory->offset + request.remote.offset, at);
     }
-    deliver({queue_pair_, Status::success, immediate, buffer, posted->id},
-            last_placement_ + profile.nic.pcie_write);
+    Delivery& delivery = deliver({queue_pair_, Status::success, immediate, buffer, posted->id},
+                                 last_placement_ + profile.nic.pcie_write);
+    delivery.journal = flight.from->journal_.get();
+    delivery.message = flight.known_as;
     acknowledge(flight, std::max(at, flight.last_arrival + profile.nic.processing));
     return true;
   }
@@ -201,10 +203,9 @@ void End::place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time
         profile.nic.pcie_write;
   const std::int64_t count = lines(offset, bytes);
   const Picoseconds per_line = (end - first) / count;
-  region.device_write(
-      offset, flight.payload,
-      placement_order(first + per_line, per_line, static_cast<std::uint32_t>(count), placements_++),
-      std::max(at, flight.last_arrival + profile.nic.processing));
+  region.device_write(flight.known_as, offset, flight.payload,
+                      placement_order(first + per_line, per_line, static_cast<std::uint32_t>(count),
+                                      placements_++));
   last_placement_ = std::max(last_placement_, end);
 }
 
@@ -224,7 +225,7 @@ void End::execute_read(Flight& flight, Time at) {
   const std::int64_t count = lines(begin, bytes);
   const Picoseconds span = std::max(bus, memory_time);
   flight.seen = {first, span / count};
-  region.timeline().begin_device_read(first);
+  region.begin_device_read(begin, bytes, flight.seen);
   flight.stage = Flight::Stage::executes;
   network_.engine.schedule(first + span + profile.nic.pcie_read / 2, flight);
 }
@@ -234,29 +235,30 @@ void End::executed(Flight& flight) {
   const Bytes offset = flight.memory->offset + request.remote.offset;
   // The region may have been deregistered meanwhile; the device has begun, so it finishes.
   if (request.opcode == Opcode::read) {
-    pmem::sim::SimRegion& region = flight.memory->region();
     flight.payload.resize(request.local.length);
-    region.timeline().device_read(offset, flight.payload, flight.seen);
-    region.timeline().end_device_read(flight.seen.first);
+    flight.memory->region().end_device_read(offset, flight.payload, flight.seen);
     return respond(flight, network_.engine.now());
   }
   if (request.opcode == Opcode::flush) {
     if (request.placement == Placement::persistence) {
-      flight.memory->region().device_flush(offset, request.flush_length);
+      flight.memory->region().device_flush(flight.known_as, offset, request.flush_length);
     }
     return respond(flight, network_.engine.now());
   }
   pmem::sim::SimRegion& region = flight.memory->region();
   flight.old_value = region.device_load(offset);
+  const auto store = [&](std::uint64_t value) {
+    region.device_store(flight.known_as, offset, value);
+  };
   switch (request.opcode) {
     case Opcode::compare_and_swap:
-      if (flight.old_value == request.expected) region.device_store(offset, request.operand);
+      if (flight.old_value == request.expected) store(request.operand);
       break;
     case Opcode::fetch_and_add:
-      region.device_store(offset, flight.old_value + request.operand);
+      store(flight.old_value + request.operand);
       break;
     default:
-      region.device_store(offset, request.operand);
+      store(request.operand);
       flight.old_value = 0;
       break;
   }
@@ -266,8 +268,9 @@ void End::executed(Flight& flight) {
 
 void End::acknowledge(Flight& flight, Time at) {
   const Profile& profile = nic_.profile;
-  flight.from->complete_at(flight, at + wire_time(profile, 0) + profile.link.propagation +
-                                       profile.nic.processing + profile.nic.pcie_write);
+  flight.from->complete_at(flight, at,
+                           at + wire_time(profile, 0) + profile.link.propagation +
+                               profile.nic.processing + profile.nic.pcie_write);
 }
 
 void End::respond(Flight& flight, Time at) {
@@ -283,7 +286,7 @@ void End::respond(Flight& flight, Time at) {
   const Picoseconds last_bus =
       transfer_time(std::min(bytes, profile.link.mtu), profile.nic.pcie_bandwidth);
   const Time placed = requester.dma_write.take(received, bus) + last_bus;
-  flight.from->complete_at(flight, placed + profile.nic.pcie_write);
+  flight.from->complete_at(flight, at, placed + profile.nic.pcie_write);
 }
 
 void End::refuse(Flight& flight, Status status, Time at) {
@@ -293,18 +296,32 @@ void End::refuse(Flight& flight, Status status, Time at) {
   if (status != Status::retry_exceeded && status != Status::receiver_not_ready) enter_error();
 }
 
-void End::complete_at(Flight& flight, Time at) {
+// The answer has left the responder when it is `sent`, and is with the requester `at` some later
+// time.
+void End::complete_at(Flight& flight, Time sent, Time at) {
+  if (journal_ && flight.status == Status::success) [[unlikely]]
+    tell_completed(flight, sent);
   last_completion_ = std::max(last_completion_, at);
   flight.stage = Flight::Stage::answered;
   network_.engine.schedule(last_completion_, flight);
 }
 
-void End::deliver(const ReceiveCompletion& completion, Time at) {
+// From then on the requester may have the completion, even if the responder fails. Completions come
+// in order, so one that somebody waits for tells of those before it, too.
+void End::tell_completed(const Flight& flight, Time sent) {
+  unreported_.push_back(flight.known_as);
+  if (flight.operation == nullptr) return;
+  for (const auto& operation : unreported_) journal_->completed(operation, sent);
+  unreported_.clear();
+}
+
+Delivery& End::deliver(const ReceiveCompletion& completion, Time at) {
   Delivery& delivery = network_.new_delivery();
   delivery.end = this;
   delivery.completion = completion;
   last_delivery_ = std::max(last_delivery_, at);
   network_.engine.schedule(last_delivery_, delivery);
+  return delivery;
 }
 
 void End::lose_connection(Picoseconds delay) {

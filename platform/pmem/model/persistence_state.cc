@@ -55,6 +55,7 @@ void PersistenceState::add(const Fragment& what, Place place, std::span<const st
   if (fragments_.size() >= settle_at_) settle();
   changed_ = true;
   ++sequence_;
+  ++changes_;
   const std::byte* from = bytes.data();
   for_each_line(place.offset, bytes.size(), [&](Bytes offset, Bytes begin, Bytes length) {
     Line& line = line_of({place.region, offset});
@@ -164,11 +165,19 @@ void PersistenceState::each_up_to(Operation operation, const Function& function)
 }
 
 void PersistenceState::make_visible(Fragment& fragment) {
-  if (!fragment.visible) fragment.visible_since = sequence_;
+  if (!fragment.visible) {
+    fragment.visible_since = sequence_;
+    ++changes_;
+  }
   fragment.visible = true;
   if (model_.domain != PersistenceDomain::dmp && rules_.holds(Rule::visible_is_durable)) {
-    fragment.durable = true;
+    make_durable(fragment);
   }
+}
+
+void PersistenceState::make_durable(Fragment& fragment) {
+  if (!fragment.durable) ++changes_;
+  fragment.durable = true;
 }
 
 // Who has seen an effect knows of those that came before it in any case.
@@ -188,8 +197,8 @@ void PersistenceState::flush(Writer writer, Place place, Bytes length, Flush kin
   each_fragment(place, length, [&](Fragment& fragment) {
     // Write-back does not reach into write-combining buffers, nor to where a message is still on
     // its way.
-    if (fragment.source == Source::stream || !fragment.visible) return;
-    if (!rules_.holds(Rule::flush_waits_for_fence)) fragment.durable = true;
+    if (fragment.source == Source::stream || !fragment.visible || fragment.durable) return;
+    if (!rules_.holds(Rule::flush_waits_for_fence)) make_durable(fragment);
     state.pending.push_back(&fragment);
     if (kind == Flush::clflush && rules_.holds(Rule::clflush_is_ordered) &&
         fragment.written_back_before == kNever) {
@@ -205,7 +214,7 @@ void PersistenceState::fence(Writer writer) {
   changed_ = true;
   for (Fragment* fragment : found->second.pending) {
     if (fragment->source != Source::stream || rules_.holds(Rule::fence_persists_streams)) {
-      fragment->durable = true;
+      make_durable(*fragment);
     }
   }
   found->second.pending.clear();
@@ -244,7 +253,7 @@ void PersistenceState::complete(Operation operation) {
         if (!accepted) break;
         if (!rules_.holds(Rule::accepted_is_not_visible)) make_visible(fragment);
         if (model_.domain == PersistenceDomain::wsp && rules_.holds(Rule::accepted_is_durable)) {
-          fragment.durable = true;
+          make_durable(fragment);
         }
         break;
       }
@@ -255,7 +264,7 @@ void PersistenceState::complete(Operation operation) {
         if (rules_.holds(Rule::read_makes_visible)) make_visible(fragment);
         if (pushed_by(connection, fragment) <= operation.index &&
             rules_.holds(Rule::push_persists)) {
-          fragment.durable = true;
+          make_durable(fragment);
         }
         break;
       case RemoteKind::flush_persistence:
@@ -264,7 +273,7 @@ void PersistenceState::complete(Operation operation) {
             std::any_of(connection.covers.begin(), connection.covers.end(),
                         [&](const Cover& cover) { return covers(cover, fragment); })) {
           make_visible(fragment);
-          fragment.durable = true;
+          make_durable(fragment);
         }
         break;
     }
@@ -279,7 +288,7 @@ void PersistenceState::complete(Operation operation) {
     each_fragment(cover.place, cover.length, [&](Fragment& fragment) {
       if (fragment.visible && fragment.visible_since < cover.sequence &&
           fragment.source != Source::stream && cover.holds(fragment)) {
-        fragment.durable = true;
+        make_durable(fragment);
       }
     });
   }
@@ -298,10 +307,22 @@ void PersistenceState::seen(Place place, Bytes length) {
   if (!rules_.holds(Rule::seen_is_visible)) return;
   changed_ = true;
   each_fragment(place, length, [&](Fragment& fragment) {
-    if ((fragment.mask & ~mask_in(fragment.line->key.second, place.offset, length)) == 0) {
-      make_seen(fragment);
-    }
+    fragment.seen |= mask_in(fragment.line->key.second, place.offset, length);
+    if ((fragment.mask & ~fragment.seen) == 0) make_seen(fragment);
   });
+}
+
+bool PersistenceState::may_learn(Place place, Bytes length) const {
+  if (lines_.empty()) return false;
+  const Bytes end = place.offset + length;
+  auto line = lines_.lower_bound({place.region, place.offset / kCacheLine * kCacheLine});
+  for (; line != lines_.end() && line->first < LineKey{place.region, end}; ++line) {
+    if (line->second.expected > 0) return true;
+    for (const Fragment* fragment : line->second.fragments) {
+      if (fragment->source == Source::device && !fragment->visible) return true;
+    }
+  }
+  return false;
 }
 
 void PersistenceState::seen(Operation operation, Place place, Bytes length) {

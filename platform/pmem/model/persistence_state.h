@@ -106,6 +106,9 @@ class PersistenceState {
   void seen(Place place, Bytes length);
   void seen(Operation operation, Place place, Bytes length);
 
+  // Whether seeing this range may teach something, now or once what is expected has been told.
+  bool may_learn(Place place, Bytes length) const;
+
   // Whether an operation takes effect after an earlier one in any case.
   bool takes_effect_before(Operation first, Operation second) const;
 
@@ -122,6 +125,9 @@ class PersistenceState {
   // Where the part of a range is that has come least far and is not surely durable.
   enum class Whereabouts : std::uint8_t { durable, cache, write_combining, device };
   Whereabouts whereabouts(Place place, Bytes length) const;
+
+  // Grows whenever something was told that may change what a failure leaves.
+  std::uint64_t changes() const { return changes_; }
 
   // Lines that have not been found durable and in memory as such.
   std::size_t lines() const { return lines_.size(); }
@@ -151,6 +157,7 @@ class PersistenceState {
     Line* line = nullptr;
     std::uint64_t sequence = 0;  // in the order told
     std::uint64_t mask = 0;      // bytes of the line
+    std::uint64_t seen = 0;      // of these, by somebody
     std::array<std::byte, kCacheLine> bytes{};
     Source source = Source::store;
     bool cached = false;                   // its way is through the cache
@@ -219,6 +226,7 @@ class PersistenceState {
   void add(const Fragment& what, Place place, std::span<const std::byte> bytes,
            const Function& function);
   void make_visible(Fragment& fragment);
+  void make_durable(Fragment& fragment);
   void make_seen(Fragment& fragment);
   void complete(Operation operation);
   bool follows_from_durable(const Fragment& fragment) const;
@@ -240,6 +248,7 @@ class PersistenceState {
   std::vector<Connection> connections_;
   std::map<Writer, WriterState> writers_;
   std::uint64_t sequence_ = 0;
+  std::uint64_t changes_ = 0;
   bool changed_ = false;  // since it was last settled
   std::vector<Survivor> survivors_;
 };

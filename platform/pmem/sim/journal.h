@@ -1,113 +1,129 @@
-// What a power failure may leave of a simulated region.
+// Tells the persistence model what happens to the memory of a simulated node.
 //
-// The journal holds, for each 64-byte line that is not surely durable as it is, its durable
-// contents and the words stored since, each with the moment at which it became visible and the
-// moment from which on it is durable whatever happens. A failure at a moment T leaves of a line:
+// What a power failure may leave is decided by PersistenceState (pmem/model) alone, which knows no
+// time. A journal turns what happens on `sim` into calls of it, in the order of simulated time. A
+// task runs ahead of the engine, so what it does is queued, by the moment at which it happens, and
+// told when the engine's time has come there: a failure at a moment T finds nothing of what lies
+// behind T. Memory already holds what is queued; the model is told to expect it.
 //
-//   - nothing of what becomes visible after T: it has not happened;
-//   - everything that is surely durable by T;
-//   - of other cached stores a prefix, in the order in which memory took them, since the line may
-//     have been evicted after any of them; lines are independent of each other;
-//   - of other words (non-temporal stores before their fence; on a wsp machine those of a message
-//     that was still arriving) any.
+// Simulated time decides when something happens, never whether it is durable. That follows from
+// what has become known by then: a completion has left for the requester, who may act on it even if
+// the responder fails meanwhile; the responder's CPU has taken a receive completion; somebody has
+// read a value; a fence has ended. A message is told line by line as it becomes visible, on `wsp`
+// as soon as it begins to arrive, for there the device keeps what it has.
 //
-// What is surely durable is folded into the line, and a line with nothing else is forgotten, so the
-// journal stays as small as the data under way.
+// A CPU that runs ahead and looks at a line is taken to have seen what arrives on it in the
+// meantime; its own loads did not.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
 
-#include "platform/pmem/model/choices.h"
-#include "platform/pmem/model/persistence.h"
+#include "platform/pmem/model/persistence_state.h"
 #include "platform/pmem/sim/timeline.h"
+#include "platform/sim/engine.h"
 
 namespace perdura::pmem::sim {
 
 // What the journals of a cluster share.
 struct Durability {
   PersistenceModel model;
-  // If asked for: the moments at which what a failure may leave changes.
+  // If asked for: the moments, so far, at which what a failure may leave has changed.
   bool list_moments = false;
   std::set<Time> moments;
 };
 
 class Journal {
  public:
-  enum class Kind : std::uint8_t { cached, streaming, device };
-  using Writer = const void*;  // a thread; its fences are for what it flushed and streamed itself
+  using Writer = PersistenceState::Writer;  // a thread
+  using RegionId = PersistenceState::RegionId;
+  using ConnectionId = PersistenceState::ConnectionId;
+  using Operation = PersistenceState::Operation;
+  using Place = PersistenceState::Place;
+  using Survivor = PersistenceState::Survivor;
 
-  Journal(Durability& durability, const std::byte* memory)
-      : durability_(durability), memory_(memory) {}
+  Journal(const perdura::sim::Engine& engine, Durability& durability)
+      : engine_(engine), durability_(durability), state_(durability.model) {}
 
-  // Bytes about to be stored: line i becomes visible at visible.of(i). `now` is the engine's time.
-  // Of a message, `accepted` is when the device has all of it.
-  void store(Kind kind, Writer writer, Time now, Bytes offset, std::span<const std::byte> bytes,
-             LineTimes visible, Time accepted);
-  // The writer starts to write back what is visible of these lines at `at`.
-  void flush(Writer writer, Bytes offset, Bytes length, Time at);
-  // What the writer has flushed and streamed is durable from `completed` on.
-  void fence(Writer writer, Time completed);
-  // The device makes what is visible of a range durable.
-  void device_flush(Bytes offset, Bytes length, Time at);
+  // A persistent region, all of it durable; its mapping lives as long as the power is on. DRAM is
+  // not told of, since nothing of it survives.
+  RegionId attach(std::shared_ptr<void> mapping, const std::byte* memory);
 
-  // A line as it may be found after a failure.
-  struct Survivor {
-    Bytes offset = 0;
-    std::array<std::byte, kCacheLine> bytes{};
-  };
-  // An image that a failure at `at`, the engine's time, may leave: the lines that may differ from
-  // memory, in the order of addresses.
-  std::vector<Survivor> image(Time at, Choices& choices) const;
+  // --- CPUs: line i of a range is stored at visible.of(i) --------------------------------------
 
-  std::size_t lines() const { return lines_.size(); }
+  void store(Writer writer, Place place, std::span<const std::byte> bytes, LineTimes visible);
+  void stream(Writer writer, Place place, std::span<const std::byte> bytes, LineTimes visible);
+  void flush(Writer writer, Place place, Bytes length, Time at);
+  void fence(Writer writer, Time at);
+  void load(Place place, Bytes length, Time at);
+
+  // --- devices ---------------------------------------------------------------------------------
+
+  ConnectionId connect() { return state_.connect(); }
+  Operation post(ConnectionId connection, RemoteKind kind, bool fenced);
+  void place(Operation operation, Place place, std::span<const std::byte> bytes, LineTimes visible);
+  // What a READ of this node brings home is visible with its completion.
+  void place_answer(Place place, std::span<const std::byte> bytes);
+  // A FLUSH for persistence.
+  void cover(Operation operation, Place place, Bytes length);
+  // A READ looks at line i at seen.of(i).
+  void read(Place place, Bytes length, LineTimes seen);
+  // The completion, or what it will be made of, has left for the requester.
+  void completed(Operation operation, Time sent);
+  // The responder's CPU takes the receive completion.
+  void received(Operation operation, Time at);
+
+  // --- power failures --------------------------------------------------------------------------
+
+  // Tells the model what has happened by now.
+  void catch_up();
+  // What a failure now may leave; see PersistenceState.
+  const std::vector<Survivor>& image(Choices& choices);
+  // The node has no power any more: nothing is told after this, for another journal begins.
+  void power_off();
+  bool powered() const { return powered_; }
+
+  // Lines that the model keeps.
+  std::size_t lines() const { return state_.lines(); }
 
  private:
-  static constexpr Time kNever = Time::max();
-
-  struct Word {
-    Time visible;
-    Time durable;  // surely, from then on
-    std::array<std::byte, kWord> bytes;
-    std::uint8_t begin;  // in its line
-    std::uint8_t size;   // within an aligned word
-    Kind kind;
-    Writer writer;
-  };
-  struct Line {
-    std::array<std::byte, kCacheLine> durable;
-    std::vector<Word> words;  // in the order in which memory took them
-  };
-  struct Flushed {
-    Bytes line;
-    Time at;
-  };
-  // What a writer's next fence is for.
-  struct Pending {
-    std::vector<Flushed> flushed;
-    std::set<Bytes> streamed;  // lines
+  struct Fact {
+    enum class Kind : std::uint8_t {
+      store,
+      stream,
+      flush,
+      fence,
+      place,
+      cover,
+      seen,
+      completed,
+      received
+    };
+    Kind kind = Kind::fence;
+    Writer writer = nullptr;
+    Operation operation{};
+    Place place{};
+    Bytes length = 0;
+    std::array<std::byte, kCacheLine> bytes{};  // of a store, stream or place, which is of one line
   };
 
-  Time surely_durable(Kind kind, Time visible, Time accepted) const;
-  static void apply(const Word& word, std::array<std::byte, kCacheLine>& line) {
-    std::copy_n(word.bytes.begin(), word.size, line.begin() + word.begin);
-  }
-  void make_durable(Bytes line, Time visible_by, Time from);
-  void note(Time moment) {
-    if (durability_.list_moments) durability_.moments.insert(moment);
-  }
-  static void fold(Line& line, Time now);
-  void fold_all(Time now);
+  void add(Time when, const Fact& fact);
+  template <class Moment>
+  void add_lines(const Fact& fact, std::span<const std::byte> bytes, const Moment& moment);
+  void tell(Time when, const Fact& fact);
 
+  const perdura::sim::Engine& engine_;
   Durability& durability_;
-  const std::byte* memory_;
-  std::map<Bytes, Line> lines_;  // by offset; ordered, so that choices come in the same order
-  std::map<Writer, Pending> pending_;
-  std::size_t fold_at_ = 1024;  // lines, before all are looked at
+  PersistenceState state_;
+  std::vector<std::shared_ptr<void>> mappings_;
+  std::multimap<Time, Fact> ahead_;  // of equal moments in the order added
+  std::optional<ConnectionId> answers_;
+  bool powered_ = true;
 };
 
 }  // namespace perdura::pmem::sim

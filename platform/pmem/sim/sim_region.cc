@@ -28,21 +28,24 @@ std::uint64_t SimRegion::newest(Bytes offset) const {
   return value;
 }
 
-void SimRegion::change(Journal::Kind kind, Bytes offset, std::span<const std::byte> from,
-                       LineTimes visible, Time accepted) {
-  if (!powered_) [[unlikely]]
+void SimRegion::track(std::shared_ptr<Journal> journal) {
+  journal_ = std::move(journal);
+  id_ = journal_->attach(mapping_, base_);
+}
+
+void SimRegion::change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,
+                       LineTimes visible) {
+  if (journal_ && !journal_->powered()) [[unlikely]]
     return;
-  if (journal_) [[unlikely]]
-    journal_->store(kind, SimThread::running(), engine_.now(), offset, from, visible, accepted);
-  timeline_.change(engine_.now(), offset, from,
-                   kind == Journal::Kind::device ? Timeline::Writer::device : Timeline::Writer::cpu,
-                   visible);
+  timeline_.change(engine_.now(), offset, from, writer, visible);
 }
 
 std::uint64_t SimRegion::load(Bytes offset) {
   if (SimThread* thread = SimThread::running()) thread->charge_time(thread->cpu().load);
   std::uint64_t value;
   timeline_.cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)), now());
+  if (journal_) [[unlikely]]
+    journal_->load({id_, offset}, kWord, now());
   return value;
 }
 
@@ -57,12 +60,17 @@ void SimRegion::read(Bytes offset, std::span<std::byte> into) {
     thread->charge(Work::copy, into.size());
   }
   timeline_.cpu_read(offset, into, now());
+  if (journal_) [[unlikely]]
+    journal_->load({id_, offset}, into.size(), now());
 }
 
 void SimRegion::store(Bytes offset, std::uint64_t value, const WordLayout& layout) {
   if (SimThread* thread = SimThread::running()) thread->charge_time(thread->cpu().store);
   if (counted()) meter_->word(Cause::local_store, newest(offset), value, layout);
-  change(Journal::Kind::cached, offset, std::as_bytes(std::span(&value, 1)), {now(), {}}, now());
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  if (journal_) [[unlikely]]
+    journal_->store(SimThread::running(), {id_, offset}, bytes, {now(), {}});
+  change(Timeline::Writer::cpu, offset, bytes, {now(), {}});
 }
 
 bool SimRegion::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) {
@@ -88,8 +96,15 @@ void SimRegion::write(Bytes offset, std::span<const std::byte> from, bool stream
   }
   if (lines == 0) return;
   const Picoseconds per_line = (now() - start) / static_cast<std::int64_t>(lines);
-  change(streaming ? Journal::Kind::streaming : Journal::Kind::cached, offset, from,
-         {start + per_line, per_line}, now());
+  const LineTimes visible{start + per_line, per_line};
+  if (journal_) [[unlikely]] {
+    if (streaming) {
+      journal_->stream(SimThread::running(), {id_, offset}, from, visible);
+    } else {
+      journal_->store(SimThread::running(), {id_, offset}, from, visible);
+    }
+  }
+  change(Timeline::Writer::cpu, offset, from, visible);
   if (streaming) {
     const Picoseconds transfer =
         transfer_time(lines * kCacheLine, controller_.profile.write_bandwidth);
@@ -105,7 +120,7 @@ void SimRegion::flush(Bytes offset, Bytes length) {
   const Bytes lines = lines_of(offset, std::max<Bytes>(length, 1));
   const Time start = now();
   if (journal_) [[unlikely]]
-    journal_->flush(SimThread::running(), offset, length, start);
+    journal_->flush(SimThread::running(), {id_, offset}, length, start);
   if (SimThread* thread = SimThread::running()) {
     thread->charge_time(thread->cpu().flush * static_cast<std::int64_t>(lines));
   }
@@ -127,22 +142,45 @@ void SimRegion::drain() {
     journal_->fence(SimThread::running(), now());
 }
 
-void SimRegion::device_write(Bytes offset, std::span<const std::byte> from, LineTimes visible,
-                             Time accepted) {
-  if (counted()) {
-    meter_->bytes(Cause::one_sided, {base_ + offset, from.size()}, from);
-    if (!from.empty()) meter_->lines_written(Cause::one_sided, offset, from.size());
-  }
-  change(Journal::Kind::device, offset, from, visible, accepted);
+void SimRegion::count_placement(Bytes offset, std::span<const std::byte> from) {
+  if (!counted()) return;
+  meter_->bytes(Cause::one_sided, {base_ + offset, from.size()}, from);
+  if (!from.empty()) meter_->lines_written(Cause::one_sided, offset, from.size());
 }
 
-void SimRegion::device_store(Bytes offset, std::uint64_t value) {
-  device_write(offset, std::as_bytes(std::span(&value, 1)), {engine_.now(), {}}, engine_.now());
-}
-
-void SimRegion::device_flush(Bytes offset, Bytes length) {
+void SimRegion::device_write(Journal::Operation operation, Bytes offset,
+                             std::span<const std::byte> from, LineTimes visible) {
+  count_placement(offset, from);
   if (journal_) [[unlikely]]
-    journal_->device_flush(offset, length, engine_.now());
+    journal_->place(operation, {id_, offset}, from, visible);
+  change(Timeline::Writer::device, offset, from, visible);
+}
+
+void SimRegion::device_store(Journal::Operation operation, Bytes offset, std::uint64_t value) {
+  device_write(operation, offset, std::as_bytes(std::span(&value, 1)), {engine_.now(), {}});
+}
+
+void SimRegion::answer_arrived(Bytes offset, std::span<const std::byte> from) {
+  count_placement(offset, from);
+  if (journal_) [[unlikely]]
+    journal_->place_answer({id_, offset}, from);
+  change(Timeline::Writer::device, offset, from, {engine_.now(), {}});
+}
+
+void SimRegion::begin_device_read(Bytes offset, Bytes length, LineTimes seen) {
+  timeline_.begin_device_read(seen.first);
+  if (journal_) [[unlikely]]
+    journal_->read({id_, offset}, length, seen);
+}
+
+void SimRegion::end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen) {
+  timeline_.device_read(offset, into, seen);
+  timeline_.end_device_read(seen.first);
+}
+
+void SimRegion::device_flush(Journal::Operation operation, Bytes offset, Bytes length) {
+  if (journal_) [[unlikely]]
+    journal_->cover(operation, {id_, offset}, length);
 }
 
 std::uint64_t SimRegion::device_load(Bytes offset) const {

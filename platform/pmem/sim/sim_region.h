@@ -6,8 +6,6 @@
 
 #include "platform/pmem/region.h"
 #include "platform/pmem/sim/journal.h"
-#include "platform/pmem/sim/timeline.h"
-#include "platform/sim/engine.h"
 #include "platform/sim/profile.h"
 #include "platform/sim/resource.h"
 
@@ -40,27 +38,31 @@ class SimRegion final : public RegionModel {
   void drain() override;
 
   // For the device: it places a message, reads a range (between begin and end), or swaps a word.
-  // Of a message, `accepted` is when the device has all of it.
-  void device_write(Bytes offset, std::span<const std::byte> from, LineTimes visible,
-                    Time accepted);
-  void device_store(Bytes offset, std::uint64_t value);
+  // `operation` is by what the node's journal knows it, if it has one.
+  void device_write(Journal::Operation operation, Bytes offset, std::span<const std::byte> from,
+                    LineTimes visible);
+  void device_store(Journal::Operation operation, Bytes offset, std::uint64_t value);
   std::uint64_t device_load(Bytes offset) const;
+  // The node's own READ has brought this.
+  void answer_arrived(Bytes offset, std::span<const std::byte> from);
+  // A peer's READ looks at the lines.
+  void begin_device_read(Bytes offset, Bytes length, LineTimes seen);
+  void end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
   // FLUSH for persistence.
-  void device_flush(Bytes offset, Bytes length);
-  Timeline& timeline() { return timeline_; }
+  void device_flush(Journal::Operation operation, Bytes offset, Bytes length);
   MemoryController& controller() { return controller_; }
 
-  // From now on remembers what a power failure may leave.
-  void track(Durability& durability) { journal_ = std::make_unique<Journal>(durability, base_); }
-  const Journal* journal() const { return journal_.get(); }
-  // The power is gone: whatever still arrives changes nothing. The memory goes on under another
-  // model.
-  void power_off() { powered_ = false; }
+  // From now on tells a journal, that of its node, what happens to it. When the node's power is
+  // gone, whatever still arrives changes nothing: the memory goes on under another model.
+  void track(std::shared_ptr<Journal> journal);
+  // In the journal.
+  Journal::RegionId id() const { return id_; }
 
  private:
   Time now() const;
-  void change(Journal::Kind kind, Bytes offset, std::span<const std::byte> from, LineTimes visible,
-              Time accepted);
+  void change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,
+              LineTimes visible);
+  void count_placement(Bytes offset, std::span<const std::byte> from);
   bool counted() const { return meter_ != nullptr; }
   std::uint64_t newest(Bytes offset) const;
 
@@ -70,8 +72,8 @@ class SimRegion final : public RegionModel {
   std::byte* base_;
   std::shared_ptr<void> mapping_;  // the memory outlives the region: messages may be under way
   Timeline timeline_;
-  std::unique_ptr<Journal> journal_;
-  bool powered_ = true;
+  std::shared_ptr<Journal> journal_;  // null unless durability is tracked
+  Journal::RegionId id_ = 0;
   Time written_back_{};  // when all flushed and streamed lines will be in the persistence domain
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/platform/pmem/histories.h"
 
 namespace perdura::pmem {
@@ -82,8 +84,14 @@ class Oracle {
         }
         break;
       case Told::Kind::seen:
-        for (const Change& seen : changes_) {
-          if (seen.kind != Change::Kind::device || !holds(told.offset, told.words, seen)) continue;
+        for (Change& seen : changes_) {
+          if (seen.kind != Change::Kind::device || seen.visible) continue;
+          for (Bytes word = told.offset; word < told.offset + told.words * kWord; word += kWord) {
+            if (word >= seen.offset && word < seen.offset + seen.words * kWord) {
+              seen.seen.insert(word);
+            }
+          }
+          if (seen.seen.size() < seen.words) continue;
           for (Change& other : changes_) {
             if (&other == &seen ||
                 (other.kind == Change::Kind::device && other.connection == seen.connection &&
@@ -141,6 +149,7 @@ class Oracle {
     std::size_t connection = 0;
     std::size_t index = 0;
     bool cached = false;
+    std::set<Bytes> seen;  // words, by somebody
     bool visible = false;
     std::size_t visible_at = 0;
     bool durable = false;

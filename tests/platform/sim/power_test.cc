@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "platform/error.h"
-#include "platform/pmem/sim/sim_region.h"
 #include "platform/runtime/work.h"
+#include "platform/sim/node.h"
 #include "tests/platform/sim/power.h"
 
 namespace perdura::sim::test {
@@ -133,18 +133,15 @@ TEST(PowerFailure, LinesAreIndependentOfEachOther) {
   EXPECT_EQ(found.sequences, 8U);
 }
 
-TEST(PowerFailure, AWriteIsItsWordsInTheOrderOfAddresses) {
+// How a copy is done is the compiler's and the CPU's matter.
+TEST(PowerFailure, OfAWriteAnyWordSurvives) {
   const Found found = after(kDmp,
                             [](Region& pool) {
                               const std::array<std::uint64_t, 4> values{1, 2, 3, 4};
                               pool.write(at_word(kOtherLine - 2), std::as_bytes(std::span(values)));
                             },
                             {kOtherLine - 2, kOtherLine - 1, kOtherLine, kOtherLine + 1});
-  // Three prefixes of each line's two words.
-  EXPECT_EQ(found.images.size(), 9U);
-  EXPECT_TRUE(found.images.contains({1, 0, 3, 0}));
-  EXPECT_TRUE(found.images.contains({0, 0, 3, 4}));
-  EXPECT_FALSE(found.images.contains({0, 2, 0, 0}));
+  EXPECT_EQ(found.images.size(), 16U);
 }
 
 TEST(PowerFailure, UnalignedBytesAreSplitAtWords) {
@@ -156,8 +153,9 @@ TEST(PowerFailure, UnalignedBytesAreSplitAtWords) {
               pool.write(5, ones);
             },
             {0, 1});
+  constexpr std::uint64_t kFirst = 0x0101010000000000;
   EXPECT_EQ(found.images,
-            (std::set<Image>{{0, 0}, {0x0101010000000000, 0}, {0x0101010000000000, 0x010101}}));
+            (std::set<Image>{{0, 0}, {kFirst, 0}, {0, 0x010101}, {kFirst, 0x010101}}));
 }
 
 TEST(PowerFailure, OfNonTemporalStoresAnyWordSurvivesUntilTheFence) {
@@ -172,7 +170,7 @@ TEST(PowerFailure, OfNonTemporalStoresAnyWordSurvivesUntilTheFence) {
   const std::set<Image> any{{0, 0}, {1, 0}, {0, 2}, {1, 2}};
   EXPECT_EQ(after(kDmp, stream, {0, 1}).images, any);
   EXPECT_EQ(after(kMhp, stream, {0, 1}).images, any) << "write-combining buffers are not caches";
-  EXPECT_EQ(after(kWsp, stream, {0, 1}).images, (std::set<Image>{{1, 2}}));
+  EXPECT_EQ(after(kWsp, stream, {0, 1}).images, any) << "nor does a battery reach them";
   EXPECT_EQ(after(kDmp, fenced, {0, 1}).images, (std::set<Image>{{1, 2}}));
   EXPECT_EQ(after(kMhp, fenced, {0, 1}).images, (std::set<Image>{{1, 2}}));
 }
@@ -221,14 +219,14 @@ TEST(PowerFailure, TheJournalStaysAsSmallAsWhatIsUnderWay) {
   SimPlatform platform(testbed(), 1);
   platform.track_durability(kDmp);
   const auto pool = platform.local_node(0)->create_region("pool", 4 * MiB, pmem::Medium::pm);
-  const auto& model = static_cast<const pmem::sim::SimRegion&>(*pool->model());
+  auto& node = static_cast<SimNode&>(*platform.local_node(0));
   std::size_t largest = 0;
   platform.start(0, 0, CompletionMode::polling, [&](Thread&) -> Task<> {
     for (Bytes line = 0; line < pool->size() / kCacheLine; ++line) {
       pool->store(line * kCacheLine, line);
       pool->persist(line * kCacheLine, kWord);
       co_await yield();
-      largest = std::max(largest, model.journal()->lines());
+      largest = std::max(largest, node.journal()->lines());
     }
   });
   platform.run();
@@ -260,6 +258,7 @@ TEST(PowerFailure, TakesConnectionsRegistrationsAndMemoryWithIt) {
     auto first = co_await thread.endpoint.connect({0, 0}, {}, {});
     region->store(0, 77);
     EXPECT_TRUE(co_await first.queue_pair->write(memory.local(0, kWord), {keys[0], 0}));
+    EXPECT_TRUE(co_await first.queue_pair->read(memory.local(kWord, kWord), {keys[0], 0}));
     co_await sleep_for(Milliseconds(2));
     EXPECT_FALSE(first.queue_pair->connected());
     const auto second = co_await thread.endpoint.connect({0, 0}, {}, {});
@@ -276,176 +275,6 @@ TEST(PowerFailure, MustBeAskedForBeforeTheRun) {
   SimPlatform platform(testbed(), 1);
   pmem::LeastChoices least;
   EXPECT_THROW(platform.fail_power(0, least), UsageError);
-}
-
-// --- what comes over the network ---------------------------------------------------------------
-
-// A client WRITEs a message and READs behind it; the server may flush what has arrived. The power
-// fails at every moment.
-struct Seen {
-  std::uint64_t moments = 0;
-  Time whole_at_least{};  // the first moment from which on the least image has all of it
-  bool kept_after_read = true;
-  bool part = false;  // there is an image with a part of the message
-};
-
-enum class Server : std::uint8_t { idle, flushes };
-
-Seen write_and_fail(PersistenceModel model, Images images, Server server = Server::idle) {
-  constexpr std::uint32_t kWords = 512;
-  Seen seen;
-  bool whole_until_the_end = false;
-  const auto explored = explore_failures({.images = images, .seed = 3}, [&](Failure& failure) {
-    SCOPED_TRACE(failure.text());
-    SimPlatform platform(testbed(), 2);
-    platform.track_durability(model);
-    bool done = false;
-    platform.start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      const auto pool = thread.node.create_region("pool", kPoolSize, pmem::Medium::pm);
-      const auto memory = thread.endpoint.register_memory(*pool, fabric::Access::remote_all);
-      const auto request = co_await thread.endpoint.next_connection();
-      const auto client = request->accept({}, std::as_bytes(std::span(&memory.key, 1)));
-      if (server == Server::flushes) {
-        for (std::uint64_t i = 1; i <= kWords; ++i) {
-          while (pool->load((i - 1) * kWord) != i) co_await sleep_for(Nanoseconds(100));
-        }
-        pool->persist(0, kWords * kWord);
-        co_await yield();  // the fence has been paid for
-        done = true;
-      }
-      co_await sleep_for(std::chrono::seconds(1));
-    });
-    failure.enable(false);
-    platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      const auto region = thread.node.create_region("local", kPoolSize, pmem::Medium::dram);
-      const auto memory = thread.endpoint.register_memory(*region, fabric::Access::local);
-      const auto connection = co_await thread.endpoint.connect({0, 0}, {}, {});
-      fabric::RemoteKey key;
-      std::memcpy(&key, connection.private_data.data(), sizeof key);
-      for (std::uint64_t i = 0; i < kWords; ++i) region->store(i * kWord, i + 1);
-      failure.enable(true);
-      auto write = connection.queue_pair->write(memory.local(0, kWords * kWord), {key, 0});
-      auto read = connection.queue_pair->read(memory.local(kWords * kWord, kWord), {key, 0});
-      write.post();
-      read.post();
-      if (!co_await write || !co_await read) co_return;
-      if (server == Server::idle) done = true;
-      co_await sleep_for(Microseconds(20));
-    });
-    failure.watch(platform, [&](pmem::Choices& choices) {
-      platform.fail_power(0, choices);
-      const auto pool = platform.local_node(0)->open_region("pool");
-      std::uint64_t there = 0;
-      for (std::uint64_t i = 0; i < kWords; ++i) {
-        const std::uint64_t word = pool->load(i * kWord);
-        EXPECT_TRUE(word == 0 || word == i + 1) << "word " << i << " is " << word;
-        there += word != 0 ? 1 : 0;
-      }
-      if (there > 0 && there < kWords) seen.part = true;
-      if (done && there < kWords) seen.kept_after_read = false;
-      if (there < kWords) {
-        whole_until_the_end = false;
-      } else if (!whole_until_the_end) {
-        whole_until_the_end = true;
-        seen.whole_at_least = platform.engine().now();
-      }
-    });
-    platform.run();
-  });
-  if (!whole_until_the_end) seen.whole_at_least = Time::max();
-  seen.moments = explored.moments;
-  EXPECT_EQ(explored.runs, explored.moments);
-  EXPECT_GT(explored.moments, 64U) << "at least each line's own moment";
-  testing::Test::RecordProperty("moments", static_cast<int>(explored.moments));
-  return seen;
-}
-
-TEST(PowerFailureOfAWrite, WithoutDdioItIsDurableWhenAReadBehindItHasCompleted) {
-  const Seen least = write_and_fail({PersistenceDomain::dmp, false}, Images::least);
-  EXPECT_TRUE(least.kept_after_read);
-  EXPECT_TRUE(least.part) << "lines are placed one after the other";
-  EXPECT_NE(least.whole_at_least, Time::max());
-  const Seen most = write_and_fail({PersistenceDomain::dmp, false}, Images::most);
-  EXPECT_EQ(most.whole_at_least, least.whole_at_least) << "there is nothing to choose";
-}
-
-TEST(PowerFailureOfAWrite, WithDdioAndVolatileCachesNothingOfTheClientMakesItDurable) {
-  const Seen least = write_and_fail({PersistenceDomain::dmp, true}, Images::least);
-  EXPECT_FALSE(least.kept_after_read);
-  EXPECT_EQ(least.whole_at_least, Time::max());
-  EXPECT_FALSE(least.part);
-  const Seen random = write_and_fail({PersistenceDomain::dmp, true}, Images::random);
-  EXPECT_TRUE(random.part);
-  EXPECT_FALSE(random.kept_after_read);
-  const Seen most = write_and_fail({PersistenceDomain::dmp, true}, Images::most);
-  EXPECT_TRUE(most.kept_after_read) << "all may have been evicted";
-}
-
-TEST(PowerFailureOfAWrite, WithDdioTheServersFlushMakesItDurable) {
-  const Seen least = write_and_fail({PersistenceDomain::dmp, true}, Images::least, Server::flushes);
-  EXPECT_TRUE(least.kept_after_read);
-  EXPECT_NE(least.whole_at_least, Time::max());
-}
-
-TEST(PowerFailureOfAWrite, WithPersistentCachesDdioDoesNotMatter) {
-  const Seen with = write_and_fail({PersistenceDomain::mhp, true}, Images::least);
-  const Seen without = write_and_fail({PersistenceDomain::mhp, false}, Images::least);
-  EXPECT_TRUE(with.kept_after_read);
-  EXPECT_EQ(with.whole_at_least, without.whole_at_least);
-}
-
-TEST(PowerFailureOfAWrite, AWholeSystemKeepsWhatTheDeviceHasAccepted) {
-  const Seen memory = write_and_fail({PersistenceDomain::mhp, true}, Images::least);
-  const Seen least = write_and_fail({PersistenceDomain::wsp, true}, Images::least);
-  EXPECT_TRUE(least.kept_after_read);
-  EXPECT_LT(least.whole_at_least, memory.whole_at_least) << "before it is visible";
-  const Seen most = write_and_fail({PersistenceDomain::wsp, true}, Images::most);
-  EXPECT_LT(most.whole_at_least, least.whole_at_least) << "a message may be there early";
-}
-
-// The device's own operations end with its power.
-TEST(PowerFailureOfAWrite, AnAtomicUnderWayDoesNotHappenAfterwards) {
-  std::set<std::uint64_t> found;
-  const auto explored = explore_failures({}, [&](Failure& failure) {
-    SCOPED_TRACE(failure.text());
-    SimPlatform platform(testbed(), 2);
-    platform.track_durability({PersistenceDomain::dmp, false});
-    platform.start_service(0, 0, CompletionMode::polling, [](Thread& thread) -> Task<> {
-      const auto pool = thread.node.create_region("pool", kPoolSize, pmem::Medium::pm);
-      const auto memory = thread.endpoint.register_memory(*pool, fabric::Access::remote_all);
-      const auto request = co_await thread.endpoint.next_connection();
-      const auto client = request->accept({}, std::as_bytes(std::span(&memory.key, 1)));
-      co_await sleep_for(std::chrono::seconds(1));
-    });
-    std::uint64_t acknowledged = 0;
-    platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      const auto connection = co_await thread.endpoint.connect({0, 0}, {}, {});
-      if (connection.queue_pair == nullptr) co_return;  // the server is gone
-      fabric::RemoteKey key;
-      std::memcpy(&key, connection.private_data.data(), sizeof key);
-      for (int i = 0; i < 4; ++i) {
-        if (!co_await connection.queue_pair->fetch_and_add({key, 0}, 1)) break;
-        ++acknowledged;
-      }
-      co_await sleep_for(Microseconds(100));
-    });
-    std::uint64_t left = 0;
-    failure.watch(platform, [&](pmem::Choices& choices) {
-      platform.fail_power(0, choices);
-      if (platform.local_node(0)->open_region("pool") == nullptr) return;
-      left = image_of(platform, {0})[0];
-      EXPECT_GE(left, acknowledged);
-      EXPECT_LE(left, acknowledged + 1);
-      found.insert(left);
-      platform.start(0, 1, CompletionMode::polling, [&](Thread&) -> Task<> {
-        co_await sleep_for(Microseconds(100));
-        EXPECT_EQ(image_of(platform, {0})[0], left);
-      });
-    });
-    platform.run();
-  });
-  EXPECT_EQ(found.size(), 5U);
-  EXPECT_GT(explored.moments, 20U);
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ struct Known {
   }
 };
 
-// A log, where a system has one of fixed size, goes around within the history.
+// A log, where a system has one of fixed size, goes around within the history; Erda's goes through
+// several segments and is never cleaned.
 inline KvConfig small_config(const KvSystem& system) {
   KvConfig config{.key_size = 16,
                   .value_size = kValueSize,
@@ -37,6 +38,10 @@ inline KvConfig small_config(const KvSystem& system) {
                   .parameters = {}};
   if (system.name == "redo-logging" || system.name == "read-after-write") {
     config.parameters["log_slots"] = 16;
+  }
+  if (system.name == "erda") {
+    config.parameters["segment_bytes"] = 4 * KiB;
+    config.parameters["region_bytes"] = 64 * KiB;
   }
   return config;
 }
