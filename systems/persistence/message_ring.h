@@ -17,6 +17,8 @@
 //   - Messages after the mark are replayed in order up to the first that is not whole. All that the
 //     requester relies on are whole, for it waits for each before it sends the next. If the
 //     responder had begun to apply some of them, replaying does the same again, in the same order.
+//     What it had begun to apply of one that did not survive is an update that nobody relies on; of
+//     two updates it has made "a" durable before it began with "b".
 //   - A message that came over an earlier connection is never replayed: its checksum began with
 //     another generation. When a session is connected, all that had arrived has been applied and
 //     the mark says so; only then the generation changes.

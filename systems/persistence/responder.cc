@@ -124,11 +124,7 @@ void Responder::handle(const ReceiveCompletion& completion) {
   ++messages_;
   do_steps(session, incoming);
   if (applied_later_ && !incoming.message.empty()) {
-    for (std::size_t update = 0; update < 2; ++update) {
-      if ((incoming.header.updates >> update & 1) == 0) continue;
-      copy(incoming, update);
-      target_.flush(incoming.header.offset[update], incoming.header.length[update]);
-    }
+    apply_later(incoming);
     if (session.received - session.settled < settle_after_) return;
   }
   settle(session);
@@ -183,6 +179,19 @@ void Responder::copy(const Incoming& incoming, std::size_t update) {
   const MessageHeader& header = incoming.header;
   target_.write(header.offset[update],
                 incoming.message.subspan(data_offset(header, update), header.length[update]));
+}
+
+// A message that has arrived is visible, but not yet durable: if power fails it may be gone, and
+// what has been applied of it may be there. So "b" waits for "a" here, too; the end of "b", as that
+// of a single update, is left to settle().
+void Responder::apply_later(const Incoming& incoming) {
+  const MessageHeader& header = incoming.header;
+  for (std::size_t update = 0; update < 2; ++update) {
+    if ((header.updates >> update & 1) == 0) continue;
+    if (update == 1 && (header.updates & kUpdateA) != 0) target_.drain();
+    copy(incoming, update);
+    target_.flush(header.offset[update], header.length[update]);
+  }
 }
 
 void Responder::acknowledge(Session& session) {

@@ -53,6 +53,7 @@ class Responder : public std::enable_shared_from_this<Responder> {
   bool understand(const fabric::ReceiveCompletion& completion, Incoming& incoming) const;
   void do_steps(Session& session, const Incoming& incoming);
   void copy(const Incoming& incoming, std::size_t update);
+  void apply_later(const Incoming& incoming);
   void acknowledge(Session& session);
   void settle(Session& session);
   void post_buffers(Session& session);
