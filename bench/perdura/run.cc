@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "bench/kv/kv_driver.h"
+#include "bench/log/log_driver.h"
 #include "bench/perdura/commands.h"
 #include "systems/kv.h"
 
@@ -40,7 +41,8 @@ ExitCode run(const RunArguments& arguments, CommandContext& context) {
     request.overrides.push_back(parse_override(setting));
   }
   const bench::KvDriver kv(systems::kv_systems());
-  const std::array<const Driver*, 1> drivers{&kv};
+  const bench::LogDriver log;
+  const std::array<const Driver*, 2> drivers{&kv, &log};
   return run_experiment(request, context.locations, drivers, context.ranks);
 }
 

@@ -1,0 +1,31 @@
+// The driver `remote-log`: one client appends to a log in the memory of a server (section 4.1 of
+// "Correct, Fast Remote Persistence"). Its systems are the methods of remote persistence
+// (systems/persistence/taxonomy.methods); the values of the workload are the records.
+#pragma once
+
+#include "bench/log/log_format.h"
+#include "harness/run/point.h"
+
+namespace perdura::bench {
+
+class LogDriver final : public harness::Driver {
+ public:
+  std::string_view name() const override { return "remote-log"; }
+  void check(const harness::Point& point) const override;
+  std::vector<std::string_view> systems() const override;
+  harness::Measurement run(Platform& platform, const harness::Point& point) const override;
+};
+
+// What a point's method, workload and [systems.METHOD] ask for:
+//
+//   read_for_flush = 1          FLUSH for visibility by READ (section 3.4)
+//   receive_buffers = 64        how many
+//   receive_buffers_in_pm = 1   where; default: in DRAM
+//   slots = 4096                records that the log holds
+//   collect_us = 20             how often the server looks for records to apply, microseconds
+//
+// Throws UsageError for others.
+LogOptions log_options(const harness::Point& point);
+Picoseconds collect_interval(const harness::Point& point);
+
+}  // namespace perdura::bench

@@ -1,0 +1,35 @@
+// What the two sides say to each other when they connect: the private data of the connection.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/fabric/types.h"
+
+namespace perdura::persistence {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+struct Hello {
+  std::uint32_t version = kProtocolVersion;
+  std::uint32_t session = 0;
+  std::uint32_t method = 0;  // PersisterSetup::method_checksum
+  std::uint32_t largest_a = 0;
+  std::uint32_t largest_b = 0;
+};
+static_assert(sizeof(Hello) <= fabric::kMaxPrivateData);
+
+struct Welcome {
+  fabric::RemoteKey target;
+  fabric::RemoteKey buffers;  // FLUSH and READ may name the buffer of a SEND
+  std::uint64_t region_size = 0;
+  std::uint64_t first_buffer = 0;  // of the session; offset in what `buffers` is the key of
+  std::uint64_t sequence = 0;      // of the last message before
+  std::uint32_t buffer_count = 0;
+  std::uint32_t generation = 0;  // that checksums begin with; 0 if messages need none
+};
+static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
+
+// An acknowledgment: how many messages have arrived in the session.
+using Acknowledgment = std::uint64_t;
+
+}  // namespace perdura::persistence
