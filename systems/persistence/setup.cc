@@ -27,10 +27,11 @@ bool is_known(const Step& step, bool responder) {
     case StepKind::send_names:
     case StepKind::read:
     case StepKind::flush_visibility:
-    case StepKind::flush_persistence:
     case StepKind::completion:
     case StepKind::receive_ack:
       return !responder;
+    case StepKind::flush_persistence:
+      return !responder && step.changes.size() == 1;
     case StepKind::receive:
     case StepKind::copy:
     case StepKind::flush:

@@ -121,9 +121,6 @@ TEST_P(PowerOfTheResponder, FailsAnywhere) {
            {ExploreOptions{.images = Images::least}, ExploreOptions{.images = Images::most},
             ExploreOptions{.images = Images::random, .seed = 1},
             ExploreOptions{.images = Images::random, .seed = 2}}) {
-        // Of messages that are still arriving the journal leaves any words, in no order.
-        const bool arriving = GetParam().model.domain == pmem::PersistenceDomain::wsp;
-        if (arriving && options.images == Images::random) continue;
         const Explored explored = fail_everywhere(method, GetParam(), options, &replayed_here);
         moments += explored.moments;
         runs += explored.runs;

@@ -201,6 +201,9 @@ TEST(PersisterSetup, RefusesWhatCannotRun) {
             std::string::npos);
   EXPECT_NE(refusal(of("requester: write a,b; flush; completion\n")).find("write a,b"),
             std::string::npos);
+  EXPECT_NE(refusal(of("requester: write a; write b; flush-persistence a,b; completion\n"))
+                .find("flush-persistence a,b"),
+            std::string::npos);
   EXPECT_NE(refusal(of("requester: relaxed write a; flush; completion\n")).find("relaxed write a"),
             std::string::npos);
   EXPECT_NE(refusal(of("requester: send a; receive ack\n"
