@@ -44,12 +44,12 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
       "Experiments, profiles and workloads are looked up in $PERDURA_HOME, in the current "
       "folder and in the source tree.");
   Action action;
-  add_guarantees(app, context, action);
   add_list(app, context, action);
   add_run(app, context, action);
+  add_report(app, context, action);
   add_advise(app, context, action);
   add_crash(app, context, action);
-  add_report(app, context, action);
+  add_guarantees(app, context, action);
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> known;
     for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());

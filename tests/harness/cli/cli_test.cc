@@ -69,9 +69,14 @@ struct Mistake {
 
 const Mistake kMistakes[] = {
     {"", "perdura: A subcommand is required"},
-    {"dance", "perdura: unknown command 'dance'; known are: list, run, report"},
+    {"dance", "perdura: unknown command 'dance'; known are: list, run, report, advise, crash, guarantees"},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
+    {"crash nosuch", "perdura: unknown method 'nosuch'; known are: write-message"},
+    {"crash write --domain ram", "perdura: --domain: ram not in {dmp,mhp,wsp}"},
+    {"crash write --exhaustive --samples 3", "perdura: crash: --exhaustive and --samples exclude"},
+    {"advise --domain dmp --ddio off --receive-buffers dram --operation send --one-sided",
+     "perdura: advise: a SEND ends in a receive buffer in DRAM"},
     {"run nosuch", "perdura: unknown experiment 'nosuch'; known are: "},
     {"run no/such.toml", "perdura: experiment no/such.toml: there is no such file"},
     {"run erda-latency --profile nosuch",
