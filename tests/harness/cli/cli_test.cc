@@ -69,7 +69,8 @@ struct Mistake {
 
 const Mistake kMistakes[] = {
     {"", "perdura: A subcommand is required"},
-    {"dance", "perdura: unknown command 'dance'; known are: list, run, report, advise, crash, guarantees"},
+    {"dance",
+     "perdura: unknown command 'dance'; known are: list, run, report, advise, crash, guarantees"},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
     {"crash nosuch", "perdura: unknown method 'nosuch'; known are: write-message"},

@@ -1,0 +1,74 @@
+#include <atomic>
+
+#include "bench/log/log_server.h"
+#include "library/choice.h"
+#include "platform/error.h"
+#include "platform/shm_platform.h"
+
+namespace perdura {
+
+namespace {
+
+constexpr Picoseconds kCollect = Microseconds(50);
+constexpr Picoseconds kLook = Milliseconds(1);
+
+}  // namespace
+
+class LogServer::Impl {
+ public:
+  Impl(const LogOptions& options, Apply apply)
+      : options_(library::log_options(options)),
+        apply_(std::move(apply)),
+        platform_(shm_options(options)) {}
+
+  void run() {
+    platform_.start(library::kServer, library::kPort, CompletionMode::polling,
+                    [this](Thread& thread) { return serve(thread); });
+    try {
+      platform_.run();
+    } catch (const Stopped&) {
+    } catch (const PlatformError& problem) {
+      throw std::runtime_error(problem.what());
+    } catch (const UsageError& problem) {
+      throw std::runtime_error(problem.what());
+    }
+  }
+  void stop() noexcept { stopping_ = true; }
+
+ private:
+  struct Stopped {};
+
+  static ShmOptions shm_options(const LogOptions& options) {
+    ShmOptions result;
+    result.job = options.job;
+    result.node_count = 2;
+    result.local_nodes = {library::kServer};
+    result.pm_directory = options.directory;
+    return result;
+  }
+
+  Task<> serve(Thread& thread) {
+    bench::LogServer server(
+        thread, library::kRegion, options_,
+        [this](std::uint64_t number, std::span<const std::byte> payload) {
+          apply_(number, {reinterpret_cast<const char*>(payload.data()), payload.size()});
+        });
+    thread.executor.spawn(server.serve());
+    thread.executor.spawn(server.collect(kCollect));
+    while (!stopping_) co_await sleep_for(kLook);
+    throw Stopped{};
+  }
+
+  bench::LogOptions options_;
+  Apply apply_;
+  ShmPlatform platform_;
+  std::atomic<bool> stopping_{false};
+};
+
+LogServer::LogServer(const LogOptions& options, Apply apply)
+    : impl_(std::make_unique<Impl>(options, std::move(apply))) {}
+LogServer::~LogServer() = default;
+void LogServer::run() { impl_->run(); }
+void LogServer::stop() noexcept { impl_->stop(); }
+
+}  // namespace perdura
