@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/log/expected_latency.h"
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
 #include "platform/error.h"
@@ -27,6 +28,7 @@ struct AdviseArguments {
   bool no_replay = false;
   bool no_flush = false;
   bool no_atomic_write = false;
+  std::string profile = "remote-log-connectx4";
   bool as_json = false;
 };
 
@@ -83,18 +85,18 @@ json as_json(const Choice& choice) {
     }
   }
   json result{{"method", choice.method.name}, {"wasteful", choice.wasteful}, {"steps", steps}};
-  if (choice.expected) result["expected_us"] = to_microseconds(*choice.expected);
+  result["expected_us"] = to_microseconds(*choice.expected);
   return result;
 }
 
-void print(const std::vector<Property>& properties, const Advice& advice) {
+void print(const std::vector<Property>& properties, const Advice& advice,
+           const std::string& profile) {
   for (const Property& property : properties) {
     fmt::print("{:<16} {:<8} {}\n", property.name, property.value, property.reason);
   }
   const Choice& best = advice.choices.front();
   fmt::print("\n{}", best.method.name);
-  if (best.expected) fmt::print(", expected {:.2f} us", to_microseconds(*best.expected));
-  fmt::print("\n");
+  fmt::print(", {:.2f} us on the model {}\n", to_microseconds(*best.expected), profile);
   std::size_t i = 0;
   for (const pmem::Agent& agent : best.method.program.agents) {
     for (const pmem::Step& step : agent.steps) {
@@ -105,8 +107,7 @@ void print(const std::vector<Property>& properties, const Advice& advice) {
   if (advice.choices.size() > 1) fmt::print("\nalso right\n");
   for (std::size_t other = 1; other < advice.choices.size(); ++other) {
     const Choice& choice = advice.choices[other];
-    fmt::print("  {:<26}{}{}\n", choice.method.name,
-               choice.expected ? fmt::format("{:.2f} us", to_microseconds(*choice.expected)) : "",
+    fmt::print("  {:<26}{:.2f} us{}\n", choice.method.name, to_microseconds(*choice.expected),
                choice.wasteful ? ", with steps that are not needed here" : "");
   }
   if (!advice.refusals.empty()) fmt::print("\nnot here\n");
@@ -129,13 +130,20 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
   arguments.features.atomic_write = !arguments.no_atomic_write;
   const std::vector<Property> properties = complete(arguments.configuration);
   const auto configurations = arguments.configuration.matching();
-  const Advice advice = persistence::advise(configurations, needs, arguments.features);
+  const sim::Profile profile = sim::load_profile(
+      context.locations.find(FileKind::profile, {arguments.profile, "--profile"}).string());
+  // What is not known of the responder does not change a method's steps, and its time hardly.
+  const auto cost = [&](const persistence::Method& method) -> std::optional<Picoseconds> {
+    return bench::expected_latency(method, profile, configurations.front(), needs,
+                                   arguments.features);
+  };
+  const Advice advice = persistence::advise(configurations, needs, arguments.features, cost);
   if (advice.choices.empty()) {
     throw UsageError(
         fmt::format("advise: {}", persistence::why_nothing(configurations, needs, advice)));
   }
   if (!arguments.as_json) {
-    print(properties, advice);
+    print(properties, advice, profile.name);
     return ExitCode::done;
   }
   json result{
@@ -177,6 +185,9 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
   command->add_flag("--no-atomic-write", arguments->no_atomic_write, "A device lacks ATOMIC WRITE");
   command->add_flag("--flush-persistence", arguments->features.flush_persistence,
                     "The devices have FLUSH for persistence");
+  command->add_option(
+      "--profile", arguments->profile,
+      "Testbed on whose model the methods are timed (default: remote-log-connectx4)");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return advise(*arguments, context); };
