@@ -33,7 +33,7 @@ void require(const fabric::Connection& connection, fabric::Address server) {
 Task<> Client::connect_requests(fabric::Address server) {
   replies_ = thread_.endpoint.create_receive_queue(queue_depth_);
   fabric::Connection connection = co_await thread_.endpoint.connect(
-      server, {replies_.get(), &completions_}, bytes_of({kProtocolVersion, Role::requests, 0}));
+      server, {replies_.get(), &completions_}, bytes_of({kProtocolVersion, Role::requests, 0, 0}));
   require(connection, server);
   requests_ = std::move(connection.queue_pair);
   welcome_ = read_message<Welcome>(connection.private_data);
@@ -43,9 +43,9 @@ Task<> Client::connect_requests(fabric::Address server) {
 }
 
 Task<> Client::connect_log(fabric::Address server) {
-  fabric::Connection connection =
-      co_await thread_.endpoint.connect(server, {replies_.get(), &completions_},
-                                        bytes_of({kProtocolVersion, Role::log, welcome_.session}));
+  fabric::Connection connection = co_await thread_.endpoint.connect(
+      server, {replies_.get(), &completions_},
+      bytes_of({kProtocolVersion, Role::log, welcome_.session, welcome_.epoch}));
   require(connection, server);
   log_ = std::move(connection.queue_pair);
 }

@@ -17,7 +17,8 @@ enum class Role : std::uint32_t { requests, log };
 struct Hello {
   std::uint32_t version = 0;
   Role role = Role::requests;
-  std::uint32_t session = 0;  // the number given before, for Role::log
+  std::uint32_t session = 0;  // as the server answered before, for Role::log
+  std::uint64_t epoch = 0;
 };
 
 struct Welcome {
@@ -31,10 +32,11 @@ struct Welcome {
   std::uint32_t log_key = 0;  // remote key of the log
   std::uint64_t log_slots = 0;
   std::uint64_t position = 0;  // of the log's tail
+  std::uint64_t epoch = 0;     // no other session has the same number and epoch
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 enum class RequestKind : std::uint32_t { get, erase, reserve };
 

@@ -27,7 +27,11 @@ Server::Server(Thread& thread, const std::string& name, std::string_view system,
       buffer_memory_(thread.endpoint.register_memory(*buffers_, Access::local)),
       max_inline_(thread.endpoint.capabilities().max_inline),
       sessions_(config.sessions) {
-  for (std::uint32_t i = 0; i < config.sessions; ++i) sessions_[i].number = i;
+  // Recovery moves the log's tail on, so a client of an earlier server is not taken for another.
+  for (std::uint32_t i = 0; i < config.sessions; ++i) {
+    sessions_[i].number = i;
+    sessions_[i].epoch = store_.log().tail() << 24;
+  }
 }
 
 // --- connections ---------------------------------------------------------------------------------
@@ -45,7 +49,7 @@ void Server::accept(fabric::ConnectionRequest& request) {
   if (hello.version != kProtocolVersion) {
     request.reject();
   } else if (hello.role == Role::log) {
-    accept_log(request, hello.session);
+    accept_log(request, hello);
   } else {
     accept_session(request);
   }
@@ -71,22 +75,20 @@ void Server::accept_session(fabric::ConnectionRequest& request) {
   answer.max_value_size = static_cast<std::uint32_t>(shape.max_value_size);
   answer.log_slots = shape.log_slots;
   answer.position = store_.log().tail();
+  answer.epoch = ++session.epoch;
   session.requests = request.accept({session.request_buffers.get(), &completions_, queue_depth_},
                                     std::as_bytes(std::span(&answer, 1)));
   session_of_[session.requests.get()] = session.number;
   session.connected = true;
-  ++session.epoch;
 }
 
-void Server::accept_log(fabric::ConnectionRequest& request, std::uint32_t number) {
+void Server::accept_log(fabric::ConnectionRequest& request, const Hello& hello) {
   const std::optional<fabric::QueuePairOptions> options = log_options();
-  if (!options || number >= sessions_.size() || !sessions_[number].connected ||
-      sessions_[number].log) {
-    return request.reject();
-  }
-  Session& session = sessions_[number];
+  if (!options || hello.session >= sessions_.size()) return request.reject();
+  Session& session = sessions_[hello.session];
+  if (!session.connected || session.epoch != hello.epoch || session.log) return request.reject();
   session.log = request.accept(*options, {});
-  session_of_[session.log.get()] = number;
+  session_of_[session.log.get()] = session.number;
 }
 
 // A session ends with the first of its connections. Its number is free again when both are gone:

@@ -24,7 +24,7 @@ namespace perdura::systems::write_ahead {
 struct Session {
   std::uint32_t number = 0;
   bool connected = false;
-  std::uint64_t epoch = 0;  // counts the sessions that have had this number
+  std::uint64_t epoch = 0;  // grows with each session that has this number, for the pool's life
   std::unique_ptr<fabric::ReceiveQueue> request_buffers;
   std::unique_ptr<fabric::QueuePair> requests;
   std::unique_ptr<fabric::QueuePair> log;  // of Redo Logging
@@ -79,7 +79,7 @@ class Server : public std::enable_shared_from_this<Server> {
  private:
   void accept(fabric::ConnectionRequest& request);
   void accept_session(fabric::ConnectionRequest& request);
-  void accept_log(fabric::ConnectionRequest& request, std::uint32_t number);
+  void accept_log(fabric::ConnectionRequest& request, const Hello& hello);
   void request_arrived(Session& session, const fabric::ReceiveCompletion& completion);
   void get_requested(Session& session, const Incoming& request);
   void connection_ended(Session& session, const fabric::QueuePair* queue_pair);

@@ -1,0 +1,253 @@
+#include "bench/crash/crash_scenario.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "harness/workload/value.h"
+#include "platform/error.h"
+
+namespace perdura::bench {
+
+namespace {
+
+using history::Kind;
+
+constexpr NodeId kServer = 0;
+constexpr Bytes kKeySize = 16;
+constexpr Bytes kValueSize = 64;
+constexpr std::size_t kSteps = 16;  // of a client, besides the puts that create the keys
+// Of virtual time: a store that has not served the reader by then never will.
+constexpr Picoseconds kPatience = std::chrono::seconds(2);
+
+using Key = std::array<std::byte, kKeySize>;
+
+Key key_of(std::uint64_t number) {
+  Key key{};
+  std::memcpy(key.data(), &number, sizeof number);
+  return key;
+}
+
+// As small as can be: logs go around and are cleaned within the history.
+systems::KvConfig small_store(const systems::KvSystem& system, const CrashOptions& options) {
+  systems::KvConfig config{.key_size = kKeySize,
+                           .value_size = kValueSize,
+                           .max_value_size = kValueSize,
+                           .records = kCrashKeys,
+                           .writes = 8 * kSteps,
+                           .sessions = 8,
+                           .parameters = options.parameters};
+  if (system.name == "erda") {
+    config.parameters.insert(
+        {{"heads", 1}, {"regions", 4}, {"region_bytes", 1 * KiB}, {"segment_bytes", 512}});
+  } else if (system.name == "redo-logging" || system.name == "read-after-write") {
+    config.parameters.insert({"log_slots", 16});
+  }
+  return config;
+}
+
+// Notes which alternatives were taken.
+class NotingChoices final : public pmem::Choices {
+ public:
+  explicit NotingChoices(pmem::Choices& choices) : choices_(choices) {}
+  std::size_t choose(std::size_t n) override {
+    const std::size_t taken = choices_.choose(n);
+    digest = (digest ^ (n << 32 | taken)) * 0x9E3779B97F4A7C15;
+    digest ^= digest >> 29;
+    return taken;
+  }
+  std::uint64_t digest = 0;
+
+ private:
+  pmem::Choices& choices_;
+};
+
+}  // namespace
+
+std::uint64_t CrashScenario::Format::key_number(systems::Key key) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, key.data(), sizeof number);
+  return number;
+}
+
+std::optional<std::uint64_t> CrashScenario::Format::version(systems::Key key,
+                                                            systems::Value value) {
+  if (value.size() != kValueSize) return std::nullopt;
+  return workload::check_value(value, key_number(key));
+}
+
+// Counts a client for as long as it lives, however it ends.
+class CrashScenario::Present {
+ public:
+  explicit Present(std::uint32_t& clients) : clients_(clients) {}
+  ~Present() { --clients_; }
+  Present(const Present&) = delete;
+  Present& operator=(const Present&) = delete;
+
+ private:
+  std::uint32_t& clients_;
+};
+
+CrashScenario::CrashScenario(const systems::KvSystem& system, const sim::Profile& profile,
+                             const CrashOptions& options)
+    : system_(system),
+      seed_(options.seed),
+      config_(small_store(system, options)),
+      platform_(profile, kCrashClients + 2) {
+  platform_.track_durability(options.model);
+}
+
+// --- the run -------------------------------------------------------------------------------------
+
+void CrashScenario::run(sim::Failure& failure) {
+  start_server();
+  for (std::uint32_t number = 0; number < kCrashClients; ++number) start_client(number, false);
+  failure.watch(platform_, [this](pmem::Choices& choices) {
+    failed_at_ = platform_.engine().now();
+    NotingChoices noting(choices);
+    noting.digest = platform_.engine().fired() ^
+                    static_cast<std::uint64_t>(failed_at_->time_since_epoch().count()) << 20;
+    platform_.fail_power(kServer, noting);
+    image_ = noting.digest;
+    start_server();
+    start_client(kCrashReader, true);
+    platform_.at(*failed_at_ + kPatience, [this] {
+      if (problem_.empty()) problem_ = "the store does not answer any more";
+      for (NodeId node = 1; node < platform_.node_count(); ++node) platform_.kill(node);
+    });
+  });
+  try {
+    platform_.run();
+  } catch (const std::exception& error) {
+    if (!failed_at_) throw;
+    problem_ = error.what();
+  }
+  if (failed_at_) return;
+  for (const std::string& problem : client_problems_) {
+    if (problem_.empty()) problem_ = problem;
+  }
+}
+
+history::History CrashScenario::history() const {
+  history::History all;
+  for (const history::OperationLog& log : logs_) all.add(log.operations());
+  return all;
+}
+
+void CrashScenario::start_server() {
+  platform_.start_service(kServer, 0, CompletionMode::polling,
+                          [this](Thread& thread) { return serve(thread); });
+}
+
+void CrashScenario::start_client(std::uint32_t number, bool reader) {
+  ++clients_;
+  const NodeId node = number + 1;
+  platform_.start(
+      node, static_cast<fabric::Port>(node), CompletionMode::polling,
+      [this, number, reader](Thread& thread) { return use(thread, number, reader); });
+}
+
+Task<> CrashScenario::serve(Thread& thread) {
+  std::unique_ptr<systems::KvPartition> partition;
+  try {
+    partition = system_.open(thread, "pool", config_);
+  } catch (const std::exception& error) {
+    if (!failed_at_) throw;
+    problem_ = fmt::format("recovery fails: {}", error.what());
+  }
+  if (partition == nullptr) co_return;
+  struct Counted {
+    const systems::KvPartition& partition;
+    std::uint64_t& cleanings;
+    ~Counted() { cleanings = partition.space().cleanings; }
+  } counted{*partition, cleanings_};
+  co_await partition->serve();
+}
+
+Task<> CrashScenario::use(Thread& thread, std::uint32_t number, bool reader) {
+  const Present present(clients_);
+  std::unique_ptr<systems::KvSession> session;
+  std::string problem;
+  try {
+    session = co_await system_.connect(thread, {kServer, 0}, config_);
+  } catch (const PlatformError& error) {
+    problem = error.what();
+  }
+  if (session == nullptr) {
+    std::string& of_whom = reader ? problem_ : client_problems_[number];
+    if (of_whom.empty()) of_whom = problem;
+    co_return;
+  }
+  Format format;
+  history::RecordedSession recorded(*session, number, format, logs_[number]);
+  if (reader) {
+    co_await read(recorded);
+  } else {
+    co_await change(recorded, number);
+  }
+}
+
+// --- what clients do -----------------------------------------------------------------------------
+
+// First every key is created, so that both clients have the same ones; then anything.
+std::vector<CrashScenario::Step> CrashScenario::plan(std::uint32_t client) const {
+  std::vector<Step> steps;
+  for (std::uint64_t key = client; key < kCrashKeys; key += kCrashClients) {
+    steps.push_back({Kind::put, key});
+  }
+  pmem::RandomChoices random(seed_ * kCrashClients + client);
+  constexpr Kind kKinds[] = {Kind::put, Kind::put, Kind::put, Kind::put, Kind::get, Kind::erase};
+  for (std::size_t i = 0; i < kSteps; ++i) {
+    const Kind kind = kKinds[random.choose(std::size(kKinds))];
+    steps.push_back({kind, random.choose(kCrashKeys)});
+  }
+  return steps;
+}
+
+Task<> CrashScenario::change(systems::KvSession& session, std::uint32_t number) {
+  const std::vector<Step> steps = plan(number);
+  for (const Step& next : steps) {
+    if (!co_await step(session, next, number)) co_return;
+  }
+}
+
+// When the others have noticed the failure: everything is read twice, written, and read again.
+Task<> CrashScenario::read(systems::KvSession& session) {
+  while (clients_ > 1) co_await sleep_for(Microseconds(20));
+  for (const Kind kind : {Kind::get, Kind::get, Kind::put, Kind::get}) {
+    for (std::uint64_t key = 0; key < kCrashKeys; ++key) {
+      const bool answered = co_await step(session, {kind, key}, kCrashReader);
+      if (answered) continue;
+      problem_ = "the connection to the recovered store breaks";
+      co_return;
+    }
+  }
+}
+
+// False if the server is gone.
+Task<bool> CrashScenario::step(systems::KvSession& session, Step step, std::uint32_t number) {
+  using systems::Error;
+  const Key key = key_of(step.key);
+  std::array<std::byte, kValueSize> value;
+  switch (step.kind) {
+    case Kind::get: {
+      const auto got = co_await session.get(key, value);
+      co_return got || got.error() != Error::disconnected;
+    }
+    case Kind::erase: {
+      const auto erased = co_await session.erase(key);
+      co_return erased || erased.error() != Error::disconnected;
+    }
+    case Kind::put:
+      break;
+  }
+  const std::uint64_t version = versions_[number]++ * (kCrashClients + 1) + number + 1;
+  workload::fill_value(value, step.key, version);
+  const auto stored = co_await session.put(key, value);
+  if (!stored && stored.error() != Error::disconnected && problem_.empty()) {
+    problem_ = fmt::format("a put fails: {}", to_string(stored.error()));
+  }
+  co_return stored || stored.error() != Error::disconnected;
+}
+
+}  // namespace perdura::bench
