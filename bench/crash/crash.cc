@@ -49,15 +49,15 @@ CrashResult explore_crashes(const systems::KvSystem& system, const sim::Profile&
       return;
     }
     images.insert(scenario.image());
-    const CrashVerdict verdict = judge_crash(scenario.history(), *scenario.failed_at(),
-                                             kCrashReader, scenario.problem());
+    const CrashVerdict verdict =
+        judge_crash(scenario.history(), *scenario.failed_at(), kCrashReader, scenario.problem());
     note(result.durable, failure.text(), verdict.durable);
     note(result.ordered, failure.text(), verdict.ordered);
     note(result.atomic, failure.text(), verdict.atomic);
   };
   const auto explore = [&](sim::Images which, std::uint64_t seed) {
-    const sim::Explored explored = sim::explore_failures(
-        {.images = which, .seed = seed, .stride = options.stride}, run);
+    const sim::Explored explored =
+        sim::explore_failures({.images = which, .seed = seed, .stride = options.stride}, run);
     result.moments = explored.moments;
     result.runs += explored.runs;
   };

@@ -142,9 +142,8 @@ void CrashScenario::start_server() {
 void CrashScenario::start_client(std::uint32_t number, bool reader) {
   ++clients_;
   const NodeId node = number + 1;
-  platform_.start(
-      node, static_cast<fabric::Port>(node), CompletionMode::polling,
-      [this, number, reader](Thread& thread) { return use(thread, number, reader); });
+  platform_.start(node, static_cast<fabric::Port>(node), CompletionMode::polling,
+                  [this, number, reader](Thread& thread) { return use(thread, number, reader); });
 }
 
 Task<> CrashScenario::serve(Thread& thread) {

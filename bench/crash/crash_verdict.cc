@@ -35,8 +35,9 @@ std::string trace(const History& all, std::optional<std::uint64_t> key, Failure 
   bool failed = false;
   const auto fail = [&] {
     if (std::exchange(failed, true)) return;
-    text += fmt::format("  ---- the power fails at {:.3f} us; client {} comes after recovery ----\n",
-                        to_microseconds(failure.at.time_since_epoch()), failure.reader);
+    text +=
+        fmt::format("  ---- the power fails at {:.3f} us; client {} comes after recovery ----\n",
+                    to_microseconds(failure.at.time_since_epoch()), failure.reader);
   };
   for (const Operation& operation : operations) {
     if (operation.start > failure.at) fail();

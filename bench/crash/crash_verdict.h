@@ -14,8 +14,8 @@ struct CrashVerdict {
   std::string atomic;
 };
 
-// `history` is what clients did; the operations of `reader` began after the failure, and it has read
-// every key. `problem`: why it could not, if so.
+// `history` is what clients did; the operations of `reader` began after the failure, and it has
+// read every key. `problem`: why it could not, if so.
 CrashVerdict judge_crash(const history::History& history, Time failed_at, std::uint32_t reader,
                          const std::string& problem);
 

@@ -62,9 +62,8 @@ Picoseconds expected_latency(const persistence::Method& method, sim::Profile pro
   const Bytes size = round_up(needs.size, kCacheLine) + round_up(needs.second_size, kCacheLine);
   Picoseconds mean{};
   sim::SimPlatform platform(std::move(profile), 2);
-  platform.start_service(kResponder, 0, CompletionMode::polling, [&](Thread& thread) {
-    return respond(thread, setup, size);
-  });
+  platform.start_service(kResponder, 0, CompletionMode::polling,
+                         [&](Thread& thread) { return respond(thread, setup, size); });
   platform.start(kRequester, 0, CompletionMode::polling,
                  [&](Thread& thread) { return request(thread, setup, &mean); });
   platform.run();

@@ -6,9 +6,9 @@
 
 namespace perdura::bench {
 
-// The mean of some updates of the needs' sizes, one after the other, with polling on both sides, on two
-// nodes of the profile with the devices' features and the configuration's DDIO and receive buffers.
-// Throws UsageError if the sizes are impossible.
+// The mean of some updates of the needs' sizes, one after the other, with polling on both sides, on
+// two nodes of the profile with the devices' features and the configuration's DDIO and receive
+// buffers. Throws UsageError if the sizes are impossible.
 Picoseconds expected_latency(const persistence::Method& method, sim::Profile profile,
                              const persistence::Configuration& configuration,
                              const persistence::UpdateNeeds& needs,

@@ -7,8 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bench/perdura/commands.h"
-#include "bench/perdura/configuration_options.h"
+#include "bench/perdura/crash_arguments.h"
 #include "platform/error.h"
 #include "systems/persistence/proof.h"
 
@@ -20,16 +19,6 @@ using persistence::Configuration;
 using persistence::Method;
 using persistence::Proof;
 using persistence::Verdict;
-
-struct CrashArguments {
-  std::string target;
-  ConfigurationOptions configuration;
-  bool exhaustive = false;
-  std::uint64_t samples = 0;
-  std::uint64_t seed = 1;
-  bool steps = false;
-  bool as_json = false;
-};
 
 Method load_method(const std::string& target) {
   if (!std::filesystem::is_regular_file(target)) return persistence::find_method(target);
@@ -85,6 +74,7 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (arguments.exhaustive && arguments.samples > 0) {
     throw UsageError("crash: --exhaustive and --samples exclude each other");
   }
+  if (is_system(arguments.target)) return crash_system(arguments, context);
   const Method method = load_method(arguments.target);
   persistence::ProofOptions options;
   options.sampling = {arguments.samples, arguments.seed};
@@ -127,15 +117,18 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       "crash", "Explores what a power failure leaves; ends with 1 if anything can be lost");
   command
       ->add_option("target", arguments->target,
-                   "A method of remote persistence, or a file with the steps of one")
+                   "A method of remote persistence, a file with the steps of one, or a system")
       ->required();
   arguments->configuration.add_to(*command);
   command->add_flag("--exhaustive", arguments->exhaustive,
-                    "Every image of every moment (the default for methods)");
+                    "Every image of every moment (what methods get in any case)");
   command->add_option("--samples", arguments->samples, "So many random images of every moment")
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", arguments->seed, "Of the random images");
   command->add_flag("--steps", arguments->steps, "Also without each step of the method");
+  command->add_option("--parameter", arguments->parameters, "NAME=VALUE: of the system");
+  command->add_option("--profile", arguments->profile,
+                      "Testbed on whose model the system runs (default: erda-connectx3)");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return crash(*arguments, context); };

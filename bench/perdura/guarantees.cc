@@ -5,9 +5,11 @@
 #include <fstream>
 #include <memory>
 
-#include "bench/perdura/commands.h"
+#include "bench/crash/crash.h"
+#include "bench/perdura/crash_arguments.h"
 #include "harness/report/csv_table.h"
 #include "platform/error.h"
+#include "systems/kv.h"
 #include "systems/persistence/matrices.h"
 
 namespace perdura::harness {
@@ -59,6 +61,48 @@ void write(const fs::path& file, const std::string& text) {
   }
 }
 
+// Of whole systems: a row each, and one for a setting that changes what is guaranteed.
+Matrix systems_matrix(const CommandContext& context) {
+  const sim::Profile profile =
+      sim::load_profile(context.locations.find(FileKind::profile, {"erda-connectx3", ""}).string());
+  Matrix matrix{
+      "systems",
+      "What a completed operation of each system guarantees",
+      "Explored, with the server's power failing at every moment of a small history. durable: "
+      "nothing acknowledged is lost; ordered: of each key at most the last change is lost; "
+      "atomic: of each key one of the states that it ever had is found; none: not even that.",
+      true,
+      {"system"},
+      {}};
+  const auto models = system_models({});
+  for (const pmem::PersistenceModel& model : models) {
+    matrix.header.push_back(fmt::format("{} {}{}", to_string(model.domain),
+                                        model.ddio ? "ddio" : "no-ddio",
+                                        model.transport == pmem::Transport::iwarp ? " iwarp" : ""));
+  }
+  struct Setting {
+    std::string_view system;
+    std::string_view parameter;
+  };
+  std::vector<Setting> settings;
+  for (const systems::KvSystem& system : systems::kv_systems()) {
+    settings.push_back({system.name, ""});
+    if (system.name == "erda") settings.push_back({system.name, "persist_before_update"});
+  }
+  for (const auto& [system, parameter] : settings) {
+    auto& row = matrix.rows.emplace_back();
+    row.push_back(parameter.empty() ? std::string(system)
+                                    : fmt::format("{}, {}", system, parameter));
+    for (const pmem::PersistenceModel& model : models) {
+      bench::CrashOptions options{.model = model, .random_images = 1};
+      if (!parameter.empty()) options.parameters.emplace(parameter, 1);
+      row.emplace_back(
+          explore_crashes(systems::find_kv_system(system), profile, options).strongest());
+    }
+  }
+  return matrix;
+}
+
 ExitCode guarantees(const std::string& folder, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   std::error_code problem;
@@ -70,8 +114,8 @@ ExitCode guarantees(const std::string& folder, const CommandContext& context) {
       "the "
       "words.\n\n";
   std::string index;
-  for (const Matrix& matrix :
-       {persistence::cells_matrix(), persistence::steps_matrix(), persistence::transfer_matrix()}) {
+  for (const Matrix& matrix : {persistence::cells_matrix(), persistence::steps_matrix(),
+                               persistence::transfer_matrix(), systems_matrix(context)}) {
     write(fs::path(folder) / (matrix.name + ".csv"), csv_of(matrix));
     text += markdown_of(matrix);
     index +=

@@ -12,7 +12,7 @@ std::string_view verdict_class(std::string_view cell) {
   const std::string_view word = cell.substr(0, cell.find_first_of(":,; "));
   if (word == "right" || word == "durable") return " class=\"right\"";
   if (word == "wasteful" || word == "ordered") return " class=\"wasteful\"";
-  for (const std::string_view wrong : {"lost", "torn", "out", "endless", "nothing", "atomic"}) {
+  for (const std::string_view wrong : {"lost", "torn", "out", "endless", "none", "atomic"}) {
     if (word == wrong) return " class=\"wrong\"";
   }
   return "";

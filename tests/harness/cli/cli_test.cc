@@ -75,6 +75,8 @@ const Mistake kMistakes[] = {
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
     {"crash nosuch", "perdura: unknown method 'nosuch'; known are: write-message"},
     {"crash write --domain ram", "perdura: --domain: ram not in {dmp,mhp,wsp}"},
+    {"crash erda --steps", "perdura: crash: --steps is for methods; a system has none"},
+    {"crash erda --parameter regions", "perdura: crash: --parameter regions: give NAME=VALUE"},
     {"crash write --exhaustive --samples 3", "perdura: crash: --exhaustive and --samples exclude"},
     {"advise --domain dmp --ddio off --receive-buffers dram --operation send --one-sided",
      "perdura: advise: a SEND ends in a receive buffer in DRAM"},

@@ -1,0 +1,31 @@
+// What `perdura crash` was told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/perdura/commands.h"
+#include "bench/perdura/configuration_options.h"
+
+namespace perdura::harness {
+
+struct CrashArguments {
+  std::string target;
+  ConfigurationOptions configuration;
+  bool exhaustive = false;
+  std::uint64_t samples = 0;  // 0: as many as is usual for the target
+  std::uint64_t seed = 1;
+  bool steps = false;
+  std::vector<std::string> parameters;  // NAME=VALUE, of a system
+  std::string profile = "erda-connectx3";
+  bool as_json = false;
+};
+
+bool is_system(const std::string& name);
+// The configurations of responders that a whole system can tell apart: receive buffers are its own.
+std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options);
+// Explores a system; done if what it acknowledges is durable on all of the models.
+ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
+
+}  // namespace perdura::harness

@@ -1,0 +1,117 @@
+// perdura crash SYSTEM: a small history of a key-value system, with the power failing at every moment.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "bench/crash/crash.h"
+#include "bench/perdura/crash_arguments.h"
+#include "platform/error.h"
+#include "systems/kv.h"
+
+namespace perdura::harness {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::uint32_t kUsualImages = 2;
+
+std::map<std::string, std::uint64_t, std::less<>> read_parameters(
+    const std::vector<std::string>& given) {
+  std::map<std::string, std::uint64_t, std::less<>> parameters;
+  for (const std::string& text : given) {
+    const std::size_t equals = text.find('=');
+    std::uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const bool fits = equals != std::string::npos &&
+                      std::from_chars(text.data() + equals + 1, end, value).ptr == end &&
+                      equals + 1 < text.size();
+    if (!fits) {
+      throw UsageError(
+          fmt::format("crash: --parameter {}: give NAME=VALUE, with a whole number", text));
+    }
+    parameters[text.substr(0, equals)] = value;
+  }
+  return parameters;
+}
+
+std::string name_of(const pmem::PersistenceModel& model) {
+  return fmt::format("{} {}{}", to_string(model.domain), model.ddio ? "ddio" : "no-ddio",
+                     model.transport == pmem::Transport::iwarp ? " iwarp" : "");
+}
+
+const bench::Guarantee& first_broken(const bench::CrashResult& result) {
+  if (!result.atomic.held) return result.atomic;
+  return result.ordered.held ? result.durable : result.ordered;
+}
+
+}  // namespace
+
+bool is_system(const std::string& name) {
+  for (const systems::KvSystem& system : systems::kv_systems()) {
+    if (system.name == name) return true;
+  }
+  return false;
+}
+
+std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options) {
+  std::vector<pmem::PersistenceModel> models;
+  for (const persistence::Configuration& configuration : options.matching()) {
+    if (models.empty() || !(models.back() == configuration.model)) {
+      models.push_back(configuration.model);
+    }
+  }
+  return models;
+}
+
+ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context) {
+  if (arguments.exhaustive) {
+    throw UsageError("crash: a system has more images than can be tried; use --samples");
+  }
+  if (arguments.steps) throw UsageError("crash: --steps is for methods; a system has none");
+  const sim::Profile profile = sim::load_profile(
+      context.locations.find(FileKind::profile, {arguments.profile, "--profile"}).string());
+  bench::CrashOptions options;
+  options.parameters = read_parameters(arguments.parameters);
+  options.seed = arguments.seed;
+  options.random_images =
+      arguments.samples > 0 ? static_cast<std::uint32_t>(arguments.samples) : kUsualImages;
+  json results = json::array();
+  bool all_durable = true;
+  std::string trace;
+  for (const pmem::PersistenceModel& model : system_models(arguments.configuration)) {
+    options.model = model;
+    const bench::CrashResult result =
+        explore_crashes(systems::find_kv_system(arguments.target), profile, options);
+    all_durable = all_durable && result.durable.held;
+    if (arguments.as_json) {
+      results.push_back({{"system", arguments.target},
+                         {"domain", to_string(model.domain)},
+                         {"ddio", model.ddio},
+                         {"transport", to_string(model.transport)},
+                         {"guarantee", result.strongest()},
+                         {"moments", result.moments},
+                         {"failures", result.runs},
+                         {"images", result.images},
+                         {"seed", arguments.seed},
+                         {"trace", result.durable.held ? "" : first_broken(result).first_loss}});
+      continue;
+    }
+    fmt::print("{} on {:<16} {:<8} {} moments, {} failures, {} images, seed {}\n", arguments.target,
+               name_of(model) + ":", result.strongest(), result.moments, result.runs,
+               result.images, arguments.seed);
+    std::fflush(stdout);
+    if (trace.empty() && !result.durable.held) {
+      trace = fmt::format("\non {}:\n{}", name_of(model), first_broken(result).first_loss);
+    }
+  }
+  if (arguments.as_json) {
+    fmt::print("{}\n", results.dump(2));
+  } else {
+    fmt::print("{}", trace);
+  }
+  return all_durable ? ExitCode::done : ExitCode::failed;
+}
+
+}  // namespace perdura::harness
