@@ -141,12 +141,6 @@ class End {
   End* peer_ = nullptr;
   State state_ = State::connected;
 
-  // Of the peer's node, and what it knows of this direction of the connection; null unless
-  // durability is tracked.
-  std::shared_ptr<pmem::sim::Journal> journal_;
-  pmem::sim::Journal::ConnectionId connection_ = 0;
-  std::vector<pmem::sim::Journal::Operation> unreported_;  // completed, but nobody waits for it
-
   Ring<Flight*> waiting_;      // posted, not yet started
   Ring<Flight*> outstanding_;  // started, not yet answered
   std::uint32_t outstanding_non_posted_ = 0;
@@ -160,6 +154,12 @@ class End {
   std::vector<ReceiveCompletion> early_;
   Ring<Flight*> held_;  // arrived, but the first one found no receive buffer
   std::uint32_t rnr_retries_ = 0;
+
+  // Of the peer's node, and what it knows of this direction of the connection; null unless
+  // durability is tracked.
+  std::shared_ptr<pmem::sim::Journal> journal_;
+  pmem::sim::Journal::ConnectionId connection_ = 0;
+  std::vector<pmem::sim::Journal::Operation> unreported_;  // completed, but nobody waits for it
 };
 
 class SimReceiveQueue final : public ReceiveQueue {
