@@ -1,4 +1,5 @@
-// perdura crash SYSTEM: a small history of a key-value system, with the power failing at every moment.
+// perdura crash SYSTEM: a small history of a key-value system, with the power failing at every
+// moment.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -99,8 +100,8 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
       continue;
     }
     fmt::print("{} on {:<16} {:<8} {} moments, {} failures, {} images, seed {}\n", arguments.target,
-               name_of(model) + ":", result.strongest(), result.moments, result.runs,
-               result.images, arguments.seed);
+               name_of(model) + ":", result.strongest(), result.moments, result.runs, result.images,
+               arguments.seed);
     std::fflush(stdout);
     if (trace.empty() && !result.durable.held) {
       trace = fmt::format("\non {}:\n{}", name_of(model), first_broken(result).first_loss);

@@ -7,7 +7,7 @@
 
 #include "bench/crash/crash.h"
 #include "bench/perdura/crash_arguments.h"
-#include "harness/report/csv_table.h"
+#include "harness/report/guarantees.h"
 #include "platform/error.h"
 #include "systems/kv.h"
 #include "systems/persistence/matrices.h"
@@ -18,17 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 using persistence::Matrix;
 
-std::string csv_of(const Matrix& matrix) {
-  std::string text;
-  const auto line = [&](const std::vector<std::string>& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      text += fmt::format("{}{}", i == 0 ? "" : ",", report::csv_cell(cells[i]));
-    }
-    text += '\n';
-  };
-  line(matrix.header);
-  for (const auto& row : matrix.rows) line(row);
-  return text;
+report::GuaranteeTable table_of(const Matrix& matrix) {
+  report::GuaranteeTable table{matrix.name, matrix.title, matrix.caption, matrix.verdicts, {}};
+  table.cells.header = matrix.header;
+  for (const auto& row : matrix.rows) table.cells.rows.push_back({0, row});
+  return table;
 }
 
 std::string markdown_of(const Matrix& matrix) {
@@ -113,19 +107,17 @@ ExitCode guarantees(const std::string& folder, const CommandContext& context) {
       "Written by `perdura guarantees`; [persistence.md](persistence.md) explains the model and "
       "the "
       "words.\n\n";
-  std::string index;
+  std::vector<report::GuaranteeTable> tables;
   for (const Matrix& matrix : {persistence::cells_matrix(), persistence::steps_matrix(),
                                persistence::transfer_matrix(), systems_matrix(context)}) {
-    write(fs::path(folder) / (matrix.name + ".csv"), csv_of(matrix));
     text += markdown_of(matrix);
-    index +=
-        fmt::format("[[table]]\nname = \"{}\"\ntitle = \"{}\"\ncaption = '{}'\nverdicts = {}\n\n",
-                    matrix.name, matrix.title, matrix.caption, matrix.verdicts);
+    tables.push_back(table_of(matrix));
   }
   text.pop_back();
-  index.pop_back();
-  write(fs::path(folder) / "tables.toml", index);
   write(fs::path(folder) / "tables.md", text);
+  if (const auto written = report::write_guarantees(folder, tables); !written) {
+    throw PlatformError(written.error().message);
+  }
   fmt::print("{}\n", folder);
   return ExitCode::done;
 }

@@ -4,7 +4,35 @@
 
 #include <toml++/toml.h>
 
+#include <fstream>
+#include <sstream>
+
 namespace perdura::report {
+namespace {
+
+std::string csv_of(const CsvTable& table) {
+  std::string text;
+  const auto line = [&](const std::vector<std::string>& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      text += fmt::format("{}{}", i == 0 ? "" : ",", csv_cell(cells[i]));
+    }
+    text += '\n';
+  };
+  line(table.header);
+  for (const CsvRow& row : table.rows) line(row.cells);
+  return text;
+}
+
+Expected<void> write_text(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream output(file, std::ios::binary);
+  output << text;
+  output.close();
+  if (output) return {};
+  return fail(fmt::format("{}: cannot be written; check the permissions and the free space",
+                          file.string()));
+}
+
+}  // namespace
 
 Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::path& input) {
   const std::filesystem::path folder = input / "guarantees";
@@ -31,6 +59,22 @@ Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::pat
                             error.source().begin.line, error.description()));
   }
   return tables;
+}
+
+Expected<void> write_guarantees(const std::filesystem::path& folder,
+                                const std::vector<GuaranteeTable>& tables) {
+  toml::array entries;
+  for (const GuaranteeTable& table : tables) {
+    entries.push_back(toml::table{{"name", table.name},
+                                  {"title", table.title},
+                                  {"caption", table.caption},
+                                  {"verdicts", table.verdicts}});
+    auto written = write_text(folder / (table.name + ".csv"), csv_of(table.cells));
+    if (!written) return written;
+  }
+  std::ostringstream index;
+  index << toml::table{{"table", entries}} << '\n';
+  return write_text(folder / "tables.toml", index.str());
 }
 
 }  // namespace perdura::report

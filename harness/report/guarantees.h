@@ -22,4 +22,8 @@ struct GuaranteeTable {
 /// Errors: the file or a table that it names cannot be read.
 Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::path& input);
 
+/// Writes tables.toml and a CSV file for each table into a folder, which must exist.
+Expected<void> write_guarantees(const std::filesystem::path& folder,
+                                const std::vector<GuaranteeTable>& tables);
+
 }  // namespace perdura::report

@@ -1,4 +1,6 @@
 // The tables of what is proven, beside the figures of what was measured.
+#include "harness/report/guarantees.h"
+
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::report {
@@ -27,6 +29,25 @@ TEST_F(GuaranteesTest, AreShownInWordsWithAColorEach) {
   EXPECT_EQ(count(html, "<td class=\"wrong\">torn, lost</td>"), 1U);
   EXPECT_EQ(count(html, "<td class=\"wasteful\">wasteful</td>"), 1U);
   EXPECT_EQ(count(html, "href=\"#guarantees\""), 1U);
+}
+
+TEST_F(GuaranteesTest, AreReadAsTheyWereWritten) {
+  GuaranteeTable table{"cells", "The server's \"cells\"", "It's all there, \\ too.", true, {}};
+  table.cells.header = {"configuration", "single, or not"};
+  table.cells.rows = {{0, {"dmp", "torn, lost"}}, {0, {"a \"b\"", ""}}};
+  std::filesystem::create_directories(root() / "guarantees");
+  ASSERT_TRUE(write_guarantees(root() / "guarantees", {table}));
+  const auto read = read_guarantees(root());
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->size(), 1U);
+  EXPECT_EQ(read->front().name, table.name);
+  EXPECT_EQ(read->front().title, table.title);
+  EXPECT_EQ(read->front().caption, table.caption);
+  EXPECT_EQ(read->front().verdicts, table.verdicts);
+  EXPECT_EQ(read->front().cells.header, table.cells.header);
+  ASSERT_EQ(read->front().cells.rows.size(), 2U);
+  EXPECT_EQ(read->front().cells.rows[0].cells, table.cells.rows[0].cells);
+  EXPECT_EQ(read->front().cells.rows[1].cells, table.cells.rows[1].cells);
 }
 
 TEST_F(GuaranteesTest, AreNotMissed) { EXPECT_EQ(count(page(), "guarantees"), 0U); }
