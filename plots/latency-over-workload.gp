@@ -6,6 +6,10 @@ while (strlen(folder) && folder[strlen(folder):*] ne "/") { folder = folder[1:st
 call folder."style.gp" ARG1 ARG2 ARG3 ARG4 ARG5 ARG6 ARG7
 load folder."bars.gp"
 
+# Narrow bars that stand close together take smaller numbers.
+stats csv using (strlen(strcol("text"))) nooutput
+if (series_count * group_count * STATS_max > 40) { bar_size = sprintf("%.0f", 0.84 * bar_size) }
+
 top(i) = repeated(i) ? number(i, "y_high") : number(i, "y")
 stats csv using (missing("y") ? NaN : column("y_high")) nooutput
 set yrange [0:(STATS_max > 0 ? STATS_max * 1.12 : 1)]

@@ -67,6 +67,14 @@ void KvDriver::check(const Point& point) const {
         "{}: {} deletes {} records, warm-up included, of {}; raise records or lower operations",
         point.settings.workload.where, point.workload_name, operations, spec.loaded_keys()));
   }
+  for (const std::string& of_log : {point.settings.domain, point.settings.receive_buffers,
+                                    point.settings.transport, point.settings.update}) {
+    if (of_log.empty()) continue;
+    throw UsageError(fmt::format(
+        "{}: '{}' chooses a log's method of persistence, and a key-value store has its own; remove "
+        "domain, receive_buffers, transport and update",
+        point.settings.system.where, of_log));
+  }
   if (point.settings.check_history) check_values_tell_versions(point);
 }
 

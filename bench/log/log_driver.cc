@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
+#include <utility>
 
 #include "bench/log/log_run.h"
 #include "harness/config/section.h"
@@ -12,6 +14,8 @@
 namespace perdura::bench {
 
 using harness::Point;
+using persistence::Carrier;
+using persistence::Update;
 using workload::OperationKind;
 
 namespace {
@@ -57,20 +61,81 @@ void check_parameters(const Point& point) {
   }
 }
 
+// The systems that stand for the paper's choice: what carries the update.
+constexpr std::array<std::pair<std::string_view, Carrier>, 3> kOfPaper{{
+    {"paper-write", Carrier::write},
+    {"paper-write-imm", Carrier::write_immediate},
+    {"paper-send", Carrier::send},
+}};
+
+persistence::Method method_of_paper(const Point& point, Carrier carrier) {
+  const harness::PointSettings& settings = point.settings;
+  std::vector<std::string_view> missing;
+  for (const auto& [name, text] :
+       {std::pair<std::string_view, const std::string*>{"domain", &settings.domain},
+        {"ddio", &settings.ddio},
+        {"receive_buffers", &settings.receive_buffers},
+        {"transport", &settings.transport},
+        {"update", &settings.update}}) {
+    if (text->empty()) missing.push_back(name);
+  }
+  if (!missing.empty()) {
+    throw UsageError(fmt::format(
+        "{}: the method of {} depends on the server's configuration; add {} to [workload] or "
+        "[matrix]",
+        settings.system.where, settings.system.text, harness::join_names(missing)));
+  }
+  const bool iwarp = settings.transport == "iwarp";
+  for (const persistence::Configuration& configuration :
+       persistence::configurations(iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband)) {
+    if (to_string(configuration.model.domain) == settings.domain &&
+        configuration.model.ddio == (settings.ddio == "on") &&
+        (configuration.receive_buffers == pmem::Medium::pm) == (settings.receive_buffers == "pm")) {
+      return persistence::method_of_paper(
+          configuration, settings.update == "ordered" ? Update::ordered : Update::single, carrier);
+    }
+  }
+  throw std::logic_error("a configuration that Table 1 does not have");
+}
+
+persistence::Method method_of(const Point& point) {
+  const harness::PointSettings& settings = point.settings;
+  for (const auto& [name, carrier] : kOfPaper) {
+    if (settings.system.text == name) return method_of_paper(point, carrier);
+  }
+  persistence::Method method = persistence::find_method(settings.system.text);
+  if (!settings.update.empty() && settings.update != to_string(method.update)) {
+    throw UsageError(fmt::format("{}: method '{}' is for {} updates; remove update = \"{}\"",
+                                 settings.system.where, method.name, to_string(method.update),
+                                 settings.update));
+  }
+  return method;
+}
+
+pmem::Medium receive_medium(const Point& point) {
+  const bool in_pm = parameter(point, "receive_buffers_in_pm") != 0;
+  const std::string& stated = point.settings.receive_buffers;
+  if (!stated.empty() && point.parameters.contains("receive_buffers_in_pm") &&
+      in_pm != (stated == "pm")) {
+    throw UsageError(
+        fmt::format("{}: receive_buffers_in_pm = {} of {} contradicts receive_buffers = \"{}\"; "
+                    "keep one",
+                    point.settings.system.where, in_pm ? 1 : 0, point.system_name, stated));
+  }
+  return in_pm || stated == "pm" ? pmem::Medium::pm : pmem::Medium::dram;
+}
+
 }  // namespace
 
 LogOptions log_options(const Point& point) {
   check_parameters(point);
   LogOptions options;
-  options.method = persistence::find_method(point.settings.system.text);
-  if (parameter(point, "read_for_flush") != 0) {
-    options.method = persistence::with_read_for_flush(options.method);
-  }
+  options.method = method_of(point);
+  options.read_for_flush = parameter(point, "read_for_flush") != 0;
   options.slots = parameter(point, "slots");
   options.largest_record = point.workload.max_value_size();
   options.receive_buffers = static_cast<std::uint32_t>(parameter(point, "receive_buffers"));
-  options.receive_medium =
-      parameter(point, "receive_buffers_in_pm") != 0 ? pmem::Medium::pm : pmem::Medium::dram;
+  options.receive_medium = receive_medium(point);
   return options;
 }
 
@@ -102,6 +167,7 @@ void LogDriver::check(const Point& point) const {
 std::vector<std::string_view> LogDriver::systems() const {
   std::vector<std::string_view> names;
   for (const persistence::Method& method : persistence::methods()) names.push_back(method.name);
+  for (const auto& [name, carrier] : kOfPaper) names.push_back(name);
   return names;
 }
 

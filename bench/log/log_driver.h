@@ -1,6 +1,8 @@
 // The driver `remote-log`: one client appends to a log in the memory of a server (section 4.1 of
 // "Correct, Fast Remote Persistence"). Its systems are the methods of remote persistence
-// (systems/persistence/taxonomy.methods); the values of the workload are the records.
+// (systems/persistence/taxonomy.methods), and paper-write, paper-write-imm and paper-send: the
+// method that the paper uses for the point's configuration and update (Tables 2 and 3). The values
+// of the workload are the records.
 #pragma once
 
 #include "bench/log/log_format.h"
@@ -18,9 +20,10 @@ class LogDriver final : public harness::Driver {
 
 // What a point's method, workload and [systems.METHOD] ask for:
 //
-//   read_for_flush = 1          FLUSH for visibility by READ (section 3.4)
+//   read_for_flush = 1          FLUSH for visibility by READ (section 3.4), also where the devices
+//                               have FLUSH
 //   receive_buffers = 64        how many
-//   receive_buffers_in_pm = 1   where; default: in DRAM
+//   receive_buffers_in_pm = 1   where; default: as the point's configuration says, else in DRAM
 //   slots = 4096                records that the log holds
 //   collect_us = 20             how often the server looks for records to apply, microseconds
 //

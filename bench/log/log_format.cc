@@ -16,11 +16,22 @@ std::uint32_t checksum(std::span<const std::byte> record) {
 }  // namespace
 
 persistence::PersisterSetup LogOptions::setup() const {
-  return {.method = method,
+  return {.method = read_for_flush ? persistence::with_read_for_flush(method) : method,
           .largest_a = static_cast<std::uint32_t>(sizeof(RecordHeader)) + largest_record,
           .largest_b = kWord,
           .receive_buffers = receive_buffers,
           .receive_medium = receive_medium};
+}
+
+LogOptions LogOptions::on(const fabric::Capabilities& device) const {
+  LogOptions options = *this;
+  options.read_for_flush = read_for_flush || !device.flush;
+  return options;
+}
+
+std::string LogOptions::method_name() const {
+  const bool emulated = read_for_flush && method.uses(pmem::StepKind::flush_visibility);
+  return method.name + (emulated ? " (read)" : "");
 }
 
 std::size_t write_header(std::span<std::byte> record, std::uint64_t number, std::size_t payload,

@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "platform/fabric/types.h"
 #include "platform/pmem/region.h"
 #include "platform/units.h"
 #include "systems/persistence/setup.h"
@@ -36,11 +38,16 @@ inline constexpr Bytes kSlotsOffset = 256;
 // How client and server keep a log; both must say the same.
 struct LogOptions {
   persistence::Method method;
+  bool read_for_flush = false;        // FLUSH for visibility is done by READ
   std::uint64_t slots = 4096;         // records that the log holds
   std::uint32_t largest_record = 64;  // bytes of payload
   std::uint32_t receive_buffers = 64;
   pmem::Medium receive_medium = pmem::Medium::dram;
 
+  // As far as a device lacks FLUSH, READ takes its place.
+  LogOptions on(const fabric::Capabilities& device) const;
+  // The method's name, with " (read)" if READ takes the place of its FLUSH.
+  std::string method_name() const;
   bool has_tail() const { return method.update == persistence::Update::ordered; }
   Bytes slot_size() const { return round_up(sizeof(RecordHeader) + largest_record, kCacheLine); }
   Bytes slot_offset(std::uint64_t number) const {

@@ -60,8 +60,10 @@ void LogRun::note(std::exception_ptr problem, std::string_view who,
 Task<> LogRun::serve(Thread& thread) {
   std::unique_ptr<LogServer> server;
   std::uint64_t last = 0;
+  const LogOptions options = options_.on(thread.endpoint.capabilities());
+  server_.method = options.method_name();
   try {
-    server = std::make_unique<LogServer>(thread, "log", options_, [&](std::uint64_t number, auto) {
+    server = std::make_unique<LogServer>(thread, "log", options, [&](std::uint64_t number, auto) {
       if (number != ++last) {
         server_.judge(harness::Verdict::invalid,
                       fmt::format("record {} follows on {}", number, last - 1));
@@ -94,11 +96,13 @@ Task<> LogRun::use(Thread& thread) {
   std::unique_ptr<RemoteLog> log;
   client_.kinds[workload::OperationKind::insert];  // so that nothing is allocated while measuring
   std::exception_ptr problem;
+  const LogOptions options = options_.on(thread.endpoint.capabilities());
+  client_.method = options.method_name();
   try {
     // A server that could not open its log does not listen, and has said why.
-    persistence::check(options_.setup(), thread.endpoint.capabilities());
+    persistence::check(options.setup(), thread.endpoint.capabilities());
     if (server_.usage_error.empty())
-      log = co_await RemoteLog::connect(thread, {kServer, 0}, options_);
+      log = co_await RemoteLog::connect(thread, {kServer, 0}, options);
   } catch (...) {
     problem = std::current_exception();
   }

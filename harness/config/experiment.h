@@ -37,6 +37,13 @@ struct PointSettings {
   CompletionMode server_completion = CompletionMode::event;
   CompletionMode client_completion = CompletionMode::event;
   bool check_history = false;  // record all operations and check them (docs/history.md)
+  // The server as a responder of remote updates (Table 1 of "Correct, Fast Remote Persistence"), in
+  // the words of perdura's options; empty: not said.
+  std::string domain;           // dmp, mhp, wsp
+  std::string ddio;             // on, off; empty: on sim the profile's
+  std::string receive_buffers;  // dram, pm
+  std::string transport;        // ib, roce, iwarp
+  std::string update;           // of a log's appends: single, ordered
 };
 
 // A parameter that a sweep varies. Values are in the order of the file.

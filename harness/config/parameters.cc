@@ -1,5 +1,8 @@
 #include "harness/config/parameters.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
 namespace perdura::harness {
@@ -9,7 +12,13 @@ using Point = PointSettings;
 
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // of counts; key numbers end there
 
-const std::array<Parameter, 13> kParameters{{
+constexpr std::array<std::string_view, 3> kDomains{"dmp", "mhp", "wsp"};
+constexpr std::array<std::string_view, 2> kDdio{"on", "off"};
+constexpr std::array<std::string_view, 2> kReceiveBuffers{"dram", "pm"};
+constexpr std::array<std::string_view, 3> kTransports{"ib", "roce", "iwarp"};
+constexpr std::array<std::string_view, 2> kUpdates{"single", "ordered"};
+
+const std::array<Parameter, 18> kParameters{{
     {"system", &Point::system},
     {"workload", &Point::workload},
     {"records", &Point::records, 0, kLargest},
@@ -23,7 +32,21 @@ const std::array<Parameter, 13> kParameters{{
     {"server_threads", &Point::server_threads, 1, 1024},
     {"completion", Parameter::Completion{true, true}, 0, 0, false},
     {"check_history", &Point::check_history, 0, 1, false},
+    {"domain", Parameter::Choice{&Point::domain, kDomains}},
+    {"ddio", Parameter::Choice{&Point::ddio, kDdio}},
+    {"receive_buffers", Parameter::Choice{&Point::receive_buffers, kReceiveBuffers}},
+    {"transport", Parameter::Choice{&Point::transport, kTransports}},
+    {"update", Parameter::Choice{&Point::update, kUpdates}},
 }};
+
+// "a", "b" or "c".
+std::string alternatives(std::span<const std::string_view> values) {
+  std::string text = fmt::format("\"{}\"", values.front());
+  for (std::size_t i = 1; i < values.size(); ++i) {
+    text += fmt::format("{}\"{}\"", i + 1 == values.size() ? " or " : ", ", values[i]);
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -50,6 +73,13 @@ Axis::Value read_value(const Section& section, const toml::node& node, const Par
     }
     return {std::move(text), where};
   }
+  if (const auto* choice = std::get_if<Parameter::Choice>(&parameter.target)) {
+    std::string text = section.text_of(node, parameter.name);
+    if (std::find(choice->values.begin(), choice->values.end(), text) == choice->values.end()) {
+      section.wrong(node, parameter.name, "must be " + alternatives(choice->values));
+    }
+    return {std::move(text), where};
+  }
   if (std::holds_alternative<Parameter::Flag>(parameter.target)) {
     return {std::uint64_t{section.flag_of(node, parameter.name) ? 1U : 0U}, where};
   }
@@ -65,6 +95,8 @@ void assign(const Parameter& parameter, const Axis::Value& value, PointSettings&
     point.** name = {std::get<std::string>(value.value), value.where};
   } else if (const auto* flag = std::get_if<Parameter::Flag>(&parameter.target)) {
     point.** flag = std::get<std::uint64_t>(value.value) != 0;
+  } else if (const auto* choice = std::get_if<Parameter::Choice>(&parameter.target)) {
+    point.*choice->text = std::get<std::string>(value.value);
   } else {
     const auto role = std::get<Parameter::Completion>(parameter.target);
     const auto mode = std::get<std::string>(value.value) == "polling" ? CompletionMode::polling

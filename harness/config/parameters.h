@@ -19,9 +19,13 @@ struct Parameter {
     bool client;
   };
   using Flag = bool PointSettings::*;  // its values are 0 and 1
+  struct Choice {
+    std::string PointSettings::*text;
+    std::span<const std::string_view> values;
+  };
 
   std::string_view name;
-  std::variant<Number, OptionalNumber, Name, Completion, Flag> target;
+  std::variant<Number, OptionalNumber, Name, Completion, Flag, Choice> target;
   std::uint64_t least = 0;
   std::uint64_t most = 0;
   // Whether points.csv has a column for it. Without one, rows that differ in nothing else could not

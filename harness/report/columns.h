@@ -28,11 +28,17 @@ inline constexpr std::array kPointColumns{
     Column{"clients"},
     Column{"queue_depth"},
     Column{"server_threads"},
+    Column{"domain", Column::Kind::text},
+    Column{"ddio", Column::Kind::text},
+    Column{"receive_buffers", Column::Kind::text},
+    Column{"transport", Column::Kind::text},
+    Column{"update", Column::Kind::text},
     Column{"seed"},
     Column{"repetition"},
     Column{"operation", Column::Kind::text},
     Column{"verdict", Column::Kind::text},
     Column{"reason", Column::Kind::text},
+    Column{"method", Column::Kind::text},
     Column{"operations"},
     Column{"errors"},
     Column{"not_found"},
@@ -61,7 +67,7 @@ inline constexpr std::array kPointColumns{
 };
 
 /// The columns that say which point a row belongs to: they come first, in every file.
-inline constexpr std::size_t kIdentityColumns = 15;
+inline constexpr std::size_t kIdentityColumns = 20;
 
 /// The columns of timeline.csv after those of the identity.
 inline constexpr std::array kTimelineColumns{

@@ -142,7 +142,7 @@ class Gatherer {
     if (!data) return tl::unexpected(data.error());
     figure.data = std::move(*data);
     const ComparisonContext context{figure.spec, paper_of(spec), origin.modelled()};
-    auto comparison = spec.x == "workload"
+    auto comparison = spec.point_by_point()
                           ? compare_points(figure.data, context)
                           : compare_averages(figure.data, single_workload(spec), context);
     if (!comparison) return tl::unexpected(comparison.error());

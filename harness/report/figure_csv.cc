@@ -28,10 +28,6 @@ std::string bar_text(double value) {
   return fmt::format("{:.{}f}", value, size < 10 ? 2 : size < 100 ? 1 : 0);
 }
 
-std::string x_text(const FigureResult& figure, const std::string& x) {
-  return figure.spec.x == "workload" ? shown_workload(x) : x;
-}
-
 std::string timeline_csv(const FigureResult& figure) {
   const auto maybe = [](const std::optional<double>& value) {
     return value ? number(*value) : std::string();
@@ -67,7 +63,7 @@ std::string figure_csv(const FigureResult& figure) {
       if (point != nullptr) {
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(series.name),
                            csv_cell(figure.spec.shown_series(series.name)), series_index,
-                           series.style, csv_cell(x), csv_cell(x_text(figure, x)), x_index,
+                           series.style, csv_cell(x), csv_cell(figure.spec.shown_x(x)), x_index,
                            number(point->mean), number(point->mean - point->half_width),
                            number(point->mean + point->half_width), point->repetitions,
                            paper_average(figure, series.name), bar_text(point->mean));

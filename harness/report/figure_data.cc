@@ -20,6 +20,7 @@ bool matches(const Points& points, std::size_t row, const DataSpec& spec) {
 
 Expected<void> check_columns(const Points& points, const DataSpec& spec) {
   std::vector<std::string> wanted{spec.x, spec.y, spec.series};
+  wanted.insert(wanted.end(), spec.x_more.begin(), spec.x_more.end());
   for (const Condition& condition : spec.where) wanted.push_back(condition.column);
   for (const std::string& column : wanted) {
     if (!points.has_column(column)) {
@@ -69,6 +70,16 @@ Error ambiguous(const Points& points, const DataSpec& spec, std::size_t first, s
       points.file().string(), points.line(second), spec.id, points.line(first), difference,
       difference == "nothing" ? "remove one of the two lines"
                               : "name one value of it in the figure's 'where'")};
+}
+
+/// Where on the x-axis a row stands. No commas: gnuplot would cut the text off.
+std::string place_of(const Points& points, std::size_t row, const DataSpec& spec) {
+  if (spec.x_more.empty()) return points.text(row, spec.x);
+  std::string place = shown_value(spec.x, points.text(row, spec.x));
+  for (const std::string& column : spec.x_more) {
+    place += " / " + shown_value(column, points.text(row, column));
+  }
+  return place;
 }
 
 struct Samples {
@@ -128,7 +139,7 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     } else {
       *value *= quantity.scale;
     }
-    const std::string& x = points.text(row, spec.x);
+    const std::string x = place_of(points, row, spec);
     Samples& here = samples[{points.text(row, spec.series), x}];
     const auto [known, added] = here.row_of_repetition.emplace(points.text(row, "repetition"), row);
     if (!added) return tl::unexpected(ambiguous(points, spec, known->second, row));

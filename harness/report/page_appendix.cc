@@ -157,11 +157,13 @@ std::string settings_block(const std::vector<ResultFolder>& folders) {
     html += fmt::format("<details><summary>{}</summary>\n<div class=\"scroll\"><table><tbody>\n",
                         escaped(folder.name));
     for (const char* column : {"system", "workload", "key_size", "value_size", "records", "clients",
-                               "queue_depth", "server_threads", "seed", "repetition"}) {
+                               "queue_depth", "server_threads", "domain", "ddio", "receive_buffers",
+                               "transport", "update", "seed", "repetition"}) {
+      const std::string values = distinct(folder.points, column);
+      if (values.empty()) continue;
       const Quantity quantity = quantity_of(column);
       html += fmt::format("<tr><th>{}{}</th><td>{}</td></tr>\n", escaped(quantity.noun),
-                          quantity.unit.empty() ? "" : ", " + quantity.unit,
-                          escaped(distinct(folder.points, column)));
+                          quantity.unit.empty() ? "" : ", " + quantity.unit, escaped(values));
     }
     html += fmt::format(
         "</tbody></table></div>\n<p class=\"small\">experiment.toml</p>"

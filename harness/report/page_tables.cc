@@ -62,7 +62,11 @@ std::string header(const Columns& columns, const Comparison& first, const DataSp
                         columns.paper_to_baseline ? 2 : 1, baseline);
   }
   html += "</tr>\n<tr>";
-  if (columns.workload) html += "<th>Workload</th>";
+  if (columns.workload) {
+    const bool by_workload = first.averaged || spec.x == "workload";
+    html += fmt::format("<th>{}</th>",
+                        by_workload ? std::string("Workload") : escaped(spec.shown_x_axis()));
+  }
   html += fmt::format("<th>{}</th><th class=\"n\">this run</th>", escaped(shown_name(spec.series)));
   if (columns.paper) html += fmt::format("<th class=\"n\">{}</th>", columns.paper_title);
   if (columns.to_paper) html += "<th class=\"n\">run ÷ paper</th>";
@@ -71,9 +75,13 @@ std::string header(const Columns& columns, const Comparison& first, const DataSp
   return html + "</tr></thead>\n";
 }
 
-std::string row_html(const Columns& columns, const Compared& row, const DataSpec& spec) {
+std::string row_html(const Columns& columns, const Compared& row, bool averaged,
+                     const DataSpec& spec) {
   std::string html = "<tr>";
-  if (columns.workload) html += fmt::format("<td>{}</td>", escaped(shown_workload(row.workload)));
+  if (columns.workload) {
+    const std::string place = averaged ? shown_workload(row.workload) : spec.shown_x(row.workload);
+    html += fmt::format("<td>{}</td>", escaped(place));
+  }
   html += fmt::format("<td>{}</td>", escaped(spec.shown_series(row.series)));
   html += number_cell(row.ours);
   if (columns.paper) {
@@ -103,7 +111,7 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, const O
       // A baseline normalized by itself is 1 and says nothing; a cost of 0 does.
       const bool trivial =
           comparison.normalized && row.series == comparison.baseline && row.ours == 1;
-      if (!trivial) html += row_html(columns, row, spec);
+      if (!trivial) html += row_html(columns, row, comparison.averaged, spec);
     }
   }
   html += "</tbody></table></div>\n";

@@ -10,7 +10,7 @@
 namespace perdura::report {
 namespace {
 
-const std::array<std::pair<std::string_view, Quantity>, 25> quantities{{
+const std::array<std::pair<std::string_view, Quantity>, 30> quantities{{
     {"latency_mean_us", {"average latency", "Mean latency", "us"}},
     {"latency_min_us", {"smallest latency", "Smallest latency", "us"}},
     {"latency_p50_us", {"median latency", "Median latency", "us"}},
@@ -37,6 +37,22 @@ const std::array<std::pair<std::string_view, Quantity>, 25> quantities{{
     {"server_threads", {"server threads", "Server threads", ""}},
     {"time_ms", {"time", "Time", "ms"}},
     {"workload", {"workload", "", ""}},
+    {"domain", {"persistence domain", "Persistence domain", ""}},
+    {"ddio", {"DDIO", "DDIO", ""}},
+    {"receive_buffers", {"receive buffers", "Receive buffers", ""}},
+    {"transport", {"transport", "Transport", ""}},
+    {"update", {"update", "Update", ""}},
+}};
+
+const std::array<std::pair<std::string_view, std::string_view>, 8> spellings{{
+    {"dmp", "DMP"},
+    {"mhp", "MHP"},
+    {"wsp", "WSP"},
+    {"dram", "DRAM"},
+    {"pm", "PM"},
+    {"ib", "InfiniBand"},
+    {"roce", "RoCE"},
+    {"iwarp", "iWARP"},
 }};
 
 }  // namespace
@@ -75,6 +91,16 @@ std::string shown_name(std::string_view value) {
     shown += ' ';
     value.remove_prefix(end + 1);
   }
+}
+
+std::string shown_value(std::string_view column, std::string_view value) {
+  if (column == "workload") return shown_workload(value);
+  if (column == "domain" || column == "receive_buffers" || column == "transport") {
+    for (const auto& [word, shown] : spellings) {
+      if (word == value) return std::string(shown);
+    }
+  }
+  return shown_name(value);
 }
 
 std::string shown_workload(std::string_view workload) {

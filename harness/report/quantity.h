@@ -23,6 +23,9 @@ std::string shown_unit(std::string_view unit);
 /// A system's name, or any other value of a column: redo-logging is "Redo Logging", 1024 is "1024".
 std::string shown_name(std::string_view value);
 
+/// A value of any column: of those that name a responder's configuration in their usual spelling.
+std::string shown_value(std::string_view column, std::string_view value);
+
 /// workloada is "YCSB-A", update-only is "Update-only".
 std::string shown_workload(std::string_view workload);
 

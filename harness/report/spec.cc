@@ -43,6 +43,22 @@ class EntryReader {
     return fallback;
   }
 
+  /// A text, or a list of them.
+  std::vector<std::string> texts(const char* key) {
+    known_.insert(key);
+    const toml::node* node = entry_.get(key);
+    const toml::array* list = node == nullptr ? nullptr : node->as_array();
+    if (list == nullptr) return {required(key)};
+    std::vector<std::string> found;
+    for (const toml::node& item : *list)
+      found.push_back(item.value_exact<std::string>().value_or(""));
+    if (found.empty() || std::count(found.begin(), found.end(), "") > 0) {
+      wrong(fmt::format("{} must be a string or a list of them", key));
+      return {""};
+    }
+    return found;
+  }
+
   std::vector<Condition> conditions(const char* key) {
     known_.insert(key);
     std::vector<Condition> found;
@@ -157,7 +173,9 @@ FigureSpec read_figure(EntryReader& entry) {
     spec.y = "latency_mean_us";
   } else {
     read_data(entry, spec);
-    spec.x = entry.required("x");
+    const std::vector<std::string> columns = entry.texts("x");
+    spec.x = columns.front();
+    spec.x_more.assign(columns.begin() + 1, columns.end());
   }
   spec.plot = entry.required("plot");
   if (!plain_name(spec.plot)) entry.wrong("plot must be the plain name of a script in plots/");
@@ -198,7 +216,18 @@ std::string SystemNames::shown(std::string_view system) const {
 }
 
 std::string DataSpec::shown_series(std::string_view value) const {
-  return series == "system" ? systems.shown(value) : shown_name(value);
+  return series == "system" ? systems.shown(value) : shown_value(series, value);
+}
+
+std::string DataSpec::shown_x(std::string_view x_value) const {
+  // Of several columns, the values are as shown already.
+  return x == "workload" && x_more.empty() ? shown_workload(x_value) : std::string(x_value);
+}
+
+std::string DataSpec::shown_x_axis() const {
+  std::string axis = quantity_of(x).axis_with_unit();
+  for (const std::string& column : x_more) axis += " / " + quantity_of(column).noun;
+  return axis;
 }
 
 Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {

@@ -40,6 +40,7 @@ struct Measurement {
   Timeline timeline;
   Verdict verdict = Verdict::valid;
   std::string reason;  // one line; empty if valid
+  std::string method;  // of remote persistence, as it was run; empty where there is none
   // What the clients did since loading began, if the point is to be checked; emptied by the check,
   // which counts it.
   std::vector<history::Operation> history;

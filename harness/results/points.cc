@@ -76,9 +76,15 @@ void add_identity(Row& row, const PointIdentity& identity) {
   row.text(identity.workload);
   for (const std::uint64_t value :
        {identity.key_size, identity.value_size, identity.records, identity.clients,
-        identity.queue_depth, identity.server_threads, identity.seed, identity.repetition}) {
+        identity.queue_depth, identity.server_threads}) {
     row.number(value);
   }
+  for (const std::string& stated : {identity.domain, identity.ddio, identity.receive_buffers,
+                                    identity.transport, identity.update}) {
+    row.text(stated);
+  }
+  row.number(identity.seed);
+  row.number(identity.repetition);
 }
 
 void add_latency(Row& row, const measure::Histogram& latency) {
@@ -151,6 +157,7 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
       row.text(source.operation);
       row.text(to_string(measurement.verdict));
       row.text(measurement.reason);
+      row.text(measurement.method);
       row.number(source.measured.operations);
       row.number(source.measured.errors);
       row.number(source.measured.not_found);

@@ -25,8 +25,10 @@ class SimFactory final : public PlatformFactory {
   bool collective() const override { return false; }
   NodeId default_client_nodes() const override { return 1; }
   void check_client_nodes(NodeId) const override {}
-  std::shared_ptr<Platform> create(NodeId client_nodes) override {
-    return std::make_shared<sim::SimPlatform>(profile_, client_nodes + 1);
+  std::shared_ptr<Platform> create(const Point& point) override {
+    sim::Profile profile = profile_;
+    if (!point.settings.ddio.empty()) profile.ddio = point.settings.ddio == "on";
+    return std::make_shared<sim::SimPlatform>(std::move(profile), point.client_nodes + 1);
   }
 
  private:
@@ -82,7 +84,8 @@ class ShmFactory final : public PlatformFactory {
                     file_, client_nodes, client_nodes + 1, ranks_, client_nodes + 1));
   }
 
-  std::shared_ptr<Platform> create(NodeId client_nodes) override {
+  std::shared_ptr<Platform> create(const Point& point) override {
+    const NodeId client_nodes = point.client_nodes;
     std::vector<NodeId> nodes{rank_};
     if (ranks_ == 1) {
       nodes.resize(client_nodes + 1);

@@ -6,6 +6,7 @@
 
 #include "harness/config/experiment.h"
 #include "harness/config/locations.h"
+#include "harness/run/point.h"
 #include "harness/run/ranks.h"
 #include "platform/platform.h"
 
@@ -29,8 +30,9 @@ class PlatformFactory {
   // Throws UsageError, with what to change, if a point with so many client nodes cannot be run.
   virtual void check_client_nodes(NodeId client_nodes) const = 0;
 
-  // With empty memory. Collective platforms are created by all ranks, in the same order.
-  virtual std::shared_ptr<Platform> create(NodeId client_nodes) = 0;
+  // For a point, with empty memory. Collective platforms are created by all ranks, in the same
+  // order. What a point says of DDIO is so on sim; real platforms are as they are.
+  virtual std::shared_ptr<Platform> create(const Point& point) = 0;
 };
 
 // Throws UsageError if the experiment's platform or profile does not exist.

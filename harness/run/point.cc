@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "harness/config/parameters.h"
 #include "harness/config/section.h"
 #include "platform/error.h"
 
@@ -14,6 +15,9 @@ namespace {
 std::string value_in_label(const std::string& parameter, const PointSettings& settings) {
   if (parameter == "system") return settings.system.text;
   if (parameter == "workload") return settings.workload.text;
+  if (const auto* choice = std::get_if<Parameter::Choice>(&find_parameter(parameter)->target)) {
+    return fmt::format("{}={}", parameter, settings.*choice->text);
+  }
   const auto number = [&]() -> std::uint64_t {
     if (parameter == "records") return settings.records.value_or(0);
     if (parameter == "key_size") return settings.key_size.value_or(0);

@@ -107,7 +107,7 @@ ExitCode Sweep::run() {
 Measurement Sweep::run_point(const Point& point) {
   Measurement measurement;
   try {
-    const auto platform = platforms_.create(point.client_nodes);
+    const auto platform = platforms_.create(point);
     measurement = driver_.run(*platform, point);
   } catch (const UsageError& error) {
     measurement.usage_error = error.what();
@@ -200,6 +200,11 @@ void Sweep::record(std::size_t index, Measurement measurement) {
                          .clients = point.settings.clients,
                          .queue_depth = point.settings.queue_depth,
                          .server_threads = point.settings.server_threads,
+                         .domain = point.settings.domain,
+                         .ddio = point.settings.ddio,
+                         .receive_buffers = point.settings.receive_buffers,
+                         .transport = point.settings.transport,
+                         .update = point.settings.update,
                          .seed = point.seed,
                          .repetition = point.repetition,
                          .accounting = point.accounting},

@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "platform/error.h"
+#include "platform/sim/profile.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::bench {
@@ -49,7 +52,7 @@ std::string refusal(const std::vector<std::string>& changes) {
 }
 
 TEST(LogDriver, PlansTheExperiments) {
-  for (const char* name : {"single", "ordered", "shm"}) {
+  for (const char* name : {"single", "ordered", "cells", "shm"}) {
     const auto experiment = harness::load_experiment(
         fmt::format("{}/experiments/remote-log-{}.toml", PERDURA_SOURCE_DIR, name));
     EXPECT_GE(
@@ -93,6 +96,93 @@ TEST(LogDriver, SaysWhatTheDeviceLacks) {
   const auto platform = perdura::test::make_platform("sim", 2);
   const Measurement result = LogDriver().run(*platform, point);
   EXPECT_NE(result.usage_error.find("method 'ordered-write-atomic' needs"), std::string::npos);
+}
+
+// What says all about a server; `but` leaves some out.
+std::vector<std::string> responder(const std::vector<std::string>& but = {}) {
+  std::vector<std::string> settings{"matrix.system=[\"paper-send\"]"};
+  for (const char* setting : {"domain=\"mhp\"", "ddio=\"on\"", "receive_buffers=\"pm\"",
+                              "transport=\"ib\"", "update=\"ordered\""}) {
+    const bool left_out = std::any_of(but.begin(), but.end(), [&](const std::string& name) {
+      return std::string_view(setting).starts_with(name);
+    });
+    if (!left_out) settings.push_back(fmt::format("workload.{}", setting));
+  }
+  return settings;
+}
+
+TEST(LogDriver, UsesThePapersMethodOfEachCell) {
+  for (const char* transport : {"ib", "roce", "iwarp"}) {
+    const bool iwarp = std::string_view(transport) == "iwarp";
+    for (const persistence::Configuration& configuration : persistence::configurations(
+             iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband)) {
+      const bool in_pm = configuration.receive_buffers == pmem::Medium::pm;
+      for (const auto update : persistence::kUpdates) {
+        for (const auto carrier : persistence::kCarriers) {
+          const LogOptions options = log_options(
+              plan({fmt::format("matrix.system=[\"paper-{}\"]", to_string(carrier)),
+                    fmt::format("workload.domain=\"{}\"", to_string(configuration.model.domain)),
+                    fmt::format("workload.ddio=\"{}\"", configuration.model.ddio ? "on" : "off"),
+                    fmt::format("workload.receive_buffers=\"{}\"", in_pm ? "pm" : "dram"),
+                    fmt::format("workload.transport=\"{}\"", transport),
+                    fmt::format("workload.update=\"{}\"", to_string(update))})
+                  .front());
+          EXPECT_EQ(options.method.name,
+                    persistence::method_of_paper(configuration, update, carrier).name)
+              << to_string(configuration);
+          EXPECT_EQ(options.receive_medium, configuration.receive_buffers);
+        }
+      }
+    }
+  }
+}
+
+TEST(LogDriver, ReadsForFlushWhereTheDeviceHasNone) {
+  const LogOptions options = log_options(plan(responder()).front());
+  fabric::Capabilities device;
+  device.flush = true;
+  EXPECT_EQ(options.on(device).method_name(), "ordered-send-flush");
+  EXPECT_TRUE(options.on(device).setup().method.uses(pmem::StepKind::flush_visibility));
+  device.flush = false;
+  EXPECT_EQ(options.on(device).method_name(), "ordered-send-flush (read)");
+  EXPECT_FALSE(options.on(device).setup().method.uses(pmem::StepKind::flush_visibility));
+  const LogOptions forced = log_options(
+      plan({"matrix.system=[\"write-flush\"]", "systems.write-flush.read_for_flush=1"}).front());
+  device.flush = true;
+  EXPECT_EQ(forced.on(device).method_name(), "write-flush (read)");
+  const auto platform = perdura::test::make_platform("sim", 2);
+  const bool has_flush = sim::load_profile(perdura::test::profile_path("erda-connectx3")).nic.flush;
+  EXPECT_EQ(LogDriver().run(*platform, plan(responder()).front()).method,
+            has_flush ? "ordered-send-flush" : "ordered-send-flush (read)");
+}
+
+TEST(LogDriver, RefusesAServerThatIsNotSaid) {
+  EXPECT_EQ(refusal(responder()), "no error");
+  for (const std::string name : {"domain", "ddio", "receive_buffers", "transport", "update"}) {
+    EXPECT_NE(refusal(responder({name}))
+                  .find(fmt::format(": the method of paper-send depends on the server's "
+                                    "configuration; add {} to [workload] or [matrix]",
+                                    name)),
+              std::string::npos)
+        << name;
+  }
+  EXPECT_NE(refusal(responder({"domain", "update"})).find("add domain, update to"),
+            std::string::npos);
+}
+
+TEST(LogDriver, RefusesWhatContradictsItself) {
+  EXPECT_EQ(refusal({"workload.update=\"single\""}), "no error");
+  EXPECT_NE(refusal({"workload.update=\"ordered\""})
+                .find("method 'write-message' is for single updates; remove update = \"ordered\""),
+            std::string::npos);
+  EXPECT_EQ(
+      refusal({"workload.receive_buffers=\"pm\"", "systems.write-message.receive_buffers_in_pm=1"}),
+      "no error");
+  EXPECT_NE(
+      refusal({"workload.receive_buffers=\"pm\"", "systems.write-message.receive_buffers_in_pm=0"})
+          .find("receive_buffers_in_pm = 0 of write-message contradicts receive_buffers = "
+                "\"pm\"; keep one"),
+      std::string::npos);
 }
 
 TEST(LogDriver, RefusesWhatIsNoLog) {

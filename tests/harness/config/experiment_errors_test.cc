@@ -47,7 +47,7 @@ const Mistake kMistakes[] = {
     {"name = \"x\"\n[workload]\n\nfoo = 1",
      "x.toml:4: unknown key 'foo' in [workload]; known are: system, workload, records, operations, "
      "warmup, key_size, value_size, clients, client_nodes, queue_depth, server_threads, "
-     "completion, check_history"},
+     "completion, check_history, domain, ddio, receive_buffers, transport, update"},
     {"name = \"x\"\n[workload]\ncheck_history = 1",
      "x.toml:3: check_history in [workload] must be true or false"},
     {"name = \"x\"\n[workload]\ncheck_history = \"true\"",
@@ -78,6 +78,18 @@ const Mistake kMistakes[] = {
     {"{}[matrix]\nclients = [1,\n\"a\"]",
      "x.toml:8: clients in [matrix] must be a whole number from 1 to 65535"},
     {"{}[matrix]\nclients = [1, 2, 1]", "x.toml:7: clients in [matrix] has a value twice"},
+    {"name = \"x\"\n[workload]\ndomain = \"adr\"",
+     "x.toml:3: domain in [workload] must be \"dmp\", \"mhp\" or \"wsp\""},
+    {"name = \"x\"\n[workload]\nddio = true",
+     "x.toml:3: ddio in [workload] must be a text in quotes"},
+    {"{}[matrix]\nddio = [\"on\",\n\"no\"]",
+     "x.toml:8: ddio in [matrix] must be \"on\" or \"off\""},
+    {"{}[matrix]\nreceive_buffers = [\"DRAM\"]",
+     "x.toml:7: receive_buffers in [matrix] must be \"dram\" or \"pm\""},
+    {"{}[matrix]\ntransport = [\"infiniband\"]",
+     "x.toml:7: transport in [matrix] must be \"ib\", \"roce\" or \"iwarp\""},
+    {"name = \"x\"\n[workload]\nupdate = \"compound\"",
+     "x.toml:3: update in [workload] must be \"single\" or \"ordered\""},
     {"{}[matrix]\ncompletion = [\"event\", \"polling\"]",
      "x.toml:7: completion in [matrix] can have one value only: points.csv has no column to tell "
      "its "

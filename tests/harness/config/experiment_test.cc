@@ -101,6 +101,11 @@ system = "erda"
 server_threads = [1, 2]
 records = [10]
 completion = ["polling"]
+domain = ["wsp"]
+ddio = ["off"]
+receive_buffers = ["pm"]
+transport = ["iwarp"]
+update = ["ordered"]
 queue_depth = [1, 8])");
   const auto points = expand(experiment);
   ASSERT_EQ(points.size(), 4U);
@@ -110,6 +115,11 @@ queue_depth = [1, 8])");
   EXPECT_EQ(points[2].records, 10U);
   EXPECT_EQ(points[3].server_completion, CompletionMode::polling);
   EXPECT_EQ(points[3].client_completion, CompletionMode::polling);
+  EXPECT_EQ(points[3].domain, "wsp");
+  EXPECT_EQ(points[3].ddio, "off");
+  EXPECT_EQ(points[3].receive_buffers, "pm");
+  EXPECT_EQ(points[3].transport, "iwarp");
+  EXPECT_EQ(points[3].update, "ordered");
 }
 
 TEST(Experiment, ChecksNoHistoryUnlessAsked) {

@@ -37,6 +37,36 @@ class FigureDataTest : public ReportTest {
   }
 };
 
+TEST_F(FigureDataTest, SeveralColumnsOfXGiveAPlaceForEachCombination) {
+  DataSpec spec;
+  spec.id = "2a";
+  spec.x = "ddio";
+  spec.x_more = {"receive_buffers"};
+  spec.y = "latency_mean_us";
+  EXPECT_TRUE(spec.point_by_point());
+  EXPECT_EQ(spec.shown_x_axis(), "DDIO / receive buffers");
+  std::vector<Cells> rows;
+  for (const std::string ddio : {"on", "off"}) {
+    for (const std::string buffers : {"dram", "pm"}) {
+      rows.push_back({{"ddio", ddio},
+                      {"receive_buffers", buffers},
+                      {"latency_mean_us", std::to_string(rows.size() + 1)}});
+    }
+  }
+  const auto figure = data(rows, spec);
+  ASSERT_TRUE(figure) << figure.error().message;
+  const std::vector<std::string> places{"On / DRAM", "On / PM", "Off / DRAM", "Off / PM"};
+  EXPECT_EQ(figure->xs, places);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    EXPECT_EQ(figure->find("erda", places[i])->mean, static_cast<double>(i + 1));
+    EXPECT_EQ(spec.shown_x(places[i]), places[i]);
+  }
+  spec.x_more = {"no_such_column"};
+  const auto wrong = data(rows, spec);
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("no column 'no_such_column'"), std::string::npos);
+}
+
 TEST_F(FigureDataTest, NormalizationDividesEachRepetitionByItsOwnBaseline) {
   const auto figure = data(
       {cost("erda", "workloadb", "0.5", "0"), cost("erda", "workloadb", "0.25", "1"),

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -102,6 +103,31 @@ TEST_F(PointsTest, ReasonsAreQuoted) {
   EXPECT_EQ(read({&result}).text(0, "reason"), "a, \"b\"\nc");
 }
 
+TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
+  PointResult result = sample();
+  result.identity.domain = "dmp";
+  result.identity.ddio = "off";
+  result.identity.receive_buffers = "pm";
+  result.identity.transport = "roce";
+  result.identity.update = "ordered";
+  result.measurement.method = "ordered-send-flush";
+  const PointResult other = sample();
+  const report::Points points = read({&result, &other});
+  EXPECT_EQ(points.text(0, "domain"), "dmp");
+  EXPECT_EQ(points.text(0, "ddio"), "off");
+  EXPECT_EQ(points.text(0, "receive_buffers"), "pm");
+  EXPECT_EQ(points.text(0, "transport"), "roce");
+  EXPECT_EQ(points.text(0, "update"), "ordered");
+  EXPECT_EQ(points.text(0, "method"), "ordered-send-flush");
+  for (const char* column :
+       {"domain", "ddio", "receive_buffers", "transport", "update", "method"}) {
+    EXPECT_EQ(points.text(1, column), "") << column;
+    const auto& keys = report::Points::key_columns();
+    EXPECT_EQ(std::count(keys.begin(), keys.end(), column), column == std::string("method") ? 0 : 1)
+        << column;
+  }
+}
+
 TEST_F(PointsTest, APointWithoutOperationsHasNoNumbers) {
   PointResult result;
   result.identity = sample().identity;
@@ -141,11 +167,12 @@ TEST(TimelineCsv, HasARowForEachIntervalOfThePointsThatWereRecorded) {
   const PointResult other = sample();
   EXPECT_EQ(timeline_csv({&other, &recorded}),
             "schema_version,experiment,platform,provenance,profile,system,workload,key_size,"
-            "value_size,records,clients,queue_depth,server_threads,seed,repetition,time_ms,"
+            "value_size,records,clients,queue_depth,server_threads,domain,ddio,receive_buffers,"
+            "transport,update,seed,repetition,time_ms,"
             "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
-            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,1,0,0,1,1.5,1.5,,,\n"
-            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,1,0,0.5,0,,,25,0,1\n"
-            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,1,0,1,1,2.5,2.5,25,0,1\n");
+            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,1,0,0,1,1.5,1.5,,,\n"
+            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,1,0,0.5,0,,,25,0,1\n"
+            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
 }
 
 TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "bench/kv/kv_driver.h"
@@ -50,6 +51,17 @@ TEST(Plan, HasEachPointWithItsRepetitions) {
   EXPECT_EQ(points[2].seed, 10U);
   EXPECT_EQ(points[3].workload.max_value_size(), 64U);
   EXPECT_EQ(points[3].label, "value_size=64 fake repetition=1");
+}
+
+// They would be labels without an effect.
+TEST(Plan, RefusesWhatChoosesALogsMethod) {
+  for (const char* setting :
+       {"domain=\"dmp\"", "receive_buffers=\"pm\"", "transport=\"ib\"", "update=\"single\""}) {
+    EXPECT_NE(error_of(fmt::format("workload.{}", setting)).find("remove domain, receive_buffers"),
+              std::string::npos)
+        << setting;
+  }
+  EXPECT_EQ(error_of("workload.ddio=\"off\""), "no error");
 }
 
 TEST(Plan, GivesTheWorkloadTheExperimentsNumbers) {

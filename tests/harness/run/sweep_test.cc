@@ -8,7 +8,9 @@
 
 #include "bench/kv/kv_driver.h"
 #include "fake_kv.h"
+#include "harness/run/platform_factory.h"
 #include "platform/error.h"
+#include "platform/sim/sim_platform.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
@@ -89,6 +91,24 @@ TEST_F(SweepTest, WritesACourseOverTimeIfAskedTo) {
   run("c", {parse_override("timeline.interval_us=10")});
   EXPECT_GT(lines_with(folder_ / "b" / "timeline.csv", "fake,create-only,16,64,"), 2U);
   EXPECT_EQ(read(folder_ / "b" / "timeline.csv"), read(folder_ / "c" / "timeline.csv"));
+}
+
+TEST_F(SweepTest, DdioIsThePointsElseTheProfiles) {
+  const Experiment experiment = load_experiment(folder_ / "sweep.toml");
+  const Locations locations({PERDURA_SOURCE_DIR});
+  const auto factory = create_platform_factory(experiment, locations, ranks_);
+  const bool of_profile =
+      sim::load_profile(locations.find(FileKind::profile, experiment.profile)).ddio;
+  const auto ddio_with = [&](const std::string& setting) {
+    Point point;
+    point.settings.ddio = setting;
+    const auto platform = factory->create(point);
+    return dynamic_cast<const sim::SimPlatform&>(*platform).profile().ddio;
+  };
+  EXPECT_EQ(ddio_with(""), of_profile);
+  EXPECT_TRUE(ddio_with("on"));
+  EXPECT_FALSE(ddio_with("off"));
+  EXPECT_EQ(ddio_with(""), of_profile) << "points must not change each other";
 }
 
 TEST_F(SweepTest, AnotherSeedGivesOtherBytes) {
