@@ -95,6 +95,7 @@ class Gatherer {
       for (const TableSpec& spec : folder.specs.tables) {
         if (auto added = add_table(folder, spec, origin, rows); !added) return added;
       }
+      if (auto added = add_claims(folder, origin, rows); !added) return added;
     }
     return {};
   }
@@ -179,6 +180,22 @@ class Gatherer {
     if (!data) return tl::unexpected(data.error());
     table.data = std::move(*data);
     section(origin).tables.push_back(std::move(table));
+    return {};
+  }
+
+  /// Of the papers that the folder's figures name.
+  Expected<void> add_claims(const ResultFolder& folder, const Origin& origin,
+                            const std::vector<std::size_t>& rows) {
+    std::set<const ReportedPaper*> papers;
+    for (const FigureSpec& spec : folder.specs.figures) papers.insert(paper_of(spec));
+    for (const ReportedPaper* paper : papers) {
+      if (paper == nullptr) continue;
+      for (const Claim& claim : paper->claims) {
+        auto result = check(claim, paper->claims_file, folder.points, rows);
+        if (!result) return tl::unexpected(result.error());
+        if (result->pairs > 0) section(origin).claims.push_back(*result);
+      }
+    }
     return {};
   }
 

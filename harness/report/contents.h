@@ -52,6 +52,7 @@ struct Section {
   Origin origin;
   std::vector<FigureResult> figures;
   std::vector<TableResult> tables;
+  std::vector<ClaimResult> claims;  ///< those about which the rows say something
 };
 
 using Papers = std::map<std::string, ReportedPaper>;

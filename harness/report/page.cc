@@ -81,6 +81,7 @@ std::string section_block(const Section& section, const Papers& papers) {
   for (const TableResult& table : section.tables) {
     html += table_block(table, notes_on(table.spec, papers));
   }
+  html += claims_block(section);
   return html + "</section>\n";
 }
 

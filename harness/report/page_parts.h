@@ -27,6 +27,10 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
 std::string comparison_table(const std::vector<Comparison>& comparisons, const Origin& origin,
                              const DataSpec& spec);
 
+/// What the paper says is faster or slower than what, and in how many pairs of points it is so;
+/// empty if there are no claims.
+std::string claims_block(const Section& section);
+
 /// The tables of guarantees; empty if there are none.
 std::string guarantees_block(const std::vector<GuaranteeTable>& tables);
 

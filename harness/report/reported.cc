@@ -107,6 +107,12 @@ Expected<ReportedPaper> read_reported(const std::filesystem::path& folder,
     if (!notes) return tl::unexpected(notes.error());
     reported.notes = std::move(*notes);
   }
+  reported.claims_file = folder / (paper + "-claims.toml");
+  if (std::filesystem::exists(reported.claims_file)) {
+    auto claims = read_claims(reported.claims_file);
+    if (!claims) return tl::unexpected(claims.error());
+    reported.claims = std::move(*claims);
+  }
   return reported;
 }
 

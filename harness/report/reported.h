@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/report/claims.h"
 #include "harness/report/error.h"
 
 namespace perdura::report {
@@ -36,6 +37,8 @@ struct ReportedPaper {
   std::filesystem::path file;
   std::vector<ReportedValue> values;
   std::vector<Note> notes;
+  std::vector<Claim> claims;
+  std::filesystem::path claims_file;
 
   /// The value for a figure id; a reported range "22-25" holds for each figure in it. A workload
   /// or system that the paper leaves empty matches nothing.
@@ -43,7 +46,7 @@ struct ReportedPaper {
                             std::string_view workload, std::string_view system) const;
 };
 
-/// Reads <folder>/<paper>.csv and, if it is there, <folder>/<paper>-notes.toml.
+/// Reads <folder>/<paper>.csv and, if they are there, <paper>-notes.toml and <paper>-claims.toml.
 Expected<ReportedPaper> read_reported(const std::filesystem::path& folder,
                                       const std::string& paper);
 

@@ -73,9 +73,8 @@ using Change = std::function<void(Cell&)>;
 // The cell that is the same but for `change`.
 const Cell& other(Cell cell, const Change& change) {
   change(cell);
-  const auto found = std::find_if(all().begin(), all().end(), [&](const Cell& each) {
-    return each.name() == cell.name();
-  });
+  const auto found = std::find_if(all().begin(), all().end(),
+                                  [&](const Cell& each) { return each.name() == cell.name(); });
   if (found == all().end()) throw std::out_of_range(cell.name());
   return *found;
 }
@@ -103,12 +102,10 @@ TEST(Cells, AreThe72OfTheTaxonomy) {
 // --- section 4.3, single updates
 
 TEST(Cells, SingleOneSidedOutperformsMessagePassing) {
-  for (const Cell& one : cells_where([](const Cell& cell) {
-         return cell.update == "single" && !cell.two_sided();
-       })) {
-    for (const Cell& two : cells_where([](const Cell& cell) {
-           return cell.update == "single" && cell.two_sided();
-         })) {
+  for (const Cell& one :
+       cells_where([](const Cell& cell) { return cell.update == "single" && !cell.two_sided(); })) {
+    for (const Cell& two : cells_where(
+             [](const Cell& cell) { return cell.update == "single" && cell.two_sided(); })) {
       expect_faster(one, two);
     }
   }
@@ -190,8 +187,8 @@ TEST(Cells, ThePlaceOfReceiveBuffersMattersOnlyByTheMethod) {
 // "provided the persistence domain is either MHP or WSP, or DDIO is turned off, RDMA Send can be
 // treated by the client as a one-sided RDMA operation" (4.4; of single updates in 4.3)
 TEST(Cells, ReceiveBuffersInPmMakeSendOneSidedAndFaster) {
-  for (const Cell& pm : cells_where(
-           [](const Cell& cell) { return cell.buffers == "pm" && is_send(cell); })) {
+  for (const Cell& pm :
+       cells_where([](const Cell& cell) { return cell.buffers == "pm" && is_send(cell); })) {
     const Cell& dram = other(pm, [](Cell& cell) { cell.buffers = "dram"; });
     EXPECT_TRUE(dram.two_sided()) << dram.name();
     const bool gains = pm.domain != "dmp" || pm.ddio == "off";
@@ -236,10 +233,12 @@ TEST(Cells, OrderedWritesGainMoreOverMessagesUnderWspThanUnderMhp) {
        })) {
     const Cell& mhp = other(wsp, [](Cell& cell) { cell.domain = "mhp"; });
     const auto gain = [](const Cell& cell) {
-      return other(cell, [](Cell& each) {
-               each.carrier = "send";
-               each.buffers = "dram";
-             }).latency /
+      return other(cell,
+                   [](Cell& each) {
+                     each.carrier = "send";
+                     each.buffers = "dram";
+                   })
+                 .latency /
              cell.latency;
     };
     EXPECT_GT(gain(wsp), gain(mhp)) << wsp.name();
