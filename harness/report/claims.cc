@@ -157,8 +157,8 @@ Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file) {
       reader.wrong("needs lower = { ... } and higher = { ... }");
     }
     if (const std::string& mistake = reader.finish(); !mistake.empty()) {
-      return fail(fmt::format("{}:{}: claim: {}; see docs/figures.md", file.string(), claim.line,
-                              mistake));
+      return fail(
+          fmt::format("{}:{}: claim: {}; see docs/figures.md", file.string(), claim.line, mistake));
     }
     claims.push_back(std::move(claim));
   }
@@ -196,9 +196,8 @@ Expected<ClaimResult> check(const Claim& claim, const std::filesystem::path& fil
       result.least_ratio = result.pairs == 0 ? ratio : std::min(result.least_ratio, ratio);
       result.largest_ratio = std::max(result.largest_ratio, ratio);
       ++result.pairs;
-      const bool holds = claim.within_percent
-                             ? std::abs(ratio - 1) * 100 <= *claim.within_percent
-                             : ratio > 1;
+      const bool holds =
+          claim.within_percent ? std::abs(ratio - 1) * 100 <= *claim.within_percent : ratio > 1;
       if (holds) ++result.holding;
     }
   }

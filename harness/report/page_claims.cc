@@ -20,7 +20,8 @@ std::string claims_block(const Section& section) {
   std::string html = fmt::format(
       "<div class=\"block\">\n<h3>What the paper says, checked {}</h3>\n"
       "<div class=\"scroll\"><table>\n<thead><tr><th>Section</th><th>The paper</th>"
-      "<th>here, in pairs of points</th><th class=\"n\">higher ÷ lower</th></tr></thead>\n<tbody>\n",
+      "<th>here, in pairs of points</th><th class=\"n\">higher ÷ "
+      "lower</th></tr></thead>\n<tbody>\n",
       badge(section.origin));
   for (const ClaimResult& result : section.claims) {
     const bool holds = result.holding == result.pairs;

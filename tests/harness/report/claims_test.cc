@@ -43,10 +43,9 @@ class ClaimsTest : public ReportTest {
 };
 
 TEST_F(ClaimsTest, ComparesRowsThatAgreeInWhatIsNotNamed) {
-  const ClaimResult result =
-      checked(wsp_is_faster(), {point("a", "wsp", "1"), point("a", "mhp", "2"),
-                                point("a", "dmp", "4"), point("b", "wsp", "3"),
-                                point("b", "mhp", "3"), point("c", "dmp", "9")});
+  const ClaimResult result = checked(
+      wsp_is_faster(), {point("a", "wsp", "1"), point("a", "mhp", "2"), point("a", "dmp", "4"),
+                        point("b", "wsp", "3"), point("b", "mhp", "3"), point("c", "dmp", "9")});
   EXPECT_EQ(result.pairs, 3U);
   EXPECT_EQ(result.holding, 2U) << "equal is not lower";
   EXPECT_EQ(result.least_ratio, 1.0);
@@ -96,7 +95,8 @@ TEST_F(ClaimsTest, AColumnThatIsNotThereIsNamed) {
 
 TEST_F(ClaimsTest, MistakesAreNamedWithTheirPlace) {
   const std::string start = "[[claim]]\nsection = \"1\"\ntext = \"t\"\n";
-  const std::string sides = "lower = { domain = \"wsp\" }\nhigher = { domain = [\"dmp\", \"mhp\"] }\n";
+  const std::string sides =
+      "lower = { domain = \"wsp\" }\nhigher = { domain = [\"dmp\", \"mhp\"] }\n";
   EXPECT_EQ(mistake(start + sides), "no error");
   EXPECT_EQ(mistake(start),
             "c.toml:1: claim: needs lower = { ... } and higher = { ... }; see docs/figures.md");
