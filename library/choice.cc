@@ -79,6 +79,15 @@ bench::LogOptions log_options(const LogOptions& options) {
   return result;
 }
 
+ShmOptions shm_options(const LogOptions& options, std::uint32_t node) {
+  ShmOptions result;
+  result.job = options.job;
+  result.node_count = 2;
+  result.local_nodes = {node};
+  result.pm_directory = options.directory;
+  return result;
+}
+
 }  // namespace library
 
 std::vector<Choice> choose(const Configuration& configuration, const Update& update) {

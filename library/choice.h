@@ -3,6 +3,7 @@
 
 #include "bench/log/log_format.h"
 #include "library/perdura.h"
+#include "platform/shm_platform.h"
 #include "systems/persistence/chooser.h"
 
 namespace perdura::library {
@@ -11,6 +12,9 @@ namespace perdura::library {
 persistence::Advice advise(const Configuration& configuration, const Update& update);
 // The same for client and server, given the same options. Throws Refused.
 bench::LogOptions log_options(const LogOptions& options);
+
+// The platform of one of the two.
+ShmOptions shm_options(const LogOptions& options, std::uint32_t node);
 
 inline constexpr std::uint32_t kServer = 0;
 inline constexpr std::uint32_t kClient = 1;

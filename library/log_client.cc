@@ -7,7 +7,6 @@
 #include "bench/log/remote_log.h"
 #include "library/choice.h"
 #include "platform/error.h"
-#include "platform/shm_platform.h"
 
 namespace perdura {
 
@@ -27,7 +26,8 @@ struct Leave {};
 class LogClient::Impl {
  public:
   explicit Impl(const LogOptions& options)
-      : options_(library::log_options(options)), platform_(shm_options(options)) {
+      : options_(library::log_options(options)),
+        platform_(library::shm_options(options, library::kClient)) {
     platform_.start(library::kClient, library::kPort, CompletionMode::polling,
                     [this](Thread& thread) { return serve(thread); });
     thread_ = std::thread([this] { run(); });
@@ -67,15 +67,6 @@ class LogClient::Impl {
   const std::string& method() const { return options_.method.name; }
 
  private:
-  static ShmOptions shm_options(const LogOptions& options) {
-    ShmOptions result;
-    result.job = options.job;
-    result.node_count = 2;
-    result.local_nodes = {library::kClient};
-    result.pm_directory = options.directory;
-    return result;
-  }
-
   void run() {
     std::exception_ptr error;
     try {

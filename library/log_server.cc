@@ -3,7 +3,6 @@
 #include "bench/log/log_server.h"
 #include "library/choice.h"
 #include "platform/error.h"
-#include "platform/shm_platform.h"
 
 namespace perdura {
 
@@ -19,7 +18,7 @@ class LogServer::Impl {
   Impl(const LogOptions& options, Apply apply)
       : options_(library::log_options(options)),
         apply_(std::move(apply)),
-        platform_(shm_options(options)) {}
+        platform_(library::shm_options(options, library::kServer)) {}
 
   void run() {
     platform_.start(library::kServer, library::kPort, CompletionMode::polling,
@@ -37,15 +36,6 @@ class LogServer::Impl {
 
  private:
   struct Stopped {};
-
-  static ShmOptions shm_options(const LogOptions& options) {
-    ShmOptions result;
-    result.job = options.job;
-    result.node_count = 2;
-    result.local_nodes = {library::kServer};
-    result.pm_directory = options.directory;
-    return result;
-  }
 
   Task<> serve(Thread& thread) {
     bench::LogServer server(

@@ -5,6 +5,7 @@
 
 #include "bench/perdura/commands.h"
 #include "systems/kv.h"
+#include "systems/persistence/method.h"
 
 namespace perdura::harness {
 namespace {
@@ -42,6 +43,10 @@ ExitCode list(const CommandContext& context) {
     fmt::print("  {}\n      {}\n      guarantee: {}\n", system.name, system.title,
                system.guarantee);
   }
+  fmt::print("\nmethods of remote persistence (perdura crash NAME, perdura advise)\n");
+  for (const persistence::Method& method : persistence::methods()) {
+    fmt::print("  {:<26}{} {}\n", method.name, to_string(method.update), to_string(method.carrier));
+  }
   print_experiments(context.locations);
   print_names(context.locations, FileKind::profile, "profiles (--profile NAME)");
   print_names(context.locations, FileKind::workload, "workloads");
@@ -52,7 +57,7 @@ ExitCode list(const CommandContext& context) {
 
 void add_list(CLI::App& app, CommandContext& context, Action& action) {
   CLI::App* command =
-      app.add_subcommand("list", "Lists systems, experiments, profiles and workloads");
+      app.add_subcommand("list", "Lists systems, methods, experiments, profiles and workloads");
   command->callback([&context, &action] { action = [&context] { return list(context); }; });
 }
 
