@@ -222,13 +222,15 @@ TEST(OperationLogTest, SurvivesTheProcessThatWritesIt) {
                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(mapped, MAP_FAILED);
   const std::span memory(static_cast<std::byte*>(mapped), bytes);
+  // Each process has a share of its own, however long it is let run.
   for (std::uint32_t process = 0; process < 5; ++process) {
     const std::size_t before = OperationLog::read(memory).size();
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       OperationLog log(memory);
-      for (std::uint64_t version = 1; log.operations().size() < kCapacity; ++version) {
+      for (std::uint64_t version = 1; log.operations().size() < kCapacity / 5 * (process + 1);
+           ++version) {
         const std::size_t place =
             log.begin({.key = 1, .version = version, .client = process, .kind = Kind::put});
         log.complete(place, version, Time(Picoseconds(5)), Outcome::ok);

@@ -248,16 +248,18 @@ TEST_P(PlatformRun, ServicesAreStoppedWhenAllStartedThreadsHaveEnded) {
   const auto platform = make();
   std::atomic<int> destroyed{0};
   std::atomic<bool> ended{false};
+  std::atomic<int> turns{0};
   platform->start_service(0, 1, mode(), [&](Thread& thread) -> Task<> {
     const Witness witness(&destroyed);
     thread.executor.spawn(sleep_forever(&destroyed));
     for (;;) {
       co_await sleep_for(Microseconds(100));
+      ++turns;
       EXPECT_FALSE(destroyed);
     }
   });
   platform->start(1, 1, mode(), [&](Thread&) -> Task<> {
-    co_await sleep_for(Milliseconds(5));
+    while (turns < 20) co_await sleep_for(Microseconds(100));
     ended = true;
   });
   platform->run();
@@ -269,13 +271,16 @@ TEST_P(PlatformRun, ServicesAreStoppedWhenAllStartedThreadsHaveEnded) {
 TEST_P(PlatformRun, SpawnedTasksOutliveTheirBodyButNotTheRun) {
   const auto platform = make();
   std::atomic<int> destroyed{0};
+  std::atomic<bool> spawned{false};
   std::atomic<bool> done{false};
   platform->start(0, 1, mode(), [&](Thread& thread) -> Task<> {
     thread.executor.spawn(sleep_forever(&destroyed));
+    spawned = true;
     co_return;
   });
   platform->start(1, 1, mode(), [&](Thread&) -> Task<> {
-    co_await sleep_for(Milliseconds(3));
+    while (!spawned) co_await sleep_for(Microseconds(100));
+    co_await sleep_for(Milliseconds(3));  // for the body to end, probably
     done = destroyed == 0;
   });
   platform->run();

@@ -20,9 +20,13 @@ using fabric::ReceiveCompletion;
 using fabric::RemoteKey;
 using fabric::Status;
 
+constexpr std::uint64_t kFarewell = 1'000'000;
+
 // A server that notes what it is sent (the first word) and whose connections end, and offers
-// memory.
+// memory. It hangs up on who says farewell once it has seen as much as it is told to expect.
 struct Server {
+  std::size_t expected_messages = 0;
+  int expected_ends = 0;
   std::vector<std::uint64_t> received;
   std::vector<Time> times;
   int ended = 0;
@@ -37,17 +41,27 @@ struct Server {
       CompletionQueue completions;
       std::vector<std::unique_ptr<fabric::QueuePair>> clients;
       thread.executor.spawn(accept(thread, queue.get(), completions, clients, memory.key));
+      fabric::QueuePair* leaving = nullptr;
       for (;;) {
         const ReceiveCompletion message = co_await completions.next();
         if (message.status != Status::success) {
           ++ended;
-          continue;
+        } else {
+          const std::uint64_t word =
+              message.immediate ? *message.immediate : region->load(message.buffer.offset);
+          queue->post(memory.local(4096 + message.buffer_id * 64, 64), message.buffer_id);
+          last_write = region->load(0);
+          if (word == kFarewell) {
+            leaving = message.queue_pair;
+          } else {
+            received.push_back(word);
+            times.push_back(thread.executor.now());
+          }
         }
-        received.push_back(message.immediate ? *message.immediate
-                                             : region->load(message.buffer.offset));
-        times.push_back(thread.executor.now());
-        last_write = region->load(0);
-        queue->post(memory.local(4096 + message.buffer_id * 64, 64), message.buffer_id);
+        if (leaving != nullptr && received.size() >= expected_messages && ended >= expected_ends) {
+          std::erase_if(clients, [&](const auto& client) { return client.get() == leaving; });
+          leaving = nullptr;
+        }
       }
     });
   }
@@ -80,16 +94,21 @@ struct Client {
   }
   // A message that is this number, in a buffer of its own.
   fabric::LocalBuffer message(std::uint64_t number) {
-    region->store(number * 64, number);
-    return memory.local(number * 64, kWord);
+    const Bytes at = number % 512 * 64;
+    region->store(at, number);
+    return memory.local(at, kWord);
   }
 };
 
 using Body = std::function<Task<>(FaultyThread&, Client&)>;
 
-// Runs `body` on a thread with this plan; returns what the server has seen long afterwards.
-Server run(const std::string& platform_name, const FaultPlan& plan, Body body) {
+// Runs `body` on a thread with this plan; returns what the server has seen afterwards, which is as
+// many messages and ends of connections as are expected, or more.
+Server run(const std::string& platform_name, const FaultPlan& plan, Body body,
+           std::size_t expected_messages = 0, int expected_ends = 0) {
   Server server;
+  server.expected_messages = expected_messages;
+  server.expected_ends = expected_ends;
   const auto platform = perdura::test::make_platform(platform_name, 2);
   server.start(*platform);
   auto* sim = dynamic_cast<perdura::sim::SimPlatform*>(platform.get());
@@ -104,7 +123,9 @@ Server run(const std::string& platform_name, const FaultPlan& plan, Body body) {
     FaultyThread faulty(thread, plan, death);
     const auto client = co_await Client::connect(faulty.thread());
     co_await body(faulty, *client);
-    co_await sleep_for(Milliseconds(2));
+    const auto last = co_await Client::connect(thread);
+    EXPECT_TRUE(co_await last->queue_pair->send(last->message(kFarewell)));
+    EXPECT_EQ((co_await last->completions.next()).status, Status::disconnected);
   });
   if (plan.die_at != 0) {
     platform->start(0, 9, CompletionMode::polling,
@@ -119,20 +140,24 @@ INSTANTIATE_TEST_SUITE_P(All, Faulty, testing::ValuesIn(perdura::test::platform_
                          [](const auto& subject) { return subject.param; });
 
 TEST_P(Faulty, WithoutFaultsNothingIsDifferent) {
-  const Server server = run(GetParam(), {}, [](FaultyThread& faulty, Client& client) -> Task<> {
-    for (std::uint64_t i = 1; i <= 10; ++i) {
-      EXPECT_TRUE(co_await client.queue_pair->send(client.message(i)));
-    }
-    EXPECT_EQ(faulty.counts(), (FaultCounts{10, 0, 0, 0}));
-    EXPECT_TRUE(client.queue_pair->connected());
-    EXPECT_EQ(client.queue_pair->peer(), (fabric::Address{0, 0}));
-  });
+  const Server server = run(
+      GetParam(), {},
+      [](FaultyThread& faulty, Client& client) -> Task<> {
+        for (std::uint64_t i = 1; i <= 10; ++i) {
+          EXPECT_TRUE(co_await client.queue_pair->send(client.message(i)));
+        }
+        EXPECT_EQ(faulty.counts(), (FaultCounts{10, 0, 0, 0}));
+        EXPECT_TRUE(client.queue_pair->connected());
+        EXPECT_EQ(client.queue_pair->peer(), (fabric::Address{0, 0}));
+      },
+      10);
   EXPECT_EQ(server.received, (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
 }
 
 TEST_P(Faulty, AnOperationBreaksItsConnection) {
-  const Server server =
-      run(GetParam(), {.lose_at = 3}, [](FaultyThread& faulty, Client& client) -> Task<> {
+  const Server server = run(
+      GetParam(), {.lose_at = 3},
+      [](FaultyThread& faulty, Client& client) -> Task<> {
         auto first = client.queue_pair->send(client.message(1));
         EXPECT_TRUE(co_await first);
         auto second = client.queue_pair->send(client.message(2));
@@ -153,8 +178,8 @@ TEST_P(Faulty, AnOperationBreaksItsConnection) {
         // A new connection works.
         const auto again = co_await Client::connect(faulty.thread());
         EXPECT_TRUE(co_await again->queue_pair->send(again->message(5)));
-        co_await sleep_for(Milliseconds(1));
-      });
+      },
+      2, 2);
   EXPECT_EQ(server.ended, 2);
   ASSERT_GE(server.received.size(), 2U);
   EXPECT_EQ(server.received.front(), 1U);
@@ -165,54 +190,64 @@ TEST_P(Faulty, AnOperationBreaksItsConnection) {
 }
 
 TEST_P(Faulty, ALostConnectionCanBeAskedFor) {
-  const Server server = run(GetParam(), {}, [](FaultyThread& faulty, Client& client) -> Task<> {
-    faulty.lose_connections();
-    EXPECT_EQ((co_await client.queue_pair->send(client.message(1))).status, Status::flushed);
-  });
+  const Server server = run(
+      GetParam(), {},
+      [](FaultyThread& faulty, Client& client) -> Task<> {
+        faulty.lose_connections();
+        EXPECT_EQ((co_await client.queue_pair->send(client.message(1))).status, Status::flushed);
+      },
+      0, 1);
   EXPECT_TRUE(server.received.empty());
   EXPECT_EQ(server.ended, 1);
 }
 
 TEST_P(Faulty, AHeldMessageIsLateAndHoldsUpWhatIsBehindIt) {
   const FaultPlan plan{.hold = 1, .held = {Microseconds(300), Microseconds(300)}};
-  const Server server = run(GetParam(), plan, [](FaultyThread& faulty, Client& client) -> Task<> {
-    const Time start = faulty.thread().executor.now();
-    client.region->store(0, 77);
-    auto write = client.queue_pair->write(client.memory.local(0, kWord), {client.key, 0});
-    EXPECT_TRUE(co_await write);
-    EXPECT_LT(faulty.thread().executor.now() - start, Microseconds(300)) << "no message";
-    auto send = client.queue_pair->send(client.message(1));
-    client.region->store(8 * 1024, 78);
-    auto behind = client.queue_pair->write(client.memory.local(8 * 1024, kWord), {client.key, 0});
-    send.post();
-    behind.post();
-    EXPECT_TRUE(co_await behind);
-    EXPECT_GE(faulty.thread().executor.now() - start, Microseconds(300));
-    EXPECT_TRUE(co_await send);
-    EXPECT_EQ(faulty.counts().held, 1U);
-  });
+  const Server server = run(
+      GetParam(), plan,
+      [](FaultyThread& faulty, Client& client) -> Task<> {
+        const Time start = faulty.thread().executor.now();
+        client.region->store(0, 77);
+        auto write = client.queue_pair->write(client.memory.local(0, kWord), {client.key, 0});
+        EXPECT_TRUE(co_await write);
+        EXPECT_LT(faulty.thread().executor.now() - start, Microseconds(300)) << "no message";
+        auto send = client.queue_pair->send(client.message(1));
+        client.region->store(8 * 1024, 78);
+        auto behind =
+            client.queue_pair->write(client.memory.local(8 * 1024, kWord), {client.key, 0});
+        send.post();
+        behind.post();
+        EXPECT_TRUE(co_await behind);
+        EXPECT_GE(faulty.thread().executor.now() - start, Microseconds(300));
+        EXPECT_TRUE(co_await send);
+        EXPECT_EQ(faulty.counts().held, 1U);
+      },
+      1);
   EXPECT_EQ(server.received, std::vector<std::uint64_t>{1});
 }
 
 TEST_P(Faulty, HeldMessagesKeepTheirOrderAndTheInlinedOnesTheirData) {
   const FaultPlan plan{.seed = 3, .hold = 0.5, .held = {Microseconds(1), Microseconds(40)}};
-  const Server server = run(GetParam(), plan, [](FaultyThread& faulty, Client& client) -> Task<> {
-    // The buffer of an inlined message may be used again at once.
-    for (std::uint64_t i = 1; i <= 20; ++i) {
-      client.region->store(0, i);
-      client.queue_pair->post_unsignaled({.opcode = fabric::Opcode::send,
-                                          .flags = {.fenced = false, .inlined = true},
-                                          .local = client.memory.local(0, kWord)});
-      client.region->store(0, 99);
-    }
-    client.region->store(0, 21);
-    auto last = client.queue_pair->send(client.memory.local(0, kWord), {.inlined = true});
-    last.post();
-    client.region->store(0, 99);
-    EXPECT_TRUE(co_await last);
-    EXPECT_GT(faulty.counts().held, 4U);
-    EXPECT_LT(faulty.counts().held, 17U);
-  });
+  const Server server = run(
+      GetParam(), plan,
+      [](FaultyThread& faulty, Client& client) -> Task<> {
+        // The buffer of an inlined message may be used again at once.
+        for (std::uint64_t i = 1; i <= 20; ++i) {
+          client.region->store(0, i);
+          client.queue_pair->post_unsignaled({.opcode = fabric::Opcode::send,
+                                              .flags = {.fenced = false, .inlined = true},
+                                              .local = client.memory.local(0, kWord)});
+          client.region->store(0, 99);
+        }
+        client.region->store(0, 21);
+        auto last = client.queue_pair->send(client.memory.local(0, kWord), {.inlined = true});
+        last.post();
+        client.region->store(0, 99);
+        EXPECT_TRUE(co_await last);
+        EXPECT_GT(faulty.counts().held, 4U);
+        EXPECT_LT(faulty.counts().held, 17U);
+      },
+      21);
   std::vector<std::uint64_t> expected;
   for (std::uint64_t i = 1; i <= 21; ++i) expected.push_back(i);
   EXPECT_EQ(server.received, expected);
@@ -220,15 +255,19 @@ TEST_P(Faulty, HeldMessagesKeepTheirOrderAndTheInlinedOnesTheirData) {
 
 TEST_P(Faulty, ADuplicatedMessageArrivesTwice) {
   const FaultPlan plan{.duplicate = 1};
-  const Server server = run(GetParam(), plan, [](FaultyThread& faulty, Client& client) -> Task<> {
-    EXPECT_TRUE(co_await client.queue_pair->send(client.message(1)));
-    EXPECT_TRUE(co_await client.queue_pair->write_with_immediate(client.memory.local(0, kWord),
-                                                                 {client.key, 0}, 2));
-    client.queue_pair->post_unsignaled(
-        {.opcode = fabric::Opcode::send, .local = client.message(3)});
-    co_await sleep_for(Microseconds(100));
-    EXPECT_EQ(faulty.counts().duplicated, 2U);
-  });
+  const Server server = run(
+      GetParam(), plan,
+      [](FaultyThread& faulty, Client& client) -> Task<> {
+        EXPECT_TRUE(co_await client.queue_pair->send(client.message(1)));
+        EXPECT_TRUE(co_await client.queue_pair->write_with_immediate(client.memory.local(0, kWord),
+                                                                     {client.key, 0}, 2));
+        client.queue_pair->post_unsignaled(
+            {.opcode = fabric::Opcode::send, .local = client.message(3)});
+        EXPECT_TRUE(
+            co_await client.queue_pair->read(client.memory.local(0, kWord), {client.key, 0}));
+        EXPECT_EQ(faulty.counts().duplicated, 2U);
+      },
+      5);
   EXPECT_EQ(server.received, (std::vector<std::uint64_t>{1, 1, 2, 3, 3}));
 }
 
