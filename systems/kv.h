@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "platform/platform.h"
 #include "platform/runtime/task.h"
 #include "platform/units.h"
+#include "systems/persistence/chooser.h"
 
 namespace perdura::systems {
 
@@ -45,6 +47,9 @@ struct KvConfig {
   std::uint32_t sessions = 64;   // clients that may be connected at once
   // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
   std::map<std::string, std::uint64_t, std::less<>> parameters;
+  // Makes a put durable before it is acknowledged; absent: as in the paper, whatever that
+  // guarantees. One that fits KvSystem::put.
+  std::optional<persistence::Method> put_method{};
 };
 
 // How full a partition's store is.
@@ -91,7 +96,10 @@ struct KvSystem {
   std::string_view title;      // as in a legend
   std::string_view paper;      // title, authors, year; section
   std::string_view guarantee;  // what a completed put means
-  bool ordered = false;        // supports scans
+  // How a put's data comes to the server, as a question to the chooser of a method that makes it
+  // durable.
+  persistence::UpdateNeeds put{};
+  bool ordered = false;  // supports scans
 
   // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if
   // the configuration is impossible or the pool is damaged or of another shape.

@@ -34,6 +34,8 @@ struct CrashOptions {
   pmem::PersistenceModel model;
   // The system's own parameters, besides those that make its store small.
   std::map<std::string, std::uint64_t, std::less<>> parameters{};
+  // Puts persist by the method that the chooser finds for the model, not as in the paper.
+  bool correct = false;
   std::uint64_t seed = 1;           // of what the clients do, and of random images
   std::uint32_t random_images = 2;  // of each moment, besides the least and the most
   std::uint64_t stride = 1;         // tries every so many moments only

@@ -37,6 +37,10 @@ systems::KvConfig small_store(const systems::KvSystem& system, const CrashOption
                            .writes = 8 * kSteps,
                            .sessions = 8,
                            .parameters = options.parameters};
+  if (options.correct) {
+    config.put_method = persistence::choose(
+        {{options.model, pmem::Medium::dram}, {options.model, pmem::Medium::pm}}, system.put, {});
+  }
   if (system.name == "erda") {
     config.parameters.insert(
         {{"heads", 1}, {"regions", 4}, {"region_bytes", 1 * KiB}, {"segment_bytes", 512}});

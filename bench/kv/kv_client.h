@@ -31,6 +31,9 @@ class alignas(kCacheLine) KvClient {
   // Something outside the operations went wrong, such as connecting.
   void give_up(std::exception_ptr problem);
 
+  // The method of remote persistence that the client's puts take.
+  void note_method(std::string name) { measurement_.method = std::move(name); }
+
   Time first_start() const { return first_start_; }
   Time last_end() const { return last_end_; }
   // Operations, torn reads and verdict; times of day and costs are the run's.

@@ -37,6 +37,42 @@ systems::KvConfig store_config(const Point& point) {
   return config;
 }
 
+namespace {
+
+// Where the server's configuration has no effect it must not look as if it had one.
+void check_persistence(const Point& point, const systems::KvSystem& system) {
+  const harness::PointSettings& settings = point.settings;
+  if (!settings.update.empty()) {
+    throw UsageError(fmt::format("{}: a key-value store has no kinds of updates; remove update",
+                                 settings.system.where));
+  }
+  for (const std::string& stated :
+       {settings.domain, settings.receive_buffers, settings.transport}) {
+    if (stated.empty() || !settings.persistence.empty()) continue;
+    throw UsageError(fmt::format(
+        "{}: '{}' has no effect as long as a store persists as in its paper; add persistence = "
+        "\"correct\", or \"paper\" to compare with it, or remove domain, receive_buffers and "
+        "transport",
+        settings.system.where, stated));
+  }
+  try {
+    put_method(point, system);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}: {}", settings.system.where, system.name, error.what()));
+  }
+}
+
+}  // namespace
+
+std::optional<persistence::Method> put_method(const Point& point, const systems::KvSystem& system) {
+  const harness::PointSettings& settings = point.settings;
+  if (settings.persistence != "correct") return std::nullopt;
+  return persistence::choose(
+      persistence::configurations(
+          {settings.domain, settings.ddio, settings.receive_buffers, settings.transport}),
+      system.put, {});
+}
+
 const systems::KvSystem& KvDriver::system_of(const Point& point) const {
   for (const systems::KvSystem& system : systems_) {
     if (system.name == point.settings.system.text) return system;
@@ -67,14 +103,7 @@ void KvDriver::check(const Point& point) const {
         "{}: {} deletes {} records, warm-up included, of {}; raise records or lower operations",
         point.settings.workload.where, point.workload_name, operations, spec.loaded_keys()));
   }
-  for (const std::string& of_log : {point.settings.domain, point.settings.receive_buffers,
-                                    point.settings.transport, point.settings.update}) {
-    if (of_log.empty()) continue;
-    throw UsageError(fmt::format(
-        "{}: '{}' chooses a log's method of persistence, and a key-value store has its own; remove "
-        "domain, receive_buffers, transport and update",
-        point.settings.system.where, of_log));
-  }
+  check_persistence(point, system);
   if (point.settings.check_history) check_values_tell_versions(point);
 }
 

@@ -25,5 +25,10 @@ class KvDriver final : public harness::Driver {
 
 // What a store must hold for a point, as a whole.
 systems::KvConfig store_config(const harness::Point& point);
+// What makes the point's puts durable before they are acknowledged, on every server that its
+// configuration may mean; nothing if they are to persist as in the paper. Throws UsageError if
+// there is no such method.
+std::optional<persistence::Method> put_method(const harness::Point& point,
+                                              const systems::KvSystem& system);
 
 }  // namespace perdura::bench

@@ -26,6 +26,7 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
       costs_(platform.node_count()),
       worker_problems_(workers_total_) {
   partition_config_ = systems::partition_config(store_config(point), workers_total_);
+  partition_config_.put_method = put_method(point, system);
 }
 
 harness::Measurement KvRun::execute() {
@@ -109,6 +110,10 @@ Task<> KvRun::use(Thread& thread, std::uint32_t index) {
                                                                workers_total_, partition_config_);
     if (histories_[index]) recorded = histories_[index]->record(*connection);
     session = recorded ? recorded.get() : connection.get();
+    if (const auto& method = partition_config_.put_method) {
+      client.note_method(
+          persistence::name_in_results(*method, !thread.endpoint.capabilities().flush));
+    }
     co_await client.load(*session);
   } catch (...) {
     problem = std::current_exception();

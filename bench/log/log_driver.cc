@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <utility>
 
 #include "bench/log/log_run.h"
@@ -85,17 +84,12 @@ persistence::Method method_of_paper(const Point& point, Carrier carrier) {
         "[matrix]",
         settings.system.where, settings.system.text, harness::join_names(missing)));
   }
-  const bool iwarp = settings.transport == "iwarp";
-  for (const persistence::Configuration& configuration :
-       persistence::configurations(iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband)) {
-    if (to_string(configuration.model.domain) == settings.domain &&
-        configuration.model.ddio == (settings.ddio == "on") &&
-        (configuration.receive_buffers == pmem::Medium::pm) == (settings.receive_buffers == "pm")) {
-      return persistence::method_of_paper(
-          configuration, settings.update == "ordered" ? Update::ordered : Update::single, carrier);
-    }
-  }
-  throw std::logic_error("a configuration that Table 1 does not have");
+  const auto configuration =
+      persistence::configurations(
+          {settings.domain, settings.ddio, settings.receive_buffers, settings.transport})
+          .front();
+  return persistence::method_of_paper(
+      configuration, settings.update == "ordered" ? Update::ordered : Update::single, carrier);
 }
 
 persistence::Method method_of(const Point& point) {
@@ -156,6 +150,9 @@ void LogDriver::check(const Point& point) const {
     refuse(
         "a log has one client with one append under way, and one server thread; set clients, "
         "client_nodes, queue_depth and server_threads to 1");
+  }
+  if (!settings.persistence.empty()) {
+    refuse("a log's systems are methods of persistence; remove persistence");
   }
   if (settings.check_history) refuse("a log keeps no history to be checked; remove check_history");
   if (point.timeline_interval > Nanoseconds{}) {

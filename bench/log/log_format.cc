@@ -30,8 +30,7 @@ LogOptions LogOptions::on(const fabric::Capabilities& device) const {
 }
 
 std::string LogOptions::method_name() const {
-  const bool emulated = read_for_flush && method.uses(pmem::StepKind::flush_visibility);
-  return method.name + (emulated ? " (read)" : "");
+  return persistence::name_in_results(method, read_for_flush);
 }
 
 std::size_t write_header(std::span<std::byte> record, std::uint64_t number, std::size_t payload,

@@ -17,19 +17,8 @@ void ConfigurationOptions::add_to(CLI::App& command) {
 }
 
 std::vector<persistence::Configuration> ConfigurationOptions::matching() const {
-  std::vector<persistence::Configuration> result;
-  for (const auto transport_of : {pmem::Transport::infiniband, pmem::Transport::iwarp}) {
-    if (transport && (*transport == "iwarp") != (transport_of == pmem::Transport::iwarp)) continue;
-    for (const auto& configuration : persistence::configurations(transport_of)) {
-      const bool fits =
-          (!domain || *domain == to_string(configuration.model.domain)) &&
-          (!ddio || (*ddio == "on") == configuration.model.ddio) &&
-          (!receive_buffers ||
-           (*receive_buffers == "pm") == (configuration.receive_buffers == pmem::Medium::pm));
-      if (fits) result.push_back(configuration);
-    }
-  }
-  return result;
+  return persistence::configurations({domain.value_or(""), ddio.value_or(""),
+                                      receive_buffers.value_or(""), transport.value_or("")});
 }
 
 }  // namespace perdura::harness

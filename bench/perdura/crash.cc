@@ -75,6 +75,9 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
     throw UsageError("crash: --exhaustive and --samples exclude each other");
   }
   if (is_system(arguments.target)) return crash_system(arguments, context);
+  if (arguments.persistence != "paper") {
+    throw UsageError("crash: --persistence is for systems; a method is what it is");
+  }
   const Method method = load_method(arguments.target);
   persistence::ProofOptions options;
   options.sampling = {arguments.samples, arguments.seed};
@@ -127,6 +130,11 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("--seed", arguments->seed, "Of the random images");
   command->add_flag("--steps", arguments->steps, "Also without each step of the method");
   command->add_option("--parameter", arguments->parameters, "NAME=VALUE: of the system");
+  command
+      ->add_option("--persistence", arguments->persistence,
+                   "How a system's puts persist: as in its paper, or so that they are durable on "
+                   "the configuration when they are acknowledged")
+      ->check(CLI::IsMember({"paper", "correct"}));
   command->add_option("--profile", arguments->profile,
                       "Testbed on whose model the system runs (default: erda-connectx3)");
   command->add_flag("--json", arguments->as_json, "Writes JSON");

@@ -18,6 +18,7 @@ struct CrashArguments {
   std::uint64_t seed = 1;
   bool steps = false;
   std::vector<std::string> parameters;  // NAME=VALUE, of a system
+  std::string persistence = "paper";    // of a system's puts, or "correct"
   std::string profile = "erda-connectx3";
   bool as_json = false;
 };

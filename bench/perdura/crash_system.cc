@@ -75,6 +75,7 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
       context.locations.find(FileKind::profile, {arguments.profile, "--profile"}).string());
   bench::CrashOptions options;
   options.parameters = read_parameters(arguments.parameters);
+  options.correct = arguments.persistence == "correct";
   options.seed = arguments.seed;
   options.random_images =
       arguments.samples > 0 ? static_cast<std::uint32_t>(arguments.samples) : kUsualImages;

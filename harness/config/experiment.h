@@ -44,6 +44,9 @@ struct PointSettings {
   std::string receive_buffers;  // dram, pm
   std::string transport;        // ib, roce, iwarp
   std::string update;           // of a log's appends: single, ordered
+  // How a key-value store's puts persist: as in its paper, or so that they are durable on this
+  // server when they are acknowledged; empty: paper.
+  std::string persistence;  // paper, correct
 };
 
 // A parameter that a sweep varies. Values are in the order of the file.

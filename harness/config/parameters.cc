@@ -17,8 +17,9 @@ constexpr std::array<std::string_view, 2> kDdio{"on", "off"};
 constexpr std::array<std::string_view, 2> kReceiveBuffers{"dram", "pm"};
 constexpr std::array<std::string_view, 3> kTransports{"ib", "roce", "iwarp"};
 constexpr std::array<std::string_view, 2> kUpdates{"single", "ordered"};
+constexpr std::array<std::string_view, 2> kPersistence{"paper", "correct"};
 
-const std::array<Parameter, 18> kParameters{{
+const std::array<Parameter, 19> kParameters{{
     {"system", &Point::system},
     {"workload", &Point::workload},
     {"records", &Point::records, 0, kLargest},
@@ -37,6 +38,7 @@ const std::array<Parameter, 18> kParameters{{
     {"receive_buffers", Parameter::Choice{&Point::receive_buffers, kReceiveBuffers}},
     {"transport", Parameter::Choice{&Point::transport, kTransports}},
     {"update", Parameter::Choice{&Point::update, kUpdates}},
+    {"persistence", Parameter::Choice{&Point::persistence, kPersistence}},
 }};
 
 // "a", "b" or "c".

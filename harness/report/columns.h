@@ -33,6 +33,7 @@ inline constexpr std::array kPointColumns{
     Column{"receive_buffers", Column::Kind::text},
     Column{"transport", Column::Kind::text},
     Column{"update", Column::Kind::text},
+    Column{"persistence", Column::Kind::text},
     Column{"seed"},
     Column{"repetition"},
     Column{"operation", Column::Kind::text},

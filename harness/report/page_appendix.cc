@@ -158,7 +158,7 @@ std::string settings_block(const std::vector<ResultFolder>& folders) {
                         escaped(folder.name));
     for (const char* column : {"system", "workload", "key_size", "value_size", "records", "clients",
                                "queue_depth", "server_threads", "domain", "ddio", "receive_buffers",
-                               "transport", "update", "seed", "repetition"}) {
+                               "transport", "update", "persistence", "seed", "repetition"}) {
       const std::string values = distinct(folder.points, column);
       if (values.empty()) continue;
       const Quantity quantity = quantity_of(column);

@@ -39,7 +39,7 @@ std::string constants(const Points& points, const std::vector<std::size_t>& rows
   std::vector<std::string> parts;
   for (const char* column :
        {"key_size", "value_size", "records", "clients", "queue_depth", "server_threads", "domain",
-        "ddio", "receive_buffers", "transport", "update"}) {
+        "ddio", "receive_buffers", "transport", "update", "persistence"}) {
     std::set<std::string> values;
     for (const std::size_t row : rows) values.insert(points.text(row, column));
     if (values.size() != 1 || values.begin()->empty()) continue;

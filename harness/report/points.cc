@@ -23,7 +23,7 @@ const std::vector<std::string_view>& Points::key_columns() {
   static const std::vector<std::string_view> columns{
       "platform",        "profile",   "system",      "workload",       "key_size", "value_size",
       "records",         "clients",   "queue_depth", "server_threads", "domain",   "ddio",
-      "receive_buffers", "transport", "update",      "operation"};
+      "receive_buffers", "transport", "update",      "persistence",    "operation"};
   return columns;
 }
 

@@ -10,7 +10,7 @@
 namespace perdura::report {
 namespace {
 
-const std::array<std::pair<std::string_view, Quantity>, 30> quantities{{
+const std::array<std::pair<std::string_view, Quantity>, 31> quantities{{
     {"latency_mean_us", {"average latency", "Mean latency", "us"}},
     {"latency_min_us", {"smallest latency", "Smallest latency", "us"}},
     {"latency_p50_us", {"median latency", "Median latency", "us"}},
@@ -42,6 +42,7 @@ const std::array<std::pair<std::string_view, Quantity>, 30> quantities{{
     {"receive_buffers", {"receive buffers", "Receive buffers", ""}},
     {"transport", {"transport", "Transport", ""}},
     {"update", {"update", "Update", ""}},
+    {"persistence", {"persistence", "Persistence", ""}},
 }};
 
 const std::array<std::pair<std::string_view, std::string_view>, 8> spellings{{

@@ -80,7 +80,7 @@ void add_identity(Row& row, const PointIdentity& identity) {
     row.number(value);
   }
   for (const std::string& stated : {identity.domain, identity.ddio, identity.receive_buffers,
-                                    identity.transport, identity.update}) {
+                                    identity.transport, identity.update, identity.persistence}) {
     row.text(stated);
   }
   row.number(identity.seed);

@@ -25,11 +25,12 @@ struct PointIdentity {
   std::uint64_t clients = 0;
   std::uint64_t queue_depth = 0;
   std::uint64_t server_threads = 0;
-  std::string domain{};  // empty: not said; so are the next four
+  std::string domain{};  // empty: not said; so are the next five
   std::string ddio{};
   std::string receive_buffers{};
   std::string transport{};
   std::string update{};
+  std::string persistence{};
   std::uint64_t seed = 0;
   std::uint64_t repetition = 0;
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;

@@ -205,6 +205,7 @@ void Sweep::record(std::size_t index, Measurement measurement) {
                          .receive_buffers = point.settings.receive_buffers,
                          .transport = point.settings.transport,
                          .update = point.settings.update,
+                         .persistence = point.settings.persistence,
                          .seed = point.seed,
                          .repetition = point.repetition,
                          .accounting = point.accounting},

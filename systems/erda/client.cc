@@ -261,10 +261,28 @@ Task<Result<Outcome>> ErdaSession::write_one_sided(Lane& lane, RequestKind kind,
   if (reply->outcome != Outcome::ok) co_return reply->outcome;
   const fabric::LocalBuffer object = object_buffer(lane, size);
   ObjectFormat::reseal(object.bytes(), 0, reply->life);
-  if (!co_await queue_pair_->write(object, {welcome_.pool, reply->value})) {
+  if (!co_await durable_.write(*queue_pair_, object, {welcome_.pool, reply->value},
+                               entry_buffer(lane, kWord))) {
     co_return tl::unexpected(Error::disconnected);
   }
+  if (durable_.asks_responder()) {
+    const Result<void> persisted = co_await persist_by_server(lane, size);
+    if (!persisted) co_return tl::unexpected(persisted.error());
+  }
   co_return Outcome::ok;
+}
+
+Task<Result<void>> ErdaSession::persist_by_server(Lane& lane, Bytes size) {
+  const fabric::LocalBuffer request = request_buffer(lane, sizeof(RequestHeader));
+  const RequestHeader header{.kind = RequestKind::persist,
+                             .head_or_sequence = next_sequence(lane),
+                             .object_size = static_cast<std::uint32_t>(size),
+                             .word = client_id(lane)};
+  std::memcpy(request.bytes().data(), &header, sizeof header);
+  const Result<Message> reply =
+      co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request});
+  if (!reply) co_return tl::unexpected(reply.error());
+  co_return Result<void>();
 }
 
 // Section 4.4: the object goes with the request, and the server writes it.
@@ -378,6 +396,7 @@ void ErdaSession::Connection::acknowledge_if_idle(std::uint8_t head_id) {
 ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
     : thread_(thread), format_(config.key_size, config.value_size) {
   layout_ = std::make_unique<PoolLayout>(shape_for(config));
+  if (config.put_method) durable_ = {*config.put_method, thread.endpoint.capabilities()};
   request_size_ = request_slot_size(layout_->table());
   entry_size_ = round_up(
       std::max(layout_->table().neighborhood_length(), layout_->shape().heads * kWord), kCacheLine);

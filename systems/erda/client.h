@@ -8,6 +8,7 @@
 #include "systems/erda/layout.h"
 #include "systems/erda/protocol.h"
 #include "systems/kv.h"
+#include "systems/persistence/durable_write.h"
 
 namespace perdura::systems::erda {
 
@@ -74,6 +75,7 @@ class ErdaSession final : public KvSession {
                                     std::span<std::byte> into);
   Task<Result<Outcome>> write_one_sided(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
                                         Bytes size);
+  Task<Result<void>> persist_by_server(Lane& lane, Bytes size);
   Task<Result<hopscotch::Found>> find_entry(Lane& lane, hopscotch::StoredKey key);
   Task<Result<ObjectFormat::Object>> read_version(Lane& lane, std::uint8_t head, Position position);
   struct Place {
@@ -112,6 +114,7 @@ class ErdaSession final : public KvSession {
   Thread& thread_;
   std::unique_ptr<PoolLayout> layout_;
   ObjectFormat format_;
+  persistence::DurableWrite durable_;
   Bytes request_size_ = 0;
   Bytes entry_size_ = 0;
   Bytes object_size_ = 0;

@@ -10,6 +10,7 @@ const KvSystem kErda{
     .title = "Erda",
     .paper = "Liu et al., Write-Optimized and Consistent RDMA-based NVM Systems, 2019",
     .guarantee = "visible, atomic (old or new); durability at acknowledgment is not promised",
+    .put = {.carrier = persistence::Carrier::write},
     .open = [](Thread& thread, std::string name,
                const KvConfig& config) -> std::unique_ptr<KvPartition> {
       return std::make_unique<erda::ErdaPartition>(thread, std::move(name), config);

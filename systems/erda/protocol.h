@@ -3,7 +3,8 @@
 // A session has a number of lanes, one for each operation that may be under way. Normally a client
 // writes its request by WRITE_WITH_IMM into its lane's slot in the server's memory; the immediate
 // is the client's identifier: session × lanes + lane. The answer comes by SEND. A report of an
-// incomplete object goes by SEND and is not answered.
+// incomplete object goes by SEND and is not answered. If puts are to be durable when they are
+// acknowledged and only the server's CPU can see to that, it is asked by SEND, and answers.
 //
 // While a head is cleaned, requests for its keys go by SEND, gets too, and carry the whole object.
 // The server announces the beginning and the end of it by a notice; a client acknowledges the
@@ -51,7 +52,14 @@ struct HeadAccess {
 inline constexpr Bytes kDisplacements = 0;
 inline constexpr Bytes kHeadAccess = 64;
 
-enum class RequestKind : std::uint8_t { put, erase, report, get, acknowledge };
+enum class RequestKind : std::uint8_t {
+  put,
+  erase,
+  report,
+  get,
+  acknowledge,
+  persist,  // the object that the lane has written; only with a method that asks the server
+};
 
 struct RequestHeader {
   RequestKind kind = RequestKind::put;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "platform/runtime/work.h"
 
@@ -44,7 +45,8 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
                   (kLanes * message_size_ + 2 * store_.layout().shape().heads * sizeof(Message)),
           pmem::Medium::dram)),
       pool_memory_(thread.endpoint.register_memory(
-          store_.pool(), fabric::Access::remote_read | fabric::Access::remote_write)),
+          store_.pool(), fabric::Access::remote_read | fabric::Access::remote_write |
+                             fabric::Access::remote_flush)),
       control_memory_(thread.endpoint.register_memory(
           *control_, fabric::Access::remote_read | fabric::Access::remote_write)),
       buffer_memory_(thread.endpoint.register_memory(*buffers_, fabric::Access::local)),
@@ -147,6 +149,7 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
     case RequestKind::put:
     case RequestKind::erase:
     case RequestKind::get:
+    case RequestKind::persist:
       break;
   }
   const bool by_send = !message.immediate;
@@ -158,11 +161,11 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   if (last == request.header.head_or_sequence) return;  // has come before
   last = request.header.head_or_sequence;
   // A lane asks again only after its last write has ended.
-  std::optional<Reservation>& ended = session.lanes[request.client % kLanes];
-  if (ended) {
+  if (const auto ended = std::exchange(session.lanes[request.client % kLanes], std::nullopt)) {
+    if (request.header.kind == RequestKind::persist) persist(*ended, request);
     writing_.erase(place(ended->head, ended->position));
-    ended.reset();
   }
+  if (request.header.kind == RequestKind::persist) return;
   const Progress progress = by_send ? serve_by_send(request) : begin_write(request);
   if (progress == Progress::done) return;
   const auto begin = request_.begin();
@@ -227,6 +230,13 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
   answer(request, {.life = log.life_of(begun.position), .value = log.offset_of(begun.position)});
   clean_if_due(head);
   return Progress::done;
+}
+
+// The client's WRITE is placed, for its message came behind it.
+void ErdaPartition::persist(const Reservation& written, const Request& request) {
+  const std::scoped_lock lock(store_.lock());
+  store_.persist_written(written.head, written.position, request.header.object_size);
+  answer(request, {});
 }
 
 // False also if an incomplete newest version was left by a writer who is gone, and now restored;

@@ -78,6 +78,7 @@ class ErdaPartition final : public KvPartition {
   Task<> retry(std::uint32_t client, std::uint64_t generation, std::vector<std::byte> bytes,
                bool by_send, Progress progress, std::uint64_t cleanings_before);
   Progress begin_write(const Request& request);
+  void persist(const Reservation& written, const Request& request);
   bool newest_is_being_written(const hopscotch::StoredKey& key,
                                std::optional<hopscotch::Entry>& entry);
   void take_report(const Request& request);

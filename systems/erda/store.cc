@@ -21,6 +21,11 @@ std::uint64_t threshold(const KvConfig& config) {
   }
   return percent;
 }
+
+// Whatever a client writes is durable before it is visible only where a completed WRITE is durable.
+bool sees_what_may_be_lost(const std::optional<persistence::Method>& put_method) {
+  return put_method && put_method->requester().size() > 2;  // more than a WRITE and its completion
+}
 }  // namespace
 
 Store::Store(Node& node, const std::string& name, const KvConfig& config,
@@ -30,7 +35,8 @@ Store::Store(Node& node, const std::string& name, const KvConfig& config,
       pool_(open_pool(node, name, layout_.shape())),
       table_(*pool_, layout_.table_offset(), layout_.table(), displacements),
       space_(*pool_, layout_, threshold(config)),
-      persist_before_update_(parameter(config, "persist_before_update", 0) != 0),
+      persist_before_update_(parameter(config, "persist_before_update", 0) != 0 ||
+                             sees_what_may_be_lost(config.put_method)),
       unverified_before_(layout_.shape().heads) {
   recover();
 }
@@ -195,6 +201,11 @@ Outcome Store::write_version(bool erase, const hopscotch::StoredKey& key,
       break;
   }
   return Outcome::ok;
+}
+
+void Store::persist_written(std::uint8_t head, Position position, Bytes size) {
+  pool_->persist(space_.region_1(head).offset_of(position),
+                 std::min(size, layout_.shape().segment_bytes));
 }
 
 void Store::persist(const Log& log, Position position, Scratch& scratch) {

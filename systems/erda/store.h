@@ -68,6 +68,8 @@ class Store {
   Begun begin_version(bool erase, const hopscotch::StoredKey& key,
                       const std::optional<hopscotch::Entry>& entry, Bytes object_size,
                       Scratch& scratch);
+  // Makes an object durable that a client wrote where begin_version() said.
+  void persist_written(std::uint8_t head, Position position, Bytes size);
   // Section 4.4: the server writes the object, which the client sent sealed for life 0, and then
   // the entry, to where the phase of the head has new versions. Durable when it returns.
   Outcome write_version(bool erase, const hopscotch::StoredKey& key,

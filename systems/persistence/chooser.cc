@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "platform/error.h"
+
 namespace perdura::persistence {
 
 namespace {
@@ -102,6 +104,13 @@ Advice advise(const std::vector<Configuration>& configurations, const UpdateNeed
   std::stable_sort(advice.choices.begin(), advice.choices.end(),
                    [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
   return advice;
+}
+
+Method choose(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
+              const DeviceFeatures& features) {
+  const Advice advice = advise(configurations, needs, features);
+  if (advice.choices.empty()) throw UsageError(why_nothing(configurations, needs, advice));
+  return advice.choices.front().method;
 }
 
 std::string why_nothing(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,

@@ -55,6 +55,10 @@ using CostOf = std::function<std::optional<Picoseconds>(const Method&)>;
 Advice advise(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
               const DeviceFeatures& features, const CostOf& cost = {});
 
+// The method of the best choice. Throws UsageError with the reason if there is none.
+Method choose(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
+              const DeviceFeatures& features);
+
 // In one line, why nothing can be chosen and what would help.
 std::string why_nothing(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
                         const Advice& advice);

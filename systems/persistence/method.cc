@@ -200,6 +200,26 @@ std::vector<Configuration> configurations(Transport transport) {
   return result;
 }
 
+std::vector<Configuration> configurations(const StatedConfiguration& stated) {
+  std::vector<Configuration> result;
+  for (const auto transport : {pmem::Transport::infiniband, pmem::Transport::iwarp}) {
+    const bool iwarp = transport == pmem::Transport::iwarp;
+    if (!stated.transport.empty() && (stated.transport == "iwarp") != iwarp) continue;
+    for (const Configuration& configuration : configurations(transport)) {
+      const auto fits = [](const std::string& word, std::string_view actual) {
+        return word.empty() || word == actual;
+      };
+      if (fits(stated.domain, to_string(configuration.model.domain)) &&
+          fits(stated.ddio, configuration.model.ddio ? "on" : "off") &&
+          fits(stated.receive_buffers,
+               configuration.receive_buffers == pmem::Medium::pm ? "pm" : "dram")) {
+        result.push_back(configuration);
+      }
+    }
+  }
+  return result;
+}
+
 const std::vector<Method>& methods() { return taxonomy().methods; }
 
 const Method& find_method(std::string_view name) {
@@ -277,6 +297,11 @@ Method with_read_for_flush(Method method) {
     }
   }
   return method;
+}
+
+std::string name_in_results(const Method& method, bool read_for_flush) {
+  const bool emulated = read_for_flush && method.uses(StepKind::flush_visibility);
+  return method.name + (emulated ? " (read)" : "");
 }
 
 }  // namespace perdura::persistence

@@ -50,6 +50,16 @@ std::string to_string(const Configuration& configuration);
 // The twelve of Table 1, in its order.
 std::vector<Configuration> configurations(pmem::Transport transport = pmem::Transport::infiniband);
 
+// What is known of a responder, in the words of options and experiments; empty: not known.
+struct StatedConfiguration {
+  std::string domain;           // dmp, mhp, wsp
+  std::string ddio;             // on, off
+  std::string receive_buffers;  // dram, pm
+  std::string transport;        // ib, roce, iwarp
+};
+// All that it leaves open; on InfiniBand and iWARP, if the transport is.
+std::vector<Configuration> configurations(const StatedConfiguration& stated);
+
 // All methods, in the order of the file.
 const std::vector<Method>& methods();
 // Throws UsageError that names what is known.
@@ -63,5 +73,7 @@ Method read_method(std::string_view text, std::string_view name);
 
 // FLUSH for visibility emulated by READ (section 3.4), for devices without it.
 Method with_read_for_flush(Method method);
+// In results: the name, with " (read)" if READ takes the place of its FLUSH.
+std::string name_in_results(const Method& method, bool read_for_flush);
 
 }  // namespace perdura::persistence

@@ -24,10 +24,10 @@ constexpr Microseconds kLongestPoll(100);
 
 RingServer::RingServer(Thread& thread, const std::string& name, const KvConfig& config)
     : Server(thread, name, kName, config, Parameters::of(config, kName, kLeastLogSlots)),
-      log_memory_(
-          thread.endpoint.register_memory(store_.pool(), store_.shape().log_offset(),
-                                          store_.shape().log_slots * store_.shape().log_slot_size(),
-                                          Access::remote_read | Access::remote_write)) {}
+      log_memory_(thread.endpoint.register_memory(
+          store_.pool(), store_.shape().log_offset(),
+          store_.shape().log_slots * store_.shape().log_slot_size(),
+          Access::remote_read | Access::remote_write | Access::remote_flush)) {}
 
 Task<> RingServer::serve() {
   const auto self = std::static_pointer_cast<RingServer>(shared_from_this());
@@ -134,6 +134,19 @@ bool RingServer::erase(Session& session, const Incoming& request) {
 
 void RingServer::reserve_requested(Session& session, const Incoming& request) {
   if (!waiting_.empty() || !reserve(session, request)) wait_in_line(session, request);
+}
+
+// The record is in its slot, for the request came behind it; if it is applied, all is durable.
+void RingServer::persist_requested(Session& session, const Incoming& request) {
+  Log& log = store_.log();
+  ReplyStatus status = ReplyStatus::done;
+  for (Position p = log.applied(); p < log.tail(); ++p) {
+    if (log.slot(p) != request.header.value_length) continue;
+    if (log.at(p).state == LogEntry::State::reserved && !store_.verify(p)) {
+      status = ReplyStatus::corrupt;
+    }
+  }
+  reply(session, request.header.id, status, log.tail());
 }
 
 void RingServer::erase_requested(Session& session, const Incoming& request) {

@@ -33,6 +33,7 @@ class RingServer final : public write_ahead::Server {
   };
 
   void reserve_requested(Session& session, const Incoming& request) override;
+  void persist_requested(Session& session, const Incoming& request) override;
   void erase_requested(Session& session, const Incoming& request) override;
   void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) override;
   void session_ended(Session& session) override;

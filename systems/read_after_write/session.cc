@@ -13,10 +13,16 @@ using write_ahead::Reply;
 using write_ahead::ReplyStatus;
 using write_ahead::RequestKind;
 
+RingSession::RingSession(Thread& thread, const Parameters& parameters, const KvConfig& config)
+    : Client(thread, parameters),
+      durable_(config.put_method ? *config.put_method
+                                 : with_read_for_flush(persistence::find_method("write-flush")),
+               thread.endpoint.capabilities()) {}
+
 Task<std::unique_ptr<KvSession>> RingSession::connect(Thread& thread, fabric::Address server,
                                                       KvConfig config) {
   const Parameters parameters = Parameters::of(config, kName, kLeastLogSlots);
-  std::unique_ptr<RingSession> session(new RingSession(thread, parameters));
+  std::unique_ptr<RingSession> session(new RingSession(thread, parameters, config));
   co_await session->connect_requests(server);
   co_return session;
 }
@@ -34,17 +40,17 @@ Task<Result<void>> RingSession::put(Key key, Value value) {
 
   const LocalBuffer record = write_record(held.slot(), key, value);
   seal(record, key, value, reply->position);
-  const RemoteAddress slot = remote_slot(reply->position);
-  Operation write = requests_->write(record, slot);
-  Operation read = requests_->read(request_buffer(held.slot()).first(kWord), slot);
-  write.post();
-  read.post();
-  const bool written = static_cast<bool>(co_await write);
-  const bool forced = static_cast<bool>(co_await read);
-  if (!written || !forced) {
+  if (!co_await durable_.write(*requests_, record, remote_slot(reply->position),
+                               request_buffer(held.slot()).first(kWord))) {
     fail();
     co_return tl::unexpected(Error::disconnected);
   }
+  if (!durable_.asks_responder()) co_return Result<void>{};
+  const auto slot = static_cast<std::uint32_t>(reply->position % welcome_.log_slots);
+  const std::optional<Reply> flushed =
+      co_await request(held.slot(), RequestKind::persist, {}, slot);
+  if (!flushed) co_return tl::unexpected(Error::disconnected);
+  if (flushed->status != ReplyStatus::done) co_return tl::unexpected(error_of(flushed->status));
   co_return Result<void>{};
 }
 
@@ -74,6 +80,7 @@ const KvSystem kReadAfterWrite{
     .guarantee =
         "a completed put is in the server's memory: durable without DDIO or with a "
         "persistent cache, and with DDIO and a volatile cache once the server applied it",
+    .put = {.carrier = persistence::Carrier::write},
     .ordered = false,
     .open = open,
     .connect = read_after_write::RingSession::connect,

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "systems/persistence/durable_write.h"
 #include "systems/write_ahead/client.h"
 
 namespace perdura::systems::read_after_write {
@@ -15,8 +16,10 @@ class RingSession final : public write_ahead::Client {
   Task<Result<void>> put(Key key, Value value) override;
 
  private:
-  using Client::Client;
+  RingSession(Thread& thread, const write_ahead::Parameters& parameters, const KvConfig& config);
   fabric::RemoteAddress remote_slot(std::uint64_t position) const;
+
+  persistence::DurableWrite durable_;
 };
 
 }  // namespace perdura::systems::read_after_write

@@ -31,6 +31,7 @@ RedoServer::RedoServer(Thread& thread, const std::string& name, const KvConfig& 
       log_queue_(thread.endpoint.create_receive_queue(
           static_cast<std::uint32_t>(store_.shape().log_slots))),
       slots_(store_.shape().log_slots),
+      flushes_records_(!config.put_method || config.put_method->uses(pmem::StepKind::flush)),
       posted_end_(store_.log().tail()),
       perhaps_lost_until_(store_.log().tail()) {
   keep_slots_posted();
@@ -143,7 +144,7 @@ ReplyStatus RedoServer::admit(Position p, const Slot& message) {
     log.skip();
     return status_of(room.error());
   }
-  store_.persist(p, message.length);
+  if (flushes_records_) store_.persist(p, message.length);
   LogEntry& entry = log.append(record->key, static_cast<std::uint32_t>(record->value.size()),
                                LogEntry::State::verified, message.session);
   entry.room = *room;

@@ -46,6 +46,9 @@ class RedoServer final : public write_ahead::Server {
   };
 
   void reserve_requested(Session& session, const Incoming& request) override;
+  void persist_requested(Session& session, const Incoming& request) override {
+    reserve_requested(session, request);
+  }
   void erase_requested(Session& session, const Incoming& request) override;
   void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) override;
   void session_ended(Session& session) override;
@@ -67,6 +70,7 @@ class RedoServer final : public write_ahead::Server {
   std::vector<std::uint64_t> answered_;
   std::unique_ptr<fabric::ReceiveQueue> log_queue_;
   std::vector<Slot> slots_;
+  bool flushes_records_;         // before they are acknowledged
   Position posted_end_;          // slots before it are posted, or have been
   Position perhaps_lost_until_;  // a broken connection may have taken slots before it
   std::uint64_t arrived_ = 0;    // messages that wait for their turn

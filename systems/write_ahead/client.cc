@@ -94,6 +94,7 @@ Task<Result<void>> Client::erase(Key key) {
 Task<std::optional<Reply>> Client::request(std::uint32_t slot, RequestKind kind, Key key,
                                            std::uint32_t value_length) {
   if (broken_) co_return std::nullopt;
+  repost(slots_[slot]);  // of an earlier request of the operation
   const LocalBuffer buffer = request_buffer(slot);
   write_message(buffer.bytes(),
                 Request{kind, slot, static_cast<std::uint32_t>(key.size()), value_length});

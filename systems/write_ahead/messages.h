@@ -38,7 +38,12 @@ static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
 inline constexpr std::uint32_t kProtocolVersion = 2;
 
-enum class RequestKind : std::uint32_t { get, erase, reserve };
+enum class RequestKind : std::uint32_t {
+  get,
+  erase,
+  reserve,
+  persist,  // the record in a slot of the log, which stands in place of the value's length
+};
 
 // Followed by the key.
 struct Request {

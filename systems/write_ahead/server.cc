@@ -136,6 +136,9 @@ void Server::request_arrived(Session& session, const ReceiveCompletion& completi
       case RequestKind::reserve:
         reserve_requested(session, request);
         break;
+      case RequestKind::persist:
+        persist_requested(session, request);
+        break;
     }
   }
   session.request_buffers->post(buffer, completion.buffer_id);

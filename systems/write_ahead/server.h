@@ -48,6 +48,7 @@ class Server : public std::enable_shared_from_this<Server> {
 
   // What a baseline does in its own way.
   virtual void reserve_requested(Session& session, const Incoming& request) = 0;
+  virtual void persist_requested(Session& session, const Incoming& request) = 0;
   virtual void erase_requested(Session& session, const Incoming& request) = 0;
   virtual void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) = 0;
   virtual void session_ended(Session& session) = 0;

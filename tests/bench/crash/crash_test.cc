@@ -36,7 +36,7 @@ constexpr Machine kMachines[] = {
 struct Row {
   std::string_view name;
   std::string_view system;
-  std::string_view parameter;  // that is 1
+  std::string_view setting;  // a parameter that is 1, or "correct"
   std::array<std::string_view, std::size(kMachines)> guarantees;
 };
 // A put of Erda ends with a WRITE: only where the device keeps what it has is it durable. Its two
@@ -54,11 +54,22 @@ constexpr Row kRows[] = {
      "read-after-write",
      "",
      {"durable", "atomic", "durable", "durable", "durable"}},
+    // By the method for the configuration.
+    {"erda_correct", "erda", "correct", {"durable", "durable", "durable", "durable", "durable"}},
+    {"redo_logging_correct",
+     "redo-logging",
+     "correct",
+     {"durable", "durable", "durable", "durable", "durable"}},
+    {"read_after_write_correct",
+     "read-after-write",
+     "correct",
+     {"durable", "durable", "durable", "durable", "durable"}},
 };
 
 CrashOptions options_of(const Row& row, const PersistenceModel& model) {
   CrashOptions options{.model = model, .random_images = 1};
-  if (!row.parameter.empty()) options.parameters[std::string(row.parameter)] = 1;
+  options.correct = row.setting == "correct";
+  if (!row.setting.empty() && !options.correct) options.parameters[std::string(row.setting)] = 1;
   return options;
 }
 

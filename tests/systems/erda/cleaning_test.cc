@@ -194,7 +194,8 @@ TEST_P(Cleaning, AFullStoreRefusesAndLosesNothing) {
 // One that computes for longer than the server is patient loses its connection; the others go on.
 TEST_P(Cleaning, DoesNotWaitForEver) {
   KvConfig config = config_of({1, 8, 2 * KiB, 2 * KiB}, 30);
-  config.parameters["client_timeout_ms"] = 2;
+  // Longer than any thread is without a core.
+  config.parameters["client_timeout_ms"] = 500;
   start_server(config);
   std::atomic<bool> stuck{false};
   std::atomic<bool> others_ended{false};
@@ -206,7 +207,7 @@ TEST_P(Cleaning, DoesNotWaitForEver) {
     // It neither polls nor suspends.
     const Time start = thread.executor.now();
     if (platform_->modelled()) {
-      charge(Work::copy, 1 << 30);
+      charge(Work::copy, Bytes{1} << 34);
     } else {
       while (!others_ended && thread.executor.now() - start < std::chrono::seconds(60)) {
         std::this_thread::yield();
