@@ -20,3 +20,6 @@ if(PERDURA_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()
 find_package(benchmark)
+
+# Only to ask RDMA devices for their features.
+pkg_check_modules(IBVERBS IMPORTED_TARGET libibverbs)

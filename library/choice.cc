@@ -27,8 +27,8 @@ std::optional<pmem::Transport> transport_of(const Configuration& configuration) 
 }
 
 // All that the responder may be.
-std::vector<persistence::Configuration> possible(const Configuration& given) {
-  const persistence::Detection found = persistence::detect();
+std::vector<persistence::Configuration> possible(const Configuration& given,
+                                                 const persistence::Detection& found) {
   const auto domain = given.domain ? std::optional(domain_of(*given.domain)) : found.domain.value;
   const auto ddio = given.ddio ? given.ddio : found.ddio.value;
   const auto transport = given.transport ? transport_of(given) : found.transport.value;
@@ -49,26 +49,38 @@ std::vector<persistence::Configuration> possible(const Configuration& given) {
   return result;
 }
 
-}  // namespace
-
-persistence::Advice advise(const Configuration& configuration, const Update& update) {
+persistence::Advice advise_for(const std::vector<persistence::Configuration>& configurations,
+                               const Update& update, const Configuration& given,
+                               persistence::DeviceFeatures features) {
+  features.flush = given.flush.value_or(features.flush);
+  features.flush_persistence = given.flush_persistence.value_or(features.flush_persistence);
+  features.atomic_write = given.atomic_write.value_or(features.atomic_write);
   persistence::UpdateNeeds needs;
   needs.update = update.ordered ? persistence::Update::ordered : persistence::Update::single;
   needs.size = update.size;
   needs.second_size = update.second_size;
   needs.responder_cpu = update.responder_cpu;
   needs.replay = update.replay;
-  const auto configurations = possible(configuration);
-  persistence::Advice advice = persistence::advise(configurations, needs, {});
+  persistence::Advice advice = persistence::advise(configurations, needs, features);
   if (advice.choices.empty()) {
     throw Refused(persistence::why_nothing(configurations, needs, advice));
   }
   return advice;
 }
 
+}  // namespace
+
+persistence::Advice advise(const Configuration& configuration, const Update& update) {
+  const persistence::Detection found = persistence::detect();
+  return advise_for(possible(configuration, found), update, configuration,
+                    persistence::usable_features(found));
+}
+
 bench::LogOptions log_options(const LogOptions& options) {
-  const persistence::Advice advice =
-      advise(options.configuration, {.ordered = options.ordered, .size = options.largest_record});
+  // The log's devices are shared memory, whatever RDMA devices there are.
+  const persistence::Advice advice = advise_for(
+      possible(options.configuration, persistence::detect()),
+      {.ordered = options.ordered, .size = options.largest_record}, options.configuration, {});
   bench::LogOptions result;
   result.method = advice.choices.front().method;
   result.slots = options.records;

@@ -29,6 +29,12 @@ struct Configuration {
   std::optional<bool> ddio{};
   std::optional<bool> receive_buffers_in_pm{};
   std::optional<Transport> transport{};
+  // Of both devices of a connection (section 3.4). choose() asks the RDMA devices of this machine
+  // for what is left open; what they do not tell counts as missing. A log's devices have the first
+  // and the last unless this says otherwise.
+  std::optional<bool> flush{};  // for global visibility; without it, READ emulates it
+  std::optional<bool> flush_persistence{};
+  std::optional<bool> atomic_write{};
 };
 
 struct Update {

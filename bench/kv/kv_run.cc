@@ -81,12 +81,12 @@ Task<> KvRun::serve(Thread& thread, std::uint32_t index) {
   if (partition) co_await partition->settle();
   co_await wait_for_all();  // settled
   for (const Interval interval : {Interval::empty, Interval::measured}) {
-    if (index == 0) begin_costs(thread.node);
+    if (index == 0) costs_.begin(thread.node);
     co_await wait_for_all();  // counted
     co_await wait_for_all();  // operations done
     if (partition) co_await partition->settle();
     co_await wait_for_all();  // settled
-    if (index == 0) end_costs(thread.node, interval);
+    if (index == 0) costs_.end(thread.node, interval);
     co_await wait_for_all();  // counted
   }
   WaitList forever;
@@ -124,14 +124,14 @@ Task<> KvRun::use(Thread& thread, std::uint32_t index) {
   co_await wait_for_all();  // warmed up
   co_await wait_for_all();  // settled
   for (const Interval interval : {Interval::empty, Interval::measured}) {
-    if (first_of_node) begin_costs(thread.node);
+    if (first_of_node) costs_.begin(thread.node);
     co_await wait_for_all();  // counted
     if (session && interval == Interval::measured) {
       co_await client.run(*session, operations, true);
     }
     co_await wait_for_all();  // operations done
     co_await wait_for_all();  // settled
-    if (first_of_node) end_costs(thread.node, interval);
+    if (first_of_node) costs_.end(thread.node, interval);
     co_await wait_for_all();  // counted
   }
 }
@@ -150,24 +150,6 @@ Task<> KvRun::sample_space(Thread& thread) {
   }
   WaitList forever;
   co_await wait(forever);
-}
-
-void KvRun::begin_costs(Node& node) {
-  NodeCosts& costs = costs_[node.id()];
-  costs.writes_before = node.pm_writes();
-  costs.cpu_before = node.cpu_time();
-}
-
-void KvRun::end_costs(Node& node, Interval interval) {
-  NodeCosts& costs = costs_[node.id()];
-  const Picoseconds cpu = node.cpu_time() - costs.cpu_before;
-  if (interval == Interval::empty) {
-    costs.empty_cpu = cpu;
-    return;
-  }
-  costs.cpu = std::max(cpu - costs.empty_cpu, Picoseconds{});
-  costs.writes = node.pm_writes();
-  costs.writes -= costs.writes_before;
 }
 
 harness::Measurement KvRun::collect() const {
@@ -202,10 +184,7 @@ harness::Measurement KvRun::collect() const {
     result.timeline.begin = first;
     result.timeline.spaces = space_sampler_->samples();
   }
-  for (NodeId node = 0; node < costs_.size(); ++node) {
-    (node == kServer ? result.server_cpu : result.client_cpu) += costs_[node].cpu;
-    result.writes += costs_[node].writes;
-  }
+  costs_.add_to(result, kServer);
   return result;
 }
 

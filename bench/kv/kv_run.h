@@ -23,6 +23,7 @@
 #include "bench/kv/kv_client.h"
 #include "bench/kv/kv_history.h"
 #include "bench/kv/space_sampler.h"
+#include "harness/run/interval_costs.h"
 #include "harness/run/point.h"
 #include "systems/kv.h"
 
@@ -36,24 +37,13 @@ class KvRun {
   harness::Measurement execute();
 
  private:
-  enum class Interval : std::uint8_t { empty, measured };
-  // What the operating system or the model has counted on a node: when the interval began, and at
-  // the end of an interval what was added.
-  struct NodeCosts {
-    Picoseconds cpu_before{};
-    pmem::Writes writes_before;
-    Picoseconds empty_cpu{};
-    Picoseconds cpu{};
-    pmem::Writes writes;
-  };
+  using Interval = harness::Interval;
 
   void start_threads();
   Task<> serve(Thread& thread, std::uint32_t index);
   Task<> use(Thread& thread, std::uint32_t index);
   Task<> sample_space(Thread& thread);
   Task<> wait_for_all() { return barrier_->arrive_and_wait(); }
-  void begin_costs(Node& node);
-  void end_costs(Node& node, Interval interval);
   harness::Measurement collect() const;
 
   Platform& platform_;
@@ -67,7 +57,7 @@ class KvRun {
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<KvClient>> clients_;         // by index; null if it lives elsewhere
   std::vector<std::unique_ptr<ClientHistory>> histories_;  // likewise; null if none is recorded
-  std::vector<NodeCosts> costs_;                           // by node
+  harness::IntervalCosts costs_;
   std::vector<std::exception_ptr> worker_problems_;
 };
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "bench/log/log_driver.h"
 #include "harness/run/interrupt.h"
 #include "harness/workload/value.h"
@@ -25,7 +23,10 @@ void settle(LogServer& server) {
 }  // namespace
 
 LogRun::LogRun(Platform& platform, const harness::Point& point)
-    : platform_(platform), point_(point), options_(log_options(point)) {}
+    : platform_(platform),
+      point_(point),
+      options_(log_options(point)),
+      costs_(platform.node_count()) {}
 
 harness::Measurement LogRun::execute() {
   barrier_ = platform_.create_barrier(2);
@@ -40,9 +41,7 @@ harness::Measurement LogRun::execute() {
   platform_.run();
   harness::Measurement result = std::move(client_);
   result.merge(server_);
-  result.server_cpu = costs_[kServer].cpu;
-  result.client_cpu = costs_[kClient].cpu;
-  for (const Costs& costs : costs_) result.writes += costs.writes;
+  costs_.add_to(result, kServer);
   return result;
 }
 
@@ -79,12 +78,12 @@ Task<> LogRun::serve(Thread& thread) {
   if (server) settle(*server);
   co_await wait_for_all();  // settled
   for (const Interval interval : {Interval::empty, Interval::measured}) {
-    begin_costs(thread.node);
+    costs_.begin(thread.node);
     co_await wait_for_all();  // counted
     co_await wait_for_all();  // operations done
     if (server) settle(*server);
     co_await wait_for_all();  // settled
-    end_costs(thread.node, interval);
+    costs_.end(thread.node, interval);
     co_await wait_for_all();  // counted
   }
   WaitList forever;
@@ -111,14 +110,14 @@ Task<> LogRun::use(Thread& thread) {
   co_await wait_for_all();  // warmed up
   co_await wait_for_all();  // settled
   for (const Interval interval : {Interval::empty, Interval::measured}) {
-    begin_costs(thread.node);
+    costs_.begin(thread.node);
     co_await wait_for_all();  // counted
     if (log && interval == Interval::measured) {
       co_await append(*log, point_.workload.operation_count, true);
     }
     co_await wait_for_all();  // operations done
     co_await wait_for_all();  // settled
-    end_costs(thread.node, interval);
+    costs_.end(thread.node, interval);
     co_await wait_for_all();  // counted
   }
 }
@@ -150,24 +149,6 @@ Task<> LogRun::append(RemoteLog& log, std::uint64_t records, bool measured) {
     }
   }
   if (measured && first < end) client_.elapsed = end - first;
-}
-
-void LogRun::begin_costs(Node& node) {
-  Costs& costs = costs_[node.id()];
-  costs.writes_before = node.pm_writes();
-  costs.cpu_before = node.cpu_time();
-}
-
-void LogRun::end_costs(Node& node, Interval interval) {
-  Costs& costs = costs_[node.id()];
-  const Picoseconds cpu = node.cpu_time() - costs.cpu_before;
-  if (interval == Interval::empty) {
-    costs.empty_cpu = cpu;
-    return;
-  }
-  costs.cpu = std::max(cpu - costs.empty_cpu, Picoseconds{});
-  costs.writes = node.pm_writes();
-  costs.writes -= costs.writes_before;
 }
 
 }  // namespace perdura::bench

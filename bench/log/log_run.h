@@ -4,13 +4,12 @@
 // barriers take, the measured interval; before and after each the server applies all records.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <exception>
 #include <memory>
 
 #include "bench/log/log_server.h"
 #include "bench/log/remote_log.h"
+#include "harness/run/interval_costs.h"
 #include "harness/run/point.h"
 
 namespace perdura::bench {
@@ -22,22 +21,12 @@ class LogRun {
   harness::Measurement execute();
 
  private:
-  enum class Interval : std::uint8_t { empty, measured };
-  // Of a node: when an interval began, and what it took.
-  struct Costs {
-    Picoseconds cpu_before{};
-    pmem::Writes writes_before;
-    Picoseconds empty_cpu{};
-    Picoseconds cpu{};
-    pmem::Writes writes;
-  };
+  using Interval = harness::Interval;
 
   Task<> serve(Thread& thread);
   Task<> use(Thread& thread);
   Task<> append(RemoteLog& log, std::uint64_t records, bool measured);
   Task<> wait_for_all() { return barrier_->arrive_and_wait(); }
-  void begin_costs(Node& node);
-  void end_costs(Node& node, Interval interval);
   static void note(std::exception_ptr problem, std::string_view who,
                    harness::Measurement& measurement);
 
@@ -45,7 +34,7 @@ class LogRun {
   const harness::Point& point_;
   LogOptions options_;
   std::unique_ptr<Platform::Barrier> barrier_;
-  std::array<Costs, 2> costs_;  // of the server and of the client
+  harness::IntervalCosts costs_;
   harness::Measurement server_;
   harness::Measurement client_;
 };

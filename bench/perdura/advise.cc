@@ -23,11 +23,11 @@ struct AdviseArguments {
   std::string update = "single";
   std::optional<std::string> operation;
   persistence::UpdateNeeds needs;
-  persistence::DeviceFeatures features;
+  std::optional<bool> flush;
+  std::optional<bool> flush_persistence;
+  std::optional<bool> atomic_write;
   bool one_sided = false;
   bool no_replay = false;
-  bool no_flush = false;
-  bool no_atomic_write = false;
   std::string profile = "remote-log-connectx4";
   bool as_json = false;
 };
@@ -40,8 +40,7 @@ struct Property {
 };
 
 // Completes what was not given by what Linux tells.
-std::vector<Property> complete(ConfigurationOptions& options) {
-  const persistence::Detection found = persistence::detect();
+std::vector<Property> complete(ConfigurationOptions& options, const persistence::Detection& found) {
   std::vector<Property> properties;
   const auto settle = [&](const char* name, std::optional<std::string>& option,
                           const std::optional<std::string>& detected, const std::string& reason) {
@@ -74,6 +73,43 @@ std::vector<Property> complete(ConfigurationOptions& options) {
   return properties;
 }
 
+const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
+
+// What was given of the devices' features, else what is detected or taken for granted.
+persistence::DeviceFeatures settle_features(const AdviseArguments& given,
+                                            const persistence::Detection& found,
+                                            std::vector<Property>& properties) {
+  persistence::DeviceFeatures features = persistence::usable_features(found);
+  const auto settle = [&](const char* name, const std::optional<bool>& option,
+                          const persistence::Detected<bool>& detected, bool& feature) {
+    if (option) {
+      feature = *option;
+      properties.push_back({name, yes_or_no(feature), "given"});
+    } else if (detected.value) {
+      properties.push_back({name, yes_or_no(feature), detected.reason});
+    } else {
+      properties.push_back(
+          {name, "unknown",
+           fmt::format("{}; taken to be {}", detected.reason, feature ? "there" : "missing")});
+    }
+  };
+  settle("flush", given.flush, found.flush, features.flush);
+  settle("flush-persistence", given.flush_persistence, found.flush_persistence,
+         features.flush_persistence);
+  settle("atomic-write", given.atomic_write, found.atomic_write, features.atomic_write);
+  return features;
+}
+
+// What no method depends on, and whoever places its data wants to know.
+void add_dax(const persistence::Detection& found, std::vector<Property>& properties) {
+  const auto add = [&](const char* name, const persistence::Detected<bool>& detected) {
+    properties.push_back(
+        {name, detected.value ? yes_or_no(*detected.value) : "unknown", detected.reason});
+  };
+  add("device-dax", found.device_dax);
+  add("file-system-dax", found.file_system_dax);
+}
+
 json as_json(const Choice& choice) {
   json steps = json::array();
   std::size_t i = 0;
@@ -92,7 +128,7 @@ json as_json(const Choice& choice) {
 void print(const std::vector<Property>& properties, const Advice& advice,
            const std::string& profile) {
   for (const Property& property : properties) {
-    fmt::print("{:<16} {:<8} {}\n", property.name, property.value, property.reason);
+    fmt::print("{:<17} {:<8} {}\n", property.name, property.value, property.reason);
   }
   const Choice& best = advice.choices.front();
   fmt::print("\n{}", best.method.name);
@@ -126,18 +162,18 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
   }
   needs.responder_cpu = !arguments.one_sided;
   needs.replay = !arguments.no_replay;
-  arguments.features.flush = !arguments.no_flush;
-  arguments.features.atomic_write = !arguments.no_atomic_write;
-  const std::vector<Property> properties = complete(arguments.configuration);
+  const persistence::Detection found = persistence::detect();
+  std::vector<Property> properties = complete(arguments.configuration, found);
+  const persistence::DeviceFeatures features = settle_features(arguments, found, properties);
+  add_dax(found, properties);
   const auto configurations = arguments.configuration.matching();
   const sim::Profile profile = sim::load_profile(
       context.locations.find(FileKind::profile, {arguments.profile, "--profile"}).string());
   // What is not known of the responder does not change a method's steps, and its time hardly.
   const auto cost = [&](const persistence::Method& method) -> std::optional<Picoseconds> {
-    return bench::expected_latency(method, profile, configurations.front(), needs,
-                                   arguments.features);
+    return bench::expected_latency(method, profile, configurations.front(), needs, features);
   };
-  const Advice advice = persistence::advise(configurations, needs, arguments.features, cost);
+  const Advice advice = persistence::advise(configurations, needs, features, cost);
   if (advice.choices.empty()) {
     throw UsageError(
         fmt::format("advise: {}", persistence::why_nothing(configurations, needs, advice)));
@@ -181,10 +217,17 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
                     "The responder's CPU must not take part before the acknowledgment");
   command->add_flag("--no-replay", arguments->no_replay,
                     "Recovery cannot make sense of messages in receive buffers");
-  command->add_flag("--no-flush", arguments->no_flush, "A device lacks FLUSH; READ emulates it");
-  command->add_flag("--no-atomic-write", arguments->no_atomic_write, "A device lacks ATOMIC WRITE");
-  command->add_flag("--flush-persistence", arguments->features.flush_persistence,
-                    "The devices have FLUSH for persistence");
+  // CLI11 counts a negated flag down.
+  const auto add_feature = [&](const char* names, std::optional<bool>& feature, const char* help) {
+    command->add_flag_function(
+        names, [&feature](std::int64_t count) { feature = count > 0; }, help);
+  };
+  add_feature("--flush,!--no-flush", arguments->flush,
+              "Whether both devices have FLUSH; without it, READ emulates it");
+  add_feature("--flush-persistence,!--no-flush-persistence", arguments->flush_persistence,
+              "Whether both devices have FLUSH for persistence");
+  add_feature("--atomic-write,!--no-atomic-write", arguments->atomic_write,
+              "Whether both devices have ATOMIC WRITE");
   command->add_option(
       "--profile", arguments->profile,
       "Testbed on whose model the methods are timed (default: remote-log-connectx4)");

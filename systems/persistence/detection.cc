@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 #include <system_error>
 
 namespace perdura::persistence {
@@ -57,9 +58,11 @@ Detected<pmem::PersistenceDomain> detect_domain(const fs::path& root) {
   return agreed(said, "there is no region of persistent memory (/sys/bus/nd/devices/region*)");
 }
 
-Detected<pmem::Transport> detect_transport(const fs::path& root) {
+constexpr const char* kNoRdmaDevice = "there is no RDMA device (/sys/class/infiniband)";
+
+Detected<pmem::Transport> detect_transport(const std::vector<fs::path>& devices) {
   std::vector<std::pair<std::optional<pmem::Transport>, std::string>> said;
-  for (const fs::path& device : entries(root / "sys/class/infiniband", "")) {
+  for (const fs::path& device : devices) {
     const std::string type = first_line(device / "node_type");
     std::optional<pmem::Transport> transport;
     if (type.starts_with("1:")) transport = pmem::Transport::infiniband;
@@ -68,22 +71,138 @@ Detected<pmem::Transport> detect_transport(const fs::path& root) {
                       fmt::format("{} is a {}", device.filename().string(),
                                   type.size() > 3 ? type.substr(3) : "device of no type"));
   }
-  return agreed(said, "there is no RDMA device (/sys/class/infiniband)");
+  return agreed(said, kNoRdmaDevice);
 }
 
-Detected<bool> detect_dax(const fs::path& root) {
+void detect_features(const std::vector<fs::path>& devices, const FeaturesOf& features_of,
+                     Detection& found) {
+  using Said = std::vector<std::pair<std::optional<bool>, std::string>>;
+  Said flush;
+  Said flush_persistence;
+  Said atomic_write;
+  for (const fs::path& path : devices) {
+    const std::string device = path.filename().string();
+    const auto features = features_of(device);
+    const auto say = [&](Said& said, bool DeviceFeatures::*feature, const char* name) {
+      if (!features) {
+        said.emplace_back(std::nullopt, features.error());
+        return;
+      }
+      const bool has = (*features).*feature;
+      said.emplace_back(has, fmt::format("{} {} {}", device, has ? "has" : "lacks", name));
+    };
+    say(flush, &DeviceFeatures::flush, "FLUSH");
+    say(flush_persistence, &DeviceFeatures::flush_persistence, "FLUSH for persistence");
+    say(atomic_write, &DeviceFeatures::atomic_write, "ATOMIC WRITE");
+  }
+  found.flush = agreed(flush, kNoRdmaDevice);
+  found.flush_persistence = agreed(flush_persistence, kNoRdmaDevice);
+  found.atomic_write = agreed(atomic_write, kNoRdmaDevice);
+}
+
+Detected<bool> detect_device_dax(const fs::path& root) {
   const auto devices = entries(root / "sys/bus/dax/devices", "dax");
   if (devices.empty()) return {false, "there is no device DAX (/sys/bus/dax/devices)"};
   return {true, fmt::format("{} is there", devices.front().filename().string())};
 }
 
+// A line of /proc/mounts.
+struct Mount {
+  std::string source;
+  std::string target;
+  std::string type;
+  std::string options;
+
+  bool has(std::string_view option) const {
+    return fmt::format(",{},", options).find(fmt::format(",{},", option)) != std::string::npos;
+  }
+  // The whole of a block device, or one of its partitions.
+  bool is_of(const std::string& device) const {
+    const std::string whole = "/dev/" + device;
+    if (source == whole) return true;
+    const std::string partition = whole + "p";
+    return source.starts_with(partition) &&
+           source.find_first_not_of("0123456789", partition.size()) == std::string::npos;
+  }
+};
+
+std::vector<Mount> mounts(const fs::path& root) {
+  std::vector<Mount> result;
+  std::ifstream input(root / "proc/mounts");
+  for (std::string line; std::getline(input, line);) {
+    std::istringstream words(line);
+    Mount mount;
+    if (words >> mount.source >> mount.target >> mount.type >> mount.options) {
+      result.push_back(mount);
+    }
+  }
+  return result;
+}
+
+// Whether programs can map the files of a mounted file system of persistent memory without a page
+// cache between (Linux' documentation, "Direct Access for files").
+Detected<bool> detect_mount(const std::string& device, const Mount& mount) {
+  const auto with = [&](const char* option) {
+    return fmt::format("{} is mounted at {} with {}", device, mount.target, option);
+  };
+  for (const char* option : {"dax=always", "dax"}) {
+    if (mount.has(option)) return {true, with(option)};
+  }
+  if (mount.has("dax=never")) return {false, with("dax=never")};
+  // There dax=inode is what holds without an option, too.
+  if (mount.has("dax=inode") || mount.type == "ext4" || mount.type == "xfs") {
+    return {std::nullopt, with("dax=inode: each file has its own attribute")};
+  }
+  return {false, fmt::format("{} is mounted at {} without dax", device, mount.target)};
+}
+
+Detected<bool> detect_file_system_dax(const fs::path& root) {
+  std::vector<Detected<bool>> said;
+  for (const fs::path& block_device : entries(root / "sys/block", "pmem")) {
+    const std::string device = block_device.filename().string();
+    if (first_line(block_device / "queue/dax") != "1") {
+      said.push_back({false, fmt::format("{} cannot (/sys/block/{}/queue/dax)", device, device)});
+      continue;
+    }
+    const std::size_t before = said.size();
+    for (const Mount& mount : mounts(root)) {
+      if (mount.is_of(device)) said.push_back(detect_mount(device, mount));
+    }
+    if (said.size() == before) {
+      said.push_back({false, fmt::format("{} can, and has no mounted file system", device)});
+    }
+  }
+  if (said.empty()) {
+    return {false, "there is no block device of persistent memory (/sys/block/pmem*)"};
+  }
+  // One is enough; without one, one that may be.
+  const auto rank = [](const Detected<bool>& each) {
+    return !each.value ? 1 : *each.value ? 2 : 0;
+  };
+  return *std::max_element(said.begin(), said.end(),
+                           [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+}
+
 }  // namespace
 
-Detection detect(const fs::path& root) {
-  return {detect_domain(root),
-          {std::nullopt, "Linux does not tell where a device's messages are placed"},
-          detect_transport(root),
-          detect_dax(root)};
+Detection detect(const fs::path& root, const FeaturesOf& features_of) {
+  const auto devices = entries(root / "sys/class/infiniband", "");
+  Detection found;
+  found.domain = detect_domain(root);
+  found.ddio = {std::nullopt, "Linux does not tell where a device's messages are placed"};
+  found.transport = detect_transport(devices);
+  found.has_rdma_device = !devices.empty();
+  detect_features(devices, features_of, found);
+  found.device_dax = detect_device_dax(root);
+  found.file_system_dax = detect_file_system_dax(root);
+  return found;
+}
+
+DeviceFeatures usable_features(const Detection& found) {
+  if (!found.has_rdma_device) return {};
+  return {.flush = found.flush.value.value_or(false),
+          .flush_persistence = found.flush_persistence.value.value_or(false),
+          .atomic_write = found.atomic_write.value.value_or(false)};
 }
 
 }  // namespace perdura::persistence

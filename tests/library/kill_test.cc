@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <random>
 
 #include "perdura.h"
+#include "tests/support/wait_until.h"
 
 namespace perdura {
 namespace {
@@ -88,15 +88,7 @@ class KillOfTheLibrary : public testing::TestWithParam<Configuration> {
   // False if they get nowhere.
   bool progress(std::uint64_t records) {
     const std::uint64_t goal = shared_->acknowledged + records;
-    return wait_until([&] { return shared_->acknowledged >= goal; });
-  }
-  static bool wait_until(const auto& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      sched_yield();
-    }
-    return true;
+    return test::wait_until([&] { return shared_->acknowledged >= goal; });
   }
 
   Shared* shared_;
@@ -126,7 +118,7 @@ TEST_P(KillOfTheLibrary, EndsEitherSideAgainAndAgain) {
   client_ = 0;
   // What is in the log is applied; all that was acknowledged is.
   const std::uint64_t acknowledged = shared_->acknowledged;
-  EXPECT_TRUE(wait_until([&] { return shared_->applied >= acknowledged; }))
+  EXPECT_TRUE(test::wait_until([&] { return shared_->applied >= acknowledged; }))
       << "acknowledged up to " << acknowledged << ", applied up to " << shared_->applied;
   EXPECT_EQ(shared_->wrong, 0U);
   EXPECT_EQ(shared_->wrong_number, 0U);

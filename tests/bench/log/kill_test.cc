@@ -1,18 +1,23 @@
 // Client and server of RemoteLog as real processes on shared memory, killed by SIGKILL again and
 // again: no acknowledged record is lost, none is torn, none is out of order.
 #include <atomic>
-#include <chrono>
-#include <random>
 
 #include "platform/error.h"
 #include "tests/bench/log/support.h"
-#include "tests/systems/kill/processes.h"
+#include "tests/support/kill_loop.h"
+#include "tests/support/wait_until.h"
 
 namespace perdura::bench::test {
 namespace {
 
-using systems::test::Processes;
-using systems::test::SharedMemory;
+using perdura::test::KillTest;
+using perdura::test::plain_name;
+using perdura::test::Processes;
+using perdura::test::SharedMemory;
+using perdura::test::StepsBeforeKill;
+using perdura::test::wait_until;
+
+constexpr StepsBeforeKill kSteps{50, 350};
 
 struct Shared {
   std::atomic<std::uint64_t> acknowledged{0};
@@ -25,11 +30,11 @@ class Cluster {
  public:
   explicit Cluster(const std::string& method)
       : shared_(new (memory_.bytes().data()) Shared),
-        processes_("remote-log-" + method, {}),
+        processes_("remote-log-kill-" + method),
         options_(options_of(persistence::find_method(method), pmem::Medium::pm, 64)) {}
 
   Shared& shared() { return *shared_; }
-  void kill_process(pid_t process) { processes_.kill_process(process); }
+  Processes& processes() { return processes_; }
 
   pid_t start_server() {
     return processes_.start(0, [this](Thread& thread) -> Task<> {
@@ -67,17 +72,9 @@ class Cluster {
   // Waits until the client has connected for the time number `connections`, and then until so many
   // more records have been acknowledged and applied.
   bool progress(std::uint64_t connections, std::uint64_t records) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    const auto reaches = [&](const std::atomic<std::uint64_t>& count, std::uint64_t goal) {
-      while (count < goal) {
-        if (std::chrono::steady_clock::now() > deadline) return false;
-        sched_yield();
-      }
-      return true;
-    };
-    if (!reaches(shared_->connections, connections)) return false;
+    if (!wait_until([&] { return shared_->connections >= connections; })) return false;
     const std::uint64_t goal = shared_->acknowledged + records;
-    return reaches(shared_->acknowledged, goal) && reaches(shared_->applied, goal);
+    return wait_until([&] { return shared_->acknowledged >= goal && shared_->applied >= goal; });
   }
 
  private:
@@ -87,43 +84,28 @@ class Cluster {
   LogOptions options_;
 };
 
-class KillOfTheLog : public testing::TestWithParam<const char*> {};
-std::string plain_name(const testing::TestParamInfo<const char*>& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
+class KillOfTheLog : public KillTest<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Methods, KillOfTheLog,
                          testing::Values("write-flush", "write-imm-message", "send-flush",
                                          "ordered-write-flush", "ordered-write-imm-flush",
                                          "ordered-send-flush", "ordered-send-copy-flush"),
-                         plain_name);
+                         plain_name<const char*>);
 
 TEST_P(KillOfTheLog, EndsTheClientAgainAndAgain) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
   Cluster cluster(GetParam());
   cluster.start_server();
-  for (std::uint64_t i = 1; i <= 15; ++i) {
-    const pid_t client = cluster.start_client();
-    ASSERT_TRUE(cluster.progress(i, 50 + random() % 300)) << "after kill " << i;
-    cluster.kill_process(client);
-  }
+  ASSERT_NO_FATAL_FAILURE(kill_again_and_again(
+      cluster.processes(), 15, kSteps, [&] { return cluster.start_client(); },
+      [&](auto round, auto records) { return cluster.progress(round, records); }));
   EXPECT_EQ(cluster.shared().wrong, 0U);
 }
 
 TEST_P(KillOfTheLog, EndsTheServerAgainAndAgain) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
   Cluster cluster(GetParam());
   cluster.start_client();
-  for (std::uint64_t i = 1; i <= 15; ++i) {
-    const pid_t server = cluster.start_server();
-    ASSERT_TRUE(cluster.progress(i, 50 + random() % 300)) << "after kill " << i;
-    cluster.kill_process(server);
-  }
+  ASSERT_NO_FATAL_FAILURE(kill_again_and_again(
+      cluster.processes(), 15, kSteps, [&] { return cluster.start_server(); },
+      [&](auto round, auto records) { return cluster.progress(round, records); }));
   EXPECT_EQ(cluster.shared().wrong, 0U);
 }
 

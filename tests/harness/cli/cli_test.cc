@@ -134,6 +134,44 @@ TEST(Cli, ListNamesWhatThereIs) {
   }
 }
 
+TEST(Cli, AdviseSaysHowItKnowsWhatInTextAndJson) {
+  const std::string arguments = "advise --domain dmp --ddio off --no-flush --flush-persistence";
+  const Outcome text = perdura(arguments);
+  EXPECT_EQ(text.code, 0);
+  const Outcome json = perdura(arguments + " --json");
+  EXPECT_EQ(json.code, 0);
+  for (const auto name : {"domain", "ddio", "receive-buffers", "transport", "flush",
+                          "flush-persistence", "atomic-write", "device-dax", "file-system-dax"}) {
+    EXPECT_NE(("\n" + text.text).find(fmt::format("\n{:<17} ", name)), std::string::npos) << name;
+    EXPECT_NE(json.text.find(fmt::format("\"name\": \"{}\"", name)), std::string::npos) << name;
+  }
+  for (const auto line :
+       {"domain            dmp      given\n", "flush             no       given\n",
+        "flush-persistence yes      given\n"}) {
+    EXPECT_NE(text.text.find(line), std::string::npos) << line;
+  }
+}
+
+// What is said of the devices holds, whatever this machine has.
+TEST(Cli, AdviseMindsWhatTheDevicesHave) {
+  const auto offered = [](const std::string& arguments) {
+    const std::string text = perdura("advise --domain dmp --ddio off " + arguments).text;
+    return text.substr(0, text.find("\nnot here"));
+  };
+  for (const bool has : {false, true}) {
+    const std::string no = has ? "" : "no-";
+    EXPECT_EQ(offered(fmt::format("--update ordered --{}atomic-write", no)).find("-atomic,") !=
+                  std::string::npos,
+              has);
+    EXPECT_EQ(offered(fmt::format("--{}flush-persistence", no)).find("\n  write-persist ") !=
+                  std::string::npos,
+              has);
+    const std::string first = offered(fmt::format("--{}flush", no));
+    EXPECT_EQ(first.find("\n  requester  flush ") != std::string::npos, has) << first;
+    EXPECT_EQ(first.find("\n  requester  read ") != std::string::npos, !has) << first;
+  }
+}
+
 TEST(Cli, RunWritesTheFolderAndSaysWhere) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";

@@ -2,14 +2,17 @@
 // clients update ten thousand keys in a store of twice the live data. What they did and were told
 // is recorded in memory that survives the server, and is linearizable.
 #include <atomic>
+#include <chrono>
 #include <random>
 
+#include "tests/support/wait_until.h"
 #include "tests/systems/erda/support.h"
-#include "tests/systems/kill/processes.h"
+#include "tests/systems/kill/kv_processes.h"
 
 namespace perdura::systems::test {
 namespace {
 
+using perdura::test::wait_until;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kKeys = 10'000;
@@ -113,18 +116,8 @@ class CleaningCluster {
   SharedMemory memory_{sizeof(Shared)};
   std::vector<std::unique_ptr<SharedMemory>> logs_;
   Shared* shared_;
-  Processes processes_{"erda", config_of({8, kRegions, kRegion, kRegion}, kKeys)};
+  KvProcesses processes_{"erda", config_of({8, kRegions, kRegion, kRegion}, kKeys)};
 };
-
-// False if it does not come true while the others are alive and well.
-bool wait_until(const auto& condition) {
-  const auto deadline = Clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (Clock::now() > deadline) return false;
-    sched_yield();
-  }
-  return true;
-}
 
 TEST(KillInCleaning, TheServerAHundredTimes) {
   const unsigned seed = std::random_device()();

@@ -6,12 +6,20 @@
 #include <atomic>
 #include <random>
 
-#include "tests/systems/kill/processes.h"
+#include "tests/support/kill_loop.h"
+#include "tests/support/wait_until.h"
+#include "tests/systems/kill/kv_processes.h"
 #include "tests/systems/kv/recording.h"
 
 namespace perdura::systems::test {
 namespace {
 
+using perdura::test::KillTest;
+using perdura::test::plain_name;
+using perdura::test::StepsBeforeKill;
+using perdura::test::wait_until;
+
+constexpr StepsBeforeKill kSteps{100, 600};
 constexpr std::uint64_t kKeys = 8;
 constexpr Bytes kValue = 4096;
 
@@ -46,18 +54,13 @@ class Cluster {
   pid_t start_reader() {
     return processes_.start(2, [this](Thread& thread) { return read(thread, *this); });
   }
-  void kill_process(pid_t process) { processes_.kill_process(process); }
+  KvProcesses& processes() { return processes_; }
 
   // Waits until the writer and the reader have got on by so many operations; false if they do not.
   bool progress(std::uint64_t writes, std::uint64_t reads) {
     const std::uint64_t write_goal = shared_->writes + writes;
     const std::uint64_t read_goal = shared_->reads + reads;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (shared_->writes < write_goal || shared_->reads < read_goal) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      sched_yield();
-    }
-    return true;
+    return wait_until([&] { return shared_->writes >= write_goal && shared_->reads >= read_goal; });
   }
 
  private:
@@ -117,22 +120,17 @@ class Cluster {
   SharedMemory written_{history::OperationLog::bytes_for(1'000'000)};
   SharedMemory read_{history::OperationLog::bytes_for(50'000'000)};
   Shared* shared_;
-  Processes processes_;
+  KvProcesses processes_;
 };
 
-class Kill : public testing::TestWithParam<std::string> {};
+class Kill : public KillTest<std::string> {};
 
 std::vector<std::string> system_names() {
   std::vector<std::string> names;
   for (const KvSystem& system : kv_systems()) names.emplace_back(system.name);
   return names;
 }
-std::string plain_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-INSTANTIATE_TEST_SUITE_P(All, Kill, testing::ValuesIn(system_names()), plain_name);
+INSTANTIATE_TEST_SUITE_P(All, Kill, testing::ValuesIn(system_names()), plain_name<std::string>);
 
 void expect_linearizable(const history::History& history) {
   const auto verdict = history::check(history);
@@ -140,17 +138,12 @@ void expect_linearizable(const history::History& history) {
 }
 
 TEST_P(Kill, TheWriterAgainAndAgain) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
   Cluster cluster(GetParam());
   cluster.start_server();
   cluster.start_reader();
-  for (int i = 0; i < 30; ++i) {
-    const pid_t writer = cluster.start_writer();
-    ASSERT_TRUE(cluster.progress(100 + random() % 500, 50)) << "after kill " << i;
-    cluster.kill_process(writer);
-  }
+  ASSERT_NO_FATAL_FAILURE(kill_again_and_again(
+      cluster.processes(), 30, kSteps, [&] { return cluster.start_writer(); },
+      [&](auto, auto writes) { return cluster.progress(writes, 50); }));
   ASSERT_TRUE(cluster.progress(0, 1000)) << "the reader must go on";
   EXPECT_EQ(cluster.shared().unexpected, 0U);
   const history::History history = cluster.history();
@@ -164,17 +157,12 @@ TEST_P(Kill, TheWriterAgainAndAgain) {
 }
 
 TEST_P(Kill, TheServerAgainAndAgain) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
   Cluster cluster(GetParam());
   cluster.start_reader();
   cluster.start_writer();
-  for (int i = 0; i < 20; ++i) {
-    const pid_t server = cluster.start_server();
-    ASSERT_TRUE(cluster.progress(100 + random() % 500, 50)) << "after kill " << i;
-    cluster.kill_process(server);
-  }
+  ASSERT_NO_FATAL_FAILURE(kill_again_and_again(
+      cluster.processes(), 20, kSteps, [&] { return cluster.start_server(); },
+      [&](auto, auto writes) { return cluster.progress(writes, 50); }));
   cluster.start_server();
   ASSERT_TRUE(cluster.progress(100, 1000));
   EXPECT_EQ(cluster.shared().unexpected, 0U);

@@ -1,18 +1,23 @@
 // Real processes on shared memory, killed by SIGKILL at random moments: the requester, often in the
 // middle of an update, and the responder. Nothing acknowledged is lost, and "b" is not without "a".
-#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <random>
 
-#include "tests/systems/kill/processes.h"
+#include "platform/error.h"
+#include "tests/support/kill_loop.h"
+#include "tests/support/wait_until.h"
 #include "tests/systems/persistence/support.h"
 
 namespace perdura::persistence::test {
 namespace {
 
-using systems::test::Processes;
-using systems::test::SharedMemory;
+using perdura::test::KillTest;
+using perdura::test::plain_name;
+using perdura::test::Processes;
+using perdura::test::SharedMemory;
+using perdura::test::StepsBeforeKill;
+using perdura::test::wait_until;
+
+constexpr StepsBeforeKill kSteps{50, 350};
 
 // What outlives the processes.
 struct Shared {
@@ -27,11 +32,11 @@ class Cluster {
  public:
   explicit Cluster(const std::string& method)
       : shared_(new (memory_.bytes().data()) Shared),
-        processes_("persistence-" + method, {}),
+        processes_("persistence-kill-" + method),
         setup_(setup_of(find_method(method), pmem::Medium::pm)) {}
 
   Shared& shared() { return *shared_; }
-  void kill_process(pid_t process) { processes_.kill_process(process); }
+  Processes& processes() { return processes_; }
 
   // The responder; it looks at what it finds, while no requester is connected.
   pid_t start_responder() {
@@ -67,16 +72,9 @@ class Cluster {
   // Waits until a requester has connected for the time number `looks`, and then made so many
   // updates.
   bool progress(std::uint64_t looks, std::uint64_t updates) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    const auto reaches = [&](const std::atomic<std::uint64_t>& count, std::uint64_t goal) {
-      while (count < goal) {
-        if (std::chrono::steady_clock::now() > deadline) return false;
-        sched_yield();
-      }
-      return true;
-    };
-    return reaches(shared_->looks, looks) &&
-           reaches(shared_->acknowledged, shared_->acknowledged + updates);
+    if (!wait_until([&] { return shared_->looks >= looks; })) return false;
+    const std::uint64_t goal = shared_->acknowledged + updates;
+    return wait_until([&] { return shared_->acknowledged >= goal; });
   }
 
  private:
@@ -118,45 +116,30 @@ class Cluster {
   PersisterSetup setup_;
 };
 
-class Kill : public testing::TestWithParam<const char*> {};
-std::string plain_name(const testing::TestParamInfo<const char*>& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
+class Kill : public KillTest<const char*> {};
 // Of each carrier one that the responder acknowledges, and one that it does not.
 INSTANTIATE_TEST_SUITE_P(Methods, Kill,
                          testing::Values("ordered-write-message", "ordered-write-flush",
                                          "ordered-write-imm-message", "ordered-write-imm-flush",
                                          "ordered-send-copy-flush", "ordered-send-flush"),
-                         plain_name);
+                         plain_name<const char*>);
 
 TEST_P(Kill, TheRequesterAgainAndAgain) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
   Cluster cluster(GetParam());
   cluster.start_responder();
-  for (std::uint64_t i = 0; i < 20; ++i) {
-    const pid_t requester = cluster.start_requester();
-    ASSERT_TRUE(cluster.progress(i + 1, 50 + random() % 300)) << "after kill " << i;
-    cluster.kill_process(requester);
-  }
+  ASSERT_NO_FATAL_FAILURE(kill_again_and_again(
+      cluster.processes(), 20, kSteps, [&] { return cluster.start_requester(); },
+      [&](auto round, auto updates) { return cluster.progress(round, updates); }));
   EXPECT_EQ(cluster.shared().wrong, 0U);
   EXPECT_GE(cluster.shared().checks, 20U);
 }
 
 TEST_P(Kill, TheResponderAgainAndAgain) {
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
   Cluster cluster(GetParam());
   cluster.start_requester();
-  for (std::uint64_t i = 0; i < 15; ++i) {
-    const pid_t responder = cluster.start_responder();
-    ASSERT_TRUE(cluster.progress(i + 1, 50 + random() % 300)) << "after kill " << i;
-    cluster.kill_process(responder);
-  }
+  ASSERT_NO_FATAL_FAILURE(kill_again_and_again(
+      cluster.processes(), 15, kSteps, [&] { return cluster.start_responder(); },
+      [&](auto round, auto updates) { return cluster.progress(round, updates); }));
   EXPECT_EQ(cluster.shared().wrong, 0U);
   EXPECT_GE(cluster.shared().checks, 30U);
 }

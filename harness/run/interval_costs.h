@@ -1,0 +1,39 @@
+// What a measured interval costs each node that lives here: CPU time and writes to persistent
+// memory. The barriers around an interval take CPU time, too; what an empty interval takes before
+// the measured one is subtracted, so that a server that does nothing costs nothing.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "harness/results/measurement.h"
+#include "platform/platform.h"
+
+namespace perdura::harness {
+
+enum class Interval : std::uint8_t { empty, measured };
+
+// A node's costs may be taken by any one of its threads; nodes do not disturb each other.
+class IntervalCosts {
+ public:
+  explicit IntervalCosts(NodeId nodes) : nodes_(nodes) {}
+  void begin(Node& node);
+  void end(Node& node, Interval interval);
+  // Node `server`'s as the server's, all others' as the clients'.
+  void add_to(Measurement& measurement, NodeId server) const;
+
+ private:
+  // What the operating system or the model has counted on a node: when the interval began, and at
+  // the end of an interval what was added.
+  struct NodeCosts {
+    Picoseconds cpu_before{};
+    pmem::Writes writes_before{};
+    Picoseconds empty_cpu{};
+    Picoseconds cpu{};
+    pmem::Writes writes{};
+  };
+
+  std::vector<NodeCosts> nodes_;
+};
+
+}  // namespace perdura::harness

@@ -1,0 +1,68 @@
+#include "tests/support/processes.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "platform/shm_platform.h"
+
+namespace perdura::test {
+
+SharedMemory::SharedMemory(std::size_t bytes)
+    : bytes_(static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
+             bytes) {}
+
+SharedMemory::~SharedMemory() { munmap(bytes_.data(), bytes_.size()); }
+
+Processes::Processes(const std::string& name)
+    : job_(name + "-" + std::to_string(getpid())),
+      pool_directory_("/dev/shm/perdura-pools-" + job_) {
+  std::filesystem::create_directories(pool_directory_);
+}
+
+Processes::~Processes() {
+  kill_all();
+  std::filesystem::remove_all(pool_directory_);
+}
+
+pid_t Processes::start(NodeId node, const std::function<Task<>(Thread&)>& body) {
+  const pid_t process = fork();
+  if (process != 0) {
+    running_.push_back(process);
+    return process;
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  int status = 1;
+  try {
+    ShmOptions options;
+    options.job = job_;
+    options.node_count = 3;
+    options.local_nodes = {node};
+    options.pm_directory = pool_directory_;
+    ShmPlatform platform(std::move(options));
+    platform.start(node, 0, CompletionMode::polling, body);
+    platform.run();
+    status = 0;
+  } catch (const std::exception& error) {
+    fprintf(stderr, "node %u: %s\n", node, error.what());
+  }
+  _exit(status);
+}
+
+void Processes::kill_process(pid_t process) {
+  kill(process, SIGKILL);
+  waitpid(process, nullptr, 0);
+  std::erase(running_, process);
+}
+
+void Processes::kill_all() {
+  while (!running_.empty()) kill_process(running_.back());
+}
+
+}  // namespace perdura::test

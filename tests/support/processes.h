@@ -1,0 +1,48 @@
+// A cluster of real processes on shared memory that may be killed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+
+namespace perdura::test {
+
+// Memory that processes forked from this one share with it.
+class SharedMemory {
+ public:
+  explicit SharedMemory(std::size_t bytes);
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+// Each process is one of three nodes; a node may be started again when its process is dead, and
+// finds its persistent memory. Node 0 is the server. What is alive at the end is killed.
+class Processes {
+ public:
+  explicit Processes(const std::string& name);
+  ~Processes();
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  pid_t start(NodeId node, const std::function<Task<>(Thread&)>& body);
+  void kill_process(pid_t process);
+  void kill_all();
+
+ private:
+  std::string job_;
+  std::string pool_directory_;
+  std::vector<pid_t> running_;
+};
+
+}  // namespace perdura::test

@@ -1,0 +1,50 @@
+// A key-value store and its clients as real processes that may be killed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "platform/error.h"
+#include "systems/kv.h"
+#include "tests/support/processes.h"
+
+namespace perdura::systems::test {
+
+using perdura::test::SharedMemory;
+
+class KvProcesses : public perdura::test::Processes {
+ public:
+  KvProcesses(const std::string& system, KvConfig config)
+      : Processes("kv-kill-" + system), system_(system), config_(std::move(config)) {}
+
+  // A server; `watch` is given its partition and runs beside it.
+  pid_t start_server(const std::function<Task<>(const KvPartition&)>& watch = {}) {
+    return start(0, [this, watch](Thread& thread) -> Task<> {
+      const auto partition = find_kv_system(system_).open(thread, "pool", config_);
+      if (watch) thread.executor.spawn(watch(*partition));
+      co_await partition->serve();
+    });
+  }
+
+  // A session, as soon as the server is there.
+  Task<std::unique_ptr<KvSession>> connect(Thread& thread) const {
+    for (;;) {
+      bool failed = false;
+      std::unique_ptr<KvSession> session;
+      try {
+        session = co_await find_kv_system(system_).connect(thread, {0, 0}, config_);
+      } catch (const PlatformError&) {
+        failed = true;
+      }
+      if (!failed) co_return session;
+      co_await yield();
+    }
+  }
+
+ private:
+  std::string system_;
+  KvConfig config_;
+};
+
+}  // namespace perdura::systems::test
