@@ -55,7 +55,7 @@ void write(const fs::path& file, const std::string& text) {
   }
 }
 
-// Of whole systems: a row each, and one for a setting that changes what is guaranteed.
+// Of whole systems: a row for each setting that changes what is guaranteed.
 Matrix systems_matrix(const CommandContext& context) {
   const sim::Profile profile =
       sim::load_profile(context.locations.find(FileKind::profile, {"erda-connectx3", ""}).string());
@@ -64,7 +64,9 @@ Matrix systems_matrix(const CommandContext& context) {
       "What a completed operation of each system guarantees",
       "Explored, with the server's power failing at every moment of a small history. durable: "
       "nothing acknowledged is lost; ordered: of each key at most the last change is lost; "
-      "atomic: of each key one of the states that it ever had is found; none: not even that.",
+      "atomic: of each key one of the states that it ever had is found; none: not even that. "
+      "Systems persist as in their papers, or by the method for the configuration "
+      "(persistence = correct).",
       true,
       {"system"},
       {}};
@@ -74,25 +76,23 @@ Matrix systems_matrix(const CommandContext& context) {
                                         model.ddio ? "ddio" : "no-ddio",
                                         model.transport == pmem::Transport::iwarp ? " iwarp" : ""));
   }
-  struct Setting {
-    std::string_view system;
-    std::string_view parameter;
-  };
-  std::vector<Setting> settings;
-  for (const systems::KvSystem& system : systems::kv_systems()) {
-    settings.push_back({system.name, ""});
-    if (system.name == "erda") settings.push_back({system.name, "persist_before_update"});
-  }
-  for (const auto& [system, parameter] : settings) {
+  const auto add_row = [&](const systems::KvSystem& system, std::string_view setting,
+                           const bench::CrashOptions& with) {
     auto& row = matrix.rows.emplace_back();
-    row.push_back(parameter.empty() ? std::string(system)
-                                    : fmt::format("{}, {}", system, parameter));
+    row.push_back(fmt::format("{}{}{}", system.name, setting.empty() ? "" : ", ", setting));
     for (const pmem::PersistenceModel& model : models) {
-      bench::CrashOptions options{.model = model, .random_images = 1};
-      if (!parameter.empty()) options.parameters.emplace(parameter, 1);
-      row.emplace_back(
-          explore_crashes(systems::find_kv_system(system), profile, options).strongest());
+      bench::CrashOptions options = with;
+      options.model = model;
+      row.emplace_back(explore_crashes(system, profile, options).strongest());
     }
+  };
+  for (const systems::KvSystem& system : systems::kv_systems()) {
+    add_row(system, "", {.model = {}, .random_images = 1});
+    if (system.name == "erda") {
+      add_row(system, "persist_before_update",
+              {.model = {}, .parameters = {{"persist_before_update", 1}}, .random_images = 1});
+    }
+    add_row(system, "persistence = correct", {.model = {}, .correct = true, .random_images = 1});
   }
   return matrix;
 }

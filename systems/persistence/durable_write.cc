@@ -46,11 +46,13 @@ DurableWrite::DurableWrite(const Method& method, const fabric::Capabilities& cap
 
 Task<bool> DurableWrite::write(fabric::QueuePair& queue_pair, fabric::LocalBuffer data,
                                fabric::RemoteAddress place, fabric::LocalBuffer word) const {
-  if (!asks_responder_ && !behind_)
-    co_return static_cast<bool>(co_await queue_pair.write(data, place));
-  // If it fails, so does what comes behind it.
-  queue_pair.post_unsignaled({.opcode = Opcode::write, .local = data, .remote = place});
-  if (!behind_) co_return queue_pair.connected();
+  fabric::WorkRequest write{.opcode = Opcode::write, .local = data, .remote = place};
+  if (asks_responder_) {
+    queue_pair.post_unsignaled(write);
+    co_return queue_pair.connected();
+  }
+  fabric::Operation written(queue_pair, write);
+  if (!behind_) co_return static_cast<bool>(co_await written);
   fabric::WorkRequest request = *behind_;
   request.remote = place;
   if (request.opcode == Opcode::read) {
@@ -59,7 +61,11 @@ Task<bool> DurableWrite::write(fabric::QueuePair& queue_pair, fabric::LocalBuffe
     request.flush_length = data.length;
   }
   fabric::Operation behind(queue_pair, request);
-  co_return static_cast<bool>(co_await behind);
+  written.post();
+  behind.post();
+  const bool arrived = static_cast<bool>(co_await written);
+  const bool forced = static_cast<bool>(co_await behind);
+  co_return arrived&& forced;
 }
 
 }  // namespace perdura::persistence
