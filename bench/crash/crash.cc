@@ -56,8 +56,12 @@ CrashResult explore_crashes(const systems::KvSystem& system, const sim::Profile&
     note(result.atomic, failure.text(), verdict.atomic);
   };
   const auto explore = [&](sim::Images which, std::uint64_t seed) {
-    const sim::Explored explored =
-        sim::explore_failures({.images = which, .seed = seed, .stride = options.stride}, run);
+    const sim::Explored explored = sim::explore_failures({.images = which,
+                                                          .seed = seed,
+                                                          .first = options.first,
+                                                          .last = options.last,
+                                                          .stride = options.stride},
+                                                         run);
     result.moments = explored.moments;
     result.runs += explored.runs;
   };

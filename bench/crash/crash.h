@@ -38,7 +38,9 @@ struct CrashOptions {
   bool correct = false;
   std::uint64_t seed = 1;           // of what the clients do, and of random images
   std::uint32_t random_images = 2;  // of each moment, besides the least and the most
-  std::uint64_t stride = 1;         // tries every so many moments only
+  std::uint64_t first = 0;          // moment to try, to go on with an exploration or replay a loss
+  std::uint64_t last = ~std::uint64_t{0};
+  std::uint64_t stride = 1;  // tries every so many moments only
 };
 
 struct Guarantee {

@@ -75,6 +75,9 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
     throw UsageError("crash: --exhaustive and --samples exclude each other");
   }
   if (is_system(arguments.target)) return crash_system(arguments, context);
+  if (arguments.from || arguments.to) {
+    throw UsageError("crash: --from and --to are for systems; a method is explored as a whole");
+  }
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
   }
@@ -130,6 +133,9 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("--seed", arguments->seed, "Of the random images");
   command->add_flag("--steps", arguments->steps, "Also without each step of the method");
   command->add_option("--parameter", arguments->parameters, "NAME=VALUE: of the system");
+  command->add_option("--from", arguments->from,
+                      "First moment of a system's history to try: goes on with an exploration");
+  command->add_option("--to", arguments->to, "Last one; the same as the first replays a loss");
   command
       ->add_option("--persistence", arguments->persistence,
                    "How a system's puts persist: as in its paper, or so that they are durable on "

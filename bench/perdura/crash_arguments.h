@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@ struct CrashArguments {
   std::uint64_t seed = 1;
   bool steps = false;
   std::vector<std::string> parameters;  // NAME=VALUE, of a system
-  std::string persistence = "paper";    // of a system's puts, or "correct"
+  std::optional<std::uint64_t> from;    // moment of a system's history
+  std::optional<std::uint64_t> to;
+  std::string persistence = "paper";  // of a system's puts, or "correct"
   std::string profile = "erda-connectx3";
   bool as_json = false;
 };

@@ -75,6 +75,12 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
       context.locations.find(FileKind::profile, {arguments.profile, "--profile"}).string());
   bench::CrashOptions options;
   options.parameters = read_parameters(arguments.parameters);
+  options.first = arguments.from.value_or(options.first);
+  options.last = arguments.to.value_or(options.last);
+  if (options.last < options.first) {
+    throw UsageError(
+        fmt::format("crash: --to {} comes before --from {}", options.last, options.first));
+  }
   options.correct = arguments.persistence == "correct";
   options.seed = arguments.seed;
   options.random_images =
@@ -86,6 +92,10 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     options.model = model;
     const bench::CrashResult result =
         explore_crashes(systems::find_kv_system(arguments.target), profile, options);
+    if (result.runs == 0) {
+      throw UsageError(fmt::format("crash: --from {} is beyond the last of {} moments, {}",
+                                   options.first, result.moments, result.moments - 1));
+    }
     all_durable = all_durable && result.durable.held;
     if (arguments.as_json) {
       results.push_back({{"system", arguments.target},

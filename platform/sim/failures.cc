@@ -77,7 +77,8 @@ class Explorer {
       scenario_(none);
     }
     explored_.moments = moments_.size();
-    for (std::size_t i = 0; i < moments_.size(); i += options_.stride) {
+    for (std::size_t i = options_.first; i < moments_.size() && i <= options_.last;
+         i += options_.stride) {
       ++explored_.tried;
       try_moment(i);
     }

@@ -50,6 +50,8 @@ constexpr std::string_view to_string(Images images) {
 struct ExploreOptions {
   Images images = Images::least;  // which of the images a failure leaves; `all` one after the other
   std::uint64_t seed = 1;         // of random images
+  std::uint64_t first = 0;        // moment to try: goes on with an exploration, or replays one run
+  std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;       // tries every so many moments only
   std::uint64_t most_images = 0;  // of one moment, with `all`; 0 is no limit
 };

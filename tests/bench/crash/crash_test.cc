@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <iostream>
 
 #include "platform/error.h"
@@ -115,6 +116,27 @@ TEST(CrashExploration, TheSameSeedGivesTheSameResult) {
   EXPECT_EQ(first.durable.first_loss, again.durable.first_loss);
   EXPECT_NE(first.durable.first_loss, other.durable.first_loss);
   EXPECT_EQ(first.runs, 3 * ((first.moments + 9) / 10));
+}
+
+// A loss is found again by its moment alone, and parts are as good as the whole.
+TEST(CrashExploration, GoesOnFromAnyMoment) {
+  CrashOptions options{.model = kMachines[1].model, .random_images = 1};
+  const systems::KvSystem& system = systems::find_kv_system("read-after-write");
+  const CrashResult whole = explore_crashes(system, testbed(), options);
+  options.last = whole.moments / 2;
+  const CrashResult begin = explore_crashes(system, testbed(), options);
+  options.first = whole.moments / 2 + 1;
+  options.last = whole.moments;
+  const CrashResult end = explore_crashes(system, testbed(), options);
+  EXPECT_EQ(begin.runs + end.runs, whole.runs);
+  EXPECT_TRUE(whole.durable.first_loss == begin.durable.first_loss ||
+              whole.durable.first_loss == end.durable.first_loss);
+  std::uint64_t moment = 0;
+  ASSERT_EQ(std::sscanf(whole.durable.first_loss.c_str(), "moment %lu", &moment), 1);
+  options.first = options.last = moment;
+  const CrashResult replayed = explore_crashes(system, testbed(), options);
+  EXPECT_EQ(replayed.runs, 3U);
+  EXPECT_EQ(replayed.durable.first_loss, whole.durable.first_loss);
 }
 
 TEST(CrashExploration, TheTraceTellsWhatWasDoneAndWhatWasLost) {
