@@ -47,7 +47,8 @@ const Mistake kMistakes[] = {
     {"name = \"x\"\n[workload]\n\nfoo = 1",
      "x.toml:4: unknown key 'foo' in [workload]; known are: system, workload, records, operations, "
      "warmup, key_size, value_size, clients, client_nodes, queue_depth, server_threads, "
-     "completion, check_history, domain, ddio, receive_buffers, transport, update"},
+     "completion, check_history, domain, ddio, receive_buffers, transport, update, "
+     "persistence"},
     {"name = \"x\"\n[workload]\ncheck_history = 1",
      "x.toml:3: check_history in [workload] must be true or false"},
     {"name = \"x\"\n[workload]\ncheck_history = \"true\"",

@@ -27,6 +27,7 @@ const std::vector<std::string>& schema() {
                                                 "receive_buffers",
                                                 "transport",
                                                 "update",
+                                                "persistence",
                                                 "seed",
                                                 "repetition",
                                                 "operation",

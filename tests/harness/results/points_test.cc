@@ -110,6 +110,7 @@ TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
   result.identity.receive_buffers = "pm";
   result.identity.transport = "roce";
   result.identity.update = "ordered";
+  result.identity.persistence = "correct";
   result.measurement.method = "ordered-send-flush";
   const PointResult other = sample();
   const report::Points points = read({&result, &other});
@@ -118,9 +119,10 @@ TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
   EXPECT_EQ(points.text(0, "receive_buffers"), "pm");
   EXPECT_EQ(points.text(0, "transport"), "roce");
   EXPECT_EQ(points.text(0, "update"), "ordered");
+  EXPECT_EQ(points.text(0, "persistence"), "correct");
   EXPECT_EQ(points.text(0, "method"), "ordered-send-flush");
   for (const char* column :
-       {"domain", "ddio", "receive_buffers", "transport", "update", "method"}) {
+       {"domain", "ddio", "receive_buffers", "transport", "update", "persistence", "method"}) {
     EXPECT_EQ(points.text(1, column), "") << column;
     const auto& keys = report::Points::key_columns();
     EXPECT_EQ(std::count(keys.begin(), keys.end(), column), column == std::string("method") ? 0 : 1)
@@ -168,11 +170,11 @@ TEST(TimelineCsv, HasARowForEachIntervalOfThePointsThatWereRecorded) {
   EXPECT_EQ(timeline_csv({&other, &recorded}),
             "schema_version,experiment,platform,provenance,profile,system,workload,key_size,"
             "value_size,records,clients,queue_depth,server_threads,domain,ddio,receive_buffers,"
-            "transport,update,seed,repetition,time_ms,"
+            "transport,update,persistence,seed,repetition,time_ms,"
             "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
-            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,1,0,0,1,1.5,1.5,,,\n"
-            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,1,0,0.5,0,,,25,0,1\n"
-            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
+            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,0,1,1.5,1.5,,,\n"
+            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,0.5,0,,,25,0,1\n"
+            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
 }
 
 TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {

@@ -54,13 +54,19 @@ TEST(Plan, HasEachPointWithItsRepetitions) {
 }
 
 // They would be labels without an effect.
-TEST(Plan, RefusesWhatChoosesALogsMethod) {
-  for (const char* setting :
-       {"domain=\"dmp\"", "receive_buffers=\"pm\"", "transport=\"ib\"", "update=\"single\""}) {
+// What has no effect must not stand beside a result.
+TEST(Plan, RefusesAConfigurationThatNothingDependsOn) {
+  for (const char* setting : {"domain=\"dmp\"", "receive_buffers=\"pm\"", "transport=\"ib\""}) {
+    const auto stated = parse_override(fmt::format("workload.{}", setting));
     EXPECT_NE(error_of(fmt::format("workload.{}", setting)).find("remove domain, receive_buffers"),
               std::string::npos)
         << setting;
+    for (const char* persistence : {"paper", "correct"}) {
+      const auto chosen = parse_override(fmt::format("workload.persistence=\"{}\"", persistence));
+      EXPECT_NO_THROW(plan({stated, chosen})) << setting;
+    }
   }
+  EXPECT_NE(error_of("workload.update=\"single\"").find("remove update"), std::string::npos);
   EXPECT_EQ(error_of("workload.ddio=\"off\""), "no error");
 }
 

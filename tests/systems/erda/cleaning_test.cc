@@ -194,7 +194,6 @@ TEST_P(Cleaning, AFullStoreRefusesAndLosesNothing) {
 // One that computes for longer than the server is patient loses its connection; the others go on.
 TEST_P(Cleaning, DoesNotWaitForEver) {
   KvConfig config = config_of({1, 8, 2 * KiB, 2 * KiB}, 30);
-  // Longer than any thread is without a core.
   config.parameters["client_timeout_ms"] = 500;
   start_server(config);
   std::atomic<bool> stuck{false};

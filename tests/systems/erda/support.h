@@ -29,7 +29,9 @@ inline KvConfig config_of(const Shape& shape, std::uint64_t records) {
           .parameters = {{"heads", shape.heads},
                          {"regions", shape.regions},
                          {"region_bytes", shape.region},
-                         {"segment_bytes", shape.segment}}};
+                         {"segment_bytes", shape.segment},
+                         // Longer than any thread is without a core.
+                         {"client_timeout_ms", 60'000}}};
 }
 
 // What a server's partition says of its space, also after it has gone.
