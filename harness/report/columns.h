@@ -67,10 +67,15 @@ inline constexpr std::array kPointColumns{
     Column{"nvm_one_sided_bytes_per_op"},
 };
 
-/// The columns that say which point a row belongs to: they come first, in every file.
-inline constexpr std::size_t kIdentityColumns = 20;
+// The columns that say which point a row belongs to: they come first, in every file, and end with
+// the repetition.
+inline constexpr std::size_t kIdentityColumns = [] {
+  std::size_t count = 0;
+  while (kPointColumns[count].name != "repetition") ++count;
+  return count + 1;
+}();
 
-/// The columns of timeline.csv after those of the identity.
+// The columns of timeline.csv after those of the identity.
 inline constexpr std::array kTimelineColumns{
     Column{"time_ms"},        Column{"operations"},   Column{"latency_mean_us"},
     Column{"latency_max_us"}, Column{"free_percent"}, Column{"cleanings"},
