@@ -1,9 +1,13 @@
 // perdura guarantees: the tables of what methods and systems guarantee, as CSV and as text.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <memory>
+#include <thread>
 
 #include "bench/crash/crash.h"
 #include "bench/perdura/crash_arguments.h"
@@ -55,6 +59,32 @@ void write(const fs::path& file, const std::string& text) {
   }
 }
 
+struct Exploration {
+  const systems::KvSystem& system;
+  bench::CrashOptions options;
+  std::promise<std::string> found{};
+  std::future<std::string> guarantee = found.get_future();
+};
+
+// On all cores: each explores by itself, and the results do not depend on who does which.
+void explore_all(std::vector<Exploration>& explorations, const sim::Profile& profile) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::jthread> workers;
+  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+    workers.emplace_back([&] {
+      for (std::size_t mine; (mine = next++) < explorations.size();) {
+        Exploration& exploration = explorations[mine];
+        try {
+          exploration.found.set_value(std::string(
+              explore_crashes(exploration.system, profile, exploration.options).strongest()));
+        } catch (...) {
+          exploration.found.set_exception(std::current_exception());
+        }
+      }
+    });
+  }
+}
+
 // Of whole systems: a row for each setting that changes what is guaranteed.
 Matrix systems_matrix(const CommandContext& context) {
   const sim::Profile profile =
@@ -76,14 +106,14 @@ Matrix systems_matrix(const CommandContext& context) {
                                         model.ddio ? "ddio" : "no-ddio",
                                         model.transport == pmem::Transport::iwarp ? " iwarp" : ""));
   }
+  std::vector<Exploration> explorations;
   const auto add_row = [&](const systems::KvSystem& system, std::string_view setting,
                            const bench::CrashOptions& with) {
-    auto& row = matrix.rows.emplace_back();
-    row.push_back(fmt::format("{}{}{}", system.name, setting.empty() ? "" : ", ", setting));
+    matrix.rows.push_back(
+        {fmt::format("{}{}{}", system.name, setting.empty() ? "" : ", ", setting)});
     for (const pmem::PersistenceModel& model : models) {
-      bench::CrashOptions options = with;
-      options.model = model;
-      row.emplace_back(explore_crashes(system, profile, options).strongest());
+      Exploration& exploration = explorations.emplace_back(Exploration{system, with, {}});
+      exploration.options.model = model;
     }
   };
   for (const systems::KvSystem& system : systems::kv_systems()) {
@@ -93,6 +123,10 @@ Matrix systems_matrix(const CommandContext& context) {
               {.model = {}, .parameters = {{"persist_before_update", 1}}, .random_images = 1});
     }
     add_row(system, "persistence = correct", {.model = {}, .correct = true, .random_images = 1});
+  }
+  explore_all(explorations, profile);
+  for (std::size_t i = 0; i < explorations.size(); ++i) {
+    matrix.rows[i / models.size()].push_back(explorations[i].guarantee.get());
   }
   return matrix;
 }

@@ -122,7 +122,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   std::vector<Timer*> free_timers_;
   std::exception_ptr& failure_;
 
-  static inline SimThread* running_ = nullptr;
+  static inline constinit thread_local SimThread* running_ = nullptr;
 };
 
 }  // namespace perdura::sim
