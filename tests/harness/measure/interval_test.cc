@@ -59,8 +59,8 @@ TEST(PercentileRanks, OfMillionsAreThoseOfTheNormalDistribution) {
       const double tolerance = 1.5 + 1e-6 * deviation;
       EXPECT_NEAR(static_cast<double>(ranks->low), count * share - 1.959964 * deviation + skew,
                   tolerance);
-      EXPECT_NEAR(static_cast<double>(ranks->high),
-                  count * share + 1.959964 * deviation + skew + 1, tolerance);
+      EXPECT_NEAR(static_cast<double>(ranks->high), count * share + 1.959964 * deviation + skew + 1,
+                  tolerance);
     }
   }
 }
