@@ -45,6 +45,8 @@ std::string_view to_string(Verdict verdict) {
       return "worse";
     case Verdict::undecided:
       return "undecided";
+    case Verdict::unclear:
+      return "unclear";
     case Verdict::unchanged:
       return "unchanged";
     case Verdict::better:
@@ -88,9 +90,9 @@ Comparison compare(Matching matching, const Options& options) {
   for (std::size_t i = 0; i < tested.size(); ++i) {
     Entry& entry = comparison.entries[tested[i]];
     entry.p = corrected[i];
-    if (corrected[i] <= options.alpha) {
-      entry.verdict = beyond_threshold(entry, options.threshold_percent);
-    }
+    entry.verdict = beyond_threshold(entry, options.threshold_percent);
+    const bool significant = corrected[i] <= options.alpha;
+    if (!significant && entry.verdict != Verdict::unchanged) entry.verdict = Verdict::unclear;
   }
   std::stable_sort(comparison.entries.begin(), comparison.entries.end(),
                    [](const Entry& left, const Entry& right) {

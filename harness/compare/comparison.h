@@ -16,8 +16,9 @@ struct Options {
   double alpha = 0.01;           ///< the probability of any false alarm among all comparisons
 };
 
-/// undecided: the repetitions are too few for alpha, whatever they say.
-enum class Verdict { worse, undecided, unchanged, better };
+/// undecided: the repetitions are too few for alpha, whatever they say. unclear: the medians differ
+/// by more than the threshold, but not significantly. unchanged: they do not differ by more.
+enum class Verdict { worse, undecided, unclear, unchanged, better };
 std::string_view to_string(Verdict verdict);
 
 /// One quantity of one point.

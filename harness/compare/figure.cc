@@ -21,6 +21,8 @@ int style_of(Verdict verdict) {
       return 1;
     case Verdict::undecided:
       return 5;
+    case Verdict::unclear:
+      return 3;
     case Verdict::unchanged:
       return 0;
     case Verdict::better:

@@ -47,8 +47,8 @@ std::string as_json(const Comparison& comparison) {
   json["tested"] = comparison.tested;
   json["by_threshold"] = comparison.by_threshold;
   json["repetitions_needed"] = comparison.repetitions_needed;
-  for (const Verdict verdict :
-       {Verdict::worse, Verdict::undecided, Verdict::unchanged, Verdict::better}) {
+  for (const Verdict verdict : {Verdict::worse, Verdict::undecided, Verdict::unclear,
+                                Verdict::unchanged, Verdict::better}) {
     json[std::string(to_string(verdict))] = comparison.count(verdict);
   }
   const auto side = [](Side of) { return of == Side::a ? "a" : "b"; };

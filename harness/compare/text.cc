@@ -60,10 +60,11 @@ std::string what_was_done(const Comparison& comparison) {
         "repetitions than the {} that a test needs\n",
         comparison.by_threshold, comparison.repetitions_needed);
   }
-  text += fmt::format("{} worse, {} better by more than {} %; {} unchanged, {} undecided\n",
-                      comparison.count(Verdict::worse), comparison.count(Verdict::better),
-                      options.threshold_percent, comparison.count(Verdict::unchanged),
-                      comparison.count(Verdict::undecided));
+  text +=
+      fmt::format("{} worse, {} better by more than {} %; {} unclear, {} unchanged, {} undecided\n",
+                  comparison.count(Verdict::worse), comparison.count(Verdict::better),
+                  options.threshold_percent, comparison.count(Verdict::unclear),
+                  comparison.count(Verdict::unchanged), comparison.count(Verdict::undecided));
   return text;
 }
 

@@ -50,7 +50,7 @@ TEST(Text, HasALineForEachComparisonWorstFirstAndListsTheRest) {
       "\n"
       "3 compared by the threshold alone: simulated and so without noise, with fewer repetitions "
       "than the 6 that a test needs\n"
-      "2 worse, 0 better by more than 2 %; 1 unchanged, 0 undecided\n"
+      "2 worse, 0 better by more than 2 %; 0 unclear, 1 unchanged, 0 undecided\n"
       "only in B: redo-logging / workloada / value_size 64 / all\n"
       "only in A: erda / workloada / value_size 16 / all, latency_p50_us\n"
       "not compared: A: erda / workloada / value_size 16 / all, repetition 3: failed: full\n");
