@@ -141,6 +141,9 @@ Expected<Matching> match(const std::vector<Points>& a, const std::vector<Points>
       return fail(
           fmt::format("unknown quantity '{}'; known are: {}", quantity, fmt::join(known, ", ")));
     }
+    if (std::count(quantities.begin(), quantities.end(), quantity) > 1) {
+      return fail(fmt::format("quantity '{}' is given twice; give it once", quantity));
+    }
   }
   const auto modelled = one_provenance(a, b);
   if (!modelled) return tl::unexpected(modelled.error());

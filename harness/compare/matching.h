@@ -62,8 +62,8 @@ bool higher_is_better(std::string_view quantity);
 
 /// Rows of several folders of one run that agree in everything but seed and repetition are
 /// repetitions of the same point.
-/// Errors: a quantity that cannot be compared; modelled rows beside measured ones; no row in
-/// common.
+/// Errors: a quantity that cannot be compared, or is given twice; modelled rows beside measured
+/// ones; no row in common.
 report::Expected<Matching> match(const std::vector<report::Points>& a,
                                  const std::vector<report::Points>& b,
                                  const std::vector<std::string>& quantities);

@@ -140,6 +140,10 @@ TEST_F(MatchingTest, WhatCannotBeComparedIsRefused) {
                                                      "'; known are: throughput_ops_s, latency_"))
         << matching.error().message;
   }
+  const auto twice =
+      matched({latency("1")}, {latency("1")}, {"latency_mean_us", "latency_mean_us"});
+  ASSERT_FALSE(twice) << "its samples would count twice";
+  EXPECT_EQ(twice.error().message, "quantity 'latency_mean_us' is given twice; give it once");
   for (const std::string& quantity : default_quantities()) {
     const auto known = comparable_quantities();
     EXPECT_NE(std::find(known.begin(), known.end(), quantity), known.end()) << quantity;
