@@ -8,17 +8,18 @@ x_label = ARG5
 y_label = ARG6
 origin = ARG7
 
-# A script that needs another height sets it before.
+# A script that needs another size sets it before.
 if (!exists("svg_height")) { svg_height = 330; png_height = 990 }
+if (!exists("svg_width")) { svg_width = 400 }
 
 set encoding utf8
 if (ARG3 eq "png") {
   # Three times the size of the SVG, for print.
-  set terminal pngcairo size 1200,png_height font "sans,29" linewidth 3 pointscale 3 dashlength 0.8 \
+  set terminal pngcairo size 3*svg_width,png_height font "sans,29" linewidth 3 pointscale 3 dashlength 0.8 \
       background rgb "#ffffff" noenhanced
 } else {
   # 400 pixels: on a phone the figure is drawn nearly 1:1, so that its text stays legible.
-  set terminal svg size 400,svg_height dynamic font "sans-serif,13" linewidth 1 noenhanced
+  set terminal svg size svg_width,svg_height dynamic font "sans-serif,13" linewidth 1 noenhanced
 }
 small_size = ARG3 eq "png" ? "22" : "10"
 bar_size = ARG3 eq "png" ? "25" : "11"  # here: ARG3 is gone in files that are loaded

@@ -46,22 +46,49 @@ std::uint64_t Histogram::rank_of(double percent) const {
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(rank), 1, count_);
 }
 
-std::uint64_t Histogram::percentile(double percent) const {
-  if (count_ == 0) return 0;
-  const std::uint64_t rank = rank_of(percent);
+std::size_t Histogram::index_at(std::uint64_t rank) const {
   const std::size_t last = last_index();
   std::uint64_t seen = 0;
   for (std::size_t index = first_index(); index < last; ++index) {
     seen += counts_[index];
-    if (seen >= rank) return std::min(high_of(index), max_);
+    if (seen >= rank) return index;
   }
-  return max_;
+  return last;
+}
+
+std::uint64_t Histogram::percentile(double percent) const {
+  if (count_ == 0) return 0;
+  return highest_in(index_at(rank_of(percent)));
 }
 
 std::optional<std::uint64_t> Histogram::percentile_if_enough(double percent) const {
   constexpr std::uint64_t kSamplesBeyond = 10;
   if (count_ == 0 || count_ - rank_of(percent) < kSamplesBeyond) return std::nullopt;
   return percentile(percent);
+}
+
+std::optional<Histogram::Range> Histogram::percentile_interval(double percent,
+                                                               double confidence) const {
+  const auto ranks = percentile_ranks(count_, percent, confidence);
+  if (!ranks) return std::nullopt;
+  return Range{lowest_in(index_at(ranks->low)), highest_in(index_at(ranks->high))};
+}
+
+std::optional<Interval> Histogram::mean_interval(double confidence) const {
+  constexpr std::uint64_t kSamples = 100;
+  if (count_ < kSamples || !(confidence > 0 && confidence < 1)) return std::nullopt;
+  const double middle = mean();
+  double squares = 0.0;
+  for (std::size_t index = first_index(); index <= last_index(); ++index) {
+    if (counts_[index] == 0) continue;
+    const double farthest = std::max(std::abs(static_cast<double>(lowest_in(index)) - middle),
+                                     std::abs(static_cast<double>(highest_in(index)) - middle));
+    squares += static_cast<double>(counts_[index]) * farthest * farthest;
+  }
+  const double samples = static_cast<double>(count_);
+  const double margin =
+      student_t_critical(count_ - 1, confidence) * std::sqrt(squares / (samples - 1) / samples);
+  return Interval{middle - margin, middle + margin};
 }
 
 std::vector<std::uint64_t> Histogram::serialize() const {

@@ -12,6 +12,8 @@
 
 #include <tl/expected.hpp>
 
+#include "harness/measure/statistics.h"
+
 namespace perdura::measure {
 
 // A latency histogram to three significant decimal digits, from 1 ns to one hour; all values are in
@@ -77,6 +79,25 @@ class Histogram {
   // system. A 99.9th percentile needs 10,000 samples.
   std::optional<std::uint64_t> percentile_if_enough(double percent) const;
 
+  struct Range {
+    std::uint64_t low;
+    std::uint64_t high;
+  };
+
+  // The range in which the true percentile lies with at least the given confidence, whatever the
+  // distribution, if the samples are independent: two samples, by percentile_ranks. Buckets make it
+  // wider, never narrower: its ends are the lower end of the one's and the upper end of the
+  // other's, within min() and max(). Nothing if the samples do not reach that far; ten beyond the
+  // percentile on either side suffice for 95 %.
+  std::optional<Range> percentile_interval(double percent, double confidence = 0.95) const;
+
+  // The interval that contains the true mean with the given confidence, by Student's t
+  // distribution, if the samples are independent. Their deviation is taken to be the largest that
+  // their buckets allow, so that it is never too narrow for the buckets' sake. Nothing below 100
+  // samples: latencies are skewed, and the mean of fewer is not distributed normally enough (of 30
+  // exponential samples, such an interval holds the mean in 92.5 % of the cases, of 100 in 94 %).
+  std::optional<Interval> mean_interval(double confidence = 0.95) const;
+
   // Calls visit(Bucket) for each bucket that is not empty, in ascending order.
   template <typename Visit>
   void for_each_bucket(Visit visit) const {
@@ -129,6 +150,13 @@ class Histogram {
 
   // Of the sample that the percentile belongs to, from 1 to count_. Precondition: count_ > 0.
   std::uint64_t rank_of(double percent) const;
+  // Of the bucket that holds the sample of this rank. Precondition: 0 < rank <= count_.
+  std::size_t index_at(std::uint64_t rank) const;
+  // The ends of a bucket that is not empty, as far as samples can lie there.
+  std::uint64_t lowest_in(std::size_t index) const { return std::max(low_of(index), min_); }
+  std::uint64_t highest_in(std::size_t index) const {
+    return index == last_index() ? max_ : high_of(index);
+  }
 
   std::vector<std::uint64_t> counts_;
   std::uint64_t count_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -37,6 +38,20 @@ std::optional<Interval> mean_interval(std::span<const double> samples, double co
 // distribution: two of the samples themselves, symmetric in rank, chosen by the binomial
 // distribution. Nothing if there are too few samples for such a statement (below six for 0.95).
 std::optional<Interval> median_interval(std::span<const double> samples, double confidence = 0.95);
+
+// Two of the samples by rank, from 1 for the smallest.
+struct Ranks {
+  std::uint64_t low;
+  std::uint64_t high;
+};
+
+// The ranks of the samples between which the true percentile lies with at least the given
+// confidence, whatever the distribution, if the samples are independent: the number of samples up
+// to the percentile is binomial, and at most (1 - confidence) / 2 of it lies beyond either rank.
+// Nothing if the samples do not reach that far, and unless 0 < percent < 100 and 0 < confidence
+// < 1.
+std::optional<Ranks> percentile_ranks(std::uint64_t count, double percent,
+                                      double confidence = 0.95);
 
 // The value that a t-distributed quantity of so many degrees of freedom exceeds in absolute value
 // with the probability 1 - confidence. Precondition: degrees_of_freedom > 0, 0 < confidence < 1.

@@ -1,4 +1,4 @@
-// The columns of points.csv, schema version 1 (docs/results.md), in their order: the one list that
+// The columns of points.csv, schema version 2 (docs/results.md), in their order: the one list that
 // both the writer and the reader go by.
 #pragma once
 
@@ -52,7 +52,20 @@ inline constexpr std::array kPointColumns{
     Column{"latency_p90_us"},
     Column{"latency_p99_us"},
     Column{"latency_p999_us"},
+    Column{"latency_p9999_us"},
     Column{"latency_max_us"},
+    Column{"latency_mean_low_us"},
+    Column{"latency_mean_high_us"},
+    Column{"latency_p50_low_us"},
+    Column{"latency_p50_high_us"},
+    Column{"latency_p90_low_us"},
+    Column{"latency_p90_high_us"},
+    Column{"latency_p99_low_us"},
+    Column{"latency_p99_high_us"},
+    Column{"latency_p999_low_us"},
+    Column{"latency_p999_high_us"},
+    Column{"latency_p9999_low_us"},
+    Column{"latency_p9999_high_us"},
     Column{"server_cpu_us_per_op"},
     Column{"client_cpu_us_per_op"},
     Column{"nvm_field_bytes_per_op"},
@@ -74,6 +87,9 @@ inline constexpr std::size_t kIdentityColumns = [] {
   while (kPointColumns[count].name != "repetition") ++count;
   return count + 1;
 }();
+
+// latency_mean_us to latency_p9999_high_us.
+inline constexpr std::size_t kLatencyColumns = 20;
 
 // The columns of timeline.csv after those of the identity.
 inline constexpr std::array kTimelineColumns{

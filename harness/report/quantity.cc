@@ -17,6 +17,7 @@ const std::array<std::pair<std::string_view, Quantity>, 31> quantities{{
     {"latency_p90_us", {"90th percentile of latency", "90th percentile of latency", "us"}},
     {"latency_p99_us", {"99th percentile of latency", "99th percentile of latency", "us"}},
     {"latency_p999_us", {"99.9th percentile of latency", "99.9th percentile of latency", "us"}},
+    {"latency_p9999_us", {"99.99th percentile of latency", "99.99th percentile of latency", "us"}},
     {"latency_max_us", {"largest latency", "Largest latency", "us"}},
     {"throughput_ops_s", {"average throughput", "Throughput", "KOp/s", 1e-3}},
     {"server_cpu_us_per_op", {"server CPU cost", "Server CPU time per operation", "us"}},

@@ -87,20 +87,29 @@ void add_identity(Row& row, const PointIdentity& identity) {
   row.number(identity.repetition);
 }
 
+constexpr std::array kPercentiles{50.0, 90.0, 99.0, 99.9, 99.99};
+
 void add_latency(Row& row, const measure::Histogram& latency) {
   if (latency.count() == 0) {
-    row.not_measured(7);
+    row.not_measured(report::kLatencyColumns);
     return;
   }
-  const auto microseconds = [](double nanoseconds) { return nanoseconds / 1000.0; };
-  row.number(microseconds(latency.mean()));
-  row.number(microseconds(static_cast<double>(latency.min())));
-  for (const double percent : {50.0, 90.0, 99.0, 99.9}) {
-    const auto percentile = latency.percentile_if_enough(percent);
-    row.maybe(percentile ? std::optional(microseconds(static_cast<double>(*percentile)))
-                         : std::nullopt);
+  row.number(latency.mean() / 1000.0);
+  row.maybe(in_microseconds(std::optional(latency.min())));
+  for (const double percent : kPercentiles) {
+    row.maybe(in_microseconds(latency.percentile_if_enough(percent)));
   }
-  row.number(microseconds(static_cast<double>(latency.max())));
+  row.maybe(in_microseconds(std::optional(latency.max())));
+
+  const auto interval = [&row](const auto& found) {
+    row.maybe(found ? in_microseconds(std::optional(found->low)) : std::nullopt);
+    row.maybe(found ? in_microseconds(std::optional(found->high)) : std::nullopt);
+  };
+  interval(latency.mean_interval());
+  for (const double percent : kPercentiles) {
+    const bool enough = latency.percentile_if_enough(percent).has_value();
+    interval(enough ? latency.percentile_interval(percent) : std::nullopt);
+  }
 }
 
 void add_costs(Row& row, const Measurement& measurement, bool compared) {

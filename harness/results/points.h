@@ -1,4 +1,4 @@
-// The rows of points.csv, histograms.csv and timeline.csv (docs/results.md, schema version 1).
+// The rows of points.csv, histograms.csv and timeline.csv (docs/results.md, schema version 2).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace perdura::harness {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // What a row was measured with: the columns before `operation`.
 struct PointIdentity {

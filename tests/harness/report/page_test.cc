@@ -42,6 +42,33 @@ TEST_F(PageTest, IsTheSameToTheByteForTheSameInput) {
   EXPECT_EQ(first, page());
 }
 
+// A point of one repetition has no interval, one of two has.
+TEST_F(PageTest, DrawsTheIntervalOverRepetitionsWithEveryPlot) {
+  const auto paths = [this](const std::string& plot, bool repeated) {
+    std::vector<Cells> rows;
+    for (const std::string system : {"erda", "redo-logging"}) {
+      const std::string cost = system == "erda" ? "10" : "20";
+      rows.push_back({{"system", system}, {"server_cpu_us_per_op", cost}});
+      if (repeated) {
+        const std::string other = system == "erda" ? "10" : "24";
+        rows.push_back({{"system", system}, {"server_cpu_us_per_op", other}, {"repetition", "1"}});
+      }
+    }
+    const std::string x =
+        plot == "normalized-cpu" || plot == "latency-over-workload" ? "workload" : "value_size";
+    result("run", rows,
+           "[[figure]]\nid = \"i\"\ntitle = \"CPU\"\nplot = \"" + plot + "\"\nx = \"" + x +
+               "\"\ny = \"server_cpu_us_per_op\"\n" +
+               (plot == "normalized-cpu" ? "normalize = { system = \"erda\" }\n" : ""));
+    page();
+    return count(read("report/figures/i.svg"), "<path");
+  };
+  for (const char* plot : {"latency-over-value-size", "throughput-over-clients",
+                           "latency-over-workload", "normalized-cpu"}) {
+    EXPECT_GT(paths(plot, true), paths(plot, false)) << plot;
+  }
+}
+
 TEST_F(PageTest, SaysTheRatiosOfOursAndOfThePaper) {
   result("run", latency_rows(), latency_figure("14", "paper = \"erda\""));
   EXPECT_NE(page().find("Erda : Redo Logging : Read After Write average latency for YCSB-C is "

@@ -130,6 +130,34 @@ TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
   }
 }
 
+TEST_F(PointsTest, LatenciesHaveIntervalsWhereThereAreEnoughOfThem) {
+  PointResult result = sample();
+  measure::Histogram& latency = result.measurement.kinds[OperationKind::read].latency;
+  EXPECT_EQ(read({&result}).text(0, "latency_mean_low_us"), "");
+  latency.reset();
+  for (std::uint64_t nanoseconds = 1; nanoseconds <= 1000; ++nanoseconds) {
+    latency.record(nanoseconds);
+  }
+  const report::Points points = read({&result});
+  // The ranks of the binomial distribution with n = 1000 (see interval_test.cc).
+  EXPECT_EQ(points.text(0, "latency_p50_us"), "0.5");
+  EXPECT_EQ(points.text(0, "latency_p50_low_us"), "0.469");
+  EXPECT_EQ(points.text(0, "latency_p50_high_us"), "0.532");
+  EXPECT_EQ(points.text(0, "latency_p90_low_us"), "0.881");
+  EXPECT_EQ(points.text(0, "latency_p90_high_us"), "0.919");
+  EXPECT_EQ(points.text(0, "latency_p99_us"), "0.99");
+  EXPECT_EQ(points.text(0, "latency_p99_low_us"), "0.983");
+  EXPECT_EQ(points.text(0, "latency_p99_high_us"), "0.997");
+  EXPECT_NEAR(*points.number(0, "latency_mean_low_us"), 0.5005 - 0.01792, 1e-5);
+  EXPECT_NEAR(*points.number(0, "latency_mean_high_us"), 0.5005 + 0.01792, 1e-5);
+  for (const char* column : {"latency_p999_us", "latency_p999_low_us", "latency_p999_high_us",
+                             "latency_p9999_us", "latency_p9999_low_us", "latency_p9999_high_us"}) {
+    EXPECT_EQ(points.text(0, column), "") << column << ": too few samples";
+  }
+  latency.record(1000, 99'000);
+  EXPECT_EQ(read({&result}).text(0, "latency_p9999_us"), "1");
+}
+
 TEST_F(PointsTest, APointWithoutOperationsHasNoNumbers) {
   PointResult result;
   result.identity = sample().identity;
@@ -152,10 +180,13 @@ TEST_F(PointsTest, EveryColumnIsDocumented) {
   std::stringstream header(csv.substr(0, csv.find('\n')) + ',' +
                            over_time.substr(0, over_time.find('\n')));
   for (std::string column; std::getline(header, column, ',');) {
-    const bool latency = column.starts_with("latency_");
-    EXPECT_NE(text.str().find(latency ? "latency_{mean,min,p50,p90,p99,p999,max}_us" : column),
-              std::string::npos)
-        << column;
+    std::string_view documented = column;
+    if (column.starts_with("latency_")) {
+      const bool interval = column.ends_with("_low_us") || column.ends_with("_high_us");
+      documented = interval ? "latency_{mean,p50,p90,p99,p999,p9999}_{low,high}_us"
+                            : "latency_{mean,min,p50,p90,p99,p999,p9999,max}_us";
+    }
+    EXPECT_NE(text.str().find(documented), std::string::npos) << column;
   }
 }
 
@@ -172,9 +203,9 @@ TEST(TimelineCsv, HasARowForEachIntervalOfThePointsThatWereRecorded) {
             "value_size,records,clients,queue_depth,server_threads,domain,ddio,receive_buffers,"
             "transport,update,persistence,seed,repetition,time_ms,"
             "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
-            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,0,1,1.5,1.5,,,\n"
-            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,0.5,0,,,25,0,1\n"
-            "1,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
+            "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,0,1,1.5,1.5,,,\n"
+            "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,0.5,0,,,25,0,1\n"
+            "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
 }
 
 TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {

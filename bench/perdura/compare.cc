@@ -1,0 +1,111 @@
+// perdura compare: whether one run got worse than another. Exit codes: 0 nothing got worse, 1
+// something did (or the work failed), 2 wrong usage, or too few repetitions to say.
+#include "harness/compare/comparison.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "bench/perdura/commands.h"
+#include "harness/compare/output.h"
+#include "harness/report/result_folder.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompareArguments {
+  std::string a;
+  std::string b;
+  compare::Options options;
+  std::vector<std::string> quantities;
+  bool as_json = false;
+  std::string output;
+  std::string gnuplot = "gnuplot";
+};
+
+std::vector<report::Points> read(const std::string& folder) {
+  if (!fs::is_directory(folder)) {
+    throw UsageError(fmt::format(
+        "compare {}: there is no such folder; give one that 'perdura run' wrote", folder));
+  }
+  auto folders = report::read_result_folders(folder);
+  if (!folders) throw UsageError(fmt::format("compare: {}", folders.error().message));
+  std::vector<report::Points> points;
+  for (report::ResultFolder& each : *folders) points.push_back(std::move(each.points));
+  return points;
+}
+
+void draw(const compare::Comparison& comparison, const CompareArguments& arguments,
+          const CommandContext& context) {
+  std::error_code problem;
+  fs::create_directories(arguments.output, problem);
+  if (problem) {
+    throw UsageError(fmt::format("compare: --out {}: {}; give a folder that can be written",
+                                 arguments.output, problem.message()));
+  }
+  const auto drawn = compare::draw(
+      comparison, {.plots = context.locations.first_existing("plots"),
+                   .out = arguments.output,
+                   .title = fmt::format("{} (A) and {} (B)", arguments.a, arguments.b),
+                   .gnuplot = arguments.gnuplot});
+  if (!drawn) throw PlatformError(drawn.error().message);
+}
+
+ExitCode run_comparison(const CompareArguments& arguments, const CommandContext& context) {
+  if (!context.ranks.is_root()) return ExitCode::done;
+  const std::vector<report::Points> a = read(arguments.a);
+  const std::vector<report::Points> b = read(arguments.b);
+  auto matching = compare::match(
+      a, b, arguments.quantities.empty() ? compare::default_quantities() : arguments.quantities);
+  if (!matching) throw UsageError(fmt::format("compare: {}", matching.error().message));
+  const compare::Comparison comparison = compare::compare(std::move(*matching), arguments.options);
+  if (arguments.as_json) {
+    fmt::print("{}", compare::as_json(comparison));
+  } else {
+    fmt::print("A: {}\nB: {}\n{}", arguments.a, arguments.b, compare::as_text(comparison));
+  }
+  if (!arguments.output.empty()) draw(comparison, arguments, context);
+  const std::string too_few = compare::too_few_repetitions(comparison);
+  if (!too_few.empty()) fmt::print(stderr, "perdura: compare: {}\n", too_few);
+  if (comparison.count(compare::Verdict::worse) > 0) return ExitCode::failed;
+  return too_few.empty() ? ExitCode::done : ExitCode::usage;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, CommandContext& context, Action& action) {
+  const auto arguments = std::make_shared<CompareArguments>();
+  CLI::App* command = app.add_subcommand(
+      "compare", "Says what got worse from one run to another: exit code 1 if anything did");
+  command
+      ->add_option("A", arguments->a,
+                   "A folder that 'perdura run' wrote, or a folder of such folders")
+      ->required();
+  command->add_option("B", arguments->b, "The same of the run that may have got worse")->required();
+  command
+      ->add_option("--threshold", arguments->options.threshold_percent,
+                   "Percent that a median must change by to count (default: 2)")
+      ->check(CLI::Range(0.0, 1000.0));
+  command
+      ->add_option("--alpha", arguments->options.alpha,
+                   "Probability of a false alarm, all comparisons together (default: 0.01)")
+      ->check(CLI::Range(1e-9, 0.5));
+  command
+      ->add_option("--quantity", arguments->quantities,
+                   "Column of points.csv to compare, once or several times (default: throughput, "
+                   "latency mean, p50 and p99, server CPU)")
+      ->allow_extra_args(false);
+  command->add_flag("--json", arguments->as_json, "Writes JSON");
+  command->add_option("--out", arguments->output,
+                      "Folder for a figure of all changes (comparison.svg, .png, .csv)");
+  command->add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
+  command->callback([arguments, &context, &action] {
+    action = [arguments, &context] { return run_comparison(*arguments, context); };
+  });
+}
+
+}  // namespace perdura::harness

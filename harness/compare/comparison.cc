@@ -1,0 +1,105 @@
+#include "harness/compare/comparison.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "harness/compare/mann_whitney.h"
+
+namespace perdura::compare {
+namespace {
+
+double ratio_of(double b, double a) {
+  if (a == b) return 1;
+  return a == 0 ? std::numeric_limits<double>::infinity() : b / a;
+}
+
+/// How much worse b is, in percent; negative: better.
+double worsening_percent(const Entry& entry) {
+  const double change = change_percent(entry);
+  return higher_is_better(entry.quantity) ? -change : change;
+}
+
+Entry entry_of(const Pair& pair) {
+  Entry entry{.point = pair.point,
+              .quantity = pair.quantity,
+              .repetitions_a = pair.a.size(),
+              .repetitions_b = pair.b.size(),
+              .a = measure::summarize(pair.a).median,
+              .b = measure::summarize(pair.b).median};
+  entry.ratio = ratio_of(entry.b, entry.a);
+  entry.interval = ratio_interval(pair.a, pair.b);
+  return entry;
+}
+
+Verdict beyond_threshold(const Entry& entry, double threshold_percent) {
+  const double worsening = worsening_percent(entry);
+  if (worsening > threshold_percent) return Verdict::worse;
+  return worsening < -threshold_percent ? Verdict::better : Verdict::unchanged;
+}
+
+}  // namespace
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::worse:
+      return "worse";
+    case Verdict::undecided:
+      return "undecided";
+    case Verdict::unclear:
+      return "unclear";
+    case Verdict::unchanged:
+      return "unchanged";
+    case Verdict::better:
+      return "better";
+  }
+  return "undecided";
+}
+
+double change_percent(const Entry& entry) { return (entry.ratio - 1) * 100; }
+
+std::size_t Comparison::count(Verdict verdict) const {
+  return static_cast<std::size_t>(
+      std::count_if(entries.begin(), entries.end(),
+                    [verdict](const Entry& entry) { return entry.verdict == verdict; }));
+}
+
+Comparison compare(Matching matching, const Options& options) {
+  Comparison comparison{.matching = std::move(matching), .options = options};
+  const std::vector<Pair>& pairs = comparison.matching.pairs;
+  comparison.repetitions_needed = repetitions_needed(options.alpha, pairs.size());
+
+  // Whether a test could find anything depends on the numbers of repetitions alone, not on what was
+  // measured. So those that cannot may be left out of the correction, for the others' benefit.
+  std::vector<std::size_t> tested;
+  std::vector<double> p;
+  for (const Pair& pair : pairs) {
+    Entry& entry = comparison.entries.emplace_back(entry_of(pair));
+    const double smallest = smallest_p(pair.a.size(), pair.b.size());
+    if (smallest * static_cast<double>(pairs.size()) <= options.alpha) {
+      tested.push_back(comparison.entries.size() - 1);
+      p.push_back(mann_whitney(pair.a, pair.b).p);
+    } else if (comparison.matching.modelled) {
+      entry.verdict = beyond_threshold(entry, options.threshold_percent);
+      ++comparison.by_threshold;
+    } else {
+      entry.verdict = Verdict::undecided;
+    }
+  }
+  comparison.tested = tested.size();
+  const std::vector<double> corrected = holm(p);
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    Entry& entry = comparison.entries[tested[i]];
+    entry.p = corrected[i];
+    entry.verdict = beyond_threshold(entry, options.threshold_percent);
+    const bool significant = corrected[i] <= options.alpha;
+    if (!significant && entry.verdict != Verdict::unchanged) entry.verdict = Verdict::unclear;
+  }
+  std::stable_sort(comparison.entries.begin(), comparison.entries.end(),
+                   [](const Entry& left, const Entry& right) {
+                     if (left.verdict != right.verdict) return left.verdict < right.verdict;
+                     return worsening_percent(left) > worsening_percent(right);
+                   });
+  return comparison;
+}
+
+}  // namespace perdura::compare

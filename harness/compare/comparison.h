@@ -1,0 +1,56 @@
+// Whether a run got worse than another, point by point.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/compare/matching.h"
+#include "harness/measure/statistics.h"
+
+namespace perdura::compare {
+
+struct Options {
+  double threshold_percent = 2;  ///< a change of no more than this is none, however significant
+  double alpha = 0.01;           ///< the probability of any false alarm among all comparisons
+};
+
+/// undecided: the repetitions are too few for alpha, whatever they say. unclear: the medians differ
+/// by more than the threshold, but not significantly. unchanged: they do not differ by more.
+enum class Verdict { worse, undecided, unclear, unchanged, better };
+std::string_view to_string(Verdict verdict);
+
+/// One quantity of one point.
+struct Entry {
+  Point point;
+  std::string quantity;
+  std::size_t repetitions_a = 0;
+  std::size_t repetitions_b = 0;
+  double a = 0;      ///< median over the repetitions, in the column's unit
+  double b = 0;      ///< the same
+  double ratio = 1;  ///< b / a; 1 if both are 0, infinite if only a is
+  std::optional<measure::Interval> interval{};  ///< of the ratio, 95 %; see ratio_interval
+  std::optional<double> p{};  ///< corrected for the number of tests; nothing if not tested
+  Verdict verdict = Verdict::unchanged;
+};
+
+/// The change from a to b in percent of a.
+double change_percent(const Entry& entry);
+
+struct Comparison {
+  Matching matching{};
+  Options options{};
+  std::vector<Entry> entries{};  ///< worse ones first, then by how much worse b is
+  std::size_t tested = 0;        ///< by the U test; p is corrected for as many
+  /// Simulated points have no noise: those with too few repetitions for a test are compared by the
+  /// threshold alone.
+  std::size_t by_threshold = 0;
+  std::size_t repetitions_needed = 0;  ///< of each run, for alpha among all comparisons
+
+  std::size_t count(Verdict verdict) const;
+};
+
+Comparison compare(Matching matching, const Options& options);
+
+}  // namespace perdura::compare

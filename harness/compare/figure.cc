@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include "harness/compare/output.h"
+#include "harness/report/csv_table.h"
+#include "harness/report/gnuplot.h"
+
+namespace perdura::compare {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Its place in the palette of plots/style.gp: orange is worse, green better.
+int style_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::worse:
+      return 1;
+    case Verdict::undecided:
+      return 5;
+    case Verdict::unclear:
+      return 3;
+    case Verdict::unchanged:
+      return 0;
+    case Verdict::better:
+      return 2;
+  }
+  return 0;
+}
+
+std::string percent(double ratio) {
+  return std::isfinite(ratio) ? fmt::format("{:.6g}", (ratio - 1) * 100) : "";
+}
+
+}  // namespace
+
+std::string figure_csv(const Comparison& comparison) {
+  const PointNames names(comparison);
+  std::map<Verdict, std::size_t> series;  // in the order in which they are first drawn
+  std::string csv = "series,label,series_index,style,row,name,change,low,high,threshold\n";
+  const std::size_t rows = std::min(comparison.entries.size(), kFigureRows);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const Entry& entry = comparison.entries[row];
+    const std::size_t index = series.emplace(entry.verdict, series.size()).first->second;
+    const std::string_view verdict = to_string(entry.verdict);
+    csv += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{}\n", verdict, verdict, index, style_of(entry.verdict), row,
+        report::csv_cell(names.name(entry.point) + ": " + entry.quantity), percent(entry.ratio),
+        entry.interval ? percent(entry.interval->low) : "",
+        entry.interval ? percent(entry.interval->high) : "", comparison.options.threshold_percent);
+  }
+  return csv;
+}
+
+report::Expected<void> draw(const Comparison& comparison, const FigureOptions& options) {
+  const fs::path csv = options.out / "comparison.csv";
+  std::ofstream output(csv, std::ios::binary);
+  output << figure_csv(comparison);
+  output.close();
+  if (!output) {
+    return report::fail(fmt::format(
+        "{}: cannot be written; check the permissions and the free space", csv.string()));
+  }
+  const std::string shown =
+      comparison.entries.size() > kFigureRows
+          ? fmt::format("{} of {}, worst first", kFigureRows, comparison.entries.size())
+          : "";
+  const std::string origin = comparison.matching.modelled ? "modelled" : "measured";
+  for (const std::string format : {"svg", "png"}) {
+    const fs::path image = options.out / ("comparison." + format);
+    auto drawn = report::run_gnuplot(options.gnuplot, options.plots / "comparison.gp",
+                                     {csv.string(), image.string(), format, options.title,
+                                      "Change from A to B (%)", shown, origin});
+    if (!drawn) return drawn;
+  }
+  return {};
+}
+
+}  // namespace perdura::compare

@@ -1,0 +1,74 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "harness/compare/output.h"
+
+namespace perdura::compare {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json columns_of(const Point& point) {
+  ordered_json columns;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    columns[std::string(point_columns()[i])] = point[i];
+  }
+  return columns;
+}
+
+/// JSON has no infinity; null says that there is no number.
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
+
+ordered_json json_of(const Entry& entry) {
+  ordered_json json;
+  json["verdict"] = to_string(entry.verdict);
+  json["point"] = columns_of(entry.point);
+  json["quantity"] = entry.quantity;
+  json["a"] = entry.a;
+  json["b"] = entry.b;
+  json["repetitions_a"] = entry.repetitions_a;
+  json["repetitions_b"] = entry.repetitions_b;
+  json["ratio"] = number(entry.ratio);
+  json["ratio_low"] = entry.interval ? number(entry.interval->low) : nullptr;
+  json["ratio_high"] = entry.interval ? number(entry.interval->high) : nullptr;
+  json["p"] = entry.p ? number(*entry.p) : nullptr;
+  return json;
+}
+
+}  // namespace
+
+std::string as_json(const Comparison& comparison) {
+  ordered_json json;
+  json["threshold_percent"] = comparison.options.threshold_percent;
+  json["alpha"] = comparison.options.alpha;
+  json["provenance"] = comparison.matching.modelled ? "modelled" : "measured";
+  json["tested"] = comparison.tested;
+  json["by_threshold"] = comparison.by_threshold;
+  json["repetitions_needed"] = comparison.repetitions_needed;
+  for (const Verdict verdict : {Verdict::worse, Verdict::undecided, Verdict::unclear,
+                                Verdict::unchanged, Verdict::better}) {
+    json[std::string(to_string(verdict))] = comparison.count(verdict);
+  }
+  const auto side = [](Side of) { return of == Side::a ? "a" : "b"; };
+  json["comparisons"] = ordered_json::array();
+  for (const Entry& entry : comparison.entries) json["comparisons"].push_back(json_of(entry));
+  json["unmatched"] = ordered_json::array();
+  for (const Unmatched& each : comparison.matching.unmatched) {
+    json["unmatched"].push_back({{"only_in", side(each.side)},
+                                 {"point", columns_of(each.point)},
+                                 {"quantity", each.quantity}});
+  }
+  json["not_valid"] = ordered_json::array();
+  for (const NotValid& each : comparison.matching.not_valid) {
+    json["not_valid"].push_back({{"run", side(each.side)},
+                                 {"point", columns_of(each.point)},
+                                 {"repetition", each.repetition},
+                                 {"verdict", each.verdict},
+                                 {"reason", each.reason}});
+  }
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace perdura::compare

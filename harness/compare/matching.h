@@ -1,0 +1,71 @@
+// Which rows of two runs are about the same thing.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/report/error.h"
+#include "harness/report/points.h"
+
+namespace perdura::compare {
+
+/// The columns that say which point a row belongs to: all that identify one except seed and
+/// repetition.
+const std::vector<std::string_view>& point_columns();
+
+/// The values of point_columns(), in their order.
+using Point = std::vector<std::string>;
+
+enum class Side { a, b };
+
+/// What is measured of one point, in both runs: a sample per repetition, in the column's unit.
+struct Pair {
+  Point point;
+  std::string quantity;
+  std::vector<double> a;
+  std::vector<double> b;
+};
+
+/// What only one of the runs has.
+struct Unmatched {
+  Side side = Side::a;
+  Point point;
+  std::string quantity;  ///< that only this run has of the point; empty: the whole point
+};
+
+/// A row that is not compared, since its verdict is not `valid`.
+struct NotValid {
+  Side side = Side::a;
+  Point point;
+  std::string repetition;
+  std::string verdict;
+  std::string reason;
+};
+
+struct Matching {
+  bool modelled = false;
+  std::vector<Pair> pairs;  ///< in the order of the run a
+  std::vector<Unmatched> unmatched;
+  std::vector<NotValid> not_valid;
+};
+
+/// The columns that can be compared: those of which it is known what is better.
+std::vector<std::string> comparable_quantities();
+
+/// Of them, those that are compared unless others are asked for.
+std::vector<std::string> default_quantities();
+
+/// Whether more of it is better, as of throughput; less is of all others.
+bool higher_is_better(std::string_view quantity);
+
+/// Rows of several folders of one run that agree in everything but seed and repetition are
+/// repetitions of the same point.
+/// Errors: a quantity that cannot be compared, or is given twice; modelled rows beside measured
+/// ones; no row in common.
+report::Expected<Matching> match(const std::vector<report::Points>& a,
+                                 const std::vector<report::Points>& b,
+                                 const std::vector<std::string>& quantities);
+
+}  // namespace perdura::compare

@@ -1,0 +1,54 @@
+// A comparison for people, for programs, and as a figure.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "harness/compare/comparison.h"
+#include "harness/report/error.h"
+
+namespace perdura::compare {
+
+/// A table, a line for each quantity of each point, worse ones first; then what was not compared.
+/// What all points have in common stands above it once.
+std::string as_text(const Comparison& comparison);
+
+/// The same with all digits, and every column of each point.
+std::string as_json(const Comparison& comparison);
+
+/// One line: that the repetitions are too few, and how many are needed. Empty if they are enough.
+std::string too_few_repetitions(const Comparison& comparison);
+
+struct FigureOptions {
+  std::filesystem::path plots;  ///< the folder of gnuplot scripts
+  std::filesystem::path out;    ///< gets comparison.csv, comparison.svg, comparison.png
+  std::string title;
+  std::string gnuplot = "gnuplot";
+};
+
+/// Draws the changes with their intervals, the first kFigureRows entries of the comparison.
+/// Errors: the folder cannot be written; gnuplot is missing or failed.
+report::Expected<void> draw(const Comparison& comparison, const FigureOptions& options);
+
+/// More would not be legible.
+inline constexpr std::size_t kFigureRows = 60;
+
+/// The data of the figure (docs/figures.md).
+std::string figure_csv(const Comparison& comparison);
+
+/// Of a point, the values that tell it apart from the others, such as "erda / workloada / read /
+/// value_size 64".
+class PointNames {
+ public:
+  explicit PointNames(const Comparison& comparison);
+
+  std::string name(const Point& point) const;
+  /// What all points have in common: "platform shm, profile host".
+  const std::string& common() const { return common_; }
+
+ private:
+  std::vector<bool> named_;  ///< by place in point_columns()
+  std::string common_;
+};
+
+}  // namespace perdura::compare

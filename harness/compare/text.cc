@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "harness/compare/mann_whitney.h"
+#include "harness/compare/output.h"
+#include "harness/report/quantity.h"
+
+namespace perdura::compare {
+namespace {
+
+/// Columns whose values speak for themselves, and stand in every name.
+bool speaks_for_itself(std::string_view column) {
+  return column == "system" || column == "workload" || column == "operation";
+}
+
+std::string percent(double value) {
+  if (std::isinf(value)) return "inf";
+  // No sign before what is 0 as shown.
+  return std::abs(value) < 0.05 ? "0.0 %" : fmt::format("{:+.1f} %", value);
+}
+
+std::string interval_of(const Entry& entry) {
+  if (!entry.interval) return "-";
+  return fmt::format("{:+.1f} .. {:+.1f} %", (entry.interval->low - 1) * 100,
+                     (entry.interval->high - 1) * 100);
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string what_was_done(const Comparison& comparison) {
+  const Options& options = comparison.options;
+  std::string text;
+  if (comparison.tested > 0) {
+    text += fmt::format(
+        "{} tested by the U test of Mann and Whitney over repetitions; p is corrected for as many "
+        "(Holm), {} is significant\n",
+        comparison.tested, options.alpha);
+  }
+  if (comparison.by_threshold > 0) {
+    text += fmt::format(
+        "{} compared by the threshold alone: simulated and so without noise, with fewer "
+        "repetitions than the {} that a test needs\n",
+        comparison.by_threshold, comparison.repetitions_needed);
+  }
+  text +=
+      fmt::format("{} worse, {} better by more than {} %; {} unclear, {} unchanged, {} undecided\n",
+                  comparison.count(Verdict::worse), comparison.count(Verdict::better),
+                  options.threshold_percent, comparison.count(Verdict::unclear),
+                  comparison.count(Verdict::unchanged), comparison.count(Verdict::undecided));
+  return text;
+}
+
+char letter(Side side) { return side == Side::a ? 'A' : 'B'; }
+
+}  // namespace
+
+PointNames::PointNames(const Comparison& comparison) {
+  const auto& columns = point_columns();
+  std::vector<std::set<std::string>> values(columns.size());
+  const auto add = [&](const Point& point) {
+    for (std::size_t i = 0; i < columns.size(); ++i) values[i].insert(point[i]);
+  };
+  for (const Entry& entry : comparison.entries) add(entry.point);
+  for (const Unmatched& each : comparison.matching.unmatched) add(each.point);
+  for (const NotValid& each : comparison.matching.not_valid) add(each.point);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    named_.push_back(values[i].size() > 1 || speaks_for_itself(columns[i]));
+    if (named_.back() || values[i].begin()->empty()) continue;
+    common_ += fmt::format("{}{} {}", common_.empty() ? "" : ", ", columns[i], *values[i].begin());
+  }
+}
+
+std::string PointNames::name(const Point& point) const {
+  const auto& columns = point_columns();
+  std::string text;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (!named_[i] || point[i].empty()) continue;
+    if (!text.empty()) text += " / ";
+    if (!speaks_for_itself(columns[i])) text += fmt::format("{} ", columns[i]);
+    text += point[i];
+  }
+  return text;
+}
+
+std::string as_text(const Comparison& comparison) {
+  const PointNames names(comparison);
+  std::vector<std::vector<std::string>> rows{
+      {"", "point", "quantity", "A", "B", "change", "95 % interval", "p"}};
+  for (const Entry& entry : comparison.entries) {
+    rows.push_back({std::string(to_string(entry.verdict)), names.name(entry.point), entry.quantity,
+                    report::shown_number(entry.a), report::shown_number(entry.b),
+                    percent(change_percent(entry)), interval_of(entry),
+                    entry.p ? fmt::format("{:.2g}", *entry.p) : "-"});
+  }
+  std::string text = fmt::format("all points: {}\n\n{}\n{}", names.common(), table(rows),
+                                 what_was_done(comparison));
+  const auto line = [&text](const std::string& words) { text += words + '\n'; };
+  for (const Unmatched& each : comparison.matching.unmatched) {
+    line(fmt::format("only in {}: {}{}", letter(each.side), names.name(each.point),
+                     each.quantity.empty() ? "" : ", " + each.quantity));
+  }
+  for (const NotValid& each : comparison.matching.not_valid) {
+    line(fmt::format("not compared: {}: {}, repetition {}: {}{}", letter(each.side),
+                     names.name(each.point), each.repetition, each.verdict,
+                     each.reason.empty() ? "" : ": " + each.reason));
+  }
+  return text;
+}
+
+std::string too_few_repetitions(const Comparison& comparison) {
+  if (comparison.count(Verdict::undecided) == 0) return "";
+  // They come after the worse ones; any of them serves as an example.
+  const Entry& example = comparison.entries[comparison.count(Verdict::worse)];
+  return fmt::format(
+      "{} of {} comparisons cannot be decided: with {} and {} repetitions p is at least {:.2g} "
+      "before correction, whatever they say; {} of each run are needed for alpha {} among {} "
+      "comparisons",
+      comparison.count(Verdict::undecided), comparison.entries.size(), example.repetitions_a,
+      example.repetitions_b, smallest_p(example.repetitions_a, example.repetitions_b),
+      comparison.repetitions_needed, comparison.options.alpha, comparison.entries.size());
+}
+
+}  // namespace perdura::compare

@@ -1,0 +1,154 @@
+// Which rows meet, and what is refused.
+#include "harness/compare/matching.h"
+
+#include <algorithm>
+
+#include "tests/harness/report/fixture.h"
+
+namespace perdura::compare {
+namespace {
+
+using report::Cells;
+using report::measured;
+
+class MatchingTest : public report::ReportTest {
+ protected:
+  std::vector<report::Points> points(const std::vector<std::vector<Cells>>& folders) {
+    std::vector<report::Points> read;
+    for (const auto& rows : folders) {
+      write("points.csv", report::points_csv(rows));
+      auto points = report::Points::read(root() / "points.csv");
+      EXPECT_TRUE(points) << points.error().message;
+      read.push_back(std::move(*points));
+    }
+    return read;
+  }
+
+  report::Expected<Matching> matched(const std::vector<Cells>& a, const std::vector<Cells>& b,
+                                     const std::vector<std::string>& quantities = {
+                                         "latency_mean_us"}) {
+    return match(points({a}), points({b}), quantities);
+  }
+
+  static Cells latency(const std::string& value, Cells more = {}) {
+    more["latency_mean_us"] = value;
+    return more;
+  }
+};
+
+TEST_F(MatchingTest, RowsThatDifferInSeedOrRepetitionAreSamplesOfOnePoint) {
+  const auto a = points({{latency("1"), latency("2", {{"repetition", "1"}, {"seed", "8"}})},
+                         {latency("3", {{"seed", "9"}})}});
+  const auto b = points({{latency("4")}});
+  const auto matching = match(a, b, {"latency_mean_us"});
+  ASSERT_TRUE(matching) << matching.error().message;
+  ASSERT_EQ(matching->pairs.size(), 1U);
+  EXPECT_EQ(matching->pairs[0].a, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(matching->pairs[0].b, (std::vector<double>{4}));
+  EXPECT_TRUE(matching->modelled);
+  EXPECT_TRUE(matching->unmatched.empty());
+}
+
+// Every other column that identifies a point keeps its rows apart, alone.
+TEST_F(MatchingTest, EveryColumnOfAPointKeepsRowsApart) {
+  for (const std::string_view column : point_columns()) {
+    const std::string name(column);
+    const bool is_number = name.ends_with("_size") || name == "records" || name == "clients" ||
+                           name == "queue_depth" || name == "server_threads";
+    Cells other = latency("2", {{name, is_number ? "77" : "other"}});
+    Cells same = latency("1");
+    if (name == "platform") {
+      other = measured(latency("2", {{"platform", "verbs"}}));
+      same = measured(same);
+    }
+    const auto matching = matched({same, other}, {same});
+    ASSERT_TRUE(matching) << matching.error().message;
+    EXPECT_EQ(matching->pairs.size(), 1U) << name;
+    ASSERT_EQ(matching->unmatched.size(), 1U) << name;
+    EXPECT_EQ(matching->unmatched[0].side, Side::a);
+    const auto at = std::find(point_columns().begin(), point_columns().end(), column);
+    EXPECT_EQ(matching->unmatched[0].point[static_cast<std::size_t>(at - point_columns().begin())],
+              name == "platform" ? "verbs"
+              : is_number        ? "77"
+                                 : "other");
+  }
+}
+
+TEST_F(MatchingTest, WhatOneRunLacksIsListed) {
+  const auto matching =
+      matched({latency("1"), latency("1", {{"operation", "read"}, {"latency_p50_us", "3"}})},
+              {latency("1"), latency("1", {{"operation", "read"}}),
+               latency("1", {{"system", "redo-logging"}})},
+              {"latency_mean_us", "latency_p50_us"});
+  ASSERT_TRUE(matching) << matching.error().message;
+  EXPECT_EQ(matching->pairs.size(), 2U);
+  ASSERT_EQ(matching->unmatched.size(), 2U);
+  EXPECT_EQ(matching->unmatched[0].side, Side::a);
+  EXPECT_EQ(matching->unmatched[0].quantity, "latency_p50_us");
+  EXPECT_EQ(matching->unmatched[1].side, Side::b);
+  EXPECT_EQ(matching->unmatched[1].quantity, "");
+}
+
+TEST_F(MatchingTest, RowsThatAreNotValidAreListedAndNotCompared) {
+  const Cells failed =
+      latency("9", {{"repetition", "1"}, {"verdict", "failed"}, {"reason", "full"}});
+  const Cells invalid = latency("9", {{"system", "redo-logging"}, {"verdict", "invalid"}});
+  const auto matching = matched({latency("1"), failed, latency("1", {{"system", "redo-logging"}})},
+                                {latency("2"), invalid});
+  ASSERT_TRUE(matching) << matching.error().message;
+  ASSERT_EQ(matching->pairs.size(), 1U);
+  EXPECT_EQ(matching->pairs[0].a, (std::vector<double>{1}));
+  ASSERT_EQ(matching->not_valid.size(), 2U);
+  EXPECT_EQ(matching->not_valid[0].side, Side::a);
+  EXPECT_EQ(matching->not_valid[0].repetition, "1");
+  EXPECT_EQ(matching->not_valid[0].verdict, "failed");
+  EXPECT_EQ(matching->not_valid[0].reason, "full");
+  EXPECT_EQ(matching->not_valid[1].side, Side::b);
+  EXPECT_TRUE(matching->unmatched.empty()) << "listed once is enough";
+}
+
+TEST_F(MatchingTest, ModelledAndMeasuredAreNeverSetBesideEachOther) {
+  for (const bool second : {false, true}) {
+    const auto a = points({{latency("1")}});
+    const auto b = points(
+        {{latency("1"), second ? measured(latency("1")) : latency("1")}, {measured(latency("1"))}});
+    const auto matching = match(a, b, {"latency_mean_us"});
+    ASSERT_FALSE(matching);
+    EXPECT_NE(matching.error().message.find("is measured; compare runs of the same platform"),
+              std::string::npos)
+        << matching.error().message;
+  }
+  const auto matching = matched({measured(latency("1"))}, {measured(latency("1"))});
+  ASSERT_TRUE(matching) << matching.error().message;
+  EXPECT_FALSE(matching->modelled);
+}
+
+TEST_F(MatchingTest, RunsWithoutAPointInCommonAreRefused) {
+  const auto matching = matched({latency("1")}, {latency("1", {{"clients", "9"}})});
+  ASSERT_FALSE(matching);
+  EXPECT_TRUE(matching.error().message.starts_with(
+      "no valid point with latency_mean_us is in both runs (1 only in A, 1 only in B"))
+      << matching.error().message;
+}
+
+TEST_F(MatchingTest, WhatCannotBeComparedIsRefused) {
+  for (const std::string quantity :
+       {"latency_p50_low_us", "latency_p50_high_us", "operations", "elapsed_s", "nosuch", ""}) {
+    const auto matching = matched({latency("1")}, {latency("1")}, {quantity});
+    ASSERT_FALSE(matching) << quantity;
+    EXPECT_TRUE(matching.error().message.starts_with("unknown quantity '" + quantity +
+                                                     "'; known are: throughput_ops_s, latency_"))
+        << matching.error().message;
+  }
+  const auto twice =
+      matched({latency("1")}, {latency("1")}, {"latency_mean_us", "latency_mean_us"});
+  ASSERT_FALSE(twice) << "its samples would count twice";
+  EXPECT_EQ(twice.error().message, "quantity 'latency_mean_us' is given twice; give it once");
+  for (const std::string& quantity : default_quantities()) {
+    const auto known = comparable_quantities();
+    EXPECT_NE(std::find(known.begin(), known.end(), quantity), known.end()) << quantity;
+  }
+}
+
+}  // namespace
+}  // namespace perdura::compare
