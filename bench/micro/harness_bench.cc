@@ -1,9 +1,9 @@
 // What the harness itself takes of an operation: the real client on the real platform, on a store
-// that costs next to nothing (null_store.h), with full histograms. The time of an item is that of a
-// whole turn of the closed loop: draw the operation, write its key, fill its value, read the clock,
-// perform it, read the clock, verify what was read, record the latency. `store_ns` is what the
-// store takes of that, measured by calling it for the same mix without the harness; the rest,
-// `harness_ns`, is the harness' cost. Both are CPU time.
+// that costs next to nothing (bench/kv/null_store.h), with full histograms. The time of an item is
+// that of a whole turn of the closed loop: draw the operation, write its key, fill its value, read
+// the clock, perform it, read the clock, verify what was read, record the latency. `store_ns` is
+// what the store takes of that, measured by calling it for the same mix without the harness; the
+// rest, `harness_ns`, is the harness' cost. Both are CPU time.
 //
 // With several clients it is still the time of one client's turn: it stays the same for as long as
 // the clients share nothing that they write (and have a core each).
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "bench/kv/kv_client.h"
-#include "bench/micro/null_store.h"
+#include "bench/kv/null_store.h"
 #include "harness/workload/generator.h"
 #include "harness/workload/key_format.h"
 #include "harness/workload/value.h"
@@ -120,7 +120,8 @@ Outcome run(const harness::Point& point, const harness::Point& loading) {
                      store[index] = co_await without_harness(session, point);
                      co_await barrier->arrive_and_wait();
                      const Nanoseconds before = thread_cpu_time();
-                     co_await measured[index]->run(session, kOperations, true);
+                     co_await measured[index]->run(session,
+                                                   {.operations = kOperations, .measured = true});
                      cpu[index] = thread_cpu_time() - before;
                    });
   }

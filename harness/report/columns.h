@@ -1,4 +1,4 @@
-// The columns of points.csv, schema version 1 (docs/results.md), in their order: the one list that
+// The columns of points.csv, schema version 2 (docs/results.md), in their order: the one list that
 // both the writer and the reader go by.
 #pragma once
 
@@ -28,6 +28,8 @@ inline constexpr std::array kPointColumns{
     Column{"clients"},
     Column{"queue_depth"},
     Column{"server_threads"},
+    Column{"load", Column::Kind::text},
+    Column{"offered_load"},
     Column{"domain", Column::Kind::text},
     Column{"ddio", Column::Kind::text},
     Column{"receive_buffers", Column::Kind::text},
@@ -45,6 +47,7 @@ inline constexpr std::array kPointColumns{
     Column{"torn_reads"},
     Column{"elapsed_s"},
     Column{"throughput_ops_s"},
+    Column{"saturated", Column::Kind::text},
     Column{"latency_mean_us"},
     Column{"latency_min_us"},
     Column{"latency_p50_us"},
@@ -52,6 +55,13 @@ inline constexpr std::array kPointColumns{
     Column{"latency_p99_us"},
     Column{"latency_p999_us"},
     Column{"latency_max_us"},
+    Column{"response_mean_us"},
+    Column{"response_p50_us"},
+    Column{"response_p90_us"},
+    Column{"response_p99_us"},
+    Column{"response_p999_us"},
+    Column{"response_max_us"},
+    Column{"harness_ns_per_op"},
     Column{"server_cpu_us_per_op"},
     Column{"client_cpu_us_per_op"},
     Column{"nvm_field_bytes_per_op"},
@@ -67,7 +77,7 @@ inline constexpr std::array kPointColumns{
 };
 
 /// The columns that say which point a row belongs to: they come first, in every file.
-inline constexpr std::size_t kIdentityColumns = 20;
+inline constexpr std::size_t kIdentityColumns = 22;
 
 /// The columns of timeline.csv after those of the identity.
 inline constexpr std::array kTimelineColumns{

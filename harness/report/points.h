@@ -13,7 +13,7 @@
 
 namespace perdura::report {
 
-/// The rows of a points.csv, schema version 1 (docs/results.md), checked when read: every column is
+/// The rows of a points.csv, schema version 2 (docs/results.md), checked when read: every column is
 /// there, numbers are numbers, and the provenance fits the platform, so that a modelled row cannot
 /// pass for a measured one.
 class Points {

@@ -1,7 +1,8 @@
-// The rows of points.csv, histograms.csv and timeline.csv (docs/results.md, schema version 1).
+// The rows of points.csv, histograms.csv and timeline.csv (docs/results.md, schema version 2).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,7 @@
 
 namespace perdura::harness {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // What a row was measured with: the columns before `operation`.
 struct PointIdentity {
@@ -25,7 +26,9 @@ struct PointIdentity {
   std::uint64_t clients = 0;
   std::uint64_t queue_depth = 0;
   std::uint64_t server_threads = 0;
-  std::string domain{};  // empty: not said; so are the next four
+  std::string load{"closed"};
+  std::optional<std::uint64_t> offered_load{};  // of an open loop; operations per second
+  std::string domain{};                         // empty: not said; so are the next four
   std::string ddio{};
   std::string receive_buffers{};
   std::string transport{};

@@ -31,9 +31,9 @@ class Arrivals {
   std::uint64_t rate_;
   std::uint64_t clients_;
   Random random_;
-  std::uint64_t position_;   // fixed: the number of the next arrival among those of all clients
-  std::uint64_t last_ = 0;   // poisson: the time of the last one
-  double mean_gap_;          // poisson: in picoseconds
+  std::uint64_t position_;  // fixed: the number of the next arrival among those of all clients
+  std::uint64_t last_ = 0;  // poisson: the time of the last one
+  double mean_gap_;         // poisson: in picoseconds
 };
 
 }  // namespace perdura::workload

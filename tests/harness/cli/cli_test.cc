@@ -236,9 +236,9 @@ TEST(Cli, ACourseOverTimeIsThatOfAllRanks) {
     std::vector<std::string> cells;
     std::stringstream row(line);
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    ASSERT_GE(cells.size(), 22U) << line;
-    operations += std::stoull(cells[21]);
-    if (cells.size() > 24 && !cells[24].empty()) ++sampled;
+    ASSERT_GE(cells.size(), 24U) << line;
+    operations += std::stoull(cells[23]);
+    if (cells.size() > 26 && !cells[26].empty()) ++sampled;
   }
   EXPECT_EQ(operations, 300U);
   EXPECT_GT(sampled, 0U);
