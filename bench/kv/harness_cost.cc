@@ -22,9 +22,9 @@ harness::Point on_null_store(harness::Point point) {
   workload::WorkloadSpec& spec = point.workload;
   // Half of the keys for what is loaded, half for what is inserted.
   const std::uint64_t keys = spec.key_format().capacity() / 2;
-  const std::uint64_t operations =
-      std::min(keys, std::clamp(kMostBytes / (spec.max_value_size() + kCacheLine), kBatches,
-                                kMostOperations));
+  const std::uint64_t operations = std::min(
+      keys,
+      std::clamp(kMostBytes / (spec.max_value_size() + kCacheLine), kBatches, kMostOperations));
   const bool erases = spec.uses(workload::OperationKind::erase);
   spec.operation_count = operations / kBatches * kBatches;
   spec.insert_start = 0;

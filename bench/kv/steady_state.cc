@@ -23,8 +23,7 @@ bool SteadyState::add(Time at, std::uint64_t operations) {
     const Sample& begin = window_[i];
     const Sample& end = window_[i + 1];
     middles[i] = seconds((begin.at - window_.front().at) + (end.at - begin.at) / 2);
-    rates[i] =
-        static_cast<double>(end.operations - begin.operations) / seconds(end.at - begin.at);
+    rates[i] = static_cast<double>(end.operations - begin.operations) / seconds(end.at - begin.at);
     mean_middle += middles[i] / kPieces;
     mean_rate += rates[i] / kPieces;
   }

@@ -29,9 +29,8 @@ harness::Point point_of(std::initializer_list<std::pair<OperationKind, double>> 
 Picoseconds cost_of(const harness::Point& point) {
   Picoseconds cost{};
   ShmPlatform platform(ShmOptions{});
-  platform.start(0, 0, CompletionMode::event, [&](Thread&) -> Task<> {
-    cost = co_await harness_cost(point);
-  });
+  platform.start(0, 0, CompletionMode::event,
+                 [&](Thread&) -> Task<> { cost = co_await harness_cost(point); });
   platform.run();
   return cost;
 }
@@ -53,8 +52,7 @@ TEST(HarnessCost, CanBeMeasuredForEveryKindOfWorkload) {
           point.workload.record_count = 100;
           point.settings.load = load;
           if (point.settings.load != "closed") point.settings.offered_load = 10;
-          EXPECT_GT(cost_of(point), Picoseconds{})
-              << value_size << ' ' << key_size << ' ' << load;
+          EXPECT_GT(cost_of(point), Picoseconds{}) << value_size << ' ' << key_size << ' ' << load;
         }
       }
     }

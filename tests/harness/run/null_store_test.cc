@@ -20,9 +20,7 @@ void on_thread(const std::function<Task<>(Thread&)>& body) {
   platform.run();
 }
 
-std::span<const std::byte> bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
+std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 // Keys and values of every length up to two words, so that each end of a copy is met.
 TEST(NullStore, KeepsWhatIsPut) {

@@ -44,8 +44,7 @@ TEST(SteadyState, IsARateThatChangesByLessThanTheBound) {
 
 // Least squares: what changes in both directions alike is no slope.
 TEST(SteadyState, DoesNotMindWhatGoesBothWays) {
-  EXPECT_TRUE(
-      steady_after({500, 1500, 2000, 500, 1000, 1000, 500, 2000, 1500, 500}).back());
+  EXPECT_TRUE(steady_after({500, 1500, 2000, 500, 1000, 1000, 500, 2000, 1500, 500}).back());
 }
 
 TEST(SteadyState, ForgetsWhatLiesBeforeTheWindow) {

@@ -2,7 +2,8 @@
 // poll: operations are served one after the other, in the order in which they come, or all at once.
 // Its parameters:
 //
-//   distribution  of the service times: 0 constant, 1 exponential, 2 bimodal (one in a hundred takes
+//   distribution  of the service times: 0 constant, 1 exponential, 2 bimodal (one in a hundred
+//   takes
 //                 a hundred times as long)
 //   service_ns    their mean; of a bimodal one the shorter
 //   in_parallel   1: operations do not wait for each other
