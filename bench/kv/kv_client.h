@@ -59,7 +59,7 @@ class alignas(kCacheLine) KvClient {
   bool warmed_up() const { return warmed_up_; }
   // Operations, torn reads and verdict; times of day and costs are the run's.
   const harness::Measurement& measurement() const { return measurement_; }
-  bool measured_any() const { return measured_any_; }
+  bool measured_any() const { return first_start_ != Time::max(); }
 
  private:
   enum class Outcome : std::uint8_t { success, not_found, error, wrong_value };
@@ -119,8 +119,7 @@ class alignas(kCacheLine) KvClient {
   Picoseconds awake_before_due_{};
   std::atomic<std::uint64_t> warm_up_operations_{0};
   std::atomic<bool> warmed_up_{false};
-  bool measured_any_ = false;
-  Time first_start_{};
+  Time first_start_ = Time::max();
   Time last_end_{};
   Time first_due_ = Time::max();
   Time last_due_{};

@@ -14,8 +14,8 @@ namespace {
 
 constexpr NodeId kServer = 0;
 
-// Longer than it takes to wake up a thread of this machine, most of the time.
-constexpr Picoseconds kAwakeBeforeDue = Microseconds(100);
+// What it takes to wake up a sleeping thread, as a rule (docs/performance.md).
+constexpr Picoseconds kAwakeBeforeDue = Microseconds(50);
 
 Picoseconds in_time(const std::optional<std::uint64_t>& milliseconds) {
   return milliseconds ? Picoseconds(std::chrono::milliseconds(*milliseconds)) : Picoseconds::max();
