@@ -13,6 +13,15 @@ namespace perdura::bench {
 using harness::Verdict;
 using workload::OperationKind;
 
+namespace {
+
+// Of a time that is not negative, which the processor divides faster.
+std::uint64_t nanoseconds(Picoseconds time) {
+  return static_cast<std::uint64_t>(time.count()) / 1000;
+}
+
+}  // namespace
+
 KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic<bool>& stop)
     : point_(point),
       spec_(point.workload),
@@ -27,7 +36,9 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
   // So that nothing is allocated or looked for within the measured interval.
   for (std::size_t kind = 0; kind < workload::kOperationKinds; ++kind) {
     const auto operation = static_cast<OperationKind>(kind);
-    if (spec_.uses(operation)) kinds_[kind] = &measurement_.kinds[operation];
+    if (!spec_.uses(operation)) continue;
+    kinds_[kind] = &measurement_.kinds[operation];
+    if (point.settings.load != "closed") kinds_[kind]->response.emplace();
   }
   measurement_.timeline.interval = point.timeline_interval;
   if (measurement_.timeline.recorded()) {
@@ -65,7 +76,7 @@ void KvClient::give_up(std::exception_ptr problem) {
 bool KvClient::may_go_on() {
   if (harness::interrupted()) [[unlikely]]
     measurement_.interrupted = true;
-  return !measurement_.interrupted && !stop_;
+  return !measurement_.interrupted && !stop_ && (over_ == nullptr || !*over_);
 }
 
 Task<> KvClient::load(systems::KvSession& session) {
@@ -87,9 +98,19 @@ Task<> KvClient::load(systems::KvSession& session) {
   }
 }
 
-Task<> KvClient::run(systems::KvSession& session, std::uint64_t operations, bool measured) {
-  remaining_ = operations;
-  measuring_ = measured;
+Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
+  remaining_ = stretch.operations;
+  measuring_ = stretch.measured;
+  over_ = stretch.over;
+  begin_ = Executor::current().now();
+  deadline_ = stretch.duration < Time::max() - begin_ ? begin_ + stretch.duration : Time::max();
+  if (const harness::PointSettings& settings = point_.settings; settings.load != "closed") {
+    arrivals_.emplace(settings.load == "fixed" ? workload::ArrivalProcess::fixed
+                                               : workload::ArrivalProcess::poisson,
+                      settings.offered_load.value(), point_.seed, index_,
+                      static_cast<std::uint32_t>(settings.clients), stretches_++);
+    awake_before_due_ = stretch.awake_before_due;
+  }
   const std::uint64_t torn_before = session.counts().torn_reads;
   if (lanes_.size() == 1) {
     co_await run_lane(session, lanes_.front());
@@ -98,7 +119,11 @@ Task<> KvClient::run(systems::KvSession& session, std::uint64_t operations, bool
     for (Lane& lane : lanes_) Executor::current().spawn(run_lane(session, lane));
     while (lanes_at_work_ > 0) co_await wait(lanes_ended_);
   }
-  if (measured) measurement_.torn_reads += session.counts().torn_reads - torn_before;
+  if (stretch.measured) {
+    measurement_.torn_reads += session.counts().torn_reads - torn_before;
+  } else {
+    warmed_up_ = true;
+  }
 }
 
 // One coroutine for all operations of a lane: another frame or two for each would be a good part of
@@ -108,6 +133,15 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
   std::exception_ptr problem;
   try {
     while (remaining_ > 0 && may_go_on()) {
+      Times times{};
+      if (arrivals_) {
+        times.due = begin_ + Picoseconds(static_cast<std::int64_t>(arrivals_->next()));
+        if (times.due >= deadline_) break;
+        if (measuring_) {
+          first_due_ = std::min(first_due_, times.due);
+          last_due_ = times.due;
+        }
+      }
       --remaining_;
       const auto drawn = generator_.next();
       if (!drawn) {
@@ -120,7 +154,12 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
       prepare(lane, operation);
       const systems::Value value = lane.written.first(operation.value_size);
       Done done;
-      const Time start = executor.begin();
+      if (arrivals_ && executor.now() < times.due) {
+        co_await arrival_at(times.due - awake_before_due_);
+        while (executor.now() < times.due) co_await yield();
+        if (!may_go_on()) break;
+      }
+      times.start = executor.begin();
       switch (operation.kind) {
         case OperationKind::read:
         case OperationKind::read_modify_write: {
@@ -150,8 +189,8 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
         case OperationKind::scan:  // KvDriver::check refuses it
           throw PlatformError("the driver cannot scan");
       }
-      const Time end = executor.now();
-      finish(done, lane, operation, start, end);
+      times.end = executor.now();
+      finish(done, lane, operation, times);
     }
   } catch (...) {
     problem = std::current_exception();
@@ -173,28 +212,38 @@ KvClient::Done KvClient::ended(systems::Error error) {
   return done;
 }
 
-void KvClient::finish(Done done, const Lane& lane, const workload::Operation& operation, Time start,
-                      Time end) {
+void KvClient::finish(Done done, const Lane& lane, const workload::Operation& operation,
+                      Times times) {
   done = verified(done, lane, operation.key_number);
   judge(done, operation);
   if (operation.kind == OperationKind::insert && done.outcome == Outcome::success) {
     generator_.acknowledge_insert(operation.key_number);
   }
-  if (!measuring_) return;
-  if (!measured_any_) first_start_ = start;
-  measured_any_ = true;
-  last_end_ = std::max(last_end_, end);
-  harness::KindMeasurement& measured = *kinds_[static_cast<std::size_t>(operation.kind)];
-  ++measured.operations;
-  if (done.outcome == Outcome::error || done.outcome == Outcome::wrong_value) {
-    ++measured.errors;
+  // Arrivals have ended by themselves when they are no longer due within the stretch.
+  if (!arrivals_ && times.end >= deadline_) remaining_ = 0;
+  if (!measuring_) {
+    // Nobody else writes it.
+    warm_up_operations_.store(warm_up_operations_.load(std::memory_order_relaxed) + 1,
+                              std::memory_order_relaxed);
     return;
   }
-  if (done.outcome == Outcome::not_found) ++measured.not_found;
-  const auto latency = std::chrono::duration_cast<Nanoseconds>(end - start);
-  measured.latency.record(static_cast<std::uint64_t>(latency.count()));
+  if (!measured_any()) [[unlikely]]
+    first_start_ = times.start;
+  last_end_ = times.end;
+  harness::KindMeasurement& measured = *kinds_[static_cast<std::size_t>(operation.kind)];
+  ++measured.operations;
+  if (done.outcome != Outcome::success) [[unlikely]] {
+    if (done.outcome != Outcome::not_found) {
+      ++measured.errors;
+      return;
+    }
+    ++measured.not_found;
+  }
+  const std::uint64_t latency = nanoseconds(times.end - times.start);
+  measured.latency.record(latency);
+  if (arrivals_) measured.response->record(nanoseconds(times.end - times.due));
   if (measurement_.timeline.recorded()) [[unlikely]] {
-    measurement_.timeline.operations.push_back({end, static_cast<std::uint64_t>(latency.count())});
+    measurement_.timeline.operations.push_back({times.end, latency});
   }
 }
 

@@ -1,20 +1,36 @@
-// A client thread of a key-value run: loads its share of the records, then performs operations in a
-// closed loop with a number of lanes, each with one operation under way.
+// A client thread of a key-value run: loads its share of the records, then performs operations with
+// a number of lanes, each with one operation under way. In a closed loop a lane begins the next one
+// when the last has ended; in an open loop operations are due at times that the seed alone decides,
+// and one that finds all lanes busy waits, and begins late.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <deque>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "harness/results/measurement.h"
 #include "harness/run/point.h"
+#include "harness/workload/arrivals.h"
 #include "harness/workload/generator.h"
 #include "platform/runtime/sync.h"
 #include "systems/kv.h"
 
 namespace perdura::bench {
+
+// A stretch of load. It ends with whatever comes first; operations under way are then awaited.
+struct KvStretch {
+  std::uint64_t operations = 0;  // of the client
+  bool measured = false;         // what is not measured still counts if it goes wrong
+  // Operations belong to it that begin, or of an open loop are due, within this time.
+  Picoseconds duration = Picoseconds::max();
+  const std::atomic<bool>* over = nullptr;  // set by any thread; only for what is not measured
+  // How long before an operation of an open loop is due the client stops to sleep, since being
+  // woken up takes time. On `sim` it takes none.
+  Picoseconds awake_before_due{};
+};
 
 // What a client writes for each operation shares no cache line with what other threads use: clients
 // must not slow each other down by being measured.
@@ -25,8 +41,8 @@ class alignas(kCacheLine) KvClient {
 
   // The client's share of the records.
   Task<> load(systems::KvSession& session);
-  // The next operations of its sequence; only measured ones count, problems always.
-  Task<> run(systems::KvSession& session, std::uint64_t operations, bool measured);
+  // The next operations of its sequence.
+  Task<> run(systems::KvSession& session, KvStretch stretch);
 
   // Something outside the operations went wrong, such as connecting.
   void give_up(std::exception_ptr problem);
@@ -34,11 +50,19 @@ class alignas(kCacheLine) KvClient {
   // The method of remote persistence that the client's puts take.
   void note_method(std::string name) { measurement_.method = std::move(name); }
 
+  // Of the measured operations.
   Time first_start() const { return first_start_; }
   Time last_end() const { return last_end_; }
+  // Of an open loop.
+  Time first_due() const { return first_due_; }
+  Time last_due() const { return last_due_; }
+  // For other threads: operations that were not measured and have ended, and whether such a stretch
+  // has.
+  std::uint64_t warm_up_operations() const { return warm_up_operations_; }
+  bool warmed_up() const { return warmed_up_; }
   // Operations, torn reads and verdict; times of day and costs are the run's.
   const harness::Measurement& measurement() const { return measurement_; }
-  bool measured_any() const { return measured_any_; }
+  bool measured_any() const { return first_start_ != Time::max(); }
 
  private:
   enum class Outcome : std::uint8_t { success, not_found, error, wrong_value };
@@ -61,13 +85,18 @@ class alignas(kCacheLine) KvClient {
     bool read = false;
   };
 
+  struct Times {
+    Time due;  // of an open loop
+    Time start;
+    Time end;
+  };
+
   bool may_go_on();
   Task<> run_lane(systems::KvSession& session, Lane& lane);
   void prepare(Lane& lane, const workload::Operation& operation) const;
   static Done ended(systems::Error error);
   // Verifies what was read, and records the operation.
-  void finish(Done done, const Lane& lane, const workload::Operation& operation, Time start,
-              Time end);
+  void finish(Done done, const Lane& lane, const workload::Operation& operation, Times times);
   Done verified(Done done, const Lane& lane, std::uint64_t key_number) const;
   void judge(const Done& done, const workload::Operation& operation);
   void invalidate(harness::Verdict verdict, const std::string& why);
@@ -85,9 +114,18 @@ class alignas(kCacheLine) KvClient {
 
   std::uint64_t remaining_ = 0;
   bool measuring_ = false;
-  bool measured_any_ = false;
-  Time first_start_{};
+  const std::atomic<bool>* over_ = nullptr;
+  Time deadline_{};
+  std::optional<workload::Arrivals> arrivals_;  // of an open loop
+  std::uint32_t stretches_ = 0;
+  Time begin_{};
+  Picoseconds awake_before_due_{};
+  std::atomic<std::uint64_t> warm_up_operations_{0};
+  std::atomic<bool> warmed_up_{false};
+  Time first_start_ = Time::max();
   Time last_end_{};
+  Time first_due_ = Time::max();
+  Time last_due_{};
   harness::Measurement measurement_;
   std::array<harness::KindMeasurement*, workload::kOperationKinds> kinds_{};  // in measurement_
 };

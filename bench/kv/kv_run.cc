@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bench/kv/harness_cost.h"
 #include "bench/kv/kv_driver.h"
 #include "platform/error.h"
 #include "systems/partitioned.h"
@@ -12,6 +13,13 @@ namespace perdura::bench {
 namespace {
 
 constexpr NodeId kServer = 0;
+
+// What it takes to wake up a sleeping thread, as a rule (docs/performance.md).
+constexpr Picoseconds kAwakeBeforeDue = Microseconds(50);
+
+Picoseconds in_time(const std::optional<std::uint64_t>& milliseconds) {
+  return milliseconds ? Picoseconds(std::chrono::milliseconds(*milliseconds)) : Picoseconds::max();
+}
 
 }  // namespace
 
@@ -23,6 +31,8 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
       workers_total_(static_cast<std::uint32_t>(point.settings.server_threads)),
       clients_(clients_total_),
       histories_(clients_total_),
+      harness_costs_(clients_total_),
+      warm_ups_(point.client_nodes),
       costs_(platform.node_count()),
       worker_problems_(workers_total_) {
   partition_config_ = systems::partition_config(store_config(point), workers_total_);
@@ -33,6 +43,9 @@ harness::Measurement KvRun::execute() {
   const bool over_time = point_.timeline_interval > Nanoseconds{};
   if (over_time) space_sampler_.emplace(point_.timeline_interval);
   barrier_ = platform_.create_barrier(workers_total_ + clients_total_ + (over_time ? 1 : 0));
+  if (point_.settings.steady_slope) {
+    nodes_steady_ = platform_.create_barrier(std::min(clients_total_, point_.client_nodes));
+  }
   start_threads();
   platform_.run();
   return collect();
@@ -58,9 +71,26 @@ void KvRun::start_threads() {
     if (point_.settings.check_history) {
       histories_[index] = std::make_unique<ClientHistory>(point_, index);
     }
-    platform_.start(node, static_cast<fabric::Port>(index / point_.client_nodes),
+  }
+  if (nodes_steady_) watch_warm_ups();
+  for (std::uint32_t index = 0; index < clients_total_; ++index) {
+    if (!clients_[index]) continue;
+    platform_.start(1 + index % point_.client_nodes,
+                    static_cast<fabric::Port>(index / point_.client_nodes),
                     point_.settings.client_completion,
                     [this, index](Thread& thread) { return use(thread, index); });
+  }
+}
+
+void KvRun::watch_warm_ups() {
+  for (NodeId node = 0; node < point_.client_nodes; ++node) {
+    std::vector<const KvClient*> clients;
+    for (std::uint32_t index = node; index < clients_total_; index += point_.client_nodes) {
+      if (clients_[index]) clients.push_back(clients_[index].get());
+    }
+    if (!clients.empty()) {
+      warm_ups_[node] = std::make_unique<WarmUp>(point_, std::move(clients), stop_);
+    }
   }
 }
 
@@ -96,16 +126,13 @@ Task<> KvRun::serve(Thread& thread, std::uint32_t index) {
 Task<> KvRun::use(Thread& thread, std::uint32_t index) {
   KvClient& client = *clients_[index];
   const bool first_of_node = index < point_.client_nodes;
-  const std::uint64_t warmup =
-      workload::operations_of_client(point_.settings.warmup, index, clients_total_);
-  const std::uint64_t operations =
-      workload::operations_of_client(point_.workload.operation_count, index, clients_total_);
-
   std::unique_ptr<systems::KvSession> connection;
   std::unique_ptr<systems::KvSession> recorded;
   systems::KvSession* session = nullptr;  // one of the two
   std::exception_ptr problem;
   try {
+    // Virtual time does not pass while the harness works.
+    if (!platform_.modelled()) harness_costs_[index] = co_await harness_cost(point_);
     connection = co_await systems::PartitionedSession::connect(system_, thread, kServer,
                                                                workers_total_, partition_config_);
     if (histories_[index]) recorded = histories_[index]->record(*connection);
@@ -120,20 +147,45 @@ Task<> KvRun::use(Thread& thread, std::uint32_t index) {
   }
   if (problem) client.give_up(problem);
   co_await wait_for_all();  // loaded
-  if (session) co_await client.run(*session, warmup, false);
+  co_await warm_up(thread, index, session);
   co_await wait_for_all();  // warmed up
   co_await wait_for_all();  // settled
   for (const Interval interval : {Interval::empty, Interval::measured}) {
     if (first_of_node) costs_.begin(thread.node);
     co_await wait_for_all();  // counted
     if (session && interval == Interval::measured) {
-      co_await client.run(*session, operations, true);
+      co_await client.run(*session, stretch(index, true));
     }
     co_await wait_for_all();  // operations done
     co_await wait_for_all();  // settled
     if (first_of_node) costs_.end(thread.node, interval);
     co_await wait_for_all();  // counted
   }
+}
+
+Task<> KvRun::warm_up(Thread& thread, std::uint32_t index, systems::KvSession* session) {
+  WarmUp* const until_steady = warm_ups_[index % point_.client_nodes].get();
+  const bool watches = until_steady != nullptr && index < point_.client_nodes;
+  if (watches) thread.executor.spawn(until_steady->watch(*nodes_steady_));
+  if (session != nullptr) co_await clients_[index]->run(*session, stretch(index, false));
+  if (watches) co_await until_steady->ended();
+}
+
+KvStretch KvRun::stretch(std::uint32_t index, bool measured) const {
+  const harness::PointSettings& settings = point_.settings;
+  KvStretch stretch;
+  stretch.measured = measured;
+  stretch.operations = workload::operations_of_client(
+      measured ? point_.workload.operation_count : settings.warmup, index, clients_total_);
+  if (measured) {
+    stretch.duration = in_time(settings.duration_ms);
+  } else if (const WarmUp* until_steady = warm_ups_[index % point_.client_nodes].get()) {
+    stretch.over = &until_steady->over();
+  } else {
+    stretch.duration = in_time(settings.ramp_ms);
+  }
+  if (!platform_.modelled()) stretch.awake_before_due = kAwakeBeforeDue;
+  return stretch;
 }
 
 Task<> KvRun::sample_space(Thread& thread) {
@@ -164,14 +216,23 @@ harness::Measurement KvRun::collect() const {
       result.judge(harness::Verdict::failed, fmt::format("server: {}", error.what()));
     }
   }
+  for (const auto& warm_up : warm_ups_) {
+    if (warm_up && !warm_up->problem().empty()) {
+      result.judge(harness::Verdict::invalid, warm_up->problem());
+    }
+  }
   Time first = Time::max();
   Time last = Time::min();
+  Time first_due = Time::max();
+  Time last_due = Time::min();
   for (const auto& client : clients_) {
     if (!client) continue;
     result.merge(client->measurement());
     if (!client->measured_any()) continue;
     first = std::min(first, client->first_start());
     last = std::max(last, client->last_end());
+    first_due = std::min(first_due, client->first_due());
+    last_due = std::max(last_due, client->last_due());
   }
   for (const auto& history : histories_) {
     if (!history) continue;
@@ -179,6 +240,10 @@ harness::Measurement KvRun::collect() const {
     result.history.insert(result.history.end(), operations.begin(), operations.end());
   }
   if (first < last) result.elapsed = last - first;
+  if (first_due < last_due) result.arrivals = last_due - first_due;
+  if (std::any_of(clients_.begin(), clients_.end(), [](const auto& c) { return c != nullptr; })) {
+    result.harness_per_operation = *std::max_element(harness_costs_.begin(), harness_costs_.end());
+  }
   if (space_sampler_) {
     result.timeline.interval = point_.timeline_interval;
     result.timeline.begin = first;

@@ -10,6 +10,9 @@
 // which that is subtracted; so a server that does nothing costs nothing. A thread that met a
 // problem keeps coming to the barriers, so that the others are not left waiting.
 //
+// On platforms that measure, each client first finds out what the harness itself costs
+// (harness_cost.h). With steady_slope the warm-up of a node is ended by its WarmUp.
+//
 // If the point is to be recorded over time, one more thread of the server's node samples the space
 // of the store while the operations are measured.
 #pragma once
@@ -23,6 +26,7 @@
 #include "bench/kv/kv_client.h"
 #include "bench/kv/kv_history.h"
 #include "bench/kv/space_sampler.h"
+#include "bench/kv/warm_up.h"
 #include "harness/run/interval_costs.h"
 #include "harness/run/point.h"
 #include "systems/kv.h"
@@ -40,8 +44,11 @@ class KvRun {
   using Interval = harness::Interval;
 
   void start_threads();
+  void watch_warm_ups();
   Task<> serve(Thread& thread, std::uint32_t index);
   Task<> use(Thread& thread, std::uint32_t index);
+  Task<> warm_up(Thread& thread, std::uint32_t index, systems::KvSession* session);
+  KvStretch stretch(std::uint32_t index, bool measured) const;
   Task<> sample_space(Thread& thread);
   Task<> wait_for_all() { return barrier_->arrive_and_wait(); }
   harness::Measurement collect() const;
@@ -57,6 +64,9 @@ class KvRun {
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<KvClient>> clients_;         // by index; null if it lives elsewhere
   std::vector<std::unique_ptr<ClientHistory>> histories_;  // likewise; null if none is recorded
+  std::vector<Picoseconds> harness_costs_;                 // by client, 0 if it lives elsewhere
+  std::unique_ptr<Platform::Barrier> nodes_steady_;        // of the client nodes; null if not asked
+  std::vector<std::unique_ptr<WarmUp>> warm_ups_;          // by client node; likewise
   harness::IntervalCosts costs_;
   std::vector<std::exception_ptr> worker_problems_;
 };

@@ -154,6 +154,12 @@ void LogDriver::check(const Point& point) const {
   if (!settings.persistence.empty()) {
     refuse("a log's systems are methods of persistence; remove persistence");
   }
+  if (settings.load != "closed" || settings.duration_ms || settings.ramp_ms ||
+      settings.steady_slope) {
+    refuse(
+        "a log's client appends a number of records in a closed loop; remove load, duration_ms, "
+        "ramp_ms and steady_slope");
+  }
   if (settings.check_history) refuse("a log keeps no history to be checked; remove check_history");
   if (point.timeline_interval > Nanoseconds{}) {
     refuse("a log is not recorded over time; remove [timeline]");

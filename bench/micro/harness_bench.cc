@@ -1,9 +1,9 @@
 // What the harness itself takes of an operation: the real client on the real platform, on a store
-// that costs next to nothing (null_store.h), with full histograms. The time of an item is that of a
-// whole turn of the closed loop: draw the operation, write its key, fill its value, read the clock,
-// perform it, read the clock, verify what was read, record the latency. `store_ns` is what the
-// store takes of that, measured by calling it for the same mix without the harness; the rest,
-// `harness_ns`, is the harness' cost. Both are CPU time.
+// that costs next to nothing (bench/kv/null_store.h), with full histograms. The time of an item is
+// that of a whole turn of the closed loop: draw the operation, write its key, fill its value, read
+// the clock, perform it, read the clock, verify what was read, record the latency. `store_ns` is
+// what the store takes of that, measured by calling it for the same mix without the harness; the
+// rest, `harness_ns`, is the harness' cost. Both are CPU time.
 //
 // With several clients it is still the time of one client's turn: it stays the same for as long as
 // the clients share nothing that they write (and have a core each).
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "bench/kv/kv_client.h"
-#include "bench/micro/null_store.h"
+#include "bench/kv/null_store.h"
 #include "harness/workload/generator.h"
 #include "harness/workload/key_format.h"
 #include "harness/workload/value.h"
@@ -52,6 +52,7 @@ struct Outcome {
   Picoseconds elapsed{};  // of the slowest client
   Nanoseconds cpu{};      // of all clients together
   Nanoseconds store{};    // CPU time of as many operations without the harness
+  Nanoseconds merging{};  // CPU time of putting the clients' measurements together
   std::uint64_t operations = 0;
   harness::Verdict verdict = harness::Verdict::valid;
 };
@@ -99,7 +100,7 @@ Task<Nanoseconds> without_harness(systems::KvSession& session, const harness::Po
   co_return thread_cpu_time() - before;
 }
 
-Outcome run(const harness::Point& point, const harness::Point& loading) {
+Outcome run(const harness::Point& point, const harness::Point& loading, bool recorded = true) {
   const auto clients = static_cast<std::uint32_t>(point.settings.clients);
   ShmPlatform platform(ShmOptions{});
   const auto barrier = platform.create_barrier(clients);
@@ -120,7 +121,8 @@ Outcome run(const harness::Point& point, const harness::Point& loading) {
                      store[index] = co_await without_harness(session, point);
                      co_await barrier->arrive_and_wait();
                      const Nanoseconds before = thread_cpu_time();
-                     co_await measured[index]->run(session, kOperations, true);
+                     co_await measured[index]->run(
+                         session, {.operations = kOperations, .measured = recorded});
                      cpu[index] = thread_cpu_time() - before;
                    });
   }
@@ -128,6 +130,11 @@ Outcome run(const harness::Point& point, const harness::Point& loading) {
   Outcome outcome;
   outcome.cpu = std::accumulate(cpu.begin(), cpu.end(), Nanoseconds{});
   outcome.store = std::accumulate(store.begin(), store.end(), Nanoseconds{});
+  const Nanoseconds before_merging = thread_cpu_time();
+  harness::Measurement whole;
+  for (const auto& client : measured) whole.merge(client->measurement());
+  benchmark::DoNotOptimize(whole);
+  outcome.merging = thread_cpu_time() - before_merging;
   for (const auto& client : measured) {
     outcome.elapsed = std::max(outcome.elapsed, client->last_end() - client->first_start());
     outcome.operations += client->measurement().operations();
@@ -175,6 +182,35 @@ BENCHMARK_CAPTURE(null_store, workloada, 0.5)
     ->ArgsProduct({{8, 64}, {1, 2}})
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
+
+// What recording latencies and putting them together at the end takes from the throughput: turns
+// that are recorded beside turns that are not, in CPU time, since the clients share the cores.
+void recording(benchmark::State& state) {
+  const auto clients = static_cast<std::uint64_t>(state.range(0));
+  const harness::Point point = make_point(0.5, 64, clients);
+  const harness::Point loading = make_point(0.5, 64, 1);
+  double with = 0;
+  double without = 0;
+  double merging = 0;
+  for (auto _ : state) {
+    const Outcome recorded = run(point, loading, true);
+    const Outcome unrecorded = run(point, loading, false);
+    if (std::max(recorded.verdict, unrecorded.verdict) != harness::Verdict::valid) {
+      state.SkipWithError("an operation failed, or a value did not verify");
+      break;
+    }
+    with += static_cast<double>(recorded.cpu.count());
+    without += static_cast<double>(unrecorded.cpu.count());
+    merging += static_cast<double>(recorded.merging.count());
+  }
+  const auto turns = static_cast<double>(state.iterations() * kOperations * clients);
+  state.counters["cpu_ns/op"] = with / turns;
+  state.counters["unrecorded_ns/op"] = without / turns;
+  state.counters["merging_ns/op"] = merging / turns;
+  state.counters["percent"] = 100 * (with + merging - without) / (with + merging);
+}
+BENCHMARK(recording)->ArgName("clients")->Arg(1)->Arg(8)->UseRealTime()->Unit(
+    benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace perdura::bench

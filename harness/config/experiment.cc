@@ -208,6 +208,38 @@ void check_complete(const Experiment& experiment, const Section& top) {
   }
 }
 
+// What of the load needs or excludes what else.
+void check_load(const Experiment& experiment, const Section& top) {
+  const auto place_of = [&](std::string_view name) -> std::optional<std::string> {
+    for (const std::string_view part : {"workload", "matrix"}) {
+      const auto section = top.section(part);
+      if (section && section->has(name)) return section->where(name);
+    }
+    return std::nullopt;
+  };
+  const auto needs = [&](std::string_view name, std::string_view other, std::string_view what) {
+    const auto place = place_of(name);
+    if (!place || place_of(other)) return;
+    throw UsageError(fmt::format("{}: {} needs {} = ..., {}", *place, name, other, what));
+  };
+  for (const PointSettings& point : expand(experiment)) {
+    if (point.load != "closed") {
+      needs("load", "offered_load", "operations per second of all clients together");
+    } else if (const auto place = place_of("offered_load")) {
+      throw UsageError(
+          fmt::format("{}: offered_load is for an open loop, and a closed loop offers what the "
+                      "system takes; set load to \"poisson\" or \"fixed\", or remove it",
+                      *place));
+    }
+  }
+  needs("duration_ms", "operations",
+        "the most that may be measured, for which the store is made large enough");
+  needs("ramp_ms", "warmup", "the most operations before the measured ones");
+  needs("steady_slope", "steady_window_ms", "the time within which the rate is looked at");
+  needs("steady_window_ms", "steady_slope", "the part by which the rate may change within it");
+  needs("steady_slope", "warmup", "the most operations before the measured ones");
+}
+
 }  // namespace
 
 Experiment read_experiment(const Document& document) {
@@ -225,6 +257,7 @@ Experiment read_experiment(const Document& document) {
   if (const auto shm = top.section("shm")) read_shm(*shm, experiment);
   if (const auto timeline = top.section("timeline")) read_timeline(*timeline, experiment);
   check_complete(experiment, top);
+  check_load(experiment, top);
   return experiment;
 }
 

@@ -34,6 +34,15 @@ struct PointSettings {
   std::optional<std::uint64_t> client_nodes;  // absent: one, or all that mpirun started
   std::uint64_t queue_depth = 1;              // operations under way per client thread
   std::uint64_t server_threads = 1;
+  std::string load = "closed";  // or "fixed", "poisson": an open loop
+  std::optional<std::uint64_t>
+      offered_load;  // operations per second of all clients; open loop only
+  std::optional<std::uint64_t>
+      duration_ms;  // of the measured interval; absent: as the operations take
+  std::optional<std::uint64_t>
+      ramp_ms;                         // before the measured interval; absent: as the warm-up takes
+  std::optional<double> steady_slope;  // the warm-up lasts until the rate changes by less than this
+  std::optional<std::uint64_t> steady_window_ms;  // within such a window
   CompletionMode server_completion = CompletionMode::event;
   CompletionMode client_completion = CompletionMode::event;
   bool check_history = false;  // record all operations and check them (docs/history.md)
@@ -52,7 +61,7 @@ struct PointSettings {
 // A parameter that a sweep varies. Values are in the order of the file.
 struct Axis {
   struct Value {
-    std::variant<std::uint64_t, std::string> value;
+    std::variant<std::uint64_t, double, std::string> value;
     std::string where;
   };
   std::string parameter;

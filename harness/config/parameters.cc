@@ -12,6 +12,9 @@ using Point = PointSettings;
 
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // of counts; key numbers end there
 
+constexpr std::uint64_t kHour = 3'600'000;  // in milliseconds
+
+constexpr std::array<std::string_view, 3> kLoads{"closed", "fixed", "poisson"};
 constexpr std::array<std::string_view, 3> kDomains{"dmp", "mhp", "wsp"};
 constexpr std::array<std::string_view, 2> kDdio{"on", "off"};
 constexpr std::array<std::string_view, 2> kReceiveBuffers{"dram", "pm"};
@@ -19,7 +22,7 @@ constexpr std::array<std::string_view, 3> kTransports{"ib", "roce", "iwarp"};
 constexpr std::array<std::string_view, 2> kUpdates{"single", "ordered"};
 constexpr std::array<std::string_view, 2> kPersistence{"paper", "correct"};
 
-const std::array<Parameter, 19> kParameters{{
+const std::array<Parameter, 25> kParameters{{
     {"system", &Point::system},
     {"workload", &Point::workload},
     {"records", &Point::records, 0, kLargest},
@@ -31,6 +34,12 @@ const std::array<Parameter, 19> kParameters{{
     {"client_nodes", &Point::client_nodes, 1, 65535, false},
     {"queue_depth", &Point::queue_depth, 1, 4096},
     {"server_threads", &Point::server_threads, 1, 1024},
+    {"load", Parameter::Choice{&Point::load, kLoads}},
+    {"offered_load", &Point::offered_load, 1, 1'000'000'000},
+    {"duration_ms", &Point::duration_ms, 1, kHour, false},
+    {"ramp_ms", &Point::ramp_ms, 1, kHour, false},
+    {"steady_slope", &Point::steady_slope, 0, 1, false},
+    {"steady_window_ms", &Point::steady_window_ms, 1, kHour, false},
     {"completion", Parameter::Completion{true, true}, 0, 0, false},
     {"check_history", &Point::check_history, 0, 1, false},
     {"domain", Parameter::Choice{&Point::domain, kDomains}},
@@ -85,6 +94,9 @@ Axis::Value read_value(const Section& section, const toml::node& node, const Par
   if (std::holds_alternative<Parameter::Flag>(parameter.target)) {
     return {std::uint64_t{section.flag_of(node, parameter.name) ? 1U : 0U}, where};
   }
+  if (std::holds_alternative<Parameter::Share>(parameter.target)) {
+    return {section.share_of(node, parameter.name), where};
+  }
   return {section.number_of(node, parameter.name, parameter.least, parameter.most), where};
 }
 
@@ -93,6 +105,8 @@ void assign(const Parameter& parameter, const Axis::Value& value, PointSettings&
     point.** number = std::get<std::uint64_t>(value.value);
   } else if (const auto* optional = std::get_if<Parameter::OptionalNumber>(&parameter.target)) {
     point.** optional = std::get<std::uint64_t>(value.value);
+  } else if (const auto* share = std::get_if<Parameter::Share>(&parameter.target)) {
+    point.** share = std::get<double>(value.value);
   } else if (const auto* name = std::get_if<Parameter::Name>(&parameter.target)) {
     point.** name = {std::get<std::string>(value.value), value.where};
   } else if (const auto* flag = std::get_if<Parameter::Flag>(&parameter.target)) {

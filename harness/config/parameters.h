@@ -13,6 +13,7 @@ namespace perdura::harness {
 struct Parameter {
   using Number = std::uint64_t PointSettings::*;
   using OptionalNumber = std::optional<std::uint64_t> PointSettings::*;
+  using Share = std::optional<double> PointSettings::*;  // above 0, at most 1
   using Name = Located PointSettings::*;
   struct Completion {
     bool server;
@@ -25,7 +26,7 @@ struct Parameter {
   };
 
   std::string_view name;
-  std::variant<Number, OptionalNumber, Name, Completion, Flag, Choice> target;
+  std::variant<Number, OptionalNumber, Share, Name, Completion, Flag, Choice> target;
   std::uint64_t least = 0;
   std::uint64_t most = 0;
   // Whether points.csv has a column for it. Without one, rows that differ in nothing else could not

@@ -72,6 +72,14 @@ std::uint64_t Section::number_of(const toml::node& node, std::string_view key, s
   return static_cast<std::uint64_t>(*value);
 }
 
+double Section::share_of(const toml::node& node, std::string_view key) const {
+  const auto value = node.value_exact<double>();
+  if (!value || !(*value > 0 && *value <= 1)) {
+    wrong(node, key, "must be a decimal number above 0, at most 1, such as 0.02");
+  }
+  return *value;
+}
+
 bool Section::flag_of(const toml::node& node, std::string_view key) const {
   const auto value = node.value_exact<bool>();
   if (!value) wrong(node, key, "must be true or false");

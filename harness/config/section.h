@@ -36,6 +36,8 @@ class Section {
   std::string text_of(const toml::node& node, std::string_view key) const;
   std::uint64_t number_of(const toml::node& node, std::string_view key, std::uint64_t least,
                           std::uint64_t most) const;
+  // Above 0, at most 1.
+  double share_of(const toml::node& node, std::string_view key) const;
   bool flag_of(const toml::node& node, std::string_view key) const;
 
   // Throws UsageError with the place of the node, the key and what is wrong.

@@ -49,9 +49,13 @@ class Histogram {
     counts_[index_of(counted)] += count;
     count_ += count;
     sum_ += Sum{nanoseconds} * count;
-    min_ = std::min(min_, nanoseconds);
-    max_ = std::max(max_, nanoseconds);
-    saturated_ += nanoseconds > kMaxNanoseconds ? count : 0;
+    // Rare, so a branch costs less than a store each time.
+    if (nanoseconds < min_) [[unlikely]]
+      min_ = nanoseconds;
+    if (nanoseconds > max_) [[unlikely]]
+      max_ = nanoseconds;
+    if (nanoseconds > kMaxNanoseconds) [[unlikely]]
+      saturated_ += count;
   }
 
   // Adds all of another histogram's values, as if this one had recorded them itself.

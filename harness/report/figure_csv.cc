@@ -63,8 +63,9 @@ std::string figure_csv(const FigureResult& figure) {
       if (point != nullptr) {
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(series.name),
                            csv_cell(figure.spec.shown_series(series.name)), series_index,
-                           series.style, csv_cell(x), csv_cell(figure.spec.shown_x(x)), x_index,
-                           number(point->mean), number(point->mean - point->half_width),
+                           series.style, figure.spec.at.empty() ? csv_cell(x) : number(point->at),
+                           csv_cell(figure.spec.shown_x(x)), x_index, number(point->mean),
+                           number(point->mean - point->half_width),
                            number(point->mean + point->half_width), point->repetitions,
                            paper_average(figure, series.name), bar_text(point->mean));
       }

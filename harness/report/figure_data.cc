@@ -21,6 +21,7 @@ bool matches(const Points& points, std::size_t row, const DataSpec& spec) {
 Expected<void> check_columns(const Points& points, const DataSpec& spec) {
   std::vector<std::string> wanted{spec.x, spec.y, spec.series};
   wanted.insert(wanted.end(), spec.x_more.begin(), spec.x_more.end());
+  if (!spec.at.empty()) wanted.push_back(spec.at);
   for (const Condition& condition : spec.where) wanted.push_back(condition.column);
   for (const std::string& column : wanted) {
     if (!points.has_column(column)) {
@@ -84,6 +85,7 @@ std::string place_of(const Points& points, std::size_t row, const DataSpec& spec
 
 struct Samples {
   std::vector<double> values;
+  double at_sum = 0;
   std::map<std::string, std::size_t> row_of_repetition;
 };
 
@@ -127,6 +129,11 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
       data.omitted.push_back({row, fmt::format("{} was not measured", spec.y)});
       continue;
     }
+    const auto at = spec.at.empty() ? std::optional(0.0) : points.number(row, spec.at);
+    if (!at) {
+      data.omitted.push_back({row, fmt::format("{} was not measured", spec.at)});
+      continue;
+    }
     if (spec.normalize) {
       const auto base = normalizing_row(points, matching, row, spec);
       const auto by = base ? points.number(*base, spec.y) : std::nullopt;
@@ -144,6 +151,7 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     const auto [known, added] = here.row_of_repetition.emplace(points.text(row, "repetition"), row);
     if (!added) return tl::unexpected(ambiguous(points, spec, known->second, row));
     here.values.push_back(*value);
+    here.at_sum += *at * quantity_of(spec.at).scale;
     if (std::find(data.xs.begin(), data.xs.end(), x) == data.xs.end()) data.xs.push_back(x);
     data.rows.push_back(row);
   }
@@ -155,6 +163,7 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     point.mean = std::accumulate(here.values.begin(), here.values.end(), 0.0) / count;
     point.half_width = std::isinf(point.mean) ? 0 : confidence_half_width(here.values);
     point.repetitions = here.values.size();
+    point.at = here.at_sum / count;
   }
   for (std::size_t style = 0; style < order.size(); ++style) {
     const bool present = std::any_of(samples.begin(), samples.end(), [&](const auto& entry) {

@@ -37,12 +37,14 @@ std::string course(const std::vector<TimelineRow>& rows) {
 std::string constants(const Points& points, const std::vector<std::size_t>& rows) {
   if (rows.empty()) return "";
   std::vector<std::string> parts;
-  for (const char* column :
-       {"key_size", "value_size", "records", "clients", "queue_depth", "server_threads", "domain",
-        "ddio", "receive_buffers", "transport", "update", "persistence"}) {
+  for (const char* column : {"key_size", "value_size", "records", "clients", "queue_depth",
+                             "server_threads", "load", "offered_load", "domain", "ddio",
+                             "receive_buffers", "transport", "update", "persistence"}) {
     std::set<std::string> values;
     for (const std::size_t row : rows) values.insert(points.text(row, column));
     if (values.size() != 1 || values.begin()->empty()) continue;
+    // As in the papers, which do not say so either.
+    if (column == std::string_view("load") && *values.begin() == "closed") continue;
     const Quantity quantity = quantity_of(column);
     parts.push_back(fmt::format("{} {}{}", quantity.noun, shown_value(column, *values.begin()),
                                 quantity.unit.empty() ? "" : " " + quantity.unit));

@@ -21,9 +21,10 @@ std::vector<std::string_view> columns_of_kind(Column::Kind kind) {
 
 const std::vector<std::string_view>& Points::key_columns() {
   static const std::vector<std::string_view> columns{
-      "platform",        "profile",   "system",      "workload",       "key_size", "value_size",
-      "records",         "clients",   "queue_depth", "server_threads", "domain",   "ddio",
-      "receive_buffers", "transport", "update",      "persistence",    "operation"};
+      "platform",   "profile",      "system",      "workload",    "key_size",
+      "value_size", "records",      "clients",     "queue_depth", "server_threads",
+      "load",       "offered_load", "domain",      "ddio",        "receive_buffers",
+      "transport",  "update",       "persistence", "operation"};
   return columns;
 }
 

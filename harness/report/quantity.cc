@@ -10,7 +10,7 @@
 namespace perdura::report {
 namespace {
 
-const std::array<std::pair<std::string_view, Quantity>, 31> quantities{{
+const std::array<std::pair<std::string_view, Quantity>, 41> quantities{{
     {"latency_mean_us", {"average latency", "Mean latency", "us"}},
     {"latency_min_us", {"smallest latency", "Smallest latency", "us"}},
     {"latency_p50_us", {"median latency", "Median latency", "us"}},
@@ -19,6 +19,15 @@ const std::array<std::pair<std::string_view, Quantity>, 31> quantities{{
     {"latency_p999_us", {"99.9th percentile of latency", "99.9th percentile of latency", "us"}},
     {"latency_p9999_us", {"99.99th percentile of latency", "99.99th percentile of latency", "us"}},
     {"latency_max_us", {"largest latency", "Largest latency", "us"}},
+    {"response_mean_us", {"average response time", "Mean response time", "us"}},
+    {"response_p50_us", {"median response time", "Median response time", "us"}},
+    {"response_p90_us", {"90th percentile of response time", "Response time, p90", "us"}},
+    {"response_p99_us", {"99th percentile of response time", "Response time, p99", "us"}},
+    {"response_p999_us", {"99.9th percentile of response time", "Response time, p99.9", "us"}},
+    {"response_max_us", {"largest response time", "Largest response time", "us"}},
+    {"harness_ns_per_op", {"cost of the harness", "Cost of the harness per operation", "ns"}},
+    {"load", {"load", "Load", ""}},
+    {"offered_load", {"offered load", "Offered load", "Op/s"}},
     {"throughput_ops_s", {"average throughput", "Throughput", "KOp/s", 1e-3}},
     {"server_cpu_us_per_op", {"server CPU cost", "Server CPU time per operation", "us"}},
     {"client_cpu_us_per_op", {"client CPU cost", "Client CPU time per operation", "us"}},

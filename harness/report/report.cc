@@ -97,10 +97,11 @@ class Writer {
     for (const std::string format : {"svg", "png"}) {
       const fs::path image = output_ / (base.string() + "." + format);
       // The page has the title as text; an image on its own needs it inside.
-      auto drawn = run_gnuplot(options_.gnuplot, options_.plots / (figure.spec.plot + ".gp"),
-                               {(output_ / (base.string() + ".csv")).string(), image.string(),
-                                format, format == "png" ? title : "", figure.spec.shown_x_axis(),
-                                y_label(figure.spec), figure.origin.words()});
+      auto drawn =
+          run_gnuplot(options_.gnuplot, options_.plots / (figure.spec.plot + ".gp"),
+                      {(output_ / (base.string() + ".csv")).string(), image.string(), format,
+                       format == "png" ? title : "", figure.spec.shown_position_axis(),
+                       y_label(figure.spec), figure.origin.words()});
       if (!drawn) return drawn;
       result_.files.push_back(image);
     }

@@ -176,6 +176,8 @@ FigureSpec read_figure(EntryReader& entry) {
     const std::vector<std::string> columns = entry.texts("x");
     spec.x = columns.front();
     spec.x_more.assign(columns.begin() + 1, columns.end());
+    spec.at = entry.optional("at");
+    if (!spec.at.empty() && !spec.x_more.empty()) entry.wrong("at takes a single column as x");
   }
   spec.plot = entry.required("plot");
   if (!plain_name(spec.plot)) entry.wrong("plot must be the plain name of a script in plots/");
@@ -228,6 +230,10 @@ std::string DataSpec::shown_x_axis() const {
   std::string axis = quantity_of(x).axis_with_unit();
   for (const std::string& column : x_more) axis += " / " + quantity_of(column).noun;
   return axis;
+}
+
+std::string DataSpec::shown_position_axis() const {
+  return at.empty() ? shown_x_axis() : quantity_of(at).axis_with_unit();
 }
 
 Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {

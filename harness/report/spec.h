@@ -35,8 +35,9 @@ struct DataSpec {
   std::string title;
   std::string x;                    ///< column of the x-axis, or that an average runs over
   std::vector<std::string> x_more;  ///< further ones: a place on the axis for each combination
-  std::string y;                    ///< column of the numbers
-  std::string series = "system";    ///< one line or group of bars per value of this column
+  std::string at;  ///< column of where a place is drawn, if not where x says; empty: x
+  std::string y;   ///< column of the numbers
+  std::string series = "system";  ///< one line or group of bars per value of this column
   std::vector<Condition> where;
   std::optional<Condition> normalize;  ///< divide by the row that agrees in all but this column
   std::string baseline;                ///< series that ratios refer to; empty: the first one
@@ -49,8 +50,10 @@ struct DataSpec {
   /// A place on the x-axis, and the axis itself with its unit, as people read them.
   std::string shown_x(std::string_view x_value) const;
   std::string shown_x_axis() const;
+  /// The axis that the figure is drawn over, with its unit.
+  std::string shown_position_axis() const;
   /// Whether the places on the x-axis are different things, of which an average says nothing.
-  bool point_by_point() const { return x == "workload" || !x_more.empty(); }
+  bool point_by_point() const { return x == "workload" || !x_more.empty() || !at.empty(); }
 };
 
 struct FigureSpec : DataSpec {

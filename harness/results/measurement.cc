@@ -20,6 +20,12 @@ void put_text(Words& words, const std::string& text) {
   if (!text.empty()) std::memcpy(words.data() + start, text.data(), text.size());
 }
 
+void put_histogram(Words& words, const measure::Histogram& histogram) {
+  const Words own = histogram.serialize();
+  words.push_back(own.size());
+  words.insert(words.end(), own.begin(), own.end());
+}
+
 constexpr std::size_t kOperationWords = sizeof(history::Operation) / sizeof(std::uint64_t);
 static_assert(kOperationWords * sizeof(std::uint64_t) == sizeof(history::Operation));
 static_assert(std::is_trivially_copyable_v<history::Operation>);
@@ -50,6 +56,12 @@ class WordReader {
     const auto words = take((text.size() + 7) / 8);
     if (!text.empty()) std::memcpy(text.data(), words.data(), text.size());
     return text;
+  }
+  Picoseconds time() { return Picoseconds(static_cast<std::int64_t>(next())); }
+  measure::Histogram histogram() {
+    auto histogram = measure::Histogram::deserialize(take(next()));
+    if (!histogram) throw PlatformError("a rank sent a damaged histogram: " + histogram.error());
+    return std::move(*histogram);
   }
   std::vector<history::Operation> history() {
     const std::uint64_t count = next();
@@ -93,16 +105,22 @@ void Measurement::judge(Verdict worse, const std::string& why) {
   reason = why;
 }
 
+void KindMeasurement::merge(const KindMeasurement& other) {
+  operations += other.operations;
+  errors += other.errors;
+  not_found += other.not_found;
+  latency.merge(other.latency);
+  if (!other.response) return;
+  if (!response) response.emplace();
+  response->merge(*other.response);
+}
+
 void Measurement::merge(const Measurement& other) {
-  for (const auto& [kind, theirs] : other.kinds) {
-    KindMeasurement& ours = kinds[kind];
-    ours.operations += theirs.operations;
-    ours.errors += theirs.errors;
-    ours.not_found += theirs.not_found;
-    ours.latency.merge(theirs.latency);
-  }
+  for (const auto& [kind, theirs] : other.kinds) kinds[kind].merge(theirs);
   torn_reads += other.torn_reads;
   elapsed = std::max(elapsed, other.elapsed);
+  arrivals = std::max(arrivals, other.arrivals);
+  harness_per_operation = std::max(harness_per_operation, other.harness_per_operation);
   server_cpu += other.server_cpu;
   client_cpu += other.client_cpu;
   writes += other.writes;
@@ -121,19 +139,28 @@ std::uint64_t Measurement::operations() const {
   return sum;
 }
 
+std::optional<bool> Measurement::saturated() const {
+  if (arrivals == Picoseconds{}) return std::nullopt;
+  return static_cast<double>(arrivals.count()) < 0.95 * static_cast<double>(elapsed.count());
+}
+
 std::vector<std::uint64_t> Measurement::serialize() const {
   Words words;
   words.push_back(kinds.size());
   for (const auto& [kind, measured] : kinds) {
-    const Words latency = measured.latency.serialize();
     words.insert(words.end(), {static_cast<std::uint64_t>(kind), measured.operations,
-                               measured.errors, measured.not_found, latency.size()});
-    words.insert(words.end(), latency.begin(), latency.end());
+                               measured.errors, measured.not_found});
+    put_histogram(words, measured.latency);
+    words.push_back(measured.response ? 1 : 0);
+    if (measured.response) put_histogram(words, *measured.response);
   }
   words.push_back(torn_reads);
-  for (const Picoseconds time : {elapsed, server_cpu, client_cpu}) {
+  for (const Picoseconds time : {elapsed, arrivals, server_cpu, client_cpu}) {
     words.push_back(static_cast<std::uint64_t>(time.count()));
   }
+  words.push_back(harness_per_operation ? 1 : 0);
+  words.push_back(
+      static_cast<std::uint64_t>(harness_per_operation.value_or(Picoseconds{}).count()));
   for (const pmem::WriteCounts& counts : {writes.local_store, writes.one_sided}) {
     for (const auto counter : kCounters) words.push_back(counts.*counter);
   }
@@ -158,14 +185,17 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
     measured.operations = reader.next();
     measured.errors = reader.next();
     measured.not_found = reader.next();
-    auto latency = measure::Histogram::deserialize(reader.take(reader.next()));
-    if (!latency) throw PlatformError("a rank sent a damaged histogram: " + latency.error());
-    measured.latency = std::move(*latency);
+    measured.latency = reader.histogram();
+    if (reader.next() != 0) measured.response = reader.histogram();
   }
   result.torn_reads = reader.next();
-  for (Picoseconds* time : {&result.elapsed, &result.server_cpu, &result.client_cpu}) {
-    *time = Picoseconds(static_cast<std::int64_t>(reader.next()));
+  for (Picoseconds* time :
+       {&result.elapsed, &result.arrivals, &result.server_cpu, &result.client_cpu}) {
+    *time = reader.time();
   }
+  const bool harness_known = reader.next() != 0;
+  const Picoseconds harness = reader.time();
+  if (harness_known) result.harness_per_operation = harness;
   for (pmem::WriteCounts* counts : {&result.writes.local_store, &result.writes.one_sided}) {
     for (const auto counter : kCounters) counts->*counter = reader.next();
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,15 +29,22 @@ struct alignas(kCacheLine) KindMeasurement {
   std::uint64_t errors = 0;      // ended in an error, or read a value that nobody wrote
   std::uint64_t not_found = 0;   // an answer, not an error
   measure::Histogram latency;    // of those that did not end in an error; nanoseconds
+  // The same of an open loop, from the time at which an operation was due instead of that at which
+  // it was begun; nothing for a closed loop.
+  std::optional<measure::Histogram> response;
+
+  void merge(const KindMeasurement& other);
 };
 
 struct Measurement {
   std::map<workload::OperationKind, KindMeasurement> kinds;
   std::uint64_t torn_reads = 0;
   Picoseconds elapsed{};     // from the first operation's start to the last one's end
+  Picoseconds arrivals{};    // of an open loop: from when the first was due to when the last was
   Picoseconds server_cpu{};  // of all threads of the server, within the measured interval
   Picoseconds client_cpu{};  // of all client nodes together
   pmem::Writes writes;       // to all persistent memory, within the measured interval
+  std::optional<Picoseconds> harness_per_operation;  // what it costs itself; the costliest client's
   Timeline timeline;
   Verdict verdict = Verdict::valid;
   std::string reason;  // one line; empty if valid
@@ -53,6 +61,9 @@ struct Measurement {
   // Adds another share. Shares cover the same interval, so the longer one counts.
   void merge(const Measurement& other);
   std::uint64_t operations() const;
+  // Of an open loop: whether operations came faster than the system took them, so that they ended
+  // at less than 95 % of the rate at which they were due. Nothing if fewer than two were due.
+  std::optional<bool> saturated() const;
 
   // For another process. Throws PlatformError if the words are not a measurement.
   std::vector<std::uint64_t> serialize() const;

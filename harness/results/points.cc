@@ -46,10 +46,7 @@ std::vector<RowSource> rows_of(const Measurement& measurement) {
   std::vector<RowSource> kinds;
   for (const auto& [kind, measured] : measurement.kinds) {
     if (measured.operations == 0) continue;
-    all.measured.operations += measured.operations;
-    all.measured.errors += measured.errors;
-    all.measured.not_found += measured.not_found;
-    all.measured.latency.merge(measured.latency);
+    all.measured.merge(measured);
     kinds.push_back({workload::to_string(kind), measured});
   }
   std::vector<RowSource> rows;
@@ -79,6 +76,8 @@ void add_identity(Row& row, const PointIdentity& identity) {
         identity.queue_depth, identity.server_threads}) {
     row.number(value);
   }
+  row.text(identity.load);
+  row.maybe(identity.offered_load);
   for (const std::string& stated : {identity.domain, identity.ddio, identity.receive_buffers,
                                     identity.transport, identity.update, identity.persistence}) {
     row.text(stated);
@@ -110,6 +109,18 @@ void add_latency(Row& row, const measure::Histogram& latency) {
     const bool enough = latency.percentile_if_enough(percent).has_value();
     interval(enough ? latency.percentile_interval(percent) : std::nullopt);
   }
+}
+
+void add_response(Row& row, const std::optional<measure::Histogram>& response) {
+  if (!response || response->count() == 0) {
+    row.not_measured(6);
+    return;
+  }
+  row.number(response->mean() / 1000.0);
+  for (const double percent : {50.0, 90.0, 99.0, 99.9}) {
+    row.maybe(in_microseconds(response->percentile_if_enough(percent)));
+  }
+  row.number(static_cast<double>(response->max()) / 1000.0);
 }
 
 void add_costs(Row& row, const Measurement& measurement, bool compared) {
@@ -182,7 +193,13 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
       } else {
         row.not_measured(2);
       }
+      const auto saturated = all ? measurement.saturated() : std::nullopt;
+      row.text(!saturated ? "" : *saturated ? "yes" : "no");
       add_latency(row, source.measured.latency);
+      add_response(row, source.measured.response);
+      const auto harness = all ? measurement.harness_per_operation : std::nullopt;
+      row.maybe(harness ? std::optional(static_cast<double>(harness->count()) / 1000.0)
+                        : std::nullopt);
       if (all) {
         add_costs(row, measurement,
                   result->identity.accounting == pmem::WriteMeter::Level::compared);
@@ -224,13 +241,17 @@ std::string timeline_csv(const std::vector<const PointResult*>& results) {
 }
 
 std::string histograms_csv(const std::vector<const PointResult*>& results) {
-  std::string out = "row,low_ns,count\n";
+  std::string out = "row,time,low_ns,count\n";
   std::size_t row = 0;
+  const auto add = [&](std::string_view time, const measure::Histogram& histogram) {
+    histogram.for_each_bucket([&](const measure::Histogram::Bucket& bucket) {
+      fmt::format_to(std::back_inserter(out), "{},{},{},{}\n", row, time, bucket.low, bucket.count);
+    });
+  };
   for (const PointResult* result : results) {
     for (const RowSource& source : rows_of(result->measurement)) {
-      source.measured.latency.for_each_bucket([&](const measure::Histogram::Bucket& bucket) {
-        fmt::format_to(std::back_inserter(out), "{},{},{}\n", row, bucket.low, bucket.count);
-      });
+      add("service", source.measured.latency);
+      if (source.measured.response) add("response", *source.measured.response);
       ++row;
     }
   }

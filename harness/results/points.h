@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,9 @@ struct PointIdentity {
   std::uint64_t clients = 0;
   std::uint64_t queue_depth = 0;
   std::uint64_t server_threads = 0;
-  std::string domain{};  // empty: not said; so are the next five
+  std::string load{"closed"};
+  std::optional<std::uint64_t> offered_load{};  // of an open loop; operations per second
+  std::string domain{};                         // empty: not said; so are the next five
   std::string ddio{};
   std::string receive_buffers{};
   std::string transport{};

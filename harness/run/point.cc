@@ -23,6 +23,7 @@ std::string value_in_label(const std::string& parameter, const PointSettings& se
     if (parameter == "key_size") return settings.key_size.value_or(0);
     if (parameter == "value_size") return settings.value_size.value_or(0);
     if (parameter == "clients") return settings.clients;
+    if (parameter == "offered_load") return settings.offered_load.value_or(0);
     if (parameter == "queue_depth") return settings.queue_depth;
     return settings.server_threads;
   };

@@ -200,6 +200,8 @@ void Sweep::record(std::size_t index, Measurement measurement) {
                          .clients = point.settings.clients,
                          .queue_depth = point.settings.queue_depth,
                          .server_threads = point.settings.server_threads,
+                         .load = point.settings.load,
+                         .offered_load = point.settings.offered_load,
                          .domain = point.settings.domain,
                          .ddio = point.settings.ddio,
                          .receive_buffers = point.settings.receive_buffers,

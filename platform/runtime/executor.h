@@ -33,6 +33,12 @@ class Executor {
   // Queues it at `when` (or as soon as possible after it).
   virtual void make_ready_at(Time when, std::coroutine_handle<> task) = 0;
 
+  // The same for what happens outside the modelled machines, such as the arrival of work: on `sim`
+  // a thread that sleeps is then woken up in no time and at no cost.
+  virtual void make_ready_from_outside_at(Time when, std::coroutine_handle<> task) {
+    make_ready_at(when, task);
+  }
+
   // Runs a task to its end without anybody awaiting it. An exception that leaves it ends the run. A
   // task may use what belongs to the one that spawned it only if that one does not end before it.
   void spawn(Task<> task);
@@ -66,7 +72,8 @@ class Executor {
   std::list<Task<>> ended_;  // frames that ended; a frame cannot destroy itself while it runs
 };
 
-// co_await sleep_until(t), sleep_for(d), yield(): give the thread to other tasks meanwhile.
+// co_await sleep_until(t), sleep_for(d), arrival_at(t), yield(): give the thread to other tasks
+// meanwhile.
 struct SleepAwaiter {
   Time when;
   bool await_ready() const noexcept { return false; }
@@ -75,10 +82,21 @@ struct SleepAwaiter {
   }
   void await_resume() const noexcept {}
 };
+struct ArrivalAwaiter {
+  Time when;
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> task) const {
+    Executor::current().make_ready_from_outside_at(when, task);
+  }
+  void await_resume() const noexcept {}
+};
 inline SleepAwaiter sleep_until(Time when) { return {when}; }
 inline SleepAwaiter sleep_for(Picoseconds duration) {
   return {Executor::current().now() + duration};
 }
+
+// Until something arrives from outside (make_ready_from_outside_at).
+inline ArrivalAwaiter arrival_at(Time when) { return {when}; }
 
 struct YieldAwaiter {
   bool await_ready() const noexcept { return false; }

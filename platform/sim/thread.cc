@@ -43,17 +43,33 @@ SimThread::Timer& SimThread::free_timer() {
   return timer;
 }
 
-void SimThread::make_ready_at(Time when, std::coroutine_handle<> task) {
+void SimThread::start_timer(Time when, std::coroutine_handle<> task, bool from_outside) {
   if (state_ == State::stopped) return;
   Timer& timer = free_timer();
   timer.thread = this;
   timer.task = task;
+  timer.from_outside = from_outside;
   engine_.schedule(when, timer);
+}
+
+void SimThread::make_ready_at(Time when, std::coroutine_handle<> task) {
+  start_timer(when, task, false);
+}
+
+void SimThread::make_ready_from_outside_at(Time when, std::coroutine_handle<> task) {
+  start_timer(when, task, true);
 }
 
 void SimThread::Timer::fire() {
   thread->free_timers_.push_back(this);
+  if (from_outside) thread->wake_from_outside();
   thread->make_ready(task);
+}
+
+void SimThread::wake_from_outside() {
+  if (state_ != State::idle) return;
+  state_ = State::waking;
+  engine_.schedule(engine_.now(), *this);
 }
 
 void SimThread::wake(Time at) {

@@ -55,6 +55,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   Time now() const override;
   void make_ready(std::coroutine_handle<> task) override;
   void make_ready_at(Time when, std::coroutine_handle<> task) override;
+  void make_ready_from_outside_at(Time when, std::coroutine_handle<> task) override;
 
   // --- CostMeter
   void charge(Work work, Bytes bytes) override;
@@ -96,11 +97,14 @@ class SimThread final : public Executor, public CostMeter, private Event {
   struct Timer final : Event {
     SimThread* thread = nullptr;
     std::coroutine_handle<> task;
+    bool from_outside = false;
     void fire() override;
   };
 
   void fire() override;
   void wake(Time at);
+  void wake_from_outside();
+  void start_timer(Time when, std::coroutine_handle<> task, bool from_outside);
   void run_one();
   void granted(Time at);
   Timer& free_timer();

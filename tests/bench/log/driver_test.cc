@@ -197,6 +197,14 @@ TEST(LogDriver, RefusesWhatIsNoLog) {
         << several;
   }
   EXPECT_NE(refusal({"workload.check_history=true"}).find("no history"), std::string::npos);
+  for (const std::vector<std::string>& load : std::vector<std::vector<std::string>>{
+           {"workload.load=\"fixed\"", "workload.offered_load=5"},
+           {"workload.duration_ms=5", "workload.operations=5"},
+           {"workload.ramp_ms=5", "workload.warmup=5"},
+           {"workload.steady_slope=0.1", "workload.steady_window_ms=5", "workload.warmup=5"}}) {
+    EXPECT_NE(refusal(load).find("a number of records in a closed loop"), std::string::npos)
+        << load.front();
+  }
   EXPECT_NE(refusal({"timeline.interval_us=100"}).find("not recorded over time"),
             std::string::npos);
   EXPECT_NE(refusal({"matrix.system=[\"erda\"]"}).find("unknown system 'erda'"), std::string::npos);

@@ -280,12 +280,36 @@ TEST(Cli, ACourseOverTimeIsThatOfAllRanks) {
     std::vector<std::string> cells;
     std::stringstream row(line);
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    ASSERT_GE(cells.size(), 23U) << line;
-    operations += std::stoull(cells[22]);
-    if (cells.size() > 25 && !cells[25].empty()) ++sampled;
+    ASSERT_GE(cells.size(), 25U) << line;
+    operations += std::stoull(cells[24]);
+    if (cells.size() > 27 && !cells[27].empty()) ++sampled;
   }
   EXPECT_EQ(operations, 300U);
   EXPECT_GT(sampled, 0U);
+}
+
+TEST(Cli, ResponseTimesAreThoseOfAllRanks) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  const Outcome outcome =
+      mpirun(3, kSmallShm +
+                    "--set workload.clients=2 --set 'workload.load=\"poisson\"' "
+                    "--set workload.offered_load=100000 --set workload.steady_slope=1.0 "
+                    "--set workload.steady_window_ms=1 --set workload.warmup=100000 --out " +
+                    folder.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  std::ifstream input(folder / "histograms.csv");
+  std::uint64_t service = 0;
+  std::uint64_t response = 0;
+  std::string line;
+  std::getline(input, line);
+  while (std::getline(input, line)) {
+    if (!line.starts_with("0,")) continue;
+    const std::uint64_t count = std::stoull(line.substr(line.rfind(',') + 1));
+    (line.starts_with("0,response,") ? response : service) += count;
+  }
+  EXPECT_EQ(service, 300U);
+  EXPECT_EQ(response, 300U);
 }
 
 TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {

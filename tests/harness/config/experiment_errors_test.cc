@@ -47,7 +47,8 @@ const Mistake kMistakes[] = {
     {"name = \"x\"\n[workload]\n\nfoo = 1",
      "x.toml:4: unknown key 'foo' in [workload]; known are: system, workload, records, operations, "
      "warmup, key_size, value_size, clients, client_nodes, queue_depth, server_threads, "
-     "completion, check_history, domain, ddio, receive_buffers, transport, update, "
+     "load, offered_load, duration_ms, ramp_ms, steady_slope, steady_window_ms, completion, "
+     "check_history, domain, ddio, receive_buffers, transport, update, "
      "persistence"},
     {"name = \"x\"\n[workload]\ncheck_history = 1",
      "x.toml:3: check_history in [workload] must be true or false"},
@@ -66,6 +67,42 @@ const Mistake kMistakes[] = {
     {"name = \"x\"\n[workload]\ncompletion = \"busy\"",
      "x.toml:3: completion in [workload] must be \"event\" or \"polling\""},
     {"name = \"x\"\n[workload]\nsystem = \"\"", "x.toml:3: system in [workload] must not be empty"},
+    {"name = \"x\"\n[workload]\nload = \"open\"",
+     "x.toml:3: load in [workload] must be \"closed\", \"fixed\" or \"poisson\""},
+    {"{}[matrix]\nload = [\"closed\",\n\"poisson\"]",
+     "x.toml:7: load needs offered_load = ..., operations per second of all clients together"},
+    {"{}[matrix]\noffered_load = [1, 2]",
+     "x.toml:7: offered_load is for an open loop, and a closed loop offers what the system takes; "
+     "set load to \"poisson\" or \"fixed\", or remove it"},
+    {"{}[matrix]\nload = [\"fixed\", \"closed\"]\noffered_load = [1, 2]",
+     "x.toml:8: offered_load is for an open loop, and a closed loop offers what the system takes; "
+     "set load to \"poisson\" or \"fixed\", or remove it"},
+    {"{}[matrix]\nload = [\"fixed\"]\noffered_load = [0]",
+     "x.toml:8: offered_load in [matrix] must be a whole number from 1 to 1000000000"},
+    {"{}[matrix]\nduration_ms = [5]",
+     "x.toml:7: duration_ms needs operations = ..., the most that may be measured, for which the "
+     "store is made large enough"},
+    {"{}[matrix]\nduration_ms = [0]",
+     "x.toml:7: duration_ms in [matrix] must be a whole number from 1 to 3600000"},
+    {"{}[matrix]\nduration_ms = [5, 6]",
+     "x.toml:7: duration_ms in [matrix] can have one value only: points.csv has no column to tell "
+     "its rows apart"},
+    {"{}[matrix]\nramp_ms = [5]",
+     "x.toml:7: ramp_ms needs warmup = ..., the most operations before the measured ones"},
+    {"{}[matrix]\nsteady_slope = [0.1]",
+     "x.toml:7: steady_slope needs steady_window_ms = ..., the time within which the rate is "
+     "looked at"},
+    {"{}[matrix]\nsteady_window_ms = [1]",
+     "x.toml:7: steady_window_ms needs steady_slope = ..., the part by which the rate may change "
+     "within it"},
+    {"{}[matrix]\nsteady_slope = [0.1]\nsteady_window_ms = [1]",
+     "x.toml:7: steady_slope needs warmup = ..., the most operations before the measured ones"},
+    {"name = \"x\"\n[workload]\nsteady_slope = 0.0",
+     "x.toml:3: steady_slope in [workload] must be a decimal number above 0, at most 1, such as "
+     "0.02"},
+    {"name = \"x\"\n[workload]\nsteady_slope = 2",
+     "x.toml:3: steady_slope in [workload] must be a decimal number above 0, at most 1, such as "
+     "0.02"},
     {"{}[roles]\nserver = 1",
      "x.toml:7: unknown key 'server' in [roles]; known are: server_completion, client_completion"},
     {"{}[roles]\nserver_completion = \"sleep\"",

@@ -157,5 +157,41 @@ TEST(Experiments, OfTheSourceTreeCanAllBeRead) {
   EXPECT_GE(read_files, 5);
 }
 
+TEST(Experiment, SaysHowItsPointsAreLoaded) {
+  const Experiment experiment = read(R"(
+name = "x"
+[workload]
+system = "erda"
+workload = "workloada"
+operations = 1000
+warmup = 10
+duration_ms = 200
+ramp_ms = 30
+steady_slope = 0.02
+steady_window_ms = 50
+[matrix]
+load = ["fixed", "poisson"]
+offered_load = [1000, 5000]
+)");
+  const auto points = expand(experiment);
+  ASSERT_EQ(points.size(), 4U);
+  EXPECT_EQ(points[0].load, "fixed");
+  EXPECT_EQ(points[3].load, "poisson");
+  EXPECT_EQ(points[3].offered_load, 5000U);
+  EXPECT_EQ(points[3].duration_ms, 200U);
+  EXPECT_EQ(points[3].ramp_ms, 30U);
+  EXPECT_EQ(points[3].steady_slope, 0.02);
+  EXPECT_EQ(points[3].steady_window_ms, 50U);
+}
+
+TEST(Experiment, IsAClosedLoopOfAFixedNumberUnlessItSays) {
+  const PointSettings point = read(kExperiment).base;
+  EXPECT_EQ(point.load, "closed");
+  EXPECT_FALSE(point.offered_load);
+  EXPECT_FALSE(point.duration_ms);
+  EXPECT_FALSE(point.ramp_ms);
+  EXPECT_FALSE(point.steady_slope);
+}
+
 }  // namespace
 }  // namespace perdura::harness

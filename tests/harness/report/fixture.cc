@@ -22,6 +22,8 @@ const std::vector<std::string>& schema() {
                                                 "clients",
                                                 "queue_depth",
                                                 "server_threads",
+                                                "load",
+                                                "offered_load",
                                                 "domain",
                                                 "ddio",
                                                 "receive_buffers",
@@ -40,6 +42,7 @@ const std::vector<std::string>& schema() {
                                                 "torn_reads",
                                                 "elapsed_s",
                                                 "throughput_ops_s",
+                                                "saturated",
                                                 "latency_mean_us",
                                                 "latency_min_us",
                                                 "latency_p50_us",
@@ -60,6 +63,13 @@ const std::vector<std::string>& schema() {
                                                 "latency_p999_high_us",
                                                 "latency_p9999_low_us",
                                                 "latency_p9999_high_us",
+                                                "response_mean_us",
+                                                "response_p50_us",
+                                                "response_p90_us",
+                                                "response_p99_us",
+                                                "response_p999_us",
+                                                "response_max_us",
+                                                "harness_ns_per_op",
                                                 "server_cpu_us_per_op",
                                                 "client_cpu_us_per_op",
                                                 "nvm_field_bytes_per_op",
@@ -76,12 +86,13 @@ const std::vector<std::string>& schema() {
 }
 
 std::string points_csv(const std::vector<Cells>& rows) {
-  static const Cells plain{{"schema_version", "2"},    {"experiment", "test"}, {"platform", "sim"},
-                           {"provenance", "modelled"}, {"profile", "bench"},   {"system", "erda"},
-                           {"workload", "workloadc"},  {"key_size", "16"},     {"value_size", "16"},
-                           {"records", "1000"},        {"clients", "4"},       {"queue_depth", "1"},
-                           {"server_threads", "2"},    {"seed", "7"},          {"repetition", "0"},
-                           {"operation", "all"},       {"verdict", "valid"}};
+  static const Cells plain{
+      {"schema_version", "2"},    {"experiment", "test"}, {"platform", "sim"},
+      {"provenance", "modelled"}, {"profile", "bench"},   {"system", "erda"},
+      {"workload", "workloadc"},  {"key_size", "16"},     {"value_size", "16"},
+      {"records", "1000"},        {"clients", "4"},       {"queue_depth", "1"},
+      {"server_threads", "2"},    {"load", "closed"},     {"seed", "7"},
+      {"repetition", "0"},        {"operation", "all"},   {"verdict", "valid"}};
   std::string text;
   const auto add_line = [&text](const std::vector<std::string>& cells) {
     for (const std::string& cell : cells) {

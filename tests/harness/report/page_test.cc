@@ -176,6 +176,50 @@ TEST_F(PageTest, AnInfiniteRatioIsATextAndNotABar) {
   EXPECT_EQ(count(read("report/figures/22.csv"), ",inf,inf,inf,"), 1u);  // and its interval
 }
 
+// A system that takes less when it is offered more: the line turns back.
+TEST_F(PageTest, LatencyIsDrawnOverTheThroughputAtWhichItWasMeasured) {
+  const auto row = [](const char* load, const char* repetition, const char* throughput,
+                      const char* response) {
+    return Cells{{"load", "poisson"},
+                 {"offered_load", load},
+                 {"repetition", repetition},
+                 {"throughput_ops_s", throughput},
+                 {"response_p99_us", response}};
+  };
+  const std::string figure =
+      "[[figure]]\nid = \"load\"\ntitle = \"Load\"\nplot = \"latency-over-throughput\"\n"
+      "x = \"offered_load\"\nat = \"throughput_ops_s\"\ny = \"response_p99_us\"\n";
+  result("run",
+         {row("1000", "0", "900", "100"), row("1000", "1", "1100", "100"),
+          row("5000", "0", "3000", "2000"), row("5000", "1", "3000", "2000"),
+          row("9000", "0", "2500", "40000"), row("9000", "1", "2500", "40000")},
+         figure);
+  const std::string html = page();
+  EXPECT_EQ(count(html, "<figure id=\"fig-load\">"), 1U);
+  EXPECT_EQ(read("report/figures/load.csv"),
+            "series,label,series_index,style,x,x_label,x_index,y,y_low,y_high,repetitions,"
+            "paper_average,text\n"
+            "erda,Erda,0,0,1,1000,0,100,100,100,2,,100\n"
+            "erda,Erda,0,0,3,5000,1,2000,2000,2000,2,,2000\n"
+            "erda,Erda,0,0,2.5,9000,2,40000,40000,40000,2,,40000\n");
+  const std::string svg = read("report/figures/load.svg");
+  EXPECT_EQ(count(svg, "Throughput (KOp/s)"), 1U);
+  EXPECT_EQ(count(svg, "Response time, p99 (µs)"), 1U);
+  // The table names the load, of which no average is taken.
+  EXPECT_EQ(count(html, "<th>Offered load (Op/s)</th>"), 1U);
+  EXPECT_EQ(count(html, "<td>9000</td>"), 1U);
+}
+
+TEST_F(PageTest, WhatHasNoPlaceOnTheAxisIsNotDrawn) {
+  result("run",
+         {{{"offered_load", "5"}, {"throughput_ops_s", "5"}, {"response_p99_us", "1"}},
+          {{"offered_load", "6"}, {"response_p99_us", "1"}}},
+         "[[figure]]\nid = \"load\"\ntitle = \"Load\"\nplot = \"latency-over-throughput\"\n"
+         "x = \"offered_load\"\nat = \"throughput_ops_s\"\ny = \"response_p99_us\"\n");
+  EXPECT_NE(page().find("throughput_ops_s was not measured"), std::string::npos);
+  EXPECT_EQ(count(read("report/figures/load.csv"), "\n"), 2U);
+}
+
 TEST_F(PageTest, Table1SetsTheCountedBytesBesideTheFormula) {
   const auto row = [](const char* system, const char* workload, const char* bytes) {
     return Cells{{"system", system}, {"workload", workload}, {"nvm_field_bytes_per_op", bytes}};

@@ -83,6 +83,18 @@ TEST_F(ReportErrorsTest, AFigureOfAColumnThatIsNotThere) {
   expect_error("points.csv:1: no column 'latency', which figure or table 1 (line 1");
 }
 
+TEST_F(ReportErrorsTest, AFigureOverAColumnThatIsNotThere) {
+  write("run/experiment.toml", latency_figure("14", "at = \"throughput\""));
+  expect_error("points.csv:1: no column 'throughput', which figure or table 14 (line 1");
+}
+
+TEST_F(ReportErrorsTest, SeveralColumnsThatAreDrawnOverAnother) {
+  write("run/experiment.toml",
+        "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"latency-over-throughput\"\n"
+        "x = [\"load\", \"clients\"]\nat = \"throughput_ops_s\"\ny = \"latency_mean_us\"\n");
+  expect_error("experiment.toml:1: figure 1: at takes a single column as x");
+}
+
 TEST_F(ReportErrorsTest, AnIdUsedTwice) {
   write("run/experiment.toml", latency_figure("14") + latency_figure("14"));
   expect_error("figure 14: the id is used twice");

@@ -17,6 +17,9 @@ Measurement sample() {
   reads.not_found = 1;
   reads.latency.record(100);
   reads.latency.record(5'000'000);
+  reads.response.emplace().record(200);
+  measurement.arrivals = Microseconds(9);
+  measurement.harness_per_operation = Nanoseconds(60);
   measurement.kinds[OperationKind::erase].operations = 2;
   measurement.torn_reads = 4;
   measurement.elapsed = Microseconds(10);
@@ -45,6 +48,11 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
   EXPECT_EQ(received.serialize(), sent.serialize());
   EXPECT_EQ(received.kinds.at(OperationKind::read).latency,
             sent.kinds.at(OperationKind::read).latency);
+  EXPECT_EQ(received.kinds.at(OperationKind::read).response,
+            sent.kinds.at(OperationKind::read).response);
+  EXPECT_FALSE(received.kinds.at(OperationKind::erase).response);
+  EXPECT_EQ(received.arrivals, Microseconds(9));
+  EXPECT_EQ(received.harness_per_operation, Nanoseconds(60));
   EXPECT_EQ(received.writes, sent.writes);
   EXPECT_EQ(received.timeline.operations.size(), 1U);
   EXPECT_EQ(received.reason, "client 0: strange");
@@ -65,8 +73,14 @@ TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
   Measurement other = sample();
   other.elapsed = Microseconds(12);
   other.judge(Verdict::failed, "client 1: full");
+  other.arrivals = Microseconds(11);
+  other.harness_per_operation = Nanoseconds(70);
   whole.merge(other);
   EXPECT_EQ(whole.operations(), 10U);
+  EXPECT_EQ(whole.kinds.at(OperationKind::read).response->count(), 2U);
+  EXPECT_FALSE(whole.kinds.at(OperationKind::erase).response);
+  EXPECT_EQ(whole.arrivals, Microseconds(11));
+  EXPECT_EQ(whole.harness_per_operation, Nanoseconds(70));
   EXPECT_EQ(whole.kinds.at(OperationKind::read).latency.count(), 4U);
   EXPECT_EQ(whole.torn_reads, 8U);
   EXPECT_EQ(whole.operations_checked, 14U);
@@ -77,6 +91,28 @@ TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
   EXPECT_EQ(whole.writes.total().field_bits, 66U);
   EXPECT_EQ(whole.verdict, Verdict::failed);
   EXPECT_EQ(whole.reason, "client 1: full");
+}
+
+// The server's process has no client, and knows nothing of what its operations cost.
+TEST(Measurement, WhatOneShareDoesNotKnowAnotherDoes) {
+  Measurement server;
+  server.merge(sample());
+  EXPECT_EQ(server.harness_per_operation, Nanoseconds(60));
+  EXPECT_EQ(server.kinds.at(OperationKind::read).response->count(), 1U);
+  Measurement client = sample();
+  client.merge(Measurement{});
+  EXPECT_EQ(client.harness_per_operation, Nanoseconds(60));
+  EXPECT_EQ(client.kinds.at(OperationKind::read).response->count(), 1U);
+}
+
+TEST(Measurement, IsSaturatedBelow95PercentOfTheRateThatWasDue) {
+  Measurement measurement;
+  measurement.elapsed = Microseconds(1000);
+  EXPECT_EQ(measurement.saturated(), std::nullopt) << "a closed loop";
+  measurement.arrivals = Microseconds(951);
+  EXPECT_EQ(measurement.saturated(), false);
+  measurement.arrivals = Microseconds(949);
+  EXPECT_EQ(measurement.saturated(), true);
 }
 
 TEST(Measurement, TheFirstReasonForTheWorstVerdictStays) {

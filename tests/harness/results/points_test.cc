@@ -169,6 +169,44 @@ TEST_F(PointsTest, APointWithoutOperationsHasNoNumbers) {
   EXPECT_EQ(points.text(0, "nvm_field_bytes_per_op"), "");
 }
 
+TEST_F(PointsTest, AClosedLoopHasNoTimesFromWhenItsOperationsWereDue) {
+  const PointResult result = sample();
+  const report::Points points = read({&result});
+  EXPECT_EQ(points.text(0, "load"), "closed");
+  for (const char* column : {"offered_load", "saturated", "response_mean_us", "response_p50_us",
+                             "response_max_us", "harness_ns_per_op"}) {
+    EXPECT_EQ(points.text(0, column), "") << column;
+  }
+}
+
+TEST_F(PointsTest, AnOpenLoopHasBothTimes) {
+  PointResult result = sample();
+  result.identity.load = "poisson";
+  result.identity.offered_load = 2'000'000;
+  KindMeasurement& reads = result.measurement.kinds[OperationKind::read];
+  reads.response.emplace().record(5000, 99);
+  reads.response->record(9000);
+  KindMeasurement& updates = result.measurement.kinds[OperationKind::update];
+  updates.operations = 1;
+  updates.response.emplace().record(7000);
+  result.measurement.arrivals = Nanoseconds(1950);
+  result.measurement.harness_per_operation = Picoseconds(61'500);
+  const report::Points points = read({&result});
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_EQ(points.text(0, "load"), "poisson");
+  EXPECT_EQ(points.text(0, "offered_load"), "2000000");
+  EXPECT_EQ(points.text(0, "saturated"), "no");
+  EXPECT_EQ(points.text(0, "harness_ns_per_op"), "61.5");
+  EXPECT_EQ(points.text(0, "latency_mean_us"), "2.5");
+  EXPECT_EQ(points.text(1, "response_mean_us"), "5.04");
+  EXPECT_EQ(points.text(1, "response_p90_us"), "5.003") << "the end of its bucket";
+  EXPECT_EQ(points.text(1, "response_max_us"), "9");
+  EXPECT_EQ(points.text(2, "response_max_us"), "7");
+  for (const char* column : {"saturated", "harness_ns_per_op"}) {
+    EXPECT_EQ(points.text(1, column), "") << column;
+  }
+}
+
 TEST_F(PointsTest, EveryColumnIsDocumented) {
   std::ifstream input(PERDURA_SOURCE_DIR "/docs/results.md");
   std::stringstream text;
@@ -186,6 +224,7 @@ TEST_F(PointsTest, EveryColumnIsDocumented) {
       documented = interval ? "latency_{mean,p50,p90,p99,p999,p9999}_{low,high}_us"
                             : "latency_{mean,min,p50,p90,p99,p999,p9999,max}_us";
     }
+    if (column.starts_with("response_")) documented = "response_{mean,p50,p90,p99,p999,max}_us";
     EXPECT_NE(text.str().find(documented), std::string::npos) << column;
   }
 }
@@ -198,14 +237,16 @@ TEST(TimelineCsv, HasARowForEachIntervalOfThePointsThatWereRecorded) {
   timeline.operations = {{Time(Microseconds(1100)), 1500}, {Time(Microseconds(2300)), 2500}};
   timeline.spaces = {{Time(Microseconds(1600)), 80, 20, 3, 1}};
   const PointResult other = sample();
-  EXPECT_EQ(timeline_csv({&other, &recorded}),
-            "schema_version,experiment,platform,provenance,profile,system,workload,key_size,"
-            "value_size,records,clients,queue_depth,server_threads,domain,ddio,receive_buffers,"
-            "transport,update,persistence,seed,repetition,time_ms,"
-            "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
-            "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,0,1,1.5,1.5,,,\n"
-            "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,0.5,0,,,25,0,1\n"
-            "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
+  EXPECT_EQ(
+      timeline_csv({&other, &recorded}),
+      "schema_version,experiment,platform,provenance,profile,system,workload,key_size,"
+      "value_size,records,clients,queue_depth,server_threads,load,offered_load,domain,ddio,receive_"
+      "buffers,"
+      "transport,update,persistence,seed,repetition,time_ms,"
+      "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
+      "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,closed,,,,,,,,1,0,0,1,1.5,1.5,,,\n"
+      "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,closed,,,,,,,,1,0,0.5,0,,,25,0,1\n"
+      "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,closed,,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
 }
 
 TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {
@@ -217,13 +258,16 @@ TEST(Histograms, NameTheirRow) {
   PointResult first = sample();
   first.measurement.kinds[OperationKind::update].operations = 1;
   first.measurement.kinds[OperationKind::update].latency.record(7);
-  const PointResult second = sample();
+  PointResult second = sample();
+  second.measurement.kinds[OperationKind::read].response.emplace().record(5000, 4);
   EXPECT_EQ(histograms_csv({&first, &second}),
-            "row,low_ns,count\n"
-            "0,7,1\n0,1000,1\n0,2000,1\n0,3000,1\n0,4000,1\n"
-            "1,1000,1\n1,2000,1\n1,3000,1\n1,4000,1\n"
-            "2,7,1\n"
-            "3,1000,1\n3,2000,1\n3,3000,1\n3,4000,1\n");
+            "row,time,low_ns,count\n"
+            "0,service,7,1\n0,service,1000,1\n0,service,2000,1\n0,service,3000,1\n"
+            "0,service,4000,1\n"
+            "1,service,1000,1\n1,service,2000,1\n1,service,3000,1\n1,service,4000,1\n"
+            "2,service,7,1\n"
+            "3,service,1000,1\n3,service,2000,1\n3,service,3000,1\n3,service,4000,1\n"
+            "3,response,5000,4\n");
 }
 
 }  // namespace

@@ -53,6 +53,15 @@ TEST(Plan, HasEachPointWithItsRepetitions) {
   EXPECT_EQ(points[3].label, "value_size=64 fake repetition=1");
 }
 
+TEST(Plan, NamesTheLoadThatAPointIsOffered) {
+  const auto points = plan({parse_override("workload.load=\"poisson\""),
+                            parse_override("matrix.offered_load=[1000, 5000]")});
+  ASSERT_EQ(points.size(), 8U);
+  EXPECT_EQ(points[0].label, "offered_load=1000 value_size=16 fake repetition=0");
+  EXPECT_EQ(points[7].settings.offered_load, 5000U);
+  EXPECT_EQ(points[7].label, "offered_load=5000 value_size=64 fake repetition=1");
+}
+
 // They would be labels without an effect.
 // What has no effect must not stand beside a result.
 TEST(Plan, RefusesAConfigurationThatNothingDependsOn) {

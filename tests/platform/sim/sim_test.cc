@@ -103,6 +103,31 @@ TEST(Sim, ASleepingThreadPaysTheWakeUpAndUsesNoCpuMeanwhile) {
             profile.client.wait.wakeup_cpu + profile.client.wait.sleep_cpu + profile.cpu.post);
 }
 
+// What comes from outside the modelled machines is there in time; the thread pays for going to
+// sleep, and for no wake-up.
+TEST(Sim, AnArrivalFromOutsideWakesAThreadInNoTime) {
+  const Profile profile = testbed();
+  for (const CompletionMode mode : {CompletionMode::event, CompletionMode::polling}) {
+    SimPlatform platform(profile, 2);
+    platform.start(1, 1, mode, [&](Thread& thread) -> Task<> {
+      co_await yield();
+      const Time start = thread.executor.now();
+      const Picoseconds cpu = thread.node.cpu_time();
+      for (int i = 1; i <= 100; ++i) {
+        const Time due = start + Microseconds(100) * i;
+        co_await arrival_at(due);
+        EXPECT_EQ(thread.executor.now(), due);
+      }
+      const Picoseconds used = thread.node.cpu_time() - cpu;
+      EXPECT_EQ(used, mode == CompletionMode::event ? profile.client.wait.sleep_cpu * 100
+                                                    : Picoseconds(Microseconds(100) * 100));
+      co_await sleep_for(Microseconds(100));
+      EXPECT_GT(thread.executor.now(), start + Microseconds(101 * 100)) << "a timer of its own";
+    });
+    platform.run();
+  }
+}
+
 TEST(Sim, ThreadsQueueForTheCoresOfTheirNode) {
   Profile profile = testbed();
   profile.client.cores = 2;

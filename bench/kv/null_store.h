@@ -4,19 +4,19 @@
 // and the latency of an operation is what the harness adds to any store's.
 #pragma once
 
-#include <cstring>
+#include <cstdint>
 #include <vector>
 
 #include "systems/kv.h"
 
 namespace perdura::bench {
 
-// Keys have at least 8 bytes and differ in their last 8, which are not all zero; values have one
-// size, a multiple of 8 bytes. Holds `records` of them; one more is `out_of_space`, a value of
-// another size `too_large`.
+// Keys differ in their last 8 bytes, or in all if they have fewer, as those of a workload do.
+// Holds `records` of them, of which erased ones are some; one more is `out_of_space`, a value of
+// more than `max_value_size` bytes `too_large`.
 class NullSession final : public systems::KvSession {
  public:
-  NullSession(std::uint64_t records, Bytes value_size);
+  NullSession(std::uint64_t records, Bytes max_value_size);
 
   Task<systems::Result<Bytes>> get(systems::Key key, std::span<std::byte> into) override;
   Task<systems::Result<void>> put(systems::Key key, systems::Value value) override;
@@ -24,19 +24,22 @@ class NullSession final : public systems::KvSession {
   systems::SessionCounts counts() const override { return {}; }
 
  private:
-  static constexpr std::uint64_t kFree = 0;
+  enum class State : std::uint32_t { free, erased, stored };
+  struct Slot {
+    std::uint64_t name = 0;  // the key's last 8 bytes
+    State state = State::free;
+    std::uint32_t length = 0;  // of the value
+    std::size_t record = 0;    // where the value is
+  };
 
   // Where the key is, or where it would be.
-  std::size_t slot_of(std::uint64_t name) const;
-  void copy_value(std::byte* to, const std::byte* from) const {
-    for (Bytes i = 0; i < value_size_; i += kWord) std::memcpy(to + i, from + i, kWord);
-  }
-  std::byte* value_at(std::size_t slot) { return values_.data() + slot * value_size_; }
+  Slot& slot_of(std::uint64_t name);
+  std::byte* value_of(const Slot& slot) { return values_.data() + slot.record * max_value_size_; }
 
   std::uint64_t free_records_;
-  Bytes value_size_;
-  int shift_;                         // leaves as many bits of a product as number the slots
-  std::vector<std::uint64_t> names_;  // of the slots: their keys' last 8 bytes
+  Bytes max_value_size_;
+  int shift_;  // leaves as many bits of a product as number the slots
+  std::vector<Slot> slots_;
   std::vector<std::byte> values_;
 };
 

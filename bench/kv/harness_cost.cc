@@ -1,0 +1,67 @@
+#include "bench/kv/harness_cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "bench/kv/kv_client.h"
+#include "bench/kv/null_store.h"
+#include "platform/error.h"
+
+namespace perdura::bench {
+namespace {
+
+constexpr std::uint64_t kBatches = 16;
+constexpr std::uint64_t kMostOperations = 4096;
+constexpr Bytes kMostBytes = 4 * MiB;  // written or read
+
+// The same operations on few records, so that the store's own misses of the cache do not count.
+harness::Point on_null_store(harness::Point point) {
+  constexpr std::uint64_t kRecords = 512;
+  workload::WorkloadSpec& spec = point.workload;
+  // Half of the keys for what is loaded, half for what is inserted.
+  const std::uint64_t keys = spec.key_format().capacity() / 2;
+  const std::uint64_t operations = std::min(
+      keys,
+      std::clamp(kMostBytes / (spec.max_value_size() + kCacheLine), kBatches, kMostOperations));
+  const bool erases = spec.uses(workload::OperationKind::erase);
+  spec.operation_count = operations / kBatches * kBatches;
+  spec.insert_start = 0;
+  spec.insert_count.reset();
+  spec.record_count = erases ? operations : std::min(operations, kRecords);
+  point.settings.clients = 1;
+  // Each operation is due before the last has ended.
+  if (point.settings.load != "closed") point.settings.offered_load = std::uint64_t{1} << 40;
+  point.timeline_interval = {};
+  return point;
+}
+
+}  // namespace
+
+Task<Picoseconds> harness_cost(const harness::Point& point) {
+  const harness::Point measured = on_null_store(point);
+  const std::uint64_t operations = measured.workload.operation_count;
+  const bool inserts = measured.workload.uses(workload::OperationKind::insert);
+  NullSession session(measured.workload.record_count + (inserts ? operations : 0),
+                      measured.workload.max_value_size());
+  std::atomic<bool> stop{false};
+  KvClient client(measured, 0, stop);
+  co_await client.load(session);
+  const Executor& executor = Executor::current();
+  Picoseconds least = Picoseconds::max();
+  for (std::uint64_t batch = 0; batch < kBatches; ++batch) {
+    // Operations that never suspend nest where the compiler makes no tail calls (sanitizers).
+    co_await yield();
+    const Time start = executor.now();
+    co_await client.run(session, {.operations = operations / kBatches, .measured = true});
+    least = std::min(least, executor.now() - start);
+  }
+  if (client.measurement().verdict != harness::Verdict::valid) {
+    throw PlatformError(fmt::format("the cost of the harness could not be measured: {}",
+                                    client.measurement().reason));
+  }
+  co_return least / static_cast<std::int64_t>(operations / kBatches);
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,39 @@
+// When the operations of an open loop are due ("arrive"): drawn beforehand from the seed, never
+// from how the system answers, so that a system that stalls still meets all that arrive meanwhile.
+#pragma once
+
+#include <cstdint>
+
+#include "harness/workload/random.h"
+
+namespace perdura::workload {
+
+enum class ArrivalProcess : std::uint8_t {
+  fixed,    // at equal intervals; those of several clients take turns
+  poisson,  // at exponentially distributed intervals
+};
+
+// The arrivals of one client. Their times depend on the arguments only, and are the same on every
+// machine. An object belongs to one client and is never shared.
+class Arrivals {
+ public:
+  // `rate`: operations per second of all clients together, of which each has an equal share.
+  // `stretch` numbers periods of load that have nothing in common, such as warm-up and measurement.
+  // Precondition: rate > 0, client < clients.
+  Arrivals(ArrivalProcess process, std::uint64_t rate, std::uint64_t seed, std::uint32_t client,
+           std::uint32_t clients, std::uint32_t stretch);
+
+  // The time of the next arrival: picoseconds from the beginning of the stretch, never decreasing.
+  std::uint64_t next();
+
+ private:
+  ArrivalProcess process_;
+  std::uint64_t rate_;
+  std::uint64_t clients_;
+  Random random_;
+  std::uint64_t position_;  // fixed: the number of the next arrival among those of all clients
+  std::uint64_t last_ = 0;  // poisson: the time of the last one
+  double mean_gap_;         // poisson: in picoseconds
+};
+
+}  // namespace perdura::workload

@@ -1,0 +1,24 @@
+# Latency over the throughput at which it was measured: a logarithmic y-axis, since beyond saturation an
+# open loop's response times grow by decades. The lines follow the load that was offered, so that of
+# a system whose throughput falls when it is asked for too much turns back.
+folder = ARG0
+while (strlen(folder) && folder[strlen(folder):*] ne "/") { folder = folder[1:strlen(folder) - 1] }
+call folder."style.gp" ARG1 ARG2 ARG3 ARG4 ARG5 ARG6 ARG7
+
+stats csv using "x" nooutput
+set xrange [0:STATS_max * 1.12]
+stats csv using (missing("y") ? NaN : column("y")) nooutput
+bottom = STATS_min
+top = STATS_max
+set logscale y 10
+set format y "%.0s%c"
+# More than a decade, so that there are two numbers on the axis.
+set yrange [bottom / 1.6:(top > 12 * bottom ? top * 1.6 : bottom * 20)]
+
+# An interval that reaches 0 is cut off at the axis.
+lower(i) = (!repeated(i) || column("y_low") <= 0) ? bottom / 1.6 : column("y_low")
+plot for [i=1:series_count] csv using (repeated(i) ? column("x") : NaN):(lower(i)):(0): \
+         (column("y_high") - lower(i)) with vectors heads size screen 0.006, 90 nofilled \
+         lw 1 dt 1 lc rgb COLOR[STYLE[i]] notitle, \
+     for [i=1:series_count] csv using (of(i) ? column("x") : NaN):(number(i, "y")) \
+         with linespoints ls STYLE[i] title LABEL[i]

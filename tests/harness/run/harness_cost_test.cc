@@ -1,0 +1,89 @@
+// The harness' own cost can be measured for whatever workload, and where the platform measures it
+// is. How much it is, bench/micro says.
+#include "bench/kv/harness_cost.h"
+
+#include <gtest/gtest.h>
+
+#include "bench/kv/kv_driver.h"
+#include "platform/shm_platform.h"
+
+namespace perdura::bench {
+namespace {
+
+using workload::OperationKind;
+
+harness::Point point_of(std::initializer_list<std::pair<OperationKind, double>> shares) {
+  harness::Point point;
+  point.workload.record_count = 1000;
+  point.workload.operation_count = 100;
+  point.workload.key_size = 16;
+  point.workload.field_count = 1;
+  point.workload.field_length = 100;
+  point.workload.proportions = {};
+  for (const auto& [kind, part] : shares) {
+    point.workload.proportions[static_cast<std::size_t>(kind)] = part;
+  }
+  return point;
+}
+
+Picoseconds cost_of(const harness::Point& point) {
+  Picoseconds cost{};
+  ShmPlatform platform(ShmOptions{});
+  platform.start(0, 0, CompletionMode::event,
+                 [&](Thread&) -> Task<> { cost = co_await harness_cost(point); });
+  platform.run();
+  return cost;
+}
+
+// An operation that failed would throw.
+TEST(HarnessCost, CanBeMeasuredForEveryKindOfWorkload) {
+  for (const auto& shares :
+       {std::initializer_list<std::pair<OperationKind, double>>{{OperationKind::read, 1}},
+        {{OperationKind::insert, 1}},
+        {{OperationKind::erase, 1}},
+        {{OperationKind::update, 0.5}, {OperationKind::read_modify_write, 0.5}},
+        {{OperationKind::insert, 0.4}, {OperationKind::erase, 0.4}, {OperationKind::read, 0.2}}}) {
+    for (const std::uint32_t value_size : {0U, 1U, 100U, 1U << 16}) {
+      for (const std::uint32_t key_size : {1U, 2U, 7U, 8U, 40U}) {
+        for (const char* load : {"closed", "fixed", "poisson"}) {
+          harness::Point point = point_of(shares);
+          point.workload.field_length = value_size;
+          point.workload.key_size = key_size;
+          point.workload.record_count = 100;
+          point.settings.load = load;
+          if (point.settings.load != "closed") point.settings.offered_load = 10;
+          EXPECT_GT(cost_of(point), Picoseconds{}) << value_size << ' ' << key_size << ' ' << load;
+        }
+      }
+    }
+  }
+}
+
+TEST(HarnessCost, ValuesMayVaryInLength) {
+  harness::Point point = point_of({{OperationKind::read, 0.5}, {OperationKind::update, 0.5}});
+  point.workload.field_count = 3;
+  point.workload.field_length_distribution = workload::LengthDistribution::uniform;
+  EXPECT_GT(cost_of(point), Picoseconds{});
+}
+
+// Pauses between operations would make it 10 ms an operation.
+TEST(HarnessCost, OfAnOpenLoopHasNoPauses) {
+  harness::Point point = point_of({{OperationKind::read, 1}});
+  point.settings.load = "fixed";
+  point.settings.offered_load = 100;
+  EXPECT_LT(cost_of(point), Microseconds(1000));
+}
+
+TEST(HarnessCost, IsMeasuredBeforeAPoint) {
+  harness::Point point = point_of({{OperationKind::read, 1}});
+  point.settings.system.text = "read-after-write";
+  point.settings.clients = 2;
+  ShmPlatform platform({.node_count = 2});
+  const auto result = KvDriver(systems::kv_systems()).run(platform, point);
+  EXPECT_EQ(result.verdict, harness::Verdict::valid) << result.reason;
+  EXPECT_GT(result.harness_per_operation, Picoseconds{});
+  EXPECT_EQ(result.operations(), 100U) << "and what it did is not part of the point";
+}
+
+}  // namespace
+}  // namespace perdura::bench

@@ -1,0 +1,69 @@
+// Runs of the key-value driver on a store whose service times are known (timed_kv.h), on `sim`.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "bench/kv/kv_driver.h"
+#include "platform/sim/sim_platform.h"
+#include "timed_kv.h"
+
+namespace perdura::bench {
+
+class TimedRunTest : public testing::Test {
+ protected:
+  TimedRunTest() {
+    point_.settings.system.text = "timed";
+    point_.settings.client_completion = CompletionMode::polling;
+    point_.workload.record_count = 10;
+    point_.workload.operation_count = 1000;
+    point_.workload.key_size = 16;
+    point_.workload.field_count = 1;
+    point_.workload.field_length = 16;
+    point_.workload.proportions = {};
+    point_.workload.proportions[static_cast<std::size_t>(workload::OperationKind::read)] = 1;
+    point_.parameters["service_ns"] = 10'000;
+  }
+
+  void open_loop(std::string load, std::uint64_t rate) {
+    point_.settings.load = std::move(load);
+    point_.settings.offered_load = rate;
+  }
+
+  harness::Measurement run() {
+    static const sim::Profile profile =
+        sim::load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml");
+    const systems::KvSystem table[] = {test::kTimedKv};
+    const KvDriver driver(table);
+    driver.check(point_);
+    sim::SimPlatform platform(profile, point_.client_nodes + 1);
+    harness::Measurement result = driver.run(platform, point_);
+    driver.conclude(point_, result);
+    return result;
+  }
+
+  static const measure::Histogram& service(const harness::Measurement& measured) {
+    return measured.kinds.at(workload::OperationKind::read).latency;
+  }
+  static const measure::Histogram& response(const harness::Measurement& measured) {
+    return measured.kinds.at(workload::OperationKind::read).response.value();
+  }
+  static double throughput(const harness::Measurement& measured) {
+    return static_cast<double>(measured.operations()) /
+           (static_cast<double>(measured.elapsed.count()) * 1e-12);
+  }
+  // The last `count` operations that the store has served: those that were measured.
+  static std::vector<test::TimedOperation> served(std::size_t count) {
+    const auto& all = test::timed_operations();
+    return {all.end() - static_cast<std::ptrdiff_t>(count), all.end()};
+  }
+  static std::uint64_t nanoseconds(Picoseconds time) {
+    return static_cast<std::uint64_t>(time.count() / 1000);
+  }
+
+  harness::Point point_;
+};
+
+}  // namespace perdura::bench
