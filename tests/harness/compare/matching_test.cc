@@ -54,7 +54,8 @@ TEST_F(MatchingTest, EveryColumnOfAPointKeepsRowsApart) {
   for (const std::string_view column : point_columns()) {
     const std::string name(column);
     const bool is_number = name.ends_with("_size") || name == "records" || name == "clients" ||
-                           name == "queue_depth" || name == "server_threads";
+                           name == "queue_depth" || name == "server_threads" ||
+                           name == "offered_load";
     Cells other = latency("2", {{name, is_number ? "77" : "other"}});
     Cells same = latency("1");
     if (name == "platform") {
