@@ -8,7 +8,11 @@ width = 0.84 / series_count
 position(i) = column("x_index") + (i - (series_count + 1) / 2.0) * width
 
 set xrange [-0.55:group_count - 0.45]
+# A name of several parts stands in as many lines where groups are narrow.
+parted(name) = (slash = strstrt(name, " / "), \
+  slash == 0 ? name : name[1:slash - 1]."\n".parted(name[slash + 3:*]))
 set xtics ()
-do for [g=1:group_count] { set xtics add (GROUP[g] g - 1) }
+do for [g=1:group_count] { set xtics add ((group_count > 4 ? parted(GROUP[g]) : GROUP[g]) g - 1) }
+if (group_count > 4 && strstrt(GROUP[1], " / ")) { set xlabel offset 0,-0.75 }
 set tics scale 0
 set boxwidth width * 0.9
