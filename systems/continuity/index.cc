@@ -1,0 +1,303 @@
+#include "systems/continuity/index.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "platform/error.h"
+
+namespace perdura::systems::continuity {
+
+Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing)
+    : region_(region), offset_(offset), geometry_(geometry), flushing_(flushing) {
+  for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
+    tables_[level] = geometry.table(level);
+  }
+  set_state({});
+}
+
+void Index::set_state(State state) {
+  state_ = state;
+  const Table& used = table();
+  slots_.store(used.pairs * used.own_slots() + used.groups * used.shared_slots(),
+               std::memory_order_relaxed);
+}
+
+void Index::store_word(Bytes offset, std::uint64_t value) {
+  region_.store(offset_ + offset, value);
+}
+
+void Index::persist(Bytes offset, Bytes length) {
+  if (flushing_ == Flushing::lines) region_.flush(offset_ + offset, length);
+  region_.drain();
+}
+
+// --- finding -------------------------------------------------------------------------------------
+
+std::optional<Slot> Index::find(const Slot& key) const {
+  for (std::uint32_t level = state_.level; level <= last_level(); ++level) {
+    const Table& used = tables_[level];
+    const Home home = used.home(key);
+    const auto found = find_in(used, home, load_indicator(used, home.pair), key);
+    if (found) return found->item;
+  }
+  return std::nullopt;
+}
+
+std::optional<Index::Found> Index::find_in(const Table& table, Home home, Indicator indicator,
+                                           const Slot& key) const {
+  Indicator bits = indicator & (table.segment_bits(home.odd) | table.group_bits());
+  for (; bits != 0; bits &= bits - 1) {
+    const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
+    const Slot item = read_item(table, home.pair, slot, indicator);
+    if (item.same_key(key)) return Found{slot, item};
+  }
+  return std::nullopt;
+}
+
+std::optional<SlotNumber> Index::room_in(std::uint32_t level, Home home,
+                                         Indicator& indicator) const {
+  const Table& used = tables_[level];
+  const std::optional<SlotNumber> slot = used.free_slot(home.odd, indicator);
+  if (slot || group_of(indicator) || groups_used_[level] == used.groups) return slot;
+  indicator = with_group(indicator, groups_used_[level]);
+  return used.own_slots();
+}
+
+// A group belongs to the pair whose indicator names it, which is what a crash leaves of it.
+void Index::take_group(std::uint32_t level, Indicator indicator) {
+  if (group_of(indicator) == groups_used_[level]) ++groups_used_[level];
+}
+
+// --- changing ------------------------------------------------------------------------------------
+
+Result<void> Index::put(const Slot& item) {
+  for (;;) {
+    switch (try_put(item)) {
+      case Outcome::done:
+        return {};
+      case Outcome::out_of_space:
+        return tl::unexpected(Error::out_of_space);
+      case Outcome::must_resize:
+        begin_resize();
+        while (resize_step()) {
+        }
+    }
+  }
+}
+
+Index::Outcome Index::try_put(const Slot& item) {
+  const Table& used = table();
+  const Home home = used.home(item);
+  const Indicator before = load_indicator(used, home.pair);
+  Indicator indicator = before;
+  const std::optional<Found> old = find_in(used, home, before, item);
+  const std::optional<SlotNumber> room = room_in(state_.level, home, indicator);
+  if (!room) {
+    return state_.level < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
+  }
+  const Place place{&used, home.pair, *room};
+  if (old) {
+    update_item(place, old->slot, indicator, old->item, item);
+  } else {
+    insert_item(place, indicator, item);
+    items_.fetch_add(1, std::memory_order_relaxed);
+  }
+  take_group(state_.level, indicator);
+  return Outcome::done;
+}
+
+Result<void> Index::erase(const Slot& key) {
+  const Table& used = table();
+  const Home home = used.home(key);
+  const Indicator indicator = load_indicator(used, home.pair);
+  const std::optional<Found> found = find_in(used, home, indicator, key);
+  if (!found) return tl::unexpected(Error::not_found);
+  change_indicator({&used, home.pair, found->slot}, indicator & ~bit_of(found->slot),
+                   std::array{toggle(found->slot, found->item)});
+  items_.fetch_sub(1, std::memory_order_relaxed);
+  return {};
+}
+
+void Index::insert_item(Place place, Indicator indicator, const Slot& item) {
+  write_item(place, indicator, item);
+  persist_item(place, indicator);
+  change_indicator(place, indicator | bit_of(place.slot), std::array{toggle(place.slot, item)});
+}
+
+void Index::update_item(Place to, SlotNumber from, Indicator indicator, const Slot& old_item,
+                        const Slot& item) {
+  write_item(to, indicator, item);
+  persist_item(to, indicator);
+  change_indicator(to, (indicator | bit_of(to.slot)) & ~bit_of(from),
+                   std::array{toggle(to.slot, item), toggle(from, old_item)});
+}
+
+void Index::write_item(Place place, Indicator indicator, const Slot& item) {
+  region_.write_object(offset_ + place.table->slot_offset(place.pair, place.slot, indicator), item);
+}
+
+void Index::persist_item(Place place, Indicator indicator) {
+  persist(place.table->slot_offset(place.pair, place.slot, indicator), kSlotSize);
+}
+
+// The indicator comes last: until then a reader's check fails, and it reads again.
+void Index::change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles) {
+  const Table& used = *pair.table;
+  const Bytes header = used.header_offset(pair.pair);
+  const Indicator before = load_indicator(used, pair.pair);
+  const std::uint64_t terms = check_term(before) ^ check_term(after);
+  for (const bool odd : {false, true}) {
+    std::uint64_t check = region_.load(offset_ + header + check_offset(odd)) ^ terms;
+    for (const Toggle& one : toggles) {
+      if ((used.segment_bits(odd) & bit_of(one.slot)) != 0) check ^= one.term;
+    }
+    store_word(header + check_offset(odd), check);
+  }
+  if (const auto group = group_of(after)) {
+    const Bytes at = used.group_offset(*group);
+    // A group that the pair has just got holds nothing, so its check is the indicator's term alone.
+    const std::uint64_t old = group_of(before) ? region_.load(offset_ + at) : check_term(before);
+    std::uint64_t check = old ^ terms;
+    for (const Toggle& one : toggles) {
+      if ((used.group_bits() & bit_of(one.slot)) != 0) check ^= one.term;
+    }
+    store_word(at, check);
+  }
+  store_word(header + kIndicatorOffset, after);
+  persist(header, kHeaderSize);
+}
+
+// --- resizing ------------------------------------------------------------------------------------
+
+void Index::begin_resize() {
+  const State resizing{state_.level, true};
+  store_word(kStateOffset, resizing.word());
+  persist(kStateOffset, kWord);
+  set_state(resizing);
+  next_pair_ = 0;
+}
+
+bool Index::resize_step() {
+  const Table& old = table();
+  if (next_pair_ == old.pairs) {
+    const State resized{state_.level + 1, false};
+    store_word(kStateOffset, resized.word());
+    persist(kStateOffset, kWord);
+    set_state(resized);
+    return false;
+  }
+  const std::uint64_t pair = next_pair_++;
+  // Whoever finds nothing in a sealed pair looks in the next table. This is for readers only, who
+  // do not outlive the server: recovery seals again.
+  const Place place{&old, pair, 0};
+  change_indicator(place, load_indicator(old, pair) | kSealed, {});
+  for_each_in(old, pair, [&](SlotNumber slot, const Slot& item) {
+    move_item({&old, pair, slot}, item);
+  });
+  return true;
+}
+
+void Index::move_item(Place from, const Slot& item) {
+  insert_moved(item);
+  delete_moved(from, item);
+}
+
+// There is always room: a pair's items come from one pair of the old table, with the same parities,
+// so it needs a group only if that one had one, and not more than one of the two that its items go
+// to does. The bucket is filled before the SBuckets, so none is wasted.
+void Index::insert_moved(const Slot& item) {
+  const std::uint32_t level = state_.level + 1;
+  const Table& next = tables_[level];
+  const Home home = next.home(item);
+  Indicator indicator = load_indicator(next, home.pair);
+  const std::optional<SlotNumber> room = room_in(level, home, indicator);
+  Index::insert_item({&next, home.pair, room.value()}, indicator, item);
+  take_group(level, indicator);
+}
+
+void Index::delete_moved(Place from, const Slot& item) {
+  change_indicator(from, load_indicator(*from.table, from.pair) & ~bit_of(from.slot),
+                   std::array{toggle(from.slot, item)});
+}
+
+// --- recovery ------------------------------------------------------------------------------------
+
+void Index::recover() {
+  const State state = State::from(region_.load(offset_ + kStateOffset));
+  if (state.level + (state.resizing ? 1 : 0) > geometry_.resizes) {
+    throw UsageError(
+        fmt::format("the hash table of pool '{}' is damaged: it was resized {} times; "
+                    "remove the pool",
+                    region_.name(), state.level));
+  }
+  set_state(state);
+  items_.store(0, std::memory_order_relaxed);
+  for (std::uint32_t level = state_.level; level <= last_level(); ++level) recover_table(level);
+  if (!state_.resizing) return;
+  delete_first_if_moved();
+  next_pair_ = 0;
+  while (resize_step()) {
+  }
+}
+
+void Index::recover_table(std::uint32_t level) {
+  const Table& used = tables_[level];
+  groups_used_[level] = 0;
+  std::uint64_t items = 0;
+  for (std::uint64_t pair = 0; pair < used.pairs; ++pair) {
+    const Indicator indicator = load_indicator(used, pair);
+    const auto group = group_of(indicator);
+    if ((group && *group >= used.groups) || (!group && (indicator & used.group_bits()) != 0)) {
+      throw UsageError(fmt::format(
+          "the hash table of pool '{}' is damaged at segment pair {}: it has SBuckets that do not "
+          "exist; remove the pool",
+          region_.name(), pair));
+    }
+    if (group) groups_used_[level] = std::max(groups_used_[level], *group + 1);
+    items += static_cast<std::uint64_t>(std::popcount(indicator & used.all_bits()));
+    recover_checks(used, pair, indicator);
+  }
+  items_.fetch_add(items, std::memory_order_relaxed);
+}
+
+// What is not as it should be was being changed, or, in a group, not durable.
+void Index::recover_checks(const Table& table, std::uint64_t pair, Indicator indicator) {
+  std::array<std::uint64_t, 2> checks{check_term(indicator), check_term(indicator)};
+  std::uint64_t group_check = check_term(indicator);
+  for_each_in(table, pair, [&](SlotNumber slot, const Slot& item) {
+    const std::uint64_t term = check_term(slot, item);
+    for (const bool odd : {false, true}) {
+      if ((table.segment_bits(odd) & bit_of(slot)) != 0) checks[odd] ^= term;
+    }
+    if ((table.group_bits() & bit_of(slot)) != 0) group_check ^= term;
+  });
+  const auto correct = [&](Bytes offset, std::uint64_t check) {
+    if (region_.load(offset_ + offset) != check) store_word(offset, check);
+  };
+  for (const bool odd : {false, true}) {
+    correct(table.header_offset(pair) + check_offset(odd), checks[odd]);
+  }
+  if (const auto group = group_of(indicator)) correct(table.group_offset(*group), group_check);
+}
+
+// Items move in the order of pairs and slots, and each is deleted before the next is inserted.
+void Index::delete_first_if_moved() {
+  const Table& old = table();
+  const Table& next = tables_[state_.level + 1];
+  for (std::uint64_t pair = 0; pair < old.pairs; ++pair) {
+    const Indicator bits = load_indicator(old, pair) & old.all_bits();
+    if (bits == 0) continue;
+    const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
+    const Slot item = read_item(old, pair, slot, load_indicator(old, pair));
+    const Home home = next.home(item);
+    if (find_in(next, home, load_indicator(next, home.pair), item)) {
+      delete_moved({&old, pair, slot}, item);
+      items_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    return;
+  }
+}
+
+}  // namespace perdura::systems::continuity

@@ -1,0 +1,164 @@
+// Continuity hashing ("Consistent RDMA-Friendly Hashing on Remote Persistent Memory", section II):
+// the server's side of the index, the only one that changes it. One thread, no locks, no log.
+//
+// Every change of an item is made by one 8-byte store of the pair's indicator, so a crash leaves
+// the item as it was or as it shall be:
+//
+//   insert   writes the item into a free slot, persists it, sets its bit         2 flushes
+//   update   writes the item into a free slot, persists it, sets its bit and
+//            clears the old one's by the same store                              2 flushes
+//   delete   clears the bit                                                      1 flush
+//
+// The checks for readers are in the line of the indicator or, for groups, not persistent: recovery
+// computes them anew.
+//
+// A resize moves one item after the other: it is inserted into the next table, then deleted from
+// the old one. After a crash only the first item of the old table can be in both.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "platform/pmem/region.h"
+#include "systems/continuity/layout.h"
+#include "systems/kv.h"
+
+namespace perdura::systems::continuity {
+
+enum class Flushing : std::uint8_t {
+  lines,  // stores are durable after a flush and a fence
+  none,   // caches are in the persistence domain
+};
+
+class Index {
+ public:
+  // The index at `offset` (a multiple of 256) of the region, of geometry.size() bytes. Memory of
+  // zeros is an empty index; one that has been used must be recovered first.
+  Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
+        Flushing flushing = Flushing::lines);
+  virtual ~Index() = default;
+  Index(const Index&) = delete;
+  Index& operator=(const Index&) = delete;
+
+  // After a crash or a restart: ends a resize that was under way. Throws UsageError if the index is
+  // damaged.
+  void recover();
+
+  std::optional<Slot> find(const Slot& key) const;
+
+  // Inserts or updates; resizes if it must and may. `out_of_space` changes nothing.
+  Result<void> put(const Slot& item);
+  Result<void> erase(const Slot& key);
+
+  // The same in steps, for a server that does something else in between.
+  enum class Outcome : std::uint8_t {
+    done,
+    out_of_space,
+    must_resize,  // nothing has changed
+  };
+  Outcome try_put(const Slot& item);
+  void begin_resize();
+  // Moves the items of the next pair; false if the resize has ended. Nothing may be put or erased
+  // before.
+  bool resize_step();
+
+  // Calls `visit(slot)` for every item.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::uint32_t level = state_.level; level <= last_level(); ++level) {
+      for (std::uint64_t pair = 0; pair < tables_[level].pairs; ++pair) {
+        for_each_in(tables_[level], pair, [&](SlotNumber, const Slot& slot) { visit(slot); });
+      }
+    }
+  }
+
+  const Geometry& geometry() const { return geometry_; }
+  const Table& table() const { return tables_[state_.level]; }
+  std::uint32_t level() const { return state_.level; }
+  std::uint64_t groups_used() const { return groups_used_[state_.level]; }
+  // Both may be called on any thread. Slots are those of the table in use, with all of its groups.
+  std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
+  std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
+
+ protected:
+  // A slot of a pair; the indicator says where its group is.
+  struct Place {
+    const Table* table = nullptr;
+    std::uint64_t pair = 0;
+    SlotNumber slot = 0;
+  };
+
+  // The steps whose order makes crashes harmless. A test replaces them by wrong ones, to show that
+  // it would notice. `indicator` is the pair's, with a group that the slot is in.
+  virtual void insert_item(Place place, Indicator indicator, const Slot& item);
+  virtual void update_item(Place to, SlotNumber from, Indicator indicator, const Slot& old_item,
+                           const Slot& item);
+  virtual void move_item(Place from, const Slot& item);
+
+  void write_item(Place place, Indicator indicator, const Slot& item);
+  void persist_item(Place place, Indicator indicator);
+
+  // One occupied slot more or less.
+  struct Toggle {
+    SlotNumber slot = 0;
+    std::uint64_t term = 0;  // of its item in a check
+  };
+  static Toggle toggle(SlotNumber slot, const Slot& item) { return {slot, check_term(slot, item)}; }
+  // Stores the checks, then the indicator, and persists their line.
+  void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles);
+
+  void insert_moved(const Slot& item);
+  void delete_moved(Place from, const Slot& item);
+
+ private:
+  struct Found {
+    SlotNumber slot = 0;
+    Slot item;
+  };
+
+  std::uint32_t last_level() const { return state_.level + (state_.resizing ? 1 : 0); }
+  Indicator load_indicator(const Table& table, std::uint64_t pair) const {
+    return region_.load(offset_ + table.header_offset(pair) + kIndicatorOffset);
+  }
+  Slot read_item(const Table& table, std::uint64_t pair, SlotNumber slot,
+                 Indicator indicator) const {
+    return region_.read_object<Slot>(offset_ + table.slot_offset(pair, slot, indicator));
+  }
+  template <class Visit>
+  void for_each_in(const Table& table, std::uint64_t pair, Visit visit) const {
+    const Indicator indicator = load_indicator(table, pair);
+    for (SlotNumber slot = 0; slot < table.all_slots(); ++slot) {
+      if ((indicator & bit_of(slot)) == 0) continue;
+      visit(slot, read_item(table, pair, slot, indicator));
+    }
+  }
+  std::optional<Found> find_in(const Table& table, Home home, Indicator indicator,
+                               const Slot& key) const;
+  // Where an item can go that is new in this segment, and the indicator with a group for it if that
+  // takes one.
+  std::optional<SlotNumber> room_in(std::uint32_t level, Home home, Indicator& indicator) const;
+  void take_group(std::uint32_t level, Indicator indicator);
+
+  void set_state(State state);
+  void store_word(Bytes offset, std::uint64_t value);
+  void persist(Bytes offset, Bytes length);
+  void recover_table(std::uint32_t level);
+  void recover_checks(const Table& table, std::uint64_t pair, Indicator indicator);
+  void delete_first_if_moved();
+
+  pmem::Region& region_;
+  Bytes offset_;
+  Geometry geometry_;
+  Flushing flushing_;
+  std::array<Table, kMaxResizes + 1> tables_;
+  std::array<std::uint64_t, kMaxResizes + 1> groups_used_{};
+  State state_;
+  std::uint64_t next_pair_ = 0;  // to be moved
+  std::atomic<std::uint64_t> items_{0};
+  std::atomic<std::uint64_t> slots_{0};
+};
+
+}  // namespace perdura::systems::continuity

@@ -1,0 +1,109 @@
+#include "systems/continuity/layout.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "platform/runtime/work.h"
+
+namespace perdura::systems::continuity {
+
+namespace {
+
+template <class T>
+T object_at(std::span<const std::byte> bytes, Bytes offset) {
+  T object;
+  std::memcpy(&object, bytes.data() + offset, sizeof object);
+  return object;
+}
+
+// Looks through the slots whose bits are set, and sums their terms.
+struct Scan {
+  std::uint64_t sum = 0;
+  std::optional<Slot> found;
+
+  template <class OffsetOf>
+  void run(std::span<const std::byte> bytes, Indicator bits, const Slot& key, OffsetOf offset_of) {
+    for (; bits != 0; bits &= bits - 1) {
+      const auto number = static_cast<SlotNumber>(std::countr_zero(bits));
+      const auto slot = object_at<Slot>(bytes, offset_of(number));
+      sum ^= check_term(number, slot);
+      if (!found && slot.same_key(key)) found = slot;
+    }
+  }
+};
+
+}  // namespace
+
+std::uint64_t check_term(SlotNumber number, const Slot& slot) {
+  return hash64(slot.bytes(), number + 1);
+}
+
+Home Table::home(const Slot& key) const {
+  const std::uint64_t bucket = hash64(key.key_bytes()) % buckets();
+  return {bucket / 2, bucket % 2 == 1};
+}
+
+std::optional<SlotNumber> Table::free_slot(bool odd, Indicator indicator) const {
+  const SlotNumber bucket = odd ? own_slots() - kBucketSlots : 0;
+  const Indicator in_bucket = (bit_of(kBucketSlots) - 1) << bucket;
+  const Indicator in_sbuckets = (bit_of(shared_slots()) - 1) << kBucketSlots;
+  const Indicator in_group = group_of(indicator) ? group_bits() : 0;
+  for (const Indicator where : {in_bucket, in_sbuckets, in_group}) {
+    const Indicator free = where & ~indicator;
+    if (free != 0) return static_cast<SlotNumber>(std::countr_zero(free));
+  }
+  return std::nullopt;
+}
+
+Bytes Table::offset_in_segment(bool odd, SlotNumber slot) {
+  if (odd) return kHeaderSize + (slot - kBucketSlots) * kSlotSize;
+  return slot * kSlotSize + (slot < kBucketSlots ? 0 : kHeaderSize);
+}
+
+Bytes Table::slot_offset(std::uint64_t pair, SlotNumber slot, Indicator indicator) const {
+  if (slot < own_slots()) return pair_offset(pair) + offset_in_segment(false, slot);
+  return group_offset(*group_of(indicator)) + offset_in_group(slot);
+}
+
+Table Geometry::table(std::uint32_t level) const {
+  Table table{kTablesOffset, pairs, 0, sbuckets};
+  for (std::uint32_t i = 0;; ++i) {
+    table.groups = std::min(table.pairs * added_percent / 100, kMaxGroups);
+    if (i == level) return table;
+    table.offset += table.size();
+    table.pairs *= 2;
+  }
+}
+
+Bytes Geometry::size() const {
+  const Table last = table(resizes);
+  return last.offset + last.size();
+}
+
+Search search_segment(std::span<const std::byte> segment, const Table& table, bool odd,
+                      const Slot& key) {
+  const auto header = segment.subspan(Table::header_in_segment(odd), kHeaderSize);
+  Search search;
+  search.indicator = object_at<Indicator>(header, kIndicatorOffset);
+  Scan scan{check_term(search.indicator), std::nullopt};
+  scan.run(segment, search.indicator & table.segment_bits(odd), key,
+           [odd](SlotNumber slot) { return Table::offset_in_segment(odd, slot); });
+  search.torn = scan.sum != object_at<std::uint64_t>(header, check_offset(odd));
+  if (!search.torn) search.found = scan.found;
+  return search;
+}
+
+Search search_group(std::span<const std::byte> group, const Table& table, Indicator indicator,
+                    const Slot& key) {
+  Search search;
+  search.indicator = indicator;
+  Scan scan{check_term(indicator), std::nullopt};
+  scan.run(group, indicator & table.group_bits(), key,
+           [&table](SlotNumber slot) { return table.offset_in_group(slot); });
+  search.torn = scan.sum != object_at<std::uint64_t>(group, 0);
+  if (!search.torn) search.found = scan.found;
+  return search;
+}
+
+}  // namespace perdura::systems::continuity

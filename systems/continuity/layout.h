@@ -1,0 +1,182 @@
+// The layout of a continuity hash table ("Consistent RDMA-Friendly Hashing on Remote Persistent
+// Memory", section II), and what a client needs to find a key in it by one READ of a segment.
+//
+// A table is an array of segment pairs. A pair, with three SBuckets:
+//
+//     0           128        192                               576         704
+//     +-----------+----------+----------+----------+----------+-----------+
+//     | bucket 2p | header   | SBucket  | SBucket  | SBucket  | bucket    |
+//     | 4 slots   |          |          |          |          | 2p + 1    |
+//     +-----------+----------+----------+----------+----------+-----------+
+//     |<------- segment of bucket 2p ------------------------>|
+//                 |<------- segment of bucket 2p + 1 -------------------->|
+//
+//     header:  | indicator | check, even | check, odd | to a line
+//
+// Behind the pairs come the groups: the added SBuckets, each group a line with its check and as
+// many SBuckets as a pair has. Behind a table comes the next one, of twice the pairs, into which it
+// is resized: no memory is used twice, so who reads an old table finds that it is sealed.
+//
+// Slots of a pair are numbered in the order of addresses, then those of its group; slot i is
+// occupied if bit i of the indicator is set. An indicator has besides
+//
+//     bits 40 to 61   the number of the pair's group and 1, or 0
+//     bit 62          sealed: items of the pair have moved, or are about to, to the next table
+//
+// A READ may see the words of a segment at different moments. The check of a segment is a function
+// of the indicator and of all occupied slots of the segment: if it matches, the slots are what the
+// indicator says they are, as of the moment at which the indicator was read. Memory of zeros is an
+// empty table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "platform/units.h"
+#include "systems/bucket_hash/slot.h"
+
+namespace perdura::systems::continuity {
+
+using bucket_hash::kSlotSize;
+using bucket_hash::Slot;
+
+inline constexpr std::uint32_t kBucketSlots = 4;
+inline constexpr Bytes kBucketSize = kBucketSlots * kSlotSize;
+inline constexpr Bytes kHeaderSize = kCacheLine;
+inline constexpr std::uint32_t kMaxSBuckets = 4;
+inline constexpr std::uint32_t kMaxResizes = 32;
+
+// Words of a header.
+inline constexpr Bytes kIndicatorOffset = 0;
+constexpr Bytes check_offset(bool odd) { return odd ? 2 * kWord : kWord; }
+
+// --- indicators ----------------------------------------------------------------------------------
+
+using Indicator = std::uint64_t;
+using SlotNumber = std::uint32_t;  // in its pair
+
+inline constexpr int kGroupShift = 40;
+inline constexpr std::uint64_t kMaxGroups = (std::uint64_t{1} << 22) - 1;
+inline constexpr Indicator kSealed = Indicator{1} << 62;
+
+constexpr Indicator bit_of(SlotNumber slot) { return Indicator{1} << slot; }
+constexpr Indicator with_group(Indicator indicator, std::uint64_t group) {
+  return indicator | (group + 1) << kGroupShift;
+}
+constexpr std::optional<std::uint64_t> group_of(Indicator indicator) {
+  const std::uint64_t number = (indicator & ~kSealed) >> kGroupShift;
+  if (number == 0) return std::nullopt;
+  return number - 1;
+}
+
+// --- checks --------------------------------------------------------------------------------------
+
+// A check is the sum, without carries, of the term of the indicator and those of occupied slots.
+constexpr std::uint64_t check_term(Indicator indicator) { return indicator * 0x9E3779B97F4A7C15; }
+std::uint64_t check_term(SlotNumber number, const Slot& slot);
+
+// --- places --------------------------------------------------------------------------------------
+
+// A bucket with its pair.
+struct Home {
+  std::uint64_t pair = 0;
+  bool odd = false;
+};
+
+// One table; offsets are in bytes from the start of the index.
+struct Table {
+  Bytes offset = 0;
+  std::uint64_t pairs = 0;
+  std::uint64_t groups = 0;
+  std::uint32_t sbuckets = 0;
+
+  std::uint64_t buckets() const { return 2 * pairs; }
+  // Equation (1).
+  Home home(const Slot& key) const;
+
+  std::uint32_t shared_slots() const { return sbuckets * kBucketSlots; }
+  // Numbers of a pair's slots without those of its group, which follow.
+  SlotNumber own_slots() const { return 2 * kBucketSlots + shared_slots(); }
+  SlotNumber all_slots() const { return own_slots() + shared_slots(); }
+  // The slots of a segment are `first` to `first + segment_slots() - 1`.
+  static SlotNumber first_slot(bool odd) { return odd ? kBucketSlots : 0; }
+  std::uint32_t segment_slots() const { return kBucketSlots + shared_slots(); }
+  Indicator segment_bits(bool odd) const {
+    return (bit_of(segment_slots()) - 1) << first_slot(odd);
+  }
+  Indicator group_bits() const { return (bit_of(shared_slots()) - 1) << own_slots(); }
+  Indicator all_bits() const { return bit_of(all_slots()) - 1; }
+
+  // A slot of the home's segment or its pair's group that is free: in the bucket if there is one,
+  // else in the SBuckets, else in the group.
+  std::optional<SlotNumber> free_slot(bool odd, Indicator indicator) const;
+
+  Bytes segment_size() const { return kBucketSize + kHeaderSize + sbuckets * kBucketSize; }
+  Bytes pair_size() const { return segment_size() + kBucketSize; }
+  Bytes pair_offset(std::uint64_t pair) const { return offset + pair * pair_size(); }
+  // Equations (2) and (3).
+  Bytes segment_offset(Home home) const {
+    return pair_offset(home.pair) + (home.odd ? kBucketSize : 0);
+  }
+  Bytes header_offset(std::uint64_t pair) const { return pair_offset(pair) + kBucketSize; }
+  // Of a slot, counted from the start of its segment.
+  static Bytes offset_in_segment(bool odd, SlotNumber slot);
+  static Bytes header_in_segment(bool odd) { return odd ? 0 : kBucketSize; }
+
+  Bytes group_size() const { return kHeaderSize + sbuckets * kBucketSize; }
+  Bytes group_offset(std::uint64_t group) const {
+    return pair_offset(pairs) + group * group_size();
+  }
+  Bytes offset_in_group(SlotNumber slot) const {
+    return kHeaderSize + (slot - own_slots()) * kSlotSize;
+  }
+  // The indicator says which group is the pair's.
+  Bytes slot_offset(std::uint64_t pair, SlotNumber slot, Indicator indicator) const;
+
+  Bytes size() const { return pairs * pair_size() + groups * group_size(); }
+};
+
+// All tables that an index may come to have. At offset 0 is the word that says which is in use.
+struct Geometry {
+  std::uint64_t pairs = 1;           // of the first table
+  std::uint32_t sbuckets = 3;        // of each pair, 1 to 4
+  std::uint32_t added_percent = 10;  // of the pairs may have a group
+  std::uint32_t resizes = 1;         // at most
+
+  // A table's level is how often it was resized.
+  Table table(std::uint32_t level) const;
+  Bytes size() const;
+
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+};
+
+inline constexpr Bytes kStateOffset = 0;
+inline constexpr Bytes kTablesOffset = kMediaLine;
+
+// The table in use, and whether its items are being moved to the next one.
+struct State {
+  std::uint32_t level = 0;
+  bool resizing = false;
+
+  std::uint64_t word() const { return std::uint64_t{level} << 1 | (resizing ? 1 : 0); }
+  static State from(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word >> 1), (word & 1) != 0};
+  }
+};
+
+// --- a client's search ---------------------------------------------------------------------------
+
+struct Search {
+  bool torn = false;            // read once more
+  std::optional<Slot> found{};  // if not torn
+  Indicator indicator = 0;      // of a segment
+};
+
+// In the bytes of a segment, and of the group of a pair whose segment had this indicator.
+Search search_segment(std::span<const std::byte> segment, const Table& table, bool odd,
+                      const Slot& key);
+Search search_group(std::span<const std::byte> group, const Table& table, Indicator indicator,
+                    const Slot& key);
+
+}  // namespace perdura::systems::continuity

@@ -1,0 +1,126 @@
+// Memory that counts as persistent and obeys the persistence model: after every store, flush and
+// fence a test can see each image that a power failure may leave there.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "platform/pmem/model/persistence_state.h"
+#include "platform/pmem/region.h"
+
+namespace perdura::test {
+
+using Image = std::vector<std::byte>;
+
+// Memory for a region without a model: what a program finds after a restart. Aligned to words.
+class PlainMemory {
+ public:
+  explicit PlainMemory(Bytes size) : words_(size / kWord), region_(make_region()) {}
+  explicit PlainMemory(const Image& image) : PlainMemory(image.size()) {
+    std::memcpy(words_.data(), image.data(), image.size());
+  }
+  pmem::Region& region() { return *region_; }
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(words_)); }
+
+ private:
+  std::unique_ptr<pmem::Region> make_region() {
+    return std::make_unique<pmem::Region>("memory", pmem::Medium::pm,
+                                          reinterpret_cast<std::byte*>(words_.data()),
+                                          words_.size() * kWord, nullptr, nullptr);
+  }
+  std::vector<std::uint64_t> words_;
+  std::unique_ptr<pmem::Region> region_;
+};
+
+class ExploredMemory final : public pmem::RegionModel {
+ public:
+  ExploredMemory(Image contents, const pmem::PersistenceModel& model)
+      : visible_(std::move(contents)), model_(model) {
+    settle();
+  }
+
+  // Called after each store, flush and fence.
+  std::function<void()> after_step;
+
+  // All that is visible is durable from now on.
+  void settle() {
+    state_ = std::make_unique<pmem::PersistenceState>(model_);
+    state_->attach(0, pmem::Medium::pm, visible_.data());
+  }
+
+  const Image& visible() const { return visible_; }
+
+  // Calls `visit(image)` for each image that a power failure may leave now.
+  template <class Visit>
+  void for_each_image(Visit visit) const {
+    for (pmem::Enumerator all; all.next();) {
+      Image image = visible_;
+      for (const auto& survivor : state_->image(all)) {
+        const Bytes size = std::min(kCacheLine, image.size() - survivor.place.offset);
+        std::memcpy(&image[survivor.place.offset], survivor.bytes.data(), size);
+      }
+      visit(image);
+    }
+  }
+
+  std::uint64_t load(Bytes offset) override {
+    std::uint64_t value;
+    std::memcpy(&value, &visible_[offset], kWord);
+    return value;
+  }
+  void read(Bytes offset, std::span<std::byte> into) override {
+    if (!into.empty()) std::memcpy(into.data(), &visible_[offset], into.size());
+  }
+  void store(Bytes offset, std::uint64_t value, const pmem::WordLayout&) override {
+    write(offset, std::as_bytes(std::span(&value, 1)), false);
+  }
+  bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) override {
+    const std::uint64_t before = load(offset);
+    if (before != expected) {
+      expected = before;
+      return false;
+    }
+    store(offset, desired, pmem::kWholeWord);
+    return true;
+  }
+  void write(Bytes offset, std::span<const std::byte> from, bool streaming) override {
+    if (streaming) {
+      state_->stream(this, {0, offset}, from);
+    } else {
+      state_->store(this, {0, offset}, from);
+    }
+    std::memcpy(&visible_[offset], from.data(), from.size());
+    step();
+  }
+  void flush(Bytes offset, Bytes length) override {
+    state_->flush(this, {0, offset}, length);
+    step();
+  }
+  void drain() override {
+    state_->fence(this);
+    step();
+  }
+
+ private:
+  void step() {
+    if (after_step) after_step();
+  }
+
+  Image visible_;
+  pmem::PersistenceModel model_;
+  std::unique_ptr<pmem::PersistenceState> state_;
+};
+
+// A region of such memory.
+struct ExploredRegion {
+  ExploredRegion(Image contents, const pmem::PersistenceModel& model)
+      : memory(std::make_shared<ExploredMemory>(std::move(contents), model)),
+        region("explored", pmem::Medium::pm, const_cast<std::byte*>(memory->visible().data()),
+               memory->visible().size(), memory, nullptr) {}
+  std::shared_ptr<ExploredMemory> memory;
+  pmem::Region region;
+};
+
+}  // namespace perdura::test
