@@ -99,6 +99,9 @@ struct KvSystem {
   // How a put's data comes to the server, as a question to the chooser of a method that makes it
   // durable.
   persistence::UpdateNeeds put{};
+  // The longest that it takes, whatever the configuration; 0: as long as the configuration says.
+  Bytes max_key_size = 0;
+  Bytes max_value_size = 0;
   bool ordered = false;  // supports scans
 
   // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if

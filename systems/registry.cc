@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "platform/error.h"
+#include "systems/continuity/continuity.h"
 #include "systems/erda/erda.h"
 #include "systems/kv.h"
 #include "systems/read_after_write/read_after_write.h"
@@ -18,6 +19,7 @@ std::span<const KvSystem> kv_systems() {
       kErda,
       kRedoLogging,
       kReadAfterWrite,
+      kContinuity,
   };
   return table;
 }

@@ -142,31 +142,31 @@ void Index::persist_item(Place place, Indicator indicator) {
   persist(place.table->slot_offset(place.pair, place.slot, indicator), kSlotSize);
 }
 
-// The indicator comes last: until then a reader's check fails, and it reads again.
+// The checks come last: until then a reader finds them wrong and reads again, so that nobody sees a
+// change that is not durable yet.
 void Index::change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles) {
   const Table& used = *pair.table;
   const Bytes header = used.header_offset(pair.pair);
   const Indicator before = load_indicator(used, pair.pair);
+  store_word(header + kIndicatorOffset, after);
+  persist(header + kIndicatorOffset, kWord);
   const std::uint64_t terms = check_term(before) ^ check_term(after);
-  for (const bool odd : {false, true}) {
-    std::uint64_t check = region_.load(offset_ + header + check_offset(odd)) ^ terms;
+  const auto check_after = [&](std::uint64_t check, Indicator covered) {
     for (const Toggle& one : toggles) {
-      if ((used.segment_bits(odd) & bit_of(one.slot)) != 0) check ^= one.term;
+      if ((covered & bit_of(one.slot)) != 0) check ^= one.term;
     }
-    store_word(header + check_offset(odd), check);
+    return check ^ terms;
+  };
+  for (const bool odd : {false, true}) {
+    const Bytes at = header + check_offset(odd);
+    store_word(at, check_after(region_.load(offset_ + at), used.segment_bits(odd)));
   }
   if (const auto group = group_of(after)) {
     const Bytes at = used.group_offset(*group);
     // A group that the pair has just got holds nothing, so its check is the indicator's term alone.
-    const std::uint64_t old = group_of(before) ? region_.load(offset_ + at) : check_term(before);
-    std::uint64_t check = old ^ terms;
-    for (const Toggle& one : toggles) {
-      if ((used.group_bits() & bit_of(one.slot)) != 0) check ^= one.term;
-    }
-    store_word(at, check);
+    const std::uint64_t check = group_of(before) ? region_.load(offset_ + at) : check_term(before);
+    store_word(at, check_after(check, used.group_bits()));
   }
-  store_word(header + kIndicatorOffset, after);
-  persist(header, kHeaderSize);
 }
 
 // --- resizing ------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@
 //            clears the old one's by the same store                              2 flushes
 //   delete   clears the bit                                                      1 flush
 //
-// The checks for readers are in the line of the indicator or, for groups, not persistent: recovery
-// computes them anew.
+// The checks for readers are stored when the change is durable, and are not persistent themselves:
+// recovery computes them anew.
 //
 // A resize moves one item after the other: it is inserted into the next table, then deleted from
 // the old one. After a crash only the first item of the old table can be in both.
@@ -107,7 +107,7 @@ class Index {
     std::uint64_t term = 0;  // of its item in a check
   };
   static Toggle toggle(SlotNumber slot, const Slot& item) { return {slot, check_term(slot, item)}; }
-  // Stores the checks, then the indicator, and persists their line.
+  // Stores and persists the indicator, then stores the checks.
   void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles);
 
   void insert_moved(const Slot& item);

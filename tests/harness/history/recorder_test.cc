@@ -71,12 +71,12 @@ class RecorderTest : public KvTest {
     serve();
     for (std::uint64_t c = 0; c < 2; ++c) {
       connect(recording_.of(
-          [c](KvSession& session, Thread&) -> Task<> {
+          [c, this](KvSession& session, Thread&) -> Task<> {
             Buffer into(4096);
             const Buffer own = key_of(1 + c);
             const Buffer other = key_of(2 - c);
             for (std::uint64_t i = 1; i <= 60; ++i) {
-              const Buffer value = value_of(1 + c, i, 256);
+              const Buffer value = value_of(1 + c, i, fit_value(256));
               EXPECT_TRUE((co_await session.put(own, value)).has_value());
               EXPECT_TRUE((co_await session.get(own, into)).has_value());
               (co_await session.get(other, into)).has_value();
@@ -154,14 +154,14 @@ INSTANTIATE_TEST_SUITE_P(All, KilledClient, testing::ValuesIn(system_names()),
                          });
 
 TEST_P(KilledClient, LeavesAnUnknownOperationBehind) {
-  const KvConfig config{.key_size = 16,
-                        .value_size = 200,
-                        .max_value_size = 200,
-                        .records = 50,
-                        .writes = 50'000,
-                        .sessions = 8,
-                        .parameters = {}};
   const KvSystem& system = find_kv_system(GetParam());
+  const KvConfig config = fit(system, {.key_size = 16,
+                                       .value_size = 200,
+                                       .max_value_size = 200,
+                                       .records = 50,
+                                       .writes = 50'000,
+                                       .sessions = 8,
+                                       .parameters = {}});
   int under_way = 0;
   for (int kill = 0; kill < 40; ++kill) {
     SCOPED_TRACE(testing::Message() << "kill number " << kill);
@@ -179,7 +179,7 @@ TEST_P(KilledClient, LeavesAnUnknownOperationBehind) {
       history::RecordedSession recorded(*session, 1, format, logs[0]);
       const Buffer key = key_of(7);
       for (std::uint64_t version = 1;; ++version) {
-        const Buffer value = value_of(7, version, 200);
+        const Buffer value = value_of(7, version, config.value_size);
         EXPECT_TRUE((co_await recorded.put(key, value)).has_value());
       }
     });

@@ -43,7 +43,7 @@ inline KvConfig small_config(const KvSystem& system) {
     config.parameters["segment_bytes"] = 4 * KiB;
     config.parameters["region_bytes"] = 64 * KiB;
   }
-  return config;
+  return fit(system, config);
 }
 
 inline std::vector<Subject> systems_on_sim() {

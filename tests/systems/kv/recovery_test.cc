@@ -11,15 +11,16 @@ class Recovery : public testing::TestWithParam<Subject> {
  protected:
   const KvSystem& system() const { return find_kv_system(GetParam().system); }
 
-  static KvConfig config() {
-    return {.key_size = 16,
-            .value_size = 200,
-            .max_value_size = 200,
-            .records = 50,
-            .writes = 5000,
-            .sessions = 8,
-            .parameters = {}};
+  KvConfig config() const {
+    return fit(system(), {.key_size = 16,
+                          .value_size = 200,
+                          .max_value_size = 200,
+                          .records = 50,
+                          .writes = 5000,
+                          .sessions = 8,
+                          .parameters = {}});
   }
+  Bytes value_size() const { return config().value_size; }
 };
 
 std::vector<Subject> on_sim() {
@@ -62,7 +63,7 @@ TEST_P(Recovery, NothingAcknowledgedIsLostWhereverTheServerDies) {
           const Buffer key = key_of(number);
           const bool erase = i % 7 == 0;
           known[number].uncertain = erase ? 0 : i;
-          const Buffer value = value_of(number, i, 200);
+          const Buffer value = value_of(number, i, value_size());
           const auto done =
               erase ? co_await session->erase(key) : co_await session->put(key, value);
           if (!done && done.error() != Error::not_found) break;
@@ -102,7 +103,7 @@ TEST_P(Recovery, NothingAcknowledgedIsLostWhereverTheServerDies) {
             EXPECT_EQ(version, 1000U);
           }
           // The recovered store takes writes.
-          const Buffer value = value_of(number, 1000, 200);
+          const Buffer value = value_of(number, 1000, value_size());
           EXPECT_TRUE((co_await session->put(key, value)).has_value());
         }
       }
@@ -133,7 +134,7 @@ TEST_P(Recovery, AClientThatDiesLeavesOldOrNew) {
       const Buffer key = key_of(7);
       for (std::uint64_t version = 1;; ++version) {
         known.uncertain = version;
-        const Buffer value = value_of(7, version, 200);
+        const Buffer value = value_of(7, version, value_size());
         EXPECT_TRUE((co_await session->put(key, value)).has_value());
         known.acknowledged = version;
       }
@@ -162,7 +163,7 @@ TEST_P(Recovery, AClientThatDiesLeavesOldOrNew) {
         EXPECT_LE(version.value_or(0), known.uncertain);
         seen = version.value_or(0);
       }
-      const Buffer value = value_of(7, 5000, 200);
+      const Buffer value = value_of(7, 5000, value_size());
       EXPECT_TRUE((co_await session->put(key, value)).has_value());
       const auto got = co_await session->get(key, into);
       EXPECT_TRUE(got.has_value());
@@ -192,7 +193,7 @@ TEST_P(Recovery, ADamagedOrDifferentPoolIsRefusedInOneLine) {
   };
   EXPECT_NO_THROW(open_with(config(), false));
   KvConfig other = config();
-  other.value_size = other.max_value_size = 100;
+  other.value_size = other.max_value_size = value_size() / 2;
   for (const bool damage : {true, false}) {
     try {
       open_with(damage ? config() : other, damage);

@@ -26,13 +26,13 @@ TEST_P(KvTest, BehavesLikeAMapForOneClient) {
                              : number % 10 == 8 ? 40
                              : number % 10 == 9 ? 300
                                                 : 16;
-      const Buffer key = key_of(number, key_size);
+      const Buffer key = key_of(number, fit_key(system(), key_size));
       const std::string name(reinterpret_cast<const char*>(key.data()), key.size());
       const Bytes sizes[] = {64, 64, 64, 8, 65, 1000, 2048};
       switch (random() % 4) {
         case 0:
         case 1: {
-          const Bytes size = sizes[random() % 7];
+          const Bytes size = fit_value(sizes[random() % 7]);
           const Buffer value = value_of(number, random() % 1000000, size);
           const auto put = co_await session.put(key, value);
           EXPECT_TRUE(put.has_value()) << to_string(put.error());
@@ -79,7 +79,7 @@ TEST_P(KvTest, BehavesLikeAMapForOneClient) {
 
 TEST_P(KvTest, OperationsOfASessionMayOverlap) {
   serve();
-  connect([](KvSession& session, Thread& thread) -> Task<> {
+  connect([this](KvSession& session, Thread& thread) -> Task<> {
     constexpr int kLanes = 8;
     int ended = 0;
     auto lane = [&](int id) -> Task<> {
@@ -87,7 +87,7 @@ TEST_P(KvTest, OperationsOfASessionMayOverlap) {
       for (std::uint64_t i = 0; i < 200; ++i) {
         const std::uint64_t number = id * 1000 + i % 10;
         const Buffer key = key_of(number);
-        const Buffer value = value_of(number, i, 64);
+        const Buffer value = value_of(number, i, fit_value(64));
         const auto put = co_await session.put(key, value);
         EXPECT_TRUE(put.has_value());
         const auto got = co_await session.get(key, into);
@@ -107,15 +107,15 @@ TEST_P(KvTest, OperationsOfASessionMayOverlap) {
 // One client writes a key over and over, the others read it at the same time. Values are long, so
 // that a torn one has time to be seen.
 TEST_P(KvTest, ReadersOfAKeyWithOneWriterSeeALinearizableHistory) {
-  constexpr Bytes kSize = 1024;
-  config_.value_size = kSize;
+  const Bytes size = fit_value(1024);
+  config_.value_size = size;
   std::atomic<bool> done{false};
   Recording recording;
   serve();
   connect(recording.of([&](KvSession& session, Thread&) -> Task<> {
     for (std::uint64_t version = 1; version <= 1500; ++version) {
       const Buffer key = key_of(1);
-      const Buffer value = value_of(1, version, kSize);
+      const Buffer value = value_of(1, version, size);
       const auto put = co_await session.put(key, value);
       EXPECT_TRUE(put.has_value());
     }
@@ -149,7 +149,7 @@ TEST_P(KvTest, WritersOfTheSameKeysMakeALinearizableHistory) {
   Recording recording;
   serve();
   for (std::uint64_t c = 0; c < kClients; ++c) {
-    connect(recording.of([c](KvSession& session, Thread& thread) -> Task<> {
+    connect(recording.of([c, this](KvSession& session, Thread& thread) -> Task<> {
       int ended = 0;
       auto lane = [&](std::uint64_t id) -> Task<> {
         Buffer into(4096);
@@ -160,7 +160,7 @@ TEST_P(KvTest, WritersOfTheSameKeysMakeALinearizableHistory) {
           const std::uint64_t kind = random() % 10;
           Error error = Error::not_found;
           if (kind < 5) {
-            const Buffer value = value_of(number, i * kClients * 2 + id, 64);
+            const Buffer value = value_of(number, i * kClients * 2 + id, fit_value(64));
             const auto put = co_await session.put(key, value);
             EXPECT_TRUE(put.has_value());
           } else if (kind < 6) {
@@ -199,7 +199,7 @@ TEST_P(KvTest, AFullStoreSaysSoAndKeepsEverythingAcknowledged) {
     bool full = false;
     for (std::uint64_t number = 0; number < 20000; ++number) {
       const Buffer key = key_of(number);
-      const Buffer value = value_of(number, number, 64);
+      const Buffer value = value_of(number, number, fit_value(64));
       const auto put = co_await session.put(key, value);
       if (put) {
         acknowledged[number] = number;
@@ -226,9 +226,9 @@ TEST_P(KvTest, AFullStoreSaysSoAndKeepsEverythingAcknowledged) {
 
 TEST_P(KvTest, TooLongIsRefusedAndHarmsNothing) {
   serve();
-  connect([](KvSession& session, Thread&) -> Task<> {
+  connect([this](KvSession& session, Thread&) -> Task<> {
     const Buffer key = key_of(1);
-    const Buffer value = value_of(1, 5, 64);
+    const Buffer value = value_of(1, 5, fit_value(64));
     EXPECT_TRUE((co_await session.put(key, value)).has_value());
     const Buffer huge = value_of(1, 6, 9 * MiB);
     const auto put = co_await session.put(key, huge);
@@ -256,12 +256,12 @@ TEST_P(KvTest, ServesSleepingThreadsToo) {
   serve(0, CompletionMode::event);
   for (int c = 0; c < 2; ++c) {
     connect(
-        [c](KvSession& session, Thread&) -> Task<> {
+        [c, this](KvSession& session, Thread&) -> Task<> {
           Buffer into(4096);
           for (std::uint64_t i = 0; i < 50; ++i) {
             const std::uint64_t number = c * 100 + i;
             const Buffer key = key_of(number);
-            const Buffer value = value_of(number, i, 64);
+            const Buffer value = value_of(number, i, fit_value(64));
             EXPECT_TRUE((co_await session.put(key, value)).has_value());
             const auto got = co_await session.get(key, into);
             EXPECT_TRUE(got.has_value());

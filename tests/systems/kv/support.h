@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -54,6 +55,20 @@ inline std::optional<std::uint64_t> version_of(std::uint64_t key,
   return word >> 32;
 }
 
+// Systems have limits of their own; what a test would like is cut to what its system takes.
+inline Bytes fit_key(const KvSystem& system, Bytes size) {
+  return system.max_key_size == 0 ? size : std::min(size, system.max_key_size);
+}
+inline Bytes fit_value(const KvSystem& system, Bytes size) {
+  return system.max_value_size == 0 ? size : std::min(size, system.max_value_size);
+}
+inline KvConfig fit(const KvSystem& system, KvConfig config) {
+  config.key_size = fit_key(system, config.key_size);
+  config.value_size = fit_value(system, config.value_size);
+  config.max_value_size = fit_value(system, config.max_value_size);
+  return config;
+}
+
 struct Subject {
   std::string system;
   std::string platform;
@@ -75,8 +90,12 @@ inline std::vector<Subject> all_subjects() {
 
 class KvTest : public testing::TestWithParam<Subject> {
  protected:
-  void SetUp() override { platform_ = perdura::test::make_platform(GetParam().platform, 4); }
+  void SetUp() override {
+    platform_ = perdura::test::make_platform(GetParam().platform, 4);
+    config_ = fit(system(), config_);
+  }
 
+  Bytes fit_value(Bytes size) const { return test::fit_value(system(), size); }
   const KvSystem& system() const { return find_kv_system(GetParam().system); }
   Platform& platform() { return *platform_; }
 

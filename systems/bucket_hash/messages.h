@@ -1,0 +1,63 @@
+// What clients and servers of the hash indexes say to each other ("Consistent RDMA-Friendly Hashing
+// on Remote Persistent Memory", section II): a client writes its request into its lane's slot of
+// the server's memory by WRITE_WITH_IMM, whose immediate is the lane, and the server SENDs a reply.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+#include "platform/fabric/fabric.h"
+#include "systems/bucket_hash/slot.h"
+#include "systems/kv.h"
+
+namespace perdura::systems::bucket_hash {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+struct Hello {
+  std::uint32_t version = 0;
+};
+
+// What an index tells clients of itself, in its own words.
+using Plan = std::array<std::uint64_t, 3>;
+
+struct Welcome {
+  std::uint32_t session = 0;
+  std::uint32_t lanes = 0;         // requests under way at once
+  std::uint32_t requests_key = 0;  // of the session's slots, one a lane
+  std::uint32_t index_key = 0;
+  std::uint64_t requests_offset = 0;
+  Plan plan{};
+};
+static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
+
+enum class RequestKind : std::uint64_t { put, erase };
+
+struct Request {
+  RequestKind kind = RequestKind::put;
+  Slot item;  // to erase: its key
+};
+static_assert(sizeof(Request) == 40);
+inline constexpr Bytes kRequestRoom = kCacheLine;
+
+enum class ReplyStatus : std::uint32_t { done, not_found, out_of_space };
+
+struct Reply {
+  std::uint32_t lane = 0;
+  ReplyStatus status = ReplyStatus::done;
+};
+static_assert(sizeof(Reply) == 8);
+inline constexpr Bytes kReplyRoom = kCacheLine;
+
+// A message at the beginning of some bytes; a shorter one reads as zeros.
+template <class T>
+requires std::is_trivially_copyable_v<T> T read_message(std::span<const std::byte> bytes) {
+  T message{};
+  if (bytes.size() >= sizeof message) std::memcpy(&message, bytes.data(), sizeof message);
+  return message;
+}
+
+}  // namespace perdura::systems::bucket_hash

@@ -1,0 +1,111 @@
+#include "systems/bucket_hash/server.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "platform/runtime/work.h"
+
+namespace perdura::systems::bucket_hash {
+
+using fabric::Access;
+using fabric::LocalBuffer;
+using fabric::ReceiveCompletion;
+using fabric::Status;
+
+namespace {
+
+ReplyStatus status_of(const Result<void>& result) {
+  if (result) return ReplyStatus::done;
+  return result.error() == Error::not_found ? ReplyStatus::not_found : ReplyStatus::out_of_space;
+}
+
+}  // namespace
+
+Server::Server(Thread& thread, const std::string& name, std::uint32_t sessions, std::uint32_t lanes)
+    : thread_(thread),
+      lanes_(lanes),
+      requests_(thread.node.create_region(fmt::format("{} requests", name),
+                                          Bytes{sessions} * lanes * kRequestRoom,
+                                          pmem::Medium::dram)),
+      requests_memory_(thread.endpoint.register_memory(*requests_, Access::remote_write)),
+      replies_(thread.node.create_region(fmt::format("{} replies", name),
+                                         Bytes{sessions} * lanes * kReplyRoom, pmem::Medium::dram)),
+      replies_memory_(thread.endpoint.register_memory(*replies_, Access::local)),
+      max_inline_(thread.endpoint.capabilities().max_inline),
+      sessions_(sessions) {
+  for (std::uint32_t i = 0; i < sessions; ++i) sessions_[i].number = i;
+}
+
+Task<> Server::serve() {
+  Executor::current().spawn(accept_connections(shared_from_this()));
+  for (;;) {
+    const ReceiveCompletion completion = co_await completions_.next();
+    co_await handle(completion);
+  }
+}
+
+// --- connections ---------------------------------------------------------------------------------
+
+Task<> Server::accept_connections(std::shared_ptr<Server> self) {
+  for (;;) {
+    const std::unique_ptr<fabric::ConnectionRequest> request =
+        co_await self->thread_.endpoint.next_connection();
+    self->accept(*request);
+  }
+}
+
+void Server::accept(fabric::ConnectionRequest& request) {
+  const auto free = std::find_if(sessions_.begin(), sessions_.end(),
+                                 [](const Session& session) { return !session.queue_pair; });
+  const auto hello = read_message<Hello>(request.private_data());
+  if (hello.version != kProtocolVersion || free == sessions_.end()) return request.reject();
+  Session& session = *free;
+  session.immediates = thread_.endpoint.create_receive_queue(lanes_);
+  for (std::uint32_t i = 0; i < lanes_; ++i) session.immediates->post({}, i);
+  Welcome welcome;
+  welcome.session = session.number;
+  welcome.lanes = lanes_;
+  welcome.requests_key = requests_memory_.key.value;
+  welcome.index_key = index_key().value;
+  welcome.requests_offset = request_offset(session, 0);
+  welcome.plan = plan();
+  session.queue_pair = request.accept({session.immediates.get(), &completions_, lanes_},
+                                      std::as_bytes(std::span(&welcome, 1)));
+  session_of_[session.queue_pair.get()] = session.number;
+}
+
+void Server::end(Session& session) {
+  session_of_.erase(session.queue_pair.get());
+  session.queue_pair.reset();
+  session.immediates.reset();
+}
+
+// --- requests ------------------------------------------------------------------------------------
+
+Task<> Server::handle(ReceiveCompletion completion) {
+  const auto found = session_of_.find(completion.queue_pair);
+  if (found == session_of_.end()) co_return;
+  Session& session = sessions_[found->second];
+  charge(Work::dispatch);
+  if (completion.status != Status::success) {
+    end(session);
+    co_return;
+  }
+  session.immediates->post({}, completion.buffer_id);
+  const std::uint32_t lane = completion.immediate.value_or(lanes_);
+  if (lane >= lanes_) co_return;
+  const auto request = requests_->read_object<Request>(request_offset(session, lane));
+  const Result<void> result =
+      request.kind == RequestKind::put ? co_await put(request.item) : co_await erase(request.item);
+  const LocalBuffer buffer =
+      replies_memory_.local((Bytes{session.number} * lanes_ + lane) * kReplyRoom, sizeof(Reply));
+  const Reply reply{lane, status_of(result)};
+  std::memcpy(buffer.bytes().data(), &reply, sizeof reply);
+  fabric::WorkRequest send{.opcode = fabric::Opcode::send};
+  send.flags.inlined = sizeof reply <= max_inline_;
+  send.local = buffer;
+  session.queue_pair->post_unsignaled(send);
+}
+
+}  // namespace perdura::systems::bucket_hash

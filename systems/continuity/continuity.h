@@ -1,0 +1,12 @@
+// Continuity hashing ("Consistent RDMA-Friendly Hashing on Remote Persistent Memory", section II):
+// a get is one READ of a segment; put and delete are requests to the server.
+// docs/systems/continuity.md describes what the paper leaves open.
+#pragma once
+
+#include "systems/kv.h"
+
+namespace perdura::systems {
+
+extern const KvSystem kContinuity;
+
+}  // namespace perdura::systems

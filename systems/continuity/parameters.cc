@@ -1,0 +1,78 @@
+#include "systems/continuity/parameters.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "platform/error.h"
+
+namespace perdura::systems::continuity {
+
+namespace {
+
+// So full may the first table be with all records in it. Without added SBuckets an unlucky segment
+// may be full long before; a resize helps.
+constexpr std::uint64_t kRecordsPerHundredSlots = 40;
+
+std::uint64_t buckets_for(std::uint64_t records, std::uint64_t sbuckets) {
+  const std::uint64_t slots_per_pair = kBucketSlots * (2 + sbuckets);
+  const std::uint64_t slots = records * 100 / kRecordsPerHundredSlots + 1;
+  return 2 * ((slots + slots_per_pair - 1) / slots_per_pair);
+}
+
+}  // namespace
+
+Parameters Parameters::of(const KvConfig& config) {
+  Parameters result;
+  std::uint64_t buckets = 0;
+  std::uint64_t sbuckets = result.geometry.sbuckets;
+  std::uint64_t added_percent = result.geometry.added_percent;
+  std::uint64_t resizes = result.geometry.resizes;
+  std::uint64_t queue_depth = result.queue_depth;
+  for (const auto& [name, value] : config.parameters) {
+    if (name == "buckets") {
+      buckets = value;
+    } else if (name == "sbuckets") {
+      sbuckets = value;
+    } else if (name == "added_percent") {
+      added_percent = value;
+    } else if (name == "resizes") {
+      resizes = value;
+    } else if (name == "queue_depth") {
+      queue_depth = value;
+    } else {
+      throw UsageError(
+          fmt::format("{} has no parameter '{}'; it has buckets, sbuckets, added_percent, resizes "
+                      "and queue_depth",
+                      kName, name));
+    }
+  }
+  const auto within = [](std::string_view what, std::uint64_t value, std::uint64_t least,
+                         std::uint64_t most) {
+    if (value >= least && value <= most) return;
+    throw UsageError(
+        fmt::format("{}: {} is {}, but must be {} to {}", kName, what, value, least, most));
+  };
+  within("key_size", config.key_size, 1, bucket_hash::kMaxKeySize);
+  within("value_size", config.value_size, 0, bucket_hash::kMaxValueSize);
+  within("max_value_size", config.max_value_size, config.value_size, bucket_hash::kMaxValueSize);
+  within("records", config.records, 1, std::uint64_t{1} << 31);
+  within("sessions", config.sessions, 1, 1U << 16);
+  within("sbuckets", sbuckets, 1, kMaxSBuckets);
+  within("added_percent", added_percent, 0, 100);
+  within("resizes", resizes, 0, kMaxResizes);
+  within("queue_depth", queue_depth, 1, 4096);
+  if (!config.parameters.contains("buckets")) buckets = buckets_for(config.records, sbuckets);
+  within("buckets", buckets, 2, std::uint64_t{1} << 32);
+  if (buckets % 2 != 0) {
+    throw UsageError(
+        fmt::format("{}: buckets is {}, but must be even: two share SBuckets", kName, buckets));
+  }
+  result.geometry = {buckets / 2, static_cast<std::uint32_t>(sbuckets),
+                     static_cast<std::uint32_t>(added_percent),
+                     static_cast<std::uint32_t>(resizes)};
+  result.queue_depth = static_cast<std::uint32_t>(queue_depth);
+  return result;
+}
+
+}  // namespace perdura::systems::continuity
