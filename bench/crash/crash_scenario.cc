@@ -15,7 +15,7 @@ using history::Kind;
 
 constexpr NodeId kServer = 0;
 constexpr Bytes kKeySize = 16;
-constexpr Bytes kValueSize = 64;
+constexpr Bytes kValueSize = 64;    // or the longest that the system takes
 constexpr std::size_t kSteps = 16;  // of a client, besides the puts that create the keys
 // Of virtual time: a store that has not served the reader by then never will.
 constexpr Picoseconds kPatience = std::chrono::seconds(2);
@@ -30,9 +30,11 @@ Key key_of(std::uint64_t number) {
 
 // As small as can be: logs go around and are cleaned within the history.
 systems::KvConfig small_store(const systems::KvSystem& system, const CrashOptions& options) {
+  const Bytes value_size =
+      system.max_value_size == 0 ? kValueSize : std::min(kValueSize, system.max_value_size);
   systems::KvConfig config{.key_size = kKeySize,
-                           .value_size = kValueSize,
-                           .max_value_size = kValueSize,
+                           .value_size = value_size,
+                           .max_value_size = value_size,
                            .records = kCrashKeys,
                            .writes = 8 * kSteps,
                            .sessions = 8,
@@ -76,7 +78,7 @@ std::uint64_t CrashScenario::Format::key_number(systems::Key key) {
 
 std::optional<std::uint64_t> CrashScenario::Format::version(systems::Key key,
                                                             systems::Value value) {
-  if (value.size() != kValueSize) return std::nullopt;
+  if (value.size() != value_size_) return std::nullopt;
   return workload::check_value(value, key_number(key));
 }
 
@@ -181,7 +183,7 @@ Task<> CrashScenario::use(Thread& thread, std::uint32_t number, bool reader) {
     if (of_whom.empty()) of_whom = problem;
     co_return;
   }
-  Format format;
+  Format format(config_.value_size);
   history::RecordedSession recorded(*session, number, format, logs_[number]);
   if (reader) {
     co_await read(recorded);
@@ -231,7 +233,8 @@ Task<> CrashScenario::read(systems::KvSession& session) {
 Task<bool> CrashScenario::step(systems::KvSession& session, Step step, std::uint32_t number) {
   using systems::Error;
   const Key key = key_of(step.key);
-  std::array<std::byte, kValueSize> value;
+  std::array<std::byte, kValueSize> room;
+  const std::span<std::byte> value = std::span(room).first(config_.value_size);
   switch (step.kind) {
     case Kind::get: {
       const auto got = co_await session.get(key, value);

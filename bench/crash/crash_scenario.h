@@ -42,8 +42,12 @@ class CrashScenario {
   };
   class Format final : public history::Format {
    public:
+    explicit Format(Bytes value_size) : value_size_(value_size) {}
     std::uint64_t key_number(systems::Key key) override;
     std::optional<std::uint64_t> version(systems::Key key, systems::Value value) override;
+
+   private:
+    Bytes value_size_;
   };
   class Present;
 

@@ -55,6 +55,8 @@ constexpr Row kRows[] = {
      "read-after-write",
      "",
      {"durable", "atomic", "durable", "durable", "durable"}},
+    // The server's CPU flushes, and nobody reads what it has not flushed.
+    {"continuity", "continuity", "", {"durable", "durable", "durable", "durable", "durable"}},
     // By the method for the configuration.
     {"erda_correct", "erda", "correct", {"durable", "durable", "durable", "durable", "durable"}},
     {"redo_logging_correct",
@@ -63,6 +65,10 @@ constexpr Row kRows[] = {
      {"durable", "durable", "durable", "durable", "durable"}},
     {"read_after_write_correct",
      "read-after-write",
+     "correct",
+     {"durable", "durable", "durable", "durable", "durable"}},
+    {"continuity_correct",
+     "continuity",
      "correct",
      {"durable", "durable", "durable", "durable", "durable"}},
 };

@@ -118,7 +118,7 @@ TEST(ContinuityCrash, LosesTearsDuplicatesAndRevivesNothing) {
     std::uint64_t resizes = 0;
     for (const Geometry& geometry : {Geometry{1, 1, 0, 1}, Geometry{1, 1, 100, 1},
                                      Geometry{2, 1, 50, 0}, Geometry{1, 3, 0, 0}}) {
-      for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
         SCOPED_TRACE(testing::Message() << geometry.pairs << " pairs, " << geometry.added_percent
                                         << " % added, seed " << seed);
         Explored<Index> explored(geometry, model);
@@ -130,7 +130,7 @@ TEST(ContinuityCrash, LosesTearsDuplicatesAndRevivesNothing) {
       }
     }
     EXPECT_GE(resizes, 4U);
-    EXPECT_GT(images, 10'000U);
+    EXPECT_GT(images, 5'000U);
   }
 }
 

@@ -59,7 +59,7 @@ TEST_P(FaultyClients, AClientThatDiesAnywhereInAPutLeavesOldOrNew) {
       for (std::uint64_t version = 1; version <= 3; ++version) {
         failure.enable(version > 1);
         known.begin(version);
-        EXPECT_TRUE((co_await write_version(*session, 7, version)).has_value());
+        EXPECT_TRUE((co_await write_version(system(), *session, 7, version)).has_value());
         known.end();
       }
       failure.enable(false);
@@ -72,9 +72,9 @@ TEST_P(FaultyClients, AClientThatDiesAnywhereInAPutLeavesOldOrNew) {
         co_await watch(*session, 7, known, over);
         if (node != 2) co_return;
         known.begin(9);
-        EXPECT_TRUE((co_await write_version(*session, 7, 9)).has_value());
+        EXPECT_TRUE((co_await write_version(system(), *session, 7, 9)).has_value());
         EXPECT_EQ(co_await version_in(*session, 7), 9U);
-        co_await write_all(*session, 4, 10);
+        co_await write_all(system(), *session, 4, 10);
       });
     }
     failure.watch(platform, [&](pmem::Choices&) {
@@ -114,7 +114,7 @@ TEST_P(FaultyClients, AClientThatDiesAtAnyOperationLeavesOldOrNew) {
       for (std::uint64_t version = 1; version <= 2; ++version) {
         first = faulty.counts().operations + 1;
         known.begin(version);
-        EXPECT_TRUE((co_await write_version(*session, 7, version)).has_value());
+        EXPECT_TRUE((co_await write_version(system(), *session, 7, version)).has_value());
         known.end();
       }
       last = faulty.counts().operations;
@@ -124,7 +124,7 @@ TEST_P(FaultyClients, AClientThatDiesAtAnyOperationLeavesOldOrNew) {
     platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
       const auto session = co_await system().connect(thread, {0, 0}, small_config(system()));
       co_await watch(*session, 7, known, over);
-      co_await write_all(*session, 8, 10);
+      co_await write_all(system(), *session, 8, 10);
     });
     platform.run();
   };
@@ -164,7 +164,7 @@ TEST_P(FaultyClients, AClientThatLosesItsConnectionGoesOnWithANewOne) {
           EXPECT_LT(attempt, 10);
           if (attempt == 10) break;
           if (session != nullptr) {
-            const auto done = co_await write_version(*session, 7, version);
+            const auto done = co_await write_version(system(), *session, 7, version);
             if (done) break;
             EXPECT_EQ(done.error(), Error::disconnected) << to_string(done.error());
           }
@@ -183,7 +183,7 @@ TEST_P(FaultyClients, AClientThatLosesItsConnectionGoesOnWithANewOne) {
         co_await sleep_for(Microseconds(1));
       }
       EXPECT_EQ(co_await version_in(*session, 7), kVersions.back());
-      co_await write_all(*session, 8, 10);
+      co_await write_all(system(), *session, 8, 10);
     });
     platform.run();
   };
@@ -218,24 +218,25 @@ TEST_P(FaultyClients, SlowClientsAndLateMessagesChangeNothing) {
       co_await partition->serve();
     });
     for (std::uint64_t client = 0; client < kClients; ++client) {
-      platform->start(static_cast<NodeId>(1 + client), 1, CompletionMode::polling,
-                      [&, client](Thread& thread) -> Task<> {
-                        FaultyThread faulty(thread, plan);
-                        const auto session = co_await system().connect(faulty.thread(), {0, 0},
-                                                                       small_config(system()));
-                        for (std::uint64_t version = 1; version <= 20; ++version) {
-                          const std::uint64_t own = client + kClients * (version % 2);
-                          known[own].begin(version);
-                          EXPECT_TRUE((co_await write_version(*session, own, version)).has_value());
-                          known[own].end();
-                          const std::uint64_t other = (client + version) % kKeys;
-                          const std::uint64_t floor = known[other].acknowledged;
-                          const auto found = co_await version_in(*session, other);
-                          EXPECT_GE(found.value_or(0), floor) << "key " << other;
-                          EXPECT_LE(found.value_or(0), known[other].uncertain) << "key " << other;
-                        }
-                        held += faulty.counts().held;
-                      });
+      platform->start(
+          static_cast<NodeId>(1 + client), 1, CompletionMode::polling,
+          [&, client](Thread& thread) -> Task<> {
+            FaultyThread faulty(thread, plan);
+            const auto session =
+                co_await system().connect(faulty.thread(), {0, 0}, small_config(system()));
+            for (std::uint64_t version = 1; version <= 20; ++version) {
+              const std::uint64_t own = client + kClients * (version % 2);
+              known[own].begin(version);
+              EXPECT_TRUE((co_await write_version(system(), *session, own, version)).has_value());
+              known[own].end();
+              const std::uint64_t other = (client + version) % kKeys;
+              const std::uint64_t floor = known[other].acknowledged;
+              const auto found = co_await version_in(*session, other);
+              EXPECT_GE(found.value_or(0), floor) << "key " << other;
+              EXPECT_LE(found.value_or(0), known[other].uncertain) << "key " << other;
+            }
+            held += faulty.counts().held;
+          });
     }
     platform->run();
   }

@@ -77,22 +77,23 @@ inline Task<std::unique_ptr<KvSession>> try_connect(const KvSystem& system, Thre
 }
 
 // Puts a version of a key, or erases it (version 0).
-inline Task<Result<void>> write_version(KvSession& session, std::uint64_t number,
-                                        std::uint64_t version) {
+inline Task<Result<void>> write_version(const KvSystem& system, KvSession& session,
+                                        std::uint64_t number, std::uint64_t version) {
   const Buffer key = key_of(number);
   if (version == 0) {
     const auto erased = co_await session.erase(key);
     if (!erased && erased.error() == Error::not_found) co_return Result<void>{};
     co_return erased;
   }
-  const Buffer value = value_of(number, version, kValueSize);
+  const Buffer value = value_of(number, version, fit_value(system, kValueSize));
   co_return co_await session.put(key, value);
 }
 
 // The store takes writes: every key gets this version and is read again.
-inline Task<> write_all(KvSession& session, std::uint64_t keys, std::uint64_t version) {
+inline Task<> write_all(const KvSystem& system, KvSession& session, std::uint64_t keys,
+                        std::uint64_t version) {
   for (std::uint64_t number = 0; number < keys; ++number) {
-    const auto done = co_await write_version(session, number, version);
+    const auto done = co_await write_version(system, session, number, version);
     EXPECT_TRUE(done.has_value()) << "key " << number;
   }
   for (std::uint64_t number = 0; number < keys; ++number) {

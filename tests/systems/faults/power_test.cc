@@ -103,7 +103,8 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
           if (session == nullptr) break;
           Known& key = known[first + step.key];
           key.begin(step.version);
-          const auto done = co_await write_version(*session, first + step.key, step.version);
+          const auto done =
+              co_await write_version(system(), *session, first + step.key, step.version);
           if (!done) {
             EXPECT_EQ(done.error(), Error::disconnected);
             break;
@@ -124,7 +125,7 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
             << key.acknowledged << ", before " << key.before << ", uncertain " << key.uncertain;
         EXPECT_EQ(co_await version_in(*session, number), found) << "key " << number << ", again";
       }
-      co_await write_all(*session, kKeys, 1000);
+      co_await write_all(system(), *session, kKeys, 1000);
     };
 
     platform.start_service(0, 0, CompletionMode::polling, server);

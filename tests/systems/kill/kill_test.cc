@@ -34,7 +34,9 @@ struct Shared {
 class Cluster {
  public:
   explicit Cluster(const std::string& system)
-      : shared_(new (memory_.bytes().data()) Shared), processes_(system, config()) {}
+      : shared_(new (memory_.bytes().data()) Shared),
+        value_size_(fit_value(find_kv_system(system), kValue)),
+        processes_(system, fit(find_kv_system(system), config())) {}
 
   Shared& shared() { return *shared_; }
   // Of the writers and of the reader. Ends all processes: one that went on would record a get after
@@ -84,7 +86,7 @@ class Cluster {
       for (std::uint64_t i = 0;; ++i) {
         const std::uint64_t version = ++shared.versions[i % kKeys];
         const Buffer name = key_of(i % kKeys);
-        const Buffer value = value_of(i % kKeys, version, kValue);
+        const Buffer value = value_of(i % kKeys, version, cluster.value_size_);
         const auto put = co_await session.put(name, value);
         if (put) {
           ++shared.writes;
@@ -120,6 +122,7 @@ class Cluster {
   SharedMemory written_{history::OperationLog::bytes_for(1'000'000)};
   SharedMemory read_{history::OperationLog::bytes_for(50'000'000)};
   Shared* shared_;
+  Bytes value_size_;
   KvProcesses processes_;
 };
 
