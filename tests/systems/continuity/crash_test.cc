@@ -2,6 +2,7 @@
 // finds every acknowledged item once and whole, and the operation under way done or not begun.
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <memory>
 #include <random>
 
@@ -129,6 +130,8 @@ TEST(ContinuityCrash, LosesTearsDuplicatesAndRevivesNothing) {
         EXPECT_EQ(contents_of(explored.index()), explored.contents());
       }
     }
+    std::cout << pmem::to_string(model.domain) << ": " << images << " images, " << resizes
+              << " resizes\n";
     EXPECT_GE(resizes, 4U);
     EXPECT_GT(images, 5'000U);
   }
