@@ -102,6 +102,9 @@ struct KvSystem {
   // The longest that it takes, whatever the configuration; 0: as long as the configuration says.
   Bytes max_key_size = 0;
   Bytes max_value_size = 0;
+  // A size, or the longest if it is too long.
+  Bytes fit_key(Bytes size) const { return fit(size, max_key_size); }
+  Bytes fit_value(Bytes size) const { return fit(size, max_value_size); }
   bool ordered = false;  // supports scans
 
   // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if
@@ -110,6 +113,11 @@ struct KvSystem {
   // Connects to the partition served at `server`. Throws PlatformError if it cannot.
   Task<std::unique_ptr<KvSession>> (*connect)(Thread& thread, fabric::Address server,
                                               KvConfig config);
+
+ private:
+  static Bytes fit(Bytes size, Bytes longest) {
+    return longest == 0 || size < longest ? size : longest;
+  }
 };
 
 std::span<const KvSystem> kv_systems();

@@ -30,8 +30,7 @@ Key key_of(std::uint64_t number) {
 
 // As small as can be: logs go around and are cleaned within the history.
 systems::KvConfig small_store(const systems::KvSystem& system, const CrashOptions& options) {
-  const Bytes value_size =
-      system.max_value_size == 0 ? kValueSize : std::min(kValueSize, system.max_value_size);
+  const Bytes value_size = system.fit_value(kValueSize);
   systems::KvConfig config{.key_size = kKeySize,
                            .value_size = value_size,
                            .max_value_size = value_size,

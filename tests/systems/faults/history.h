@@ -85,7 +85,7 @@ inline Task<Result<void>> write_version(const KvSystem& system, KvSession& sessi
     if (!erased && erased.error() == Error::not_found) co_return Result<void>{};
     co_return erased;
   }
-  const Buffer value = value_of(number, version, fit_value(system, kValueSize));
+  const Buffer value = value_of(number, version, system.fit_value(kValueSize));
   co_return co_await session.put(key, value);
 }
 

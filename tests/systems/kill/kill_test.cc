@@ -35,7 +35,7 @@ class Cluster {
  public:
   explicit Cluster(const std::string& system)
       : shared_(new (memory_.bytes().data()) Shared),
-        value_size_(fit_value(find_kv_system(system), kValue)),
+        value_size_(find_kv_system(system).fit_value(kValue)),
         processes_(system, fit(find_kv_system(system), config())) {}
 
   Shared& shared() { return *shared_; }

@@ -26,7 +26,7 @@ TEST_P(KvTest, BehavesLikeAMapForOneClient) {
                              : number % 10 == 8 ? 40
                              : number % 10 == 9 ? 300
                                                 : 16;
-      const Buffer key = key_of(number, fit_key(system(), key_size));
+      const Buffer key = key_of(number, system().fit_key(key_size));
       const std::string name(reinterpret_cast<const char*>(key.data()), key.size());
       const Bytes sizes[] = {64, 64, 64, 8, 65, 1000, 2048};
       switch (random() % 4) {

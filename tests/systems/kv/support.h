@@ -56,16 +56,10 @@ inline std::optional<std::uint64_t> version_of(std::uint64_t key,
 }
 
 // Systems have limits of their own; what a test would like is cut to what its system takes.
-inline Bytes fit_key(const KvSystem& system, Bytes size) {
-  return system.max_key_size == 0 ? size : std::min(size, system.max_key_size);
-}
-inline Bytes fit_value(const KvSystem& system, Bytes size) {
-  return system.max_value_size == 0 ? size : std::min(size, system.max_value_size);
-}
 inline KvConfig fit(const KvSystem& system, KvConfig config) {
-  config.key_size = fit_key(system, config.key_size);
-  config.value_size = fit_value(system, config.value_size);
-  config.max_value_size = fit_value(system, config.max_value_size);
+  config.key_size = system.fit_key(config.key_size);
+  config.value_size = system.fit_value(config.value_size);
+  config.max_value_size = system.fit_value(config.max_value_size);
   return config;
 }
 
@@ -95,7 +89,7 @@ class KvTest : public testing::TestWithParam<Subject> {
     config_ = fit(system(), config_);
   }
 
-  Bytes fit_value(Bytes size) const { return test::fit_value(system(), size); }
+  Bytes fit_value(Bytes size) const { return system().fit_value(size); }
   const KvSystem& system() const { return find_kv_system(GetParam().system); }
   Platform& platform() { return *platform_; }
 
