@@ -145,11 +145,16 @@ void Index::persist_item(Place place, Indicator indicator) {
 // The checks come last: until then a reader finds them wrong and reads again, so that nobody sees a
 // change that is not durable yet.
 void Index::change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles) {
+  const Indicator before = load_indicator(*pair.table, pair.pair);
+  store_indicator(pair, after);
+  persist_indicator(pair);
+  store_checks(pair, before, after, toggles);
+}
+
+void Index::store_checks(Place pair, Indicator before, Indicator after,
+                         std::span<const Toggle> toggles) {
   const Table& used = *pair.table;
   const Bytes header = used.header_offset(pair.pair);
-  const Indicator before = load_indicator(used, pair.pair);
-  store_word(header + kIndicatorOffset, after);
-  persist(header + kIndicatorOffset, kWord);
   const std::uint64_t terms = check_term(before) ^ check_term(after);
   const auto check_after = [&](std::uint64_t check, Indicator covered) {
     for (const Toggle& one : toggles) {

@@ -108,7 +108,18 @@ class Index {
   };
   static Toggle toggle(SlotNumber slot, const Slot& item) { return {slot, check_term(slot, item)}; }
   // Stores and persists the indicator, then stores the checks.
-  void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles);
+  virtual void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles);
+
+  Indicator load_indicator(const Table& table, std::uint64_t pair) const {
+    return region_.load(offset_ + table.header_offset(pair) + kIndicatorOffset);
+  }
+  void store_indicator(Place pair, Indicator after) {
+    store_word(pair.table->header_offset(pair.pair) + kIndicatorOffset, after);
+  }
+  void persist_indicator(Place pair) {
+    persist(pair.table->header_offset(pair.pair) + kIndicatorOffset, kWord);
+  }
+  void store_checks(Place pair, Indicator before, Indicator after, std::span<const Toggle> toggles);
 
   void insert_moved(const Slot& item);
   void delete_moved(Place from, const Slot& item);
@@ -120,9 +131,6 @@ class Index {
   };
 
   std::uint32_t last_level() const { return state_.level + (state_.resizing ? 1 : 0); }
-  Indicator load_indicator(const Table& table, std::uint64_t pair) const {
-    return region_.load(offset_ + table.header_offset(pair) + kIndicatorOffset);
-  }
   Slot read_item(const Table& table, std::uint64_t pair, SlotNumber slot,
                  Indicator indicator) const {
     return region_.read_object<Slot>(offset_ + table.slot_offset(pair, slot, indicator));

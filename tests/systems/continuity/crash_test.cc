@@ -85,10 +85,27 @@ class Explored {
   }
   void look(const Contents& before, const Contents& after) {
     if (!wrong_.empty()) return;
+    const Contents& least = is_read(before, after) ? after : before;
     live_.memory->for_each_image([&](const Image& image) {
       ++images_;
-      if (wrong_.empty()) wrong_ = recovered_wrong(image, geometry_, before, after);
+      if (wrong_.empty()) wrong_ = recovered_wrong(image, geometry_, least, after);
     });
+  }
+  // Whether a client reads now what the operation under way changes: then it must stay.
+  bool is_read(const Contents& before, const Contents& after) const {
+    const auto value_in = [](const Contents& contents, const std::string& key) {
+      const auto found = contents.find(key);
+      return found == contents.end() ? std::nullopt : std::optional(found->second);
+    };
+    for (const Contents* contents : {&before, &after}) {
+      for (const auto& [key, value] : *contents) {
+        if (value_in(before, key) == value_in(after, key)) continue;
+        const ClientRead read =
+            read_as_client(live_.memory->visible(), geometry_, index_.level(), key);
+        if (!read.torn && read.value == value_in(after, key)) return true;
+      }
+    }
+    return false;
   }
 
   Geometry geometry_;
@@ -255,6 +272,19 @@ class DeletesBeforeItInserts final : public Index {
   }
 };
 
+class LetsReadersSeeItFirst final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles) override {
+    const Indicator before = load_indicator(*pair.table, pair.pair);
+    store_indicator(pair, after);
+    store_checks(pair, before, after, toggles);
+    persist_indicator(pair);
+  }
+};
+
 // Whether it is found out, under this model, in a history of any of some seeds.
 template <class Wrong>
 bool noticed(const pmem::PersistenceModel& model) {
@@ -277,6 +307,7 @@ TEST(ContinuityCrash, WrongOrdersAreNoticed) {
     // Caches that persist need no flush.
     const bool needs_flush = model.domain == pmem::PersistenceDomain::dmp;
     EXPECT_EQ(noticed<DoesNotPersistTheItem>(model), needs_flush);
+    EXPECT_EQ(noticed<LetsReadersSeeItFirst>(model), needs_flush);
   }
 }
 

@@ -49,27 +49,39 @@ inline Contents contents_of(const Index& index) {
   return contents;
 }
 
-// What a client finds that knows the table of this level, in memory at rest.
-inline std::optional<std::string> find_as_client(std::span<const std::byte> memory,
-                                                 const Geometry& geometry, std::uint32_t level,
-                                                 const std::string& key) {
+struct ClientRead {
+  bool torn = false;  // it would read again
+  std::optional<std::string> value{};
+};
+
+// What a client reads that knows the table of this level, if nothing changes meanwhile.
+inline ClientRead read_as_client(std::span<const std::byte> memory, const Geometry& geometry,
+                                 std::uint32_t level, const std::string& key) {
   const Slot wanted = item_of(key);
   for (;; ++level) {
     const Table table = geometry.table(level);
     const Home home = table.home(wanted);
     Search search = search_segment(memory.subspan(table.segment_offset(home), table.segment_size()),
                                    table, home.odd, wanted);
-    EXPECT_FALSE(search.torn) << "segment of " << key;
     const Indicator indicator = search.indicator;
     const auto group = group_of(indicator);
-    if (!search.found && group) {
+    if (!search.torn && !search.found && group) {
       search = search_group(memory.subspan(table.group_offset(*group), table.group_size()), table,
                             indicator, wanted);
-      EXPECT_FALSE(search.torn) << "group of " << key;
     }
-    if (search.found) return as_text(search.found->value_bytes());
-    if ((indicator & kSealed) == 0) return std::nullopt;
+    if (search.torn) return {true, std::nullopt};
+    if (search.found) return {false, as_text(search.found->value_bytes())};
+    if ((indicator & kSealed) == 0) return {};
   }
+}
+
+// The same in memory at rest.
+inline std::optional<std::string> find_as_client(std::span<const std::byte> memory,
+                                                 const Geometry& geometry, std::uint32_t level,
+                                                 const std::string& key) {
+  const ClientRead read = read_as_client(memory, geometry, level, key);
+  EXPECT_FALSE(read.torn) << key;
+  return read.value;
 }
 
 }  // namespace perdura::systems::continuity::test
