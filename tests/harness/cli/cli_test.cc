@@ -1,60 +1,14 @@
 // The program itself: exit codes, and one line for each mistake.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
+#include <nlohmann/json.hpp>
 
+#include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Outcome {
-  int code = -1;
-  std::string text;  // of stdout and stderr together
-};
-
-Outcome shell(const std::string& command) {
-  Outcome outcome;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer;
-  while (const std::size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) {
-    outcome.text.append(buffer.data(), count);
-  }
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
-  return outcome;
-}
-
-Outcome perdura(const std::string& arguments) {
-  return shell(fmt::format("{} {}", PERDURA_PROGRAM, arguments));
-}
-
-std::string read(const fs::path& file) {
-  std::ifstream input(file);
-  std::stringstream text;
-  text << input.rdbuf();
-  return text.str();
-}
-
-// Open MPI does not free everything at its end, and takes its locks in two orders.
-Outcome mpirun(int ranks, const std::string& arguments) {
-  return shell(
-      fmt::format("ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=detect_deadlocks=0 {} "
-                  "--allow-run-as-root --oversubscribe --bind-to none -n {} {} {}",
-                  PERDURA_MPIRUN, ranks, PERDURA_PROGRAM, arguments));
-}
 
 // A sweep of two small points on the simulated testbed.
 const std::string kSmall =
@@ -70,7 +24,8 @@ struct Mistake {
 const Mistake kMistakes[] = {
     {"", "perdura: A subcommand is required"},
     {"dance",
-     "perdura: unknown command 'dance'; known are: list, run, report, compare, advise, crash, "
+     "perdura: unknown command 'dance'; known are: list, run, report, compare, advise, "
+     "crash, "
      "guarantees"},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
@@ -110,6 +65,8 @@ const Mistake kMistakes[] = {
     {"compare /proc /proc", "perdura: compare: /proc: no points.csv here or one folder below"},
     {"compare . . --threshold much", "perdura: --threshold: Value much not in range"},
     {"compare . . --alpha 0", "perdura: --alpha: Value 0 not in range"},
+    {"run erda-latency --site nosuch",
+     "perdura: --site: unknown site 'nosuch'; known are: example"},
     {"report no/such/folder", "perdura: report no/such/folder: there is no such folder"},
 };
 
@@ -322,6 +279,25 @@ TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {
             std::string::npos)
       << outcome.text;
   EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(Cli, ASiteIsKeptWithTheResults) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  ASSERT_EQ(perdura(kSmall + "--site example --out " + folder.string()).code, 0);
+  EXPECT_EQ(read(folder / "site.toml"), read(fs::path(PERDURA_SOURCE_DIR) / "sites/example.toml"));
+}
+
+TEST(Cli, CoresThatAreNotThereAreRefusedOnSharedMemory) {
+  const test::TemporaryFolder temporary;
+  const fs::path site = temporary.path() / "lab.toml";
+  std::ofstream(site) << "name = \"lab\"\n[[host]]\nname = \"a\"\nrole = \"server\"\n"
+                         "[[host]]\nname = \"b\"\nrole = \"client\"\ncores = [1023]\n";
+  const Outcome outcome = perdura("run erda-shm --site " + site.string());
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_TRUE(outcome.text.starts_with(
+      fmt::format("perdura: {}:8: host b: core 1023 does not exist", site.string())))
+      << outcome.text;
 }
 
 TEST(Cli, AnInterruptKeepsWhatIsDone) {
