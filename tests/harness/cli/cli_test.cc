@@ -24,7 +24,7 @@ struct Mistake {
 const Mistake kMistakes[] = {
     {"", "perdura: A subcommand is required"},
     {"dance",
-     "perdura: unknown command 'dance'; known are: list, run, report, compare, advise, "
+     "perdura: unknown command 'dance'; known are: list, plan, run, report, compare, advise, "
      "crash, "
      "guarantees"},
     {"run", "perdura: experiment is required"},
@@ -67,6 +67,9 @@ const Mistake kMistakes[] = {
     {"compare . . --alpha 0", "perdura: --alpha: Value 0 not in range"},
     {"run erda-latency --site nosuch",
      "perdura: --site: unknown site 'nosuch'; known are: example"},
+    {"plan nosuch", "perdura: unknown experiment 'nosuch'; known are: "},
+    {"plan", "perdura: experiment is required"},
+    {"plan erda-latency --like no/such/folder", "perdura: --like no/such/folder: "},
     {"report no/such/folder", "perdura: report no/such/folder: there is no such folder"},
 };
 
@@ -279,6 +282,45 @@ TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {
             std::string::npos)
       << outcome.text;
   EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(Cli, PlanTellsPointsAndTimesOnlyFromAPastRun) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "past";
+  const std::string plan = "plan" + kSmall.substr(kSmall.find(' '));
+  const auto planned = [&](const std::string& more) {
+    const Outcome outcome = shell(fmt::format("cd {} && {} {} --json", temporary.path().string(),
+                                              PERDURA_PROGRAM, plan + more));
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    return nlohmann::json::parse(outcome.text);
+  };
+  const auto unknown = planned("");
+  ASSERT_EQ(unknown["points"].size(), 2U);
+  EXPECT_EQ(unknown["points"][1]["number"], 2);
+  EXPECT_EQ(unknown["points"][1]["label"], "value_size=64 erda");
+  EXPECT_EQ(unknown["points"][1]["operations"], 1300);
+  EXPECT_TRUE(unknown["expected_s"].is_null());
+  EXPECT_TRUE(unknown["points"][0]["expected_s"].is_null());
+
+  ASSERT_EQ(perdura(kSmall + "--out " + folder.string()).code, 0);
+  const auto known = planned(" --like " + folder.string());
+  EXPECT_GT(known["expected_s"], 0);
+  EXPECT_EQ(known["points_not_run_there"], 0);
+
+  fs::create_directory(temporary.path() / "out");
+  fs::rename(folder, temporary.path() / "out" / "past");
+  EXPECT_EQ(planned("")["expected_like"], "out/past");
+}
+
+TEST(Cli, PlanTellsTheRanksOfRealPlatforms) {
+  const auto ranks = [](const std::string& more) {
+    const Outcome outcome = perdura("plan erda-shm --json " + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    return nlohmann::json::parse(outcome.text)["ranks"];
+  };
+  EXPECT_EQ(ranks("--set workload.client_nodes=3")["allowed"], nlohmann::json({1, 4}));
+  EXPECT_TRUE(ranks("")["allowed"].is_null());
+  EXPECT_EQ(ranks("")["share_points"], false);
 }
 
 TEST(Cli, ASiteIsKeptWithTheResults) {
