@@ -24,6 +24,7 @@ using Action = std::function<ExitCode()>;
 
 void add_guarantees(CLI::App& app, CommandContext& context, Action& action);
 void add_list(CLI::App& app, CommandContext& context, Action& action);
+void add_plan(CLI::App& app, CommandContext& context, Action& action);
 void add_run(CLI::App& app, CommandContext& context, Action& action);
 void add_advise(CLI::App& app, CommandContext& context, Action& action);
 void add_crash(CLI::App& app, CommandContext& context, Action& action);

@@ -50,14 +50,15 @@ ExitCode list(const CommandContext& context) {
   print_experiments(context.locations);
   print_names(context.locations, FileKind::profile, "profiles (--profile NAME)");
   print_names(context.locations, FileKind::workload, "workloads");
+  print_names(context.locations, FileKind::site, "sites (--site NAME)");
   return ExitCode::done;
 }
 
 }  // namespace
 
 void add_list(CLI::App& app, CommandContext& context, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("list", "Lists systems, methods, experiments, profiles and workloads");
+  CLI::App* command = app.add_subcommand(
+      "list", "Lists systems, methods, experiments, profiles, workloads and sites");
   command->callback([&context, &action] { action = [&context] { return list(context); }; });
 }
 
