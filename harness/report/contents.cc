@@ -215,6 +215,12 @@ std::string figure_label(const FigureSpec& spec) {
   return numbered(spec.id) ? "Figure " + spec.id : "";
 }
 
+std::string legend_label(const FigureResult& figure, const Series& series) {
+  const std::string name = figure.spec.shown_series(series.name);
+  const bool says = figure.data.guarantees_differ() && !series.guarantee.empty();
+  return says ? fmt::format("{} ({})", name, series.guarantee) : name;
+}
+
 std::string Origin::words() const {
   return modelled() ? fmt::format("modelled, profile {}", profile)
                     : fmt::format("measured on this host, {}", platform);

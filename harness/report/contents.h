@@ -69,6 +69,9 @@ Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers
 /// "Figure 14"; empty if the id is not a number in a paper but a name of our own.
 std::string figure_label(const FigureSpec& spec);
 
+/// A series as the legend names it: with its guarantee if those of the figure's series differ.
+std::string legend_label(const FigureResult& figure, const Series& series);
+
 /// The tidy CSV that the figure's script draws (docs/figures.md).
 std::string figure_csv(const FigureResult& figure);
 std::string table_csv(const TableResult& table);

@@ -91,7 +91,7 @@ std::string navigation(const Contents& contents, const Papers& papers) {
     html += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section_anchor(section),
                         escaped(section_title(section)));
   }
-  if (!contents.guarantees.empty()) {
+  if (has_guarantees(contents)) {
     html += "<li><a href=\"#guarantees\">What is guaranteed when the power fails</a></li>\n";
   }
   if (!papers.empty()) {
@@ -134,7 +134,7 @@ Page make_page(const Contents& contents, const std::vector<ResultFolder>& folder
       page_style());
   page.html += overview(contents, folders, papers) + "</header>\n<main>\n";
   for (const Section& section : contents.sections) page.html += section_block(section, papers);
-  page.html += guarantees_block(contents.guarantees);
+  page.html += guarantees_block(contents);
   if (!papers.empty()) {
     page.html += "<section>\n<h2 id=\"differences\">What differs from the paper and why</h2>\n";
     for (const auto& [name, paper] : papers) page.html += notes_block(name, paper, contents);

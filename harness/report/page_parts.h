@@ -31,8 +31,10 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, const O
 /// empty if there are no claims.
 std::string claims_block(const Section& section);
 
-/// The tables of guarantees; empty if there are none.
-std::string guarantees_block(const std::vector<GuaranteeTable>& tables);
+/// What the words in the legends mean, and the tables of guarantees; empty if no legend says a word
+/// and there is no table.
+bool has_guarantees(const Contents& contents);
+std::string guarantees_block(const Contents& contents);
 
 /// The notes on one paper, each with links to the figures it explains.
 std::string notes_block(const std::string& paper_name, const ReportedPaper& paper,

@@ -36,6 +36,7 @@ const std::vector<std::string>& schema() {
                                                 "verdict",
                                                 "reason",
                                                 "method",
+                                                "guarantee",
                                                 "operations",
                                                 "errors",
                                                 "not_found",
