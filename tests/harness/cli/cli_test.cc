@@ -70,7 +70,8 @@ struct Mistake {
 const Mistake kMistakes[] = {
     {"", "perdura: A subcommand is required"},
     {"dance",
-     "perdura: unknown command 'dance'; known are: list, run, report, compare, advise, crash, "
+     "perdura: unknown command 'dance'; known are: list, run, report, claims, compare, advise, "
+     "crash, "
      "guarantees"},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
@@ -110,6 +111,9 @@ const Mistake kMistakes[] = {
     {"compare /proc /proc", "perdura: compare: /proc: no points.csv here or one folder below"},
     {"compare . . --threshold much", "perdura: --threshold: Value much not in range"},
     {"compare . . --alpha 0", "perdura: --alpha: Value 0 not in range"},
+    {"claims", "perdura: folder is required"},
+    {"claims no/such/folder", "perdura: claims no/such/folder: there is no such folder"},
+    {"claims /proc", "perdura: claims: /proc: no points.csv here or one folder below"},
     {"report no/such/folder", "perdura: report no/such/folder: there is no such folder"},
 };
 
@@ -185,6 +189,25 @@ TEST(Cli, RunWritesTheFolderAndSaysWhere) {
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_EQ(outcome.text, folder.string() + "\n");
   EXPECT_TRUE(fs::exists(folder / "points.csv"));
+}
+
+TEST(Cli, ClaimsAreMeasuredInTextAndJson) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = (temporary.path() / "out").string();
+  ASSERT_EQ(perdura(kSmall + "--quiet --out " + folder).code, 0);
+  const Outcome text = perdura("claims " + folder);
+  EXPECT_EQ(text.code, 0) << text.text;
+  for (const auto id : {"erda-16-erda ", "erda-14-erda ", "log-wsp-best "}) {
+    EXPECT_NE(text.text.find(fmt::format("\n{}", id)), std::string::npos) << text.text;
+  }
+  EXPECT_NE(text.text.find("not measured"), std::string::npos);
+  const auto last = text.text.rfind('\n', text.text.size() - 2);
+  EXPECT_TRUE(text.text.substr(last).starts_with("\n56 claims: ")) << text.text.substr(last);
+  const Outcome json = perdura("claims --json " + folder);
+  EXPECT_EQ(json.code, 0) << json.text;
+  EXPECT_NE(json.text.find("\"id\": \"erda-16-erda\""), std::string::npos) << json.text;
+  EXPECT_NE(json.text.find("\"explanation\": [\n        \"For updates"), std::string::npos)
+      << "only one value size and system, and a reason if it differs: " << json.text;
 }
 
 TEST(Cli, RunShowsALinePerPoint) {

@@ -242,11 +242,12 @@ TEST_F(PageTest, Table1SetsTheCountedBytesBesideTheFormula) {
 
 TEST_F(PageTest, NotesStandUnderTheirHeadingAndAreLinkedFromTheirFigures) {
   result("results/run", latency_rows(), latency_figure("14", "paper = \"p\""));
-  write("p.csv", "paper,section,figure,quantity,workload,system,value,unit,kind,note\n");
+  write("claims.csv", claims_csv({number_claim("14", "workloadc", "erda", "60")}));
   write("p-notes.toml", "[[note]]\nfigures = [\"14\"]\ntext = \"One.\\n\\nTwo < three.\"\n");
   ReportOptions chosen = options();
   chosen.input = root() / "results";
-  chosen.reported = root();
+  chosen.claims = root() / "claims.csv";
+  chosen.notes = root();
   chosen.output = root() / "elsewhere";
   const auto written = write_report(chosen);
   ASSERT_TRUE(written) << written.error().message;
