@@ -46,14 +46,15 @@ std::string claims_block(const std::vector<ClaimResult>& claims) {
       if (!paper.empty()) html += "</tbody></table></div>\n";
       paper = claim.paper;
       html += fmt::format(
-          "<h3>{}</h3>\n<div class=\"scroll\"><table class=\"claims\">\n<thead><tr><th>Section</th>"
-          "<th>Claim</th><th class=\"n\">Reported</th><th>Measured</th>"
-          "<th class=\"n\">Deviation</th><th>Verdict</th></tr></thead>\n<tbody>\n",
+          "<h3>{}</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>Id</th><th>Section</th>"
+          "<th>Claim</th><th class=\"n\">Reported</th><th class=\"apart\">Measured</th>"
+          "<th class=\"n\">Deviation</th><th class=\"apart\">Verdict</th></tr></thead>\n<tbody>\n",
           escaped(paper));
     }
     html += fmt::format(
-        "<tr id=\"claim-{0}\"><td>{1}</td><td title=\"{2}\">{3}</td><td class=\"n\">{4}</td>"
-        "<td title=\"{5}\">{6}</td><td class=\"n\">{7}</td><td title=\"{8}\">{9}</td></tr>\n",
+        "<tr><td>{0}</td><td>{1}</td><td title=\"{2}\">{3}</td><td class=\"n\">{4}</td>"
+        "<td class=\"apart\" title=\"{5}\">{6}</td><td class=\"n\">{7}</td>"
+        "<td class=\"apart\" title=\"{8}\">{9}</td></tr>\n",
         escaped(claim.id), escaped(claim.section), escaped(claim.note),
         escaped(shown_quantity(claim)), escaped(shown_reported(claim)),
         escaped(where_words(result)), escaped(result.measured), escaped(shown_deviation(result)),

@@ -40,7 +40,8 @@ class BrowserTest : public ReportTest, public testing::WithParamInterface<int> {
   std::string title(const std::string& page, int width) {
     write("around.html", fmt::format(kAround, width, escaped(page)));
     const std::string command = fmt::format(
-        "timeout 120 chromium --headless --hide-scrollbars --no-sandbox --disable-gpu --disable-quic --no-first-run "
+        "timeout 120 chromium --headless --hide-scrollbars --no-sandbox --disable-gpu "
+        "--disable-quic --no-first-run "
         "--disable-background-networking --disable-component-update --disable-sync "
         "--user-data-dir={0}/profile --window-size=1400,1000 --dump-dom file://{0}/around.html "
         "2>/dev/null",
