@@ -282,7 +282,7 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
   for (const auto out : {"alone", "together"}) {
     const std::string points = read(folder / out / "points.csv");
     EXPECT_NE(points.find(",shm,measured,host,erda,workloada,"), std::string::npos) << points;
-    EXPECT_NE(points.find(",all,valid,,,300,0,0,"), std::string::npos) << points;
+    EXPECT_NE(points.find(",all,valid,,,atomic,300,0,0,"), std::string::npos) << points;
   }
 }
 
