@@ -40,8 +40,8 @@ ExitCode list(const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   fmt::print("systems\n");
   for (const systems::KvSystem& system : systems::kv_systems()) {
-    fmt::print("  {}\n      {}\n      guarantee: {}\n", system.name, system.title,
-               system.guarantee);
+    fmt::print("  {}\n      {}\n      guarantee: {}: {}\n", system.name, system.title,
+               to_string(system.level), system.guarantee);
   }
   fmt::print("\nmethods of remote persistence (perdura crash NAME, perdura advise)\n");
   for (const persistence::Method& method : persistence::methods()) {

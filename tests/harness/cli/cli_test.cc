@@ -25,11 +25,12 @@ const Mistake kMistakes[] = {
     {"", "perdura: A subcommand is required"},
     {"dance",
      "perdura: unknown command 'dance'; known are: list, plan, run, report, compare, advise, "
+     "perdura: unknown command 'dance'; known are: list, run, report, claims, compare, advise, "
      "crash, "
      "guarantees"},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
-    {"crash nosuch", "perdura: unknown method 'nosuch'; known are: write-message"},
+    {"crash nosuch", "perdura: crash: 'nosuch' is no method, no system and no file"},
     {"crash write --domain ram", "perdura: --domain: ram not in {dmp,mhp,wsp}"},
     {"crash erda --steps", "perdura: crash: --steps is for methods; a system has none"},
     {"crash erda --parameter regions", "perdura: crash: --parameter regions: give NAME=VALUE"},
@@ -70,6 +71,9 @@ const Mistake kMistakes[] = {
     {"plan nosuch", "perdura: unknown experiment 'nosuch'; known are: "},
     {"plan", "perdura: experiment is required"},
     {"plan erda-latency --like no/such/folder", "perdura: --like no/such/folder: "},
+    {"claims", "perdura: folder is required"},
+    {"claims no/such/folder", "perdura: claims no/such/folder: there is no such folder"},
+    {"claims /proc", "perdura: claims: /proc: no points.csv here or one folder below"},
     {"report no/such/folder", "perdura: report no/such/folder: there is no such folder"},
 };
 
@@ -147,6 +151,25 @@ TEST(Cli, RunWritesTheFolderAndSaysWhere) {
   EXPECT_TRUE(fs::exists(folder / "points.csv"));
 }
 
+TEST(Cli, ClaimsAreMeasuredInTextAndJson) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = (temporary.path() / "out").string();
+  ASSERT_EQ(perdura(kSmall + "--quiet --out " + folder).code, 0);
+  const Outcome text = perdura("claims " + folder);
+  EXPECT_EQ(text.code, 0) << text.text;
+  for (const auto id : {"erda-16-erda ", "erda-14-erda ", "log-wsp-best "}) {
+    EXPECT_NE(text.text.find(fmt::format("\n{}", id)), std::string::npos) << text.text;
+  }
+  EXPECT_NE(text.text.find("not measured"), std::string::npos);
+  const auto last = text.text.rfind('\n', text.text.size() - 2);
+  EXPECT_TRUE(text.text.substr(last).starts_with("\n56 claims: ")) << text.text.substr(last);
+  const Outcome json = perdura("claims --json " + folder);
+  EXPECT_EQ(json.code, 0) << json.text;
+  EXPECT_NE(json.text.find("\"id\": \"erda-16-erda\""), std::string::npos) << json.text;
+  EXPECT_NE(json.text.find("\"explanation\": [\n        \"For updates"), std::string::npos)
+      << "only one value size and system, and a reason if it differs: " << json.text;
+}
+
 TEST(Cli, RunShowsALinePerPoint) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";
@@ -219,7 +242,7 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
   for (const auto out : {"alone", "together"}) {
     const std::string points = read(folder / out / "points.csv");
     EXPECT_NE(points.find(",shm,measured,host,erda,workloada,"), std::string::npos) << points;
-    EXPECT_NE(points.find(",all,valid,,,300,0,0,"), std::string::npos) << points;
+    EXPECT_NE(points.find(",all,valid,,,atomic,300,0,0,"), std::string::npos) << points;
   }
 }
 
