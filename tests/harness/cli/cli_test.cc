@@ -24,8 +24,8 @@ struct Mistake {
 const Mistake kMistakes[] = {
     {"", "perdura: A subcommand is required"},
     {"dance",
-     "perdura: unknown command 'dance'; known are: list, plan, run, report, compare, advise, "
-     "perdura: unknown command 'dance'; known are: list, run, report, claims, compare, advise, "
+     "perdura: unknown command 'dance'; known are: list, plan, run, report, claims, compare, "
+     "advise, "
      "crash, "
      "guarantees"},
     {"run", "perdura: experiment is required"},
