@@ -5,17 +5,21 @@ namespace perdura {
 using runtime::until;
 
 ShmBackgroundThread::ShmBackgroundThread(const runtime::HostClock& clock,
-                                         pmem::WriteMeter::Level accounting, ThreadUse& use)
+                                         pmem::WriteMeter::Level accounting,
+                                         std::vector<unsigned> cores, ThreadUse& use)
     : executor_(clock, CompletionMode::event, doorbell_, [](std::exception_ptr) {}),
       use_(use),
-      thread_([this, accounting] { main(accounting); }) {}
+      thread_([this, accounting, cores = std::move(cores)] { main(accounting, cores); }) {}
 
 ShmBackgroundThread::~ShmBackgroundThread() {
   executor_.stop();
   thread_.join();
 }
 
-void ShmBackgroundThread::main(pmem::WriteMeter::Level accounting) {
+void ShmBackgroundThread::main(pmem::WriteMeter::Level accounting,
+                               const std::vector<unsigned>& cores) {
+  // Not only on the core of the thread that started it. That one runs, so these can be used.
+  pin_this_thread(cores);
   use_.begin();
   pmem::thread_write_meter().set_level(accounting);
   WritesPublisher publisher(use_);

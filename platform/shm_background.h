@@ -17,9 +17,10 @@ namespace perdura {
 
 class ShmBackgroundThread final : public BackgroundThread {
  public:
-  // `clock`: the platform's. `use` stays for as long as the node.
+  // `clock`: the platform's. It may run on `cores`, if there are any. `use` stays
+  // for as long as the node.
   ShmBackgroundThread(const runtime::HostClock& clock, pmem::WriteMeter::Level accounting,
-                      ThreadUse& use);
+                      std::vector<unsigned> cores, ThreadUse& use);
   ~ShmBackgroundThread() override;
 
   Task<> run(Task<> work) override;
@@ -33,7 +34,7 @@ class ShmBackgroundThread final : public BackgroundThread {
     std::atomic<bool> ended{false};
   };
 
-  void main(pmem::WriteMeter::Level accounting);
+  void main(pmem::WriteMeter::Level accounting, const std::vector<unsigned>& cores);
   Task<> take_jobs();
   static Task<> perform(std::shared_ptr<Job> job);
 

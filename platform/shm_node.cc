@@ -48,12 +48,23 @@ Picoseconds ThreadUse::cpu_time_so_far() {
   return read_clock(clock);
 }
 
+bool pin_this_thread(const std::vector<unsigned>& cores) {
+  if (cores.empty()) return true;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const unsigned core : cores) {
+    if (core < CPU_SETSIZE) CPU_SET(core, &set);
+  }
+  return ::pthread_setaffinity_np(::pthread_self(), sizeof(set), &set) == 0;
+}
+
 ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
-                 pmem::WriteMeter::Level accounting)
+                 pmem::WriteMeter::Level accounting, std::vector<unsigned> cores)
     : job_(job),
       id_(id),
       pm_directory_(fmt::format("{}/node-{}", pm_directory, id)),
       accounting_(accounting),
+      cores_(std::move(cores)),
       memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))) {
   std::error_code error;
   std::filesystem::create_directories(pm_directory_, error);
@@ -113,7 +124,8 @@ std::unique_ptr<pmem::Region> ShmNode::make_region(std::string name, pmem::Mediu
 }
 
 std::unique_ptr<BackgroundThread> ShmNode::start_background_thread() {
-  return std::make_unique<ShmBackgroundThread>(job_.control().clock, accounting_, add_thread());
+  return std::make_unique<ShmBackgroundThread>(job_.control().clock, accounting_, cores_,
+                                               add_thread());
 }
 
 Picoseconds ShmNode::cpu_time() const {

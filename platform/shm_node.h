@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "platform/fabric/shm/job.h"
 #include "platform/fabric/shm/node_memory.h"
@@ -14,6 +15,10 @@
 #include "platform/runtime/thread_executor.h"
 
 namespace perdura {
+
+// Keeps the calling thread, and those that it starts from now on, on these cores; an empty list
+// changes nothing. False if this process may use none of them.
+bool pin_this_thread(const std::vector<unsigned>& cores);
 
 // What other threads may ask of one of a node's threads; stays when the thread has ended.
 struct alignas(kCacheLine) ThreadUse {
@@ -46,7 +51,7 @@ class ShmNode final : public Node {
  public:
   // Persistent memory is in files of `pm_directory`/node-N/.
   ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
-          pmem::WriteMeter::Level accounting);
+          pmem::WriteMeter::Level accounting, std::vector<unsigned> cores);
 
   NodeId id() const override { return id_; }
   // Names of PM regions consist of letters, digits, '.', '-' and '_'. Names of DRAM regions serve
@@ -75,6 +80,7 @@ class ShmNode final : public Node {
   NodeId id_;
   std::string pm_directory_;
   pmem::WriteMeter::Level accounting_;
+  std::vector<unsigned> cores_;  // of its background threads; empty: anywhere
   // Shared with the regions, which may outlive the node.
   std::shared_ptr<fabric::shm::NodeMemory> memory_;
   std::atomic<unsigned> next_dram_{0};

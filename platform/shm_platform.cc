@@ -24,6 +24,10 @@ std::vector<NodeId> local_nodes(const ShmOptions& options) {
   return all;
 }
 
+std::vector<unsigned> cores_of(const ShmOptions& options, NodeId node) {
+  return node < options.cores.size() ? options.cores[node] : std::vector<unsigned>{};
+}
+
 // Gives a doorbell back at the end of its thread.
 struct DoorbellLease {
   fabric::shm::Job& job;
@@ -43,7 +47,8 @@ ShmPlatform::ShmPlatform(ShmOptions options)
   const std::string pm =
       options_.pm_directory.empty() ? job_.directory() + "/pm" : options_.pm_directory;
   for (const NodeId id : local_ids_) {
-    nodes_.push_back(std::make_unique<ShmNode>(job_, id, pm, options_.accounting));
+    nodes_.push_back(
+        std::make_unique<ShmNode>(job_, id, pm, options_.accounting, cores_of(options_, id)));
   }
 }
 
@@ -70,7 +75,15 @@ void ShmPlatform::plan(NodeId node, fabric::Port port, CompletionMode mode, Body
     throw UsageError(
         fmt::format("a thread was started on node {}, which is not in this process", node));
   }
-  planned_.push_back({local, port, mode, std::move(body), service});
+  planned_.push_back({local, port, mode, std::move(body), service, cores_for_next_thread(node)});
+}
+
+std::vector<unsigned> ShmPlatform::cores_for_next_thread(NodeId node) const {
+  const std::vector<unsigned> cores = cores_of(options_, node);
+  if (cores.empty()) return {};
+  const auto before = static_cast<std::size_t>(std::count_if(
+      planned_.begin(), planned_.end(), [&](const auto& t) { return t.node->id() == node; }));
+  return {cores[before % cores.size()]};
 }
 
 void ShmPlatform::run() {
@@ -137,6 +150,11 @@ void ShmPlatform::run_thread(const PlannedThread& planned) {
   use.begin();
   pmem::thread_write_meter().set_level(options_.accounting);
   try {
+    if (!pin_this_thread(planned.cores)) {
+      throw UsageError(fmt::format(
+          "node {}: a thread cannot be pinned to core {}, which this process may not use",
+          planned.node->id(), planned.cores.front()));
+    }
     const DoorbellLease lease{job_, job_.allocate_doorbell(planned.node->id())};
     ThreadExecutor executor(job_.control().clock, planned.mode, job_.doorbell(lease.index),
                             [this](std::exception_ptr error) { fail(std::move(error)); });

@@ -8,11 +8,19 @@ width = 0.84 / series_count
 position(i) = column("x_index") + (i - (series_count + 1) / 2.0) * width
 
 set xrange [-0.55:group_count - 0.45]
-# A name of several parts stands in as many lines where groups are narrow.
-parted(name) = (slash = strstrt(name, " / "), \
-  slash == 0 ? name : name[1:slash - 1]."\n".parted(name[slash + 3:*]))
 set xtics ()
-do for [g=1:group_count] { set xtics add ((group_count > 4 ? parted(GROUP[g]) : GROUP[g]) g - 1) }
-if (group_count > 4 && strstrt(GROUP[1], " / ")) { set xlabel offset 0,-0.75 }
+# Names that would run into each other stand in several lines.
+characters = 0
+do for [g=1:group_count] { if (strlen(GROUP[g]) > characters) { characters = strlen(GROUP[g]) } }
+lines(text) = strstrt(text, " / ") == 0 ? text : \
+    text[1:strstrt(text, " / ") - 1]."\n".lines(text[strstrt(text, " / ") + 3:*])
+if (characters * group_count > 40 && strstrt(GROUP[1], " / ") > 0) {
+  do for [g=1:group_count] { GROUP[g] = lines(GROUP[g]) }
+  # Not the x-axis' own name: the terminals do not agree on how far below two lines it stands.
+  unset xlabel
+  set bmargin at screen 0.28
+  set label 4 x_label at graph 0.5, screen 0.09 center textcolor rgb ink
+}
+do for [g=1:group_count] { set xtics add (GROUP[g] g - 1) }
 set tics scale 0
 set boxwidth width * 0.9

@@ -8,8 +8,11 @@ if (STATS_max > top) { top = STATS_max }
 set yrange [0:(top > 0 ? top * 1.12 : 1)]
 
 # Vectors with square heads: gnuplot's own error bars paint a white disc under each point.
+# The paper's line begins with the series' point, which tells whose it is without color.
 plot for [i=1:series_count] csv using "x":(number(i, "paper_average")) \
          with lines lw 1 dt (5, 4) lc rgb COLOR[STYLE[i]] notitle, \
+     for [i=1:series_count] csv using (column("x_index") == 0 ? column("x") : NaN): \
+         (number(i, "paper_average")) with points ls STYLE[i] ps 0.7 notitle, \
      for [i=1:series_count] csv using (repeated(i) ? column("x") : NaN):"y_low":(0): \
          (column("y_high") - column("y_low")) with vectors heads size screen 0.006, 90 nofilled \
          lw 1 dt 1 lc rgb COLOR[STYLE[i]] notitle, \

@@ -51,6 +51,8 @@ stats csv using (LABEL[int(column("series_index")) + 1] = strcol("label"), \
                  STYLE[int(column("series_index")) + 1] = slot(int(column("style"))), \
                  column("series_index")) nooutput
 series_count = int(STATS_max) + 1
+longest_label = 0
+do for [i=1:series_count] { if (strlen(LABEL[i]) > longest_label) { longest_label = strlen(LABEL[i]) } }
 
 of(i)        = int(column("series_index")) == i - 1
 missing(c)   = strcol(c) eq ""
@@ -67,7 +69,10 @@ set xlabel x_label textcolor rgb ink offset 0,0.5
 titled = strlen(title_text) > 0
 set lmargin at screen 0.16
 set rmargin at screen 0.975
-key_rows = series_count < 4 ? 2 : ceil((series_count + 1) / 2.0)
+# Two columns of names at most, and only of short ones: more side by side would not fit.
+if (!exists("more_names")) { more_names = 0 }
+key_rows = longest_label > 20 ? series_count + more_names : series_count < 4 ? 2 : ceil((series_count + 1) / 2.0)
+if (key_rows < 2) { key_rows = 2 }
 set tmargin at screen (titled ? 0.745 : 0.815) - 0.062 * (key_rows - 2)
 set bmargin at screen strlen(x_label) ? 0.225 : 0.165
 title_length = strlen(title_text)
@@ -75,7 +80,6 @@ title_size = sprintf("%.0f", title_length > 52 ? 29.0 * 52 / title_length : 29)
 if (titled) {
   set label 2 title_text at screen 0.02, 0.95 left textcolor rgb ink font ",".title_size
 }
-# Two columns at most: more names side by side would not fit.
 set key at screen 0.03, screen (titled ? 0.905 : 0.985) left top vertical maxrows key_rows \
     Left reverse samplen 2.5 spacing 1.15 width -2 textcolor rgb ink
 # Not `set ylabel`: its distance depends on how wide each terminal takes the tics to be.

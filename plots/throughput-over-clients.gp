@@ -1,4 +1,5 @@
 # Throughput over client threads: a linear x-axis, so that linear growth is a straight line.
+more_names = 1  # the line of the paper
 folder = ARG0
 while (strlen(folder) && folder[strlen(folder):*] ne "/") { folder = folder[1:strlen(folder) - 1] }
 call folder."style.gp" ARG1 ARG2 ARG3 ARG4 ARG5 ARG6 ARG7

@@ -18,6 +18,7 @@
 #include "platform/platform.h"
 #include "platform/runtime/task.h"
 #include "platform/units.h"
+#include "systems/guarantee.h"
 #include "systems/persistence/chooser.h"
 
 namespace perdura::systems {
@@ -96,6 +97,8 @@ struct KvSystem {
   std::string_view title;      // as in a legend
   std::string_view paper;      // title, authors, year; section
   std::string_view guarantee;  // what a completed put means
+  // The same in one word, as the paper promises it on its own testbed.
+  GuaranteeLevel level = GuaranteeLevel::visible;
   // How a put's data comes to the server, as a question to the chooser of a method that makes it
   // durable.
   persistence::UpdateNeeds put{};

@@ -73,6 +73,10 @@ std::optional<persistence::Method> put_method(const Point& point, const systems:
       system.put, {});
 }
 
+systems::GuaranteeLevel guarantee_of(const Point& point, const systems::KvSystem& system) {
+  return point.settings.persistence == "correct" ? systems::GuaranteeLevel::durable : system.level;
+}
+
 const systems::KvSystem& KvDriver::system_of(const Point& point) const {
   for (const systems::KvSystem& system : systems_) {
     if (system.name == point.settings.system.text) return system;
@@ -112,6 +116,7 @@ harness::Measurement KvDriver::run(Platform& platform, const Point& point) const
 }
 
 void KvDriver::conclude(const Point& point, harness::Measurement& measurement) const {
+  measurement.guarantee = to_string(guarantee_of(point, system_of(point)));
   if (point.settings.check_history) check_history(point, measurement);
 }
 

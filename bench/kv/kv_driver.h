@@ -30,5 +30,7 @@ systems::KvConfig store_config(const harness::Point& point);
 // there is no such method.
 std::optional<persistence::Method> put_method(const harness::Point& point,
                                               const systems::KvSystem& system);
+// What its paper promises, or durable if the point's puts persist by a method that is right.
+systems::GuaranteeLevel guarantee_of(const harness::Point& point, const systems::KvSystem& system);
 
 }  // namespace perdura::bench

@@ -9,6 +9,7 @@
 #include "bench/log/log_run.h"
 #include "harness/config/section.h"
 #include "platform/error.h"
+#include "systems/persistence/proof.h"
 
 namespace perdura::bench {
 
@@ -133,6 +134,24 @@ LogOptions log_options(const Point& point) {
   return options;
 }
 
+std::optional<systems::GuaranteeLevel> guarantee_of(const Point& point) {
+  const harness::PointSettings& settings = point.settings;
+  const persistence::StatedConfiguration stated{settings.domain, settings.ddio,
+                                                settings.receive_buffers, settings.transport};
+  if (stated.domain.empty() && stated.ddio.empty() && stated.receive_buffers.empty() &&
+      stated.transport.empty()) {
+    return std::nullopt;
+  }
+  const persistence::Method method = log_options(point).method;
+  const auto open = persistence::configurations(stated);
+  const bool right =
+      std::all_of(open.begin(), open.end(), [&](const persistence::Configuration& configuration) {
+        return prove(method, configuration, {.to_the_end = false}).verdict ==
+               persistence::Verdict::right;
+      });
+  return right ? systems::GuaranteeLevel::durable : systems::GuaranteeLevel::visible;
+}
+
 Picoseconds collect_interval(const Point& point) {
   return Microseconds(parameter(point, "collect_us"));
 }
@@ -176,6 +195,10 @@ std::vector<std::string_view> LogDriver::systems() const {
 
 harness::Measurement LogDriver::run(Platform& platform, const Point& point) const {
   return LogRun(platform, point).execute();
+}
+
+void LogDriver::conclude(const Point& point, harness::Measurement& measurement) const {
+  if (const auto level = guarantee_of(point)) measurement.guarantee = to_string(*level);
 }
 
 }  // namespace perdura::bench

@@ -5,8 +5,11 @@
 // of the workload are the records.
 #pragma once
 
+#include <optional>
+
 #include "bench/log/log_format.h"
 #include "harness/run/point.h"
+#include "systems/guarantee.h"
 
 namespace perdura::bench {
 
@@ -16,6 +19,7 @@ class LogDriver final : public harness::Driver {
   void check(const harness::Point& point) const override;
   std::vector<std::string_view> systems() const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
+  void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 };
 
 // What a point's method, workload and [systems.METHOD] ask for:
@@ -29,6 +33,9 @@ class LogDriver final : public harness::Driver {
 //
 // Throws UsageError for others.
 LogOptions log_options(const harness::Point& point);
+// Durable if the method is right on every configuration that the point leaves open, else visible:
+// what is wrong somewhere promises nothing. Nothing if the point says nothing of its server.
+std::optional<systems::GuaranteeLevel> guarantee_of(const harness::Point& point);
 Picoseconds collect_interval(const harness::Point& point);
 
 }  // namespace perdura::bench

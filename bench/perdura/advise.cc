@@ -7,6 +7,7 @@
 #include "bench/log/expected_latency.h"
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
+#include "bench/perdura/whole_number.h"
 #include "platform/error.h"
 #include "systems/persistence/chooser.h"
 #include "systems/persistence/detection.h"
@@ -18,10 +19,14 @@ using nlohmann::json;
 using persistence::Advice;
 using persistence::Choice;
 
+// Larger ones are made of several: no method differs by more than their transfer.
+constexpr Bytes kLargestUpdate = 16 * MiB;
+
 struct AdviseArguments {
   ConfigurationOptions configuration;
   std::string update = "single";
   std::optional<std::string> operation;
+  std::optional<Bytes> second_size;
   persistence::UpdateNeeds needs;
   std::optional<bool> flush;
   std::optional<bool> flush_persistence;
@@ -160,6 +165,10 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
   for (const auto carrier : persistence::kCarriers) {
     if (arguments.operation && *arguments.operation == to_string(carrier)) needs.carrier = carrier;
   }
+  if (arguments.second_size && needs.update == persistence::Update::single) {
+    throw UsageError("advise: --second-size is for --update ordered; a single update has one size");
+  }
+  needs.second_size = arguments.second_size.value_or(needs.second_size);
   needs.responder_cpu = !arguments.one_sided;
   needs.replay = !arguments.no_replay;
   const persistence::Detection found = persistence::detect();
@@ -210,9 +219,9 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("--operation", arguments->operation, "What carries the update")
       ->check(CLI::IsMember({"write", "write-imm", "send"}));
   command->add_option("--size", arguments->needs.size, "Bytes of the update")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--second-size", arguments->needs.second_size, "Bytes of the second of two")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, kLargestUpdate));
+  command->add_option("--second-size", arguments->second_size, "Bytes of the second of two")
+      ->check(whole_number(1, kLargestUpdate));
   command->add_flag("--one-sided", arguments->one_sided,
                     "The responder's CPU must not take part before the acknowledgment");
   command->add_flag("--no-replay", arguments->no_replay,

@@ -24,10 +24,12 @@ using Action = std::function<ExitCode()>;
 
 void add_guarantees(CLI::App& app, CommandContext& context, Action& action);
 void add_list(CLI::App& app, CommandContext& context, Action& action);
+void add_plan(CLI::App& app, CommandContext& context, Action& action);
 void add_run(CLI::App& app, CommandContext& context, Action& action);
 void add_advise(CLI::App& app, CommandContext& context, Action& action);
 void add_crash(CLI::App& app, CommandContext& context, Action& action);
 void add_compare(CLI::App& app, CommandContext& context, Action& action);
+void add_claims(CLI::App& app, CommandContext& context, Action& action);
 void add_report(CLI::App& app, CommandContext& context, Action& action);
 
 }  // namespace perdura::harness

@@ -1,6 +1,7 @@
 // perdura crash: what a power failure may do to a method of remote persistence or to a system.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/perdura/crash_arguments.h"
+#include "bench/perdura/whole_number.h"
 #include "platform/error.h"
 #include "systems/persistence/proof.h"
 
@@ -20,8 +22,22 @@ using persistence::Method;
 using persistence::Proof;
 using persistence::Verdict;
 
+// Beyond so many images, some seconds' worth, each moment gets some random ones.
+constexpr std::uint64_t kFeasible = 10'000'000;
+constexpr std::uint64_t kUsualSamples = 1000;
+
+// A name that is known means that, whatever files are here.
 Method load_method(const std::string& target) {
-  if (!std::filesystem::is_regular_file(target)) return persistence::find_method(target);
+  const auto& known = persistence::methods();
+  if (std::any_of(known.begin(), known.end(),
+                  [&](const Method& method) { return method.name == target; })) {
+    return persistence::find_method(target);
+  }
+  if (!std::filesystem::is_regular_file(target)) {
+    throw UsageError(fmt::format(
+        "crash: '{}' is no method, no system and no file; perdura list names those that there are",
+        target));
+  }
   std::ifstream input(target, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
   try {
@@ -78,12 +94,15 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (arguments.from || arguments.to) {
     throw UsageError("crash: --from and --to are for systems; a method is explored as a whole");
   }
+  if (!arguments.parameters.empty() || arguments.profile) {
+    throw UsageError("crash: --parameter and --profile are for systems; a method has neither");
+  }
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
   }
   const Method method = load_method(arguments.target);
   persistence::ProofOptions options;
-  options.sampling = {arguments.samples, arguments.seed};
+  options.sampling = {arguments.samples, arguments.seed, arguments.exhaustive ? 0 : kFeasible};
   json results = json::array();
   bool all_right = true;
   const Proof* shown_first = nullptr;
@@ -91,16 +110,24 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   const auto configurations = arguments.configuration.matching();
   proofs.reserve(configurations.size());
   for (const Configuration& configuration : configurations) {
-    const Proof& proof = proofs.emplace_back(prove(method, configuration, options));
+    proofs.push_back(prove(method, configuration, options));
+    const bool sampled = proofs.back().too_many || arguments.samples > 0;
+    if (proofs.back().too_many) {
+      persistence::ProofOptions fewer = options;
+      fewer.sampling = {kUsualSamples, arguments.seed, 0};
+      proofs.back() = prove(method, configuration, fewer);
+    }
+    const Proof& proof = proofs.back();
     all_right = all_right && proof.verdict == Verdict::right;
     if (arguments.as_json) {
       json& result = results.emplace_back(as_json(method, configuration, proof));
+      result["sampled"] = sampled;
       if (arguments.steps) result["steps"] = steps_as_json(method, configuration);
       continue;
     }
     fmt::print("{} on {:<22} {:<26} {} moments, {} images{}\n", method.name,
                to_string(configuration) + ":", summary(proof), proof.instants, proof.images,
-               arguments.samples > 0 ? fmt::format(", sampled, seed {}", arguments.seed) : "");
+               sampled ? fmt::format(", sampled, seed {}", arguments.seed) : "");
     if (arguments.steps) print_steps(method, configuration);
     if (proof.verdict != Verdict::right && shown_first == nullptr) shown_first = &proof;
   }
@@ -129,13 +156,17 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
   command->add_flag("--exhaustive", arguments->exhaustive,
                     "Every image of every moment (what methods get in any case)");
   command->add_option("--samples", arguments->samples, "So many random images of every moment")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--seed", arguments->seed, "Of the random images");
+      ->check(whole_number(1, 1'000'000'000));
+  command->add_option("--seed", arguments->seed, "Of the random images")
+      ->check(whole_number(0, ~std::uint64_t{0}));
   command->add_flag("--steps", arguments->steps, "Also without each step of the method");
   command->add_option("--parameter", arguments->parameters, "NAME=VALUE: of the system");
-  command->add_option("--from", arguments->from,
-                      "First moment of a system's history to try: goes on with an exploration");
-  command->add_option("--to", arguments->to, "Last one; the same as the first replays a loss");
+  command
+      ->add_option("--from", arguments->from,
+                   "First moment of a system's history to try: goes on with an exploration")
+      ->check(whole_number(0, ~std::uint64_t{0}));
+  command->add_option("--to", arguments->to, "Last one; the same as the first replays a loss")
+      ->check(whole_number(0, ~std::uint64_t{0}));
   command
       ->add_option("--persistence", arguments->persistence,
                    "How a system's puts persist: as in its paper, or so that they are durable on "

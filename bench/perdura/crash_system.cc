@@ -25,9 +25,9 @@ std::map<std::string, std::uint64_t, std::less<>> read_parameters(
     const std::size_t equals = text.find('=');
     std::uint64_t value = 0;
     const char* const end = text.data() + text.size();
-    const bool fits = equals != std::string::npos &&
-                      std::from_chars(text.data() + equals + 1, end, value).ptr == end &&
-                      equals + 1 < text.size();
+    std::from_chars_result read{text.data(), std::errc::invalid_argument};
+    if (equals != std::string::npos) read = std::from_chars(text.data() + equals + 1, end, value);
+    const bool fits = read.ec == std::errc() && read.ptr == end;
     if (!fits) {
       throw UsageError(
           fmt::format("crash: --parameter {}: give NAME=VALUE, with a whole number", text));
@@ -70,9 +70,14 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
   if (arguments.exhaustive) {
     throw UsageError("crash: a system has more images than can be tried; use --samples");
   }
+  if (arguments.configuration.receive_buffers) {
+    throw UsageError("crash: --receive-buffers is for methods; a system's are where it puts them");
+  }
   if (arguments.steps) throw UsageError("crash: --steps is for methods; a system has none");
   const sim::Profile profile = sim::load_profile(
-      context.locations.find(FileKind::profile, {arguments.profile, "--profile"}).string());
+      context.locations
+          .find(FileKind::profile, {arguments.profile.value_or("erda-connectx3"), "--profile"})
+          .string());
   bench::CrashOptions options;
   options.parameters = read_parameters(arguments.parameters);
   options.first = arguments.from.value_or(options.first);

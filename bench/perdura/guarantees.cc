@@ -96,7 +96,8 @@ Matrix systems_matrix(const CommandContext& context) {
       "nothing acknowledged is lost; ordered: of each key at most the last change is lost; "
       "atomic: of each key one of the states that it ever had is found; none: not even that. "
       "Systems persist as in their papers, or by the method for the configuration "
-      "(persistence = correct).",
+      "(persistence = correct). Receive buffers are where a system puts them, so they make no "
+      "columns.",
       true,
       {"system"},
       {}};

@@ -40,8 +40,8 @@ ExitCode list(const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   fmt::print("systems\n");
   for (const systems::KvSystem& system : systems::kv_systems()) {
-    fmt::print("  {}\n      {}\n      guarantee: {}\n", system.name, system.title,
-               system.guarantee);
+    fmt::print("  {}\n      {}\n      guarantee: {}: {}\n", system.name, system.title,
+               to_string(system.level), system.guarantee);
   }
   fmt::print("\nmethods of remote persistence (perdura crash NAME, perdura advise)\n");
   for (const persistence::Method& method : persistence::methods()) {
@@ -50,14 +50,15 @@ ExitCode list(const CommandContext& context) {
   print_experiments(context.locations);
   print_names(context.locations, FileKind::profile, "profiles (--profile NAME)");
   print_names(context.locations, FileKind::workload, "workloads");
+  print_names(context.locations, FileKind::site, "sites (--site NAME)");
   return ExitCode::done;
 }
 
 }  // namespace
 
 void add_list(CLI::App& app, CommandContext& context, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("list", "Lists systems, methods, experiments, profiles and workloads");
+  CLI::App* command = app.add_subcommand(
+      "list", "Lists systems, methods, experiments, profiles, workloads and sites");
   command->callback([&context, &action] { action = [&context] { return list(context); }; });
 }
 

@@ -45,8 +45,10 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
       "folder and in the source tree.");
   Action action;
   add_list(app, context, action);
+  add_plan(app, context, action);
   add_run(app, context, action);
   add_report(app, context, action);
+  add_claims(app, context, action);
   add_compare(app, context, action);
   add_advise(app, context, action);
   add_crash(app, context, action);

@@ -11,6 +11,8 @@
 namespace perdura::harness {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct ReportArguments {
   std::string input;
   std::string output;
@@ -26,7 +28,8 @@ ExitCode report(const ReportArguments& arguments, const CommandContext& context)
   const auto written = report::write_report(
       {.input = arguments.input,
        .plots = context.locations.first_existing("plots"),
-       .reported = context.locations.first_existing(std::filesystem::path("results") / "reported"),
+       .claims = context.locations.first_existing(fs::path("results") / "claims.csv"),
+       .notes = context.locations.first_existing(fs::path("results") / "reported"),
        .output = arguments.output,
        .gnuplot = arguments.gnuplot});
   if (!written) throw PlatformError(written.error().message);

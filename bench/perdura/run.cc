@@ -1,49 +1,29 @@
 // perdura run: runs an experiment and writes a result folder.
-#include <fmt/format.h>
-
-#include <array>
 #include <memory>
 
-#include "bench/kv/kv_driver.h"
-#include "bench/log/log_driver.h"
 #include "bench/perdura/commands.h"
-#include "systems/kv.h"
+#include "bench/perdura/experiment_options.h"
+#include "bench/perdura/responder_properties.h"
+#include "systems/persistence/detection.h"
 
 namespace perdura::harness {
 namespace {
 
 struct RunArguments {
-  std::string experiment;
-  std::string platform;
-  std::string profile;
-  std::string seed;
-  std::vector<std::string> settings;
+  ExperimentOptions experiment;
   std::string out;
+  std::string interrupted;
   bool quiet = false;
 };
 
 ExitCode run(const RunArguments& arguments, CommandContext& context) {
-  RunRequest request{.experiment = arguments.experiment,
-                     .overrides = {},
-                     .out = arguments.out,
-                     .command_line = context.command_line,
-                     .quiet = arguments.quiet};
-  const auto quoted = [](const std::string& text) { return fmt::format("\"{}\"", text); };
-  const auto override_with = [&](std::string_view key, const std::string& given,
-                                 const std::string& value) {
-    if (given.empty()) return;
-    request.overrides.push_back({std::string(key), value, fmt::format("--{} {}", key, given)});
-  };
-  override_with("platform", arguments.platform, quoted(arguments.platform));
-  override_with("profile", arguments.profile, quoted(arguments.profile));
-  override_with("seed", arguments.seed, arguments.seed);
-  for (const std::string& setting : arguments.settings) {
-    request.overrides.push_back(parse_override(setting));
-  }
-  const bench::KvDriver kv(systems::kv_systems());
-  const bench::LogDriver log;
-  const std::array<const Driver*, 2> drivers{&kv, &log};
-  return run_experiment(request, context.locations, drivers, context.ranks);
+  const RunRequest request{.experiment = arguments.experiment.request(),
+                           .out = arguments.out,
+                           .interrupted = arguments.interrupted,
+                           .command_line = context.command_line,
+                           .responder = responder_properties(persistence::detect()),
+                           .quiet = arguments.quiet};
+  return run_experiment(request, context.locations, all_drivers(), context.ranks);
 }
 
 }  // namespace
@@ -52,21 +32,19 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand(
       "run", "Runs an experiment; under mpirun, ranks share the points (sim) or are nodes (shm)");
-  command->add_option("experiment", arguments->experiment, "Name or path of an experiment")
-      ->required();
-  command->add_option("--platform", arguments->platform, "Platform instead of the experiment's");
-  command->add_option("--profile", arguments->profile,
-                      "Testbed for platform sim instead of the experiment's");
-  command->add_option("--seed", arguments->seed, "Seed instead of the experiment's");
-  command
-      ->add_option("--set", arguments->settings,
-                   "SECTION.KEY=VALUE, overrides one value of the experiment; VALUE as in TOML")
-      ->allow_extra_args(false);
-  command->add_option("--out", arguments->out,
-                      "Folder for the results; must not exist or be empty "
-                      "(default: out/EXPERIMENT-PLATFORM-N)");
+  CLI::Option* experiment = arguments->experiment.add_to(*command);
+  CLI::Option* out = command->add_option("--out", arguments->out,
+                                         "Folder for the results; must not exist or be empty "
+                                         "(default: out/EXPERIMENT-PLATFORM-N)");
+  CLI::Option* interrupted =
+      command->add_option("--continue", arguments->interrupted,
+                          "Folder of a sweep that was interrupted or killed: runs the points that "
+                          "are missing, with the settings that it was begun with");
+  interrupted->excludes(experiment)->excludes(out);
+  for (CLI::Option* option : arguments->experiment.options()) interrupted->excludes(option);
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
-  command->callback([arguments, &context, &action] {
+  command->callback([arguments, experiment, interrupted, &context, &action] {
+    if (experiment->empty() && interrupted->empty()) throw CLI::RequiredError("experiment");
     action = [arguments, &context] { return run(*arguments, context); };
   });
 }

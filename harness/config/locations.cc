@@ -27,6 +27,8 @@ KindNames names_of(FileKind kind) {
       return {"profile", "profiles", ".toml"};
     case FileKind::workload:
       return {"workload", "workloads", ""};
+    case FileKind::site:
+      return {"site", "sites", ".toml"};
   }
   return {};
 }

@@ -1,9 +1,9 @@
-// Where experiments, profiles, workloads and plots are found.
+// Where experiments, profiles, workloads, sites and plots are found.
 //
-// A name is looked up as experiments/NAME.toml, profiles/NAME.toml or workloads/NAME in three
-// places, the first one that has it wins: $PERDURA_HOME, the current folder, and the source tree
-// that this program was built from. What contains a '/' or ends in .toml is a path and is taken as
-// it is.
+// A name is looked up as experiments/NAME.toml, profiles/NAME.toml, sites/NAME.toml or
+// workloads/NAME in three places, the first one that has it wins: $PERDURA_HOME, the current
+// folder, and the source tree that this program was built from. What contains a '/' or ends in
+// .toml is a path and is taken as it is.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace perdura::harness {
 
-enum class FileKind : std::uint8_t { experiment, profile, workload };
+enum class FileKind : std::uint8_t { experiment, profile, workload, site };
 
 class Locations {
  public:

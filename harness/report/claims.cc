@@ -1,90 +1,165 @@
 #include "harness/report/claims.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
-#include <string_view>
+
+#include "harness/report/columns.h"
+#include "harness/report/csv_table.h"
+#include "harness/report/formula.h"
 
 namespace perdura::report {
 namespace {
 
-/// Reads one [[claim]]; keeps the first mistake.
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(separator), text.size());
+    std::string_view part = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    if (!part.empty()) parts.emplace_back(part);
+  }
+  return parts;
+}
+
+bool is_column(std::string_view name) {
+  return std::any_of(kPointColumns.begin(), kPointColumns.end(),
+                     [&](const Column& column) { return column.name == name; });
+}
+
+/// Reads one row; keeps the first mistake.
 class ClaimReader {
  public:
-  explicit ClaimReader(const toml::table& entry) : entry_(entry) {}
+  ClaimReader(const CsvTable& table, const CsvRow& row) : table_(table), row_(row) {}
 
-  std::string text(const char* key, std::string fallback = "") {
-    known_.insert(key);
-    if (!entry_.contains(key) && !fallback.empty()) return fallback;
-    auto found = entry_[key].value_exact<std::string>().value_or("");
-    if (found.empty()) wrong(fmt::format("needs {} = \"...\"", key));
+  std::string text(const char* column) const { return row_.cells[*table_.column(column)]; }
+
+  std::string required(const char* column) {
+    std::string found = text(column);
+    if (found.empty()) wrong(fmt::format("{} is empty", column));
     return found;
   }
 
-  std::vector<std::string> texts(const char* key) {
-    known_.insert(key);
-    return entry_.contains(key) ? list_of(entry_[key].node(), key) : std::vector<std::string>{};
+  std::optional<double> number(const char* column) {
+    const std::string found = text(column);
+    const auto read = parse_number(found);
+    if (!found.empty() && (!read || !(*read >= 0))) {
+      wrong(fmt::format("{} is '{}'; it must be a number from 0", column, found));
+    }
+    return read;
   }
 
-  std::vector<Condition> conditions(const char* key) {
-    known_.insert(key);
+  /// "system=erda|redo-logging; operation=all".
+  std::vector<Condition> conditions(const char* column) {
     std::vector<Condition> found;
-    if (!entry_.contains(key)) return found;
-    const toml::table* table = entry_[key].as_table();
-    if (table == nullptr) {
-      wrong(fmt::format("{} must be a table such as {{ system = \"erda\" }}", key));
-      return found;
-    }
-    for (const auto& [column, value] : *table) {
-      found.push_back({std::string(column.str()), list_of(&value, key)});
+    for (const std::string& part : split(text(column), ';')) {
+      const auto equals = part.find('=');
+      Condition condition{part.substr(0, equals), {}};
+      if (equals != std::string::npos) condition.any_of = split(part.substr(equals + 1), '|');
+      if (condition.any_of.empty()) {
+        wrong(fmt::format("{}: '{}' must be COLUMN=VALUE or COLUMN=VALUE|VALUE", column, part));
+      }
+      known(condition.column);
+      found.push_back(std::move(condition));
     }
     return found;
   }
 
-  std::optional<double> number(const char* key) {
-    known_.insert(key);
-    if (!entry_.contains(key)) return std::nullopt;
-    const auto found = entry_[key].value<double>();
-    if (!found || *found < 0) wrong(fmt::format("{} must be a number from 0", key));
+  std::vector<std::string> columns(const char* column) {
+    std::vector<std::string> found = split(text(column), ';');
+    for (const std::string& name : found) known(name);
     return found;
+  }
+
+  void known(const std::string& column) {
+    if (!column.empty() && !is_column(column)) {
+      wrong(fmt::format("points.csv has no column '{}'", column));
+    }
   }
 
   void wrong(const std::string& what) {
     if (mistake_.empty()) mistake_ = what;
   }
-
-  const std::string& finish() {
-    for (const auto& [key, value] : entry_) {
-      if (!known_.contains(std::string(key.str()))) {
-        wrong(fmt::format("unknown key '{}'", key.str()));
-      }
-    }
-    return mistake_;
-  }
+  const std::string& mistake() const { return mistake_; }
 
  private:
-  std::vector<std::string> list_of(const toml::node* node, const char* key) {
-    std::vector<std::string> found;
-    const auto add = [&](const toml::node& item) {
-      const auto one = item.value_exact<std::string>();
-      if (!one) wrong(fmt::format("{} takes strings and lists of them", key));
-      found.push_back(one.value_or(""));
-    };
-    if (const toml::array* list = node->as_array()) {
-      for (const toml::node& item : *list) add(item);
-    } else {
-      add(*node);
-    }
-    return found;
-  }
-
-  const toml::table& entry_;
-  std::set<std::string> known_;
+  const CsvTable& table_;
+  const CsvRow& row_;
   std::string mistake_;
 };
+
+Claim::Kind read_kind(ClaimReader& reader) {
+  const std::string kind = reader.text("kind");
+  if (kind == "exact") return Claim::Kind::exact;
+  if (kind == "ratio") return Claim::Kind::ratio;
+  if (kind != "order") {
+    reader.wrong(fmt::format("kind is '{}'; it must be exact, ratio or order", kind));
+  }
+  return Claim::Kind::order;
+}
+
+void read_value(ClaimReader& reader, Claim& claim) {
+  if (claim.is_formula()) {
+    const auto value = evaluate(claim.value, {});
+    if (!value) reader.wrong(fmt::format("{}; write a sum of products", value.error().message));
+    return;
+  }
+  const auto number = parse_number(claim.value);
+  if (!number) reader.wrong(fmt::format("value is '{}'; it must be a number", claim.value));
+  claim.number = number.value_or(0);
+}
+
+void check_sides(ClaimReader& reader, const Claim& claim) {
+  const bool sides = !claim.lower.empty() && !claim.higher.empty();
+  if (claim.lower.empty() != claim.higher.empty()) reader.wrong("lower and higher need each other");
+  if (claim.kind == Claim::Kind::order) {
+    if (!claim.value.empty()) reader.wrong("an order has no value");
+    if (!sides) reader.wrong("an order needs lower and higher");
+  } else {
+    if (!claim.tolerance) reader.wrong("tolerance is empty");
+    if (claim.y.empty() && claim.figure.empty()) reader.wrong("needs a figure, or y and where");
+  }
+  if (claim.tolerance && claim.tolerance_reason.empty()) reader.wrong("tolerance_reason is empty");
+  if (claim.y.empty() && (sides || !claim.where.empty())) reader.wrong("selectors need y");
+}
+
+Claim read_claim(ClaimReader& reader) {
+  Claim claim;
+  claim.id = reader.required("id");
+  claim.paper = reader.required("paper");
+  claim.section = reader.required("section");
+  claim.figure = reader.text("figure");
+  claim.quantity = reader.required("quantity");
+  claim.workload = reader.text("workload");
+  claim.system = reader.text("system");
+  claim.value = reader.text("value");
+  claim.unit = reader.text("unit");
+  claim.kind = read_kind(reader);
+  claim.tolerance = reader.number("tolerance");
+  claim.tolerance_reason = reader.text("tolerance_reason");
+  claim.experiments = split(reader.required("experiment"), '|');
+  claim.y = reader.text("y");
+  reader.known(claim.y);
+  claim.where = reader.conditions("where");
+  claim.lower = reader.conditions("lower");
+  claim.higher = reader.conditions("higher");
+  claim.any = reader.columns("any");
+  claim.same = reader.columns("same");
+  claim.note = reader.text("note");
+  const std::string fitted = reader.text("fitted");
+  if (fitted != "yes" && fitted != "no") {
+    reader.wrong(fmt::format("fitted is '{}'; it must be yes or no", fitted));
+  }
+  claim.fitted = fitted == "yes";
+  check_sides(reader, claim);
+  if (claim.kind != Claim::Kind::order) read_value(reader, claim);
+  return claim;
+}
 
 bool names(const std::vector<Condition>& conditions, std::string_view column) {
   return std::any_of(conditions.begin(), conditions.end(),
@@ -109,67 +184,52 @@ std::vector<std::string> agreeing(const Claim& claim) {
   return columns;
 }
 
-Expected<void> check_columns(const Claim& claim, const std::filesystem::path& file,
-                             const Points& points) {
-  std::vector<std::string> columns = claim.same;
-  columns.insert(columns.end(), claim.any.begin(), claim.any.end());
-  columns.push_back(claim.y);
-  for (const auto* conditions : {&claim.where, &claim.lower, &claim.higher}) {
-    for (const Condition& condition : *conditions) columns.push_back(condition.column);
-  }
-  for (const std::string& column : columns) {
-    if (points.has_column(column)) continue;
-    return fail(fmt::format("{}:{}: points.csv has no column '{}'; see docs/results.md",
-                            file.string(), claim.line, column));
-  }
-  return {};
-}
-
 }  // namespace
 
+std::string_view to_string(Claim::Kind kind) {
+  switch (kind) {
+    case Claim::Kind::exact:
+      return "exact";
+    case Claim::Kind::ratio:
+      return "ratio";
+    case Claim::Kind::order:
+      return "order";
+  }
+  return "";
+}
+
 Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file) {
-  toml::table document;
-  try {
-    document = toml::parse_file(file.string());
-  } catch (const toml::parse_error& problem) {
-    return fail(fmt::format("{}:{}: {}; mend the file", file.string(), problem.source().begin.line,
-                            problem.description()));
+  auto table = read_csv(file);
+  if (!table) return tl::unexpected(table.error());
+  const std::vector<std::string_view> columns{
+      "id",         "paper",  "section", "figure", "quantity",  "workload",
+      "system",     "value",  "unit",    "kind",   "tolerance", "tolerance_reason",
+      "experiment", "y",      "where",   "lower",  "higher",    "any",
+      "same",       "fitted", "note"};
+  if (auto complete = require_columns(*table, columns); !complete) {
+    return tl::unexpected(complete.error());
   }
   std::vector<Claim> claims;
-  const toml::array* entries = document["claim"].as_array();
-  if (entries == nullptr || !entries->is_homogeneous<toml::table>()) {
-    return fail(fmt::format("{}:1: has no [[claim]]; add one, or remove the file", file.string()));
-  }
-  for (const toml::node& entry : *entries) {
-    ClaimReader reader(*entry.as_table());
-    Claim claim;
-    claim.section = reader.text("section");
-    claim.text = reader.text("text");
-    claim.y = reader.text("y", claim.y);
-    claim.where = reader.conditions("where");
-    claim.lower = reader.conditions("lower");
-    claim.higher = reader.conditions("higher");
-    claim.same = reader.texts("same");
-    claim.any = reader.texts("any");
-    claim.within_percent = reader.number("within_percent");
-    claim.line = static_cast<std::size_t>(entry.source().begin.line);
-    if (claim.lower.empty() || claim.higher.empty()) {
-      reader.wrong("needs lower = { ... } and higher = { ... }");
-    }
-    if (const std::string& mistake = reader.finish(); !mistake.empty()) {
+  std::set<std::string> ids;
+  for (const CsvRow& row : table->rows) {
+    ClaimReader reader(*table, row);
+    Claim claim = read_claim(reader);
+    claim.line = row.line;
+    if (!ids.insert(claim.id).second) reader.wrong(fmt::format("id '{}' is used twice", claim.id));
+    if (!reader.mistake().empty()) {
       return fail(
-          fmt::format("{}:{}: claim: {}; see docs/figures.md", file.string(), claim.line, mistake));
+          fmt::format("{}:{}: {}; see docs/claims.md", file.string(), row.line, reader.mistake()));
     }
     claims.push_back(std::move(claim));
   }
   return claims;
 }
 
-Expected<ClaimResult> check(const Claim& claim, const std::filesystem::path& file,
-                            const Points& points, const std::vector<std::size_t>& candidates) {
-  if (auto known = check_columns(claim, file, points); !known) {
-    return tl::unexpected(known.error());
-  }
+double Pairs::least() const { return *std::min_element(ratios.begin(), ratios.end()); }
+double Pairs::largest() const { return *std::max_element(ratios.begin(), ratios.end()); }
+
+Pairs find_pairs(const Claim& claim, const Points& points,
+                 const std::vector<std::size_t>& candidates) {
   const std::vector<std::string> columns = agreeing(claim);
   const auto rows_with = [&](const std::vector<Condition>& side) {
     std::vector<std::size_t> rows;
@@ -181,7 +241,7 @@ Expected<ClaimResult> check(const Claim& claim, const std::filesystem::path& fil
     return rows;
   };
   const std::vector<std::size_t> higher_rows = rows_with(claim.higher);
-  ClaimResult result{.claim = &claim};
+  Pairs pairs;
   for (const std::size_t low : rows_with(claim.lower)) {
     for (const std::size_t high : higher_rows) {
       const bool pair = low != high &&
@@ -191,17 +251,32 @@ Expected<ClaimResult> check(const Claim& claim, const std::filesystem::path& fil
       if (!pair) continue;
       const auto lower = points.number(low, claim.y);
       const auto higher = points.number(high, claim.y);
-      if (!lower || !higher || *lower <= 0) continue;
-      const double ratio = *higher / *lower;
-      result.least_ratio = result.pairs == 0 ? ratio : std::min(result.least_ratio, ratio);
-      result.largest_ratio = std::max(result.largest_ratio, ratio);
-      ++result.pairs;
-      const bool holds =
-          claim.within_percent ? std::abs(ratio - 1) * 100 <= *claim.within_percent : ratio > 1;
-      if (holds) ++result.holding;
+      if (lower && higher && *lower > 0) pairs.ratios.push_back(*higher / *lower);
     }
   }
-  return result;
+  return pairs;
+}
+
+std::size_t holding(const Claim& claim, const Pairs& pairs) {
+  return static_cast<std::size_t>(
+      std::count_if(pairs.ratios.begin(), pairs.ratios.end(), [&](double ratio) {
+        return claim.tolerance ? std::abs(ratio - 1) * 100 <= *claim.tolerance : ratio > 1;
+      }));
+}
+
+std::optional<double> mean_of(const Claim& claim, const Points& points,
+                              const std::vector<std::size_t>& candidates) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const std::size_t row : candidates) {
+    if (!points.valid(row) || !all_hold(claim.where, points, row)) continue;
+    const auto y = points.number(row, claim.y);
+    if (!y) continue;
+    sum += *y;
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
 }
 
 }  // namespace perdura::report

@@ -42,6 +42,7 @@ inline constexpr std::array kPointColumns{
     Column{"verdict", Column::Kind::text},
     Column{"reason", Column::Kind::text},
     Column{"method", Column::Kind::text},
+    Column{"guarantee", Column::Kind::text},
     Column{"operations"},
     Column{"errors"},
     Column{"not_found"},

@@ -32,11 +32,11 @@ std::optional<double> ratio(double value, double to) {
   return value / to;
 }
 
-Expected<const ReportedValue*> reported(const ComparisonContext& context, const std::string& unit,
-                                        const std::string& workload, const std::string& series) {
+Expected<const Claim*> reported(const ComparisonContext& context, const std::string& unit,
+                                const std::string& workload, const std::string& series) {
   if (context.paper == nullptr) return nullptr;
-  const char* kind = context.spec.normalize ? "ratio" : "absolute";
-  const ReportedValue* value = context.paper->find(context.spec.id, kind, workload, series);
+  const Claim::Kind kind = context.spec.normalize ? Claim::Kind::ratio : Claim::Kind::exact;
+  const Claim* value = context.paper->find(context.spec.id, kind, workload, series);
   if (value != nullptr && value->unit != unit) {
     return fail(fmt::format("{}:{}: unit '{}' where figure {} shows '{}'; give the value in '{}'",
                             context.paper->file.string(), value->line, value->unit, context.spec.id,

@@ -16,7 +16,7 @@ struct Compared {
   std::string series;
   double ours = 0;
   std::optional<double> to_baseline;  ///< ours over the baseline's
-  const ReportedValue* paper = nullptr;
+  const Claim* paper = nullptr;
   std::optional<double> to_paper;           ///< ours over the paper's
   std::optional<double> paper_to_baseline;  ///< the paper's over its baseline's
 };
@@ -62,7 +62,7 @@ struct FormulaRow {
 struct FormulaBlock {
   std::string workload;
   std::string series;
-  const ReportedValue* formula = nullptr;  ///< null if the paper gives none
+  const Claim* formula = nullptr;  ///< null if the paper gives none
   std::vector<FormulaRow> rows;
 };
 

@@ -95,7 +95,6 @@ class Gatherer {
       for (const TableSpec& spec : folder.specs.tables) {
         if (auto added = add_table(folder, spec, origin, rows); !added) return added;
       }
-      if (auto added = add_claims(folder, origin, rows); !added) return added;
     }
     return {};
   }
@@ -183,22 +182,6 @@ class Gatherer {
     return {};
   }
 
-  /// Of the papers that the folder's figures name.
-  Expected<void> add_claims(const ResultFolder& folder, const Origin& origin,
-                            const std::vector<std::size_t>& rows) {
-    std::set<const ReportedPaper*> papers;
-    for (const FigureSpec& spec : folder.specs.figures) papers.insert(paper_of(spec));
-    for (const ReportedPaper* paper : papers) {
-      if (paper == nullptr) continue;
-      for (const Claim& claim : paper->claims) {
-        auto result = check(claim, paper->claims_file, folder.points, rows);
-        if (!result) return tl::unexpected(result.error());
-        if (result->pairs > 0) section(origin).claims.push_back(*result);
-      }
-    }
-    return {};
-  }
-
   const std::vector<ResultFolder>& folders_;
   const Papers& papers_;
   std::map<Origin, Section> sections_;
@@ -213,6 +196,22 @@ Origin origin_of(const Points& points, std::size_t row) {
 
 std::string figure_label(const FigureSpec& spec) {
   return numbered(spec.id) ? "Figure " + spec.id : "";
+}
+
+std::set<std::string> papers_of(const std::vector<ResultFolder>& folders) {
+  std::set<std::string> names;
+  for (const ResultFolder& folder : folders) {
+    for (const FigureSpec& spec : folder.specs.figures) names.insert(spec.paper);
+    for (const TableSpec& spec : folder.specs.tables) names.insert(spec.paper);
+  }
+  names.erase("");
+  return names;
+}
+
+std::string legend_label(const FigureResult& figure, const Series& series) {
+  const std::string name = figure.spec.shown_series(series.name);
+  const bool says = figure.data.guarantees_differ() && !series.guarantee.empty();
+  return says ? fmt::format("{} ({})", name, series.guarantee) : name;
 }
 
 std::string Origin::words() const {

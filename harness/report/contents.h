@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,10 +53,7 @@ struct Section {
   Origin origin;
   std::vector<FigureResult> figures;
   std::vector<TableResult> tables;
-  std::vector<ClaimResult> claims;  ///< those about which the rows say something
 };
-
-using Papers = std::map<std::string, ReportedPaper>;
 
 /// What the page shows. Refers to folders and papers, which must outlive it.
 struct Contents {
@@ -63,11 +61,18 @@ struct Contents {
   std::vector<GuaranteeTable> guarantees;
 };
 
+/// The names of the papers that figures and tables are compared with.
+std::set<std::string> papers_of(const std::vector<ResultFolder>& folders);
+
+/// `papers` has those that papers_of names.
 /// Error: whatever a figure's or table's data or the reported values make impossible.
 Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers);
 
 /// "Figure 14"; empty if the id is not a number in a paper but a name of our own.
 std::string figure_label(const FigureSpec& spec);
+
+/// A series as the legend names it: with its guarantee if those of the figure's series differ.
+std::string legend_label(const FigureResult& figure, const Series& series);
 
 /// The tidy CSV that the figure's script draws (docs/figures.md).
 std::string figure_csv(const FigureResult& figure);

@@ -62,8 +62,8 @@ std::string figure_csv(const FigureResult& figure) {
       const DrawnPoint* point = figure.data.find(series.name, x);
       if (point != nullptr) {
         csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(series.name),
-                           csv_cell(figure.spec.shown_series(series.name)), series_index,
-                           series.style, figure.spec.at.empty() ? csv_cell(x) : number(point->at),
+                           csv_cell(legend_label(figure, series)), series_index, series.style,
+                           figure.spec.at.empty() ? csv_cell(x) : number(point->at),
                            csv_cell(figure.spec.shown_x(x)), x_index, number(point->mean),
                            number(point->mean - point->half_width),
                            number(point->mean + point->half_width), point->repetitions,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "harness/report/quantity.h"
 
@@ -83,6 +84,20 @@ std::string place_of(const Points& points, std::size_t row, const DataSpec& spec
   return place;
 }
 
+/// The different guarantees of a series' rows, the weakest first.
+std::string guarantees_of(const Points& points, const std::vector<std::size_t>& rows,
+                          const DataSpec& spec, const std::string& series) {
+  std::set<std::string> found;
+  for (const std::size_t row : rows) {
+    if (points.text(row, spec.series) == series) found.insert(points.text(row, "guarantee"));
+  }
+  std::string words;
+  for (const std::string word : {"visible", "atomic", "ordered", "durable"}) {
+    if (found.contains(word)) words += (words.empty() ? "" : "/") + word;
+  }
+  return words;
+}
+
 struct Samples {
   std::vector<double> values;
   double at_sum = 0;
@@ -103,6 +118,13 @@ void order_axis(std::vector<std::string>& xs) {
 const DrawnPoint* FigureData::find(const std::string& series_name, const std::string& x) const {
   const auto found = points.find({series_name, x});
   return found == points.end() ? nullptr : &found->second;
+}
+
+bool FigureData::guarantees_differ() const {
+  std::set<std::string> different;
+  for (const Series& each : series) different.insert(each.guarantee);
+  different.erase("");
+  return different.size() > 1;
 }
 
 Expected<FigureData> collect(const Points& points, const std::vector<std::size_t>& candidates,
@@ -169,7 +191,10 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     const bool present = std::any_of(samples.begin(), samples.end(), [&](const auto& entry) {
       return entry.first.first == order[style];
     });
-    if (present) data.series.push_back({order[style], style});
+    if (present) {
+      data.series.push_back(
+          {order[style], style, guarantees_of(points, data.rows, spec, order[style])});
+    }
   }
   return data;
 }

@@ -30,6 +30,8 @@ struct OmittedRow {
 struct Series {
   std::string name;
   std::size_t style = 0;  ///< color and dash: the same in every figure of a report
+  /// What its points guarantee when the power fails, "atomic" or "atomic/durable"; empty: not said.
+  std::string guarantee{};
 };
 
 struct FigureData {
@@ -40,6 +42,8 @@ struct FigureData {
   std::vector<std::size_t> rows;                                     ///< rows that were drawn
   std::vector<OmittedRow> omitted;  ///< rows that matched and were not
 
+  /// Whether not all series guarantee the same, as far as their rows say.
+  bool guarantees_differ() const;
   const DrawnPoint* find(const std::string& series_name, const std::string& x) const;
 };
 

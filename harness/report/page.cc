@@ -4,51 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <set>
 
 #include "harness/report/html.h"
 #include "harness/report/page_parts.h"
-#include "harness/report/quantity.h"
 
 namespace perdura::report {
 namespace {
-
-std::string plural(std::size_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
-/// "erda-cpu (48 rows, 2 not valid)".
-std::string run_words(const ResultFolder& folder, const Origin& origin) {
-  std::size_t all = 0;
-  std::size_t valid = 0;
-  for (std::size_t row = 0; row < folder.points.size(); ++row) {
-    if (origin_of(folder.points, row) != origin) continue;
-    ++all;
-    if (folder.points.valid(row)) ++valid;
-  }
-  if (all == 0) return "";
-  return fmt::format(
-      "{} ({}{})", escaped(folder.name), plural(all, "row"),
-      valid == all ? "" : fmt::format(", <a href=\"#not-drawn\">{} not valid</a>", all - valid));
-}
-
-/// What was run on one platform, by which versions.
-std::string runs_line(const Section& section, const std::vector<ResultFolder>& folders) {
-  std::vector<std::string> runs;
-  std::set<std::string> versions;
-  for (const ResultFolder& folder : folders) {
-    const std::string words = run_words(folder, section.origin);
-    if (words.empty()) continue;
-    runs.push_back(words);
-    const std::string version = folder.from_manifest("version");
-    versions.insert(version.empty() ? "of unknown version" : escaped(version));
-  }
-  return fmt::format(
-      "<li>{} platform <code>{}</code>, profile <code>{}</code>, perdura {}: {}"
-      "</li>\n",
-      badge(section.origin), escaped(section.origin.platform), escaped(section.origin.profile),
-      fmt::join(versions, " and "), fmt::join(runs, ", "));
-}
 
 std::string section_anchor(const Section& section) {
   std::string anchor = "from-" + section.origin.platform + "-" + section.origin.profile;
@@ -64,7 +25,8 @@ std::string section_title(const Section& section) {
                            : fmt::format("Measured on this host: platform {}", origin.platform);
 }
 
-std::string section_block(const Section& section, const Papers& papers) {
+std::string figures_section(const Section& section, const Papers& papers) {
+  if (section.figures.empty()) return "";
   std::string html = fmt::format("<section>\n<h2 id=\"{}\">{}</h2>\n", section_anchor(section),
                                  escaped(section_title(section)));
   html +=
@@ -73,25 +35,23 @@ std::string section_block(const Section& section, const Papers& papers) {
             "on real hardware.</p>\n"
           : "<p>Real time on the host named under <a href=\"#provenance\">Provenance</a>. It is "
             "not the paper's testbed, so its absolute numbers are not the paper's.</p>\n";
-  if (!section.figures.empty()) html += "<div class=\"grid\">\n";
+  html += "<div class=\"grid\">\n";
   for (const FigureResult& figure : section.figures) {
     html += figure_block(figure, notes_on(figure.spec, papers));
   }
-  if (!section.figures.empty()) html += "</div>\n";
-  for (const TableResult& table : section.tables) {
-    html += table_block(table, notes_on(table.spec, papers));
-  }
-  html += claims_block(section);
-  return html + "</section>\n";
+  return html + "</div>\n</section>\n";
 }
 
-std::string navigation(const Contents& contents, const Papers& papers) {
+std::string navigation(const Contents& contents, const Papers& papers, bool tables, bool claims) {
   std::string html = "<nav aria-label=\"Contents\"><ul>\n";
   for (const Section& section : contents.sections) {
+    if (section.figures.empty()) continue;
     html += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", section_anchor(section),
                         escaped(section_title(section)));
   }
-  if (!contents.guarantees.empty()) {
+  if (tables) html += "<li><a href=\"#tables\">Tables</a></li>\n";
+  if (claims) html += "<li><a href=\"#claims\">What the papers claim</a></li>\n";
+  if (has_guarantees(contents)) {
     html += "<li><a href=\"#guarantees\">What is guaranteed when the power fails</a></li>\n";
   }
   if (!papers.empty()) {
@@ -104,16 +64,18 @@ std::string navigation(const Contents& contents, const Papers& papers) {
   return html;
 }
 
-std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
-                     const Papers& papers) {
-  std::string html =
-      "<h1>Perdura report</h1>\n"
-      "<p>Remote persistent memory: latency, throughput, CPU cost and bytes written. Numbers that "
-      "were modelled and numbers that were measured never share a figure.</p>\n<ul>\n";
-  for (const Section& section : contents.sections) html += runs_line(section, folders);
-  html += "</ul>\n" + navigation(contents, papers) + "<div class=\"grid\">\n";
+/// The tables of all origins, each with its badge.
+std::string tables_section(const Contents& contents, const Papers& papers) {
+  std::string html;
   for (const Section& section : contents.sections) html += findings(section);
-  return html + "</div>\n";
+  if (!html.empty()) html = "<div class=\"grid\">\n" + html + "</div>\n";
+  for (const Section& section : contents.sections) {
+    for (const TableResult& table : section.tables) {
+      html += table_block(table, notes_on(table.spec, papers));
+    }
+  }
+  if (html.empty()) return "";
+  return "<section>\n<h2 id=\"tables\">Tables</h2>\n" + html + "</section>\n";
 }
 
 }  // namespace
@@ -132,9 +94,14 @@ Page make_page(const Contents& contents, const std::vector<ResultFolder>& folder
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>Perdura report</title>\n<style>{}</style>\n</head>\n<body>\n<header>\n",
       page_style());
-  page.html += overview(contents, folders, papers) + "</header>\n<main>\n";
-  for (const Section& section : contents.sections) page.html += section_block(section, papers);
-  page.html += guarantees_block(contents.guarantees);
+  const std::vector<ClaimResult> claims = measure_claims(contents, folders, papers);
+  const std::string tables = tables_section(contents, papers);
+  page.html += overview(contents, folders, claims) +
+               navigation(contents, papers, !tables.empty(), !claims.empty()) +
+               "</header>\n<main>\n";
+  for (const Section& section : contents.sections) page.html += figures_section(section, papers);
+  page.html += tables + claims_block(claims);
+  page.html += guarantees_block(contents);
   if (!papers.empty()) {
     page.html += "<section>\n<h2 id=\"differences\">What differs from the paper and why</h2>\n";
     for (const auto& [name, paper] : papers) page.html += notes_block(name, paper, contents);

@@ -2,36 +2,65 @@
 
 #include "harness/report/html.h"
 #include "harness/report/page_parts.h"
-#include "harness/report/quantity.h"
 
 namespace perdura::report {
 namespace {
 
-std::string how_much(const ClaimResult& result) {
-  const std::string least = fmt::format("{:.2f}", result.least_ratio);
-  const std::string largest = fmt::format("{:.2f}", result.largest_ratio);
-  return least == largest ? least : least + " to " + largest;
+using Verdict = ClaimResult::Verdict;
+
+std::string verdict_cell(const ClaimResult& result, const std::string& paper_name) {
+  std::string cell = escaped(to_string(result.verdict));
+  if (result.verdict == Verdict::differs) cell = "<b>" + cell + "</b>";
+  if (result.claim->fitted) cell += ", fitted";
+  for (const std::size_t note : result.notes) {
+    cell += fmt::format(" · <a href=\"#{}\">why</a>", note_anchor(paper_name, note));
+  }
+  return cell;
+}
+
+std::string where_words(const ClaimResult& result) {
+  if (result.verdict == Verdict::not_measured) return "";
+  return fmt::format("{}, {}", result.run, result.origin.words());
+}
+
+std::string tolerance_words(const Claim& claim) {
+  if (!claim.tolerance) return "";
+  return fmt::format("within {:g} %: {}", *claim.tolerance, claim.tolerance_reason);
 }
 
 }  // namespace
 
-std::string claims_block(const Section& section) {
-  if (section.claims.empty()) return "";
+std::string claims_block(const std::vector<ClaimResult>& claims) {
+  if (claims.empty()) return "";
   std::string html = fmt::format(
-      "<div class=\"block\">\n<h3>What the paper says, checked {}</h3>\n"
-      "<div class=\"scroll\"><table>\n<thead><tr><th>Section</th><th>The paper</th>"
-      "<th>here, in pairs of points</th><th class=\"n\">higher ÷ "
-      "lower</th></tr></thead>\n<tbody>\n",
-      badge(section.origin));
-  for (const ClaimResult& result : section.claims) {
-    const bool holds = result.holding == result.pairs;
+      "<section>\n<h2 id=\"claims\">What the papers claim</h2>\n"
+      "<p>{}. Every number and order that a paper's text or tables state and that a system here "
+      "covers. One that differs stays, with the reason. <i>Fitted</i>: the model was fitted to "
+      "this "
+      "number, so that it is not a prediction.</p>\n",
+      escaped(count_claims(claims).words()));
+  std::string paper;
+  for (const ClaimResult& result : claims) {
+    const Claim& claim = *result.claim;
+    if (claim.paper != paper) {
+      if (!paper.empty()) html += "</tbody></table></div>\n";
+      paper = claim.paper;
+      html += fmt::format(
+          "<h3>{}</h3>\n<div class=\"scroll\"><table>\n<thead><tr><th>Id</th><th>Section</th>"
+          "<th>Claim</th><th class=\"n\">Reported</th><th class=\"apart\">Measured</th>"
+          "<th class=\"n\">Deviation</th><th class=\"apart\">Verdict</th></tr></thead>\n<tbody>\n",
+          escaped(paper));
+    }
     html += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{} in {} of {}</td><td class=\"n\">{}</td></tr>\n",
-        escaped(result.claim->section), escaped(result.claim->text),
-        holds ? "holds" : "<b>does not hold</b>: holds", result.holding, result.pairs,
-        how_much(result));
+        "<tr><td>{0}</td><td>{1}</td><td title=\"{2}\">{3}</td><td class=\"n\">{4}</td>"
+        "<td class=\"apart\" title=\"{5}\">{6}</td><td class=\"n\">{7}</td>"
+        "<td class=\"apart\" title=\"{8}\">{9}</td></tr>\n",
+        escaped(claim.id), escaped(claim.section), escaped(claim.note),
+        escaped(shown_quantity(claim)), escaped(shown_reported(claim)),
+        escaped(where_words(result)), escaped(result.measured), escaped(shown_deviation(result)),
+        escaped(tolerance_words(claim)), verdict_cell(result, claim.paper));
   }
-  return html + "</tbody></table></div>\n</div>\n";
+  return html + "</tbody></table></div>\n</section>\n";
 }
 
 }  // namespace perdura::report

@@ -72,6 +72,11 @@ std::string figure_block(const FigureResult& figure, const std::vector<std::stri
                         : fmt::format("none of the {} rows is valid", figure.data.omitted.size()));
   } else {
     html += figure.svg + "\n";
+    if (figure.data.guarantees_differ()) {
+      html +=
+          "<p class=\"small\">The series <a href=\"#guarantees\">guarantee different things when "
+          "the power fails</a>.</p>\n";
+    }
     html += fmt::format("<p class=\"small\">{}.</p>\n",
                         escaped(constants(figure.folder->points, figure.data.rows)));
     html += figure.timeline.empty()

@@ -98,7 +98,8 @@ std::string finding_table(const std::vector<Finding>& findings, const std::strin
                     paper ? "<th class=\"n\">paper</th>" : "", finding_rows(findings, paper));
 }
 
-/// How many counts equal the paper's formula.
+}  // namespace
+
 std::string formula_sentence(const TableResult& table) {
   std::size_t equal = 0;
   std::size_t all = 0;
@@ -109,12 +110,9 @@ std::string formula_sentence(const TableResult& table) {
   }
   if (all == 0) return "";
   return fmt::format(
-      "<p>{} equals the paper's formula in <b>{} of {}</b> cases, "
-      "<a href=\"#{}\">Table {}</a>.</p>\n",
+      "{} equals the paper's formula in <b>{} of {}</b> cases, <a href=\"#{}\">Table {}</a>.",
       quantity_of(table.spec.y).noun, equal, all, table.name, escaped(table.spec.id));
 }
-
-}  // namespace
 
 std::string findings(const Section& section) {
   std::map<std::string, std::vector<Finding>> by_names;
@@ -130,7 +128,6 @@ std::string findings(const Section& section) {
                                escaped(workload.empty() ? spec.title : shown_workload(workload)),
                                ratios, anchor});
   };
-  std::string formulas;
   for (const FigureResult& figure : section.figures) {
     if (!figure.comparison.averaged || !figure.timeline.empty()) continue;
     add(figure.comparison, figure.spec, "fig-" + figure.name);
@@ -139,13 +136,12 @@ std::string findings(const Section& section) {
     for (const Comparison& comparison : table.data.comparisons) {
       add(comparison, table.spec, table.name);
     }
-    formulas += formula_sentence(table);
   }
-  if (order.empty() && formulas.empty()) return "";
-  std::string html =
-      fmt::format("<div class=\"block\">\n<h3>In short {}</h3>\n", badge(section.origin));
+  if (order.empty()) return "";
+  std::string html = fmt::format("<div class=\"block\">\n<h3>Averages, as ratios {}</h3>\n",
+                                 badge(section.origin));
   for (const std::string& names : order) html += finding_table(by_names[names], names);
-  return html + formulas + "</div>\n";
+  return html + "</div>\n";
 }
 
 }  // namespace perdura::report

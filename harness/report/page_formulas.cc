@@ -25,21 +25,12 @@ std::vector<std::string> distinct(const std::vector<FormulaBlock>& blocks,
   return values;
 }
 
-/// "2 * N" is "2·N".
-std::string shown_formula(const ReportedValue& reported) {
-  std::string text = escaped(reported.value);
-  for (std::size_t at = 0; (at = text.find(" * ", at)) != std::string::npos;) {
-    text.replace(at, 3, "·");
-  }
-  return text;
-}
-
 std::string verdict(const FormulaBlock& block) {
   if (block.formula == nullptr) return "no formula in the paper";
   const std::size_t equal = equal_rows(block);
   return fmt::format("{}<br><span class=\"{}\">{} of {} equal</span>",
-                     shown_formula(*block.formula), equal == block.rows.size() ? "yes" : "no",
-                     equal, block.rows.size());
+                     escaped(shown_printed(*block.formula)),
+                     equal == block.rows.size() ? "yes" : "no", equal, block.rows.size());
 }
 
 /// The shape of the paper's table: series down, operations across.
@@ -74,10 +65,10 @@ std::string formula_table(const std::vector<FormulaBlock>& blocks, const std::st
       "</thead>\n";
   for (const FormulaBlock& block : blocks) {
     if (block.workload != workload) continue;
-    html += fmt::format(
-        "<tbody><tr class=\"head\"><th colspan=\"5\">{}: {}</th></tr>\n",
-        escaped(spec.shown_series(block.series)),
-        block.formula == nullptr ? "no formula in the paper" : shown_formula(*block.formula));
+    html += fmt::format("<tbody><tr class=\"head\"><th colspan=\"5\">{}: {}</th></tr>\n",
+                        escaped(spec.shown_series(block.series)),
+                        block.formula == nullptr ? "no formula in the paper"
+                                                 : escaped(shown_printed(*block.formula)));
     for (const FormulaRow& row : block.rows) {
       const bool known = block.formula != nullptr;
       html += fmt::format(

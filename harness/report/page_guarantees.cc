@@ -20,13 +20,34 @@ std::string_view verdict_class(std::string_view cell) {
 
 }  // namespace
 
-std::string guarantees_block(const std::vector<GuaranteeTable>& tables) {
-  if (tables.empty()) return "";
+bool has_guarantees(const Contents& contents) {
+  if (!contents.guarantees.empty()) return true;
+  for (const Section& section : contents.sections) {
+    for (const FigureResult& figure : section.figures) {
+      if (figure.data.guarantees_differ()) return true;
+    }
+  }
+  return false;
+}
+
+std::string guarantees_block(const Contents& contents) {
+  if (!has_guarantees(contents)) return "";
+  const std::vector<GuaranteeTable>& tables = contents.guarantees;
   std::string html =
       "<section>\n<h2 id=\"guarantees\">What is guaranteed when the power fails</h2>\n"
-      "<p>Explored, not measured: every moment, and every memory image that a failure may leave, "
-      "by "
-      "the rules of docs/persistence.md.</p>\n";
+      "<p>In the legends stands what a system's paper promises of a completed operation, or what "
+      "is "
+      "proven of the method that was run. Each word includes those before it:</p>\n<ul>\n"
+      "<li><b>visible</b>: others saw it; what a power failure leaves of it is not said</li>\n"
+      "<li><b>atomic</b>: of each key one of the states that it ever had is found, never a "
+      "mix</li>\n"
+      "<li><b>ordered</b>: of each key at most the last change is lost</li>\n"
+      "<li><b>durable</b>: nothing that was acknowledged is lost</li>\n</ul>\n";
+  html += tables.empty()
+              ? "<p>What is kept of it stands in the tables that <code>perdura guarantees</code> "
+                "writes.</p>\n"
+              : "<p>What is kept of it is explored, not measured: every moment, and every memory "
+                "image that a failure may leave, by the rules of docs/persistence.md.</p>\n";
   for (const GuaranteeTable& table : tables) {
     html += fmt::format(
         "<div class=\"block\" id=\"guarantees-{}\"><h3>{}</h3>\n<p class=\"small\">{}</p>\n"

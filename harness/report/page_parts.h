@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/report/claim_results.h"
 #include "harness/report/contents.h"
 
 /// The parts of the page, each a piece of HTML. Internal to make_page.
@@ -14,7 +15,7 @@ std::string_view page_style();
 /// "modelled" or "measured on this host": different words and frames, not colors alone.
 std::string badge(const Origin& origin);
 
-/// What the data of one origin say: ratios to the baseline beside the paper's.
+/// All averages of one origin: ratios to the baseline beside the paper's.
 std::string findings(const Section& section);
 
 std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors);
@@ -27,12 +28,20 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
 std::string comparison_table(const std::vector<Comparison>& comparisons, const Origin& origin,
                              const DataSpec& spec);
 
-/// What the paper says is faster or slower than what, and in how many pairs of points it is so;
-/// empty if there are no claims.
-std::string claims_block(const Section& section);
+/// What was run, what it says in some sentences made from the numbers, and what becomes of the
+/// papers' claims.
+std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
+                     const std::vector<ClaimResult>& claims);
+/// In how many cases a count equals the paper's formula; empty if the table has no formula.
+std::string formula_sentence(const TableResult& table);
 
-/// The tables of guarantees; empty if there are none.
-std::string guarantees_block(const std::vector<GuaranteeTable>& tables);
+/// Each claim, reported and measured; empty if there are none.
+std::string claims_block(const std::vector<ClaimResult>& claims);
+
+/// What the words in the legends mean, and the tables of guarantees; empty if no legend says a word
+/// and there is no table.
+bool has_guarantees(const Contents& contents);
+std::string guarantees_block(const Contents& contents);
 
 /// The notes on one paper, each with links to the figures it explains.
 std::string notes_block(const std::string& paper_name, const ReportedPaper& paper,

@@ -85,9 +85,7 @@ std::string row_html(const Columns& columns, const Compared& row, bool averaged,
   html += fmt::format("<td>{}</td>", escaped(spec.shown_series(row.series)));
   html += number_cell(row.ours);
   if (columns.paper) {
-    const std::string paper = row.paper == nullptr        ? "–"
-                              : row.paper->value == "inf" ? "∞"
-                                                          : escaped(row.paper->value);
+    const std::string paper = row.paper == nullptr ? "–" : escaped(shown_printed(*row.paper));
     html += fmt::format("<td class=\"n\">{}</td>", paper);
   }
   if (columns.to_paper) html += number_cell(row.to_paper);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "harness/report/columns.h"
 
@@ -71,6 +72,12 @@ Expected<void> Points::check(std::size_t row) const {
   const std::string& verdict = text(row, "verdict");
   if (verdict != "valid" && verdict != "invalid" && verdict != "failed") {
     return wrong(fmt::format("verdict is '{}'; it must be valid, invalid or failed", verdict));
+  }
+  const std::string& guarantee = text(row, "guarantee");
+  const std::array<std::string_view, 5> words{"", "visible", "atomic", "ordered", "durable"};
+  if (std::find(words.begin(), words.end(), guarantee) == words.end()) {
+    return wrong(fmt::format(
+        "guarantee is '{}'; it must be visible, atomic, ordered, durable or empty", guarantee));
   }
   const std::string& provenance = text(row, "provenance");
   if (provenance != "modelled" && provenance != "measured") {

@@ -10,7 +10,7 @@
 namespace perdura::report {
 namespace {
 
-const std::array<std::pair<std::string_view, Quantity>, 41> quantities{{
+const std::array<std::pair<std::string_view, Quantity>, 42> quantities{{
     {"latency_mean_us", {"average latency", "Mean latency", "us"}},
     {"latency_min_us", {"smallest latency", "Smallest latency", "us"}},
     {"latency_p50_us", {"median latency", "Median latency", "us"}},
@@ -53,6 +53,7 @@ const std::array<std::pair<std::string_view, Quantity>, 41> quantities{{
     {"transport", {"transport", "Transport", ""}},
     {"update", {"update", "Update", ""}},
     {"persistence", {"persistence", "Persistence", ""}},
+    {"guarantee", {"guarantee", "Guarantee", ""}},
 }};
 
 const std::array<std::pair<std::string_view, std::string_view>, 8> spellings{{

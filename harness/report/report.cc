@@ -33,22 +33,6 @@ Expected<void> write_file(const fs::path& file, const std::string& text) {
   return {};
 }
 
-Expected<Papers> read_papers(const std::vector<ResultFolder>& folders, const fs::path& reported) {
-  std::set<std::string> names;
-  for (const ResultFolder& folder : folders) {
-    for (const FigureSpec& spec : folder.specs.figures) names.insert(spec.paper);
-    for (const TableSpec& spec : folder.specs.tables) names.insert(spec.paper);
-  }
-  names.erase("");
-  Papers papers;
-  for (const std::string& name : names) {
-    auto paper = read_reported(reported, name);
-    if (!paper) return tl::unexpected(paper.error());
-    papers.emplace(name, std::move(*paper));
-  }
-  return papers;
-}
-
 Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs::path& plots) {
   for (const ResultFolder& folder : folders) {
     for (const FigureSpec& spec : folder.specs.figures) {
@@ -128,9 +112,13 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
   if (auto complete = check_scripts(*folders, options.plots); !complete) {
     return tl::unexpected(complete.error());
   }
-  auto papers = read_papers(*folders, options.reported);
-  if (!papers) return tl::unexpected(papers.error());
-  auto contents = gather(*folders, *papers);
+  Papers compared;
+  if (const auto names = papers_of(*folders); !names.empty()) {
+    auto papers = read_papers(options.claims, options.notes, names, OtherPapers::leave_out);
+    if (!papers) return tl::unexpected(papers.error());
+    compared = std::move(*papers);
+  }
+  auto contents = gather(*folders, compared);
   if (!contents) return tl::unexpected(contents.error());
 
   auto guarantees = read_guarantees(options.input);
@@ -148,7 +136,7 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
       ++writer.result().tables;
     }
   }
-  const Page page = make_page(*contents, *folders, *papers);
+  const Page page = make_page(*contents, *folders, compared);
   if (auto written = writer.write("index.html", page.html); !written) {
     return tl::unexpected(written.error());
   }

@@ -11,10 +11,11 @@ namespace perdura::report {
 
 /// Where the report finds what it needs and where it goes.
 struct ReportOptions {
-  std::filesystem::path input;     ///< a result folder, or a folder of result folders
-  std::filesystem::path plots;     ///< holds the gnuplot scripts
-  std::filesystem::path reported;  ///< holds <paper>.csv and <paper>-notes.toml
-  std::filesystem::path output;    ///< empty: input/report
+  std::filesystem::path input;   ///< a result folder, or a folder of result folders
+  std::filesystem::path plots;   ///< holds the gnuplot scripts
+  std::filesystem::path claims;  ///< claims.csv
+  std::filesystem::path notes;   ///< holds <paper>-notes.toml
+  std::filesystem::path output;  ///< empty: input/report
   std::string gnuplot = "gnuplot";
 };
 

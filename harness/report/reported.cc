@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
+
 #include "harness/report/csv_table.h"
-#include "harness/report/formula.h"
-#include "harness/report/quantity.h"
 
 namespace perdura::report {
 namespace {
@@ -20,27 +20,12 @@ bool covers(std::string_view reported, std::string_view figure) {
   return first && last && wanted && *first <= *wanted && *wanted <= *last;
 }
 
-Expected<ReportedValue> read_value(const CsvTable& table, const CsvRow& row) {
-  const auto cell = [&](std::string_view name) { return row.cells[*table.column(name)]; };
-  ReportedValue value{
-      cell("section"), cell("figure"), cell("quantity"), cell("workload"), cell("system"),
-      cell("value"),   cell("unit"),   cell("kind"),     cell("note"),     0,
-      row.line};
-  const auto wrong = [&](const std::string& what) {
-    return fail(fmt::format("{}:{}: {}", table.file.string(), row.line, what));
-  };
-  if (value.kind == "formula") {
-    if (auto number = evaluate(value.value, {}); !number) {
-      return wrong(fmt::format("{}; write a sum of products", number.error().message));
-    }
-  } else if (value.kind == "absolute" || value.kind == "ratio") {
-    const auto number = parse_number(value.value);
-    if (!number) return wrong(fmt::format("value is '{}'; it must be a number", value.value));
-    value.number = *number;
-  } else {
-    return wrong(fmt::format("kind is '{}'; it must be absolute, ratio or formula", value.kind));
+std::vector<std::string> texts(const toml::table& table, const char* key) {
+  std::vector<std::string> found;
+  if (const toml::array* list = table[key].as_array()) {
+    for (const toml::node& item : *list) found.push_back(item.value_or(std::string{}));
   }
-  return value;
+  return found;
 }
 
 Expected<std::vector<Note>> read_notes(const std::filesystem::path& file) {
@@ -61,59 +46,68 @@ Expected<std::vector<Note>> read_notes(const std::filesystem::path& file) {
       return fail(fmt::format("{}:{}: a note needs text = \"...\"", file.string(),
                               entry.source().begin.line));
     }
-    Note note{{}, *text};
-    if (const toml::array* figures = (*table)["figures"].as_array()) {
-      for (const toml::node& figure : *figures) {
-        note.figures.push_back(figure.value_or(std::string{}));
-      }
-    }
-    notes.push_back(std::move(note));
+    notes.push_back({texts(*table, "figures"), texts(*table, "claims"), *text});
   }
   return notes;
 }
 
+bool contains(const std::vector<std::string>& list, std::string_view text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
 }  // namespace
 
-const ReportedValue* ReportedPaper::find(std::string_view figure, std::string_view kind,
-                                         std::string_view workload, std::string_view system) const {
-  for (const ReportedValue& value : values) {
-    if (value.kind == kind && covers(value.figure, figure) && !value.system.empty() &&
-        value.workload == workload && value.system == system) {
-      return &value;
+const Claim* ReportedPaper::find(std::string_view figure, Claim::Kind kind,
+                                 std::string_view workload, std::string_view system) const {
+  for (const Claim& claim : claims) {
+    if (claim.kind == kind && covers(claim.figure, figure) && !claim.system.empty() &&
+        claim.workload == workload && claim.system == system) {
+      return &claim;
     }
   }
   return nullptr;
 }
 
-Expected<ReportedPaper> read_reported(const std::filesystem::path& folder,
-                                      const std::string& paper) {
-  ReportedPaper reported;
-  reported.file = folder / (paper + ".csv");
-  auto table = read_csv(reported.file);
-  if (!table) return tl::unexpected(table.error());
-  const std::vector<std::string_view> columns{"paper",  "section", "figure", "quantity", "workload",
-                                              "system", "value",   "unit",   "kind",     "note"};
-  if (auto complete = require_columns(*table, columns); !complete) {
-    return tl::unexpected(complete.error());
+std::vector<std::size_t> ReportedPaper::notes_on(const Claim& claim) const {
+  std::vector<std::size_t> naming_it;
+  std::vector<std::size_t> naming_figure;
+  // A table's id in an experiment is its number alone.
+  std::string_view figure = claim.figure;
+  if (claim.is_formula()) figure.remove_prefix(std::string_view("Table ").size());
+  for (std::size_t i = 0; i < notes.size(); ++i) {
+    if (contains(notes[i].claims, claim.id)) naming_it.push_back(i);
+    if (contains(notes[i].figures, figure)) naming_figure.push_back(i);
   }
-  for (const CsvRow& row : table->rows) {
-    auto value = read_value(*table, row);
-    if (!value) return tl::unexpected(value.error());
-    reported.values.push_back(std::move(*value));
+  return naming_it.empty() ? naming_figure : naming_it;
+}
+
+Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
+                             const std::filesystem::path& notes, const std::set<std::string>& names,
+                             OtherPapers others) {
+  Papers papers;
+  auto claims = read_claims(claims_csv);
+  if (!claims) return tl::unexpected(claims.error());
+  for (Claim& claim : *claims) {
+    if (others == OtherPapers::leave_out && !names.contains(claim.paper)) continue;
+    ReportedPaper& paper = papers[claim.paper];
+    paper.file = claims_csv;
+    paper.claims.push_back(std::move(claim));
   }
-  const auto notes_file = folder / (paper + "-notes.toml");
-  if (std::filesystem::exists(notes_file)) {
-    auto notes = read_notes(notes_file);
-    if (!notes) return tl::unexpected(notes.error());
-    reported.notes = std::move(*notes);
+  for (const std::string& name : names) {
+    if (papers.contains(name)) continue;
+    return fail(
+        fmt::format("{}: there is nothing of paper '{}'; add its claims, or mend the paper that "
+                    "the experiment's figures name",
+                    claims_csv.string(), name));
   }
-  reported.claims_file = folder / (paper + "-claims.toml");
-  if (std::filesystem::exists(reported.claims_file)) {
-    auto claims = read_claims(reported.claims_file);
-    if (!claims) return tl::unexpected(claims.error());
-    reported.claims = std::move(*claims);
+  for (auto& [name, paper] : papers) {
+    const auto file = notes / (name + "-notes.toml");
+    if (!std::filesystem::exists(file)) continue;
+    auto read = read_notes(file);
+    if (!read) return tl::unexpected(read.error());
+    paper.notes = std::move(*read);
   }
-  return reported;
+  return papers;
 }
 
 }  // namespace perdura::report

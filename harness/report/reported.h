@@ -1,7 +1,8 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,43 +12,36 @@
 
 namespace perdura::report {
 
-/// One number or formula as a paper states it.
-struct ReportedValue {
-  std::string section;
-  std::string figure;  ///< "14", "22-25", "Table 1"
-  std::string quantity;
-  std::string workload;
-  std::string system;
-  std::string value;  ///< as printed
-  std::string unit;
-  std::string kind;  ///< absolute, ratio or formula
-  std::string note;
-  double number = 0;  ///< of value; unused for a formula
-  std::size_t line = 0;
-};
-
 /// Why our numbers differ from the paper's, in the words of results/reported/<paper>-notes.toml.
 struct Note {
-  std::vector<std::string> figures;  ///< ids; empty: about the whole comparison
+  std::vector<std::string> figures;  ///< ids; none of these and claims: about the whole comparison
+  std::vector<std::string> claims;   ///< ids of the claims that it explains
   std::string text;                  ///< paragraphs, parted by blank lines
 };
 
 /// All that a paper's text and tables state, and the notes on it.
 struct ReportedPaper {
-  std::filesystem::path file;
-  std::vector<ReportedValue> values;
-  std::vector<Note> notes;
+  std::filesystem::path file;  ///< of the claims
   std::vector<Claim> claims;
-  std::filesystem::path claims_file;
+  std::vector<Note> notes;
 
   /// The value for a figure id; a reported range "22-25" holds for each figure in it. A workload
   /// or system that the paper leaves empty matches nothing.
-  const ReportedValue* find(std::string_view figure, std::string_view kind,
-                            std::string_view workload, std::string_view system) const;
+  const Claim* find(std::string_view figure, Claim::Kind kind, std::string_view workload,
+                    std::string_view system) const;
+  /// The notes that explain a claim: those that name it, else those that name its figure.
+  std::vector<std::size_t> notes_on(const Claim& claim) const;
 };
 
-/// Reads <folder>/<paper>.csv and, if they are there, <paper>-notes.toml and <paper>-claims.toml.
-Expected<ReportedPaper> read_reported(const std::filesystem::path& folder,
-                                      const std::string& paper);
+using Papers = std::map<std::string, ReportedPaper>;
+
+enum class OtherPapers { leave_out, read_too };
+
+/// The papers of these names from claims.csv, and the others that it has if they are wanted, too.
+/// Their notes are <notes>/<paper>-notes.toml, if there is such a file.
+/// Error: besides what read_claims says, a name of which there is no claim.
+Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
+                             const std::filesystem::path& notes, const std::set<std::string>& names,
+                             OtherPapers others);
 
 }  // namespace perdura::report

@@ -42,6 +42,7 @@ Expected<std::vector<std::pair<std::string, std::string>>> read_manifest(const f
   std::vector<std::pair<std::string, std::string>> flat;
   const auto flattened = document.flatten();
   for (const auto& [pointer, value] : flattened.items()) {
+    if (pointer.empty()) continue;  // of {}
     std::string name = pointer.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
     flat.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());

@@ -41,7 +41,7 @@ struct DataSpec {
   std::vector<Condition> where;
   std::optional<Condition> normalize;  ///< divide by the row that agrees in all but this column
   std::string baseline;                ///< series that ratios refer to; empty: the first one
-  std::string paper;                   ///< results/reported/<paper>.csv; empty: no comparison
+  std::string paper;                   ///< of results/claims.csv; empty: no comparison
   SystemNames systems;
   std::size_t line = 0;  ///< where in experiment.toml, for error messages
 

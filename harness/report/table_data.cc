@@ -38,7 +38,8 @@ Expected<void> add_formulas(TableData& table, const FigureData& data, const std:
                             const std::string& key_size, const TableSpec& spec,
                             const ReportedPaper& paper) {
   for (const Series& series : data.series) {
-    const ReportedValue* formula = paper.find("Table " + spec.id, "formula", workload, series.name);
+    const Claim* formula =
+        paper.find("Table " + spec.id, Claim::Kind::exact, workload, series.name);
     auto block = std::find_if(table.formulas.begin(), table.formulas.end(), [&](const auto& each) {
       return each.workload == workload && each.series == series.name;
     });

@@ -2,11 +2,8 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/utsname.h>
 
 #include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -14,7 +11,6 @@
 #include "harness/results/points.h"
 
 namespace perdura::harness {
-namespace {
 
 std::string_view to_string(RunStatus status) {
   switch (status) {
@@ -30,42 +26,44 @@ std::string_view to_string(RunStatus status) {
   return "failed";
 }
 
-std::string cpu_model() {
-  std::ifstream input("/proc/cpuinfo");
-  for (std::string line; std::getline(input, line);) {
-    if (!line.starts_with("model name")) continue;
-    const std::size_t colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string dumped(const ordered_json& json, int indent) {
+  return json.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-unsigned usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 0;
-  return static_cast<unsigned>(CPU_COUNT(&set));
+ordered_json json_of(const Session& session) {
+  ordered_json machines = ordered_json::array();
+  for (const std::string& machine : session.machines) {
+    machines.push_back(ordered_json::parse(machine));
+  }
+  return {{"started", session.started},
+          {"command_line", session.command_line},
+          {"mpi_ranks", session.mpi_ranks},
+          {"machines", machines}};
 }
 
 }  // namespace
 
-MachineInfo this_machine() {
-  MachineInfo machine;
-  utsname names{};
-  if (uname(&names) == 0) {
-    machine.host = names.nodename;
-    machine.kernel = fmt::format("{} {}", names.sysname, names.release);
+std::string to_json(const Session& session) { return dumped(json_of(session), -1); }
+
+Session session_of_json(const std::string& text) {
+  const auto json = ordered_json::parse(text);
+  Session session{json.at("started").get<std::string>(),
+                  json.at("command_line").get<std::string>(),
+                  json.at("mpi_ranks").get<int>(),
+                  {}};
+  for (const ordered_json& machine : json.at("machines")) {
+    session.machines.push_back(dumped(machine, -1));
   }
-  machine.cpu = cpu_model();
-  machine.cores = usable_cores();
-  std::ifstream governor("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
-  if (!std::getline(governor, machine.governor)) machine.governor = "unknown";
-  return machine;
+  return session;
 }
 
 std::string to_json(const Manifest& manifest) {
   const BuildInfo& build = build_info();
-  nlohmann::ordered_json json;
+  ordered_json json;
   json["schema_version"] = kSchemaVersion;
   json["version"] = build.version;
   json["git_revision"] = build.git_revision;
@@ -74,8 +72,6 @@ std::string to_json(const Manifest& manifest) {
   json["flags"] = build.flags;
   json["build_type"] = build.build_type;
   json["status"] = to_string(manifest.status);
-  json["started"] = manifest.started;
-  json["command_line"] = manifest.command_line;
   json["experiment"] = manifest.experiment;
   json["platform"] = manifest.platform;
   json["provenance"] = manifest.modelled ? "modelled" : "measured";
@@ -83,15 +79,15 @@ std::string to_json(const Manifest& manifest) {
   json["points_done"] = manifest.points_done;
   json["seed"] = manifest.seed;
   json["repetitions"] = manifest.repetitions;
-  json["mpi_ranks"] = manifest.mpi_ranks;
-  json["machine"] = {{"host", manifest.machine.host},
-                     {"kernel", manifest.machine.kernel},
-                     {"cpu", manifest.machine.cpu},
-                     {"cores", manifest.machine.cores},
-                     {"governor", manifest.machine.governor}};
+  json["sessions"] = ordered_json::array();
+  for (const Session& session : manifest.sessions) json["sessions"].push_back(json_of(session));
   json["profile"] = {{"name", manifest.profile}, {"text", manifest.profile_text}};
-  using nlohmann::ordered_json;
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+  json["workloads"] = ordered_json::array();
+  for (const auto& [name, text] : manifest.workloads) {
+    json["workloads"].push_back({{"name", name}, {"text", text}});
+  }
+  if (!manifest.site_text.empty()) json["site"] = {{"text", manifest.site_text}};
+  return dumped(json, 2) + '\n';
 }
 
 std::string utc_now() {

@@ -1,44 +1,53 @@
 // manifest.json: what makes the rows of a result folder reproducible (docs/results.md). It is the
-// only file of the folder that holds a date, so that the others are the same in every run that
-// gives the same results.
+// only file of the folder that holds a date, and times.csv the only one that holds real time on
+// `sim`, so that the others are the same in every run that gives the same results.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace perdura::harness {
 
-struct MachineInfo {
-  std::string host;
-  std::string kernel;
-  std::string cpu;       // model
-  unsigned cores = 0;    // that this process may use
-  std::string governor;  // of CPU 0; "unknown" if the machine does not say
-};
-MachineInfo this_machine();
-
 enum class RunStatus : std::uint8_t { running, complete, interrupted, failed };
+// As in the manifest.
+std::string_view to_string(RunStatus status);
+
+// One start of the program: a sweep that was interrupted and continued has several.
+struct Session {
+  std::string started{};  // UTC, ISO 8601
+  std::string command_line{};
+  int mpi_ranks = 1;
+  std::vector<std::string> machines{};  // one description for each host (harness/results/machine.h)
+};
+
+// For the journal.
+std::string to_json(const Session& session);
+// Throws std::exception if the text is not a session.
+Session session_of_json(const std::string& text);
 
 struct Manifest {
-  std::string experiment;
-  std::string platform;
+  std::string experiment{};
+  std::string platform{};
   bool modelled = false;
-  std::string profile;       // "host" on real platforms
-  std::string profile_text;  // the profile's file; empty on real platforms
+  std::string profile{};       // "host" on real platforms
+  std::string profile_text{};  // the profile's file; empty on real platforms
+  std::string site_text{};     // the site's file; empty without one
+  std::vector<std::pair<std::string, std::string>> workloads{};  // names and files' texts
   std::uint64_t seed = 0;
   std::uint64_t repetitions = 1;
-  int mpi_ranks = 1;
   std::size_t points = 0;  // that the sweep has, repetitions included
   std::size_t points_done = 0;
   RunStatus status = RunStatus::running;
-  std::string started;  // UTC, ISO 8601
-  std::string command_line;
-  MachineInfo machine;
+  // The only part that differs between a sweep that was continued and one that was not.
+  std::vector<Session> sessions{};
 };
 
 std::string to_json(const Manifest& manifest);
 
-// The present moment as in Manifest::started.
+// The present moment as in Session::started.
 std::string utc_now();
 
 }  // namespace perdura::harness

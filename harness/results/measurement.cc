@@ -127,6 +127,7 @@ void Measurement::merge(const Measurement& other) {
   timeline.merge(other.timeline);
   judge(other.verdict, other.reason);
   if (method.empty()) method = other.method;
+  if (guarantee.empty()) guarantee = other.guarantee;
   history.insert(history.end(), other.history.begin(), other.history.end());
   operations_checked += other.operations_checked;
   interrupted = interrupted || other.interrupted;
@@ -171,6 +172,7 @@ std::vector<std::uint64_t> Measurement::serialize() const {
   words.push_back(interrupted ? 1 : 0);
   put_text(words, reason);
   put_text(words, method);
+  put_text(words, guarantee);
   put_text(words, usage_error);
   words.push_back(operations_checked);
   put_history(words, history);
@@ -204,6 +206,7 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
   result.interrupted = reader.next() != 0;
   result.reason = reader.text();
   result.method = reader.text();
+  result.guarantee = reader.text();
   result.usage_error = reader.text();
   result.operations_checked = reader.next();
   result.history = reader.history();

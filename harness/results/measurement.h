@@ -47,8 +47,9 @@ struct Measurement {
   std::optional<Picoseconds> harness_per_operation;  // what it costs itself; the costliest client's
   Timeline timeline;
   Verdict verdict = Verdict::valid;
-  std::string reason;  // one line; empty if valid
-  std::string method;  // of remote persistence, as it was run; empty where there is none
+  std::string reason;     // one line; empty if valid
+  std::string method;     // of remote persistence, as it was run; empty where there is none
+  std::string guarantee;  // of a completed operation (systems/guarantee.h); empty: not known
   // What the clients did since loading began, if the point is to be checked; emptied by the check,
   // which counts it.
   std::vector<history::Operation> history;

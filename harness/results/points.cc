@@ -178,6 +178,7 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
       row.text(to_string(measurement.verdict));
       row.text(measurement.reason);
       row.text(measurement.method);
+      row.text(measurement.guarantee);
       row.number(source.measured.operations);
       row.number(source.measured.errors);
       row.number(source.measured.not_found);

@@ -4,6 +4,7 @@
 
 #include <system_error>
 
+#include "harness/report/csv_table.h"
 #include "harness/results/atomic_file.h"
 #include "platform/error.h"
 
@@ -19,7 +20,8 @@ fs::path next_result_folder(const fs::path& out, const std::string& experiment,
   }
 }
 
-ResultWriter::ResultWriter(fs::path folder, const std::string& experiment_text, Manifest manifest)
+ResultWriter::ResultWriter(fs::path folder, const std::string& experiment_text,
+                           const Identity& identity, Manifest manifest)
     : folder_(std::move(folder)), manifest_(std::move(manifest)), results_(manifest_.points) {
   std::error_code problem;
   if (fs::exists(folder_, problem)) {
@@ -27,47 +29,78 @@ ResultWriter::ResultWriter(fs::path folder, const std::string& experiment_text, 
       throw UsageError(fmt::format("--out {}: is not a folder", folder_.string()));
     }
     if (!fs::is_empty(folder_, problem)) {
+      const bool begun = fs::exists(journal_file(folder_));
       throw UsageError(fmt::format(
-          "--out {}: the folder is not empty; give a new one, results are never overwritten",
-          folder_.string()));
+          "--out {}: the folder is not empty; give a new one, results are never overwritten{}",
+          folder_.string(),
+          begun ? fmt::format(", or finish its sweep with --continue {}", folder_.string()) : ""));
     }
   } else if (!fs::create_directories(folder_, problem)) {
     throw PlatformError(
         fmt::format("{}: cannot be created: {}", folder_.string(), problem.message()));
   }
+  // The journal last: where there is one, the sweep can be continued.
+  if (!manifest_.site_text.empty()) write_atomically(folder_ / "site.toml", manifest_.site_text);
   write_atomically(folder_ / "experiment.toml", experiment_text);
+  journal_ = Journal::create(journal_file(folder_), to_text(identity));
+  journal_->append(journal_record(manifest_.sessions.back()));
   write();
 }
 
-void ResultWriter::add(std::size_t index, PointResult result) {
-  if (!results_[index]) ++manifest_.points_done;
-  results_[index] = std::move(result);
+ResultWriter::ResultWriter(fs::path folder, InterruptedSweep sweep, Manifest manifest)
+    : folder_(std::move(folder)),
+      manifest_(std::move(manifest)),
+      journal_(std::move(sweep.journal)),
+      results_(manifest_.points) {
+  // Of files that were being written when the process was killed.
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    if (entry.path().extension() == ".tmp") fs::remove(entry.path());
+  }
+  journal_->append(journal_record(manifest_.sessions.back()));
+}
+
+void ResultWriter::add(std::size_t index, PointResult result, PointTime time) {
+  journal_->append(journal_record(FinishedPoint{index, time.wall, result.measurement}));
+  restore(index, std::move(result), std::move(time));
   if (std::chrono::steady_clock::now() - written_ >= std::chrono::seconds(1)) write();
+}
+
+void ResultWriter::restore(std::size_t index, PointResult result, PointTime time) {
+  if (!results_[index]) ++manifest_.points_done;
+  results_[index] = {std::move(result), std::move(time)};
 }
 
 void ResultWriter::finish(RunStatus status) {
   manifest_.status = status;
   write();
+  if (status == RunStatus::complete) fs::remove(journal_file(folder_));
 }
 
 void ResultWriter::discard() {
-  for (const char* file :
-       {"points.csv", "histograms.csv", "timeline.csv", "manifest.json", "experiment.toml"}) {
+  for (const char* file : {"points.csv", "histograms.csv", "timeline.csv", "times.csv",
+                           "manifest.json", "experiment.toml", "site.toml"}) {
     fs::remove(folder_ / file);
   }
+  fs::remove(journal_file(folder_));
   fs::remove(folder_);
 }
 
 void ResultWriter::write() {
   std::vector<const PointResult*> finished;
-  for (const auto& result : results_) {
-    if (result) finished.push_back(&*result);
+  std::string times = "point,label,operations,wall_s\n";
+  for (std::size_t index = 0; index < results_.size(); ++index) {
+    if (!results_[index]) continue;
+    const auto& [result, time] = *results_[index];
+    finished.push_back(&result);
+    times += fmt::format("{},{},{},{:.6f}\n", index + 1, report::csv_cell(time.label),
+                         time.operations, std::chrono::duration<double>(time.wall).count());
   }
   write_atomically(folder_ / "points.csv", points_csv(finished));
   write_atomically(folder_ / "histograms.csv", histograms_csv(finished));
   if (const std::string timeline = timeline_csv(finished); !timeline.empty()) {
     write_atomically(folder_ / "timeline.csv", timeline);
   }
+  write_atomically(folder_ / "times.csv", times);
   write_atomically(folder_ / "manifest.json", to_json(manifest_));
   written_ = std::chrono::steady_clock::now();
 }

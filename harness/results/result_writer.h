@@ -1,12 +1,15 @@
-// Writes a result folder (docs/results.md) while a sweep runs: whatever is finished is on disk
-// within about a second, in the order of the sweep, and every file is whole at every moment.
+// Writes a result folder (docs/results.md) while a sweep runs. What add() was given is on disk when
+// it returns, in the journal, and in the other files within about a second; each of these is whole
+// at every moment. When the sweep is complete the journal goes.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "harness/results/interrupted_sweep.h"
 #include "harness/results/manifest.h"
 #include "harness/results/points.h"
 
@@ -17,14 +20,27 @@ std::filesystem::path next_result_folder(const std::filesystem::path& out,
                                          const std::string& experiment,
                                          const std::string& platform);
 
+// A row of times.csv, from which `perdura plan` tells how long a sweep will take.
+struct PointTime {
+  std::string label{};
+  std::uint64_t operations = 0;     // all of the run: loading and warming up, too
+  std::chrono::nanoseconds wall{};  // real time
+};
+
 class ResultWriter {
  public:
   // Creates the folder. Throws UsageError if it exists and holds anything, PlatformError if it
-  // cannot be written.
-  ResultWriter(std::filesystem::path folder, const std::string& experiment_text, Manifest manifest);
+  // cannot be written. `manifest` holds one session: this one.
+  ResultWriter(std::filesystem::path folder, const std::string& experiment_text,
+               const Identity& identity, Manifest manifest);
+  // Goes on in the folder of an interrupted sweep; its points are to be restored. The manifest's
+  // last session is this one.
+  ResultWriter(std::filesystem::path folder, InterruptedSweep sweep, Manifest manifest);
 
   // `index` is the point's place in the sweep, repetitions included.
-  void add(std::size_t index, PointResult result);
+  void add(std::size_t index, PointResult result, PointTime time);
+  // The same of a point that is in the journal already.
+  void restore(std::size_t index, PointResult result, PointTime time);
   // Writes everything and the final state of the manifest.
   void finish(RunStatus status);
 
@@ -32,15 +48,23 @@ class ResultWriter {
   void discard();
 
   const std::filesystem::path& folder() const { return folder_; }
-  const std::optional<PointResult>& result(std::size_t index) const { return results_[index]; }
+  bool has(std::size_t index) const { return results_[index].has_value(); }
+  // Of a point that is there.
+  const PointResult& result(std::size_t index) const { return results_[index]->result; }
   std::size_t done() const { return manifest_.points_done; }
 
  private:
+  struct Finished {
+    PointResult result;
+    PointTime time;
+  };
+
   void write();
 
   std::filesystem::path folder_;
   Manifest manifest_;
-  std::vector<std::optional<PointResult>> results_;
+  std::optional<Journal> journal_;
+  std::vector<std::optional<Finished>> results_;
   std::chrono::steady_clock::time_point written_;
 };
 

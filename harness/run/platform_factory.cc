@@ -60,13 +60,21 @@ class PointFolder {
 
 class ShmFactory final : public PlatformFactory {
  public:
-  ShmFactory(const Experiment& experiment, Ranks& ranks)
+  ShmFactory(const Experiment& experiment, Ranks& ranks_of_run, Site site)
       : file_(experiment.file),
+        site_(std::move(site)),
+        all_ranks_(ranks_of_run),
         settings_(experiment.shm),
         accounting_(experiment.accounting),
-        rank_(static_cast<NodeId>(ranks.rank())),
-        ranks_(static_cast<NodeId>(ranks.size())),
-        job_(fmt::format("run-{}", ranks.broadcast(getpid()))) {}
+        rank_(static_cast<NodeId>(ranks_of_run.rank())),
+        ranks_(static_cast<NodeId>(ranks_of_run.size())) {
+    const std::vector<unsigned> usable = usable_cores();
+    if (ranks_ == 1) {
+      for (const SiteHost& host : site_.hosts) check_cores(host, usable);
+    } else if (const SiteHost* host = host_of_node(site_, rank_)) {
+      check_cores(*host, usable);
+    }
+  }
 
   std::string_view name() const override { return "shm"; }
   bool modelled() const override { return false; }
@@ -91,13 +99,20 @@ class ShmFactory final : public PlatformFactory {
       nodes.resize(client_nodes + 1);
       std::iota(nodes.begin(), nodes.end(), NodeId{0});
     }
+    // Here, since here all ranks take part.
+    if (job_.empty()) job_ = fmt::format("run-{}", all_ranks_.broadcast(getpid()));
     const std::string job = fmt::format("{}-{}", job_, created_++);
+    std::vector<std::vector<unsigned>> cores(client_nodes + 1);
+    for (NodeId node = 0; node <= client_nodes; ++node) {
+      if (const SiteHost* host = host_of_node(site_, node)) cores[node] = host->cores;
+    }
     const std::filesystem::path parent = settings_.pm_directory;
     ShmOptions options{
         .job = ranks_ == 1 ? "" : job,
         .node_count = client_nodes + 1,
         .local_nodes = nodes,
         .pm_directory = parent.empty() ? "" : (parent / fmt::format("perdura-{}", job)).string(),
+        .cores = std::move(cores),
         .write_latency = Nanoseconds(settings_.write_latency_ns),
         .accounting = accounting_,
         .fabric = {.network_latency = Nanoseconds(settings_.network_latency_ns)},
@@ -115,6 +130,8 @@ class ShmFactory final : public PlatformFactory {
   };
 
   std::string file_;
+  Site site_;
+  Ranks& all_ranks_;
   ShmSettings settings_;
   pmem::WriteMeter::Level accounting_;
   NodeId rank_;
@@ -126,7 +143,8 @@ class ShmFactory final : public PlatformFactory {
 }  // namespace
 
 std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& experiment,
-                                                         const Locations& locations, Ranks& ranks) {
+                                                         const Locations& locations, Ranks& ranks,
+                                                         const Site& site) {
   const Located& platform = experiment.platform;
   if (platform.text == "sim") {
     if (experiment.profile.text.empty()) {
@@ -138,7 +156,7 @@ std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& exper
     const auto file = locations.find(FileKind::profile, experiment.profile);
     return std::make_unique<SimFactory>(sim::load_profile(file.string()));
   }
-  if (platform.text == "shm") return std::make_unique<ShmFactory>(experiment, ranks);
+  if (platform.text == "shm") return std::make_unique<ShmFactory>(experiment, ranks, site);
   throw UsageError(
       fmt::format("{}: unknown platform '{}'; known are: sim, shm", platform.where, platform.text));
 }

@@ -6,6 +6,7 @@
 
 #include "harness/config/experiment.h"
 #include "harness/config/locations.h"
+#include "harness/config/site.h"
 #include "harness/run/point.h"
 #include "harness/run/ranks.h"
 #include "platform/platform.h"
@@ -35,9 +36,10 @@ class PlatformFactory {
   virtual std::shared_ptr<Platform> create(const Point& point) = 0;
 };
 
-// Throws UsageError if the experiment's platform or profile does not exist.
-// Every rank calls it.
+// Throws UsageError if the experiment's platform or profile does not exist, or if this rank is to
+// run on cores that it cannot have. Sites matter to platforms of real threads only.
 std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& experiment,
-                                                         const Locations& locations, Ranks& ranks);
+                                                         const Locations& locations, Ranks& ranks,
+                                                         const Site& site = {});
 
 }  // namespace perdura::harness

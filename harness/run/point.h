@@ -26,7 +26,11 @@ struct Point {
   NodeId client_nodes = 1;
   std::uint64_t repetition = 0;
   std::uint64_t seed = 1;  // the experiment's plus the repetition
-  std::string label;       // "erda workloadc value_size=64": what the sweep varies
+  // Of the whole run: loading and warming up, too.
+  std::uint64_t operations() const {
+    return workload.loaded_keys() + settings.warmup + workload.operation_count;
+  }
+  std::string label;  // "erda workloadc value_size=64": what the sweep varies
 };
 
 // What runs a point: the code that drives one kind of system.

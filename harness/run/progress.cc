@@ -33,14 +33,18 @@ std::string summary(const Measurement& measurement) {
 
 }  // namespace
 
-Progress::Progress(std::size_t points, bool visible)
-    : points_(points), visible_(visible), terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::size_t points, std::size_t done, bool visible)
+    : points_(points),
+      done_before_(done),
+      done_(done),
+      visible_(visible),
+      terminal_(isatty(STDERR_FILENO) == 1) {}
 
 std::string Progress::time_left() const {
-  if (done_ == 0 || done_ == points_) return "";
+  if (done_ == done_before_ || done_ == points_) return "";
   const auto spent = std::chrono::steady_clock::now() - started_;
-  const auto left =
-      spent * static_cast<std::int64_t>(points_ - done_) / static_cast<std::int64_t>(done_);
+  const auto left = spent * static_cast<std::int64_t>(points_ - done_) /
+                    static_cast<std::int64_t>(done_ - done_before_);
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
   return seconds.count() == 0 ? "" : fmt::format(" ({} left)", duration(seconds));
 }

@@ -12,8 +12,8 @@ namespace perdura::harness {
 
 class Progress {
  public:
-  // Silent if not `visible`.
-  Progress(std::size_t points, bool visible);
+  // Of `points`, `done` were done before. Silent if not `visible`.
+  Progress(std::size_t points, std::size_t done, bool visible);
 
   void begin(const std::string& label);
   void end(const std::string& label, const Measurement& measurement);
@@ -25,7 +25,8 @@ class Progress {
   void show(const std::string& text);
 
   std::size_t points_;
-  std::size_t done_ = 0;
+  std::size_t done_before_;
+  std::size_t done_;
   bool visible_;
   bool terminal_;
   bool open_line_ = false;

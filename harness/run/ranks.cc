@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -66,6 +67,16 @@ int Ranks::broadcast(int value) {
   return value;
 }
 
+std::vector<std::uint64_t> Ranks::broadcast(std::vector<std::uint64_t> words) {
+  if (size_ == 1) return words;
+  words.resize(static_cast<std::size_t>(broadcast(static_cast<int>(words.size()))));
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibcast(words.data(), static_cast<int>(words.size()), MPI_UINT64_T, 0, MPI_COMM_WORLD,
+             &request);
+  wait(request);
+  return words;
+}
+
 std::vector<std::vector<std::uint64_t>> Ranks::gather(const std::vector<std::uint64_t>& words) {
   if (size_ == 1) return {words};
   const int own = static_cast<int>(words.size());
@@ -92,6 +103,18 @@ std::vector<std::vector<std::uint64_t>> Ranks::gather(const std::vector<std::uin
     parts.emplace_back(begin, begin + sizes[i]);
   }
   return parts;
+}
+
+std::vector<std::string> Ranks::gather_text(const std::string& text) {
+  // The last word tells how many bytes of those before it are text.
+  std::vector<std::uint64_t> words((text.size() + 7) / 8 + 1);
+  std::copy(text.begin(), text.end(), reinterpret_cast<char*>(words.data()));
+  words.back() = text.size();
+  std::vector<std::string> texts;
+  for (const auto& part : gather(words)) {
+    texts.emplace_back(reinterpret_cast<const char*>(part.data()), part.back());
+  }
+  return texts;
 }
 
 void Ranks::send_to_root(std::vector<std::uint64_t> words) {

@@ -8,6 +8,7 @@
 #include <list>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace perdura::harness {
@@ -26,10 +27,13 @@ class Ranks {
 
   // --- collective: every rank calls it, in the same order
 
-  // The root's value, everywhere.
+  // What the root gave, everywhere.
   int broadcast(int value);
+  std::vector<std::uint64_t> broadcast(std::vector<std::uint64_t> words);
   // Every rank's words, at the root, in the order of ranks; elsewhere nothing.
   std::vector<std::vector<std::uint64_t>> gather(const std::vector<std::uint64_t>& words);
+  // The same of texts.
+  std::vector<std::string> gather_text(const std::string& text);
 
   // --- from the others to the root, while it works on something else
 

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
+#include <functional>
+#include <optional>
 
-#include "harness/config/section.h"
+#include "harness/results/hash.h"
+#include "harness/results/interrupted_sweep.h"
 #include "harness/results/result_writer.h"
 #include "harness/run/interrupt.h"
-#include "harness/run/platform_factory.h"
 #include "harness/run/progress.h"
 #include "platform/error.h"
 
@@ -16,86 +19,150 @@ namespace {
 
 constexpr std::uint64_t kNoMorePoints = ~std::uint64_t{0};
 
-const Driver& find_driver(std::span<const Driver* const> drivers, const Located& name) {
-  std::vector<std::string_view> known;
-  for (const Driver* driver : drivers) {
-    if (driver->name() == name.text) return *driver;
-    known.push_back(driver->name());
+// Does what only the root can do. When it cannot, the others must not begin: the root throws, and
+// they get the exit code.
+std::optional<ExitCode> on_root(Ranks& ranks, const std::function<void()>& work) {
+  std::exception_ptr problem;
+  auto code = ExitCode::done;
+  if (ranks.is_root()) {
+    try {
+      work();
+    } catch (const UsageError&) {
+      problem = std::current_exception();
+      code = ExitCode::usage;
+    } catch (...) {
+      problem = std::current_exception();
+      code = ExitCode::failed;
+    }
   }
-  throw UsageError(fmt::format("{}: unknown driver '{}'; known are: {}", name.where, name.text,
-                               join_names(known)));
+  code = static_cast<ExitCode>(ranks.broadcast(static_cast<int>(code)));
+  if (problem) std::rethrow_exception(problem);
+  if (code == ExitCode::done) return std::nullopt;
+  return code;
 }
 
 class Sweep {
  public:
-  Sweep(const RunRequest& request, const Experiment& experiment, PlatformFactory& platforms,
-        const Driver& driver, std::vector<Point> points, Ranks& ranks)
+  Sweep(const RunRequest& request, PreparedSweep prepared, std::optional<InterruptedSweep> begun,
+        Ranks& ranks)
       : request_(request),
-        experiment_(experiment),
-        platforms_(platforms),
-        driver_(driver),
-        points_(std::move(points)),
-        ranks_(ranks),
-        progress_(points_.size(), ranks.is_root() && !request.quiet) {}
+        prepared_(std::move(prepared)),
+        experiment_(prepared_.experiment),
+        platforms_(*prepared_.platforms),
+        driver_(*prepared_.driver),
+        points_(prepared_.points),
+        begun_(std::move(begun)),
+        ranks_(ranks) {}
 
   ExitCode run();
 
  private:
-  bool open_results();
+  struct Finished {
+    Measurement measurement;
+    std::chrono::nanoseconds wall{};
+  };
+
+  void open_results();
+  Manifest manifest() const;
+  Identity identity() const;
   void run_together();
   void run_shared_out();
   void take_results_of_others();
-  Measurement run_point(const Point& point);
-  void record(std::size_t index, Measurement measurement);
+  Finished run_point(const Point& point);
+  PointTime time_of(const Point& point, std::chrono::nanoseconds wall) const;
+  PointResult result_of(const Point& point, Measurement measurement) const;
+  void record(std::size_t index, Finished finished);
   bool stopped() const { return !usage_error_.empty() || cut_short_ || interrupted(); }
   ExitCode finish();
 
   const RunRequest& request_;
+  const PreparedSweep prepared_;
   const Experiment& experiment_;
   PlatformFactory& platforms_;
   const Driver& driver_;
-  std::vector<Point> points_;
+  const std::vector<Point>& points_;
+  std::optional<InterruptedSweep> begun_;  // of the root, if a sweep is continued
   Ranks& ranks_;
-  Progress progress_;
+  std::vector<std::string> machines_;    // of the root
   std::optional<ResultWriter> results_;  // of the root
+  std::optional<Progress> progress_;     // visible at the root
+  std::vector<std::uint64_t> missing_;   // indices of the points to run
   std::string usage_error_;
   bool cut_short_ = false;  // a rank was interrupted
   int ranks_at_work_ = 0;
   std::size_t not_valid_ = 0;
 };
 
-// Only the root writes; when it cannot, the others must not begin.
-bool Sweep::open_results() {
-  std::exception_ptr problem;
-  if (ranks_.is_root()) {
-    try {
-      const auto folder = request_.out.empty() ? next_result_folder("out", experiment_.name,
-                                                                    std::string(platforms_.name()))
-                                               : request_.out;
-      results_.emplace(folder, experiment_.text,
-                       Manifest{.experiment = experiment_.name,
-                                .platform = std::string(platforms_.name()),
-                                .modelled = platforms_.modelled(),
-                                .profile = platforms_.profile_name(),
-                                .profile_text = platforms_.profile_text(),
-                                .seed = experiment_.seed,
-                                .repetitions = experiment_.repetitions,
-                                .mpi_ranks = ranks_.size(),
-                                .points = points_.size(),
-                                .started = utc_now(),
-                                .command_line = request_.command_line,
-                                .machine = this_machine()});
-    } catch (...) {
-      problem = std::current_exception();
-    }
+Manifest Sweep::manifest() const {
+  return {.experiment = experiment_.name,
+          .platform = std::string(platforms_.name()),
+          .modelled = platforms_.modelled(),
+          .profile = platforms_.profile_name(),
+          .profile_text = platforms_.profile_text(),
+          .site_text = prepared_.site.text,
+          .workloads = prepared_.workloads,
+          .seed = experiment_.seed,
+          .repetitions = experiment_.repetitions,
+          .points = points_.size()};
+}
+
+// What real platforms measure depends on the machine and the number of processes; the model knows
+// neither.
+Identity Sweep::identity() const {
+  const auto hash = [](const std::string& text) { return fmt::format("{:016x}", hash_of(text)); };
+  Identity identity{{"experiment", hash(experiment_.text)},
+                    {"site", hash(prepared_.site.text)},
+                    {"profile " + platforms_.profile_name(), hash(platforms_.profile_text())}};
+  for (const auto& [name, text] : prepared_.workloads) {
+    identity.emplace_back("workload " + name, hash(text));
   }
-  const bool opened = ranks_.broadcast(problem ? 0 : 1) == 1;
-  if (problem) std::rethrow_exception(problem);
-  return opened;
+  identity.emplace_back("build", build_name());
+  if (!platforms_.modelled()) {
+    std::vector<std::string> names;
+    for (const std::string& machine : machines_) names.push_back(machine_name(machine));
+    identity.emplace_back("machine", fmt::format("{}", fmt::join(names, ", ")));
+  }
+  if (platforms_.collective()) identity.emplace_back("ranks", fmt::to_string(ranks_.size()));
+  return identity;
+}
+
+// At the root.
+void Sweep::open_results() {
+  Manifest manifest = this->manifest();
+  const Session session{utc_now(), request_.command_line, ranks_.size(), machines_};
+  if (!begun_) {
+    manifest.sessions = {session};
+    const auto folder = request_.out.empty() ? next_result_folder("out", experiment_.name,
+                                                                  std::string(platforms_.name()))
+                                             : request_.out;
+    results_.emplace(folder, experiment_.text, identity(), std::move(manifest));
+    return;
+  }
+  check_same(request_.interrupted, begun_->identity, identity());
+  JournalContents contents = contents_of(*begun_, request_.interrupted);
+  manifest.sessions = std::move(contents.sessions);
+  manifest.sessions.push_back(session);
+  results_.emplace(request_.interrupted, std::move(*begun_), std::move(manifest));
+  for (FinishedPoint& finished : contents.points) {
+    const Point& point = points_.at(finished.index);
+    if (finished.measurement.verdict != Verdict::valid) ++not_valid_;
+    results_->restore(finished.index, result_of(point, std::move(finished.measurement)),
+                      time_of(point, finished.wall));
+  }
 }
 
 ExitCode Sweep::run() {
-  if (!open_results()) return ExitCode::failed;
+  machines_ = distinct_machines(ranks_.gather_text(describe_machine("/", request_.responder)));
+  const auto refused = on_root(ranks_, [this] {
+    open_results();
+    for (std::size_t index = 0; index < points_.size(); ++index) {
+      if (!results_->has(index)) missing_.push_back(index);
+    }
+  });
+  if (refused) return *refused;
+  missing_ = ranks_.broadcast(std::move(missing_));
+  progress_.emplace(points_.size(), points_.size() - missing_.size(),
+                    ranks_.is_root() && !request_.quiet);
   if (platforms_.collective()) {
     run_together();
   } else {
@@ -104,29 +171,31 @@ ExitCode Sweep::run() {
   return ranks_.is_root() ? finish() : ExitCode::done;
 }
 
-Measurement Sweep::run_point(const Point& point) {
-  Measurement measurement;
+Sweep::Finished Sweep::run_point(const Point& point) {
+  const auto began = std::chrono::steady_clock::now();
+  Finished finished;
   try {
     const auto platform = platforms_.create(point);
-    measurement = driver_.run(*platform, point);
+    finished.measurement = driver_.run(*platform, point);
   } catch (const UsageError& error) {
-    measurement.usage_error = error.what();
+    finished.measurement.usage_error = error.what();
   } catch (const std::exception& error) {
-    measurement.judge(Verdict::failed, error.what());
+    finished.measurement.judge(Verdict::failed, error.what());
   }
-  return measurement;
+  finished.wall = std::chrono::steady_clock::now() - began;
+  return finished;
 }
 
 void Sweep::run_together() {
-  for (std::size_t index = 0; index < points_.size(); ++index) {
+  for (const std::uint64_t index : missing_) {
     if (ranks_.broadcast(stopped() ? 0 : 1) == 0) return;
-    progress_.begin(points_[index].label);
-    const Measurement own = run_point(points_[index]);
-    const auto shares = ranks_.gather(own.serialize());
+    progress_->begin(points_[index].label);
+    const Finished own = run_point(points_[index]);
+    const auto shares = ranks_.gather(own.measurement.serialize());
     if (!ranks_.is_root()) continue;
-    Measurement whole;
-    for (const auto& share : shares) whole.merge(Measurement::deserialize(share));
-    driver_.conclude(points_[index], whole);
+    Finished whole{{}, own.wall};
+    for (const auto& share : shares) whole.measurement.merge(Measurement::deserialize(share));
+    driver_.conclude(points_[index], whole.measurement);
     record(index, std::move(whole));
   }
 }
@@ -134,17 +203,18 @@ void Sweep::run_together() {
 void Sweep::run_shared_out() {
   const auto step = static_cast<std::size_t>(ranks_.size());
   ranks_at_work_ = ranks_.size() - 1;
-  for (auto index = static_cast<std::size_t>(ranks_.rank()); index < points_.size();
-       index += step) {
+  for (auto next = static_cast<std::size_t>(ranks_.rank()); next < missing_.size(); next += step) {
     if (stopped() || (!ranks_.is_root() && ranks_.asked_to_stop())) break;
-    progress_.begin(points_[index].label);
-    Measurement measurement = run_point(points_[index]);
-    driver_.conclude(points_[index], measurement);
+    const std::uint64_t index = missing_[next];
+    progress_->begin(points_[index].label);
+    Finished finished = run_point(points_[index]);
+    driver_.conclude(points_[index], finished.measurement);
     if (ranks_.is_root()) {
-      record(index, std::move(measurement));
+      record(index, std::move(finished));
       take_results_of_others();
     } else {
-      auto words = measurement.serialize();
+      auto words = finished.measurement.serialize();
+      words.push_back(static_cast<std::uint64_t>(finished.wall.count()));
       words.push_back(index);
       ranks_.send_to_root(std::move(words));
     }
@@ -167,14 +237,48 @@ void Sweep::take_results_of_others() {
     words->pop_back();
     if (index == kNoMorePoints) {
       --ranks_at_work_;
-    } else {
-      record(index, Measurement::deserialize(*words));
+      continue;
     }
+    const std::chrono::nanoseconds wall(words->back());
+    words->pop_back();
+    record(index, {Measurement::deserialize(*words), wall});
   }
 }
 
-void Sweep::record(std::size_t index, Measurement measurement) {
+PointResult Sweep::result_of(const Point& point, Measurement measurement) const {
+  return {{.experiment = experiment_.name,
+           .platform = std::string(platforms_.name()),
+           .modelled = platforms_.modelled(),
+           .profile = platforms_.profile_name(),
+           .system = point.system_name,
+           .workload = point.workload_name,
+           .key_size = point.workload.key_size,
+           .value_size = point.workload.max_value_size(),
+           .records = point.workload.loaded_keys(),
+           .clients = point.settings.clients,
+           .queue_depth = point.settings.queue_depth,
+           .server_threads = point.settings.server_threads,
+           .load = point.settings.load,
+           .offered_load = point.settings.offered_load,
+           .domain = point.settings.domain,
+           .ddio = point.settings.ddio,
+           .receive_buffers = point.settings.receive_buffers,
+           .transport = point.settings.transport,
+           .update = point.settings.update,
+           .persistence = point.settings.persistence,
+           .seed = point.seed,
+           .repetition = point.repetition,
+           .accounting = point.accounting},
+          std::move(measurement)};
+}
+
+PointTime Sweep::time_of(const Point& point, std::chrono::nanoseconds wall) const {
+  return {point.label, point.operations(), wall};
+}
+
+void Sweep::record(std::size_t index, Finished finished) {
   const Point& point = points_[index];
+  Measurement& measurement = finished.measurement;
   if (!measurement.usage_error.empty()) {
     if (usage_error_.empty()) {
       usage_error_ =
@@ -187,35 +291,13 @@ void Sweep::record(std::size_t index, Measurement measurement) {
     return;
   }
   if (measurement.verdict != Verdict::valid) ++not_valid_;
-  progress_.end(point.label, measurement);
-  results_->add(index, {{.experiment = experiment_.name,
-                         .platform = std::string(platforms_.name()),
-                         .modelled = platforms_.modelled(),
-                         .profile = platforms_.profile_name(),
-                         .system = point.system_name,
-                         .workload = point.workload_name,
-                         .key_size = point.workload.key_size,
-                         .value_size = point.workload.max_value_size(),
-                         .records = point.workload.loaded_keys(),
-                         .clients = point.settings.clients,
-                         .queue_depth = point.settings.queue_depth,
-                         .server_threads = point.settings.server_threads,
-                         .load = point.settings.load,
-                         .offered_load = point.settings.offered_load,
-                         .domain = point.settings.domain,
-                         .ddio = point.settings.ddio,
-                         .receive_buffers = point.settings.receive_buffers,
-                         .transport = point.settings.transport,
-                         .update = point.settings.update,
-                         .persistence = point.settings.persistence,
-                         .seed = point.seed,
-                         .repetition = point.repetition,
-                         .accounting = point.accounting},
-                        std::move(measurement)});
+  results_->add(index, result_of(point, std::move(measurement)), time_of(point, finished.wall));
+  // Whoever reads the line may rely on it: the point is on disk.
+  progress_->end(point.label, results_->result(index).measurement);
 }
 
 ExitCode Sweep::finish() {
-  progress_.close();
+  progress_->close();
   if (!usage_error_.empty() && results_->done() == 0) {
     // Nothing was run, so nothing is left behind that would be in the way of the corrected command.
     results_->discard();
@@ -231,8 +313,9 @@ ExitCode Sweep::finish() {
     return ExitCode::usage;
   }
   if (!whole) {
-    fmt::print(stderr, "perdura: interrupted; {} of {} points are in {}\n", results_->done(),
-               points_.size(), results_->folder().string());
+    fmt::print(
+        stderr, "perdura: interrupted; {} of {} points are in {}; perdura run --continue {}\n",
+        results_->done(), points_.size(), results_->folder().string(), results_->folder().string());
     return ExitCode::failed;
   }
   fmt::print("{}\n", results_->folder().string());
@@ -248,15 +331,26 @@ ExitCode Sweep::finish() {
 
 ExitCode run_experiment(const RunRequest& request, const Locations& locations,
                         std::span<const Driver* const> drivers, Ranks& ranks) {
-  const auto file = locations.find(FileKind::experiment, {request.experiment, ""});
-  const Experiment experiment = load_experiment(file, request.overrides);
-  const Driver& driver = find_driver(drivers, experiment.driver);
-  const auto platforms = create_platform_factory(experiment, locations, ranks);
-  std::vector<Point> points =
-      plan_points(experiment, locations, driver, platforms->default_client_nodes());
-  for (const Point& point : points) platforms->check_client_nodes(point.client_nodes);
+  ExperimentRequest experiment = request.experiment;
+  std::optional<InterruptedSweep> begun;
+  if (!request.interrupted.empty()) {
+    int complete = 0;
+    const auto refused = on_root(ranks, [&] {
+      begun = open_interrupted(request.interrupted);
+      complete = begun ? 0 : 1;
+    });
+    if (refused) return *refused;
+    if (ranks.broadcast(complete) == 1) {
+      if (ranks.is_root()) fmt::print("{}: is complete\n", request.interrupted.string());
+      return ExitCode::done;
+    }
+    const auto site = request.interrupted / "site.toml";
+    experiment = {.experiment = (request.interrupted / "experiment.toml").string(),
+                  .site = std::filesystem::exists(site) ? site.string() : ""};
+  }
+  PreparedSweep prepared = prepare_sweep(experiment, locations, drivers, ranks);
   watch_for_interrupts();
-  return Sweep(request, experiment, *platforms, driver, std::move(points), ranks).run();
+  return Sweep(request, std::move(prepared), std::move(begun), ranks).run();
 }
 
 }  // namespace perdura::harness

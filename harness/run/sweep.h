@@ -3,24 +3,23 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "harness/config/document.h"
-#include "harness/config/locations.h"
-#include "harness/run/point.h"
-#include "harness/run/ranks.h"
+#include "harness/results/machine.h"
+#include "harness/run/prepare.h"
 
 namespace perdura::harness {
 
 struct RunRequest {
-  std::string experiment;  // a name or a path
-  std::vector<Override> overrides;
-  std::filesystem::path out;  // empty: out/<experiment>-<platform>-<n>
-  std::string command_line;   // for the manifest
-  bool quiet = false;         // no progress
+  ExperimentRequest experiment{};
+  std::filesystem::path out{};  // empty: out/<experiment>-<platform>-<n>
+  // The folder of a sweep to finish, which says all of the above; empty: a new sweep.
+  std::filesystem::path interrupted{};
+  std::string command_line{};                  // for the manifest
+  std::vector<ResponderProperty> responder{};  // of this rank's host, for the manifest
+  bool quiet = false;                          // no progress
 };
 
 enum class ExitCode : int { done = 0, failed = 1, usage = 2 };

@@ -10,6 +10,7 @@ const KvSystem kErda{
     .title = "Erda",
     .paper = "Liu et al., Write-Optimized and Consistent RDMA-based NVM Systems, 2019",
     .guarantee = "visible, atomic (old or new); durability at acknowledgment is not promised",
+    .level = GuaranteeLevel::atomic,
     .put = {.carrier = persistence::Carrier::write},
     .open = [](Thread& thread, std::string name,
                const KvConfig& config) -> std::unique_ptr<KvPartition> {

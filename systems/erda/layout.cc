@@ -17,6 +17,8 @@ constexpr std::string_view kParameters[] = {
     "heads",        "neighborhood",      "cleaning_threshold",
     "clean_always", "client_timeout_ms", "persist_before_update"};
 
+constexpr std::string_view kSwitches[] = {"clean_always", "persist_before_update"};
+
 constexpr Bytes kMaxPool = Bytes{1} << 46;
 constexpr std::uint8_t kDeleteTag = 1;
 constexpr std::uint8_t kExplicitLengths = 2;
@@ -49,6 +51,11 @@ std::uint64_t parameter(const KvConfig& config, std::string_view name, std::uint
     }
   }
   const auto found = config.parameters.find(name);
+  const bool is_switch =
+      std::find(std::begin(kSwitches), std::end(kSwitches), name) != std::end(kSwitches);
+  if (found != config.parameters.end() && is_switch && found->second > 1) {
+    throw UsageError(fmt::format("erda: {} is {}, but must be 0 or 1", name, found->second));
+  }
   return found == config.parameters.end() ? otherwise : found->second;
 }
 

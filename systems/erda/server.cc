@@ -1,10 +1,13 @@
 #include "systems/erda/server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
+#include "platform/error.h"
 #include "platform/runtime/work.h"
 
 namespace perdura::systems::erda {
@@ -19,6 +22,16 @@ constexpr Bytes kReceiveMemory = 64 * MiB;
 constexpr Picoseconds kRecheck = Microseconds(2);
 // Of the clients' acknowledgments.
 constexpr std::uint64_t kDefaultTimeout = 1000;  // ms
+constexpr std::uint64_t kLongestTimeout = 3'600'000;
+
+Picoseconds client_timeout(const KvConfig& config) {
+  const std::uint64_t limit = parameter(config, "client_timeout_ms", kDefaultTimeout);
+  if (limit < 1 || limit > kLongestTimeout) {
+    throw UsageError(
+        fmt::format("erda: client_timeout_ms is {}, but must be 1 to {}", limit, kLongestTimeout));
+  }
+  return Milliseconds(limit);
+}
 
 std::uint32_t receive_depth(Bytes request_size) {
   const auto fitting = static_cast<std::uint32_t>(kReceiveMemory / request_size);
@@ -56,7 +69,7 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
       object_(store_.make_scratch()),
       cleanings_(store_.layout().shape().heads),
       clean_always_(parameter(config, "clean_always", 0) != 0),
-      client_timeout_(Milliseconds(parameter(config, "client_timeout_ms", kDefaultTimeout))),
+      client_timeout_(client_timeout(config)),
       cleaner_(store_) {
   for (std::uint32_t i = 0; i < receive_depth_; ++i) {
     receive_queue_->post(

@@ -14,6 +14,8 @@ namespace {
 
 using pmem::StepKind;
 
+constexpr std::string_view kNoFlushPersistence = "a device lacks FLUSH for persistence";
+
 // Why the needs or the devices rule the method out; nothing if they do not.
 std::optional<std::string> unfit(const Method& method, const UpdateNeeds& needs,
                                  const DeviceFeatures& features) {
@@ -21,7 +23,7 @@ std::optional<std::string> unfit(const Method& method, const UpdateNeeds& needs,
     return "the responder's CPU takes part";
   }
   if (method.uses(StepKind::flush_persistence) && !features.flush_persistence) {
-    return "a device lacks FLUSH for persistence";
+    return std::string(kNoFlushPersistence);
   }
   if (method.uses(StepKind::atomic_write)) {
     if (!features.atomic_write) return "a device lacks ATOMIC WRITE";
@@ -124,13 +126,16 @@ std::string why_nothing(const std::vector<Configuration>& configurations, const 
         return configuration.model.domain == pmem::PersistenceDomain::dmp &&
                configuration.model.ddio;
       });
+  const bool lacks_flush_persistence =
+      std::any_of(advice.refusals.begin(), advice.refusals.end(),
+                  [](const Refusal& refusal) { return refusal.reason == kNoFlushPersistence; });
   std::string why = "no method is safe";
   if (needs.carrier == Carrier::send && !needs.responder_cpu && some_dram) {
     why =
         "a SEND ends in a receive buffer in DRAM, or in one that recovery cannot replay, and is "
         "lost unless the responder's CPU copies it before it acknowledges; allow that, or place "
         "the buffers in persistent memory";
-  } else if (!needs.responder_cpu && some_cached) {
+  } else if (!needs.responder_cpu && some_cached && lacks_flush_persistence) {
     why =
         "under DMP with DDIO messages end in the cache, which loses its contents, and only the "
         "responder's CPU can flush them; allow that, turn DDIO off, or use devices with FLUSH for "

@@ -103,7 +103,8 @@ Matrix transfer_matrix() {
       "Every method on every configuration",
       "Right; wasteful, which is right, but would be without some step, too; or what goes "
       "wrong. Moving a method to another machine is safe along a row where nothing is "
-      "wrong.",
+      "wrong. Of iWARP, WSP is shown: under DMP and MHP every method does on it what it does on "
+      "InfiniBand.",
       true,
       header_of({"method", "steps"}),
       {}};

@@ -64,6 +64,9 @@ Method read_heading(std::string_view line, std::size_t number) {
   }
   Method method;
   method.name = words[1].substr(0, words[1].size() - 1);
+  if (method.name.empty() || method.name.size() > 80) {
+    throw ProgramError(number, 1, "a method's name has 1 to 80 characters");
+  }
   method.update = value_of(words[2], kUpdates, number, line);
   method.carrier = value_of(words[3], kCarriers, number, line);
   return method;

@@ -78,6 +78,7 @@ Proof prove(const Method& method, const Configuration& configuration, const Proo
       options.sampling);
   proof.instants = explored.instants;
   proof.images = explored.images;
+  proof.too_many = explored.too_many;
   if (explored.stuck && proof.verdict == Verdict::right) {
     const pmem::Agent& agent = method.program.agents[explored.stuck->agent];
     proof.verdict = Verdict::endless;

@@ -40,6 +40,7 @@ struct Proof {
   std::string trace;   // an execution that breaks it, a step on a line
   std::uint64_t instants = 0;
   std::uint64_t images = 0;
+  bool too_many = false;  // images, so that not all were tried: wrong is wrong, right is not proven
 };
 
 // "right", "endless", or the breaches: "torn, lost".

@@ -80,6 +80,7 @@ const KvSystem kReadAfterWrite{
     .guarantee =
         "a completed put is in the server's memory: durable without DDIO or with a "
         "persistent cache, and with DDIO and a volatile cache once the server applied it",
+    .level = GuaranteeLevel::durable,
     .put = {.carrier = persistence::Carrier::write},
     .ordered = false,
     .open = open,

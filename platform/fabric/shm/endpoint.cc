@@ -58,6 +58,7 @@ std::uint32_t ShmEndpoint::open_slot(const QueuePairOptions& options,
   local.peer = std::move(peer);
   ConnectionSlot& slot = segment_.shared().connections[index];
   slot.detached = 0;
+  slot.changing = 0;
   slot.ring = 0;
   slot.ring_is_watched = 0;
   slot.receive_queue = 0;

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include "platform/error.h"
 
@@ -225,6 +226,17 @@ void Job::claim(NodeId node) {
   local_nodes_.push_back({node, std::move(lock), std::move(segment)});
 }
 
+// A peer may be in the middle of an operation, without a core perhaps.
+void Job::wait_for_change(const ConnectionSlot& slot) const {
+  for (;;) {
+    const std::uint32_t by = slot.changing.load(std::memory_order_seq_cst);
+    if (by == 0) return;
+    const File file(::open(node_path(by - 1).c_str(), O_RDWR | O_CLOEXEC));
+    if (!file || !is_locked(file.get())) return;  // it died in the middle of it
+    std::this_thread::sleep_for(Microseconds(50));
+  }
+}
+
 // Breaks the connections of the process that was this node before, so that no peer touches the
 // node's memory through them any more, and removes its files.
 void Job::bury(NodeId node, std::uint64_t generation) {
@@ -239,7 +251,9 @@ void Job::bury(NodeId node, std::uint64_t generation) {
         auto& segment = *reinterpret_cast<EndpointSegment*>(mapping->data());
         segment.closed = 1;
         for (ConnectionSlot& slot : segment.connections) {
-          if (slot.state.load() != SlotState::free) slot.state = SlotState::closed;
+          if (slot.state.load() == SlotState::free) continue;
+          slot.state = SlotState::closed;
+          wait_for_change(slot);
         }
       }
     }

@@ -53,6 +53,7 @@ class Job {
   void find_runs();
   void claim(NodeId node);
   void bury(NodeId node, std::uint64_t generation);
+  void wait_for_change(const ConnectionSlot& slot) const;
   std::vector<std::string> files_of(NodeId node) const;
 
   std::string directory_;

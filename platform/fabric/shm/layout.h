@@ -27,7 +27,7 @@ using Word = std::atomic<std::uint64_t>;
 using HalfWord = std::atomic<std::uint32_t>;
 static_assert(Word::is_always_lock_free && HalfWord::is_always_lock_free);
 
-inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524102;  // "PERDURA", 2
+inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524103;  // "PERDURA", 3
 
 // --- control -----------------------------------------------------------------------------------
 
@@ -147,6 +147,9 @@ struct ConnectionSlot {
   alignas(kCacheLine) std::atomic<SlotState> state;
   // Set by the peer when it will never again touch this slot, its ring or the buffers it claimed.
   HalfWord detached;
+  // By the peer, while one of its operations changes memory of this slot's node: the peer's node
+  // + 1.
+  HalfWord changing;
   std::uint32_t ring_is_watched;
 
   // Written by the owner before it asks for, or answers with, a connection.

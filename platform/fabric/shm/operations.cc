@@ -56,9 +56,24 @@ const RemoteRange* ShmQueuePair::resolve(RemoteAddress address, Bytes length, Ac
   return range;
 }
 
+// What changes the peer's memory says so before it looks whether the peer is still there: a process
+// that takes the peer's place closes the connection first and then waits for what has begun
+// (Job::bury). So nothing is placed in memory that the new process uses, however long this thread
+// goes without a core.
 ShmQueuePair::Outcome ShmQueuePair::execute(const WorkRequest& request, Payload payload) {
+  if (request.opcode == Opcode::read || request.opcode == Opcode::flush) {
+    return perform(request, payload);
+  }
+  HalfWord& changing = remote_slot().changing;
+  changing.store(endpoint_.address().node + 1, std::memory_order_seq_cst);
+  const Outcome outcome = perform(request, payload);
+  changing.store(0, std::memory_order_release);
+  return outcome;
+}
+
+ShmQueuePair::Outcome ShmQueuePair::perform(const WorkRequest& request, Payload payload) {
   // A peer that has gone, or a new process that took its place, wants none of this any more.
-  if (!is_connected(remote_slot().state.load(std::memory_order_acquire))) [[unlikely]] {
+  if (!is_connected(remote_slot().state.load(std::memory_order_seq_cst))) [[unlikely]] {
     return {Status::retry_exceeded, 0};
   }
   if (request.flags.inlined && request.local.length > kMaxInline) return {Status::unsupported, 0};

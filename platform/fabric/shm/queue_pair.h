@@ -78,6 +78,7 @@ class ShmQueuePair final : public QueuePair {
   void stall(SendEntry* entry);
 
   Outcome execute(const WorkRequest& request, Payload payload);
+  Outcome perform(const WorkRequest& request, Payload payload);
   Outcome read(const WorkRequest& request);
   Outcome write(const WorkRequest& request, Payload payload);
   Outcome atomic(const WorkRequest& request);

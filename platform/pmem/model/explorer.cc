@@ -281,6 +281,10 @@ bool ProgramExplorer::try_instant(Instant& instant,
   }
   const std::uint64_t number = explored.instants++;
   const auto show = [&](Choices& choices) {
+    if (sampling.most_images > 0 && explored.images == sampling.most_images) {
+      explored.too_many = true;
+      return false;
+    }
     ++explored.images;
     recover(run, run.state.image(choices), instant.values);
     return judge(instant);

@@ -52,6 +52,7 @@ struct Explored {
   std::uint64_t instants = 0;
   std::uint64_t images = 0;
   bool cut_short = false;  // the judge was satisfied before all were tried
+  bool too_many = false;   // or there were more than `most_images`
   // The step that waits for what never comes, if there is one.
   struct Stuck {
     std::uint32_t agent = 0;
@@ -71,6 +72,7 @@ class ProgramExplorer {
   struct Sampling {
     std::uint64_t images = 0;  // 0: all
     std::uint64_t seed = 1;
+    std::uint64_t most_images = 0;  // of all moments together: then it is cut short; 0 is no limit
   };
   Explored explore(const std::function<bool(const Instant&)>& judge, Sampling sampling);
   Explored explore(const std::function<bool(const Instant&)>& judge) { return explore(judge, {}); }

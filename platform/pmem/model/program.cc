@@ -11,6 +11,9 @@ namespace perdura::pmem {
 
 namespace {
 
+// Moments and images grow exponentially with them.
+constexpr std::size_t kMostSteps = 64;
+
 enum class Argument : std::uint8_t { none, one, some, peer };
 
 struct Word {
@@ -115,6 +118,9 @@ class Parser {
     Step step;
     step.peer = agent.number;
     std::size_t begin = at_;
+    if (agent.steps.size() == kMostSteps) {
+      fail(begin, fmt::format("more than {} steps of one agent", kMostSteps));
+    }
     std::string_view name = word();
     while (!agent.responder && (name == "fenced" || name == "relaxed")) {
       (name == "fenced" ? step.fenced : step.relaxed) = true;

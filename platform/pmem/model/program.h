@@ -10,13 +10,19 @@
 // memory it is ("responder", "responder 2"). Variables are names; all are 0 at first, and a step
 // that changes one gives it the value after '=', or 1. Steps of a requester:
 //
-//   write V[,V...]    WRITE of these variables, one message       write-imm V    with an immediate
-//   send V[,V...]     SEND that carries their values              send &V        that names them
-//   atomic-write V    ATOMIC WRITE                                fetch-add V    or any other
-//   atomic read              READ of anything                            flush          for
-//   visibility flush-persistence V    FLUSH for persistence of V completion        waits for the
-//   completion of the last operation receive ack       waits for the responder's message fenced S,
-//   relaxed S    S with the fence flag; to memory registered with relaxed ordering
+//   write V[,V...]       WRITE of these variables, one message
+//   write-imm V          the same with an immediate
+//   send V[,V...]        SEND that carries their values
+//   send &V              SEND that names them
+//   atomic-write V       ATOMIC WRITE
+//   fetch-add V          FETCH AND ADD, or any other atomic
+//   read                 READ of anything
+//   flush                FLUSH for visibility
+//   flush-persistence V  FLUSH for persistence of V
+//   completion           waits for the completion of the last operation
+//   receive ack          waits for the responder's message
+//   fenced S             S with the fence flag
+//   relaxed S            S to memory that is registered with relaxed ordering
 //
 // and of a responder:
 //

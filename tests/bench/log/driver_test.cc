@@ -137,6 +137,50 @@ TEST(LogDriver, UsesThePapersMethodOfEachCell) {
   }
 }
 
+std::string guarantee(const std::vector<std::string>& changes) {
+  const auto level = guarantee_of(plan(changes).front());
+  return level ? std::string(to_string(*level)) : "not said";
+}
+
+// All 72 cells are right, and so durable; a WRITE and its completion is right under WSP alone.
+TEST(LogDriver, AnAppendIsDurableWhereItsMethodIsRight) {
+  for (const std::string domain : {"dmp", "mhp", "wsp"}) {
+    for (const std::string ddio : {"on", "off"}) {
+      for (const std::string buffers : {"dram", "pm"}) {
+        const std::vector<std::string> server{
+            fmt::format("workload.domain=\"{}\"", domain),
+            fmt::format("workload.ddio=\"{}\"", ddio),
+            fmt::format("workload.receive_buffers=\"{}\"", buffers), "workload.transport=\"ib\""};
+        const auto with = [&](const std::string& more) {
+          auto changes = server;
+          changes.push_back(more);
+          return changes;
+        };
+        for (const std::string update : {"single", "ordered"}) {
+          auto cells = with("matrix.system=[\"paper-write\", \"paper-write-imm\", \"paper-send\"]");
+          cells.push_back(fmt::format("workload.update=\"{}\"", update));
+          for (const Point& point : plan(cells)) {
+            EXPECT_EQ(guarantee_of(point), systems::GuaranteeLevel::durable) << point.label;
+          }
+        }
+        EXPECT_EQ(guarantee(with("matrix.system=[\"write\"]")),
+                  domain == "wsp" ? "durable" : "visible")
+            << domain << ddio << buffers;
+      }
+    }
+  }
+}
+
+TEST(LogDriver, AnAppendIsDurableOnlyIfItsMethodIsRightOnAllThatIsLeftOpen) {
+  EXPECT_EQ(guarantee({}), "not said");
+  EXPECT_EQ(guarantee({"workload.domain=\"dmp\""}), "durable") << "by a message, everywhere";
+  const std::string write = "matrix.system=[\"write\"]";
+  EXPECT_EQ(guarantee({write}), "not said");
+  EXPECT_EQ(guarantee({write, "workload.ddio=\"on\""}), "visible") << "WSP is one of three";
+  EXPECT_EQ(guarantee({write, "workload.domain=\"wsp\""}), "visible") << "not on iWARP";
+  EXPECT_EQ(guarantee({write, "workload.domain=\"wsp\"", "workload.transport=\"ib\""}), "durable");
+}
+
 TEST(LogDriver, ReadsForFlushWhereTheDeviceHasNone) {
   const LogOptions options = log_options(plan(responder()).front());
   fabric::Capabilities device;

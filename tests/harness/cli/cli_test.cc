@@ -1,60 +1,14 @@
 // The program itself: exit codes, and one line for each mistake.
-#include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <vector>
+#include <nlohmann/json.hpp>
 
+#include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Outcome {
-  int code = -1;
-  std::string text;  // of stdout and stderr together
-};
-
-Outcome shell(const std::string& command) {
-  Outcome outcome;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  std::array<char, 4096> buffer;
-  while (const std::size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) {
-    outcome.text.append(buffer.data(), count);
-  }
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
-  return outcome;
-}
-
-Outcome perdura(const std::string& arguments) {
-  return shell(fmt::format("{} {}", PERDURA_PROGRAM, arguments));
-}
-
-std::string read(const fs::path& file) {
-  std::ifstream input(file);
-  std::stringstream text;
-  text << input.rdbuf();
-  return text.str();
-}
-
-// Open MPI does not free everything at its end, and takes its locks in two orders.
-Outcome mpirun(int ranks, const std::string& arguments) {
-  return shell(
-      fmt::format("ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=detect_deadlocks=0 {} "
-                  "--allow-run-as-root --oversubscribe --bind-to none -n {} {} {}",
-                  PERDURA_MPIRUN, ranks, PERDURA_PROGRAM, arguments));
-}
 
 // A sweep of two small points on the simulated testbed.
 const std::string kSmall =
@@ -70,11 +24,13 @@ struct Mistake {
 const Mistake kMistakes[] = {
     {"", "perdura: A subcommand is required"},
     {"dance",
-     "perdura: unknown command 'dance'; known are: list, run, report, compare, advise, crash, "
+     "perdura: unknown command 'dance'; known are: list, plan, run, report, claims, compare, "
+     "advise, "
+     "crash, "
      "guarantees"},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
-    {"crash nosuch", "perdura: unknown method 'nosuch'; known are: write-message"},
+    {"crash nosuch", "perdura: crash: 'nosuch' is no method, no system and no file"},
     {"crash write --domain ram", "perdura: --domain: ram not in {dmp,mhp,wsp}"},
     {"crash erda --steps", "perdura: crash: --steps is for methods; a system has none"},
     {"crash erda --parameter regions", "perdura: crash: --parameter regions: give NAME=VALUE"},
@@ -110,6 +66,14 @@ const Mistake kMistakes[] = {
     {"compare /proc /proc", "perdura: compare: /proc: no points.csv here or one folder below"},
     {"compare . . --threshold much", "perdura: --threshold: Value much not in range"},
     {"compare . . --alpha 0", "perdura: --alpha: Value 0 not in range"},
+    {"run erda-latency --site nosuch",
+     "perdura: --site: unknown site 'nosuch'; known are: example"},
+    {"plan nosuch", "perdura: unknown experiment 'nosuch'; known are: "},
+    {"plan", "perdura: experiment is required"},
+    {"plan erda-latency --like no/such/folder", "perdura: --like no/such/folder: "},
+    {"claims", "perdura: folder is required"},
+    {"claims no/such/folder", "perdura: claims no/such/folder: there is no such folder"},
+    {"claims /proc", "perdura: claims: /proc: no points.csv here or one folder below"},
     {"report no/such/folder", "perdura: report no/such/folder: there is no such folder"},
 };
 
@@ -187,6 +151,25 @@ TEST(Cli, RunWritesTheFolderAndSaysWhere) {
   EXPECT_TRUE(fs::exists(folder / "points.csv"));
 }
 
+TEST(Cli, ClaimsAreMeasuredInTextAndJson) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = (temporary.path() / "out").string();
+  ASSERT_EQ(perdura(kSmall + "--quiet --out " + folder).code, 0);
+  const Outcome text = perdura("claims " + folder);
+  EXPECT_EQ(text.code, 0) << text.text;
+  for (const auto id : {"erda-16-erda ", "erda-14-erda ", "log-wsp-best "}) {
+    EXPECT_NE(text.text.find(fmt::format("\n{}", id)), std::string::npos) << text.text;
+  }
+  EXPECT_NE(text.text.find("not measured"), std::string::npos);
+  const auto last = text.text.rfind('\n', text.text.size() - 2);
+  EXPECT_TRUE(text.text.substr(last).starts_with("\n56 claims: ")) << text.text.substr(last);
+  const Outcome json = perdura("claims --json " + folder);
+  EXPECT_EQ(json.code, 0) << json.text;
+  EXPECT_NE(json.text.find("\"id\": \"erda-16-erda\""), std::string::npos) << json.text;
+  EXPECT_NE(json.text.find("\"explanation\": [\n        \"For updates"), std::string::npos)
+      << "only one value size and system, and a reason if it differs: " << json.text;
+}
+
 TEST(Cli, RunShowsALinePerPoint) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";
@@ -259,7 +242,7 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
   for (const auto out : {"alone", "together"}) {
     const std::string points = read(folder / out / "points.csv");
     EXPECT_NE(points.find(",shm,measured,host,erda,workloada,"), std::string::npos) << points;
-    EXPECT_NE(points.find(",all,valid,,,300,0,0,"), std::string::npos) << points;
+    EXPECT_NE(points.find(",all,valid,,,atomic,300,0,0,"), std::string::npos) << points;
   }
 }
 
@@ -322,6 +305,64 @@ TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {
             std::string::npos)
       << outcome.text;
   EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST(Cli, PlanTellsPointsAndTimesOnlyFromAPastRun) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "past";
+  const std::string plan = "plan" + kSmall.substr(kSmall.find(' '));
+  const auto planned = [&](const std::string& more) {
+    const Outcome outcome = shell(fmt::format("cd {} && {} {} --json", temporary.path().string(),
+                                              PERDURA_PROGRAM, plan + more));
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    return nlohmann::json::parse(outcome.text);
+  };
+  const auto unknown = planned("");
+  ASSERT_EQ(unknown["points"].size(), 2U);
+  EXPECT_EQ(unknown["points"][1]["number"], 2);
+  EXPECT_EQ(unknown["points"][1]["label"], "value_size=64 erda");
+  EXPECT_EQ(unknown["points"][1]["operations"], 1300);
+  EXPECT_TRUE(unknown["expected_s"].is_null());
+  EXPECT_TRUE(unknown["points"][0]["expected_s"].is_null());
+
+  ASSERT_EQ(perdura(kSmall + "--out " + folder.string()).code, 0);
+  const auto known = planned(" --like " + folder.string());
+  EXPECT_GT(known["expected_s"], 0);
+  EXPECT_EQ(known["points_not_run_there"], 0);
+
+  fs::create_directory(temporary.path() / "out");
+  fs::rename(folder, temporary.path() / "out" / "past");
+  EXPECT_EQ(planned("")["expected_like"], "out/past");
+}
+
+TEST(Cli, PlanTellsTheRanksOfRealPlatforms) {
+  const auto ranks = [](const std::string& more) {
+    const Outcome outcome = perdura("plan erda-shm --json " + more);
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    return nlohmann::json::parse(outcome.text)["ranks"];
+  };
+  EXPECT_EQ(ranks("--set workload.client_nodes=3")["allowed"], nlohmann::json({1, 4}));
+  EXPECT_TRUE(ranks("")["allowed"].is_null());
+  EXPECT_EQ(ranks("")["share_points"], false);
+}
+
+TEST(Cli, ASiteIsKeptWithTheResults) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  ASSERT_EQ(perdura(kSmall + "--site example --out " + folder.string()).code, 0);
+  EXPECT_EQ(read(folder / "site.toml"), read(fs::path(PERDURA_SOURCE_DIR) / "sites/example.toml"));
+}
+
+TEST(Cli, CoresThatAreNotThereAreRefusedOnSharedMemory) {
+  const test::TemporaryFolder temporary;
+  const fs::path site = temporary.path() / "lab.toml";
+  std::ofstream(site) << "name = \"lab\"\n[[host]]\nname = \"a\"\nrole = \"server\"\n"
+                         "[[host]]\nname = \"b\"\nrole = \"client\"\ncores = [1023]\n";
+  const Outcome outcome = perdura("run erda-shm --site " + site.string());
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_TRUE(outcome.text.starts_with(
+      fmt::format("perdura: {}:8: host b: core 1023 does not exist", site.string())))
+      << outcome.text;
 }
 
 TEST(Cli, AnInterruptKeepsWhatIsDone) {

@@ -1,9 +1,8 @@
-// Claims of papers, checked on rows.
+// Claims of papers: how they are written, and which rows they are about.
 #include "harness/report/claims.h"
 
 #include <numeric>
 
-#include "harness/report/reported.h"
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::report {
@@ -21,137 +20,153 @@ class ClaimsTest : public ReportTest {
                      const std::string& latency) {
     return {{"system", system}, {"domain", domain}, {"latency_mean_us", latency}};
   }
-  ClaimResult checked(const Claim& claim, const std::vector<Cells>& rows) {
+  Points points(const std::vector<Cells>& rows) {
     write("points.csv", points_csv(rows));
-    const auto points = Points::read(root() / "points.csv");
-    EXPECT_TRUE(points) << points.error().message;
-    const auto result = check(claim, "c.toml", *points, all_rows(*points));
-    EXPECT_TRUE(result) << result.error().message;
-    return *result;
+    auto read = Points::read(root() / "points.csv");
+    EXPECT_TRUE(read) << read.error().message;
+    return std::move(*read);
+  }
+  Pairs pairs(const Claim& claim, const std::vector<Cells>& rows) {
+    const Points read = points(rows);
+    return find_pairs(claim, read, all_rows(read));
+  }
+  std::size_t holds(const Claim& claim, const std::vector<Cells>& rows) {
+    return holding(claim, pairs(claim, rows));
   }
   static Claim wsp_is_faster() {
     Claim claim;
+    claim.kind = Claim::Kind::order;
+    claim.y = "latency_mean_us";
     claim.lower = {{"domain", {"wsp"}}};
     claim.higher = {{"domain", {"dmp", "mhp"}}};
     return claim;
   }
-  std::string mistake(const std::string& toml) {
-    write("c.toml", toml);
-    const auto claims = read_claims(root() / "c.toml");
-    return claims ? "no error" : claims.error().message.substr(root().string().size() + 1);
+  Expected<std::vector<Claim>> read_rows(const std::vector<Cells>& rows) {
+    write("c.csv", claims_csv(rows));
+    return read_claims(root() / "c.csv");
+  }
+  /// What is wrong with a row, which stands in line 3, in one of its cells.
+  std::string mistake(Cells row, const std::string& column = "", const std::string& cell = "") {
+    if (!column.empty()) row[column] = cell;
+    const auto claims = read_rows({number_claim("14", "w", "s", "1"), std::move(row)});
+    if (claims) return "none";
+    const std::string start = (root() / "c.csv:3: ").string();
+    const std::string end = "; see docs/claims.md";
+    const std::string& message = claims.error().message;
+    EXPECT_TRUE(message.starts_with(start) && message.ends_with(end)) << message;
+    return message.substr(start.size(), message.size() - start.size() - end.size());
   }
 };
 
-TEST_F(ClaimsTest, ComparesRowsThatAgreeInWhatIsNotNamed) {
-  const ClaimResult result = checked(
+TEST_F(ClaimsTest, AreReadFromTheirRow) {
+  Cells row = order_claim("system=a; domain=dmp|mhp", "system=b (read)");
+  row.insert({{"where", "update=single"},
+              {"any", "ddio; transport"},
+              {"same", "method"},
+              {"tolerance", "1.5"},
+              {"tolerance_reason", "r"},
+              {"fitted", "yes"},
+              {"experiment", "one|two"}});
+  const auto claims = read_rows({number_claim("14", "w", "s", "62.84"), row});
+  ASSERT_TRUE(claims) << claims.error().message;
+  ASSERT_EQ(claims->size(), 2U);
+  EXPECT_EQ(claims->front().number, 62.84);
+  EXPECT_EQ(claims->front().tolerance, 5.0);
+  EXPECT_EQ(claims->front().line, 2U);
+  EXPECT_FALSE(claims->front().fitted);
+  const Claim& order = claims->back();
+  EXPECT_EQ(order.kind, Claim::Kind::order);
+  EXPECT_EQ(order.y, "latency_mean_us");
+  ASSERT_EQ(order.lower.size(), 2U);
+  EXPECT_EQ(order.lower[1].column, "domain");
+  EXPECT_EQ(order.lower[1].any_of, (std::vector<std::string>{"dmp", "mhp"}));
+  ASSERT_EQ(order.higher.size(), 1U);
+  EXPECT_EQ(order.higher[0].any_of, std::vector<std::string>{"b (read)"});
+  EXPECT_EQ(order.where.size(), 1U);
+  EXPECT_EQ(order.any, (std::vector<std::string>{"ddio", "transport"}));
+  EXPECT_EQ(order.same, std::vector<std::string>{"method"});
+  EXPECT_EQ(order.tolerance, 1.5);
+  EXPECT_EQ(order.experiments, (std::vector<std::string>{"one", "two"}));
+  EXPECT_TRUE(order.fitted);
+}
+
+TEST_F(ClaimsTest, MistakesAreNamedWithTheirPlace) {
+  const Cells number = number_claim("14", "w", "s", "1");
+  const Cells order = order_claim("system=a", "system=b");
+  EXPECT_EQ(mistake(order), "none");
+  for (const std::string column : {"section", "quantity", "experiment"}) {
+    EXPECT_EQ(mistake(number, column, ""), column + " is empty");
+  }
+  EXPECT_EQ(mistake(number, "id", "c1"), "id 'c1' is used twice");
+  EXPECT_EQ(mistake(number, "kind", "guess"), "kind is 'guess'; it must be exact, ratio or order");
+  EXPECT_EQ(mistake(number, "value", "fast"), "value is 'fast'; it must be a number");
+  EXPECT_EQ(mistake(number, "figure", ""), "needs a figure, or y and where");
+  EXPECT_EQ(mistake(number, "tolerance", ""), "tolerance is empty");
+  EXPECT_EQ(mistake(number, "tolerance", "-1"), "tolerance is '-1'; it must be a number from 0");
+  EXPECT_EQ(mistake(number, "tolerance_reason", ""), "tolerance_reason is empty");
+  EXPECT_EQ(mistake(number, "fitted", "maybe"), "fitted is 'maybe'; it must be yes or no");
+  EXPECT_EQ(mistake(number, "where", "system=a"), "selectors need y");
+  EXPECT_EQ(mistake(number_claim("Table 1", "w", "s", "key - 1")),
+            "'key - 1' is not a number, key, value or N; write a sum of products");
+  EXPECT_EQ(mistake(order, "value", "1"), "an order has no value");
+  EXPECT_EQ(mistake(order, "lower", ""), "lower and higher need each other");
+  EXPECT_EQ(mistake(order, "lower", "system"),
+            "lower: 'system' must be COLUMN=VALUE or COLUMN=VALUE|VALUE");
+  EXPECT_EQ(mistake(order, "where", "cache=on"), "points.csv has no column 'cache'");
+  for (const std::string column : {"y", "any", "same"}) {
+    EXPECT_EQ(mistake(order, column, "cache"), "points.csv has no column 'cache'") << column;
+  }
+}
+
+TEST_F(ClaimsTest, CompareRowsThatAgreeInWhatIsNotNamed) {
+  const Pairs found = pairs(
       wsp_is_faster(), {point("a", "wsp", "1"), point("a", "mhp", "2"), point("a", "dmp", "4"),
                         point("b", "wsp", "3"), point("b", "mhp", "3"), point("c", "dmp", "9")});
-  EXPECT_EQ(result.pairs, 3U);
-  EXPECT_EQ(result.holding, 2U) << "equal is not lower";
-  EXPECT_EQ(result.least_ratio, 1.0);
-  EXPECT_EQ(result.largest_ratio, 4.0);
+  EXPECT_EQ(found.size(), 3U);
+  EXPECT_EQ(holding(wsp_is_faster(), found), 2U) << "equal is not lower";
+  EXPECT_EQ(found.least(), 1.0);
+  EXPECT_EQ(found.largest(), 4.0);
 }
 
 TEST_F(ClaimsTest, MayLeaveColumnsOutAndAddOthers) {
   Claim claim = wsp_is_faster();
   claim.any = {"system"};
   std::vector<Cells> rows{point("a", "wsp", "1"), point("b", "mhp", "2"), point("c", "dmp", "4")};
-  EXPECT_EQ(checked(claim, rows).pairs, 2U);
+  EXPECT_EQ(pairs(claim, rows).size(), 2U);
   claim.same = {"method"};
   rows[0]["method"] = rows[1]["method"] = "write";
-  EXPECT_EQ(checked(claim, rows).pairs, 1U);
+  EXPECT_EQ(pairs(claim, rows).size(), 1U);
   claim.where = {{"system", {"a"}}};
-  EXPECT_EQ(checked(claim, rows).pairs, 0U);
+  EXPECT_EQ(pairs(claim, rows).size(), 0U);
 }
 
 TEST_F(ClaimsTest, LeaveRowsOutThatAreNotValid) {
   std::vector<Cells> rows{point("a", "wsp", "1"), point("a", "mhp", "2")};
-  EXPECT_EQ(checked(wsp_is_faster(), rows).pairs, 1U);
+  EXPECT_EQ(pairs(wsp_is_faster(), rows).size(), 1U);
   rows[1]["verdict"] = "failed";
-  EXPECT_EQ(checked(wsp_is_faster(), rows).pairs, 0U);
+  EXPECT_EQ(pairs(wsp_is_faster(), rows).size(), 0U);
 }
 
 TEST_F(ClaimsTest, MaySayThatTwoAreNearlyEqual) {
   Claim claim = wsp_is_faster();
-  claim.within_percent = 10;
-  EXPECT_EQ(checked(claim, {point("a", "wsp", "1.0"), point("a", "mhp", "1.09")}).holding, 1U);
-  EXPECT_EQ(checked(claim, {point("a", "wsp", "1.0"), point("a", "mhp", "0.91")}).holding, 1U);
-  EXPECT_EQ(checked(claim, {point("a", "wsp", "1.0"), point("a", "mhp", "1.11")}).holding, 0U);
-  EXPECT_EQ(checked(claim, {point("a", "wsp", "1.0"), point("a", "mhp", "0.89")}).holding, 0U);
+  claim.tolerance = 10;
+  EXPECT_EQ(holds(claim, {point("a", "wsp", "1.0"), point("a", "mhp", "1.09")}), 1U);
+  EXPECT_EQ(holds(claim, {point("a", "wsp", "1.0"), point("a", "mhp", "0.91")}), 1U);
+  EXPECT_EQ(holds(claim, {point("a", "wsp", "1.0"), point("a", "mhp", "1.11")}), 0U);
+  EXPECT_EQ(holds(claim, {point("a", "wsp", "1.0"), point("a", "mhp", "0.89")}), 0U);
 }
 
-TEST_F(ClaimsTest, AColumnThatIsNotThereIsNamed) {
-  write("points.csv", points_csv({point("a", "wsp", "1")}));
-  const auto points = Points::read(root() / "points.csv");
-  ASSERT_TRUE(points);
-  Claim claim = wsp_is_faster();
-  claim.line = 7;
-  claim.same = {"cache"};
-  const auto result = check(claim, "c.toml", *points, {0});
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().message,
-            "c.toml:7: points.csv has no column 'cache'; see docs/results.md");
-}
-
-TEST_F(ClaimsTest, MistakesAreNamedWithTheirPlace) {
-  const std::string start = "[[claim]]\nsection = \"1\"\ntext = \"t\"\n";
-  const std::string sides =
-      "lower = { domain = \"wsp\" }\nhigher = { domain = [\"dmp\", \"mhp\"] }\n";
-  EXPECT_EQ(mistake(start + sides), "no error");
-  EXPECT_EQ(mistake(start),
-            "c.toml:1: claim: needs lower = { ... } and higher = { ... }; see docs/figures.md");
-  EXPECT_EQ(mistake("[[claim]]\ntext = \"t\"\n" + sides),
-            "c.toml:1: claim: needs section = \"...\"; see docs/figures.md");
-  EXPECT_EQ(mistake(start + sides + "lover = 1\n"),
-            "c.toml:1: claim: unknown key 'lover'; see docs/figures.md");
-  EXPECT_EQ(mistake(start + sides + "within_percent = -1\n"),
-            "c.toml:1: claim: within_percent must be a number from 0; see docs/figures.md");
-  EXPECT_EQ(mistake(start + sides + "where = 1\n"),
-            "c.toml:1: claim: where must be a table such as { system = \"erda\" }; see "
-            "docs/figures.md");
-  EXPECT_EQ(mistake(start + sides + "any = [1]\n"),
-            "c.toml:1: claim: any takes strings and lists of them; see docs/figures.md");
-  EXPECT_EQ(mistake("claim = 1\n"), "c.toml:1: has no [[claim]]; add one, or remove the file");
-  EXPECT_EQ(mistake("[[claim\n").substr(0, 9), "c.toml:1:");
-}
-
-TEST_F(ClaimsTest, StandInThePage) {
-  write("reported/p.csv", "paper,section,figure,quantity,workload,system,value,unit,kind,note\n");
-  write("reported/p-claims.toml",
-        "[[claim]]\nsection = \"5\"\ntext = \"a < b\"\nlower = { system = \"erda\" }\n"
-        "higher = { system = \"redo-logging\" }\n"
-        "[[claim]]\nsection = \"6\"\ntext = \"b < a\"\nlower = { system = \"redo-logging\" }\n"
-        "higher = { system = \"erda\" }\n"
-        "[[claim]]\nsection = \"7\"\ntext = \"nothing of that kind\"\n"
-        "lower = { system = \"x\" }\nhigher = { system = \"y\" }\n");
-  result("run", latency_rows(), latency_figure("14", "paper = \"p\""));
-  ReportOptions chosen = options();
-  chosen.reported = root() / "reported";
-  const auto written = write_report(chosen);
-  ASSERT_TRUE(written) << written.error().message;
-  const std::string html = read("report/index.html");
-  EXPECT_NE(html.find("<tr><td>5</td><td>a &lt; b</td><td>holds in 2 of 2</td>"),
-            std::string::npos);
-  EXPECT_NE(html.find("<td>b &lt; a</td><td><b>does not hold</b>: holds in 0 of 2</td>"),
-            std::string::npos);
-  EXPECT_EQ(html.find("nothing of that kind"), std::string::npos);
-}
-
-// The claims of "Correct, Fast Remote Persistence" on the committed results of the 72 cells.
-TEST(ClaimsOfRemotePersistence, HoldButForOneMethodThatDdioSlowsDown) {
-  const auto paper = read_reported(PERDURA_REPORTED, "correct-fast-remote-persistence");
-  ASSERT_TRUE(paper) << paper.error().message;
-  const auto points = Points::read(PERDURA_REFERENCE "/remote-log-cells/points.csv");
-  ASSERT_TRUE(points) << points.error().message;
-  EXPECT_GE(paper->claims.size(), 16U);
-  for (const Claim& claim : paper->claims) {
-    const auto result = check(claim, paper->claims_file, *points, all_rows(*points));
-    ASSERT_TRUE(result) << result.error().message;
-    EXPECT_GT(result->pairs, 0U) << claim.text;
-    const bool of_ddio = claim.text.find("[of DDIO]") != std::string::npos;
-    // Single SEND with FLUSH under DMP (no pair: another method) and MHP.
-    EXPECT_EQ(result->pairs - result->holding, of_ddio ? 1U : 0U) << claim.text;
-  }
+TEST_F(ClaimsTest, AMeanIsThatOfTheValidRowsThatAreNamed) {
+  Claim claim;
+  claim.y = "latency_mean_us";
+  claim.where = {{"system", {"a"}}};
+  std::vector<Cells> rows{point("a", "wsp", "1"), point("a", "mhp", "2"), point("b", "mhp", "9"),
+                          point("a", "dmp", "100"), point("a", "dmp", "")};
+  rows[3]["verdict"] = "invalid";
+  const Points read = points(rows);
+  EXPECT_EQ(mean_of(claim, read, all_rows(read)), 1.5);
+  claim.where = {{"system", {"c"}}};
+  EXPECT_EQ(mean_of(claim, read, all_rows(read)), std::nullopt);
 }
 
 }  // namespace

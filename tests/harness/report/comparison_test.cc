@@ -17,10 +17,17 @@ FigureData two_series() {
 
 ReportedPaper paper_of(const std::string& unit) {
   ReportedPaper paper;
-  paper.values.push_back(
-      {"1", "14", "latency", "workloadc", "erda", "100", unit, "absolute", "", 100, 2});
-  paper.values.push_back(
-      {"1", "14", "latency", "workloadc", "redo-logging", "200", unit, "absolute", "", 200, 3});
+  for (const auto& [system, number] :
+       {std::pair{"erda", 100.0}, std::pair{"redo-logging", 200.0}}) {
+    Claim claim;
+    claim.figure = "14";
+    claim.workload = "workloadc";
+    claim.system = system;
+    claim.number = number;
+    claim.unit = unit;
+    claim.line = paper.claims.size() + 2;
+    paper.claims.push_back(claim);
+  }
   return paper;
 }
 

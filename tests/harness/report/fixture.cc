@@ -36,6 +36,7 @@ const std::vector<std::string>& schema() {
                                                 "verdict",
                                                 "reason",
                                                 "method",
+                                                "guarantee",
                                                 "operations",
                                                 "errors",
                                                 "not_found",
@@ -112,6 +113,44 @@ std::string points_csv(const std::vector<Cells>& rows) {
   return text;
 }
 
+std::string claims_csv(const std::vector<Cells>& rows) {
+  const std::vector<std::string> columns{
+      "id",         "paper",  "section", "figure", "quantity",  "workload",
+      "system",     "value",  "unit",    "kind",   "tolerance", "tolerance_reason",
+      "experiment", "y",      "where",   "lower",  "higher",    "any",
+      "same",       "fitted", "note"};
+  const Cells plain{{"paper", "p"},
+                    {"section", "1"},
+                    {"quantity", "latency"},
+                    {"experiment", "test"},
+                    {"fitted", "no"}};
+  std::string text;
+  for (const std::string& column : columns) text += column + (column == "note" ? "\n" : ",");
+  std::size_t number = 0;
+  for (Cells row : rows) {
+    row.insert(plain.begin(), plain.end());
+    std::string id = "c";
+    id += std::to_string(++number);
+    row.insert({"id", id});
+    for (const std::string& column : columns) {
+      text += csv_cell(row[column]) + (column == "note" ? "\n" : ",");
+    }
+  }
+  return text;
+}
+
+Cells number_claim(const std::string& figure, const std::string& workload,
+                   const std::string& system, const std::string& value) {
+  return {{"figure", figure}, {"workload", workload},
+          {"system", system}, {"value", value},
+          {"unit", "us"},     {"kind", "exact"},
+          {"tolerance", "5"}, {"tolerance_reason", "a reason"}};
+}
+
+Cells order_claim(const std::string& lower, const std::string& higher) {
+  return {{"kind", "order"}, {"y", "latency_mean_us"}, {"lower", lower}, {"higher", higher}};
+}
+
 Cells measured(Cells cells) {
   cells.insert({{"platform", "shm"}, {"provenance", "measured"}, {"profile", "host"}});
   return cells;
@@ -165,7 +204,7 @@ std::string ReportTest::read(const std::filesystem::path& relative) const {
 }
 
 ReportOptions ReportTest::options() const {
-  return {root_, PERDURA_PLOTS, PERDURA_REPORTED, {}, "gnuplot"};
+  return {root_, PERDURA_PLOTS, PERDURA_CLAIMS, PERDURA_NOTES, {}, "gnuplot"};
 }
 
 std::string ReportTest::page() {

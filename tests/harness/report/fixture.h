@@ -20,6 +20,14 @@ const std::vector<std::string>& schema();
 /// A points.csv of these rows.
 std::string points_csv(const std::vector<Cells>& rows);
 
+/// A claims.csv of these rows: of paper "p", measured by experiment "test", with ids "c1", "c2"...
+std::string claims_csv(const std::vector<Cells>& rows);
+/// A latency in microseconds that a figure shows, within 5 %.
+Cells number_claim(const std::string& figure, const std::string& workload,
+                   const std::string& system, const std::string& value);
+/// That the mean latency is lower where `lower` holds than where `higher` does.
+Cells order_claim(const std::string& lower, const std::string& higher);
+
 /// The cells of a measured row, to be completed.
 Cells measured(Cells cells);
 

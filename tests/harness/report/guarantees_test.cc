@@ -64,5 +64,53 @@ TEST_F(GuaranteesTest, WithABrokenIndexAreRefused) {
   EXPECT_NE(error().find("run 'perdura guarantees' again"), std::string::npos) << error();
 }
 
+class LegendTest : public ReportTest {
+ protected:
+  /// A page of the three systems; what the rows of the first two say, by value size 16 and 64.
+  std::string page_of(const std::vector<std::string>& erda, const std::vector<std::string>& redo) {
+    std::vector<Cells> rows = latency_rows();
+    for (std::size_t i = 0; i < 2; ++i) {
+      rows[i]["guarantee"] = erda[i];
+      rows[2 + i]["guarantee"] = redo[i];
+    }
+    result("run", rows, latency_figure("14"));
+    return page();
+  }
+  std::size_t in_legend(const std::string& text) {
+    return count(read("report/figures/14.svg"), ">" + text + "<");
+  }
+};
+
+TEST_F(LegendTest, SaysWhatEachSeriesGuaranteesIfTheyDiffer) {
+  const std::string html = page_of({"atomic", "atomic"}, {"durable", "durable"});
+  EXPECT_EQ(in_legend("Erda (atomic)"), 1U);
+  EXPECT_EQ(in_legend("Redo Logging (durable)"), 1U);
+  EXPECT_EQ(in_legend("Read After Write"), 1U) << "nothing is known of it";
+  EXPECT_EQ(count(html, "<a href=\"#guarantees\">guarantee different things"), 1U);
+  EXPECT_EQ(count(html, "<h2 id=\"guarantees\">"), 1U);
+  EXPECT_EQ(count(html, "<li><b>ordered</b>: "), 1U) << "the words are explained";
+}
+
+TEST_F(LegendTest, SaysNothingIfTheyDoNotDiffer) {
+  for (const std::string second : {"durable", ""}) {
+    const std::string html = page_of({"durable", "durable"}, {second, second});
+    EXPECT_EQ(in_legend("Erda"), 1U);
+    EXPECT_EQ(in_legend("Redo Logging"), 1U);
+    EXPECT_EQ(count(html, "guarantees"), 0U);
+  }
+}
+
+TEST_F(LegendTest, ASeriesMayGuaranteeDifferentThings) {
+  page_of({"durable", "atomic"}, {"durable", "durable"});
+  EXPECT_EQ(in_legend("Erda (atomic/durable)"), 1U);
+}
+
+TEST_F(LegendTest, AWordThatIsNoneIsRefused) {
+  std::vector<Cells> rows = latency_rows();
+  rows[1]["guarantee"] = "solid";
+  result("run", rows, latency_figure("14"));
+  EXPECT_NE(error().find("points.csv:3: guarantee is 'solid'"), std::string::npos) << error();
+}
+
 }  // namespace
 }  // namespace perdura::report

@@ -242,11 +242,12 @@ TEST_F(PageTest, Table1SetsTheCountedBytesBesideTheFormula) {
 
 TEST_F(PageTest, NotesStandUnderTheirHeadingAndAreLinkedFromTheirFigures) {
   result("results/run", latency_rows(), latency_figure("14", "paper = \"p\""));
-  write("p.csv", "paper,section,figure,quantity,workload,system,value,unit,kind,note\n");
+  write("claims.csv", claims_csv({number_claim("14", "workloadc", "erda", "60")}));
   write("p-notes.toml", "[[note]]\nfigures = [\"14\"]\ntext = \"One.\\n\\nTwo < three.\"\n");
   ReportOptions chosen = options();
   chosen.input = root() / "results";
-  chosen.reported = root();
+  chosen.claims = root() / "claims.csv";
+  chosen.notes = root();
   chosen.output = root() / "elsewhere";
   const auto written = write_report(chosen);
   ASSERT_TRUE(written) << written.error().message;
@@ -254,6 +255,29 @@ TEST_F(PageTest, NotesStandUnderTheirHeadingAndAreLinkedFromTheirFigures) {
   EXPECT_NE(html.find("<a href=\"#note-p-1\">what differs and why</a>"), std::string::npos);
   EXPECT_NE(html.find("id=\"note-p-1\""), std::string::npos);
   EXPECT_NE(html.find("<p>One.</p>\n<p>Two &lt; three.</p>"), std::string::npos);
+}
+
+TEST_F(PageTest, ClaimsStandAfterTheTablesWithWhatBecameOfThem) {
+  result("results/run", latency_rows(), latency_figure("14", "paper = \"p\""));
+  Cells fitted = number_claim("14", "workloadc", "redo-logging", "91");
+  fitted["fitted"] = "yes";
+  write("claims.csv", claims_csv({number_claim("14", "workloadc", "erda", "50"), fitted,
+                                  order_claim("system=<b>", "system=erda")}));
+  write("p-notes.toml", "[[note]]\nclaims = [\"c1\"]\ntext = \"So.\"\n");
+  ReportOptions chosen = options();
+  chosen.input = root() / "results";
+  chosen.claims = root() / "claims.csv";
+  chosen.notes = root();
+  const auto written = write_report(chosen);
+  ASSERT_TRUE(written) << written.error().message;
+  const std::string html = read("results/report/index.html");
+  const std::string table = html.substr(html.find("<h2 id=\"claims\">"));
+  EXPECT_LT(html.find("<h2 id=\"tables\">"), html.find("<h2 id=\"claims\">"));
+  EXPECT_EQ(count(table, "<td class=\"n\">50 µs</td>"), 1U);
+  EXPECT_EQ(count(table, "<td class=\"n\">+22.0 %</td>"), 1U);
+  EXPECT_EQ(count(table, "<b>differs</b> · <a href=\"#note-p-1\">why</a></td>"), 1U);
+  EXPECT_EQ(count(table, ">holds, fitted</td>"), 1U);
+  EXPECT_EQ(count(table, ">not measured</td>"), 1U);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST_F(ReportErrorsTest, APlotOutsideTheFolderOfPlots) {
 
 TEST_F(ReportErrorsTest, APaperWithoutReportedValues) {
   write("run/experiment.toml", latency_figure("14", "paper = \"unwritten\""));
-  expect_error("unwritten.csv: cannot be read");
+  expect_error("claims.csv: there is nothing of paper 'unwritten'");
 }
 
 TEST_F(ReportErrorsTest, GnuplotIsNotInstalled) {

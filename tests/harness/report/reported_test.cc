@@ -7,60 +7,104 @@
 namespace perdura::report {
 namespace {
 
-TEST(ReportedErda, Section5_2StatesTheAverageLatencies) {
-  const auto paper = read_reported(PERDURA_REPORTED, "erda");
-  ASSERT_TRUE(paper) << paper.error().message;
-  EXPECT_EQ(paper->find("14", "absolute", "workloadc", "erda")->number, 62.84);
-  EXPECT_EQ(paper->find("14", "absolute", "workloadc", "redo-logging")->number, 92.7);
-  EXPECT_EQ(paper->find("17", "absolute", "update-only", "read-after-write")->number, 105.47);
+using Kind = Claim::Kind;
+
+class ReportedErda : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto papers = read_papers(PERDURA_CLAIMS, PERDURA_NOTES, {"erda"}, OtherPapers::leave_out);
+    ASSERT_TRUE(papers) << papers.error().message;
+    ASSERT_EQ(papers->size(), 1U);
+    paper_ = std::move(papers->at("erda"));
+  }
+  ReportedPaper paper_;
+};
+
+TEST_F(ReportedErda, Section5_2StatesTheAverageLatencies) {
+  EXPECT_EQ(paper_.find("14", Kind::exact, "workloadc", "erda")->number, 62.84);
+  EXPECT_EQ(paper_.find("14", Kind::exact, "workloadc", "redo-logging")->number, 92.7);
+  EXPECT_EQ(paper_.find("17", Kind::exact, "update-only", "read-after-write")->number, 105.47);
 }
 
 // Section 5.3: "the average throughputs … are approximate"; there is no number to quote.
-TEST(ReportedErda, Section5_3StatesNoNumberForUpdateOnly) {
-  const auto paper = read_reported(PERDURA_REPORTED, "erda");
-  ASSERT_TRUE(paper) << paper.error().message;
-  EXPECT_EQ(paper->find("21", "absolute", "update-only", "erda"), nullptr);
+TEST_F(ReportedErda, Section5_3StatesNoNumberForUpdateOnly) {
+  EXPECT_EQ(paper_.find("21", Kind::exact, "update-only", "erda"), nullptr);
 }
 
-TEST(ReportedErda, Section5_4StatesOneAverageForFourFigures) {
-  const auto paper = read_reported(PERDURA_REPORTED, "erda");
-  ASSERT_TRUE(paper) << paper.error().message;
+TEST_F(ReportedErda, Section5_4StatesOneAverageForFourFigures) {
   for (const char* figure : {"22", "23", "24", "25", "22-25"}) {
-    EXPECT_EQ(paper->find(figure, "ratio", "workloadb", "redo-logging")->number, 20.09) << figure;
+    EXPECT_EQ(paper_.find(figure, Kind::ratio, "workloadb", "redo-logging")->number, 20.09)
+        << figure;
   }
-  EXPECT_EQ(paper->find("26", "ratio", "workloadb", "redo-logging"), nullptr);
-  EXPECT_TRUE(std::isinf(paper->find("22", "ratio", "workloadc", "redo-logging")->number));
+  EXPECT_EQ(paper_.find("26", Kind::ratio, "workloadb", "redo-logging"), nullptr);
+  EXPECT_TRUE(std::isinf(paper_.find("22", Kind::ratio, "workloadc", "redo-logging")->number));
 }
 
-TEST(ReportedErda, Table1HasAFormulaForEachSystemAndOperation) {
-  const auto paper = read_reported(PERDURA_REPORTED, "erda");
-  ASSERT_TRUE(paper) << paper.error().message;
+TEST_F(ReportedErda, Table1HasAFormulaForEachSystemAndOperation) {
   for (const char* workload : {"create-only", "update-only", "delete-only"}) {
     for (const char* system : {"erda", "redo-logging", "read-after-write"}) {
-      EXPECT_NE(paper->find("Table 1", "formula", workload, system), nullptr) << workload << system;
+      EXPECT_NE(paper_.find("Table 1", Kind::exact, workload, system), nullptr)
+          << workload << system;
     }
   }
 }
 
-using ReportedTest = ReportTest;
-
-TEST_F(ReportedTest, AValueThatIsNoNumberIsNamedByItsLine) {
-  write("p.csv",
-        "paper,section,figure,quantity,workload,system,value,unit,kind,note\n"
-        "p,1,2,latency,w,s,fast,us,absolute,\n");
-  const auto paper = read_reported(root(), "p");
-  ASSERT_FALSE(paper);
-  EXPECT_NE(paper.error().message.find("p.csv:2: value is 'fast'"), std::string::npos)
-      << paper.error().message;
+// profiles/erda-connectx3.toml names both.
+TEST_F(ReportedErda, TwoNumbersWereUsedToFitTheModel) {
+  std::vector<std::string> fitted;
+  for (const Claim& claim : paper_.claims) {
+    if (claim.fitted) fitted.push_back(claim.value);
+  }
+  EXPECT_EQ(fitted, (std::vector<std::string>{"62.84", "92.7"}));
 }
 
-TEST_F(ReportedTest, NotesNameTheirFigures) {
-  write("p.csv", "paper,section,figure,quantity,workload,system,value,unit,kind,note\n");
-  write("p-notes.toml", "[[note]]\nfigures = [\"14\", \"15\"]\ntext = \"Why.\"\n");
-  const auto paper = read_reported(root(), "p");
-  ASSERT_TRUE(paper) << paper.error().message;
-  ASSERT_EQ(paper->notes.size(), 1u);
-  EXPECT_EQ(paper->notes[0].figures, (std::vector<std::string>{"14", "15"}));
+class ReportedTest : public ReportTest {
+ protected:
+  /// Writes claims of two papers, p and q, and these notes on p.
+  Expected<Papers> papers(const std::set<std::string>& names, OtherPapers others,
+                          const std::string& notes = "") {
+    Cells of_q = number_claim("14", "w", "s", "2");
+    of_q["paper"] = "q";
+    write("claims.csv",
+          claims_csv({number_claim("14", "w", "s", "1"), of_q, number_claim("22-25", "w", "s", "3"),
+                      number_claim("Table 1", "w", "s", "key + 3")}));
+    write("p-notes.toml", notes);
+    return read_papers(root() / "claims.csv", root(), names, others);
+  }
+};
+
+TEST_F(ReportedTest, PapersThatNobodyNamesAreReadIfWanted) {
+  EXPECT_EQ(papers({"p"}, OtherPapers::leave_out)->size(), 1U);
+  EXPECT_EQ(papers({"p"}, OtherPapers::read_too)->size(), 2U);
+  EXPECT_EQ(papers({}, OtherPapers::read_too)->at("p").claims.size(), 3U);
+}
+
+TEST_F(ReportedTest, APaperWithoutClaimsIsNamed) {
+  const auto read = papers({"unwritten"}, OtherPapers::read_too);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("there is nothing of paper 'unwritten'"), std::string::npos)
+      << read.error().message;
+}
+
+TEST_F(ReportedTest, NotesNameTheirFiguresOrTheirClaims) {
+  const auto read = papers({"p"}, OtherPapers::leave_out,
+                           "[[note]]\nfigures = [\"14\", \"15\"]\ntext = \"Why.\"\n"
+                           "[[note]]\nfigures = [\"1\"]\ntext = \"Bytes.\"\n"
+                           "[[note]]\nclaims = [\"c3\"]\nfigures = [\"14\"]\ntext = \"CPU.\"\n");
+  ASSERT_TRUE(read) << read.error().message;
+  const ReportedPaper& paper = read->at("p");
+  ASSERT_EQ(paper.notes.size(), 3U);
+  EXPECT_EQ(paper.notes[0].figures, (std::vector<std::string>{"14", "15"}));
+  using Notes = std::vector<std::size_t>;
+  EXPECT_EQ(paper.notes_on(paper.claims[0]), (Notes{0, 2})) << "its figure's";
+  EXPECT_EQ(paper.notes_on(paper.claims[1]), Notes{2}) << "its own";
+  EXPECT_EQ(paper.notes_on(paper.claims[2]), Notes{1}) << "its table's";
+}
+
+TEST_F(ReportedTest, ABrokenNoteIsNamedByItsLine) {
+  const auto read = papers({"p"}, OtherPapers::leave_out, "[[note]]\nfigures = []\n");
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("p-notes.toml:1: a note needs text"), std::string::npos);
 }
 
 }  // namespace

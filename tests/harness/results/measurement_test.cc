@@ -31,6 +31,7 @@ Measurement sample() {
   measurement.timeline.operations = {{Time(Microseconds(3)), 100}};
   measurement.judge(Verdict::invalid, "client 0: strange");
   measurement.method = "write-flush";
+  measurement.guarantee = "atomic";
   measurement.operations_checked = 7;
   measurement.history.push_back({.key = 5,
                                  .version = 6,
@@ -57,6 +58,7 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
   EXPECT_EQ(received.timeline.operations.size(), 1U);
   EXPECT_EQ(received.reason, "client 0: strange");
   EXPECT_EQ(received.method, "write-flush");
+  EXPECT_EQ(received.guarantee, "atomic");
   EXPECT_EQ(received.verdict, Verdict::invalid);
   EXPECT_EQ(received.operations_checked, 7U);
   EXPECT_EQ(received.history, sent.history);

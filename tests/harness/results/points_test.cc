@@ -112,6 +112,7 @@ TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
   result.identity.update = "ordered";
   result.identity.persistence = "correct";
   result.measurement.method = "ordered-send-flush";
+  result.measurement.guarantee = "durable";
   const PointResult other = sample();
   const report::Points points = read({&result, &other});
   EXPECT_EQ(points.text(0, "domain"), "dmp");
@@ -121,12 +122,13 @@ TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
   EXPECT_EQ(points.text(0, "update"), "ordered");
   EXPECT_EQ(points.text(0, "persistence"), "correct");
   EXPECT_EQ(points.text(0, "method"), "ordered-send-flush");
-  for (const char* column :
-       {"domain", "ddio", "receive_buffers", "transport", "update", "persistence", "method"}) {
+  EXPECT_EQ(points.text(0, "guarantee"), "durable");
+  for (const std::string column : {"domain", "ddio", "receive_buffers", "transport", "update",
+                                   "persistence", "method", "guarantee"}) {
     EXPECT_EQ(points.text(1, column), "") << column;
     const auto& keys = report::Points::key_columns();
-    EXPECT_EQ(std::count(keys.begin(), keys.end(), column), column == std::string("method") ? 0 : 1)
-        << column;
+    const bool result_column = column == "method" || column == "guarantee";
+    EXPECT_EQ(std::count(keys.begin(), keys.end(), column), result_column ? 0 : 1) << column;
   }
 }
 

@@ -32,12 +32,21 @@ class ResultWriterTest : public testing::Test {
             .profile = "p",
             .profile_text = "name = \"p\" # ü\n",
             .points = 2,
-            .started = "2020-01-01T00:00:00Z",
-            .command_line = "perdura run x",
-            .machine = {}};
+            .sessions = {{.started = "2020-01-01T00:00:00Z", .command_line = "perdura run x"}}};
   }
   static PointResult result(std::string system) {
     return {{.experiment = "x", .platform = "sim", .system = std::move(system)}, {}};
+  }
+  static PointTime time(std::string label) {
+    return {std::move(label), 100, std::chrono::milliseconds(250)};
+  }
+  ResultWriter begin(const std::string& experiment = "") {
+    return {folder_, experiment, {{"build", "b"}}, manifest()};
+  }
+  InterruptedSweep reopened() {
+    auto sweep = open_interrupted(folder_);
+    EXPECT_TRUE(sweep);
+    return std::move(*sweep);
   }
   std::vector<std::string> files() {
     std::vector<std::string> names;
@@ -53,34 +62,89 @@ class ResultWriterTest : public testing::Test {
 };
 
 TEST_F(ResultWriterTest, LeavesTheDocumentedFilesAndNothingElse) {
-  ResultWriter writer(folder_, "name = \"x\"\n", manifest());
-  writer.add(0, result("a"));
-  writer.add(1, result("b"));
+  ResultWriter writer = begin("name = \"x\"\n");
+  writer.add(0, result("a"), time("a"));
+  writer.add(1, result("b"), time("b"));
   writer.finish(RunStatus::complete);
   EXPECT_EQ(files(), (std::vector<std::string>{"experiment.toml", "histograms.csv", "manifest.json",
-                                               "points.csv"}));
+                                               "points.csv", "times.csv"}));
   EXPECT_EQ(read(folder_ / "experiment.toml"), "name = \"x\"\n");
   const auto json = nlohmann::json::parse(read(folder_ / "manifest.json"));
   EXPECT_EQ(json["status"], "complete");
   EXPECT_EQ(json["points_done"], 2);
   EXPECT_EQ(json["provenance"], "modelled");
   EXPECT_EQ(json["profile"]["text"], "name = \"p\" # ü\n");
-  EXPECT_EQ(json["command_line"], "perdura run x");
+  EXPECT_EQ(json["sessions"][0]["command_line"], "perdura run x");
   EXPECT_FALSE(json["version"].get<std::string>().empty());
+  EXPECT_EQ(read(folder_ / "times.csv"),
+            "point,label,operations,wall_s\n1,a,100,0.250000\n2,b,100,0.250000\n");
+}
+
+TEST_F(ResultWriterTest, WhatWasAddedIsThereAtOnceEvenIfNobodyFinishes) {
+  {
+    ResultWriter writer = begin();
+    writer.add(1, result("b"), time("b"));
+  }
+  const InterruptedSweep sweep = reopened();
+  EXPECT_EQ(sweep.identity, (Identity{{"build", "b"}}));
+  const JournalContents contents = contents_of(sweep, folder_);
+  ASSERT_EQ(contents.points.size(), 1U);
+  EXPECT_EQ(contents.points[0].index, 1U);
+  EXPECT_EQ(contents.points[0].wall, std::chrono::milliseconds(250));
+  ASSERT_EQ(contents.sessions.size(), 1U);
+  EXPECT_EQ(contents.sessions[0].command_line, "perdura run x");
+}
+
+TEST_F(ResultWriterTest, FinishesWhatAnotherBegan) {
+  {
+    ResultWriter writer = begin();
+    writer.add(1, result("b"), time("b"));
+    std::ofstream(folder_ / "points.csv.123.tmp") << "half";
+  }
+  Manifest continued = manifest();
+  continued.sessions.push_back({.started = "2020-01-02T00:00:00Z", .command_line = "again"});
+  ResultWriter writer(folder_, reopened(), continued);
+  EXPECT_THROW(open_interrupted(folder_), UsageError) << "one process at a time";
+  writer.restore(1, result("b"), time("b"));
+  writer.add(0, result("a"), time("a"));
+  EXPECT_TRUE(writer.has(0));
+  writer.finish(RunStatus::complete);
+  EXPECT_EQ(files(), (std::vector<std::string>{"experiment.toml", "histograms.csv", "manifest.json",
+                                               "points.csv", "times.csv"}));
+  const auto json = nlohmann::json::parse(read(folder_ / "manifest.json"));
+  EXPECT_EQ(json["points_done"], 2);
+  EXPECT_EQ(json["sessions"].size(), 2U);
+  EXPECT_FALSE(open_interrupted(folder_)) << "it is complete";
+}
+
+TEST_F(ResultWriterTest, APointThatIsInTheJournalTwiceIsRefused) {
+  { ResultWriter writer = begin(); }
+  {
+    Journal journal = Journal::open(journal_file(folder_));
+    for (int i = 0; i < 2; ++i) journal.append(journal_record(FinishedPoint{.index = 1}));
+  }
+  try {
+    contents_of(reopened(), folder_);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(), journal_file(folder_).string() +
+                                ": record 3 cannot be used: its point is there twice; run the "
+                                "experiment again in a new folder");
+  }
 }
 
 TEST_F(ResultWriterTest, KeepsTheOrderOfTheSweepWhateverComesFirst) {
-  ResultWriter writer(folder_, "", manifest());
-  writer.add(1, result("second"));
-  writer.add(0, result("first"));
+  ResultWriter writer = begin();
+  writer.add(1, result("second"), time("second"));
+  writer.add(0, result("first"), time("first"));
   writer.finish(RunStatus::complete);
   const std::string points = read(folder_ / "points.csv");
   EXPECT_LT(points.find("first"), points.find("second"));
 }
 
 TEST_F(ResultWriterTest, AnInterruptedSweepKeepsWhatIsDone) {
-  ResultWriter writer(folder_, "", manifest());
-  writer.add(1, result("second"));
+  ResultWriter writer = begin();
+  writer.add(1, result("second"), time("second"));
   writer.finish(RunStatus::interrupted);
   EXPECT_NE(read(folder_ / "points.csv").find("second"), std::string::npos);
   EXPECT_EQ(nlohmann::json::parse(read(folder_ / "manifest.json"))["status"], "interrupted");
@@ -88,20 +152,21 @@ TEST_F(ResultWriterTest, AnInterruptedSweepKeepsWhatIsDone) {
 
 TEST_F(ResultWriterTest, NeverOverwritesResults) {
   fs::create_directories(folder_);
-  { ResultWriter writer(folder_, "", manifest()); }  // an empty folder is fine
+  { ResultWriter writer = begin(); }  // an empty folder is fine
   try {
-    ResultWriter writer(folder_, "", manifest());
+    ResultWriter writer = begin();
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_EQ(error.what(), "--out " + folder_.string() +
                                 ": the folder is not empty; give a new one, results are never "
-                                "overwritten");
+                                "overwritten, or finish its sweep with --continue " +
+                                folder_.string());
   }
 }
 
 TEST_F(ResultWriterTest, RefusesAFile) {
   std::ofstream(folder_) << "x";
-  EXPECT_THROW(ResultWriter(folder_, "", manifest()), UsageError);
+  EXPECT_THROW(begin(), UsageError);
 }
 
 TEST_F(ResultWriterTest, NumbersFoldersFromOne) {

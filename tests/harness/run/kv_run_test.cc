@@ -61,6 +61,24 @@ TEST_F(KvRunTest, PerformsAsManyOperationsAsAskedOfTheKindsAsked) {
             result.kinds.at(OperationKind::read).operations);
 }
 
+// What the system's paper promises; with the method that is right for the server, durability.
+TEST_F(KvRunTest, SaysWhatACompletedOperationMeans) {
+  using systems::GuaranteeLevel;
+  for (const GuaranteeLevel level : {GuaranteeLevel::visible, GuaranteeLevel::atomic,
+                                     GuaranteeLevel::ordered, GuaranteeLevel::durable}) {
+    systems::KvSystem system = test::kFakeKv;
+    system.level = level;
+    for (const char* as_published : {"", "paper"}) {
+      point_.settings.persistence = as_published;
+      EXPECT_EQ(guarantee_of(point_, system), level);
+    }
+    point_.settings.persistence = "correct";
+    EXPECT_EQ(guarantee_of(point_, system), GuaranteeLevel::durable);
+  }
+  point_.settings.persistence = "";
+  EXPECT_EQ(run().guarantee, "visible") << "the fake promises nothing";
+}
+
 TEST_F(KvRunTest, LatencyIsWhatAnOperationTakes) {
   const Measurement result = run();
   const auto& reads = result.kinds.at(OperationKind::read).latency;

@@ -45,8 +45,8 @@ class SweepTest : public testing::Test {
     const systems::KvSystem table[] = {test::kFakeKv};
     const bench::KvDriver kv(table);
     const Driver* const drivers[] = {&kv};
-    return run_experiment({.experiment = (folder_ / "sweep.toml").string(),
-                           .overrides = std::move(changes),
+    return run_experiment({.experiment = {.experiment = (folder_ / "sweep.toml").string(),
+                                          .overrides = std::move(changes)},
                            .out = folder_ / out,
                            .command_line = "test",
                            .quiet = true},

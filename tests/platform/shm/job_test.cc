@@ -3,8 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 
 #include "platform/error.h"
 #include "platform/fabric/shm/segment.h"
@@ -51,8 +53,21 @@ TEST(ShmJob, AnExceptionElsewhereEndsTheWaitAtABarrier) {
 }
 
 // Peers of a dead process may still hold connections to it, and use them before they learn of its
-// death. Who takes its place breaks them first.
-TEST(ShmJob, AnotherLifeOfANodeBreaksTheConnectionsOfTheLast) {
+// death. Who takes its place breaks them first, and waits for the operation that a living peer is
+// in the middle of.
+struct Change {
+  const char* name;
+  std::uint32_t by;  // node + 1, in the middle of an operation; 0: nobody
+  bool waits;
+};
+class AnotherLife : public testing::TestWithParam<Change> {};
+INSTANTIATE_TEST_SUITE_P(ShmJob, AnotherLife,
+                         testing::Values(Change{"nothing", 0, false},
+                                         Change{"of_a_living_peer", 3, true},
+                                         Change{"of_a_dead_peer", 2, false}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST_P(AnotherLife, BreaksTheConnectionsOfTheLast) {
   const TemporaryJob temporary;
   const std::string& job = temporary.name();
   const ShmPlatform bystander(node_of(job, 2, 3));  // the job goes on meanwhile
@@ -79,9 +94,24 @@ TEST(ShmJob, AnotherLifeOfANodeBreaksTheConnectionsOfTheLast) {
     ASSERT_NE(segment, nullptr);
     victim.kill();
   }
-  const auto& slot = segment->shared().connections[0];
+  auto& slot = segment->shared().connections[0];
   EXPECT_EQ(slot.state, fabric::shm::SlotState::open);
-  const ShmPlatform successor(node_of(job, 0, 3));
+  if (GetParam().by != 0) slot.changing = GetParam().by;
+  std::atomic<bool> joined{false};
+  std::thread successor([&] {
+    const ShmPlatform platform(node_of(job, 0, 3));
+    joined = true;
+  });
+  if (GetParam().waits) {
+    while (slot.state != fabric::shm::SlotState::closed) std::this_thread::yield();
+    for (int glance = 0; glance < 2000; ++glance) {
+      EXPECT_FALSE(joined);
+      std::this_thread::yield();
+    }
+    slot.changing = 0;
+  }
+  successor.join();
+  EXPECT_TRUE(joined);
   EXPECT_EQ(slot.state, fabric::shm::SlotState::closed);
 }
 

@@ -1,0 +1,167 @@
+// perdura claims: what papers say of their systems, measured on a result folder.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "bench/perdura/commands.h"
+#include "harness/report/claim_results.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+namespace fs = std::filesystem;
+using report::ClaimResult;
+
+// What was read wrong is a mistake of the files that were named, or of those beside them.
+template <class T>
+T value_or_mistake(report::Expected<T> value) {
+  if (!value) throw UsageError(fmt::format("claims: {}", value.error().message));
+  return std::move(*value);
+}
+
+// Words of an order are the paper's, and long.
+std::string shortened(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most - 1;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "…";
+}
+
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0U) != 0x80U; }));
+}
+
+void print_table(const std::vector<std::vector<std::string>>& lines) {
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const auto& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i)
+      widths[i] = std::max(widths[i], width_of(line[i]));
+  }
+  for (const auto& line : lines) {
+    std::string text;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      text += line[i];
+      if (i + 1 < line.size()) text += std::string(widths[i] - width_of(line[i]) + 2, ' ');
+    }
+    fmt::print("{}\n", text);
+  }
+}
+
+std::string verdict_words(const ClaimResult& result) {
+  std::string words(to_string(result.verdict));
+  if (result.claim->fitted) words += " (fitted)";
+  for (const std::size_t note : result.notes) words += fmt::format(" [{}]", note + 1);
+  return words;
+}
+
+// The notes that were referred to, under their paper's name.
+void print_reasons(const std::vector<ClaimResult>& results, const report::Papers& papers) {
+  for (const auto& [name, paper] : papers) {
+    std::set<std::size_t> notes;
+    for (const ClaimResult& result : results) {
+      if (result.paper == &paper) notes.insert(result.notes.begin(), result.notes.end());
+    }
+    if (!notes.empty()) fmt::print("\nwhat differs from {}, and why\n", name);
+    for (const std::size_t note : notes) {
+      fmt::print("\n[{}] {}", note + 1, paper.notes[note].text);
+    }
+  }
+}
+
+void print_text(const std::vector<ClaimResult>& results, const report::Papers& papers) {
+  std::vector<std::vector<std::string>> lines{
+      {"id", "paper", "section", "quantity", "reported", "measured", "deviation", "verdict"}};
+  for (const ClaimResult& result : results) {
+    const report::Claim& claim = *result.claim;
+    lines.push_back({claim.id, shortened(claim.paper, 12), claim.section,
+                     shortened(shown_quantity(claim), 60), shown_reported(claim),
+                     shortened(result.measured, 44), shown_deviation(result),
+                     verdict_words(result)});
+  }
+  print_table(lines);
+  print_reasons(results, papers);
+  fmt::print("\n{} claims: {}\n", results.size(), count_claims(results).words());
+}
+
+nlohmann::ordered_json to_json(const ClaimResult& result) {
+  const report::Claim& claim = *result.claim;
+  nlohmann::ordered_json json{{"id", claim.id},
+                              {"paper", claim.paper},
+                              {"section", claim.section},
+                              {"quantity", shown_quantity(claim)},
+                              {"kind", to_string(claim.kind)},
+                              {"reported", shown_reported(claim)},
+                              {"measured", result.measured},
+                              {"deviation_percent", nullptr},
+                              {"tolerance_percent", nullptr},
+                              {"verdict", to_string(result.verdict)},
+                              {"fitted", claim.fitted},
+                              {"run", result.run},
+                              {"provenance", result.origin.provenance},
+                              {"platform", result.origin.platform},
+                              {"profile", result.origin.profile},
+                              {"explanation", nlohmann::ordered_json::array()}};
+  if (result.deviation) json["deviation_percent"] = *result.deviation;
+  if (claim.tolerance) json["tolerance_percent"] = *claim.tolerance;
+  for (const std::size_t note : result.notes) {
+    json["explanation"].push_back(result.paper->notes[note].text);
+  }
+  return json;
+}
+
+void print_json(const std::vector<ClaimResult>& results) {
+  const auto counts = count_claims(results);
+  nlohmann::ordered_json claims = nlohmann::ordered_json::array();
+  for (const ClaimResult& result : results) claims.push_back(to_json(result));
+  const nlohmann::ordered_json json{{"claims", std::move(claims)},
+                                    {"holds", counts.holds},
+                                    {"fitted", counts.fitted},
+                                    {"differs", counts.differs},
+                                    {"not_measured", counts.not_measured}};
+  fmt::print("{}\n", json.dump(2));
+}
+
+ExitCode claims(const std::string& input, bool as_json, const CommandContext& context) {
+  if (!context.ranks.is_root()) return ExitCode::done;
+  if (!fs::is_directory(input)) {
+    throw UsageError(fmt::format(
+        "claims {}: there is no such folder; give one that 'perdura run' wrote", input));
+  }
+  const auto folders = value_or_mistake(report::read_result_folders(input));
+  const auto papers = value_or_mistake(
+      report::read_papers(context.locations.first_existing(fs::path("results") / "claims.csv"),
+                          context.locations.first_existing(fs::path("results") / "reported"),
+                          report::papers_of(folders), report::OtherPapers::read_too));
+  const auto contents = value_or_mistake(report::gather(folders, papers));
+  const auto results = measure_claims(contents, folders, papers);
+  if (as_json) {
+    print_json(results);
+  } else {
+    print_text(results, papers);
+  }
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_claims(CLI::App& app, CommandContext& context, Action& action) {
+  const auto input = std::make_shared<std::string>();
+  const auto as_json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand(
+      "claims", "Measures what the papers claim on a result folder: what holds, what differs, why");
+  command
+      ->add_option("folder", *input,
+                   "A folder that 'perdura run' wrote, or a folder of such folders")
+      ->required();
+  command->add_flag("--json", *as_json, "Writes JSON");
+  command->callback([input, as_json, &context, &action] {
+    action = [input, as_json, &context] { return claims(*input, *as_json, context); };
+  });
+}
+
+}  // namespace perdura::harness

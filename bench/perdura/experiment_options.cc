@@ -1,0 +1,54 @@
+#include "bench/perdura/experiment_options.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "bench/kv/kv_driver.h"
+#include "bench/log/log_driver.h"
+#include "systems/kv.h"
+
+namespace perdura::harness {
+
+CLI::Option* ExperimentOptions::add_to(CLI::App& command) {
+  CLI::Option* experiment =
+      command.add_option("experiment", experiment_, "Name or path of an experiment");
+  options_ = {
+      command.add_option("--platform", platform_, "Platform instead of the experiment's"),
+      command.add_option("--profile", profile_,
+                         "Testbed for platform sim instead of the experiment's"),
+      command.add_option("--seed", seed_, "Seed instead of the experiment's"),
+      command.add_option("--site", site_,
+                         "Name or path of a site: hosts, cores, where persistent memory is"),
+      command
+          .add_option("--set", settings_,
+                      "SECTION.KEY=VALUE, overrides one value of the experiment; VALUE as in TOML")
+          ->allow_extra_args(false)};
+  return experiment;
+}
+
+ExperimentRequest ExperimentOptions::request() const {
+  ExperimentRequest request{.experiment = experiment_, .overrides = {}, .site = site_};
+  const auto quoted = [](const std::string& text) { return fmt::format("\"{}\"", text); };
+  const auto override_with = [&](std::string_view key, const std::string& given,
+                                 const std::string& value) {
+    if (given.empty()) return;
+    request.overrides.push_back({std::string(key), value, fmt::format("--{} {}", key, given)});
+  };
+  override_with("platform", platform_, quoted(platform_));
+  override_with("profile", profile_, quoted(profile_));
+  override_with("seed", seed_, seed_);
+  for (const std::string& setting : settings_) {
+    request.overrides.push_back(parse_override(setting));
+  }
+  return request;
+}
+
+std::span<const Driver* const> all_drivers() {
+  static const bench::KvDriver kv(systems::kv_systems());
+  static const bench::LogDriver log;
+  static const std::array<const Driver*, 2> drivers{&kv, &log};
+  return drivers;
+}
+
+}  // namespace perdura::harness

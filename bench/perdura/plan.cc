@@ -1,0 +1,147 @@
+// perdura plan: what a sweep consists of, what it needs and how long it will take, without running
+// anything.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "bench/perdura/commands.h"
+#include "bench/perdura/experiment_options.h"
+#include "harness/run/estimate.h"
+
+namespace perdura::harness {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct PlanArguments {
+  ExperimentOptions experiment;
+  std::string like;
+  bool as_json = false;
+};
+
+// How it can be launched.
+struct Launch {
+  std::vector<std::uint64_t> allowed_ranks{};  // empty: any number
+  std::string text{};
+};
+
+Launch launch_of(const PreparedSweep& sweep) {
+  if (!sweep.platforms->collective()) {
+    return {{}, "any number of ranks; they share out the points"};
+  }
+  const auto& client_nodes = sweep.points.front().settings.client_nodes;
+  if (!client_nodes) {
+    return {{},
+            "one process for all nodes, or 2 and more: the server and a client node each (set "
+            "client_nodes for a fixed number)"};
+  }
+  return {{1, *client_nodes + 1},
+          fmt::format("one process for all nodes, or {}: the server and {} client nodes",
+                      *client_nodes + 1, *client_nodes)};
+}
+
+std::string duration(double seconds) {
+  if (seconds < 100) return fmt::format("{:.2g} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+// One process' time is shared among ranks that run points of their own.
+std::string expected_text(const PreparedSweep& sweep, const std::optional<PastRun>& past,
+                          const Estimate& expected) {
+  if (!past) {
+    return fmt::format(
+        "not known: no results of {} on {} in out/ tell times; give some with --like DIR",
+        sweep.experiment.name, sweep.platforms->name());
+  }
+  const std::string rest =
+      expected.of_same_point == sweep.points.size()
+          ? ""
+          : fmt::format("; {} of {} points were not run there and count by their operations",
+                        sweep.points.size() - expected.of_same_point, sweep.points.size());
+  return fmt::format("{}{}, as in {}{}", duration(expected.total),
+                     sweep.platforms->collective() ? "" : " of one process", past->folder.string(),
+                     rest);
+}
+
+void print(const PreparedSweep& sweep, const std::optional<PastRun>& past,
+           const Estimate& expected) {
+  const Launch launch = launch_of(sweep);
+  fmt::print("{}: {} points on {} ({}, {})\n", sweep.experiment.name, sweep.points.size(),
+             sweep.platforms->name(), sweep.platforms->profile_name(),
+             sweep.platforms->modelled() ? "modelled" : "measured");
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    const Point& point = sweep.points[i];
+    fmt::print("{:>6}  {}, {} operations\n", i + 1, point.label, point.operations());
+  }
+  fmt::print("nodes     {}: the server and {} client nodes\n",
+             sweep.points.front().client_nodes + 1, sweep.points.front().client_nodes);
+  fmt::print("ranks     {}\n", launch.text);
+  fmt::print("expected  {}\n", expected_text(sweep, past, expected));
+}
+
+void print_json(const PreparedSweep& sweep, const std::optional<PastRun>& past,
+                const Estimate& expected) {
+  const Launch launch = launch_of(sweep);
+  ordered_json points = ordered_json::array();
+  for (std::size_t i = 0; i < sweep.points.size(); ++i) {
+    const Point& point = sweep.points[i];
+    points.push_back({{"number", i + 1},
+                      {"label", point.label},
+                      {"operations", point.operations()},
+                      {"nodes", point.client_nodes + 1},
+                      {"seed", point.seed},
+                      {"repetition", point.repetition}});
+    points.back()["expected_s"] = past ? ordered_json(expected.seconds[i]) : ordered_json();
+  }
+  ordered_json json{
+      {"experiment", sweep.experiment.name},
+      {"platform", sweep.platforms->name()},
+      {"provenance", sweep.platforms->modelled() ? "modelled" : "measured"},
+      {"profile", sweep.platforms->profile_name()},
+      {"ranks",
+       {{"allowed",
+         launch.allowed_ranks.empty() ? ordered_json() : ordered_json(launch.allowed_ranks)},
+        {"share_points", !sweep.platforms->collective()}}}};
+  json["expected_s"] = past ? ordered_json(expected.total) : ordered_json();
+  json["expected_like"] = past ? ordered_json(past->folder.string()) : ordered_json();
+  json["points_not_run_there"] =
+      past ? ordered_json(sweep.points.size() - expected.of_same_point) : ordered_json();
+  json["points"] = std::move(points);
+  fmt::print("{}\n", json.dump(2));
+}
+
+ExitCode plan(const PlanArguments& arguments, CommandContext& context) {
+  const PreparedSweep sweep = prepare_sweep(arguments.experiment.request(), context.locations,
+                                            all_drivers(), context.ranks);
+  if (!context.ranks.is_root()) return ExitCode::done;
+  const std::optional<PastRun> past =
+      arguments.like.empty()
+          ? find_past_run("out", sweep.experiment, std::string(sweep.platforms->name()))
+          : read_past_run(arguments.like, sweep.experiment);
+  const Estimate expected = past ? estimate(sweep.points, *past) : Estimate{};
+  (arguments.as_json ? print_json : print)(sweep, past, expected);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, CommandContext& context, Action& action) {
+  const auto arguments = std::make_shared<PlanArguments>();
+  CLI::App* command = app.add_subcommand(
+      "plan", "Lists the points of an experiment, the ranks they need and the expected time");
+  arguments->experiment.add_to(*command)->required();
+  command->add_option("--like", arguments->like,
+                      "Result folder to tell the time from (default: the experiment's last one in "
+                      "out/)");
+  command->add_flag("--json", arguments->as_json, "Writes JSON");
+  command->callback([arguments, &context, &action] {
+    action = [arguments, &context] { return plan(*arguments, context); };
+  });
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,26 @@
+// A whole number on the command line, from `low` to `high`; anything else is one short line.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
+#include <string>
+
+namespace perdura::harness {
+
+inline CLI::Validator whole_number(std::uint64_t low, std::uint64_t high) {
+  const auto check = [low, high](const std::string& text) {
+    std::uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, value);
+    if (read.ec == std::errc() && read.ptr == end && value >= low && value <= high) {
+      return std::string();
+    }
+    return fmt::format("must be a whole number from {} to {}, not '{}'", low, high, text);
+  };
+  return {check, fmt::format("{} to {}", low, high)};
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,182 @@
+#include "harness/config/site.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <set>
+
+#include "harness/config/section.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+constexpr std::uint64_t kMostCores = CPU_SETSIZE;
+constexpr std::uint64_t kMostNumaNodes = 1023;
+
+std::vector<unsigned> read_cores(const Section& host, const toml::node& node) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->empty()) {
+    host.wrong(node, "cores",
+               "must be a list of core numbers, such as [0, 1]; leave it out for any");
+  }
+  std::vector<unsigned> cores;
+  for (const toml::node& item : *list) {
+    const auto core = static_cast<unsigned>(host.number_of(item, "cores", 0, kMostCores - 1));
+    if (std::find(cores.begin(), cores.end(), core) != cores.end()) {
+      host.wrong(item, "cores", fmt::format("names core {} twice", core));
+    }
+    cores.push_back(core);
+  }
+  return cores;
+}
+
+SiteHost read_host(const Document& document, const toml::table& table) {
+  constexpr std::array<std::string_view, 5> known{"name", "role", "cores", "numa_node", "device"};
+  const Section host(document, table, "host");
+  host.allow_only(known);
+  SiteHost read;
+  read.name = host.text("name").value_or("");
+  if (read.name.empty()) {
+    throw UsageError(fmt::format("{}: [[host]] needs name = \"...\"", host.where("name")));
+  }
+  const std::string role = host.text("role").value_or("");
+  if (role != "server" && role != "client") {
+    throw UsageError(fmt::format("{}: host {} needs role = \"server\" or \"client\"",
+                                 host.where("role"), read.name));
+  }
+  read.server = role == "server";
+  if (const toml::node* cores = table.get("cores")) read.cores = read_cores(host, *cores);
+  read.cores_where = host.where("cores");
+  if (const auto numa = host.number("numa_node", 0, kMostNumaNodes)) {
+    read.numa_node = static_cast<unsigned>(*numa);
+  }
+  read.numa_where = host.where("numa_node");
+  read.device = host.text("device").value_or("");
+  return read;
+}
+
+void check_hosts(const Document& document, const std::vector<SiteHost>& hosts) {
+  std::set<std::string> names;
+  std::size_t servers = 0;
+  for (const SiteHost& host : hosts) {
+    // One host may be both, which on shm it always is.
+    if (!names.insert(host.name + (host.server ? " server" : " client")).second) {
+      throw UsageError(
+          fmt::format("{}: host {} has the same role twice; keep one", document.name(), host.name));
+    }
+    if (host.server) ++servers;
+  }
+  if (servers == 1 && hosts.size() > 1) return;
+  throw UsageError(
+      fmt::format("{}: {} [[host]] with role \"server\" and {} with \"client\"; there must be one "
+                  "server and a client",
+                  document.name(), servers, hosts.size() - servers));
+}
+
+}  // namespace
+
+Site read_site(const Document& document) {
+  constexpr std::array<std::string_view, 4> known{"name", "profile", "pm_directory", "host"};
+  const Section top(document, document.table(), "");
+  top.allow_only(known);
+  Site site;
+  site.name = top.text("name").value_or("");
+  if (site.name.empty()) {
+    throw UsageError(fmt::format("{}: name = \"...\" is missing", document.name()));
+  }
+  site.profile = {top.text("profile").value_or(""), top.where("profile")};
+  site.pm_directory = top.text("pm_directory").value_or("");
+  site.text = document.text();
+  if (const toml::node* hosts = document.table().get("host")) {
+    if (!hosts->is_array_of_tables()) top.wrong(*hosts, "host", "must be written as [[host]]");
+    for (const toml::node& host : *hosts->as_array()) {
+      site.hosts.push_back(read_host(document, *host.as_table()));
+    }
+  }
+  check_hosts(document, site.hosts);
+  return site;
+}
+
+Site load_site(const std::filesystem::path& file) { return read_site(Document::read(file)); }
+
+void apply_site(const Site& site, Experiment& experiment) {
+  if (experiment.profile.text.empty()) experiment.profile = site.profile;
+  if (experiment.shm.pm_directory.empty()) experiment.shm.pm_directory = site.pm_directory;
+}
+
+const SiteHost* host_of_node(const Site& site, NodeId node) {
+  std::vector<const SiteHost*> clients;
+  for (const SiteHost& host : site.hosts) {
+    if (host.server && node == 0) return &host;
+    if (!host.server) clients.push_back(&host);
+  }
+  return clients.empty() ? nullptr : clients[(node - 1) % clients.size()];
+}
+
+void check_cores(const SiteHost& host, std::span<const unsigned> usable,
+                 const std::filesystem::path& root) {
+  std::vector<unsigned> of_node;
+  if (host.numa_node) {
+    std::ifstream list(root /
+                       fmt::format("sys/devices/system/node/node{}/cpulist", *host.numa_node));
+    std::string line;
+    if (!std::getline(list, line)) {
+      throw UsageError(fmt::format("{}: host {}: this machine has no NUMA node {}; see lscpu",
+                                   host.numa_where, host.name, *host.numa_node));
+    }
+    of_node = parse_core_list(line);
+  }
+  for (const unsigned core : host.cores) {
+    if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
+      throw UsageError(fmt::format(
+          "{}: host {}: core {} does not exist or may not be used here; name some of {}, or start "
+          "mpirun with --bind-to none",
+          host.cores_where, host.name, core, fmt::join(usable, ", ")));
+    }
+    if (host.numa_node && std::find(of_node.begin(), of_node.end(), core) == of_node.end()) {
+      throw UsageError(fmt::format(
+          "{}: host {}: core {} is not of NUMA node {}, which has {}; name some of these, or "
+          "another node",
+          host.cores_where, host.name, core, *host.numa_node, fmt::join(of_node, ", ")));
+    }
+  }
+}
+
+std::vector<unsigned> usable_cores() {
+  std::vector<unsigned> cores;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return cores;
+  for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  }
+  return cores;
+}
+
+std::vector<unsigned> parse_core_list(std::string_view list) {
+  std::vector<unsigned> cores;
+  const auto number = [&list]() -> unsigned {
+    unsigned value = 0;
+    const auto end = std::from_chars(list.data(), list.data() + list.size(), value).ptr;
+    list.remove_prefix(static_cast<std::size_t>(end - list.data()));
+    return value;
+  };
+  while (!list.empty() && list.front() >= '0' && list.front() <= '9') {
+    const unsigned first = number();
+    unsigned last = first;
+    if (list.starts_with('-')) {
+      list.remove_prefix(1);
+      last = number();
+    }
+    for (unsigned core = first; core <= last; ++core) cores.push_back(core);
+    if (list.starts_with(',')) list.remove_prefix(1);
+  }
+  return cores;
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,56 @@
+// A site: what is true of a cluster whatever is run on it (docs/cluster.md). It stands apart from
+// experiments, so that the same experiment runs at several sites.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/config/document.h"
+#include "harness/config/experiment.h"
+
+namespace perdura::harness {
+
+struct SiteHost {
+  std::string name{};
+  bool server = false;            // else a client
+  std::vector<unsigned> cores{};  // for this host's threads, in turn; empty: anywhere
+  std::string cores_where{};      // for messages
+  std::optional<unsigned> numa_node{};
+  std::string numa_where{};
+  std::string device{};  // of RDMA, such as mlx5_0; recorded
+};
+
+struct Site {
+  std::string name{};
+  Located profile{};           // where an experiment has none
+  std::string pm_directory{};  // likewise
+  std::vector<SiteHost> hosts{};
+  std::string text{};  // of the file; empty: no site was given
+};
+
+// Throws UsageError with file, line and what is wrong.
+Site read_site(const Document& document);
+Site load_site(const std::filesystem::path& file);
+
+// Fills in what the experiment leaves open.
+void apply_site(const Site& site, Experiment& experiment);
+
+// The host whose cores a node's threads run on, on a platform of real threads: node 0 is the
+// server, node n the n-th client, beginning again behind the last one. Null without a site.
+const SiteHost* host_of_node(const Site& site, NodeId node);
+
+// Throws UsageError if the host's cores are not among those that this process may use, or do not
+// belong to its NUMA node, as `root`/sys tells.
+void check_cores(const SiteHost& host, std::span<const unsigned> usable,
+                 const std::filesystem::path& root = "/");
+// Those that the calling process may use.
+std::vector<unsigned> usable_cores();
+
+// The numbers of a list as Linux writes them: "0-2,8" is 0, 1, 2, 8.
+std::vector<unsigned> parse_core_list(std::string_view list);
+
+}  // namespace perdura::harness

@@ -1,0 +1,245 @@
+#include "harness/report/claim_results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "harness/report/quantity.h"
+
+namespace perdura::report {
+namespace {
+
+using Verdict = ClaimResult::Verdict;
+
+bool measures(const Points& points, std::size_t row, const Claim& claim) {
+  const std::string& experiment = points.text(row, "experiment");
+  return std::find(claim.experiments.begin(), claim.experiments.end(), experiment) !=
+         claim.experiments.end();
+}
+
+/// One claim of one paper.
+class Measuring {
+ public:
+  Measuring(const Contents& contents, const std::vector<ResultFolder>& folders,
+            const ReportedPaper& paper, const Claim& claim)
+      : contents_(contents), folders_(folders), paper_(paper), claim_(claim) {}
+
+  std::vector<ClaimResult> results() {
+    if (claim_.y.empty()) {
+      for (const Section& section : contents_.sections) measure_figures(section);
+    } else {
+      for (const ResultFolder& folder : folders_) measure_rows(folder);
+    }
+    if (results_.empty()) {
+      results_.push_back({&paper_, &claim_, Verdict::not_measured, "", {}, "", {}, {}});
+      results_.back().measured = fmt::format("run {}", fmt::join(claim_.experiments, " or "));
+    }
+    for (ClaimResult& result : results_) {
+      if (result.verdict == Verdict::differs) result.notes = paper_.notes_on(claim_);
+    }
+    return std::move(results_);
+  }
+
+ private:
+  void add(const ResultFolder& folder, const Origin& origin, std::string measured,
+           std::optional<double> deviation, bool holds) {
+    results_.push_back({&paper_,
+                        &claim_,
+                        holds ? Verdict::holds : Verdict::differs,
+                        folder.name,
+                        origin,
+                        std::move(measured),
+                        deviation,
+                        {}});
+  }
+
+  void add_number(const ResultFolder& folder, const Origin& origin, double number) {
+    // Another machine's absolute numbers say nothing of the paper's.
+    if (claim_.kind == Claim::Kind::exact && !origin.modelled()) return;
+    if (number == claim_.number) {  // 0 and infinity, too
+      add(folder, origin, shown_number(number), 0.0, true);
+      return;
+    }
+    if (claim_.number == 0 || std::isinf(claim_.number) || std::isinf(number)) {
+      add(folder, origin, shown_number(number), std::nullopt, false);
+      return;
+    }
+    const double deviation = (number / claim_.number - 1) * 100;
+    add(folder, origin, shown_number(number), deviation, std::abs(deviation) <= *claim_.tolerance);
+  }
+
+  void measure_comparison(const ResultFolder& folder, const DataSpec& spec, const Origin& origin,
+                          const Comparison& comparison) {
+    if (spec.id != claim_.figure || spec.paper != claim_.paper || !comparison.averaged) return;
+    for (const Compared& row : comparison.rows) {
+      if (row.paper == &claim_) add_number(folder, origin, row.ours);
+    }
+  }
+
+  void measure_figures(const Section& section) {
+    for (const FigureResult& figure : section.figures) {
+      if (!is_of_experiment(figure.folder->points, figure.data.rows)) continue;
+      measure_comparison(*figure.folder, figure.spec, figure.origin, figure.comparison);
+    }
+    for (const TableResult& table : section.tables) {
+      if (!is_of_experiment(table.folder->points, table.data.rows)) continue;
+      for (const Comparison& comparison : table.data.comparisons) {
+        measure_comparison(*table.folder, table.spec, table.origin, comparison);
+      }
+      for (const FormulaBlock& block : table.data.formulas) {
+        if (block.formula == &claim_) measure_formula(table, block);
+      }
+    }
+  }
+
+  bool is_of_experiment(const Points& points, const std::vector<std::size_t>& rows) const {
+    return !rows.empty() && measures(points, rows.front(), claim_);
+  }
+
+  void measure_formula(const TableResult& table, const FormulaBlock& block) {
+    std::size_t equal = 0;
+    double largest = 0;
+    for (const FormulaRow& row : block.rows) {
+      if (row.equal) {
+        ++equal;
+        continue;
+      }
+      const double deviation = (row.counted / row.formula - 1) * 100;
+      if (std::abs(deviation) > std::abs(largest)) largest = deviation;
+    }
+    add(*table.folder, table.origin,
+        fmt::format("equal for {} of {} sizes", equal, block.rows.size()), largest,
+        std::abs(largest) <= *claim_.tolerance);
+  }
+
+  void measure_rows(const ResultFolder& folder) {
+    std::map<Origin, std::vector<std::size_t>> rows;
+    for (std::size_t row = 0; row < folder.points.size(); ++row) {
+      if (measures(folder.points, row, claim_)) rows[origin_of(folder.points, row)].push_back(row);
+    }
+    for (const auto& [origin, candidates] : rows) {
+      if (claim_.lower.empty()) {
+        const auto mean = mean_of(claim_, folder.points, candidates);
+        if (mean) add_number(folder, origin, *mean * quantity_of(claim_.y).scale);
+        continue;
+      }
+      const Pairs pairs = find_pairs(claim_, folder.points, candidates);
+      if (pairs.size() == 0) continue;
+      if (claim_.kind == Claim::Kind::order) {
+        measure_order(folder, origin, pairs);
+      } else {
+        add_number(folder, origin, mean_ratio(pairs));
+      }
+    }
+  }
+
+  /// In the unit of the claim: how many times as much, or by how much less in percent.
+  double mean_ratio(const Pairs& pairs) const {
+    const bool reduction = claim_.unit == "percent";
+    const double sum = std::accumulate(
+        pairs.ratios.begin(), pairs.ratios.end(), 0.0, [&](double before, double ratio) {
+          return before + (reduction ? (1 - 1 / ratio) * 100 : ratio);
+        });
+    return sum / static_cast<double>(pairs.size());
+  }
+
+  void measure_order(const ResultFolder& folder, const Origin& origin, const Pairs& pairs) {
+    const std::size_t holds = holding(claim_, pairs);
+    const std::string least = fmt::format("{:.2f}", pairs.least());
+    const std::string largest = fmt::format("{:.2f}", pairs.largest());
+    std::optional<double> deviation;
+    if (claim_.tolerance) {
+      deviation =
+          100 * (pairs.largest() - 1 > 1 - pairs.least() ? pairs.largest() - 1 : pairs.least() - 1);
+    }
+    add(folder, origin,
+        fmt::format("in {} of {} pairs, ratio {}", holds, pairs.size(),
+                    least == largest ? least : least + " to " + largest),
+        deviation, holds == pairs.size());
+  }
+
+  const Contents& contents_;
+  const std::vector<ResultFolder>& folders_;
+  const ReportedPaper& paper_;
+  const Claim& claim_;
+  std::vector<ClaimResult> results_;
+};
+
+}  // namespace
+
+std::string_view to_string(ClaimResult::Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds:
+      return "holds";
+    case Verdict::differs:
+      return "differs";
+    case Verdict::not_measured:
+      return "not measured";
+  }
+  return "";
+}
+
+std::string shown_printed(const Claim& claim) {
+  if (claim.value == "inf") return "∞";
+  std::string value = claim.value;
+  for (std::size_t at = 0; (at = value.find(" * ", at)) != std::string::npos;) {
+    value.replace(at, 3, "·");
+  }
+  return value;
+}
+
+std::string shown_reported(const Claim& claim) {
+  if (claim.kind == Claim::Kind::order) return claim.tolerance ? "the same" : "lower";
+  const std::string value = shown_printed(claim);
+  if (claim.unit == "percent") return value + " %";
+  const std::string unit = shown_unit(claim.unit);
+  return unit.empty() ? value : value + " " + unit;
+}
+
+std::string shown_quantity(const Claim& claim) {
+  std::string words = claim.quantity;
+  if (!claim.workload.empty()) words += ", " + shown_workload(claim.workload);
+  if (!claim.system.empty()) words += ", " + shown_name(claim.system);
+  return words;
+}
+
+std::string shown_deviation(const ClaimResult& result) {
+  if (!result.deviation) return "–";
+  return std::abs(*result.deviation) < 0.05 ? "0 %" : fmt::format("{:+.1f} %", *result.deviation);
+}
+
+std::vector<ClaimResult> measure_claims(const Contents& contents,
+                                        const std::vector<ResultFolder>& folders,
+                                        const Papers& papers) {
+  std::vector<ClaimResult> all;
+  for (const auto& [name, paper] : papers) {
+    for (const Claim& claim : paper.claims) {
+      for (ClaimResult& result : Measuring(contents, folders, paper, claim).results()) {
+        all.push_back(std::move(result));
+      }
+    }
+  }
+  return all;
+}
+
+std::string ClaimCounts::words() const {
+  const std::string of_them = fitted == 0 ? "" : fmt::format(" ({} of them fitted)", fitted);
+  return fmt::format("{} {}{}, {} {}, {} not measured", holds, holds == 1 ? "holds" : "hold",
+                     of_them, differs, differs == 1 ? "differs" : "differ", not_measured);
+}
+
+ClaimCounts count_claims(const std::vector<ClaimResult>& results) {
+  ClaimCounts counts;
+  for (const ClaimResult& result : results) {
+    if (result.verdict == Verdict::not_measured) ++counts.not_measured;
+    if (result.verdict == Verdict::differs) ++counts.differs;
+    if (result.verdict != Verdict::holds) continue;
+    ++counts.holds;
+    if (result.claim->fitted) ++counts.fitted;
+  }
+  return counts;
+}
+
+}  // namespace perdura::report

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/report/contents.h"
+
+namespace perdura::report {
+
+/// What became of one claim in one run (docs/claims.md).
+struct ClaimResult {
+  enum class Verdict { holds, differs, not_measured };
+
+  const ReportedPaper* paper = nullptr;
+  const Claim* claim = nullptr;
+  Verdict verdict = Verdict::not_measured;
+  std::string run;       ///< name of its folder; empty if not measured
+  Origin origin;         ///< of its rows
+  std::string measured;  ///< in words or a number, in the claim's unit; if not, what would
+  /// Percent of the reported value; of two that should be the same, by how much they differ.
+  std::optional<double> deviation;
+  std::vector<std::size_t> notes;  ///< of the paper, that say why it differs
+};
+
+std::string_view to_string(ClaimResult::Verdict verdict);  // "holds", "differs", "not measured"
+
+/// As printed: "2·N", "∞".
+std::string shown_printed(const Claim& claim);
+/// With its unit; "lower" for an order.
+std::string shown_reported(const Claim& claim);
+/// "average latency, YCSB-C, Erda".
+std::string shown_quantity(const Claim& claim);
+/// "+3.1 %", or "–" if it says nothing.
+std::string shown_deviation(const ClaimResult& result);
+
+/// Measures all claims of the papers: a result for each run that measures one, and one for each
+/// claim that none does. An exact number is measured on a model of the paper's testbed only.
+std::vector<ClaimResult> measure_claims(const Contents& contents,
+                                        const std::vector<ResultFolder>& folders,
+                                        const Papers& papers);
+
+struct ClaimCounts {
+  std::size_t holds = 0;
+  std::size_t fitted = 0;  ///< of those that hold
+  std::size_t differs = 0;
+  std::size_t not_measured = 0;
+
+  std::string words() const;  ///< "9 hold (1 of them fitted), 2 differ, 3 not measured"
+};
+ClaimCounts count_claims(const std::vector<ClaimResult>& results);
+
+}  // namespace perdura::report

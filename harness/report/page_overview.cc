@@ -1,0 +1,293 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "harness/report/html.h"
+#include "harness/report/page_parts.h"
+#include "harness/report/quantity.h"
+
+namespace perdura::report {
+namespace {
+
+/// Sentences beyond those that set a paper beside us are written up to this number.
+constexpr std::size_t kSentences = 8;
+
+/// "Erda", "Erda and Redo Logging", "Erda, Redo Logging and Read After Write".
+std::string listed(const std::vector<std::string>& parts) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  }
+  return text;
+}
+
+std::string plural(std::string noun) { return noun.ends_with('s') ? noun : noun + "s"; }
+
+std::string where(const Origin& origin) {
+  return origin.modelled() ? fmt::format("On the model {}", origin.profile)
+                           : fmt::format("Measured on this host ({})", origin.platform);
+}
+
+/// How one series stands to the baseline for one workload, here and in the paper.
+struct Ratio {
+  std::string workload;
+  double ours = 0;
+  std::optional<double> paper;
+};
+
+/// Averages of one quantity of two series.
+struct Contrast {
+  const Origin* origin = nullptr;
+  const ResultFolder* folder = nullptr;
+  const DataSpec* spec = nullptr;
+  std::string of;  ///< whose quantity it is
+  std::string to;  ///< over whose
+  std::vector<Ratio> ratios;
+
+  bool has_paper() const {
+    return std::any_of(ratios.begin(), ratios.end(), [](const Ratio& each) { return each.paper; });
+  }
+
+  std::string sentence() const {
+    std::vector<std::string> parts;
+    for (const Ratio& each : ratios) {
+      parts.push_back(
+          fmt::format("{} for {}{}", shown_number(each.ours), each.workload,
+                      each.paper ? fmt::format(" (paper: {})", shown_number(*each.paper)) : ""));
+    }
+    return fmt::format("{}, {}'s {} over all {}, relative to {}'s, is {}.", where(*origin),
+                       spec->shown_series(of), quantity_of(spec->y).noun,
+                       plural(quantity_of(spec->x).noun), spec->shown_series(to), listed(parts));
+  }
+};
+
+/// One contrast for each quantity of each run: the baseline and the first series beside it.
+class Contrasts {
+ public:
+  void add(const ResultFolder& folder, const Origin& origin, const DataSpec& spec,
+           const Comparison& comparison) {
+    if (!comparison.averaged || comparison.rows.empty()) return;
+    const auto base =
+        std::find_if(comparison.rows.begin(), comparison.rows.end(),
+                     [&](const auto& row) { return row.series == comparison.baseline; });
+    const auto other =
+        std::find_if(comparison.rows.begin(), comparison.rows.end(),
+                     [&](const auto& row) { return row.series != comparison.baseline; });
+    if (base == comparison.rows.end() || other == comparison.rows.end()) return;
+    const auto ratio = ratio_of(comparison, *other);
+    if (!ratio) return;
+    Contrast& contrast = contrast_of(folder, origin, spec);
+    // A cost is told as how much more the others take, anything else as what the baseline gains.
+    contrast.of = comparison.normalized ? other->series : base->series;
+    contrast.to = comparison.normalized ? base->series : other->series;
+    contrast.ratios.push_back(*ratio);
+  }
+
+  std::vector<Contrast> found;
+
+ private:
+  static std::optional<Ratio> ratio_of(const Comparison& comparison, const Compared& other) {
+    Ratio ratio{shown_workload(other.workload), 0, std::nullopt};
+    if (other.workload.empty()) ratio.workload = "all workloads";
+    if (comparison.normalized) {
+      if (!std::isfinite(other.ours)) return std::nullopt;
+      ratio.ours = other.ours;
+      if (other.paper != nullptr) ratio.paper = other.paper->number;
+      return ratio;
+    }
+    if (!other.to_baseline) return std::nullopt;
+    ratio.ours = 1 / *other.to_baseline;
+    if (other.paper_to_baseline) ratio.paper = 1 / *other.paper_to_baseline;
+    return ratio;
+  }
+
+  Contrast& contrast_of(const ResultFolder& folder, const Origin& origin, const DataSpec& spec) {
+    for (Contrast& each : found) {
+      if (each.folder == &folder && *each.origin == origin && each.spec->y == spec.y &&
+          each.spec->x == spec.x && each.spec->series == spec.series) {
+        return each;
+      }
+    }
+    return found.emplace_back(Contrast{&origin, &folder, &spec, "", "", {}});
+  }
+};
+
+std::vector<Contrast> contrasts_of(const Contents& contents) {
+  Contrasts contrasts;
+  for (const Section& section : contents.sections) {
+    for (const FigureResult& figure : section.figures) {
+      if (!figure.timeline.empty()) continue;
+      contrasts.add(*figure.folder, figure.origin, figure.spec, figure.comparison);
+    }
+    for (const TableResult& table : section.tables) {
+      for (const Comparison& comparison : table.data.comparisons) {
+        contrasts.add(*table.folder, table.origin, table.spec, comparison);
+      }
+    }
+  }
+  std::stable_partition(contrasts.found.begin(), contrasts.found.end(),
+                        [](const Contrast& each) { return each.has_paper(); });
+  return contrasts.found;
+}
+
+/// How far each series came under rising load.
+std::string load_sentence(const FigureResult& figure) {
+  if (figure.spec.at != "throughput_ops_s" || figure.data.points.empty()) return "";
+  std::vector<std::string> parts;
+  for (const Series& series : figure.data.series) {
+    double most = 0;
+    for (const auto& [place, point] : figure.data.points) {
+      if (place.first == series.name) most = std::max(most, point.at);
+    }
+    parts.push_back(
+        fmt::format("{} KOp/s with {}", shown_number(most), figure.spec.shown_series(series.name)));
+  }
+  return fmt::format("{}, throughput under rising load comes to at most {} ({}).",
+                     where(figure.origin), listed(parts), figure.spec.title);
+}
+
+/// What completed operations are promised to mean, if not of all systems the same.
+std::string promise_sentence(const std::vector<ResultFolder>& folders) {
+  std::map<std::string, std::vector<std::string>> systems;  // by what they promise
+  for (const ResultFolder& folder : folders) {
+    const Points& points = folder.points;
+    for (std::size_t row = 0; row < points.size(); ++row) {
+      const std::string& guarantee = points.text(row, "guarantee");
+      // A method is not a system that promises; nor is one that replaces the published way.
+      if (guarantee.empty() || !points.text(row, "method").empty()) continue;
+      const std::string& system = points.text(row, "system");
+      if (folder.specs.systems.variants.contains(system)) continue;
+      auto& names = systems[guarantee];
+      const std::string name = folder.specs.systems.shown(system);
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  if (systems.size() < 2) return "";
+  std::vector<std::string> parts;
+  for (const auto& [guarantee, names] : systems) {
+    parts.push_back(fmt::format("{} with {}", guarantee, listed(names)));
+  }
+  return fmt::format("As published, a completed operation is {}.", listed(parts));
+}
+
+/// On how many servers each system, as published, was found to lose nothing that it acknowledged.
+std::string kept_sentence(const std::vector<GuaranteeTable>& tables) {
+  for (const GuaranteeTable& table : tables) {
+    if (table.name != "systems") continue;
+    std::vector<std::string> parts;
+    for (const CsvRow& row : table.cells.rows) {
+      // Settings follow a comma.
+      if (row.cells.front().find(',') != std::string::npos) continue;
+      parts.push_back(
+          fmt::format("{} on {} of {} kinds of servers", shown_name(row.cells.front()),
+                      std::count(row.cells.begin() + 1, row.cells.end(), std::string("durable")),
+                      row.cells.size() - 1));
+    }
+    return fmt::format("When the power fails, nothing that was acknowledged is lost by {}.",
+                       listed(parts));
+  }
+  return "";
+}
+
+std::vector<std::string> sentences(const Contents& contents,
+                                   const std::vector<ResultFolder>& folders) {
+  std::vector<std::string> found;
+  const auto add = [&](const std::string& sentence, bool always) {
+    if (!sentence.empty() && (always || found.size() < kSentences)) {
+      found.push_back(escaped(sentence));
+    }
+  };
+  const std::vector<Contrast> contrasts = contrasts_of(contents);
+  for (const Contrast& contrast : contrasts) {
+    if (contrast.has_paper()) add(contrast.sentence(), true);
+  }
+  for (const Section& section : contents.sections) {
+    for (const TableResult& table : section.tables) {
+      if (const std::string sentence = formula_sentence(table); !sentence.empty()) {
+        found.push_back(sentence);
+      }
+    }
+  }
+  add(promise_sentence(folders), true);
+  add(kept_sentence(contents.guarantees), true);
+  for (const Section& section : contents.sections) {
+    const auto load = std::find_if(section.figures.begin(), section.figures.end(),
+                                   [](const auto& each) { return !load_sentence(each).empty(); });
+    if (load != section.figures.end()) add(load_sentence(*load), true);
+  }
+  for (const Contrast& contrast : contrasts) {
+    if (!contrast.has_paper()) add(contrast.sentence(), false);
+  }
+  return found;
+}
+
+std::string count_of(std::size_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+/// "erda-cpu (48 points, 2 not valid)".
+std::string run_words(const ResultFolder& folder, const Origin& origin) {
+  std::size_t all = 0;
+  std::size_t valid = 0;
+  for (std::size_t row = 0; row < folder.points.size(); ++row) {
+    // One row of a point is about all its operations.
+    if (origin_of(folder.points, row) != origin) continue;
+    if (folder.points.text(row, "operation") != "all") continue;
+    ++all;
+    if (folder.points.valid(row)) ++valid;
+  }
+  if (all == 0) return "";
+  return fmt::format("{} ({}{})", escaped(folder.name), count_of(all, "point"),
+                     valid == all
+                         ? ", all valid"
+                         : fmt::format(", <a href=\"#not-drawn\">{} not valid</a>", all - valid));
+}
+
+/// What was run on one platform, by which versions.
+std::string runs_line(const Section& section, const std::vector<ResultFolder>& folders) {
+  std::vector<std::string> runs;
+  std::set<std::string> versions;
+  for (const ResultFolder& folder : folders) {
+    const std::string words = run_words(folder, section.origin);
+    if (words.empty()) continue;
+    runs.push_back(words);
+    const std::string version = folder.from_manifest("version");
+    versions.insert(version.empty() ? "of unknown version" : escaped(version));
+  }
+  return fmt::format(
+      "<li>{} platform <code>{}</code>, profile <code>{}</code>, perdura {}: {}"
+      "</li>\n",
+      badge(section.origin), escaped(section.origin.platform), escaped(section.origin.profile),
+      fmt::join(versions, " and "), fmt::join(runs, ", "));
+}
+
+}  // namespace
+
+std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
+                     const std::vector<ClaimResult>& claims) {
+  std::string html =
+      "<h1>Perdura report</h1>\n"
+      "<p>Remote persistent memory: latency, throughput, CPU cost and bytes written. Numbers that "
+      "were modelled and numbers that were measured never share a figure.</p>\n"
+      "<h2 id=\"overview\">Overview</h2>\n<h3>What was run</h3>\n<ul>\n";
+  for (const Section& section : contents.sections) html += runs_line(section, folders);
+  html += "</ul>\n";
+  if (const auto found = sentences(contents, folders); !found.empty()) {
+    html += "<h3>What it says</h3>\n<ul>\n";
+    for (const std::string& sentence : found) html += "<li>" + sentence + "</li>\n";
+    html += "</ul>\n";
+  }
+  if (!claims.empty()) {
+    html += fmt::format(
+        "<h3>What becomes of the papers' claims</h3>\n"
+        "<p>Of {}: <b>{}</b>. <a href=\"#claims\">Each of them</a></p>\n",
+        count_of(claims.size(), "claim"), escaped(count_claims(claims).words()));
+  }
+  return html;
+}
+
+}  // namespace perdura::report

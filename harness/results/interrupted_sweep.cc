@@ -1,0 +1,99 @@
+#include "harness/results/interrupted_sweep.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kSession = 's';
+constexpr char kPoint = 'p';
+constexpr std::size_t kWordsBeforeMeasurement = 2;
+
+bool is_complete(const fs::path& folder) {
+  std::ifstream input(folder / "manifest.json");
+  const auto json = nlohmann::json::parse(input, nullptr, false);
+  return json.is_object() && json.value("status", "") == to_string(RunStatus::complete);
+}
+
+FinishedPoint point_of(std::string_view bytes) {
+  std::vector<std::uint64_t> words(bytes.size() / sizeof(std::uint64_t));
+  if (words.size() < kWordsBeforeMeasurement) throw PlatformError("a point was cut off");
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
+  return {words[0], std::chrono::nanoseconds(words[1]),
+          Measurement::deserialize(std::span(words).subspan(kWordsBeforeMeasurement))};
+}
+
+}  // namespace
+
+fs::path journal_file(const fs::path& folder) { return folder / "journal"; }
+
+std::string journal_record(const Session& session) { return kSession + to_json(session); }
+
+std::string journal_record(const FinishedPoint& point) {
+  std::vector<std::uint64_t> words{point.index, static_cast<std::uint64_t>(point.wall.count())};
+  const auto measurement = point.measurement.serialize();
+  words.insert(words.end(), measurement.begin(), measurement.end());
+  std::string record(1 + words.size() * sizeof(std::uint64_t), kPoint);
+  std::memcpy(record.data() + 1, words.data(), words.size() * sizeof(std::uint64_t));
+  return record;
+}
+
+std::optional<InterruptedSweep> open_interrupted(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw UsageError(
+        fmt::format("--continue {}: there is no such folder; give one that 'perdura run' began",
+                    folder.string()));
+  }
+  // A process that was killed at the very end leaves both.
+  if (is_complete(folder)) {
+    std::error_code ignored;
+    fs::remove(journal_file(folder), ignored);
+    return std::nullopt;
+  }
+  if (!fs::exists(journal_file(folder))) {
+    throw UsageError(
+        fmt::format("--continue {}: has no journal of an unfinished sweep; run the experiment "
+                    "again in a new folder",
+                    folder.string()));
+  }
+  InterruptedSweep sweep{Journal::open(journal_file(folder)), {}};
+  sweep.identity = identity_of_text(sweep.journal.records().front(), journal_file(folder));
+  return sweep;
+}
+
+JournalContents contents_of(const InterruptedSweep& sweep, const fs::path& folder) {
+  JournalContents contents;
+  std::set<std::size_t> seen;
+  const auto& records = sweep.journal.records();
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    const std::string_view content = records[i];
+    try {
+      if (content.starts_with(kSession)) {
+        contents.sessions.push_back(session_of_json(std::string(content.substr(1))));
+        continue;
+      }
+      if (!content.starts_with(kPoint)) throw PlatformError("it is of no known kind");
+      contents.points.push_back(point_of(content.substr(1)));
+      if (!seen.insert(contents.points.back().index).second) {
+        throw PlatformError("its point is there twice");
+      }
+    } catch (const std::exception& problem) {
+      throw UsageError(
+          fmt::format("{}: record {} cannot be used: {}; run the experiment again in a new folder",
+                      journal_file(folder).string(), i, problem.what()));
+    }
+  }
+  return contents;
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,150 @@
+#include "harness/results/journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "harness/results/atomic_file.h"
+#include "harness/results/hash.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMark = 0x31'4e'52'55'4a'44'52'50;  // "PRDJURN1"
+
+struct Header {
+  std::uint64_t mark = kMark;
+  std::uint64_t size = 0;
+  std::uint64_t content_hash = 0;
+  std::uint64_t hash = 0;
+
+  std::uint64_t right_hash() const {
+    const std::array<std::uint64_t, 3> words{mark, size, content_hash};
+    return hash_of({reinterpret_cast<const char*>(words.data()), sizeof(words)});
+  }
+  bool right() const { return mark == kMark && hash == right_hash(); }
+};
+
+std::string record_of(std::string_view content) {
+  Header header{.size = content.size(), .content_hash = hash_of(content)};
+  header.hash = header.right_hash();
+  std::string record(sizeof(header) + content.size(), '\0');
+  std::memcpy(record.data(), &header, sizeof(header));
+  std::copy(content.begin(), content.end(), record.begin() + sizeof(header));
+  return record;
+}
+
+struct Scan {
+  std::vector<std::string> records;
+  std::size_t whole = 0;  // bytes, up to the end of the last whole record
+  bool damaged = false;   // behind it is something else than the beginning of a record
+};
+
+Scan scan(std::string_view bytes) {
+  Scan found;
+  for (;;) {
+    const std::string_view rest = bytes.substr(found.whole);
+    if (rest.size() < sizeof(Header)) return found;
+    Header header;
+    std::memcpy(&header, rest.data(), sizeof(header));
+    if (!header.right()) {
+      // A file system may have made the file longer before the power failed, and not filled it.
+      found.damaged = rest.find_first_not_of('\0') != std::string_view::npos;
+      return found;
+    }
+    const std::string_view behind = rest.substr(sizeof(header));
+    if (behind.size() < header.size) return found;
+    const std::string_view content = behind.substr(0, header.size);
+    if (hash_of(content) != header.content_hash) {
+      found.damaged = behind.size() > header.size;
+      return found;
+    }
+    found.records.emplace_back(content);
+    found.whole += sizeof(header) + header.size;
+  }
+}
+
+[[noreturn]] void refuse(const fs::path& file, int code) {
+  throw PlatformError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(code)));
+}
+
+int open_locked(const fs::path& file) {
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
+  if (descriptor < 0) refuse(file, errno);
+  if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return descriptor;
+  close(descriptor);
+  throw UsageError(
+      fmt::format("{}: another process is at work on this sweep; wait for its end", file.string()));
+}
+
+}  // namespace
+
+Journal Journal::create(const fs::path& file, std::string_view first) {
+  write_atomically(file, record_of(first));
+  return {file, open_locked(file)};
+}
+
+Journal Journal::open(const fs::path& file) {
+  Journal journal(file, open_locked(file));
+  std::ifstream input(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  Scan found = scan(bytes);
+  if (found.damaged || found.records.empty()) {
+    throw UsageError(
+        fmt::format("{}: damaged at byte {}; what follows cannot be trusted: restore the file, or "
+                    "run the experiment again in a new folder",
+                    file.string(), found.whole));
+  }
+  if (found.whole < bytes.size() &&
+      (ftruncate(journal.descriptor_, static_cast<off_t>(found.whole)) != 0 ||
+       fsync(journal.descriptor_) != 0)) {
+    refuse(file, errno);
+  }
+  journal.records_ = std::move(found.records);
+  return journal;
+}
+
+Journal::~Journal() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+Journal::Journal(Journal&& other) noexcept
+    : file_(std::move(other.file_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      records_(std::move(other.records_)) {}
+
+Journal& Journal::operator=(Journal&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(records_, other.records_);
+  return *this;
+}
+
+void Journal::append(std::string_view content) {
+  const std::string record = record_of(content);
+  std::string_view left = record;
+  while (!left.empty()) {
+    const ssize_t written = write(descriptor_, left.data(), left.size());
+    if (written >= 0) {
+      left.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      refuse(file_, errno);
+    }
+  }
+  if (fsync(descriptor_) != 0) refuse(file_, errno);
+}
+
+}  // namespace perdura::harness

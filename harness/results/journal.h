@@ -1,0 +1,44 @@
+// The journal of a sweep that is not complete: a file of records, each on disk before append()
+// returns. A process may be killed, or the power fail, at any moment: at most the record that was
+// being appended is lost.
+//
+// A record is a header of 32 bytes (a mark, the size of its content, a hash of the content, a hash
+// of these three) and its content; numbers are in the byte order of the machine.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace perdura::harness {
+
+class Journal {
+ public:
+  // Begins one that holds `first`; the file appears whole or not at all. Throws PlatformError if it
+  // cannot be written.
+  static Journal create(const std::filesystem::path& file, std::string_view first);
+  // Opens one, to be continued. A last record that is incomplete is cut off. Throws UsageError if
+  // another process has it open, or if it is damaged elsewhere.
+  static Journal open(const std::filesystem::path& file);
+
+  ~Journal();
+  Journal(Journal&& other) noexcept;
+  Journal& operator=(Journal&& other) noexcept;
+
+  // As they were found, the first one included; not those appended since.
+  const std::vector<std::string>& records() const { return records_; }
+  // Throws PlatformError if it cannot be written.
+  void append(std::string_view content);
+
+ private:
+  Journal(std::filesystem::path file, int descriptor)
+      : file_(std::move(file)), descriptor_(descriptor) {}
+
+  std::filesystem::path file_;
+  int descriptor_;  // locked: one process at a time
+  std::vector<std::string> records_;
+};
+
+}  // namespace perdura::harness

@@ -1,0 +1,114 @@
+#include "harness/run/estimate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "harness/report/csv_table.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+void add(PastRun::Cost& to, const PastRun::Cost& cost) {
+  to.seconds += cost.seconds;
+  to.operations += cost.operations;
+}
+
+// Repetitions differ in their seed only.
+std::string without_repetition(const std::string& label) {
+  return label.substr(0, label.find(" repetition="));
+}
+
+bool ends_by_time(const Experiment& experiment) {
+  const auto points = expand(experiment);
+  return std::any_of(points.begin(), points.end(), [](const PointSettings& point) {
+    return point.duration_ms || point.ramp_ms || point.steady_slope || point.offered_load;
+  });
+}
+
+// Whether the times of a past experiment hold for another.
+bool holds_for(const Experiment& past, const Experiment& experiment) {
+  return past.text == experiment.text || !(ends_by_time(past) || ends_by_time(experiment));
+}
+
+bool is_of(const fs::path& folder, const std::string& experiment, const std::string& platform) {
+  std::ifstream input(folder / "manifest.json");
+  const auto json = nlohmann::json::parse(input, nullptr, false);
+  return json.is_object() && json.value("experiment", "") == experiment &&
+         json.value("platform", "") == platform && json.value("points_done", 0) > 0;
+}
+
+}  // namespace
+
+PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
+  const auto wrong = [&](const std::string& what) {
+    return UsageError(fmt::format("--like {}: {}; give a folder that 'perdura run' wrote",
+                                  folder.string(), what));
+  };
+  if (!fs::exists(folder / "experiment.toml")) throw wrong("has no experiment.toml");
+  if (!holds_for(load_experiment(folder / "experiment.toml"), experiment)) {
+    throw UsageError(
+        fmt::format("--like {}: operations do not tell the time of open loops, durations and "
+                    "steady states; give a run of the same experiment",
+                    folder.string()));
+  }
+  const auto table = report::read_csv(folder / "times.csv");
+  if (!table) throw wrong(table.error().message);
+  const auto label = table->column("label");
+  const auto operations = table->column("operations");
+  const auto wall = table->column("wall_s");
+  if (!label || !operations || !wall) throw wrong("times.csv lacks a column");
+  PastRun past;
+  past.folder = folder;
+  for (const report::CsvRow& row : table->rows) {
+    const auto count = report::parse_number(row.cells[*operations]);
+    const auto seconds = report::parse_number(row.cells[*wall]);
+    if (!count || !seconds || *count <= 0 || *seconds < 0) {
+      throw wrong(fmt::format("times.csv:{} is not a time", row.line));
+    }
+    add(past.by_label[without_repetition(row.cells[*label])], {*seconds, *count});
+    add(past.all, {*seconds, *count});
+  }
+  if (past.by_label.empty()) throw wrong("no point of it was finished");
+  return past;
+}
+
+std::optional<PastRun> find_past_run(const fs::path& out, const Experiment& experiment,
+                                     const std::string& platform) {
+  std::optional<PastRun> newest;
+  fs::file_time_type written;
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(out, missing)) {
+    if (!is_of(entry.path(), experiment.name, platform)) continue;
+    try {
+      PastRun past = read_past_run(entry.path(), experiment);
+      const auto time = fs::last_write_time(entry.path() / "times.csv");
+      if (newest && time <= written) continue;
+      newest = std::move(past);
+      written = time;
+    } catch (const UsageError&) {
+      // One that tells nothing, such as another version's, must not hide the others.
+    }
+  }
+  return newest;
+}
+
+Estimate estimate(std::span<const Point> points, const PastRun& past) {
+  Estimate result;
+  for (const Point& point : points) {
+    const auto known = past.by_label.find(without_repetition(point.label));
+    if (known != past.by_label.end()) ++result.of_same_point;
+    const PastRun::Cost& cost = known == past.by_label.end() ? past.all : known->second;
+    const auto operations = static_cast<double>(point.operations());
+    result.seconds.push_back(cost.seconds / cost.operations * operations);
+    result.total += result.seconds.back();
+  }
+  return result;
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,44 @@
+// From the name of an experiment to the points that can be run: what `perdura run` and `perdura
+// plan` begin with.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/config/document.h"
+#include "harness/config/experiment.h"
+#include "harness/config/locations.h"
+#include "harness/config/site.h"
+#include "harness/run/platform_factory.h"
+#include "harness/run/point.h"
+#include "harness/run/ranks.h"
+
+namespace perdura::harness {
+
+// What is asked for, as on the command line.
+struct ExperimentRequest {
+  std::string experiment{};  // a name or a path
+  std::vector<Override> overrides{};
+  std::string site{};  // likewise; empty: none
+};
+
+struct PreparedSweep {
+  Experiment experiment;  // what it leaves open is as the site says
+  Site site;
+  const Driver* driver = nullptr;
+  std::unique_ptr<PlatformFactory> platforms;
+  std::vector<Point> points;
+  // Names, as in results, and texts of the files that the points were made from.
+  std::vector<std::pair<std::string, std::string>> workloads;
+};
+
+// Every rank calls it. Throws UsageError, on all ranks, if any of it does not exist or cannot be
+// run; only the root's message is of use then.
+PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& locations,
+                            std::span<const Driver* const> drivers, Ranks& ranks);
+
+}  // namespace perdura::harness

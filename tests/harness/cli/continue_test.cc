@@ -1,0 +1,209 @@
+// perdura run --continue: a sweep that was killed is finished as if nothing had happened.
+#include <sys/file.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "tests/harness/cli/program.h"
+#include "tests/harness/temporary_folder.h"
+#include "tests/support/wait_until.h"
+
+namespace perdura {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+// Twelve small points on the simulated testbed.
+const std::string kSweep =
+    "run erda-latency --set workload.operations=300 --set workload.warmup=0 "
+    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16, 64, 256, 1024]' "
+    "--set timeline.interval_us=1000 ";
+constexpr std::size_t kPoints = 12;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::stringstream input(text);
+  for (std::string line; std::getline(input, line);) lines.push_back(line);
+  return lines;
+}
+
+// The labels of the points whose end the progress tells: "[3/12] (0:01 left) LABEL: mean ...".
+std::vector<std::string> finished_points(const fs::path& log) {
+  std::vector<std::string> labels;
+  for (const std::string& line : lines_of(read(log))) {
+    const std::size_t end = line.find(": mean ");
+    if (!line.starts_with('[') || end == std::string::npos) continue;
+    std::size_t start = line.find("] ") + 2;
+    if (line[start] == '(') start = line.find(") ", start) + 2;
+    labels.push_back(line.substr(start, end - start));
+  }
+  return labels;
+}
+
+class ContinueTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto began = std::chrono::steady_clock::now();
+    const Outcome outcome = perdura(kSweep + "--out " + whole_.string());
+    ASSERT_EQ(outcome.code, 0) << outcome.text;
+    duration_ = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
+  }
+
+  std::string begin_or_continue() {
+    if (fs::exists(out_ / "journal") || fs::exists(out_ / "manifest.json")) {
+      ++continued_;
+      return "run --continue " + out_.string();
+    }
+    fs::remove_all(out_);  // killed before there was anything to keep
+    return kSweep + "--out " + out_.string();
+  }
+  // A random moment of a run, from its start to what was its end.
+  milliseconds random_moment() {
+    return milliseconds(random_() % static_cast<unsigned>(duration_.count() + 1));
+  }
+  // No point was finished twice, and none was lost that was said to be finished.
+  void note_finished() {
+    for (const std::string& label : finished_points(log_)) {
+      EXPECT_TRUE(finished_.insert(label).second) << label << " was run twice";
+    }
+  }
+  // Runs the sweep, and kills it again and again until it ends by itself. The number of kills.
+  std::size_t finish_with_kills(const std::function<std::string(const std::string&)>& command,
+                                const std::function<void(Running&)>& kill) {
+    fs::remove_all(out_);
+    finished_.clear();
+    for (std::size_t kills = 0;; ++kills) {
+      Running program(command(begin_or_continue()), log_);
+      if (program.ends_within(random_moment())) {
+        EXPECT_EQ(program.wait(), 0) << read(log_);
+        note_finished();
+        return kills;
+      }
+      kill(program);
+      note_finished();
+    }
+  }
+  void expect_as_uninterrupted() const {
+    std::set<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(out_)) files.insert(entry.path().filename());
+    EXPECT_EQ(files, (std::set<fs::path>{"experiment.toml", "histograms.csv", "manifest.json",
+                                         "points.csv", "timeline.csv", "times.csv"}));
+    for (const auto file : {"points.csv", "histograms.csv", "timeline.csv", "experiment.toml"}) {
+      EXPECT_EQ(read(out_ / file), read(whole_ / file)) << file;
+    }
+    auto ours = nlohmann::json::parse(read(out_ / "manifest.json"));
+    auto theirs = nlohmann::json::parse(read(whole_ / "manifest.json"));
+    EXPECT_EQ(theirs["sessions"].size(), 1U);
+    ours.erase("sessions");
+    theirs.erase("sessions");
+    EXPECT_EQ(ours, theirs);
+    EXPECT_EQ(lines_of(read(out_ / "times.csv")).size(), kPoints + 1);
+  }
+  // Leaves a sweep that was killed when some points were done, but not all.
+  void kill_in_the_middle() {
+    const std::string many = kSweep + "--set repetitions=999 --out " + out_.string();
+    Running program(perdura_command(many), log_);
+    ASSERT_TRUE(test::wait_until([this] { return finished_points(log_).size() >= 3; }));
+    program.kill();
+  }
+  void expect_refused(const std::string& reason) const {
+    const Outcome outcome = perdura("run --continue " + out_.string());
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    EXPECT_NE(outcome.text.find(reason), std::string::npos) << outcome.text;
+    EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+  }
+
+  test::TemporaryFolder temporary_;
+  const fs::path whole_ = temporary_.path() / "whole";
+  const fs::path out_ = temporary_.path() / "out";
+  const fs::path log_ = temporary_.path() / "log";
+  milliseconds duration_{};
+  std::set<std::string> finished_;
+  std::size_t continued_ = 0;
+  const unsigned seed_ = std::random_device()();
+  const testing::ScopedTrace trace_{__FILE__, __LINE__, "seed " + std::to_string(seed_)};
+  std::mt19937 random_{seed_};
+};
+
+TEST_F(ContinueTest, ASweepKilledAtRandomMomentsGivesTheSameBytes) {
+  for (std::size_t kills = 0; kills < 20;) {
+    kills += finish_with_kills(perdura_command, [](Running& program) { program.kill(); });
+    expect_as_uninterrupted();
+  }
+  EXPECT_GT(continued_, 0U) << "every kill came before there was anything to continue";
+}
+
+TEST_F(ContinueTest, SoDoesOneOfSeveralRanks) {
+  const auto command = [](const std::string& arguments) { return mpirun_command(2, arguments); };
+  // Starting ranks takes most of the time.
+  duration_ = duration_ / 2 + milliseconds(1000);
+  for (std::size_t kills = 0; kills < 3;) {
+    kills += finish_with_kills(command, [](Running& program) { program.kill_children(); });
+    expect_as_uninterrupted();
+  }
+}
+
+TEST_F(ContinueTest, AnInterruptedSweepGoesOnWithOtherRanks) {
+  fs::create_directory(out_);
+  Running program(perdura_command(begin_or_continue()), log_);
+  ASSERT_TRUE(test::wait_until([this] { return finished_points(log_).size() >= 3; }));
+  program.kill();
+  const std::size_t before = finished_points(log_).size();
+  const Outcome outcome = mpirun(3, "run --continue " + out_.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_GE(before, 3U);
+  expect_as_uninterrupted();
+  EXPECT_EQ(nlohmann::json::parse(read(out_ / "manifest.json"))["sessions"].size(), 2U);
+}
+
+TEST_F(ContinueTest, ACompleteFolderSaysSo) {
+  const std::string before = read(whole_ / "manifest.json");
+  const Outcome outcome = perdura("run --continue " + whole_.string());
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.text, whole_.string() + ": is complete\n");
+  EXPECT_EQ(read(whole_ / "manifest.json"), before);
+}
+
+TEST_F(ContinueTest, AnotherConfigurationIsRefused) {
+  kill_in_the_middle();
+  fs::copy_file(whole_ / "experiment.toml", out_ / "experiment.toml",
+                fs::copy_options::overwrite_existing);
+  expect_refused("--continue " + out_.string() + ": begun with experiment ");
+}
+
+TEST_F(ContinueTest, AFolderWithoutAJournalIsRefused) {
+  expect_refused("--continue " + out_.string() + ": there is no such folder");
+  fs::create_directory(out_);
+  expect_refused("--continue " + out_.string() + ": has no journal of an unfinished sweep");
+}
+
+TEST_F(ContinueTest, ADamagedJournalIsRefused) {
+  kill_in_the_middle();
+  std::string journal = read(out_ / "journal");
+  journal[journal.size() / 2] = static_cast<char>(~journal[journal.size() / 2]);
+  std::ofstream(out_ / "journal") << journal;
+  expect_refused((out_ / "journal").string() + ": damaged at byte ");
+}
+
+TEST_F(ContinueTest, OneProcessAtATimeWorksOnASweep) {
+  kill_in_the_middle();
+  const int journal = open((out_ / "journal").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(flock(journal, LOCK_EX), 0);
+  expect_refused("another process is at work on this sweep");
+  close(journal);
+}
+
+TEST_F(ContinueTest, SettingsAreThoseOfTheFolder) {
+  for (const std::string more : {"erda-latency", "--seed 3", "--out x", "--set seed=3"}) {
+    const Outcome outcome = perdura("run --continue " + out_.string() + " " + more);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.text.find(" excludes "), std::string::npos) << outcome.text;
+  }
+}
+
+}  // namespace
+}  // namespace perdura

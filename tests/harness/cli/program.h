@@ -1,0 +1,120 @@
+// The program itself, as a process: run to its end, or killed on its way.
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace perdura {
+
+struct Outcome {
+  int code = -1;
+  std::string text;  // of stdout and stderr together
+};
+
+inline Outcome shell(const std::string& command) {
+  Outcome outcome;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  std::array<char, 4096> buffer;
+  while (const std::size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    outcome.text.append(buffer.data(), count);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+  return outcome;
+}
+
+inline std::string perdura_command(const std::string& arguments) {
+  return fmt::format("{} {}", PERDURA_PROGRAM, arguments);
+}
+
+// Open MPI does not free everything at its end, and takes its locks in two orders.
+inline std::string mpirun_command(int ranks, const std::string& arguments) {
+  return fmt::format(
+      "env ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=detect_deadlocks=0 {} "
+      "--allow-run-as-root --oversubscribe --bind-to none -n {} {} {}",
+      PERDURA_MPIRUN, ranks, PERDURA_PROGRAM, arguments);
+}
+
+inline Outcome perdura(const std::string& arguments) { return shell(perdura_command(arguments)); }
+
+inline Outcome mpirun(int ranks, const std::string& arguments) {
+  return shell(mpirun_command(ranks, arguments));
+}
+
+inline std::string read(const std::filesystem::path& file) {
+  std::ifstream input(file);
+  std::stringstream text;
+  text << input.rdbuf();
+  return text.str();
+}
+
+// A command that runs while the test goes on; stdout and stderr go to a file.
+class Running {
+ public:
+  Running(const std::string& command, const std::filesystem::path& log) {
+    // It may be killed before it makes a file of its own.
+    std::filesystem::remove(log);
+    process_ = fork();
+    if (process_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execl("/bin/sh", "sh", "-c", fmt::format("exec {} > {} 2>&1", command, log.string()).c_str(),
+          nullptr);
+    _exit(127);
+  }
+  ~Running() {
+    if (process_ > 0) kill_and_wait({process_});
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  // Whether it ends by itself before the time is over.
+  bool ends_within(std::chrono::milliseconds time) const {
+    const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
+    pollfd ended{descriptor, POLLIN, 0};
+    const bool yes = poll(&ended, 1, static_cast<int>(time.count())) == 1;
+    close(descriptor);
+    return yes;
+  }
+  int wait() {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    process_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  // By SIGKILL.
+  void kill() { kill_and_wait({process_}); }
+  // Kills the processes that it started, and waits for its own end.
+  void kill_children() {
+    std::ifstream input(fmt::format("/proc/{}/task/{}/children", process_, process_));
+    std::vector<pid_t> children;
+    for (pid_t child = 0; input >> child;) children.push_back(child);
+    kill_and_wait(children);
+  }
+
+ private:
+  void kill_and_wait(const std::vector<pid_t>& processes) {
+    for (const pid_t process : processes) ::kill(process, SIGKILL);
+    wait();
+  }
+
+  pid_t process_ = 0;
+};
+
+}  // namespace perdura

@@ -1,0 +1,135 @@
+#include "harness/config/site.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "platform/error.h"
+#include "tests/harness/temporary_folder.h"
+
+namespace perdura::harness {
+namespace {
+
+const std::string kServer = "[[host]]\nname = \"s\"\nrole = \"server\"\n";
+const std::string kClient = "[[host]]\nname = \"c\"\nrole = \"client\"\n";
+
+Site site_of(const std::string& text) { return read_site(Document::parse(text, "lab.toml")); }
+
+// The message that the text is refused with.
+std::string refused(const std::string& text) {
+  try {
+    site_of(text);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "nothing wrong";
+}
+
+TEST(Site, TheExampleLoads) {
+  const Site site = load_site(std::filesystem::path(PERDURA_SOURCE_DIR) / "sites/example.toml");
+  EXPECT_EQ(site.name, "example");
+  EXPECT_EQ(site.profile.text, "erda-connectx3");
+  EXPECT_EQ(site.pm_directory, "/mnt/pmem0/perdura");
+  ASSERT_EQ(site.hosts.size(), 3U);
+  EXPECT_TRUE(site.hosts[0].server);
+  EXPECT_EQ(site.hosts[0].cores, (std::vector<unsigned>{0, 1, 2, 3}));
+  EXPECT_EQ(site.hosts[0].numa_node, 0U);
+  EXPECT_EQ(site.hosts[0].device, "mlx5_0");
+  EXPECT_FALSE(site.hosts[2].server);
+  EXPECT_TRUE(site.hosts[2].cores.empty());
+  EXPECT_EQ(site.hosts[2].numa_node, std::nullopt);
+}
+
+TEST(Site, NodesTakeHostsByRoleAndClientsInTurn) {
+  const Site site = site_of("name = \"x\"\n" + kClient + "cores = [1]\n" + kServer +
+                            "cores = [0]\n[[host]]\nname = \"d\"\nrole = \"client\"\n");
+  EXPECT_EQ(host_of_node(site, 0)->name, "s");
+  EXPECT_EQ(host_of_node(site, 1)->name, "c");
+  EXPECT_EQ(host_of_node(site, 2)->name, "d");
+  EXPECT_EQ(host_of_node(site, 3)->name, "c");
+  EXPECT_EQ(host_of_node(Site{}, 0), nullptr);
+  EXPECT_EQ(host_of_node(Site{}, 1), nullptr);
+}
+
+TEST(Site, FillsInOnlyWhatTheExperimentLeavesOpen) {
+  Site site;
+  site.profile = {"of-site", "lab.toml:2"};
+  site.pm_directory = "/pm";
+  Experiment open;
+  apply_site(site, open);
+  EXPECT_EQ(open.profile.text, "of-site");
+  EXPECT_EQ(open.shm.pm_directory, "/pm");
+  Experiment settled;
+  settled.profile.text = "own";
+  settled.shm.pm_directory = "/own";
+  apply_site(site, settled);
+  EXPECT_EQ(settled.profile.text, "own");
+  EXPECT_EQ(settled.shm.pm_directory, "/own");
+}
+
+TEST(Site, MistakesAreNamedWithTheirPlace) {
+  const std::string name = "name = \"x\"\n";
+  EXPECT_EQ(refused(name + kServer + kClient), "nothing wrong");
+  EXPECT_EQ(refused(kServer + kClient), "lab.toml: name = \"...\" is missing");
+  EXPECT_EQ(refused(name),
+            "lab.toml: 0 [[host]] with role \"server\" and 0 with \"client\"; there must be one "
+            "server and a client");
+  EXPECT_EQ(refused(name + kServer + kServer + kClient),
+            "lab.toml: host s has the same role twice; keep one");
+  EXPECT_EQ(refused(name + "[[host]]\nname = \"s\"\n"),
+            "lab.toml:2: host s needs role = \"server\" or \"client\"");
+  EXPECT_EQ(refused(name + "[[host]]\nname = \"s\"\nrole = \"both\"\n"),
+            "lab.toml:4: host s needs role = \"server\" or \"client\"");
+  EXPECT_EQ(refused(name + "[[host]]\nrole = \"server\"\n"),
+            "lab.toml:2: [[host]] needs name = \"...\"");
+  EXPECT_EQ(refused(name + "[host]\nrole = \"server\"\n"),
+            "lab.toml:2: host must be written as [[host]]");
+  EXPECT_EQ(refused(name + kServer + "core = 1\n" + kClient),
+            "lab.toml:5: unknown key 'core' in [host]; known are: name, role, cores, numa_node, "
+            "device");
+  EXPECT_EQ(refused(name + kServer + "cores = []\n" + kClient),
+            "lab.toml:5: cores in [host] must be a list of core numbers, such as [0, 1]; leave it "
+            "out for any");
+  EXPECT_EQ(refused(name + kServer + "cores = [1, 1]\n" + kClient),
+            "lab.toml:5: cores in [host] names core 1 twice");
+  EXPECT_EQ(refused(name + kServer + "cores = [-1]\n" + kClient),
+            "lab.toml:5: cores in [host] must be a whole number from 0 to 1023");
+}
+
+TEST(Site, CoresMustExistAndBelongToTheirNumaNode) {
+  const test::TemporaryFolder root;
+  std::filesystem::create_directories(root.path() / "sys/devices/system/node/node1");
+  std::ofstream(root.path() / "sys/devices/system/node/node1/cpulist") << "2-3\n";
+  const std::vector<unsigned> usable{0, 1, 2};
+  const auto refusal = [&](const std::string& keys) -> std::string {
+    const Site site = site_of("name = \"x\"\n" + kServer + keys + kClient);
+    try {
+      check_cores(site.hosts[0], usable, root.path());
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(""), "");
+  EXPECT_EQ(refusal("cores = [0, 2]\n"), "");
+  EXPECT_EQ(refusal("cores = [2]\nnuma_node = 1\n"), "");
+  EXPECT_EQ(refusal("cores = [0, 3]\n"),
+            "lab.toml:5: host s: core 3 does not exist or may not be used here; name some of 0, 1, "
+            "2, or start mpirun with --bind-to none");
+  EXPECT_EQ(refusal("cores = [1]\nnuma_node = 1\n"),
+            "lab.toml:5: host s: core 1 is not of NUMA node 1, which has 2, 3; name some of these, "
+            "or another node");
+  EXPECT_EQ(refusal("numa_node = 7\n"),
+            "lab.toml:5: host s: this machine has no NUMA node 7; see lscpu");
+}
+
+TEST(Site, ReadsListsOfCoresAsLinuxWritesThem) {
+  EXPECT_EQ(parse_core_list(""), (std::vector<unsigned>{}));
+  EXPECT_EQ(parse_core_list("5"), (std::vector<unsigned>{5}));
+  EXPECT_EQ(parse_core_list("0-2,8,10-11\n"), (std::vector<unsigned>{0, 1, 2, 8, 10, 11}));
+}
+
+TEST(Site, ThisProcessMayUseSomeCore) { EXPECT_FALSE(usable_cores().empty()); }
+
+}  // namespace
+}  // namespace perdura::harness

@@ -1,0 +1,98 @@
+// The overview that a page begins with: its sentences follow from the numbers.
+#include "tests/harness/report/fixture.h"
+
+namespace perdura::report {
+namespace {
+
+class OverviewTest : public ReportTest {
+ protected:
+  std::string overview_of(const std::vector<Cells>& rows, const std::string& toml) {
+    result("run", rows, toml);
+    ReportOptions chosen = options();
+    chosen.claims = root() / "claims.csv";
+    const auto written = write_report(chosen);
+    EXPECT_TRUE(written) << written.error().message;
+    const std::string html = read("report/index.html");
+    return html.substr(0, html.find("<main>"));
+  }
+};
+
+TEST_F(OverviewTest, ComesBeforeAnyFigureAndSaysWhatWasRun) {
+  auto rows = latency_rows();
+  rows.push_back(rows.front());
+  rows.back()["operation"] = "read";  // of a point that is counted already
+  rows[1]["verdict"] = "failed";
+  write("claims.csv", claims_csv({}));
+  const std::string head = overview_of(rows, latency_figure("14"));
+  EXPECT_EQ(count(head, "<svg"), 0U);
+  EXPECT_EQ(count(head, "run (6 points, <a href=\"#not-drawn\">1 not valid</a>)"), 1U) << head;
+  EXPECT_EQ(count(head, "claims"), 0U) << "no paper, no claims";
+}
+
+TEST_F(OverviewTest, SetsThePaperBesideUsAndCountsTheClaims) {
+  write("claims.csv", claims_csv({number_claim("14", "workloadc", "erda", "50"),
+                                  number_claim("14", "workloadc", "redo-logging", "91"),
+                                  number_claim("15", "workloadc", "erda", "1")}));
+  const std::string head = overview_of(latency_rows(), latency_figure("14", "paper = \"p\""));
+  EXPECT_EQ(count(head,
+                  "On the model bench, Erda&#39;s average latency over all value sizes, "
+                  "relative to Redo Logging&#39;s, is 0.67 for YCSB-C (paper: 0.55)."),
+            1U)
+      << head;
+  EXPECT_EQ(count(head, "Of 3 claims: <b>1 holds, 1 differs, 1 not measured</b>"), 1U) << head;
+}
+
+TEST_F(OverviewTest, AMeasuredRunIsNoModelAndHasNoPaperBesideIt) {
+  auto rows = latency_rows();
+  for (Cells& row : rows) row = measured(row);
+  write("claims.csv", claims_csv({}));
+  EXPECT_EQ(count(overview_of(rows, latency_figure("14")),
+                  "Measured on this host (shm), Erda&#39;s average latency over all value sizes, "
+                  "relative to Redo Logging&#39;s, is 0.67 for YCSB-C."),
+            1U);
+}
+
+TEST_F(OverviewTest, SaysWhatIsPromisedAndWhatIsKept) {
+  auto rows = latency_rows();
+  for (Cells& row : rows) row["guarantee"] = row["system"] == "erda" ? "atomic" : "durable";
+  write("claims.csv", claims_csv({}));
+  write("guarantees/tables.toml",
+        "[[table]]\nname = \"systems\"\ntitle = \"S\"\ncaption = \"C\"\nverdicts = true\n");
+  write("guarantees/systems.csv",
+        "system,dmp,mhp,wsp\nerda,none,none,durable\n\"erda, mended\",durable,durable,durable\n"
+        "redo-logging,durable,durable,durable\n");
+  const std::string head = overview_of(rows, latency_figure("14"));
+  EXPECT_EQ(count(head,
+                  "As published, a completed operation is atomic with Erda and durable with "
+                  "Redo Logging and Read After Write."),
+            1U)
+      << head;
+  EXPECT_EQ(count(head,
+                  "nothing that was acknowledged is lost by Erda on 1 of 3 kinds of servers "
+                  "and Redo Logging on 3 of 3 kinds of servers."),
+            1U)
+      << head;
+}
+
+TEST_F(OverviewTest, SaysHowFarEachSystemComesUnderRisingLoad) {
+  const auto row = [](const char* system, const char* load, const char* throughput) {
+    return Cells{{"system", system},
+                 {"offered_load", load},
+                 {"throughput_ops_s", throughput},
+                 {"response_p99_us", "9"}};
+  };
+  write("claims.csv", claims_csv({}));
+  const std::string head =
+      overview_of({row("erda", "1000", "900"), row("erda", "5000", "3000"),
+                   row("redo-logging", "1000", "800"), row("redo-logging", "5000", "700")},
+                  "[[figure]]\nid = \"load\"\ntitle = \"Mix\"\nplot = \"latency-over-throughput\"\n"
+                  "x = \"offered_load\"\nat = \"throughput_ops_s\"\ny = \"response_p99_us\"\n");
+  EXPECT_EQ(count(head,
+                  "throughput under rising load comes to at most 3.00 KOp/s with Erda and "
+                  "0.80 KOp/s with Redo Logging (Mix)."),
+            1U)
+      << head;
+}
+
+}  // namespace
+}  // namespace perdura::report
