@@ -82,7 +82,8 @@ class KvPartition {
 
 struct SessionCounts {
   std::uint64_t torn_reads = 0;  // objects fetched whose checksum did not match
-  std::uint64_t retries = 0;     // requests and reads that had to be repeated
+  std::uint64_t one_sided_reads = 0;
+  std::uint64_t retries = 0;  // requests and reads that had to be repeated
 };
 
 // A client thread's side. Several operations may be under way at once.

@@ -49,6 +49,7 @@ SessionCounts PartitionedSession::counts() const {
   for (const auto& session : sessions_) {
     const SessionCounts counts = session->counts();
     sum.torn_reads += counts.torn_reads;
+    sum.one_sided_reads += counts.one_sided_reads;
     sum.retries += counts.retries;
   }
   return sum;

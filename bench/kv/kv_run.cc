@@ -35,6 +35,7 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
       harness_costs_(clients_total_),
       warm_ups_(point.client_nodes),
       costs_(platform.node_count()),
+      spaces_(workers_total_),
       worker_problems_(workers_total_) {
   partition_config_ = systems::partition_config(store_config(point), partitions_);
   partition_config_.workers = workers_total_ / partitions_;
@@ -125,6 +126,10 @@ Task<> KvRun::serve(Thread& thread, std::uint32_t index) {
     if (partition) co_await partition->settle();
     co_await wait_for_all();  // settled
     if (index == 0) costs_.end(thread.node, interval);
+    if (partition) {
+      const systems::KvSpace space = partition->space();
+      spaces_[index] = {space.capacity, space.free};
+    }
     co_await wait_for_all();  // counted
   }
   WaitList forever;
@@ -257,6 +262,10 @@ harness::Measurement KvRun::collect() const {
     result.timeline.interval = point_.timeline_interval;
     result.timeline.begin = first;
     result.timeline.spaces = space_sampler_->samples();
+  }
+  for (const harness::SpaceUse& space : spaces_) {
+    result.space.capacity += space.capacity;
+    result.space.free += space.free;
   }
   costs_.add_to(result, kServer);
   return result;

@@ -74,6 +74,7 @@ class KvRun {
   std::unique_ptr<Platform::Barrier> nodes_steady_;        // of the client nodes; null if not asked
   std::vector<std::unique_ptr<WarmUp>> warm_ups_;          // by client node; likewise
   harness::IntervalCosts costs_;
+  std::vector<harness::SpaceUse> spaces_;  // by worker
   std::vector<std::exception_ptr> worker_problems_;
 };
 

@@ -258,6 +258,7 @@ PointResult Sweep::result_of(const Point& point, Measurement measurement) const 
            .clients = point.settings.clients,
            .queue_depth = point.settings.queue_depth,
            .server_threads = point.settings.server_threads,
+           .resizes = point.settings.resizes,
            .load = point.settings.load,
            .offered_load = point.settings.offered_load,
            .domain = point.settings.domain,
