@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <memory>
 
 #include "bench/kv/kv_driver.h"
@@ -19,15 +21,18 @@ struct RunArguments {
   std::string seed;
   std::vector<std::string> settings;
   std::string out;
+  double heartbeat = 10;  // seconds
   bool quiet = false;
 };
 
 ExitCode run(const RunArguments& arguments, CommandContext& context) {
-  RunRequest request{.experiment = arguments.experiment,
-                     .overrides = {},
-                     .out = arguments.out,
-                     .command_line = context.command_line,
-                     .quiet = arguments.quiet};
+  RunRequest request{
+      .experiment = arguments.experiment,
+      .overrides = {},
+      .out = arguments.out,
+      .command_line = context.command_line,
+      .quiet = arguments.quiet,
+      .heartbeat = std::chrono::milliseconds(std::llround(arguments.heartbeat * 1000))};
   const auto quoted = [](const std::string& text) { return fmt::format("\"{}\"", text); };
   const auto override_with = [&](std::string_view key, const std::string& given,
                                  const std::string& value) {
@@ -65,6 +70,10 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("--out", arguments->out,
                       "Folder for the results; must not exist or be empty "
                       "(default: out/EXPERIMENT-PLATFORM-N)");
+  command
+      ->add_option("--heartbeat", arguments->heartbeat,
+                   "Seconds after which a rank that is silent ends the run; 0: never (default: 10)")
+      ->check(CLI::Range(0.0, 86400.0));
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return run(*arguments, context); };

@@ -27,6 +27,8 @@ void on_signal(int signal) {
 
 }  // namespace
 
+void interrupt() { interrupt_signaled.store(true); }
+
 void watch_for_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_signal;

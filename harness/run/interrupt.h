@@ -7,8 +7,9 @@
 namespace perdura::harness {
 
 void watch_for_interrupts();
+// As if a signal had come.
+void interrupt();
 
-// Written by the signal's handler only.
 extern std::atomic<bool> interrupt_signaled;
 // Cheap enough to be asked before each operation; from any thread.
 inline bool interrupted() { return interrupt_signaled.load(std::memory_order_relaxed); }

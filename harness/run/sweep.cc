@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <set>
 
 #include "harness/config/section.h"
 #include "harness/results/result_writer.h"
+#include "harness/run/heartbeat.h"
 #include "harness/run/interrupt.h"
+#include "harness/run/last_words.h"
 #include "harness/run/platform_factory.h"
 #include "harness/run/progress.h"
 #include "platform/error.h"
@@ -36,7 +39,8 @@ class Sweep {
         driver_(driver),
         points_(std::move(points)),
         ranks_(ranks),
-        progress_(points_.size(), ranks.is_root() && !request.quiet) {}
+        progress_(points_.size(), ranks.is_root() && !request.quiet),
+        heartbeat_(ranks, request.heartbeat, [this](auto index) { return points_[index].label; }) {}
 
   ExitCode run();
 
@@ -45,9 +49,12 @@ class Sweep {
   void run_together();
   void run_shared_out();
   void take_results_of_others();
+  void begin(std::size_t index);
   Measurement run_point(const Point& point);
   void record(std::size_t index, Measurement measurement);
   bool stopped() const { return !usage_error_.empty() || cut_short_ || interrupted(); }
+  std::string kept() const;
+  std::string why_not_whole() const;
   ExitCode finish();
 
   const RunRequest& request_;
@@ -60,8 +67,10 @@ class Sweep {
   std::optional<ResultWriter> results_;  // of the root
   std::string usage_error_;
   bool cut_short_ = false;  // a rank was interrupted
-  int ranks_at_work_ = 0;
+  bool ranks_lost_ = false;
+  std::set<int> ranks_at_work_;  // of the others
   std::size_t not_valid_ = 0;
+  Heartbeat heartbeat_;  // last, since its thread looks at points_
 };
 
 // Only the root writes; when it cannot, the others must not begin.
@@ -96,12 +105,33 @@ bool Sweep::open_results() {
 
 ExitCode Sweep::run() {
   if (!open_results()) return ExitCode::failed;
-  if (platforms_.collective()) {
-    run_together();
-  } else {
-    run_shared_out();
+  if (ranks_.is_root()) heartbeat_.kept(kept());
+  try {
+    if (platforms_.collective()) {
+      run_together();
+    } else {
+      run_shared_out();
+    }
+  } catch (const RanksLost&) {
+    ranks_lost_ = true;
   }
-  return ranks_.is_root() ? finish() : ExitCode::done;
+  const ExitCode code = ranks_.is_root() ? finish() : ExitCode::done;
+  if (ranks_lost_) ranks_.abort(static_cast<int>(ExitCode::failed));
+  // Watched until nobody needs anybody any more.
+  if (!ranks_.meet()) {
+    if (const auto lost = heartbeat_.lost(); !lost.empty()) {
+      fmt::print(stderr, "perdura: {}; {}\n", lost, kept());
+    }
+    ranks_.abort(static_cast<int>(ExitCode::failed));
+  }
+  return code;
+}
+
+void Sweep::begin(std::size_t index) {
+  const std::string& label = points_[index].label;
+  progress_.begin(label);
+  heartbeat_.running(index);
+  set_last_words(fmt::format("point {} ({})", index + 1, label));
 }
 
 Measurement Sweep::run_point(const Point& point) {
@@ -120,7 +150,7 @@ Measurement Sweep::run_point(const Point& point) {
 void Sweep::run_together() {
   for (std::size_t index = 0; index < points_.size(); ++index) {
     if (ranks_.broadcast(stopped() ? 0 : 1) == 0) return;
-    progress_.begin(points_[index].label);
+    begin(index);
     const Measurement own = run_point(points_[index]);
     const auto shares = ranks_.gather(own.serialize());
     if (!ranks_.is_root()) continue;
@@ -133,11 +163,11 @@ void Sweep::run_together() {
 
 void Sweep::run_shared_out() {
   const auto step = static_cast<std::size_t>(ranks_.size());
-  ranks_at_work_ = ranks_.size() - 1;
+  for (int rank = 1; rank < ranks_.size(); ++rank) ranks_at_work_.insert(rank);
   for (auto index = static_cast<std::size_t>(ranks_.rank()); index < points_.size();
        index += step) {
-    if (stopped() || (!ranks_.is_root() && ranks_.asked_to_stop())) break;
-    progress_.begin(points_[index].label);
+    if (stopped() || (!ranks_.is_root() && heartbeat_.asked_to_stop())) break;
+    begin(index);
     Measurement measurement = run_point(points_[index]);
     driver_.conclude(points_[index], measurement);
     if (ranks_.is_root()) {
@@ -150,14 +180,14 @@ void Sweep::run_shared_out() {
     }
   }
   if (!ranks_.is_root()) {
-    ranks_.send_to_root({kNoMorePoints});
+    ranks_.send_to_root({static_cast<std::uint64_t>(ranks_.rank()), kNoMorePoints});
     ranks_.finish_sending();
     return;
   }
-  while (ranks_at_work_ > 0) {
-    if (stopped()) ranks_.ask_to_stop();
+  while (!ranks_at_work_.empty()) {
+    if (stopped()) heartbeat_.ask_to_stop();
     take_results_of_others();
-    Ranks::pause();
+    ranks_.pause();
   }
 }
 
@@ -166,7 +196,7 @@ void Sweep::take_results_of_others() {
     const std::uint64_t index = words->back();
     words->pop_back();
     if (index == kNoMorePoints) {
-      --ranks_at_work_;
+      ranks_at_work_.erase(static_cast<int>(words->back()));
     } else {
       record(index, Measurement::deserialize(*words));
     }
@@ -212,6 +242,23 @@ void Sweep::record(std::size_t index, Measurement measurement) {
                          .repetition = point.repetition,
                          .accounting = point.accounting},
                         std::move(measurement)});
+  heartbeat_.kept(kept());
+}
+
+std::string Sweep::kept() const {
+  return fmt::format("{} of {} points are in {}", results_->done(), points_.size(),
+                     results_->folder().string());
+}
+
+std::string Sweep::why_not_whole() const {
+  if (!ranks_lost_) return "interrupted";
+  if (auto lost = heartbeat_.lost(); !lost.empty()) return lost;
+  std::string silent;
+  for (const int rank : ranks_at_work_) {
+    silent +=
+        fmt::format("; {} does not answer{}", ranks_.describe(rank), heartbeat_.last_seen(rank));
+  }
+  return "interrupted" + (silent.empty() ? "; not all ranks answer" : silent);
 }
 
 ExitCode Sweep::finish() {
@@ -231,8 +278,7 @@ ExitCode Sweep::finish() {
     return ExitCode::usage;
   }
   if (!whole) {
-    fmt::print(stderr, "perdura: interrupted; {} of {} points are in {}\n", results_->done(),
-               points_.size(), results_->folder().string());
+    fmt::print(stderr, "perdura: {}; {}\n", why_not_whole(), kept());
     return ExitCode::failed;
   }
   fmt::print("{}\n", results_->folder().string());
@@ -256,6 +302,7 @@ ExitCode run_experiment(const RunRequest& request, const Locations& locations,
       plan_points(experiment, locations, driver, platforms->default_client_nodes());
   for (const Point& point : points) platforms->check_client_nodes(point.client_nodes);
   watch_for_interrupts();
+  promise_last_words(ranks.describe(ranks.rank()));
   return Sweep(request, experiment, *platforms, driver, std::move(points), ranks).run();
 }
 

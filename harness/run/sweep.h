@@ -2,6 +2,7 @@
 // writes the result folder.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -21,6 +22,8 @@ struct RunRequest {
   std::filesystem::path out;  // empty: out/<experiment>-<platform>-<n>
   std::string command_line;   // for the manifest
   bool quiet = false;         // no progress
+  // A rank that is silent for so long has ended the run (heartbeat.h); 0: ranks are waited for
+  std::chrono::milliseconds heartbeat{};
 };
 
 enum class ExitCode : int { done = 0, failed = 1, usage = 2 };
