@@ -31,6 +31,7 @@ struct Datagram {
   std::uint64_t rank = 0;
   std::uint64_t point = 0;
   std::uint64_t stop = 0;
+  std::uint64_t crash = 0;  // the signal
 };
 
 int open_socket() {
@@ -96,10 +97,12 @@ Heartbeat::Heartbeat(Ranks& ranks, std::chrono::milliseconds silence,
   const int last = ranks.is_root() ? ranks.size() : 1;
   for (int rank = ranks.is_root() ? 1 : 0; rank < last; ++rank) peers_.push_back({.rank = rank});
   thread_ = std::thread([this] { beat(); });
+  if (!ranks.is_root()) tell_of_crashes(this);
 }
 
 Heartbeat::~Heartbeat() {
   if (!thread_.joinable()) return;
+  tell_of_crashes(nullptr);
   {
     const std::scoped_lock lock(mutex_);
     ending_ = true;
@@ -160,11 +163,16 @@ void Heartbeat::beat() {
   }
 }
 
-void Heartbeat::send_to(const sockaddr_in& address) {
+void Heartbeat::crashed(int signal) noexcept {
+  for (const sockaddr_in& address : root_) send_to(address, signal);
+}
+
+void Heartbeat::send_to(const sockaddr_in& address, int crash) {
   const Datagram datagram{.run = run_,
                           .rank = static_cast<std::uint64_t>(ranks_.rank()),
                           .point = point_.load(std::memory_order_relaxed),
-                          .stop = stop_.load() ? 1U : 0U};
+                          .stop = stop_.load() ? 1U : 0U,
+                          .crash = static_cast<std::uint64_t>(crash)};
   // One that does not arrive is the same as one that is lost.
   sendto(socket_, &datagram, sizeof datagram, 0, reinterpret_cast<const sockaddr*>(&address),
          sizeof address);
@@ -175,14 +183,15 @@ void Heartbeat::receive_all(Clock::time_point now) {
     Datagram datagram;
     sockaddr_in from{};
     socklen_t size = sizeof from;
-    const ssize_t received = recvfrom(socket_, &datagram, sizeof datagram, 0,
-                                      reinterpret_cast<sockaddr*>(&from), &size);
+    const ssize_t received =
+        recvfrom(socket_, &datagram, sizeof datagram, 0, reinterpret_cast<sockaddr*>(&from), &size);
     if (received < 0) return;
     if (received != sizeof datagram || datagram.run != run_) continue;
     for (Peer& peer : peers_) {
       if (static_cast<std::uint64_t>(peer.rank) != datagram.rank) continue;
       peer.heard = now;
       peer.point = datagram.point;
+      if (datagram.crash != 0) peer.crashed = static_cast<int>(datagram.crash);
       if (ranks_.is_root()) {
         send_to(from);
       } else if (datagram.stop != 0) {
@@ -193,8 +202,9 @@ void Heartbeat::receive_all(Clock::time_point now) {
 }
 
 const Heartbeat::Peer* Heartbeat::find_lost(Clock::time_point now, bool was_away) {
-  if (silence_.count() == 0) return nullptr;
   for (Peer& peer : peers_) {
+    if (peer.crashed != 0) return &peer;
+    if (silence_.count() == 0) continue;
     if (peer.heard) {
       if (was_away) peer.heard = now;
       if (now - *peer.heard > silence_) return &peer;
@@ -210,8 +220,11 @@ const Heartbeat::Peer* Heartbeat::find_lost(Clock::time_point now, bool was_away
 }
 
 void Heartbeat::give_up_on(const Peer& peer) {
-  const auto text = fmt::format("{} has not been heard of for {} s", ranks_.describe(peer.rank),
-                                std::chrono::duration<double>(silence_).count());
+  const std::string who = ranks_.describe(peer.rank);
+  const auto text = peer.crashed != 0
+                        ? fmt::format("{} died of {}", who, name_of_crash(peer.crashed))
+                        : fmt::format("{} has not been heard of for {} s", who,
+                                      std::chrono::duration<double>(silence_).count());
   if (!ranks_.is_root()) {
     fmt::print(stderr, "perdura: {}: {}\n", ranks_.describe(ranks_.rank()), text);
     ranks_.abort(1);

@@ -2,9 +2,12 @@
 // stopped. A launcher notices a process that dies, but not a host that falls silent: its own
 // connections wait for minutes, and MPI waits for ever.
 //
-// Every rank sends the root a datagram of 32 bytes, ten times per span of silence that is tolerated,
-// from a thread that sleeps in between, and the root answers. Not over MPI: Open MPI ends a process
-// that sends to one that has died, and MPI is to be silent while a point is measured.
+// A rank that crashes says so at once: launchers lose what a dying process wrote.
+//
+// Every rank sends the root a datagram of 40 bytes, ten times per span of silence that is
+// tolerated, from a thread that sleeps in between, and the root answers. Not over MPI: Open MPI
+// ends a process that sends to one that has died, and MPI is to be silent while a point is
+// measured.
 #pragma once
 
 #include <netinet/in.h>
@@ -20,14 +23,15 @@
 #include <thread>
 #include <vector>
 
+#include "harness/run/last_words.h"
 #include "harness/run/ranks.h"
 
 namespace perdura::harness {
 
-class Heartbeat {
+class Heartbeat final : private CrashListener {
  public:
-  // Collective. A `silence` of 0 ends nothing. `point_name` describes a point by its index, at the
-  // root, on any thread. Throws PlatformError if there is no network at all.
+  // Collective. With a `silence` of 0 nobody is silent for too long. `point_name` describes a point
+  // by its index, at the root, on any thread. Throws PlatformError if there is no network at all.
   Heartbeat(Ranks& ranks, std::chrono::milliseconds silence,
             std::function<std::string(std::uint64_t)> point_name);
   ~Heartbeat();
@@ -36,7 +40,8 @@ class Heartbeat {
 
   // What this rank is running.
   void running(std::uint64_t point) { point_.store(point + 1, std::memory_order_relaxed); }
-  // Root: what to say of the results if the main thread cannot any more: "6 of 20 points are in DIR".
+  // Root: what to say of the results if the main thread cannot any more: "6 of 20 points are in
+  // DIR".
   void kept(std::string text);
 
   // Root: asks all others to stop. Others: whether they were asked; it takes a beat.
@@ -45,9 +50,10 @@ class Heartbeat {
 
   // Root: ", last while running point 7 (erda workloada)", or nothing if that is not known.
   std::string last_seen(int rank) const;
-  // Root: what is wrong, or empty: "rank 3 on host b has not been heard of for 10 s, last while
-  // running point 7 (erda workloada)". Then the point under way is interrupted, waiting for ranks
-  // throws RanksLost, and the results are to be written, and the run to be ended, within seconds.
+  // Root: what is wrong, or empty: "rank 3 on host b died of SIGABRT", or "rank 3 on host b has not
+  // been heard of for 10 s, last while running point 7 (erda workloada)". Then the point under way
+  // is interrupted, waiting for ranks throws RanksLost, and the results are to be written, and the
+  // run to be ended, within seconds.
   std::string lost() const;
 
  private:
@@ -56,11 +62,14 @@ class Heartbeat {
     int rank = 0;
     std::optional<Clock::time_point> heard{};
     std::uint64_t point = 0;  // index + 1, as last heard
+    int crashed = 0;          // of which signal
     bool warned = false;
   };
 
   void beat();
-  void send_to(const sockaddr_in& address);
+  void crashed(int signal) noexcept override;
+  // Safe in a signal's handler.
+  void send_to(const sockaddr_in& address, int crash = 0);
   void receive_all(Clock::time_point now);
   const Peer* find_lost(Clock::time_point now, bool was_away);
   void give_up_on(const Peer& peer);

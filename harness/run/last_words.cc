@@ -23,8 +23,8 @@ std::array<Crash, 5> crashes{{{SIGABRT, "SIGABRT"},
                               {SIGFPE, "SIGFPE"},
                               {SIGILL, "SIGILL"}}};
 
-// A handler may neither allocate nor lock, so texts lie ready. One is set while the handler may read
-// the other.
+// A handler may neither allocate nor lock, so texts lie ready. One is set while the handler may
+// read the other.
 struct Text {
   std::array<char, 400> bytes{};
   std::size_t size = 0;
@@ -37,10 +37,15 @@ struct Text {
 Text who;
 std::array<Text, 2> what;
 std::atomic<const Text*> current{nullptr};
+std::atomic<CrashListener*> listener{nullptr};
+
+Crash* find(int signal) {
+  return std::find_if(crashes.begin(), crashes.end(),
+                      [signal](const Crash& c) { return c.signal == signal; });
+}
 
 void on_crash(int signal) {
-  const auto* crash = std::find_if(crashes.begin(), crashes.end(),
-                                   [signal](const Crash& c) { return c.signal == signal; });
+  const Crash* crash = find(signal);
   std::array<char, 1024> line;
   std::size_t size = 0;
   const auto append = [&](std::string_view text) {
@@ -58,6 +63,7 @@ void on_crash(int signal) {
   append("\n");
   // In one piece: other ranks write to the same terminal.
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), size);
+  if (CrashListener* told = listener.load()) told->crashed(signal);
   sigaction(signal, &crash->before, nullptr);
   raise(signal);
 }
@@ -71,6 +77,10 @@ void promise_last_words(const std::string& name) {
   sigemptyset(&action.sa_mask);
   for (Crash& crash : crashes) sigaction(crash.signal, &action, &crash.before);
 }
+
+void tell_of_crashes(CrashListener* told) { listener.store(told); }
+
+std::string_view name_of_crash(int signal) { return find(signal)->name; }
 
 void set_last_words(const std::string& text) {
   Text& next = current.load() == &what[0] ? what[1] : what[0];

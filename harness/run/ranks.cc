@@ -83,6 +83,13 @@ std::string Ranks::describe(int rank) const {
   return fmt::format("rank {} on host {}", rank, hosts_[index]);
 }
 
+std::optional<int> Ranks::elsewhere() const {
+  for (std::size_t other = 0; other < hosts_.size(); ++other) {
+    if (hosts_[other] != hosts_[static_cast<std::size_t>(rank_)]) return static_cast<int>(other);
+  }
+  return std::nullopt;
+}
+
 bool Ranks::meet(std::optional<std::chrono::seconds> limit) {
   if (size_ == 1) return true;
   const auto began = std::chrono::steady_clock::now();

@@ -37,6 +37,9 @@ class Ranks {
   // "rank 3 on host b"; "this process" of a bare run.
   std::string describe(int rank) const;
 
+  // Another rank that is not on this one's host, if any.
+  std::optional<int> elsewhere() const;
+
   // --- collective: every rank calls it, in the same order; throws RanksLost
 
   // What the root gave, everywhere.

@@ -44,6 +44,12 @@ for file in points.csv histograms.csv experiment.toml; do
 done
 echo "ok: the same bytes on three hosts"
 
+code=0
+on_three_hosts run erda-shm --out shm >log 2>&1 || code=$?
+[ "$code" -eq 2 ] && grep -q '^perdura: .*: platform shm takes one host, but there are rank 0 on host node1 and rank 1 on host node2; start all' log ||
+  fail "shared memory of several hosts: exit code $code"
+echo "ok: shared memory of several hosts is refused"
+
 # The process of a rank: a child of its host's daemon.
 rank_on() {
   local pid
@@ -94,7 +100,7 @@ silent=' on host node3 has not been heard of for 2 s, last while running point [
 # Whichever is sooner: mpirun, which ends the others when one has died, or the heartbeat.
 disturb killed 10 '^perdura: .*rank 2 on host node3 (does not answer|has not been heard of)' \
   kill_rank node3 KILL
-disturb crashed 10 '^perdura: rank 1 on host node2 died of SIGABRT while running point [0-9]+ \(' \
+disturb crashed 10 '^perdura: rank 1 on host node2 died of SIGABRT, last while running point [0-9]+ \(' \
   kill_rank node2 ABRT
 disturb stopped 10 "^perdura: rank 2$silent" kill_rank node3 STOP
 disturb cut-off 10 "^perdura: rank 2$silent" ip link set port3 down
