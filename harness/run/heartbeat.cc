@@ -100,7 +100,9 @@ Heartbeat::Heartbeat(Ranks& ranks, std::chrono::milliseconds silence,
   if (!ranks.is_root()) tell_of_crashes(this);
 }
 
-Heartbeat::~Heartbeat() {
+Heartbeat::~Heartbeat() { stop(); }
+
+void Heartbeat::stop() {
   if (!thread_.joinable()) return;
   tell_of_crashes(nullptr);
   {

@@ -44,6 +44,9 @@ class Heartbeat final : private CrashListener {
   // DIR".
   void kept(std::string text);
 
+  // From now on the main thread takes care of what is lost.
+  void stop();
+
   // Root: asks all others to stop. Others: whether they were asked; it takes a beat.
   void ask_to_stop() { stop_.store(true); }
   bool asked_to_stop() const { return stop_.load(); }

@@ -114,11 +114,13 @@ ExitCode Sweep::run() {
     }
   } catch (const RanksLost&) {
     ranks_lost_ = true;
+    heartbeat_.stop();
   }
   const ExitCode code = ranks_.is_root() ? finish() : ExitCode::done;
   if (ranks_lost_) ranks_.abort(static_cast<int>(ExitCode::failed));
   // Watched until nobody needs anybody any more.
   if (!ranks_.meet()) {
+    heartbeat_.stop();
     if (const auto lost = heartbeat_.lost(); !lost.empty()) {
       fmt::print(stderr, "perdura: {}; {}\n", lost, kept());
     }
