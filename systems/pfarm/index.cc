@@ -43,9 +43,11 @@ std::optional<Index::Found> Index::find_in(const Table& table, std::uint64_t hom
   for (const std::uint64_t bucket : {home, home + 1}) {
     if (const auto found = find_in_bucket(table, bucket, key)) return found;
   }
-  const auto block = table.block(load_link(table, home));
-  if (!block) return std::nullopt;
-  return find_in_bucket(table, *block, key);
+  for (auto block = table.block(load_link(table, home)); block;
+       block = table.block(load_link(table, *block))) {
+    if (const auto found = find_in_bucket(table, *block, key)) return found;
+  }
+  return std::nullopt;
 }
 
 std::optional<Index::Found> Index::find_in_bucket(const Table& table, std::uint64_t bucket,
@@ -97,10 +99,21 @@ std::optional<Index::Place> Index::move_out(const Table& table, std::uint64_t bu
 
 std::optional<Index::Place> Index::overflow_place(std::uint32_t level, std::uint64_t home) {
   const Table& used = tables_[level];
-  if (const auto block = used.block(load_link(used, home))) return free_place_in(used, *block);
+  std::uint64_t last = home;
+  for (std::uint32_t length = 0; length < kMaxChain; ++length) {
+    const auto block = used.block(load_link(used, last));
+    if (!block) return add_block(level, last);
+    if (const auto place = free_place_in(used, *block)) return place;
+    last = *block;
+  }
+  return std::nullopt;
+}
+
+std::optional<Index::Place> Index::add_block(std::uint32_t level, std::uint64_t last) {
+  const Table& used = tables_[level];
   if (blocks_used_[level] == used.blocks) return std::nullopt;
   const Link link = ++blocks_used_[level];
-  const Bytes bucket = used.bucket_offset(home);
+  const Bytes bucket = used.bucket_offset(last);
   memory_.store(bucket + kLinkOffset, link);
   memory_.persist(bucket + kLinkOffset, kWord);
   publish(bucket);
@@ -283,8 +296,8 @@ void Index::seal(const Table& table, std::uint64_t bucket) {
 // hold at most what came from bucket c: four in eight slots. The next that may go there are those
 // of bucket c + 1 with home c, another four at most: one with the home 2c finds room in one of the
 // two, one with the home 2c + 1 there or in 2c + 2, which has nothing yet but what comes from
-// bucket c + 1. Overflow blocks come last; the two new homes of a block's items can have a block
-// each.
+// bucket c + 1. Overflow blocks come last: the two new homes of a chain's items need no longer
+// chains than that, and together one block more, of twice the blocks.
 Index::Place Index::place_in_next(const Slot& item) {
   const std::uint32_t level = state_.level + 1;
   const Table& next = tables_[level];
@@ -349,8 +362,9 @@ void Index::recover_table(std::uint32_t level) {
   for (std::uint64_t bucket = 0; bucket < used_buckets(level); ++bucket) {
     const Header header = load_header(used, bucket);
     const Link link = load_link(used, bucket);
-    if (link > (bucket < used.homes ? used.blocks : 0)) {
-      damaged(bucket, "it has an overflow block that does not exist");
+    // Blocks were taken in the order of their numbers, so no chain leads back.
+    if (link != 0 && (link > used.blocks || bucket == used.homes || used.block(link) <= bucket)) {
+      damaged(bucket, "it has an overflow block that cannot be its");
     }
     blocks_used_[level] = std::max(blocks_used_[level], link);
     if (bucket < used.first_block() && kJointBefore.of(header) != joint) {

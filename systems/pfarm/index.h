@@ -74,7 +74,7 @@ class Index {
   const Geometry& geometry() const { return geometry_; }
   const Table& table() const { return tables_[state_.level]; }
   std::uint32_t level() const { return state_.level; }
-  // Overflow blocks of the table in use that some bucket has.
+  // Overflow blocks of the table in use that are in a chain.
   std::uint64_t blocks_used() const { return blocks_used_[state_.level]; }
   // Items that were moved to make room for others.
   std::uint64_t movements() const { return movements_; }
@@ -147,8 +147,9 @@ class Index {
   std::optional<Place> make_room(const Table& table, std::uint64_t home);
   std::optional<Place> move_out(const Table& table, std::uint64_t bucket, std::uint64_t item_home,
                                 std::uint64_t other_bucket);
-  // In the overflow block of the bucket, which gets one if it can.
+  // In the chain of the bucket, which gets one more block if it must and can.
   std::optional<Place> overflow_place(std::uint32_t level, std::uint64_t home);
+  std::optional<Place> add_block(std::uint32_t level, std::uint64_t last);
 
   void seal(const Table& table, std::uint64_t bucket);
   Place place_in_next(const Slot& item);

@@ -87,7 +87,7 @@ Search search_neighborhood(std::span<const std::byte> buckets, const Slot& key) 
 Search search_block(std::span<const std::byte> block, const Slot& key) {
   const Scan scan(block, key);
   if (scan.torn) return {.torn = true};
-  return {.found = scan.found, .sealed = (scan.header & kSealed) != 0};
+  return {.found = scan.found, .sealed = (scan.header & kSealed) != 0, .link = scan.link};
 }
 
 }  // namespace perdura::systems::pfarm

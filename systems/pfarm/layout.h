@@ -15,13 +15,13 @@
 //              bits 5 to 19    version: one more with every write of an item
 //              bits 20 to 41   joint version with the bucket before
 //              bits 42 to 63   joint version with the bucket behind
-//     link     the number of the bucket's overflow block and 1, or 0
+//     link     the number of the next overflow block and 1, or 0
 //
 // A table is an array of buckets, then of overflow blocks. An item is in its home bucket, in the
-// one behind it, or in the overflow block of its home bucket. One more bucket than there are homes
-// makes the neighborhood of the last home contiguous too. Behind a table comes the next one, of
-// twice the homes, into which it is resized: no memory is used twice, so who reads an old table
-// finds that it is sealed.
+// one behind it, or in the chain of overflow blocks of its home bucket. One more bucket than there
+// are homes makes the neighborhood of the last home contiguous too. Behind a table comes the next
+// one, of twice the homes, into which it is resized: no memory is used twice, so who reads an old
+// table finds that it is sealed.
 //
 // A READ may see the words of a bucket at different moments. The check is a function of the header,
 // the link and all occupied slots: if it matches, they are the bucket as it was when the check was
@@ -47,6 +47,7 @@ inline constexpr std::uint32_t kBucketSlots = 4;
 inline constexpr Bytes kHeaderSize = kCacheLine;
 inline constexpr Bytes kBucketSize = kHeaderSize + kBucketSlots * kSlotSize;
 inline constexpr Bytes kNeighborhoodSize = 2 * kBucketSize;
+inline constexpr std::uint32_t kMaxChain = 4;  // overflow blocks of a home bucket
 inline constexpr std::uint32_t kMaxResizes = 32;
 
 // Words of a bucket.
@@ -121,7 +122,7 @@ struct Table {
 // says which is in use, then the log.
 struct Geometry {
   std::uint64_t homes = 1;             // of the first table
-  std::uint32_t overflow_percent = 5;  // of the homes may have an overflow block
+  std::uint32_t overflow_percent = 5;  // overflow blocks for a hundred homes
   std::uint32_t resizes = 1;           // at most
 
   // A table's level is how often it was resized.
@@ -152,7 +153,7 @@ struct Search {
   bool torn = false;            // read once more
   std::optional<Slot> found{};  // if not torn
   bool sealed = false;          // what is not found is to be looked for in the next table
-  Link link = 0;                // of the home bucket
+  Link link = 0;                // of the home bucket, or of the block
 };
 
 // In the bytes of the home bucket and the one behind it, and in those of an overflow block.

@@ -40,15 +40,16 @@ Task<Result<Bytes>> PFarmSession::get(Key key, std::span<std::byte> into) {
 }
 
 Task<std::optional<Search>> PFarmSession::search(std::uint32_t lane, Table table, Slot key) {
-  const Bytes home = table.bucket_offset(table.home(key));
-  const std::optional<Search> near = co_await search_buckets(lane, home, kNeighborhoodSize, key);
-  if (!near || near->found) co_return near;
-  const auto block = table.block(near->link);
-  if (!block) co_return near;
-  std::optional<Search> far =
-      co_await search_buckets(lane, table.bucket_offset(*block), kBucketSize, key);
-  if (far) far->sealed |= near->sealed;
-  co_return far;
+  std::optional<Search> result =
+      co_await search_buckets(lane, table.bucket_offset(table.home(key)), kNeighborhoodSize, key);
+  while (result && !result->found) {
+    const auto block = table.block(result->link);
+    if (!block) break;
+    const bool sealed = result->sealed;
+    result = co_await search_buckets(lane, table.bucket_offset(*block), kBucketSize, key);
+    if (result) result->sealed |= sealed;
+  }
+  co_return result;
 }
 
 Task<std::optional<Search>> PFarmSession::search_buckets(std::uint32_t lane, Bytes offset,

@@ -14,8 +14,8 @@ class PFarmSession final : public bucket_hash::Session {
   static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
                                                   KvConfig config);
 
-  // One READ, and one more if the key's home bucket has an overflow block and the neighborhood does
-  // not have the key; more while the table is being resized, or if a READ was torn.
+  // One READ, and one more for each overflow block of the key's home bucket if the neighborhood
+  // does not have the key; more while the table is being resized, or if a READ was torn.
   Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override;
 
  private:
