@@ -236,6 +236,30 @@ TEST(PFarm, OneMovementMakesRoom) {
   EXPECT_EQ(behind, kHomes - 1);
 }
 
+// Twenty-five items of one home are too many, whatever room others have; each block is one READ.
+TEST(PFarm, AChainHasFourBlocks) {
+  const Geometry geometry{8, 100, 0};
+  PlainMemory memory(geometry.size());
+  Index index(memory.region(), 0, geometry);
+  KeysOf keys(index.table());
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < 6 * kBucketSlots; ++i) {
+    all.push_back(keys.next(3));
+    ASSERT_TRUE(index.put(item_of(all.back(), "value")));
+    EXPECT_EQ(index.blocks_used(), i < 8 ? 0 : i / kBucketSlots - 1);
+  }
+  EXPECT_EQ(index.put(item_of(keys.next(3))).error(), Error::out_of_space);
+  ASSERT_TRUE(index.erase(item_of(all[9])));
+  all[9] = keys.next(3);
+  ASSERT_TRUE(index.put(item_of(all[9], "value")));
+  EXPECT_EQ(index.blocks_used(), kMaxChain);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ClientRead read = read_as_client(memory.bytes(), geometry, 0, all[i]);
+    EXPECT_EQ(read.value, "value");
+    EXPECT_EQ(read.reads, i < 8 ? 1 : i / kBucketSlots);
+  }
+}
+
 // Whatever step a resize is at, a client with the old table and a server find everything.
 TEST(PFarm, NothingIsMissedDuringAResize) {
   const Geometry geometry{6, 50, 2};

@@ -187,7 +187,7 @@ TEST_P(PFarmStore, ResizesWhileClientsReadAndWriteAreLinearizable) {
 TEST_P(PFarmStore, MovementsWhileClientsReadAreLinearizable) {
   constexpr std::uint64_t kKeys = 80;
   constexpr std::uint64_t kStable = 20;
-  constexpr int kWrites = 2000;
+  constexpr int kWrites = 1000;
   start_small(16, 0, 0);
   std::atomic<bool> loaded{false};
   std::atomic<bool> writing{true};
@@ -201,7 +201,7 @@ TEST_P(PFarmStore, MovementsWhileClientsReadAreLinearizable) {
     loaded = true;
     for (int i = 0; i < kWrites; ++i) {
       const std::uint64_t number = kStable + random() % (kKeys - kStable);
-      if (random() % 2 == 0) {
+      if (random() % 4 == 0) {
         const Buffer key = key_of(number);
         co_await session.erase(key);
       } else {
