@@ -17,11 +17,7 @@ namespace perdura::systems {
 
 std::span<const KvSystem> kv_systems() {
   static const std::array table{
-      kErda,
-      kRedoLogging,
-      kReadAfterWrite,
-      kContinuity,
-      kPFarmKv,
+      kErda, kRedoLogging, kReadAfterWrite, kContinuity, kPFarmKv,
   };
   return table;
 }

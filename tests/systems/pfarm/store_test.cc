@@ -187,7 +187,7 @@ TEST_P(PFarmStore, ResizesWhileClientsReadAndWriteAreLinearizable) {
 TEST_P(PFarmStore, MovementsWhileClientsReadAreLinearizable) {
   constexpr std::uint64_t kKeys = 80;
   constexpr std::uint64_t kStable = 20;
-  constexpr int kWrites = 1000;
+  constexpr int kWrites = 500;
   start_small(16, 0, 0);
   std::atomic<bool> loaded{false};
   std::atomic<bool> writing{true};
