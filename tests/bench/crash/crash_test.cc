@@ -57,6 +57,7 @@ constexpr Row kRows[] = {
      {"durable", "atomic", "durable", "durable", "durable"}},
     // The server's CPU flushes, and nobody reads what it has not flushed.
     {"continuity", "continuity", "", {"durable", "durable", "durable", "durable", "durable"}},
+    {"p_farm_kv", "p-farm-kv", "", {"durable", "durable", "durable", "durable", "durable"}},
     // By the method for the configuration.
     {"erda_correct", "erda", "correct", {"durable", "durable", "durable", "durable", "durable"}},
     {"redo_logging_correct",
@@ -69,6 +70,10 @@ constexpr Row kRows[] = {
      {"durable", "durable", "durable", "durable", "durable"}},
     {"continuity_correct",
      "continuity",
+     "correct",
+     {"durable", "durable", "durable", "durable", "durable"}},
+    {"p_farm_kv_correct",
+     "p-farm-kv",
      "correct",
      {"durable", "durable", "durable", "durable", "durable"}},
 };

@@ -1,0 +1,380 @@
+#include "systems/pfarm/index.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "platform/error.h"
+
+namespace perdura::systems::pfarm {
+
+Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing)
+    : memory_(region, offset, flushing), log_(memory_), geometry_(geometry) {
+  for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
+    tables_[level] = geometry.table(level);
+  }
+  set_state({});
+}
+
+void Index::set_state(State state) {
+  state_ = state;
+  slots_.store(table().all_buckets() * kBucketSlots, std::memory_order_relaxed);
+}
+
+void Index::store_state(State state) {
+  memory_.store(kStateOffset, state.word());
+  memory_.persist(kStateOffset, kWord);
+  set_state(state);
+}
+
+// --- finding -------------------------------------------------------------------------------------
+
+std::optional<Slot> Index::find(const Slot& key) const {
+  for (std::uint32_t level = state_.level; level <= last_level(); ++level) {
+    const Table& used = tables_[level];
+    const auto found = find_in(used, used.home(key), key);
+    if (found) return found->item;
+  }
+  return std::nullopt;
+}
+
+std::optional<Index::Found> Index::find_in(const Table& table, std::uint64_t home,
+                                           const Slot& key) const {
+  for (const std::uint64_t bucket : {home, home + 1}) {
+    if (const auto found = find_in_bucket(table, bucket, key)) return found;
+  }
+  for (auto block = table.block(load_link(table, home)); block;
+       block = table.block(load_link(table, *block))) {
+    if (const auto found = find_in_bucket(table, *block, key)) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<Index::Found> Index::find_in_bucket(const Table& table, std::uint64_t bucket,
+                                                  const Slot& key) const {
+  for (Header bits = load_header(table, bucket) & kOccupied; bits != 0; bits &= bits - 1) {
+    const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
+    const Slot item = read_item(table, bucket, slot);
+    if (item.same_key(key)) return Found{{&table, bucket, slot}, item};
+  }
+  return std::nullopt;
+}
+
+// --- room ----------------------------------------------------------------------------------------
+
+std::optional<Index::Place> Index::free_place_in(const Table& table, std::uint64_t bucket) const {
+  const std::optional<SlotNumber> slot = free_slot(load_header(table, bucket));
+  if (!slot) return std::nullopt;
+  return Place{&table, bucket, *slot};
+}
+
+std::optional<Index::Place> Index::free_place(const Table& table, std::uint64_t home) const {
+  const std::optional<Place> place = free_place_in(table, home);
+  return place ? place : free_place_in(table, home + 1);
+}
+
+// What is in a bucket and does not have it as its home has the one before.
+std::optional<Index::Place> Index::make_room(const Table& table, std::uint64_t home) {
+  if (home > 0) {
+    if (const auto place = move_out(table, home, home - 1, home - 1)) return place;
+  }
+  if (home + 1 == table.homes) return std::nullopt;
+  return move_out(table, home + 1, home + 1, home + 2);
+}
+
+std::optional<Index::Place> Index::move_out(const Table& table, std::uint64_t bucket,
+                                            std::uint64_t item_home, std::uint64_t other_bucket) {
+  const std::optional<Place> to = free_place_in(table, other_bucket);
+  if (!to) return std::nullopt;
+  for (SlotNumber slot = 0; slot < kBucketSlots; ++slot) {
+    const Slot item = read_item(table, bucket, slot);
+    if (table.home(item) != item_home) continue;
+    const Place from{&table, bucket, slot};
+    move_item(from, *to, item);
+    ++movements_;
+    return from;
+  }
+  return std::nullopt;
+}
+
+std::optional<Index::Place> Index::overflow_place(std::uint32_t level, std::uint64_t home) {
+  const Table& used = tables_[level];
+  std::uint64_t last = home;
+  for (std::uint32_t length = 0; length < kMaxChain; ++length) {
+    const auto block = used.block(load_link(used, last));
+    if (!block) return add_block(level, last);
+    if (const auto place = free_place_in(used, *block)) return place;
+    last = *block;
+  }
+  return std::nullopt;
+}
+
+std::optional<Index::Place> Index::add_block(std::uint32_t level, std::uint64_t last) {
+  const Table& used = tables_[level];
+  if (blocks_used_[level] == used.blocks) return std::nullopt;
+  const Link link = ++blocks_used_[level];
+  const Bytes bucket = used.bucket_offset(last);
+  memory_.store(bucket + kLinkOffset, link);
+  memory_.persist(bucket + kLinkOffset, kWord);
+  publish(bucket);
+  return free_place_in(used, used.block(link).value());
+}
+
+// --- changing ------------------------------------------------------------------------------------
+
+Result<void> Index::put(const Slot& item) {
+  for (;;) {
+    switch (try_put(item)) {
+      case Outcome::done:
+        return {};
+      case Outcome::out_of_space:
+        return tl::unexpected(Error::out_of_space);
+      case Outcome::must_resize:
+        begin_resize();
+        while (resize_step()) {
+        }
+    }
+  }
+}
+
+Index::Outcome Index::try_put(const Slot& item) {
+  const Table& used = table();
+  const std::uint64_t home = used.home(item);
+  if (const std::optional<Found> old = find_in(used, home, item)) {
+    update_item(old->place, item);
+    return Outcome::done;
+  }
+  std::optional<Place> place = free_place(used, home);
+  if (!place) place = make_room(used, home);
+  if (!place) place = overflow_place(state_.level, home);
+  if (!place) {
+    return state_.level < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
+  }
+  insert_item(*place, item);
+  items_.fetch_add(1, std::memory_order_relaxed);
+  return Outcome::done;
+}
+
+Result<void> Index::erase(const Slot& key) {
+  const Table& used = table();
+  const std::optional<Found> found = find_in(used, used.home(key), key);
+  if (!found) return tl::unexpected(Error::not_found);
+  delete_item(found->place);
+  items_.fetch_sub(1, std::memory_order_relaxed);
+  return {};
+}
+
+Record Index::record_of(Place place, const Slot& item, Header header) const {
+  return {.item = item,
+          .place = Record::place_of(place.table->bucket_offset(place.bucket), place.slot),
+          .header = kVersion.incremented(header)};
+}
+
+void Index::insert_item(Place place, const Slot& item) {
+  const Header header = load_header(*place.table, place.bucket);
+  execute(record_of(place, item, header | bit_of(place.slot)));
+}
+
+void Index::update_item(Place place, const Slot& item) {
+  execute(record_of(place, item, load_header(*place.table, place.bucket)));
+}
+
+void Index::delete_item(Place place) {
+  const Header header = load_header(*place.table, place.bucket);
+  execute(record_of(place, Slot{}, header & ~bit_of(place.slot)));
+}
+
+void Index::move_item(Place from, Place to, const Slot& item) {
+  Header from_header = load_header(*from.table, from.bucket) & ~bit_of(from.slot);
+  Header to_header = load_header(*to.table, to.bucket) | bit_of(to.slot);
+  join(from, to, from_header, to_header);
+  Record record = record_of(to, item, to_header);
+  record.from = from.table->bucket_offset(from.bucket);
+  record.from_header = kVersion.incremented(from_header);
+  execute(record);
+}
+
+// Who looks in the next table has found the one before sealed, and who looks in an overflow block
+// has not found the item in the neighborhood: only neighbors need a joint version.
+void Index::join(const Place& from, const Place& to, Header& from_header, Header& to_header) {
+  if (from.table != to.table) return;
+  Header& first = from.bucket < to.bucket ? from_header : to_header;
+  Header& second = from.bucket < to.bucket ? to_header : from_header;
+  first = kJointBehind.incremented(first);
+  second = kJointBefore.incremented(second);
+}
+
+// The slot and the headers may become durable in any order: the log has them all. Its mark must be
+// gone before the record is used again, and what is acknowledged needs no mark.
+void Index::execute(const Record& record) {
+  log_.write(record);
+  log_.commit();
+  write_slot(record);
+  write_headers(record);
+  flush_slot(record);
+  flush_headers(record);
+  memory_.drain();
+  log_.end();
+  publish(record);
+}
+
+void Index::write_slot(const Record& record) {
+  memory_.write(record.bucket() + slot_offset(record.slot()), record.item);
+}
+
+void Index::write_headers(const Record& record) {
+  memory_.store(record.bucket() + kHeaderOffset, record.header);
+  if (record.from != 0) memory_.store(record.from + kHeaderOffset, record.from_header);
+}
+
+void Index::flush_slot(const Record& record) {
+  memory_.flush(record.bucket() + slot_offset(record.slot()), kSlotSize);
+}
+
+void Index::flush_headers(const Record& record) {
+  memory_.flush(record.bucket() + kHeaderOffset, kWord);
+  if (record.from != 0) memory_.flush(record.from + kHeaderOffset, kWord);
+}
+
+// --- readers -------------------------------------------------------------------------------------
+
+// Until then a reader finds the checks wrong and reads again, so that nobody sees a change that is
+// not durable yet.
+void Index::publish(const Record& record) {
+  publish(record.bucket());
+  if (record.from != 0) publish(record.from);
+}
+
+void Index::publish(Bytes bucket) {
+  const std::uint64_t check = check_of(bucket);
+  if (memory_.load(bucket + kCheckOffset) != check) memory_.store(bucket + kCheckOffset, check);
+}
+
+std::uint64_t Index::check_of(Bytes bucket) const {
+  const Header header = memory_.load(bucket + kHeaderOffset);
+  std::uint64_t check = check_term(header, memory_.load(bucket + kLinkOffset));
+  for (Header bits = header & kOccupied; bits != 0; bits &= bits - 1) {
+    const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
+    check ^= check_term(slot, memory_.read<Slot>(bucket + slot_offset(slot)));
+  }
+  return check;
+}
+
+// --- resizing ------------------------------------------------------------------------------------
+
+void Index::begin_resize() {
+  store_state({state_.level, true});
+  next_bucket_ = 0;
+}
+
+bool Index::resize_step() {
+  const Table& old = table();
+  if (next_bucket_ == used_buckets(state_.level)) {
+    store_state({state_.level + 1, false});
+    return false;
+  }
+  const std::uint64_t bucket = next_bucket_++;
+  seal(old, bucket);
+  for_each_in(old, bucket, [&](SlotNumber slot, const Slot& item) {
+    move_item({&old, bucket, slot}, place_in_next(item), item);
+  });
+  return true;
+}
+
+// Whoever finds nothing in a sealed bucket looks in the next table.
+void Index::seal(const Table& table, std::uint64_t bucket) {
+  const Header header = load_header(table, bucket);
+  if ((header & kSealed) != 0) return;
+  const Bytes at = table.bucket_offset(bucket);
+  memory_.store(at + kHeaderOffset, header | kSealed);
+  memory_.persist(at + kHeaderOffset, kWord);
+  publish(at);
+}
+
+// There is always room. The items with home c go to the homes 2c and 2c + 1. Buckets are emptied in
+// order, so when those of bucket c that have it as their home come, the new buckets 2c and 2c + 1
+// hold at most what came from bucket c: four in eight slots. The next that may go there are those
+// of bucket c + 1 with home c, another four at most: one with the home 2c finds room in one of the
+// two, one with the home 2c + 1 there or in 2c + 2, which has nothing yet but what comes from
+// bucket c + 1. Overflow blocks come last: the two new homes of a chain's items need no longer
+// chains than that, and together one block more, of twice the blocks.
+Index::Place Index::place_in_next(const Slot& item) {
+  const std::uint32_t level = state_.level + 1;
+  const Table& next = tables_[level];
+  const std::uint64_t home = next.home(item);
+  const std::optional<Place> place = free_place(next, home);
+  return place ? *place : overflow_place(level, home).value();
+}
+
+// --- recovery ------------------------------------------------------------------------------------
+
+void Index::recover() {
+  const State state = State::from(memory_.load(kStateOffset));
+  if (state.level + (state.resizing ? 1 : 0) > geometry_.resizes) {
+    throw UsageError(
+        fmt::format("the hash table of pool '{}' is damaged: it was resized {} times; "
+                    "remove the pool",
+                    memory_.name(), state.level));
+  }
+  set_state(state);
+  recover_log();
+  items_.store(0, std::memory_order_relaxed);
+  for (std::uint32_t level = state_.level; level <= last_level(); ++level) recover_table(level);
+  if (!state_.resizing) return;
+  next_bucket_ = 0;
+  while (resize_step()) {
+  }
+}
+
+bool Index::has_bucket_at(Bytes offset) const {
+  return std::any_of(tables_.begin() + state_.level, tables_.begin() + last_level() + 1,
+                     [&](const Table& table) { return table.has_bucket_at(offset); });
+}
+
+void Index::recover_log() {
+  const std::optional<Record> record = log_.committed();
+  if (!record) return;
+  if (!has_bucket_at(record->bucket()) || record->slot() >= kBucketSlots ||
+      (record->from != 0 && !has_bucket_at(record->from))) {
+    throw UsageError(
+        fmt::format("the log of pool '{}' is damaged: it changes what is not in the hash table; "
+                    "remove the pool",
+                    memory_.name()));
+  }
+  write_slot(*record);
+  write_headers(*record);
+  flush_slot(*record);
+  flush_headers(*record);
+  memory_.drain();
+  log_.end();
+}
+
+void Index::recover_table(std::uint32_t level) {
+  const Table& used = tables_[level];
+  const auto damaged = [&](std::uint64_t bucket, std::string_view how) {
+    throw UsageError(
+        fmt::format("the hash table of pool '{}' is damaged at bucket {}: {}; remove the pool",
+                    memory_.name(), bucket, how));
+  };
+  blocks_used_[level] = 0;
+  std::uint64_t items = 0;
+  std::uint64_t joint = 0;
+  for (std::uint64_t bucket = 0; bucket < used_buckets(level); ++bucket) {
+    const Header header = load_header(used, bucket);
+    const Link link = load_link(used, bucket);
+    // Blocks were taken in the order of their numbers, so no chain leads back.
+    if (link != 0 && (link > used.blocks || bucket == used.homes || used.block(link) <= bucket)) {
+      damaged(bucket, "it has an overflow block that cannot be its");
+    }
+    blocks_used_[level] = std::max(blocks_used_[level], link);
+    if (bucket < used.first_block() && kJointBefore.of(header) != joint) {
+      damaged(bucket, "its joint version is not that of the one before");
+    }
+    joint = kJointBehind.of(header);
+    items += static_cast<std::uint64_t>(std::popcount(header & kOccupied));
+    publish(used.bucket_offset(bucket));
+  }
+  items_.fetch_add(items, std::memory_order_relaxed);
+}
+
+}  // namespace perdura::systems::pfarm

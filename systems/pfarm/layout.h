@@ -1,0 +1,163 @@
+// The layout of P-FaRM-KV, and what a client needs to find a key in it by one READ of two
+// consecutive buckets: FaRM's chained associative hopscotch hashing ("FaRM: Fast Remote Memory",
+// the section on the hashtable), with the bitmap in each bucket that "Consistent RDMA-Friendly
+// Hashing on Remote Persistent Memory" (section III) adds for persistent memory.
+//
+// A bucket, which is also what an overflow block is:
+//
+//     0                                64        96        128       160       192
+//     +--------------------------------+---------+---------+---------+---------+
+//     | header | check | link | unused | slot    | slot    | slot    | slot    |
+//     +--------------------------------+---------+---------+---------+---------+
+//
+//     header   bits 0 to 3     slot i is occupied if bit i is set: the bitmap
+//              bit 4           sealed: items have moved, or are about to, to the next table
+//              bits 5 to 19    version: one more with every write of an item
+//              bits 20 to 41   joint version with the bucket before
+//              bits 42 to 63   joint version with the bucket behind
+//     link     the number of the next overflow block and 1, or 0
+//
+// A table is an array of buckets, then of overflow blocks. An item is in its home bucket, in the
+// one behind it, or in the chain of overflow blocks of its home bucket. One more bucket than there
+// are homes makes the neighborhood of the last home contiguous too. Behind a table comes the next
+// one, of twice the homes, into which it is resized: no memory is used twice, so who reads an old
+// table finds that it is sealed.
+//
+// A READ may see the words of a bucket at different moments. The check is a function of the header,
+// the link and all occupied slots: if it matches, they are the bucket as it was when the check was
+// read. Two buckets of one READ may still be of different moments; a joint version is in both, and
+// counts the items that moved between them: if it is the same in both, no item of theirs was missed
+// because it moved. Memory of zeros is an empty table.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "platform/units.h"
+#include "systems/bucket_hash/slot.h"
+
+namespace perdura::systems::pfarm {
+
+using bucket_hash::kSlotSize;
+using bucket_hash::Slot;
+
+inline constexpr std::uint32_t kBucketSlots = 4;
+inline constexpr Bytes kHeaderSize = kCacheLine;
+inline constexpr Bytes kBucketSize = kHeaderSize + kBucketSlots * kSlotSize;
+inline constexpr Bytes kNeighborhoodSize = 2 * kBucketSize;
+inline constexpr std::uint32_t kMaxChain = 4;  // overflow blocks of a home bucket
+inline constexpr std::uint32_t kMaxResizes = 32;
+
+// Words of a bucket.
+inline constexpr Bytes kHeaderOffset = 0;
+inline constexpr Bytes kCheckOffset = kWord;
+inline constexpr Bytes kLinkOffset = 2 * kWord;
+
+using SlotNumber = std::uint32_t;  // in its bucket
+constexpr Bytes slot_offset(SlotNumber slot) { return kHeaderSize + slot * kSlotSize; }
+
+// --- headers -------------------------------------------------------------------------------------
+
+using Header = std::uint64_t;
+
+constexpr Header bit_of(SlotNumber slot) { return Header{1} << slot; }
+inline constexpr Header kOccupied = bit_of(kBucketSlots) - 1;
+inline constexpr Header kSealed = bit_of(kBucketSlots);
+
+// A number within a header, which begins again at 0.
+struct Counter {
+  int shift;
+  int width;
+  constexpr Header mask() const { return ((Header{1} << width) - 1) << shift; }
+  constexpr std::uint64_t of(Header header) const { return (header & mask()) >> shift; }
+  constexpr Header incremented(Header header) const {
+    return (header & ~mask()) | ((header + (Header{1} << shift)) & mask());
+  }
+};
+inline constexpr Counter kVersion{5, 15};
+inline constexpr Counter kJointBefore{20, 22};
+inline constexpr Counter kJointBehind{42, 22};
+
+std::optional<SlotNumber> free_slot(Header header);
+
+// --- checks --------------------------------------------------------------------------------------
+
+using Link = std::uint64_t;
+
+// A check is the sum, without carries, of the term of the header and the link and those of occupied
+// slots.
+constexpr std::uint64_t check_term(Header header, Link link) {
+  return header * 0x9E3779B97F4A7C15 + link * 0x6A09E667F3BCC909;
+}
+std::uint64_t check_term(SlotNumber number, const Slot& slot);
+
+// --- places --------------------------------------------------------------------------------------
+
+// One table; offsets are in bytes from the start of the index.
+struct Table {
+  Bytes offset = 0;
+  std::uint64_t homes = 0;
+  std::uint64_t blocks = 0;
+
+  // Buckets are numbered 0 to `homes`; overflow blocks have the numbers that follow.
+  std::uint64_t first_block() const { return homes + 1; }
+  std::uint64_t all_buckets() const { return first_block() + blocks; }
+  // The number of the home bucket. One of a table of twice the homes is twice as high, or one more.
+  std::uint64_t home(const Slot& key) const;
+  std::optional<std::uint64_t> block(Link link) const {
+    if (link == 0) return std::nullopt;
+    return homes + link;
+  }
+
+  Bytes bucket_offset(std::uint64_t bucket) const { return offset + bucket * kBucketSize; }
+  Bytes size() const { return all_buckets() * kBucketSize; }
+  bool has_bucket_at(Bytes at) const {
+    return at >= offset && at - offset < size() && (at - offset) % kBucketSize == 0;
+  }
+};
+
+// All tables that an index may come to have, and what is before them: at offset 0 the word that
+// says which is in use, then the log.
+struct Geometry {
+  std::uint64_t homes = 1;             // of the first table
+  std::uint32_t overflow_percent = 5;  // overflow blocks for a hundred homes
+  std::uint32_t resizes = 1;           // at most
+
+  // A table's level is how often it was resized.
+  Table table(std::uint32_t level) const;
+  Bytes size() const;
+
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+};
+
+inline constexpr Bytes kStateOffset = 0;
+inline constexpr Bytes kLogOffset = kCacheLine;
+inline constexpr Bytes kTablesOffset = kMediaLine;
+
+// The table in use, and whether its items are being moved to the next one.
+struct State {
+  std::uint32_t level = 0;
+  bool resizing = false;
+
+  std::uint64_t word() const { return std::uint64_t{level} << 1 | (resizing ? 1 : 0); }
+  static State from(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word >> 1), (word & 1) != 0};
+  }
+};
+
+// --- a client's search ---------------------------------------------------------------------------
+
+struct Search {
+  bool torn = false;            // read once more
+  std::optional<Slot> found{};  // if not torn
+  bool sealed = false;          // what is not found is to be looked for in the next table
+  Link link = 0;                // of the home bucket, or of the block
+};
+
+// In the bytes of the home bucket and the one behind it, and in those of an overflow block.
+Search search_neighborhood(std::span<const std::byte> buckets, const Slot& key);
+Search search_block(std::span<const std::byte> block, const Slot& key);
+
+}  // namespace perdura::systems::pfarm

@@ -1,0 +1,265 @@
+// Copies of the index that do one thing in the wrong order or the wrong place: exploring the images
+// of their operations notices each.
+#include <gtest/gtest.h>
+
+#include "tests/systems/pfarm/explored_index.h"
+
+namespace perdura::systems::pfarm::test {
+namespace {
+
+// Without a log, an item and its bit may still be ordered; what takes more than that is not atomic.
+class DoesNotLog final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void execute(const Record& record) override {
+    write_slot(record);
+    flush_slot(record);
+    drain();
+    write_headers(record);
+    flush_headers(record);
+    drain();
+    publish(record);
+  }
+};
+
+class PersistsTheBitmapBeforeTheItem final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void execute(const Record& record) override {
+    write_headers(record);
+    flush_headers(record);
+    drain();
+    log().write(record);
+    log().commit();
+    write_slot(record);
+    flush_slot(record);
+    drain();
+    log().end();
+    publish(record);
+  }
+};
+
+class CommitsBeforeItRecords final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void execute(const Record& record) override {
+    log().commit();
+    log().write(record);
+    write_slot(record);
+    write_headers(record);
+    flush_slot(record);
+    flush_headers(record);
+    drain();
+    log().end();
+    publish(record);
+  }
+};
+
+class EndsTheLogTooEarly final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void execute(const Record& record) override {
+    log().write(record);
+    log().commit();
+    log().end();
+    write_slot(record);
+    write_headers(record);
+    flush_slot(record);
+    flush_headers(record);
+    drain();
+    publish(record);
+  }
+};
+
+class NeverEndsTheLog final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void execute(const Record& record) override {
+    log().write(record);
+    log().commit();
+    write_slot(record);
+    write_headers(record);
+    flush_slot(record);
+    flush_headers(record);
+    drain();
+    publish(record);
+  }
+};
+
+class DoesNotPersistTheItem final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void execute(const Record& record) override {
+    log().write(record);
+    log().commit();
+    write_slot(record);
+    write_headers(record);
+    flush_headers(record);
+    drain();
+    log().end();
+    publish(record);
+  }
+};
+
+class DoesNotPersistTheBitmap final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void execute(const Record& record) override {
+    log().write(record);
+    log().commit();
+    write_slot(record);
+    write_headers(record);
+    flush_slot(record);
+    drain();
+    log().end();
+    publish(record);
+  }
+};
+
+class DoesNotWaitForTheFlushes final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void execute(const Record& record) override {
+    log().write(record);
+    log().commit();
+    write_slot(record);
+    write_headers(record);
+    flush_slot(record);
+    flush_headers(record);
+    log().end();
+    publish(record);
+  }
+};
+
+class LetsReadersSeeItFirst final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void execute(const Record& record) override {
+    write_slot(record);
+    write_headers(record);
+    publish(record);
+    log().write(record);
+    log().commit();
+    flush_slot(record);
+    flush_headers(record);
+    drain();
+    log().end();
+  }
+};
+
+class LeavesTheOldItem final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void update_item(Place place, const Slot& item) override {
+    const auto other = free_place(*place.table, place.table->home(item));
+    if (other) return insert_item(*other, item);
+    Index::update_item(place, item);
+  }
+};
+
+class UpdatesByTwoWrites final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void update_item(Place place, const Slot& item) override {
+    delete_item(place);
+    insert_item(place, item);
+  }
+};
+
+class MovesByTwoWrites final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void move_item(Place from, Place to, const Slot& item) override {
+    insert_item(to, item);
+    delete_item(from);
+  }
+};
+
+class MovesByTwoWritesTheOtherWay final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  void move_item(Place from, Place to, const Slot& item) override {
+    delete_item(from);
+    insert_item(to, item);
+  }
+};
+
+// The last home has its second bucket at the table's start, where no READ comes.
+class WrapsAround final : public Index {
+ public:
+  using Index::Index;
+
+ private:
+  std::optional<Place> free_place(const Table& table, std::uint64_t home) const override {
+    for (const std::uint64_t bucket : {home, (home + 1) % table.homes}) {
+      const auto slot = free_slot(load_header(table, bucket));
+      if (slot) return Place{&table, bucket, *slot};
+    }
+    return std::nullopt;
+  }
+};
+
+// Whether it is found out, under this model, in a history of any of some seeds.
+template <class Wrong>
+bool noticed(const pmem::PersistenceModel& model) {
+  for (const Geometry& geometry : {Geometry{1, 0, 2}, Geometry{3, 100, 0}}) {
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      Explored<Wrong> explored(geometry, model);
+      run_random(explored, seed, 60);
+      if (!explored.wrong().empty()) return true;
+    }
+  }
+  return false;
+}
+
+TEST(PFarmCrash, WrongOrdersAreNoticed) {
+  for (const pmem::PersistenceModel& model : kModels) {
+    SCOPED_TRACE(pmem::to_string(model.domain));
+    EXPECT_FALSE(noticed<Index>(model));
+    EXPECT_TRUE(noticed<DoesNotLog>(model));
+    EXPECT_TRUE(noticed<PersistsTheBitmapBeforeTheItem>(model));
+    EXPECT_TRUE(noticed<CommitsBeforeItRecords>(model));
+    EXPECT_TRUE(noticed<EndsTheLogTooEarly>(model));
+    EXPECT_TRUE(noticed<NeverEndsTheLog>(model));
+    EXPECT_TRUE(noticed<LetsReadersSeeItFirst>(model));
+    EXPECT_TRUE(noticed<LeavesTheOldItem>(model));
+    EXPECT_TRUE(noticed<UpdatesByTwoWrites>(model));
+    EXPECT_TRUE(noticed<MovesByTwoWrites>(model));
+    EXPECT_TRUE(noticed<MovesByTwoWritesTheOtherWay>(model));
+    EXPECT_TRUE(noticed<WrapsAround>(model));
+    // Caches that persist need no flush.
+    const bool needs_flush = model.domain == pmem::PersistenceDomain::dmp;
+    EXPECT_EQ(noticed<DoesNotPersistTheItem>(model), needs_flush);
+    EXPECT_EQ(noticed<DoesNotPersistTheBitmap>(model), needs_flush);
+    EXPECT_EQ(noticed<DoesNotWaitForTheFlushes>(model), needs_flush);
+  }
+}
+
+}  // namespace
+}  // namespace perdura::systems::pfarm::test
