@@ -64,8 +64,7 @@ TEST(Locks, WaitingTakesVirtualTime) {
 }
 
 class LocksOnPlatforms : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(All, LocksOnPlatforms,
-                         testing::ValuesIn(perdura::test::platform_names()),
+INSTANTIATE_TEST_SUITE_P(All, LocksOnPlatforms, testing::ValuesIn(perdura::test::platform_names()),
                          [](const auto& subject) { return subject.param; });
 
 // Workers move units between accounts; now and then one has everything, sees the sum, and makes the

@@ -55,7 +55,8 @@ TEST_P(SharedPartition, IsLinearizableWhileClientsOfAllWorkersMakeItGrow) {
         const Buffer key = key_of(random() % std::min(kKeys, 1 + i / 4));
         const std::uint64_t choice = random() % 8;
         if (choice < 4) {
-          const Buffer value = value_of(TestFormat().key_number(key), 1 + i * kClients + client, 15);
+          const Buffer value =
+              value_of(TestFormat().key_number(key), 1 + i * kClients + client, 15);
           if (!co_await session.put(key, value)) ++refused;
         } else if (choice == 4) {
           co_await session.erase(key);
@@ -64,8 +65,8 @@ TEST_P(SharedPartition, IsLinearizableWhileClientsOfAllWorkersMakeItGrow) {
         }
       }
     });
-    platform->start(1 + client % 3, static_cast<fabric::Port>(10 + client),
-                    CompletionMode::polling, [&, client, work](Thread& thread) -> Task<> {
+    platform->start(1 + client % 3, static_cast<fabric::Port>(10 + client), CompletionMode::polling,
+                    [&, client, work](Thread& thread) -> Task<> {
                       const auto session = co_await system().connect(
                           thread, {0, static_cast<fabric::Port>(client % workers())}, config);
                       co_await work(*session, thread);
