@@ -112,6 +112,7 @@ class Index {
   // These may be called on any thread at any time. Slots are those of the table in use, with all of
   // its groups.
   std::uint32_t level() const { return state().level; }
+  bool resizing() const { return state().resizing; }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 

@@ -34,6 +34,7 @@ KvSpace ContinuityServer::space() const {
   KvSpace space;
   space.capacity = index_.slots() * kSlotSize;
   space.free = space.capacity - index_.items() * kSlotSize;
+  space.resizing = index_.resizing();
   return space;
 }
 
