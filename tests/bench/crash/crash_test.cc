@@ -57,6 +57,7 @@ constexpr Row kRows[] = {
      {"durable", "atomic", "durable", "durable", "durable"}},
     // The server's CPU flushes, and nobody reads what it has not flushed.
     {"continuity", "continuity", "", {"durable", "durable", "durable", "durable", "durable"}},
+    {"level", "level", "", {"durable", "durable", "durable", "durable", "durable"}},
     // By the method for the configuration.
     {"erda_correct", "erda", "correct", {"durable", "durable", "durable", "durable", "durable"}},
     {"redo_logging_correct",
@@ -67,6 +68,7 @@ constexpr Row kRows[] = {
      "read-after-write",
      "correct",
      {"durable", "durable", "durable", "durable", "durable"}},
+    {"level_correct", "level", "correct", {"durable", "durable", "durable", "durable", "durable"}},
     {"continuity_correct",
      "continuity",
      "correct",
