@@ -9,6 +9,7 @@
 #include "systems/continuity/continuity.h"
 #include "systems/erda/erda.h"
 #include "systems/kv.h"
+#include "systems/level/level.h"
 #include "systems/pfarm/pfarm.h"
 #include "systems/read_after_write/read_after_write.h"
 #include "systems/redo_logging/redo_logging.h"
@@ -17,7 +18,7 @@ namespace perdura::systems {
 
 std::span<const KvSystem> kv_systems() {
   static const std::array table{
-      kErda, kRedoLogging, kReadAfterWrite, kContinuity, kPFarmKv,
+      kErda, kRedoLogging, kReadAfterWrite, kContinuity, kLevel, kPFarmKv,
   };
   return table;
 }

@@ -1,15 +1,18 @@
 // What an operation on a hash index costs in local mode: one thread, ordinary memory in the place
-// of persistent memory, every flush and fence executed and counted. Items in random order, in a
-// table that is as full as a store has it with all records. PERDURA_HASH_ITEMS in the environment
-// says how many, 262,144 if it is not there.
+// of persistent memory, every flush and fence executed. Keys of 16 bytes and values of 15, in
+// random order, as many operations as items; the argument is how many. Beside the time: flushes and
+// fences an operation. What the stores change is not counted, which would need the memory's old
+// contents.
 #include <benchmark/benchmark.h>
+#include <sys/mman.h>
 
-#include <cstdlib>
 #include <memory>
-#include <vector>
+#include <new>
 
 #include "systems/continuity/index.h"
 #include "systems/continuity/parameters.h"
+#include "systems/level/index.h"
+#include "systems/level/parameters.h"
 #include "systems/pfarm/index.h"
 #include "systems/pfarm/parameters.h"
 
@@ -18,144 +21,173 @@ namespace {
 
 using systems::bucket_hash::Slot;
 
-std::uint64_t items() {
-  static const std::uint64_t number = [] {
-    const char* text = std::getenv("PERDURA_HASH_ITEMS");
-    return text == nullptr ? std::uint64_t{1} << 18 : std::strtoull(text, nullptr, 10);
-  }();
-  return number;
-}
-
-Slot item_of(std::uint64_t number, std::uint64_t value) {
-  const std::uint64_t key[2] = {number, number * 0x9E3779B97F4A7C15};
-  return Slot::of(std::as_bytes(std::span(key)), std::as_bytes(std::span(&value, 1)));
-}
-
-// Visits all numbers below items() in an order that no prefetcher guesses: a prime that does not
-// divide it.
-std::uint64_t scattered(std::uint64_t i) { return i * 1'000'000'007 % items(); }
-
-// The geometry that a store has by default.
-template <class Parameters>
-auto geometry_for(std::uint64_t records) {
-  systems::KvConfig config;
-  config.value_size = config.max_value_size = 8;
-  config.records = records;
-  config.parameters["resizes"] = 0;
-  return Parameters::of(config).geometry;
-}
-
-// A design's index with all items or none.
-template <class Index, class Parameters>
-struct Local {
-  explicit Local(bool full)
-      : geometry(geometry_for<Parameters>(items())),
-        memory(geometry.size() / kWord),
-        region("index", pmem::Medium::pm, reinterpret_cast<std::byte*>(memory.data()),
-               geometry.size(), nullptr, nullptr),
-        index(region, 0, geometry) {
-    for (std::uint64_t i = 0; full && i < items(); ++i) stored &= put(i, 0);
-  }
-  bool put(std::uint64_t number, std::uint64_t value) {
-    return index.put(item_of(number, value)).has_value();
-  }
-  bool erase(std::uint64_t number) { return index.erase(item_of(number, 0)).has_value(); }
-  decltype(geometry_for<Parameters>(0)) geometry;
-  std::vector<std::uint64_t> memory;
-  pmem::Region region;
-  Index index;
-  bool stored = true;
+struct Continuity {
+  using Index = systems::continuity::Index;
+  using Parameters = systems::continuity::Parameters;
 };
-using Continuity = Local<systems::continuity::Index, systems::continuity::Parameters>;
-using PFarm = Local<systems::pfarm::Index, systems::pfarm::Parameters>;
+struct LevelHashing {
+  using Index = systems::level::Index;
+  using Parameters = systems::level::Parameters;
+};
+struct PFarmKv {
+  using Index = systems::pfarm::Index;
+  using Parameters = systems::pfarm::Parameters;
+};
 
-// A table with all items, which takes long to make, is left for the next benchmark.
-template <class Design>
-std::unique_ptr<Design>& left_full() {
-  static std::unique_ptr<Design> table;
-  return table;
-}
-template <class Design>
-std::unique_ptr<Design> table_with_items(bool full) {
-  if (full && left_full<Design>()) return std::move(left_full<Design>());
-  return std::make_unique<Design>(full);
+Slot item_of(std::uint64_t number, std::uint64_t version) {
+  const std::uint64_t key[2] = {number, number * 0x9E3779B97F4A7C15};
+  const std::uint64_t value[2] = {version, number >> 8};
+  return Slot::of(std::as_bytes(std::span(key)), std::as_bytes(std::span(value)).first(15));
 }
 
-// Runs `operation(local, number)` for each item in turn, on a table that holds them all or none;
-// when all had their turn and it `uses_up` the table, on a new one.
-template <class Design, class Operation>
-void run(benchmark::State& state, bool full, bool uses_up, Operation operation) {
-  auto local = table_with_items<Design>(full);
-  pmem::WriteCounts writes;
-  const auto writes_so_far = [] { return pmem::thread_write_meter().writes().local_store; };
-  pmem::WriteCounts before = writes_so_far();
-  const auto count = [&] {
-    pmem::WriteCounts more = writes_so_far();
-    more -= before;
-    writes += more;
-  };
-  std::uint64_t next = 0;
-  bool right = local->stored;
-  for ([[maybe_unused]] auto _ : state) {
-    if (next == items()) {
-      next = 0;
-      if (uses_up) {
-        state.PauseTiming();
-        count();
-        local.reset();
-        local = table_with_items<Design>(full);
-        before = writes_so_far();
-        state.ResumeTiming();
-      }
-    }
-    right &= operation(*local, scattered(next++));
+// The i-th of `items` numbers, in an order that no prefetcher guesses.
+std::uint64_t scattered(std::uint64_t i, std::uint64_t items) {
+  return i * 2'654'435'761U % items;  // a prime: every number once
+}
+
+// Zeros, in huge pages where the kernel has them, as a mapped device would be, and all there: page
+// faults are not what is measured.
+class Memory {
+ public:
+  explicit Memory(Bytes size) : size_(size) {
+    void* const base =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) throw std::bad_alloc();
+    base_ = static_cast<std::byte*>(base);
+    madvise(base_, size, MADV_HUGEPAGE);
+    for (Bytes at = 0; at < size; at += 4 * KiB) base_[at] = std::byte{0};
   }
-  count();
-  if (!right) state.SkipWithError("an operation failed");
-  state.SetItemsProcessed(state.iterations());
-  const auto per_operation = [&](std::uint64_t number) {
-    return benchmark::Counter(static_cast<double>(number), benchmark::Counter::kAvgIterations);
+  ~Memory() { munmap(base_, size_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  std::byte* base() const { return base_; }
+
+ private:
+  std::byte* base_;
+  Bytes size_;
+};
+
+// An index as a store has it for so many records, never resized.
+template <class System>
+struct Local {
+  explicit Local(std::uint64_t count)
+      : items(count),
+        geometry(System::Parameters::of({.value_size = 15,
+                                         .max_value_size = 15,
+                                         .records = count,
+                                         .parameters = {{"resizes", 0}}})
+                     .geometry),
+        memory(geometry.size()),
+        region("index", pmem::Medium::pm, memory.base(), geometry.size(), nullptr, nullptr),
+        index(region, 0, geometry) {}
+  bool put(std::uint64_t number, std::uint64_t version) {
+    return index.put(item_of(number, version)).has_value();
+  }
+  std::uint64_t items;
+  decltype(System::Parameters::geometry) geometry;
+  Memory memory;
+  pmem::Region region;
+  typename System::Index index;
+};
+
+// The table that was used last, of whatever system: only one at a time is in memory.
+std::shared_ptr<void> last_table;
+const void* last_owner = nullptr;
+
+// The table of the benchmark's size, empty or full. One that needs it as the benchmark before left
+// it does not fill it again.
+template <class System>
+Local<System>& local(const benchmark::State& state, bool full) {
+  static const char owner = 0;
+  const auto items = static_cast<std::uint64_t>(state.range(0));
+  const std::uint64_t wanted = full ? items : 0;
+  auto* const last = last_owner == &owner ? static_cast<Local<System>*>(last_table.get()) : nullptr;
+  if (last != nullptr && last->items == items && last->index.items() == wanted) return *last;
+  last_table.reset();
+  auto made = std::make_shared<Local<System>>(items);
+  for (std::uint64_t i = 0; i < wanted; ++i) made->put(scattered(i, items), 0);
+  last_table = made;
+  last_owner = &owner;
+  return *made;
+}
+
+// `operation(table, number, i)` for every number in scattered order; says whether it was right.
+template <class System, class Operation>
+void run(benchmark::State& state, bool full, Operation operation) {
+  Local<System>& table = local<System>(state, full);
+  pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
+  const pmem::WriteCounts before = pmem::thread_write_meter().writes().local_store;
+  std::uint64_t i = 0;
+  bool right = table.index.items() == (full ? table.items : 0);
+  for ([[maybe_unused]] auto _ : state) {
+    right &= operation(table, scattered(i, table.items), i + 1);
+    ++i;
+  }
+  pmem::WriteCounts writes = pmem::thread_write_meter().writes().local_store;
+  writes -= before;
+  const auto each = [&](std::uint64_t count) {
+    return benchmark::Counter(static_cast<double>(count), benchmark::Counter::kAvgIterations);
   };
-  state.counters["flushes"] = per_operation(writes.flushes);
-  state.counters["fences"] = per_operation(writes.fences);
-  if (full && !uses_up) left_full<Design>() = std::move(local);
+  state.counters["flushes"] = each(writes.flushes);
+  state.counters["fences"] = each(writes.fences);
+  state.SetItemsProcessed(state.iterations());
+  if (!right) state.SkipWithError("an operation failed");
 }
 
-template <class Design>
+template <class System>
 void insert(benchmark::State& state) {
-  run<Design>(state, false, true, [](Design& local, std::uint64_t i) { return local.put(i, 1); });
-}
-template <class Design>
-void update(benchmark::State& state) {
-  run<Design>(state, true, false, [](Design& local, std::uint64_t i) { return local.put(i, 1); });
-}
-template <class Design>
-void erase(benchmark::State& state) {
-  run<Design>(state, true, true, [](Design& local, std::uint64_t i) { return local.erase(i); });
-}
-template <class Design>
-void hit(benchmark::State& state) {
-  run<Design>(state, true, false, [](Design& local, std::uint64_t i) {
-    return local.index.find(item_of(i, 0)).has_value();
+  run<System>(state, false, [](auto& table, std::uint64_t number, std::uint64_t version) {
+    return table.put(number, version);
   });
 }
-template <class Design>
+template <class System>
+void hit(benchmark::State& state) {
+  run<System>(state, true, [](auto& table, std::uint64_t number, std::uint64_t) {
+    return table.index.find(item_of(number, 0)).has_value();
+  });
+}
+template <class System>
 void miss(benchmark::State& state) {
-  run<Design>(state, true, false, [](Design& local, std::uint64_t i) {
-    return !local.index.find(item_of(items() + i, 0)).has_value();
+  run<System>(state, true, [](auto& table, std::uint64_t number, std::uint64_t) {
+    return !table.index.find(item_of(table.items + number, 0)).has_value();
+  });
+}
+template <class System>
+void update(benchmark::State& state) {
+  run<System>(state, true, [](auto& table, std::uint64_t number, std::uint64_t version) {
+    return table.put(number, version);
+  });
+}
+template <class System>
+void erase(benchmark::State& state) {
+  run<System>(state, true, [](auto& table, std::uint64_t number, std::uint64_t) {
+    return table.index.erase(item_of(number, 0)).has_value();
   });
 }
 
-BENCHMARK_TEMPLATE(hit, Continuity)->Name("continuity_hit");
-BENCHMARK_TEMPLATE(miss, Continuity)->Name("continuity_miss");
-BENCHMARK_TEMPLATE(update, Continuity)->Name("continuity_update");
-BENCHMARK_TEMPLATE(erase, Continuity)->Name("continuity_erase");
-BENCHMARK_TEMPLATE(insert, Continuity)->Name("continuity_insert");
-BENCHMARK_TEMPLATE(hit, PFarm)->Name("p_farm_hit");
-BENCHMARK_TEMPLATE(miss, PFarm)->Name("p_farm_miss");
-BENCHMARK_TEMPLATE(update, PFarm)->Name("p_farm_update");
-BENCHMARK_TEMPLATE(erase, PFarm)->Name("p_farm_erase");
-BENCHMARK_TEMPLATE(insert, PFarm)->Name("p_farm_insert");
+// In this order for each size, so that a table is filled once.
+template <class System>
+void add(const std::string& system, std::int64_t items) {
+  const auto add = [&](const char* operation, void (*function)(benchmark::State&)) {
+    benchmark::RegisterBenchmark((system + operation).c_str(), function)
+        ->Arg(items)
+        ->Iterations(items);
+  };
+  add("_insert", insert<System>);
+  add("_hit", hit<System>);
+  add("_miss", miss<System>);
+  add("_update", update<System>);
+  add("_erase", erase<System>);
+}
+
+const bool added = [] {
+  for (const std::int64_t items : {1 << 18, 1'000'000, 10'000'000, 50'000'000}) {
+    add<Continuity>("continuity", items);
+    add<LevelHashing>("level", items);
+    add<PFarmKv>("p_farm", items);
+  }
+  return true;
+}();
 
 }  // namespace
 }  // namespace perdura

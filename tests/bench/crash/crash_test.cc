@@ -57,6 +57,7 @@ constexpr Row kRows[] = {
      {"durable", "atomic", "durable", "durable", "durable"}},
     // The server's CPU flushes, and nobody reads what it has not flushed.
     {"continuity", "continuity", "", {"durable", "durable", "durable", "durable", "durable"}},
+    {"level", "level", "", {"durable", "durable", "durable", "durable", "durable"}},
     {"p_farm_kv", "p-farm-kv", "", {"durable", "durable", "durable", "durable", "durable"}},
     // By the method for the configuration.
     {"erda_correct", "erda", "correct", {"durable", "durable", "durable", "durable", "durable"}},
@@ -68,6 +69,7 @@ constexpr Row kRows[] = {
      "read-after-write",
      "correct",
      {"durable", "durable", "durable", "durable", "durable"}},
+    {"level_correct", "level", "correct", {"durable", "durable", "durable", "durable", "durable"}},
     {"continuity_correct",
      "continuity",
      "correct",

@@ -1,0 +1,210 @@
+// Level hashing ("Write-Optimized and High-Performance Hashing Index Scheme for Persistent Memory",
+// section 3): the server's side of the index, the only one that changes it. One thread, no locks.
+//
+//   insert   into the emptier of the two buckets of the top level, else of the bottom level: writes
+//            the item, persists it, sets its token                                    2 flushes
+//            else moves one item of a candidate in the top, else in the bottom level
+//            to its other bucket: copies it, sets the copy's token, clears the other one,
+//            and inserts into its slot                                                5 flushes
+//   update   writes the item into a free slot of its bucket, persists it, sets its token and
+//            clears the old one's by the same store                                   2 flushes
+//            else writes it to the log, marks the entry, overwrites the slot, clears
+//            the mark, lets the log go on                                             5 flushes
+//   delete   clears the token                                                         1 flush
+//
+// Items move from the first bucket of their key to the second, never back, and from a level to the
+// next but one: readers look for them in that order, and so cannot miss one that is moved.
+//
+// The checks for readers are stored when the change is durable, and are not persistent themselves:
+// recovery computes them anew. It deletes, too, what a movement or a resize has copied but not
+// deleted yet, and overwrites what the log says.
+//
+// An operation touches the candidates of its key, which can be named beforehand; a movement, one
+// bucket more.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+#include "platform/pmem/region.h"
+#include "systems/kv.h"
+#include "systems/level/layout.h"
+
+namespace perdura::systems::level {
+
+enum class Flushing : std::uint8_t {
+  lines,  // stores are durable after a flush and a fence
+  none,   // caches are in the persistence domain
+};
+
+class Index {
+ public:
+  // The index at `offset` (a multiple of 256) of the region, of geometry.size() bytes. Memory of
+  // zeros is an empty index; one that has been used must be recovered first.
+  Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
+        Flushing flushing = Flushing::lines);
+  virtual ~Index() = default;
+  Index(const Index&) = delete;
+  Index& operator=(const Index&) = delete;
+
+  // After a crash or a restart: ends what was under way, a resize, too. Throws UsageError if the
+  // index is damaged.
+  void recover();
+
+  std::optional<Slot> find(const Slot& key) const;
+
+  // Inserts or updates; resizes if it must and may. `out_of_space` changes nothing.
+  Result<void> put(const Slot& item);
+  Result<void> erase(const Slot& key);
+
+  // The same in steps, for a server that does something else in between.
+  enum class Outcome : std::uint8_t {
+    done,
+    out_of_space,
+    must_resize,  // nothing has changed
+  };
+  Outcome try_put(const Slot& item);
+  void begin_resize();
+  // Moves the items of the next bucket of the bottom level; false if the resize has ended. Nothing
+  // may be put or erased before.
+  bool resize_step();
+
+  // Calls `visit(slot)` for every item.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::uint32_t number = state_.bottom; number <= last_level(); ++number) {
+      const Level& level = levels_[number];
+      for (std::uint64_t bucket = 0; bucket < level.buckets; ++bucket) {
+        for_each_in(level.bucket_offset(bucket),
+                    [&](SlotNumber, const Slot& slot) { visit(slot); });
+      }
+    }
+  }
+
+  const Geometry& geometry() const { return geometry_; }
+  // The number of the bottom level: how often the table was resized.
+  std::uint32_t bottom() const { return state_.bottom; }
+  // Both may be called on any thread. Slots are those of the two levels in use.
+  std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
+  std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
+
+ protected:
+  // Of a slot; offsets are in bytes from the start of the index.
+  struct Place {
+    Bytes bucket = 0;
+    SlotNumber slot = 0;
+    Bytes offset() const { return bucket + slot_offset(slot); }
+  };
+
+  // The steps whose order makes crashes and readers harmless. A test replaces them by wrong ones,
+  // to show that it would notice.
+  virtual void insert_item(Place place, const Slot& item, Tag tag);
+  virtual void update_item(Place to, SlotNumber from, const Slot& old_item, const Slot& item,
+                           Tag tag);
+  virtual void overwrite_item(Place place, const Slot& old_item, const Slot& item);
+  virtual void move_item(Place from, Place to, const Slot& item, Tag tag);
+  // Where an item of this bucket may be moved to: from the first candidate to the second.
+  virtual std::optional<Side> side_to_move_to(const Level& level, std::uint64_t bucket) const;
+  virtual void rehash_bucket(std::uint64_t bucket);
+
+  void write_item(Place place, const Slot& item);
+  virtual void persist_item(Place place);
+  void delete_item(Place place, const Slot& item);
+
+  // One occupied slot more or less.
+  static std::uint64_t toggle(SlotNumber slot, const Slot& item) { return check_term(slot, item); }
+  // Stores and persists the tokens, then stores the check; `toggles` is the sum of those terms.
+  virtual void change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles);
+  Tokens load_tokens(Bytes bucket) const { return load_word(bucket + kTokensOffset); }
+  std::uint64_t load_check(Bytes bucket) const { return load_word(bucket + kCheckOffset); }
+  void store_tokens(Bytes bucket, Tokens tokens) { store_word(bucket + kTokensOffset, tokens); }
+  void store_check(Bytes bucket, std::uint64_t check) { store_word(bucket + kCheckOffset, check); }
+  virtual void persist_tokens(Bytes bucket) { persist(bucket + kTokensOffset, kWord); }
+
+  virtual void log_item(Place place, const Slot& item);
+  void clear_log();
+  void write_log_entry(Place place, const Slot& item);
+  void persist_log_entry();
+  void mark_log_entry(std::uint64_t mark);
+
+  // For readers only, who do not outlive the server: recovery seals again.
+  void seal(Bytes bucket);
+  void insert_descendants(std::uint64_t bucket);
+  void delete_all(Bytes bucket);
+
+  void persist(Bytes offset, Bytes length);
+
+ private:
+  // The candidates of a key in one level.
+  struct Candidates {
+    std::array<Bytes, 2> buckets{};
+    std::array<Tokens, 2> tokens{};
+  };
+
+  std::uint32_t last_level() const { return state_.bottom + (state_.resizing ? 2 : 1); }
+  const Level& bottom_level() const { return bottom_; }
+  const Level& top_level() const { return top_; }
+  const Level& next_top_level() const { return levels_[state_.bottom + 2]; }
+
+  Candidates candidates_in(const Level& level, std::uint64_t first, std::uint64_t second) const {
+    const Bytes one = level.bucket_offset(first);
+    const Bytes other = level.bucket_offset(second);
+    return {{one, other}, {load_tokens(one), load_tokens(other)}};
+  }
+  std::optional<Place> find_in(const Candidates& candidates, const KeyWords& key, Tag tag) const;
+  std::optional<Place> locate(const KeyWords& key, const Hashes& hashes) const;
+  std::optional<Place> locate_in_next_top(const KeyWords& key, const Hashes& hashes) const;
+  std::optional<SlotNumber> find_in_bucket(Bytes bucket, const KeyWords& key, Tag tag) const;
+  static std::optional<Place> room_in(const Candidates& candidates);
+  std::optional<Place> make_room(const Hashes& key);
+  std::optional<Place> make_room_in(const Level& level, std::uint64_t bucket);
+
+  std::uint64_t load_word(Bytes offset) const { return region_.load(offset_ + offset); }
+  void store_word(Bytes offset, std::uint64_t value) { region_.store(offset_ + offset, value); }
+  Slot load_slot(Place place) const {
+    const Bytes offset = place.offset();
+    return std::bit_cast<Slot>(SlotWords{load_word(offset), load_word(offset + kWord),
+                                         load_word(offset + 2 * kWord),
+                                         load_word(offset + 3 * kWord)});
+  }
+  // Without making a slot of it.
+  bool holds(Place place, const KeyWords& key) const {
+    const Bytes offset = place.offset();
+    const KeyWords found{load_word(offset), load_word(offset + kWord),
+                         load_word(offset + 3 * kWord) >> 60};
+    return found.same(key);
+  }
+  template <class Visit>
+  void for_each_in(Bytes bucket, Visit visit) const {
+    const Tokens tokens = load_tokens(bucket);
+    for (SlotNumber slot = 0; slot < kBucketSlots; ++slot) {
+      if (is_occupied(tokens, slot)) visit(slot, load_slot({bucket, slot}));
+    }
+  }
+
+  void set_state(State state);
+  void store_state(State state);
+  void recover_log();
+  bool is_slot(std::uint64_t place) const;
+  std::uint64_t recover_bucket(const Level& level, std::uint64_t bucket);
+  std::optional<Bytes> bucket_of_copy(const Level& level, std::uint64_t bucket,
+                                      const Hashes& key) const;
+
+  pmem::Region& region_;
+  Bytes offset_;
+  Geometry geometry_;
+  Flushing flushing_;
+  std::array<Level, kMaxResizes + 2> levels_;
+  State state_;
+  Level top_;  // of levels_, for speed
+  Level bottom_;
+  std::uint64_t log_position_ = 0;
+  std::uint64_t next_bucket_ = 0;  // to be moved
+  std::atomic<std::uint64_t> items_{0};
+  std::atomic<std::uint64_t> slots_{0};
+};
+
+}  // namespace perdura::systems::level

@@ -1,0 +1,249 @@
+// The layout of a level hash table ("Write-Optimized and High-Performance Hashing Index Scheme for
+// Persistent Memory", section 3.1), and what a client needs to look for a key in one of its buckets
+// by one READ.
+//
+// Two levels are in use: the bottom one and the top one, of twice the buckets. A bucket:
+//
+//     0                32         64         96         128        160
+//     +----------------+----------+----------+----------+----------+
+//     | tokens | check | slot 0   | slot 1   | slot 2   | slot 3   |
+//     +----------------+----------+----------+----------+----------+
+//
+// Levels are numbered, each of twice the buckets of the one before, and lie one behind the other:
+// no memory is used twice. Level b is the bottom and b + 1 the top; a resize moves the items of
+// level b to level b + 2, and b + 1 is the bottom then. A key has two candidates in each level, one
+// in each half of it, by two hash functions:
+//
+//     first      hash1 * (buckets / 2) / 2^64
+//     second     buckets / 2 + hash2 * (buckets / 2) / 2^64
+//
+// so the buckets 4i to 4i + 3 of level b + 2 descend from bucket i of level b, and hold whatever it
+// holds.
+//
+// The tokens of a bucket are one word, which is changed by one store, of 16 bits a slot:
+//
+//     bit 15          the token: the slot is occupied
+//     bits 0 to 13    if it is, the tag of its key, 14 bits of the first hash
+//     bit 14          in slot 0's: the bucket is sealed: items of it are in, or about to move to,
+//                     the next level but one
+//
+// A READ may see the words of a bucket at different moments. The check is a function of the tokens
+// and of all occupied slots: if it matches, the slots are what the tokens say they are, as of the
+// moment at which the tokens were read. Memory of zeros is an empty table.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "platform/units.h"
+#include "systems/bucket_hash/slot.h"
+
+namespace perdura::systems::level {
+
+using bucket_hash::kSlotSize;
+using bucket_hash::Slot;
+
+inline constexpr std::uint32_t kBucketSlots = 4;
+inline constexpr Bytes kHeaderSize = 32;
+inline constexpr Bytes kBucketSize = kHeaderSize + kBucketSlots * kSlotSize;
+inline constexpr std::uint32_t kMaxResizes = 30;
+
+// In a bucket.
+inline constexpr Bytes kTokensOffset = 0;
+inline constexpr Bytes kCheckOffset = kWord;
+using SlotNumber = std::uint32_t;
+constexpr Bytes slot_offset(SlotNumber slot) { return kHeaderSize + slot * kSlotSize; }
+
+// --- tokens --------------------------------------------------------------------------------------
+
+using Tokens = std::uint64_t;
+using Tag = std::uint64_t;
+
+inline constexpr int kTokenWidth = 16;
+inline constexpr Tokens kTokenBits = 0x8000'8000'8000'8000;
+inline constexpr Tokens kTagBits = 0x3FFF;
+inline constexpr Tokens kSealed = 0x4000;
+
+// The token and the tag of a slot.
+constexpr Tokens field_of(SlotNumber slot) {
+  return Tokens{0x8000 | kTagBits} << (kTokenWidth * slot);
+}
+constexpr bool is_occupied(Tokens tokens, SlotNumber slot) {
+  return (tokens & kTokenBits & field_of(slot)) != 0;
+}
+constexpr Tokens without_item(Tokens tokens, SlotNumber slot) { return tokens & ~field_of(slot); }
+constexpr Tokens with_item(Tokens tokens, SlotNumber slot, Tag tag) {
+  return without_item(tokens, slot) | (Tokens{0x8000} | tag) << (kTokenWidth * slot);
+}
+constexpr std::uint64_t count_items(Tokens tokens) {
+  return ((tokens & kTokenBits) >> 15) * 0x0001'0001'0001'0001 >> 48;
+}
+constexpr std::optional<SlotNumber> free_slot(Tokens tokens) {
+  const Tokens free = ~tokens & kTokenBits;
+  if (free == 0) return std::nullopt;
+  return static_cast<SlotNumber>(std::countr_zero(free) / kTokenWidth);
+}
+// The token bits of the slots that are occupied by an item with this tag.
+constexpr Tokens matching(Tokens tokens, Tag tag) {
+  constexpr Tokens kEverySlot = 0x0001'0001'0001'0001;
+  const Tokens difference = (tokens & ~kSealed) ^ (Tokens{0x8000} | tag) * kEverySlot;
+  // A field is zero if neither its uppermost bit is set nor a carry from the others comes there.
+  return ~(((difference & ~kTokenBits) + ~kTokenBits) | difference) & kTokenBits;
+}
+
+// --- hashes --------------------------------------------------------------------------------------
+
+// A slot as its words: keys and values are filled with zeros, so whole words are hashed and
+// compared.
+using SlotWords = std::array<std::uint64_t, kSlotSize / kWord>;
+inline SlotWords words_of(const Slot& slot) { return std::bit_cast<SlotWords>(slot); }
+
+struct KeyWords {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  std::uint64_t length = 0;  // less 1
+
+  // Word by word and the lengths apart, as slots are mostly made, which compilers would change: a
+  // load that takes together what has just been stored in parts waits until everything before it is
+  // done, and so makes searches wait for one another's cache misses.
+  static KeyWords of(const Slot& slot) {
+    const auto word_at = [&slot](Bytes offset) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, slot.key.data() + offset, kWord);
+      asm("" : "+r"(word));
+      return word;
+    };
+    return {word_at(0), word_at(kWord), std::uint64_t{slot.lengths} >> 4};
+  }
+  static KeyWords of(const SlotWords& slot) { return {slot[0], slot[1], slot[3] >> 60}; }
+  bool same(const KeyWords& other) const {
+    charge(Work::compare, bucket_hash::kMaxKeySize);
+    return ((low ^ other.low) | (high ^ other.high) | (length ^ other.length)) == 0;
+  }
+};
+
+__extension__ using Wide = unsigned __int128;
+// A multiplication to 128 bits, folded.
+constexpr std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+  const Wide product = static_cast<Wide>(a) * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+// Odd constants: the fractions of the golden ratio and of square roots.
+inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
+inline constexpr std::uint64_t kRoot2 = 0x6A09E667F3BCC909;
+inline constexpr std::uint64_t kRoot3 = 0xBB67AE8584CAA73B;
+inline constexpr std::uint64_t kRoot5 = 0x3C6EF372FE94F82B;
+inline constexpr std::uint64_t kRoot7 = 0xA54FF53A5F1D36F1;
+
+struct Hashes {
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+
+  static Hashes of(const KeyWords& key) {
+    charge(Work::hash, bucket_hash::kMaxKeySize);
+    charge(Work::hash, bucket_hash::kMaxKeySize);
+    const std::uint64_t mixed = fold(key.low ^ kRoot2, kGolden) ^ key.high ^ key.length * kRoot7;
+    return {fold(fold(mixed, kRoot3) ^ kRoot2, kGolden),
+            fold(fold(mixed, kRoot5) ^ kRoot7, kRoot3)};
+  }
+  static Hashes of(const Slot& key) { return of(KeyWords::of(key)); }
+  Tag tag() const { return first & kTagBits; }
+};
+
+// --- checks --------------------------------------------------------------------------------------
+
+// A check is the sum, without carries, of the term of the tokens and those of occupied slots.
+constexpr std::uint64_t check_term(Tokens tokens) { return tokens * kGolden; }
+inline std::uint64_t check_term(SlotNumber number, const SlotWords& slot) {
+  charge(Work::hash, kSlotSize);
+  const std::uint64_t halves =
+      fold(slot[0] ^ kRoot2, slot[1] ^ kRoot3) ^ fold(slot[2] ^ kRoot5, slot[3] ^ kRoot7);
+  return fold(halves ^ (number + 1), kGolden);
+}
+inline std::uint64_t check_term(SlotNumber number, const Slot& slot) {
+  return check_term(number, words_of(slot));
+}
+
+// --- places --------------------------------------------------------------------------------------
+
+enum class Side : std::uint8_t { first, second };
+
+struct Level {
+  Bytes offset = 0;           // in bytes from the start of the index
+  std::uint64_t buckets = 0;  // an even number
+
+  // The number of the key's bucket.
+  std::uint64_t candidate(const Hashes& key, Side side) const {
+    const std::uint64_t half = buckets / 2;
+    return side == Side::first ? scale(key.first, half) : half + scale(key.second, half);
+  }
+  Side side_of(std::uint64_t bucket) const {
+    return bucket < buckets / 2 ? Side::first : Side::second;
+  }
+  Bytes bucket_offset(std::uint64_t bucket) const { return offset + bucket * kBucketSize; }
+  Bytes candidate_offset(const Hashes& key, Side side) const {
+    return bucket_offset(candidate(key, side));
+  }
+  Bytes size() const { return buckets * kBucketSize; }
+  Bytes end() const { return offset + size(); }
+
+ private:
+  static std::uint64_t scale(std::uint64_t hash, std::uint64_t range) {
+    return static_cast<std::uint64_t>(static_cast<Wide>(hash) * range >> 64);
+  }
+};
+
+// All levels that an index may come to have.
+struct Geometry {
+  std::uint64_t buckets = 2;  // of level 0, the first bottom: an even number
+  std::uint32_t resizes = 1;  // at most
+
+  std::uint32_t levels() const { return resizes + 2; }
+  Level level(std::uint32_t number) const;
+  Bytes size() const;
+
+  friend bool operator==(const Geometry&, const Geometry&) = default;
+};
+
+// --- what comes before the levels ----------------------------------------------------------------
+
+// Which level is the bottom, and whether its items are being moved.
+struct State {
+  std::uint32_t bottom = 0;
+  bool resizing = false;
+
+  std::uint64_t word() const { return std::uint64_t{bottom} << 1 | (resizing ? 1 : 0); }
+  static State from(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word >> 1), (word & 1) != 0};
+  }
+};
+
+// An item that is to overwrite a slot of a full bucket. Entries are used in turn.
+struct LogEntry {
+  Slot item;
+  std::uint64_t place = 0;  // of the slot, in bytes from the start of the index
+  std::uint64_t mark = 0;   // 1: must be done; 0: none, or done
+};
+static_assert(offsetof(LogEntry, place) == 32 && offsetof(LogEntry, mark) == 40);
+
+inline constexpr Bytes kStateOffset = 0;
+inline constexpr Bytes kLogPositionOffset = kCacheLine;  // the entry to use next
+inline constexpr std::uint64_t kLogEntries = 16;
+constexpr Bytes log_entry_offset(std::uint64_t entry) { return (2 + entry) * kCacheLine; }
+inline constexpr Bytes kLevelsOffset = round_up(log_entry_offset(kLogEntries), kMediaLine);
+
+// --- a client's search ---------------------------------------------------------------------------
+
+struct Search {
+  bool torn = false;            // read once more
+  std::optional<Slot> found{};  // if not torn
+  bool sealed = false;          // if it is not here, it may be in the next level but one
+};
+Search search_bucket(std::span<const std::byte> bucket, const Slot& key, Tag tag);
+
+}  // namespace perdura::systems::level

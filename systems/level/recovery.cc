@@ -1,0 +1,102 @@
+// What a level hash table does after a crash or a restart.
+#include <fmt/core.h>
+
+#include "platform/error.h"
+#include "systems/level/index.h"
+
+namespace perdura::systems::level {
+
+void Index::recover() {
+  const State state = State::from(load_word(kStateOffset));
+  if (state.bottom + (state.resizing ? 1 : 0) > geometry_.resizes) {
+    throw UsageError(
+        fmt::format("the hash table of pool '{}' is damaged: it was resized {} times; "
+                    "remove the pool",
+                    region_.name(), state.bottom));
+  }
+  set_state(state);
+  recover_log();
+  std::uint64_t items = 0;
+  for (std::uint32_t number = state_.bottom; number <= last_level(); ++number) {
+    const Level& level = levels_[number];
+    for (std::uint64_t bucket = 0; bucket < level.buckets; ++bucket) {
+      items += recover_bucket(level, bucket);
+    }
+  }
+  items_.store(items, std::memory_order_relaxed);
+  if (!state_.resizing) return;
+  next_bucket_ = 0;
+  while (resize_step()) {
+  }
+}
+
+void Index::recover_log() {
+  log_position_ = load_word(kLogPositionOffset);
+  if (log_position_ >= kLogEntries) {
+    throw UsageError(
+        fmt::format("the log of pool '{}' is damaged: it is at entry {} of {}; remove the pool",
+                    region_.name(), log_position_, kLogEntries));
+  }
+  for (std::uint64_t number = 0; number < kLogEntries; ++number) {
+    const Bytes offset = log_entry_offset(number);
+    const auto entry = region_.read_object<LogEntry>(offset_ + offset);
+    if (entry.mark == 0) continue;
+    if (!is_slot(entry.place)) {
+      throw UsageError(
+          fmt::format("the log of pool '{}' is damaged: entry {} is for a slot that does not "
+                      "exist; remove the pool",
+                      region_.name(), number));
+    }
+    region_.write_object(offset_ + entry.place, entry.item);
+    persist(entry.place, kSlotSize);
+    const Bytes mark = offset + offsetof(LogEntry, mark);
+    store_word(mark, 0);
+    persist(mark, kWord);
+  }
+}
+
+bool Index::is_slot(std::uint64_t place) const {
+  const Bytes begin = bottom_level().offset;
+  if (place < begin || place >= levels_[last_level()].end()) return false;
+  const Bytes in_bucket = (place - begin) % kBucketSize;
+  return in_bucket >= kHeaderSize && (in_bucket - kHeaderSize) % kSlotSize == 0;
+}
+
+// The items of a bucket that remain there. One of which there is a copy where it was about to be
+// moved is deleted. A check that is not as it should be was about to be stored.
+std::uint64_t Index::recover_bucket(const Level& level, std::uint64_t bucket) {
+  const Bytes offset = level.bucket_offset(bucket);
+  const Tokens found = load_tokens(offset);
+  Tokens tokens = found;
+  std::uint64_t check = 0;
+  for_each_in(offset, [&](SlotNumber slot, const Slot& item) {
+    const Hashes hashes = Hashes::of(item);
+    const auto copy = bucket_of_copy(level, bucket, hashes);
+    if (copy && find_in_bucket(*copy, KeyWords::of(item), hashes.tag())) {
+      tokens = without_item(tokens, slot);
+    } else {
+      check ^= check_term(slot, item);
+    }
+  });
+  if (tokens != found) {
+    store_tokens(offset, tokens);
+    persist(offset + kTokensOffset, kWord);
+  }
+  check ^= check_term(tokens);
+  if (load_check(offset) != check) store_check(offset, check);
+  return count_items(tokens);
+}
+
+// Nothing is moved within a level while the bottom's items move to the next top.
+std::optional<Bytes> Index::bucket_of_copy(const Level& level, std::uint64_t bucket,
+                                           const Hashes& key) const {
+  const Side side = level.side_of(bucket);
+  if (state_.resizing) {
+    if (level.offset != bottom_level().offset) return std::nullopt;
+    return next_top_level().candidate_offset(key, side);
+  }
+  if (side == Side::second) return std::nullopt;
+  return level.candidate_offset(key, Side::second);
+}
+
+}  // namespace perdura::systems::level
