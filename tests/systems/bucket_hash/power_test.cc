@@ -93,14 +93,15 @@ Explored PowerOfWorkers::fail_everywhere(const ExploreOptions& options) {
     failure.enable(false);
     SharedStore store(platform, system(), config);
     for (std::uint32_t client = 0; client < 2; ++client) {
-      platform.start(1 + client, 10, CompletionMode::polling, [&, client](Thread& thread) -> Task<> {
-        const auto port = static_cast<fabric::Port>(client * (workers - 1));
-        const auto session = co_await system().connect(thread, {0, port}, config);
-        for (++connected; connected < 2;) co_await sleep_for(Microseconds(1));
-        failure.enable(true);
-        co_await write(*session, client, known[client]);
-        ++ended;
-      });
+      platform.start(1 + client, 10, CompletionMode::polling,
+                     [&, client](Thread& thread) -> Task<> {
+                       const auto port = static_cast<fabric::Port>(client * (workers - 1));
+                       const auto session = co_await system().connect(thread, {0, port}, config);
+                       for (++connected; connected < 2;) co_await sleep_for(Microseconds(1));
+                       failure.enable(true);
+                       co_await write(*session, client, known[client]);
+                       ++ended;
+                     });
     }
     const auto server = [&](Thread& thread) -> Task<> {
       const auto partition = system().open(thread, "pool", config);
