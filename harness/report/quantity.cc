@@ -10,7 +10,7 @@
 namespace perdura::report {
 namespace {
 
-const std::array<std::pair<std::string_view, Quantity>, 45> quantities{{
+const std::array<std::pair<std::string_view, Quantity>, 46> quantities{{
     {"latency_mean_us", {"average latency", "Mean latency", "us"}},
     {"latency_min_us", {"smallest latency", "Smallest latency", "us"}},
     {"latency_p50_us", {"median latency", "Median latency", "us"}},
@@ -42,6 +42,7 @@ const std::array<std::pair<std::string_view, Quantity>, 45> quantities{{
     {"nvm_media_bytes_per_op", {"media bytes written", "Media bytes per operation", "bytes"}},
     {"value_size", {"value size", "Value size", "bytes"}},
     {"key_size", {"key size", "Key size", "bytes"}},
+    {"records", {"records", "Records", ""}},
     {"clients", {"client threads", "Client threads", ""}},
     {"queue_depth", {"queue depth", "Operations in flight per client thread", ""}},
     {"server_threads", {"server threads", "Server threads", ""}},
