@@ -43,6 +43,8 @@ class ExploredMemory final : public pmem::RegionModel {
 
   // Called after each store, flush and fence.
   std::function<void()> after_step;
+  // The thread whose they are from now on: a fence waits for nobody else's flushes.
+  pmem::PersistenceState::Writer writer = this;
 
   // All that is visible is durable from now on.
   void settle() {
@@ -87,19 +89,19 @@ class ExploredMemory final : public pmem::RegionModel {
   }
   void write(Bytes offset, std::span<const std::byte> from, bool streaming) override {
     if (streaming) {
-      state_->stream(this, {0, offset}, from);
+      state_->stream(writer, {0, offset}, from);
     } else {
-      state_->store(this, {0, offset}, from);
+      state_->store(writer, {0, offset}, from);
     }
     std::memcpy(&visible_[offset], from.data(), from.size());
     step();
   }
   void flush(Bytes offset, Bytes length) override {
-    state_->flush(this, {0, offset}, length);
+    state_->flush(writer, {0, offset}, length);
     step();
   }
   void drain() override {
-    state_->fence(this);
+    state_->fence(writer);
     step();
   }
 

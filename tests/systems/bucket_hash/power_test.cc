@@ -39,7 +39,7 @@ std::vector<std::pair<std::string, std::uint32_t>> systems_with_workers() {
 }
 INSTANTIATE_TEST_SUITE_P(All, PowerOfWorkers, testing::ValuesIn(systems_with_workers()),
                          [](const auto& subject) {
-                           return subject.param.first + "_" + std::to_string(subject.param.second);
+                           return test_name(subject.param.first, subject.param.second);
                          });
 
 // Creations, then updates and deletions between them.
@@ -93,14 +93,15 @@ Explored PowerOfWorkers::fail_everywhere(const ExploreOptions& options) {
     failure.enable(false);
     SharedStore store(platform, system(), config);
     for (std::uint32_t client = 0; client < 2; ++client) {
-      platform.start(1 + client, 10, CompletionMode::polling, [&, client](Thread& thread) -> Task<> {
-        const auto port = static_cast<fabric::Port>(client * (workers - 1));
-        const auto session = co_await system().connect(thread, {0, port}, config);
-        for (++connected; connected < 2;) co_await sleep_for(Microseconds(1));
-        failure.enable(true);
-        co_await write(*session, client, known[client]);
-        ++ended;
-      });
+      platform.start(1 + client, 10, CompletionMode::polling,
+                     [&, client](Thread& thread) -> Task<> {
+                       const auto port = static_cast<fabric::Port>(client * (workers - 1));
+                       const auto session = co_await system().connect(thread, {0, port}, config);
+                       for (++connected; connected < 2;) co_await sleep_for(Microseconds(1));
+                       failure.enable(true);
+                       co_await write(*session, client, known[client]);
+                       ++ended;
+                     });
     }
     const auto server = [&](Thread& thread) -> Task<> {
       const auto partition = system().open(thread, "pool", config);

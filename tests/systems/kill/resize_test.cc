@@ -126,14 +126,14 @@ std::vector<Killed> killed() {
   std::vector<Killed> all;
   for (const KvSystem& system : kv_systems()) {
     if (!system.shares_partition) continue;
-    for (const std::uint32_t workers : {1U, 2U, 4U}) all.push_back({std::string(system.name), workers});
+    for (const std::uint32_t workers : {1U, 2U, 4U})
+      all.push_back({std::string(system.name), workers});
   }
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(All, KillInResize, testing::ValuesIn(killed()),
                          [](const testing::TestParamInfo<Killed>& subject) {
-                           return subject.param.system + "_" +
-                                  std::to_string(subject.param.workers);
+                           return test_name(subject.param.system, subject.param.workers);
                          });
 
 void KillInResize::fill(std::mt19937& random, int& kills) {
