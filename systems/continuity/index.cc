@@ -4,31 +4,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <mutex>
+#include <vector>
 
 #include "platform/error.h"
 
 namespace perdura::systems::continuity {
-
-std::optional<std::uint64_t> FreeGroups::take() {
-  const std::scoped_lock lock(lock_);
-  if (!given_back_.empty()) {
-    const std::uint64_t group = given_back_.back();
-    given_back_.pop_back();
-    return group;
-  }
-  if (next_ == groups_) return std::nullopt;
-  return next_++;
-}
-
-void FreeGroups::recover(const std::vector<bool>& taken) {
-  given_back_.clear();
-  next_ = groups_;
-  while (next_ > 0 && !taken[next_ - 1]) --next_;
-  for (std::uint64_t group = next_; group-- > 0;) {
-    if (!taken[group]) given_back_.push_back(group);
-  }
-}
 
 Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing)
     : region_(region), offset_(offset), geometry_(geometry), flushing_(flushing) {

@@ -25,40 +25,16 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "platform/pmem/region.h"
-#include "platform/runtime/sync.h"
+#include "systems/bucket_hash/flushing.h"
+#include "systems/bucket_hash/free_numbers.h"
 #include "systems/continuity/layout.h"
 #include "systems/kv.h"
 
 namespace perdura::systems::continuity {
 
-enum class Flushing : std::uint8_t {
-  lines,  // stores are durable after a flush and a fence
-  none,   // caches are in the persistence domain
-};
-
-// Which groups of a table are nobody's.
-class FreeGroups {
- public:
-  // All groups of a table are free.
-  void reset(std::uint64_t groups) {
-    groups_ = groups;
-    next_ = 0;
-    given_back_.clear();
-  }
-  std::optional<std::uint64_t> take();
-  std::uint64_t taken() const { return next_ - given_back_.size(); }
-  // After a crash: `taken[i]` says whether group i is a pair's.
-  void recover(const std::vector<bool>& taken);
-
- private:
-  SpinLock lock_;
-  std::uint64_t groups_ = 0;
-  std::uint64_t next_ = 0;  // it and those after it are free
-  std::vector<std::uint64_t> given_back_;
-};
+using bucket_hash::Flushing;
 
 class Index {
  public:
@@ -198,7 +174,7 @@ class Index {
   Geometry geometry_;
   Flushing flushing_;
   std::array<Table, kMaxResizes + 1> tables_;
-  std::array<FreeGroups, kMaxResizes + 1> groups_;
+  std::array<bucket_hash::FreeNumbers, kMaxResizes + 1> groups_;
   std::atomic<State> state_{};
   std::uint64_t next_pair_ = 0;  // to be moved
   std::atomic<std::uint64_t> items_{0};

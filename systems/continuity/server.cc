@@ -15,11 +15,6 @@ bucket_hash::PoolShape shape_of(const KvConfig& config, const Geometry& geometry
            geometry.added_percent, geometry.resizes}};
 }
 
-Flushing flushing_of(const KvConfig& config) {
-  const bool flushes = !config.put_method || config.put_method->uses(pmem::StepKind::flush);
-  return flushes ? Flushing::lines : Flushing::none;
-}
-
 }  // namespace
 
 ContinuityServer::ContinuityServer(Node& node, const std::string& name, const KvConfig& config,
@@ -27,7 +22,7 @@ ContinuityServer::ContinuityServer(Node& node, const std::string& name, const Kv
     : Server(name, config, parameters.queue_depth),
       pool_(bucket_hash::open_pool(node, name, kName, shape_of(config, parameters.geometry),
                                    parameters.geometry.size())),
-      index_(*pool_.region, kIndexOffset, parameters.geometry, flushing_of(config)) {
+      index_(*pool_.region, kIndexOffset, parameters.geometry, bucket_hash::flushing_of(config)) {
   if (!pool_.created) index_.recover();
 }
 

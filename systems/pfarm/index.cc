@@ -3,21 +3,23 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "platform/error.h"
 
 namespace perdura::systems::pfarm {
 
 Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing)
-    : memory_(region, offset, flushing), log_(memory_), geometry_(geometry) {
+    : memory_(region, offset, flushing), geometry_(geometry) {
   for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
     tables_[level] = geometry.table(level);
+    blocks_[level].reset(tables_[level].blocks);
   }
   set_state({});
 }
 
 void Index::set_state(State state) {
-  state_ = state;
+  state_.store(state, std::memory_order_relaxed);
   slots_.store(table().all_buckets() * kBucketSlots, std::memory_order_relaxed);
 }
 
@@ -30,9 +32,10 @@ void Index::store_state(State state) {
 // --- finding -------------------------------------------------------------------------------------
 
 std::optional<Slot> Index::find(const Slot& key) const {
-  for (std::uint32_t level = state_.level; level <= last_level(); ++level) {
+  const std::uint64_t hash = hash_of(key);
+  for (std::uint32_t level = this->level(); level <= last_level(); ++level) {
     const Table& used = tables_[level];
-    const auto found = find_in(used, used.home(key), key);
+    const auto found = find_in(used, used.home(hash), key);
     if (found) return found->item;
   }
   return std::nullopt;
@@ -74,15 +77,15 @@ std::optional<Index::Place> Index::free_place(const Table& table, std::uint64_t 
 }
 
 // What is in a bucket and does not have it as its home has the one before.
-std::optional<Index::Place> Index::make_room(const Table& table, std::uint64_t home) {
+std::optional<Index::Place> Index::make_room(RedoLog log, const Table& table, std::uint64_t home) {
   if (home > 0) {
-    if (const auto place = move_out(table, home, home - 1, home - 1)) return place;
+    if (const auto place = move_out(log, table, home, home - 1, home - 1)) return place;
   }
   if (home + 1 == table.homes) return std::nullopt;
-  return move_out(table, home + 1, home + 1, home + 2);
+  return move_out(log, table, home + 1, home + 1, home + 2);
 }
 
-std::optional<Index::Place> Index::move_out(const Table& table, std::uint64_t bucket,
+std::optional<Index::Place> Index::move_out(RedoLog log, const Table& table, std::uint64_t bucket,
                                             std::uint64_t item_home, std::uint64_t other_bucket) {
   const std::optional<Place> to = free_place_in(table, other_bucket);
   if (!to) return std::nullopt;
@@ -90,8 +93,8 @@ std::optional<Index::Place> Index::move_out(const Table& table, std::uint64_t bu
     const Slot item = read_item(table, bucket, slot);
     if (table.home(item) != item_home) continue;
     const Place from{&table, bucket, slot};
-    move_item(from, *to, item);
-    ++movements_;
+    move_item(log, from, *to, item);
+    movements_.fetch_add(1, std::memory_order_relaxed);
     return from;
   }
   return std::nullopt;
@@ -111,13 +114,14 @@ std::optional<Index::Place> Index::overflow_place(std::uint32_t level, std::uint
 
 std::optional<Index::Place> Index::add_block(std::uint32_t level, std::uint64_t last) {
   const Table& used = tables_[level];
-  if (blocks_used_[level] == used.blocks) return std::nullopt;
-  const Link link = ++blocks_used_[level];
+  const std::optional<std::uint64_t> block = blocks_[level].take();
+  if (!block) return std::nullopt;
+  const Link link = *block + 1;
   const Bytes bucket = used.bucket_offset(last);
   memory_.store(bucket + kLinkOffset, link);
   memory_.persist(bucket + kLinkOffset, kWord);
   publish(bucket);
-  return free_place_in(used, used.block(link).value());
+  return free_place_in(used, used.first_block() + *block);
 }
 
 // --- changing ------------------------------------------------------------------------------------
@@ -137,29 +141,32 @@ Result<void> Index::put(const Slot& item) {
   }
 }
 
-Index::Outcome Index::try_put(const Slot& item) {
+Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash, std::uint32_t worker) {
   const Table& used = table();
-  const std::uint64_t home = used.home(item);
+  const RedoLog log = this->log(worker);
+  const std::uint64_t home = used.home(hash);
   if (const std::optional<Found> old = find_in(used, home, item)) {
-    update_item(old->place, item);
+    update_item(log, old->place, item);
     return Outcome::done;
   }
   std::optional<Place> place = free_place(used, home);
-  if (!place) place = make_room(used, home);
-  if (!place) place = overflow_place(state_.level, home);
+  if (!place) place = make_room(log, used, home);
+  if (!place) place = overflow_place(level(), home);
   if (!place) {
-    return state_.level < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
+    return level() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
   }
-  insert_item(*place, item);
+  insert_item(log, *place, item);
   items_.fetch_add(1, std::memory_order_relaxed);
   return Outcome::done;
 }
 
-Result<void> Index::erase(const Slot& key) {
+Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key), 0); }
+
+Result<void> Index::erase(const Slot& key, std::uint64_t hash, std::uint32_t worker) {
   const Table& used = table();
-  const std::optional<Found> found = find_in(used, used.home(key), key);
+  const std::optional<Found> found = find_in(used, used.home(hash), key);
   if (!found) return tl::unexpected(Error::not_found);
-  delete_item(found->place);
+  delete_item(log(worker), found->place);
   items_.fetch_sub(1, std::memory_order_relaxed);
   return {};
 }
@@ -170,28 +177,28 @@ Record Index::record_of(Place place, const Slot& item, Header header) const {
           .header = kVersion.incremented(header)};
 }
 
-void Index::insert_item(Place place, const Slot& item) {
+void Index::insert_item(RedoLog log, Place place, const Slot& item) {
   const Header header = load_header(*place.table, place.bucket);
-  execute(record_of(place, item, header | bit_of(place.slot)));
+  execute(log, record_of(place, item, header | bit_of(place.slot)));
 }
 
-void Index::update_item(Place place, const Slot& item) {
-  execute(record_of(place, item, load_header(*place.table, place.bucket)));
+void Index::update_item(RedoLog log, Place place, const Slot& item) {
+  execute(log, record_of(place, item, load_header(*place.table, place.bucket)));
 }
 
-void Index::delete_item(Place place) {
+void Index::delete_item(RedoLog log, Place place) {
   const Header header = load_header(*place.table, place.bucket);
-  execute(record_of(place, Slot{}, header & ~bit_of(place.slot)));
+  execute(log, record_of(place, Slot{}, header & ~bit_of(place.slot)));
 }
 
-void Index::move_item(Place from, Place to, const Slot& item) {
+void Index::move_item(RedoLog log, Place from, Place to, const Slot& item) {
   Header from_header = load_header(*from.table, from.bucket) & ~bit_of(from.slot);
   Header to_header = load_header(*to.table, to.bucket) | bit_of(to.slot);
   join(from, to, from_header, to_header);
   Record record = record_of(to, item, to_header);
   record.from = from.table->bucket_offset(from.bucket);
   record.from_header = kVersion.incremented(from_header);
-  execute(record);
+  execute(log, record);
 }
 
 // Who looks in the next table has found the one before sealed, and who looks in an overflow block
@@ -205,16 +212,17 @@ void Index::join(const Place& from, const Place& to, Header& from_header, Header
 }
 
 // The slot and the headers may become durable in any order: the log has them all. Its mark must be
-// gone before the record is used again, and what is acknowledged needs no mark.
-void Index::execute(const Record& record) {
-  log_.write(record);
-  log_.commit();
+// gone before the record is used again, or the buckets by another worker, and what is acknowledged
+// needs no mark.
+void Index::execute(RedoLog log, const Record& record) {
+  log.write(record);
+  log.commit();
   write_slot(record);
   write_headers(record);
   flush_slot(record);
   flush_headers(record);
   memory_.drain();
-  log_.end();
+  log.end();
   publish(record);
 }
 
@@ -263,20 +271,20 @@ std::uint64_t Index::check_of(Bytes bucket) const {
 // --- resizing ------------------------------------------------------------------------------------
 
 void Index::begin_resize() {
-  store_state({state_.level, true});
+  store_state({level(), true});
   next_bucket_ = 0;
 }
 
 bool Index::resize_step() {
   const Table& old = table();
-  if (next_bucket_ == used_buckets(state_.level)) {
-    store_state({state_.level + 1, false});
+  if (next_bucket_ == used_buckets(level())) {
+    store_state({level() + 1, false});
     return false;
   }
   const std::uint64_t bucket = next_bucket_++;
   seal(old, bucket);
   for_each_in(old, bucket, [&](SlotNumber slot, const Slot& item) {
-    move_item({&old, bucket, slot}, place_in_next(item), item);
+    move_item(log(0), {&old, bucket, slot}, place_in_next(item), item);
   });
   return true;
 }
@@ -299,7 +307,7 @@ void Index::seal(const Table& table, std::uint64_t bucket) {
 // bucket c + 1. Overflow blocks come last: the two new homes of a chain's items need no longer
 // chains than that, and together one block more, of twice the blocks.
 Index::Place Index::place_in_next(const Slot& item) {
-  const std::uint32_t level = state_.level + 1;
+  const std::uint32_t level = this->level() + 1;
   const Table& next = tables_[level];
   const std::uint64_t home = next.home(item);
   const std::optional<Place> place = free_place(next, home);
@@ -317,22 +325,22 @@ void Index::recover() {
                     memory_.name(), state.level));
   }
   set_state(state);
-  recover_log();
+  for (std::uint32_t worker = 0; worker < geometry_.logs; ++worker) recover_log(log(worker));
   items_.store(0, std::memory_order_relaxed);
-  for (std::uint32_t level = state_.level; level <= last_level(); ++level) recover_table(level);
-  if (!state_.resizing) return;
+  for (std::uint32_t level = this->level(); level <= last_level(); ++level) recover_table(level);
+  if (!resizing()) return;
   next_bucket_ = 0;
   while (resize_step()) {
   }
 }
 
 bool Index::has_bucket_at(Bytes offset) const {
-  return std::any_of(tables_.begin() + state_.level, tables_.begin() + last_level() + 1,
+  return std::any_of(tables_.begin() + level(), tables_.begin() + last_level() + 1,
                      [&](const Table& table) { return table.has_bucket_at(offset); });
 }
 
-void Index::recover_log() {
-  const std::optional<Record> record = log_.committed();
+void Index::recover_log(RedoLog log) {
+  const std::optional<Record> record = log.committed();
   if (!record) return;
   if (!has_bucket_at(record->bucket()) || record->slot() >= kBucketSlots ||
       (record->from != 0 && !has_bucket_at(record->from))) {
@@ -346,7 +354,7 @@ void Index::recover_log() {
   flush_slot(*record);
   flush_headers(*record);
   memory_.drain();
-  log_.end();
+  log.end();
 }
 
 void Index::recover_table(std::uint32_t level) {
@@ -356,24 +364,32 @@ void Index::recover_table(std::uint32_t level) {
         fmt::format("the hash table of pool '{}' is damaged at bucket {}: {}; remove the pool",
                     memory_.name(), bucket, how));
   };
-  blocks_used_[level] = 0;
+  std::vector<bool> taken(used.blocks);
   std::uint64_t items = 0;
+  const auto recover_bucket = [&](std::uint64_t bucket) {
+    items += static_cast<std::uint64_t>(std::popcount(load_header(used, bucket) & kOccupied));
+    publish(used.bucket_offset(bucket));
+  };
   std::uint64_t joint = 0;
-  for (std::uint64_t bucket = 0; bucket < used_buckets(level); ++bucket) {
+  for (std::uint64_t bucket = 0; bucket < used.first_block(); ++bucket) {
     const Header header = load_header(used, bucket);
-    const Link link = load_link(used, bucket);
-    // Blocks were taken in the order of their numbers, so no chain leads back.
-    if (link != 0 && (link > used.blocks || bucket == used.homes || used.block(link) <= bucket)) {
-      damaged(bucket, "it has an overflow block that cannot be its");
-    }
-    blocks_used_[level] = std::max(blocks_used_[level], link);
-    if (bucket < used.first_block() && kJointBefore.of(header) != joint) {
+    if (kJointBefore.of(header) != joint) {
       damaged(bucket, "its joint version is not that of the one before");
     }
     joint = kJointBehind.of(header);
-    items += static_cast<std::uint64_t>(std::popcount(header & kOccupied));
-    publish(used.bucket_offset(bucket));
+    recover_bucket(bucket);
+    // No block is in two chains or twice in one, so every chain ends.
+    for (Link link = load_link(used, bucket); link != 0;) {
+      if (link > used.blocks || bucket == used.homes || taken[link - 1]) {
+        damaged(bucket, "it has an overflow block that cannot be its");
+      }
+      taken[link - 1] = true;
+      const std::uint64_t block = used.block(link).value();
+      recover_bucket(block);
+      link = load_link(used, block);
+    }
   }
+  blocks_[level].recover(taken);
   items_.fetch_add(items, std::memory_order_relaxed);
 }
 

@@ -1,6 +1,6 @@
 // P-FaRM-KV ("Consistent RDMA-Friendly Hashing on Remote Persistent Memory", section III; "FaRM:
 // Fast Remote Memory", the section on the hashtable): the server's side of the index, the only one
-// that changes it. One thread, no locks.
+// that changes it.
 //
 // Every write of an item is one record of a redo log, which says what a slot and its bucket's
 // header shall be:
@@ -14,8 +14,13 @@
 // give a bucket an overflow block takes one: a link to an empty block changes nothing for anybody.
 //
 // An operation touches the home bucket of its key, the one before and the two behind it, and the
-// overflow block of the home bucket. The checks for readers are stored when the change is durable,
-// and are not persistent themselves: recovery computes them anew.
+// chain of the home bucket. The checks for readers are stored when the change is durable, and are
+// not persistent themselves: recovery computes them anew.
+//
+// Several threads may change the index at the same time if each has a log of its own, has locked
+// the home bucket and those beside it that it touches, and none is in the index while another one
+// resizes it (bucket_hash/locks.h). What they share besides are the free overflow blocks, which
+// have a lock of their own, and counters.
 #pragma once
 
 #include <array>
@@ -24,6 +29,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "systems/bucket_hash/free_numbers.h"
 #include "systems/kv.h"
 #include "systems/pfarm/log.h"
 
@@ -39,7 +45,7 @@ class Index {
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  // After a crash or a restart: ends a write and a resize that were under way. Throws UsageError if
+  // After a crash or a restart: ends writes and a resize that were under way. Throws UsageError if
   // the index is damaged.
   void recover();
 
@@ -55,7 +61,20 @@ class Index {
     out_of_space,
     must_resize,  // nothing has changed
   };
-  Outcome try_put(const Slot& item);
+  Outcome try_put(const Slot& item) { return try_put(item, hash_of(item), 0); }
+  // For a worker with its log, a number below geometry().logs.
+  Outcome try_put(const Slot& item, std::uint64_t hash, std::uint32_t worker);
+  Result<void> erase(const Slot& key, std::uint64_t hash, std::uint32_t worker);
+  // What the operations on a key with this hash touch besides the chain of its home bucket. A
+  // bucket that the table does not have may be among them.
+  std::array<std::uint64_t, 4> touched_by_put(std::uint64_t hash) const {
+    const std::uint64_t home = table().home(hash);
+    return {home > 0 ? home - 1 : home, home, home + 1, home + 2};
+  }
+  std::array<std::uint64_t, 2> touched_by_erase(std::uint64_t hash) const {
+    const std::uint64_t home = table().home(hash);
+    return {home, home + 1};
+  }
   void begin_resize();
   // Moves the items of the next bucket; false if the resize has ended. Nothing may be put or erased
   // before.
@@ -64,7 +83,7 @@ class Index {
   // Calls `visit(slot)` for every item.
   template <class Visit>
   void for_each(Visit visit) const {
-    for (std::uint32_t level = state_.level; level <= last_level(); ++level) {
+    for (std::uint32_t level = this->level(); level <= last_level(); ++level) {
       for (std::uint64_t bucket = 0; bucket < used_buckets(level); ++bucket) {
         for_each_in(tables_[level], bucket, [&](SlotNumber, const Slot& slot) { visit(slot); });
       }
@@ -72,13 +91,15 @@ class Index {
   }
 
   const Geometry& geometry() const { return geometry_; }
-  const Table& table() const { return tables_[state_.level]; }
-  std::uint32_t level() const { return state_.level; }
+  const Table& table() const { return tables_[level()]; }
   // Overflow blocks of the table in use that are in a chain.
-  std::uint64_t blocks_used() const { return blocks_used_[state_.level]; }
+  std::uint64_t blocks_used() const { return blocks_[level()].taken(); }
+  // These may be called on any thread at any time. Slots are those of the table in use, with all of
+  // its blocks.
+  std::uint32_t level() const { return state().level; }
+  bool resizing() const { return state().resizing; }
   // Items that were moved to make room for others.
-  std::uint64_t movements() const { return movements_; }
-  // Both may be called on any thread. Slots are those of the table in use, with all of its blocks.
+  std::uint64_t movements() const { return movements_.load(std::memory_order_relaxed); }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
@@ -91,14 +112,15 @@ class Index {
 
   // Steps whose order makes crashes harmless and reads consistent, and choices on which reads rely.
   // A test replaces them by wrong ones, to show that it would notice.
-  virtual void execute(const Record& record);
-  virtual void update_item(Place place, const Slot& item);
-  virtual void move_item(Place from, Place to, const Slot& item);
+  virtual void execute(RedoLog log, const Record& record);
+  virtual void update_item(RedoLog log, Place place, const Slot& item);
+  virtual void move_item(RedoLog log, Place from, Place to, const Slot& item);
   // A free slot in the neighborhood of a home bucket.
   virtual std::optional<Place> free_place(const Table& table, std::uint64_t home) const;
 
-  // The steps of a write: of the log, of the slot, of the headers, and for readers.
-  RedoLog& log() { return log_; }
+  // A worker's.
+  RedoLog log(std::uint32_t worker) { return {memory_, geometry_.log_offset(worker)}; }
+  // The steps of a write besides those of the log: of the slot, of the headers, and for readers.
   void write_slot(const Record& record);
   void write_headers(const Record& record);
   void flush_slot(const Record& record);
@@ -106,8 +128,8 @@ class Index {
   void drain() { memory_.drain(); }
   void publish(const Record& record);
 
-  void insert_item(Place place, const Slot& item);
-  void delete_item(Place place);
+  void insert_item(RedoLog log, Place place, const Slot& item);
+  void delete_item(RedoLog log, Place place);
   Record record_of(Place place, const Slot& item, Header header) const;
   Header load_header(const Table& table, std::uint64_t bucket) const {
     return memory_.load(table.bucket_offset(bucket) + kHeaderOffset);
@@ -121,9 +143,11 @@ class Index {
     Slot item;
   };
 
-  std::uint32_t last_level() const { return state_.level + (state_.resizing ? 1 : 0); }
+  State state() const { return state_.load(std::memory_order_relaxed); }
+  std::uint32_t last_level() const { return level() + (resizing() ? 1 : 0); }
+  // Those with a higher number are empty.
   std::uint64_t used_buckets(std::uint32_t level) const {
-    return tables_[level].first_block() + blocks_used_[level];
+    return tables_[level].first_block() + blocks_[level].end();
   }
   Link load_link(const Table& table, std::uint64_t bucket) const {
     return memory_.load(table.bucket_offset(bucket) + kLinkOffset);
@@ -144,9 +168,9 @@ class Index {
   std::optional<Place> free_place_in(const Table& table, std::uint64_t bucket) const;
   // Moves an item out of the neighborhood, if one can go to its own one's other bucket: at most one
   // movement, in place of FaRM's repeated displacement.
-  std::optional<Place> make_room(const Table& table, std::uint64_t home);
-  std::optional<Place> move_out(const Table& table, std::uint64_t bucket, std::uint64_t item_home,
-                                std::uint64_t other_bucket);
+  std::optional<Place> make_room(RedoLog log, const Table& table, std::uint64_t home);
+  std::optional<Place> move_out(RedoLog log, const Table& table, std::uint64_t bucket,
+                                std::uint64_t item_home, std::uint64_t other_bucket);
   // In the chain of the bucket, which gets one more block if it must and can.
   std::optional<Place> overflow_place(std::uint32_t level, std::uint64_t home);
   std::optional<Place> add_block(std::uint32_t level, std::uint64_t last);
@@ -158,18 +182,17 @@ class Index {
 
   void set_state(State state);
   void store_state(State state);
-  void recover_log();
+  void recover_log(RedoLog log);
   void recover_table(std::uint32_t level);
   bool has_bucket_at(Bytes offset) const;
 
   Memory memory_;
-  RedoLog log_;
   Geometry geometry_;
   std::array<Table, kMaxResizes + 1> tables_;
-  std::array<std::uint64_t, kMaxResizes + 1> blocks_used_{};
-  State state_;
+  std::array<bucket_hash::FreeNumbers, kMaxResizes + 1> blocks_;
+  std::atomic<State> state_{};
   std::uint64_t next_bucket_ = 0;  // to be moved
-  std::uint64_t movements_ = 0;
+  std::atomic<std::uint64_t> movements_{0};
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::uint64_t> slots_{0};
 };

@@ -51,13 +51,10 @@ std::uint64_t check_term(SlotNumber number, const Slot& slot) {
   return hash64(slot.bytes(), number + 1);
 }
 
-std::uint64_t Table::home(const Slot& key) const {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>(Wide{hash64(key.key_bytes(), kHomeSeed)} * homes >> 64);
-}
+std::uint64_t hash_of(const Slot& key) { return hash64(key.key_bytes(), kHomeSeed); }
 
 Table Geometry::table(std::uint32_t level) const {
-  Table table{kTablesOffset, homes, 0};
+  Table table{tables_offset(), homes, 0};
   for (std::uint32_t i = 0;; ++i) {
     table.blocks = table.homes * overflow_percent / 100;
     if (i == level) return table;

@@ -95,6 +95,9 @@ std::uint64_t check_term(SlotNumber number, const Slot& slot);
 
 // --- places --------------------------------------------------------------------------------------
 
+// A key's, from which its home bucket in every table follows.
+std::uint64_t hash_of(const Slot& key);
+
 // One table; offsets are in bytes from the start of the index.
 struct Table {
   Bytes offset = 0;
@@ -105,7 +108,11 @@ struct Table {
   std::uint64_t first_block() const { return homes + 1; }
   std::uint64_t all_buckets() const { return first_block() + blocks; }
   // The number of the home bucket. One of a table of twice the homes is twice as high, or one more.
-  std::uint64_t home(const Slot& key) const;
+  std::uint64_t home(std::uint64_t hash) const {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>(Wide{hash} * homes >> 64);
+  }
+  std::uint64_t home(const Slot& key) const { return home(hash_of(key)); }
   std::optional<std::uint64_t> block(Link link) const {
     if (link == 0) return std::nullopt;
     return homes + link;
@@ -118,23 +125,28 @@ struct Table {
   }
 };
 
+inline constexpr Bytes kStateOffset = 0;
+inline constexpr Bytes kLogSize = 2 * kCacheLine;
+// A store has logs for so many, however many it starts, so that it recovers what any number of them
+// left.
+inline constexpr std::uint32_t kMaxWorkers = 64;
+
 // All tables that an index may come to have, and what is before them: at offset 0 the word that
-// says which is in use, then the log.
+// says which is in use, then the logs.
 struct Geometry {
   std::uint64_t homes = 1;             // of the first table
   std::uint32_t overflow_percent = 5;  // overflow blocks for a hundred homes
   std::uint32_t resizes = 1;           // at most
+  std::uint32_t logs = 1;              // one for each worker that there may be
 
+  Bytes log_offset(std::uint32_t worker) const { return kCacheLine + worker * kLogSize; }
+  Bytes tables_offset() const { return round_up(log_offset(logs), kMediaLine); }
   // A table's level is how often it was resized.
   Table table(std::uint32_t level) const;
   Bytes size() const;
 
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
-
-inline constexpr Bytes kStateOffset = 0;
-inline constexpr Bytes kLogOffset = kCacheLine;
-inline constexpr Bytes kTablesOffset = kMediaLine;
 
 // The table in use, and whether its items are being moved to the next one.
 struct State {

@@ -1,7 +1,7 @@
-// The redo log of P-FaRM-KV: "FaRM-KV still needs to use logging when the updates occur across
+// The redo logs of P-FaRM-KV: "FaRM-KV still needs to use logging when the updates occur across
 // buckets" ("Consistent RDMA-Friendly Hashing on Remote Persistent Memory", section III), and "uses
-// logging for each write operation". It has room for one record, whose mark is in a line of its
-// own:
+// logging for each write operation". Each worker has one, with room for one record, whose mark is
+// in a line of its own:
 //
 //      0                64                                               128
 //      +----------------+------------------------------------------------+
@@ -9,21 +9,21 @@
 //      +----------------+------------------------------------------------+
 //
 // A write is the record, the mark, the item, the headers, and the mark again; every line is flushed
-// once. Whatever a record says is said in absolute terms, so it may be applied again and again.
+// once. Whatever a record says is said in absolute terms, so it may be applied again and again. The
+// buckets that it is about are its worker's alone until the mark is gone, so records of several
+// logs may be applied in any order.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include "platform/pmem/region.h"
+#include "systems/bucket_hash/flushing.h"
 #include "systems/pfarm/layout.h"
 
 namespace perdura::systems::pfarm {
 
-enum class Flushing : std::uint8_t {
-  lines,  // stores are durable after a flush and a fence
-  none,   // caches are in the persistence domain
-};
+using bucket_hash::Flushing;
 
 // The index within its region. Offsets are in bytes from the start of the index.
 class Memory {
@@ -73,34 +73,35 @@ static_assert(sizeof(Record) == kCacheLine && std::is_trivially_copyable_v<Recor
 
 class RedoLog {
  public:
-  explicit RedoLog(Memory& memory) : memory_(memory) {}
+  // The one at this offset of the index.
+  RedoLog(Memory& memory, Bytes offset) : memory_(&memory), offset_(offset) {}
 
   // Each step persists what it stores.
   void write(const Record& record) {
-    memory_.write(kRecordOffset, record);
-    memory_.persist(kRecordOffset, sizeof record);
+    memory_->write(offset_ + kRecord, record);
+    memory_->persist(offset_ + kRecord, sizeof record);
   }
   void commit() { set_mark(kCommitted); }
   void end() { set_mark(0); }
 
   // The record that must be applied, after a crash.
   std::optional<Record> committed() const {
-    if (memory_.load(kMarkOffset) == 0) return std::nullopt;
-    return memory_.read<Record>(kRecordOffset);
+    if (memory_->load(offset_) == 0) return std::nullopt;
+    return memory_->read<Record>(offset_ + kRecord);
   }
 
  private:
-  static constexpr Bytes kMarkOffset = kLogOffset;
-  static constexpr Bytes kRecordOffset = kLogOffset + kCacheLine;
+  static constexpr Bytes kRecord = kCacheLine;  // behind the mark's line
   static constexpr std::uint64_t kCommitted = 1;
-  static_assert(kRecordOffset + sizeof(Record) <= kTablesOffset);
+  static_assert(kRecord + sizeof(Record) <= kLogSize);
 
   void set_mark(std::uint64_t mark) {
-    memory_.store(kMarkOffset, mark);
-    memory_.persist(kMarkOffset, kWord);
+    memory_->store(offset_, mark);
+    memory_->persist(offset_, kWord);
   }
 
-  Memory& memory_;
+  Memory* memory_;
+  Bytes offset_;
 };
 
 }  // namespace perdura::systems::pfarm

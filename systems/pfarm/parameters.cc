@@ -50,13 +50,14 @@ Parameters Parameters::of(const KvConfig& config) {
   within("max_value_size", config.max_value_size, config.value_size, bucket_hash::kMaxValueSize);
   within("records", config.records, 1, std::uint64_t{1} << 31);
   within("sessions", config.sessions, 1, 1U << 16);
+  within("workers", config.workers, 1, kMaxWorkers);
   within("overflow_percent", overflow_percent, 0, 100);
   within("resizes", resizes, 0, kMaxResizes);
   within("queue_depth", queue_depth, 1, 4096);
   if (!config.parameters.contains("buckets")) homes = homes_for(config.records);
   within("buckets", homes, 1, std::uint64_t{1} << 32);
   result.geometry = {homes, static_cast<std::uint32_t>(overflow_percent),
-                     static_cast<std::uint32_t>(resizes)};
+                     static_cast<std::uint32_t>(resizes), kMaxWorkers};
   result.queue_depth = static_cast<std::uint32_t>(queue_depth);
   return result;
 }

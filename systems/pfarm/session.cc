@@ -82,7 +82,8 @@ namespace {
 
 std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
   return std::make_unique<bucket_hash::Partition>(
-      std::make_shared<pfarm::PFarmServer>(thread, name, config, pfarm::Parameters::of(config)));
+      thread, std::make_shared<pfarm::PFarmServer>(thread.node, name, config,
+                                                   pfarm::Parameters::of(config)));
 }
 
 }  // namespace
@@ -100,6 +101,7 @@ const KvSystem kPFarmKv{
     .max_key_size = bucket_hash::kMaxKeySize,
     .max_value_size = bucket_hash::kMaxValueSize,
     .ordered = false,
+    .shares_partition = true,
     .open = open,
     .connect = pfarm::PFarmSession::connect,
 };

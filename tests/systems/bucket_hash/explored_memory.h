@@ -44,6 +44,8 @@ class ExploredMemory final : public pmem::RegionModel {
 
   // Called after each store, flush and fence.
   std::function<void()> after_step;
+  // The thread whose they are from now on: a fence waits for nobody else's flushes.
+  pmem::PersistenceState::Writer writer = this;
 
   // All that is visible is durable from now on.
   void settle() {
@@ -94,9 +96,9 @@ class ExploredMemory final : public pmem::RegionModel {
       const Bytes word = std::min<Bytes>(kWord - offset % kWord, from.size());
       const auto part = from.first(by_word ? word : from.size());
       if (streaming) {
-        state_->stream(this, {0, offset}, part);
+        state_->stream(writer, {0, offset}, part);
       } else {
-        state_->store(this, {0, offset}, part);
+        state_->store(writer, {0, offset}, part);
       }
       std::memcpy(&visible_[offset], part.data(), part.size());
       step();
@@ -105,11 +107,11 @@ class ExploredMemory final : public pmem::RegionModel {
     }
   }
   void flush(Bytes offset, Bytes length) override {
-    state_->flush(this, {0, offset}, length);
+    state_->flush(writer, {0, offset}, length);
     step();
   }
   void drain() override {
-    state_->fence(this);
+    state_->fence(writer);
     step();
   }
 

@@ -39,7 +39,7 @@ std::vector<std::pair<std::string, std::uint32_t>> systems_with_workers() {
 }
 INSTANTIATE_TEST_SUITE_P(All, PowerOfWorkers, testing::ValuesIn(systems_with_workers()),
                          [](const auto& subject) {
-                           return subject.param.first + "_" + std::to_string(subject.param.second);
+                           return test_name(subject.param.first, subject.param.second);
                          });
 
 // Creations, then updates and deletions between them.

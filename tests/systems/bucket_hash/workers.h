@@ -1,6 +1,7 @@
 // A partition that several worker threads serve, as the tests need it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -49,6 +50,12 @@ class SharedStore {
   Bytes first_capacity_ = 0;
 };
 
+// Names of tests have no dashes.
+inline std::string test_name(std::string name, std::uint32_t workers) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name + "_" + std::to_string(workers);
+}
+
 // Small enough that a few items make it resize, as often as it may.
 inline KvConfig resizing_config(const KvSystem& system, std::uint32_t workers,
                                 std::uint64_t resizes) {
@@ -64,6 +71,9 @@ inline KvConfig resizing_config(const KvSystem& system, std::uint32_t workers,
   if (system.name == "continuity") {
     config.parameters["buckets"] = 4;
     config.parameters["sbuckets"] = 1;
+  } else if (system.name == "p-farm-kv") {
+    config.parameters["buckets"] = 2;
+    config.parameters["overflow_percent"] = 50;
   }
   return config;
 }

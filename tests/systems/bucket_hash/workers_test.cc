@@ -33,8 +33,8 @@ class SharedPartition : public testing::TestWithParam<SharedSubject> {
 };
 INSTANTIATE_TEST_SUITE_P(All, SharedPartition, testing::ValuesIn(shared_subjects()),
                          [](const testing::TestParamInfo<SharedSubject>& subject) {
-                           return subject.param.system + "_" + subject.param.platform + "_" +
-                                  std::to_string(subject.param.workers);
+                           return test_name(subject.param.system + "_" + subject.param.platform,
+                                            subject.param.workers);
                          });
 
 // All clients write all keys.

@@ -135,8 +135,7 @@ std::vector<Killed> killed() {
 }
 INSTANTIATE_TEST_SUITE_P(All, KillInResize, testing::ValuesIn(killed()),
                          [](const testing::TestParamInfo<Killed>& subject) {
-                           return subject.param.system + "_" +
-                                  std::to_string(subject.param.workers);
+                           return test_name(subject.param.system, subject.param.workers);
                          });
 
 void KillInResize::fill(std::mt19937& random, int& kills) {

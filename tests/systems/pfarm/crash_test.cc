@@ -148,19 +148,20 @@ TEST(PFarmCrash, RecoveryFromAResizeMayBeInterruptedToo) {
 }
 
 TEST(PFarmCrash, DamageIsRefusedInOneLine) {
-  const Geometry geometry{4, 50, 1};
+  const Geometry geometry{4, 50, 1, 2};
   const Table table = geometry.table(0);
-  constexpr Bytes kRecord = kLogOffset + kCacheLine;
+  const Bytes mark = geometry.log_offset(1);
+  const Bytes record = mark + kCacheLine;
   using Words = std::vector<std::pair<Bytes, std::uint64_t>>;
   for (const Words& words :
        {Words{{kStateOffset, State{2, false}.word()}}, Words{{kStateOffset, State{1, true}.word()}},
         // A mark without a record, with one for another place, and with one from there.
-        Words{{kLogOffset, 1}},
-        Words{{kLogOffset, 1}, {kRecord + offsetof(Record, place), table.bucket_offset(1) + 4}},
-        Words{{kLogOffset, 1}, {kRecord + offsetof(Record, place), geometry.size()}},
-        Words{{kLogOffset, 1},
-              {kRecord + offsetof(Record, place), table.bucket_offset(1)},
-              {kRecord + offsetof(Record, from), table.bucket_offset(1) + kCacheLine}},
+        Words{{mark, 1}},
+        Words{{mark, 1}, {record + offsetof(Record, place), table.bucket_offset(1) + 4}},
+        Words{{mark, 1}, {record + offsetof(Record, place), geometry.size()}},
+        Words{{mark, 1},
+              {record + offsetof(Record, place), table.bucket_offset(1)},
+              {record + offsetof(Record, from), table.bucket_offset(1) + kCacheLine}},
         Words{{table.bucket_offset(1) + kLinkOffset, 3}},
         Words{{table.bucket_offset(4) + kLinkOffset, 1}},
         Words{{table.bucket_offset(1) + kLinkOffset, 1}, {table.bucket_offset(5) + kLinkOffset, 1}},

@@ -18,9 +18,11 @@ using perdura::test::PlainMemory;
 const std::vector<Geometry>& geometries() {
   static const std::vector<Geometry> all = [] {
     std::vector<Geometry> list;
-    for (const std::uint64_t homes : {1U, 2U, 3U, 10U, 33U}) {
+    for (const std::uint32_t homes : {1U, 2U, 3U, 10U, 33U}) {
       for (const std::uint32_t percent : {0U, 5U, 50U, 100U}) {
-        for (const std::uint32_t resizes : {0U, 1U, 4U}) list.push_back({homes, percent, resizes});
+        for (const std::uint32_t resizes : {0U, 1U, 4U}) {
+          list.push_back({homes, percent, resizes, homes});
+        }
       }
     }
     return list;
@@ -63,8 +65,10 @@ TEST(PFarmLayout, TablesAndTheirPartsDoNotOverlap) {
       }
     };
     use(kStateOffset, kWord);
-    use(kLogOffset, kCacheLine);
-    use(kLogOffset + kCacheLine, sizeof(Record));
+    for (std::uint32_t worker = 0; worker < geometry.logs; ++worker) {
+      use(geometry.log_offset(worker), kCacheLine);
+      use(geometry.log_offset(worker) + kCacheLine, sizeof(Record));
+    }
     for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
       const Table table = geometry.table(level);
       std::set<std::uint64_t> blocks;
@@ -333,9 +337,9 @@ class DoesNotJoin final : public Index {
   using Index::Index;
 
  private:
-  void move_item(Place from, Place to, const Slot& item) override {
-    insert_item(to, item);
-    delete_item(from);
+  void move_item(RedoLog log, Place from, Place to, const Slot& item) override {
+    insert_item(log, to, item);
+    delete_item(log, from);
   }
 };
 

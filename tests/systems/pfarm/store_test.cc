@@ -9,6 +9,8 @@
 #include "platform/faults/faulty_thread.h"
 #include "platform/sim/failures.h"
 #include "platform/sim/sim_platform.h"
+#include "systems/bucket_hash/pool.h"
+#include "systems/pfarm/parameters.h"
 #include "tests/systems/kv/recording.h"
 #include "tests/systems/pfarm/support.h"
 
@@ -310,6 +312,44 @@ TEST(PFarmResize, LosesAndMissesNothingWhereverThePowerFails) {
   }
 }
 
+// A record that the last of many workers left is found by a store with one.
+TEST(PFarmPool, RecoversWhatMoreWorkersLeft) {
+  const KvSystem& system = find_kv_system("p-farm-kv");
+  KvConfig config;
+  config.value_size = config.max_value_size = kValue;
+  config.workers = pfarm::kMaxWorkers;
+  const pfarm::Geometry geometry = pfarm::Parameters::of(config).geometry;
+  const Buffer key = key_of(7);
+  const Buffer value = value_of(7, 1, kValue);
+  const auto platform = perdura::test::make_platform("sim", 2);
+  platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    system.open(thread, "pool", config);
+    {
+      const auto region = thread.node.open_region("pool");
+      pfarm::Memory memory(*region, bucket_hash::kIndexOffset, pfarm::Flushing::lines);
+      pfarm::RedoLog log(memory, geometry.log_offset(pfarm::kMaxWorkers - 1));
+      const pfarm::Table table = geometry.table(0);
+      const auto item = bucket_hash::Slot::of(key, value);
+      log.write({.item = item,
+                 .place = pfarm::Record::place_of(table.bucket_offset(table.home(item)), 2),
+                 .header = pfarm::bit_of(2)});
+      log.commit();
+    }
+    config.workers = 1;
+    const auto partition = system.open(thread, "pool", config);
+    EXPECT_EQ(partition->space().capacity - partition->space().free, bucket_hash::kSlotSize);
+    co_await partition->serve();
+  });
+  platform->start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto session = co_await system.connect(thread, {0, 0}, config);
+    Buffer into(kValue);
+    const auto got = co_await session->get(key, into);
+    EXPECT_TRUE(got.has_value());
+    EXPECT_EQ(version_of(7, into), 1U);
+  });
+  platform->run();
+}
+
 TEST(PFarmParameters, TheImpossibleIsRefusedInOneLine) {
   const KvSystem& system = find_kv_system("p-farm-kv");
   KvConfig good;
@@ -335,6 +375,9 @@ TEST(PFarmParameters, TheImpossibleIsRefusedInOneLine) {
   bad = good;
   bad.max_value_size = 64;
   EXPECT_EQ(message_of(bad), "p-farm-kv: max_value_size is 64, but must be 15 to 15");
+  bad = good;
+  bad.workers = 65;
+  EXPECT_EQ(message_of(bad), "p-farm-kv: workers is 65, but must be 1 to 64");
   const std::pair<std::string, std::uint64_t> parameters[] = {{"buckets", 0},
                                                               {"overflow_percent", 101},
                                                               {"resizes", 33},

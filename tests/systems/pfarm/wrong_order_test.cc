@@ -13,7 +13,7 @@ class DoesNotLog final : public Index {
   using Index::Index;
 
  private:
-  void execute(const Record& record) override {
+  void execute(RedoLog, const Record& record) override {
     write_slot(record);
     flush_slot(record);
     drain();
@@ -29,16 +29,16 @@ class PersistsTheBitmapBeforeTheItem final : public Index {
   using Index::Index;
 
  private:
-  void execute(const Record& record) override {
+  void execute(RedoLog log, const Record& record) override {
     write_headers(record);
     flush_headers(record);
     drain();
-    log().write(record);
-    log().commit();
+    log.write(record);
+    log.commit();
     write_slot(record);
     flush_slot(record);
     drain();
-    log().end();
+    log.end();
     publish(record);
   }
 };
@@ -48,15 +48,15 @@ class CommitsBeforeItRecords final : public Index {
   using Index::Index;
 
  private:
-  void execute(const Record& record) override {
-    log().commit();
-    log().write(record);
+  void execute(RedoLog log, const Record& record) override {
+    log.commit();
+    log.write(record);
     write_slot(record);
     write_headers(record);
     flush_slot(record);
     flush_headers(record);
     drain();
-    log().end();
+    log.end();
     publish(record);
   }
 };
@@ -66,10 +66,10 @@ class EndsTheLogTooEarly final : public Index {
   using Index::Index;
 
  private:
-  void execute(const Record& record) override {
-    log().write(record);
-    log().commit();
-    log().end();
+  void execute(RedoLog log, const Record& record) override {
+    log.write(record);
+    log.commit();
+    log.end();
     write_slot(record);
     write_headers(record);
     flush_slot(record);
@@ -84,9 +84,9 @@ class NeverEndsTheLog final : public Index {
   using Index::Index;
 
  private:
-  void execute(const Record& record) override {
-    log().write(record);
-    log().commit();
+  void execute(RedoLog log, const Record& record) override {
+    log.write(record);
+    log.commit();
     write_slot(record);
     write_headers(record);
     flush_slot(record);
@@ -101,14 +101,14 @@ class DoesNotPersistTheItem final : public Index {
   using Index::Index;
 
  private:
-  void execute(const Record& record) override {
-    log().write(record);
-    log().commit();
+  void execute(RedoLog log, const Record& record) override {
+    log.write(record);
+    log.commit();
     write_slot(record);
     write_headers(record);
     flush_headers(record);
     drain();
-    log().end();
+    log.end();
     publish(record);
   }
 };
@@ -118,14 +118,14 @@ class DoesNotPersistTheBitmap final : public Index {
   using Index::Index;
 
  private:
-  void execute(const Record& record) override {
-    log().write(record);
-    log().commit();
+  void execute(RedoLog log, const Record& record) override {
+    log.write(record);
+    log.commit();
     write_slot(record);
     write_headers(record);
     flush_slot(record);
     drain();
-    log().end();
+    log.end();
     publish(record);
   }
 };
@@ -135,14 +135,14 @@ class DoesNotWaitForTheFlushes final : public Index {
   using Index::Index;
 
  private:
-  void execute(const Record& record) override {
-    log().write(record);
-    log().commit();
+  void execute(RedoLog log, const Record& record) override {
+    log.write(record);
+    log.commit();
     write_slot(record);
     write_headers(record);
     flush_slot(record);
     flush_headers(record);
-    log().end();
+    log.end();
     publish(record);
   }
 };
@@ -152,16 +152,16 @@ class LetsReadersSeeItFirst final : public Index {
   using Index::Index;
 
  private:
-  void execute(const Record& record) override {
+  void execute(RedoLog log, const Record& record) override {
     write_slot(record);
     write_headers(record);
     publish(record);
-    log().write(record);
-    log().commit();
+    log.write(record);
+    log.commit();
     flush_slot(record);
     flush_headers(record);
     drain();
-    log().end();
+    log.end();
   }
 };
 
@@ -170,10 +170,10 @@ class LeavesTheOldItem final : public Index {
   using Index::Index;
 
  private:
-  void update_item(Place place, const Slot& item) override {
+  void update_item(RedoLog log, Place place, const Slot& item) override {
     const auto other = free_place(*place.table, place.table->home(item));
-    if (other) return insert_item(*other, item);
-    Index::update_item(place, item);
+    if (other) return insert_item(log, *other, item);
+    Index::update_item(log, place, item);
   }
 };
 
@@ -182,9 +182,9 @@ class UpdatesByTwoWrites final : public Index {
   using Index::Index;
 
  private:
-  void update_item(Place place, const Slot& item) override {
-    delete_item(place);
-    insert_item(place, item);
+  void update_item(RedoLog log, Place place, const Slot& item) override {
+    delete_item(log, place);
+    insert_item(log, place, item);
   }
 };
 
@@ -193,9 +193,9 @@ class MovesByTwoWrites final : public Index {
   using Index::Index;
 
  private:
-  void move_item(Place from, Place to, const Slot& item) override {
-    insert_item(to, item);
-    delete_item(from);
+  void move_item(RedoLog log, Place from, Place to, const Slot& item) override {
+    insert_item(log, to, item);
+    delete_item(log, from);
   }
 };
 
@@ -204,9 +204,9 @@ class MovesByTwoWritesTheOtherWay final : public Index {
   using Index::Index;
 
  private:
-  void move_item(Place from, Place to, const Slot& item) override {
-    delete_item(from);
-    insert_item(to, item);
+  void move_item(RedoLog log, Place from, Place to, const Slot& item) override {
+    delete_item(log, from);
+    insert_item(log, to, item);
   }
 };
 
