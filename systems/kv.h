@@ -4,6 +4,9 @@
 // thread of the server, which alone changes it, and has its own pool in persistent memory; a client
 // thread has one session to every partition. So a system implements one partition and its session,
 // and knows nothing of the others (systems/partitioned.h spreads keys over them).
+//
+// A system with locks may have one partition instead, which all worker threads serve and change at
+// the same time; a client thread has one session, to one of them.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +48,8 @@ struct KvConfig {
   Bytes max_value_size = 64;
   std::uint64_t records = 1000;  // different keys that it must hold
   std::uint64_t writes = 1000;   // puts and deletes expected over its life, loading included
-  std::uint32_t sessions = 64;   // clients that may be connected at once
+  std::uint32_t sessions = 64;   // clients that may be connected at once, to each worker
+  std::uint32_t workers = 1;     // threads that serve it; more only if KvSystem::shares_partition
   // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
   std::map<std::string, std::uint64_t, std::less<>> parameters;
   // Makes a put durable before it is acknowledged; absent: as in the paper, whatever that
@@ -61,7 +65,7 @@ struct KvSpace {
   std::uint32_t cleanings_now = 0;  // under way
 };
 
-// The server's side of a partition. Lives on one worker thread.
+// The server's side of a partition. Lives on the worker thread that opened it.
 class KvPartition {
  public:
   virtual ~KvPartition() = default;
@@ -69,13 +73,17 @@ class KvPartition {
   virtual KvSpace space() const { return {}; }
   // Accepts sessions and serves them; does not end by itself.
   virtual Task<> serve() = 0;
+  // The same on one more of KvConfig::workers; called on that worker's thread, when serve() has
+  // been called. The task may outlive this object.
+  virtual Task<> serve_also([[maybe_unused]] Thread& thread) { co_return; }
   // Waits until work that was deferred (applying a log, say) is done and durable.
   virtual Task<> settle() = 0;
 };
 
 struct SessionCounts {
   std::uint64_t torn_reads = 0;  // objects fetched whose checksum did not match
-  std::uint64_t retries = 0;     // requests and reads that had to be repeated
+  std::uint64_t one_sided_reads = 0;
+  std::uint64_t retries = 0;  // requests and reads that had to be repeated
 };
 
 // A client thread's side. Several operations may be under way at once.
@@ -109,6 +117,8 @@ struct KvSystem {
   Bytes fit_key(Bytes size) const { return fit(size, max_key_size); }
   Bytes fit_value(Bytes size) const { return fit(size, max_value_size); }
   bool ordered = false;  // supports scans
+  // All worker threads serve one partition, instead of each its own.
+  bool shares_partition = false;
 
   // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if
   // the configuration is impossible or the pool is damaged or of another shape.

@@ -33,13 +33,13 @@ KvConfig partition_config(const KvConfig& whole, std::uint32_t partitions) {
 
 Task<std::unique_ptr<PartitionedSession>> PartitionedSession::connect(const KvSystem& system,
                                                                       Thread& thread,
-                                                                      fabric::NodeId server,
+                                                                      fabric::Address first,
                                                                       std::uint32_t partitions,
                                                                       KvConfig config) {
   std::vector<std::unique_ptr<KvSession>> sessions;
-  for (std::uint32_t port = 0; port < partitions; ++port) {
+  for (std::uint32_t i = 0; i < partitions; ++i) {
     sessions.push_back(co_await system.connect(
-        thread, fabric::Address{server, static_cast<fabric::Port>(port)}, config));
+        thread, fabric::Address{first.node, static_cast<fabric::Port>(first.port + i)}, config));
   }
   co_return std::make_unique<PartitionedSession>(std::move(sessions));
 }
@@ -49,6 +49,7 @@ SessionCounts PartitionedSession::counts() const {
   for (const auto& session : sessions_) {
     const SessionCounts counts = session->counts();
     sum.torn_reads += counts.torn_reads;
+    sum.one_sided_reads += counts.one_sided_reads;
     sum.retries += counts.retries;
   }
   return sum;

@@ -24,10 +24,10 @@ class PartitionedSession final : public KvSession {
   explicit PartitionedSession(std::vector<std::unique_ptr<KvSession>> sessions)
       : sessions_(std::move(sessions)) {}
 
-  // Connects to the partitions served at ports 0 to partitions - 1 of a node, with the
+  // Connects to the partitions served at `partitions` ports of a node from `first` on, with the
   // configuration of one partition. Throws PlatformError if it cannot.
   static Task<std::unique_ptr<PartitionedSession>> connect(const KvSystem& system, Thread& thread,
-                                                           fabric::NodeId server,
+                                                           fabric::Address first,
                                                            std::uint32_t partitions,
                                                            KvConfig config);
 

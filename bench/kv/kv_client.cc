@@ -111,7 +111,7 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
                       static_cast<std::uint32_t>(settings.clients), stretches_++);
     awake_before_due_ = stretch.awake_before_due;
   }
-  const std::uint64_t torn_before = session.counts().torn_reads;
+  const systems::SessionCounts before = session.counts();
   if (lanes_.size() == 1) {
     co_await run_lane(session, lanes_.front());
   } else {
@@ -120,7 +120,14 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
     while (lanes_at_work_ > 0) co_await wait(lanes_ended_);
   }
   if (stretch.measured) {
-    measurement_.torn_reads += session.counts().torn_reads - torn_before;
+    const systems::SessionCounts after = session.counts();
+    measurement_.torn_reads += after.torn_reads - before.torn_reads;
+    measurement_.one_sided_reads += after.one_sided_reads - before.one_sided_reads;
+    if (point_.settings.until_full && !stop_ && !harness::interrupted()) {
+      invalidate(Verdict::invalid, fmt::format("the store was not full after {} operations; raise "
+                                               "operations",
+                                               stretch.operations));
+    }
   } else {
     warmed_up_ = true;
   }
@@ -190,6 +197,11 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
           throw PlatformError("the driver cannot scan");
       }
       times.end = executor.now();
+      if (measuring_ && point_.settings.until_full && done.outcome == Outcome::error &&
+          done.error == systems::Error::out_of_space) {
+        stop_ = true;
+        break;
+      }
       finish(done, lane, operation, times);
     }
   } catch (...) {

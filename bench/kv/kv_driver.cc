@@ -34,6 +34,7 @@ systems::KvConfig store_config(const Point& point) {
   config.writes = spec.loaded_keys() + expected(writing);
   config.sessions = static_cast<std::uint32_t>(point.settings.clients);
   config.parameters = point.parameters;
+  if (point.settings.resizes) config.parameters["resizes"] = *point.settings.resizes;
   return config;
 }
 

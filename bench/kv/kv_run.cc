@@ -29,13 +29,16 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
       system_(system),
       clients_total_(static_cast<std::uint32_t>(point.settings.clients)),
       workers_total_(static_cast<std::uint32_t>(point.settings.server_threads)),
+      partitions_(system.shares_partition ? 1 : workers_total_),
       clients_(clients_total_),
       histories_(clients_total_),
       harness_costs_(clients_total_),
       warm_ups_(point.client_nodes),
       costs_(platform.node_count()),
+      spaces_(workers_total_),
       worker_problems_(workers_total_) {
-  partition_config_ = systems::partition_config(store_config(point), workers_total_);
+  partition_config_ = systems::partition_config(store_config(point), partitions_);
+  partition_config_.workers = workers_total_ / partitions_;
   partition_config_.put_method = put_method(point, system);
 }
 
@@ -43,6 +46,7 @@ harness::Measurement KvRun::execute() {
   const bool over_time = point_.timeline_interval > Nanoseconds{};
   if (over_time) space_sampler_.emplace(point_.timeline_interval);
   barrier_ = platform_.create_barrier(workers_total_ + clients_total_ + (over_time ? 1 : 0));
+  if (partitions_ < workers_total_) opened_ = platform_.create_barrier(workers_total_);
   if (point_.settings.steady_slope) {
     nodes_steady_ = platform_.create_barrier(std::min(clients_total_, point_.client_nodes));
   }
@@ -100,12 +104,17 @@ Task<> KvRun::serve(Thread& thread, std::uint32_t index) {
   std::unique_ptr<systems::KvPartition> partition;
   std::optional<SpaceSampler::Member> sampled;
   try {
-    partition = system_.open(thread, fmt::format("kv-{}", index), partition_config_);
-    if (space_sampler_) sampled.emplace(*space_sampler_, *partition);
-    thread.executor.spawn(partition->serve());
+    if (index < partitions_) {
+      partition = system_.open(thread, fmt::format("kv-{}", index), partition_config_);
+      if (space_sampler_) sampled.emplace(*space_sampler_, *partition);
+      thread.executor.spawn(partition->serve());
+      if (opened_) shared_ = partition.get();
+    }
   } catch (...) {
     worker_problems_[index] = std::current_exception();
   }
+  if (opened_) co_await opened_->arrive_and_wait();
+  if (!partition && shared_ != nullptr) thread.executor.spawn(shared_->serve_also(thread));
   co_await wait_for_all();  // loaded
   co_await wait_for_all();  // warmed up
   if (partition) co_await partition->settle();
@@ -117,6 +126,10 @@ Task<> KvRun::serve(Thread& thread, std::uint32_t index) {
     if (partition) co_await partition->settle();
     co_await wait_for_all();  // settled
     if (index == 0) costs_.end(thread.node, interval);
+    if (partition) {
+      const systems::KvSpace space = partition->space();
+      spaces_[index] = {space.capacity, space.free};
+    }
     co_await wait_for_all();  // counted
   }
   WaitList forever;
@@ -133,8 +146,9 @@ Task<> KvRun::use(Thread& thread, std::uint32_t index) {
   try {
     // Virtual time does not pass while the harness works.
     if (!platform_.modelled()) harness_costs_[index] = co_await harness_cost(point_);
-    connection = co_await systems::PartitionedSession::connect(system_, thread, kServer,
-                                                               workers_total_, partition_config_);
+    const auto first = static_cast<fabric::Port>(index % (workers_total_ / partitions_));
+    connection = co_await systems::PartitionedSession::connect(system_, thread, {kServer, first},
+                                                               partitions_, partition_config_);
     if (histories_[index]) recorded = histories_[index]->record(*connection);
     session = recorded ? recorded.get() : connection.get();
     if (const auto& method = partition_config_.put_method) {
@@ -248,6 +262,10 @@ harness::Measurement KvRun::collect() const {
     result.timeline.interval = point_.timeline_interval;
     result.timeline.begin = first;
     result.timeline.spaces = space_sampler_->samples();
+  }
+  for (const harness::SpaceUse& space : spaces_) {
+    result.space.capacity += space.capacity;
+    result.space.free += space.free;
   }
   costs_.add_to(result, kServer);
   return result;

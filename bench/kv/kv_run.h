@@ -10,6 +10,9 @@
 // which that is subtracted; so a server that does nothing costs nothing. A thread that met a
 // problem keeps coming to the barriers, so that the others are not left waiting.
 //
+// The workers of a system that shares its partition wait, before they serve it, until the first one
+// has opened it; clients are spread over them.
+//
 // On platforms that measure, each client first finds out what the harness itself costs
 // (harness_cost.h). With steady_slope the warm-up of a node is ended by its WarmUp.
 //
@@ -59,7 +62,10 @@ class KvRun {
   systems::KvConfig partition_config_;
   std::uint32_t clients_total_;
   std::uint32_t workers_total_;
+  std::uint32_t partitions_;  // one, or one a worker
   std::unique_ptr<Platform::Barrier> barrier_;
+  std::unique_ptr<Platform::Barrier> opened_;  // of the workers; null if each opens a partition
+  systems::KvPartition* shared_ = nullptr;     // by all workers, once it is opened
   std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};
   std::vector<std::unique_ptr<KvClient>> clients_;         // by index; null if it lives elsewhere
@@ -68,6 +74,7 @@ class KvRun {
   std::unique_ptr<Platform::Barrier> nodes_steady_;        // of the client nodes; null if not asked
   std::vector<std::unique_ptr<WarmUp>> warm_ups_;          // by client node; likewise
   harness::IntervalCosts costs_;
+  std::vector<harness::SpaceUse> spaces_;  // by worker
   std::vector<std::exception_ptr> worker_problems_;
 };
 

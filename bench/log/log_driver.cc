@@ -174,11 +174,12 @@ void LogDriver::check(const Point& point) const {
     refuse("a log's systems are methods of persistence; remove persistence");
   }
   if (settings.load != "closed" || settings.duration_ms || settings.ramp_ms ||
-      settings.steady_slope) {
+      settings.steady_slope || settings.until_full) {
     refuse(
         "a log's client appends a number of records in a closed loop; remove load, duration_ms, "
-        "ramp_ms and steady_slope");
+        "until_full, ramp_ms and steady_slope");
   }
+  if (settings.resizes) refuse("a log is a ring of a fixed size; remove resizes");
   if (settings.check_history) refuse("a log keeps no history to be checked; remove check_history");
   if (point.timeline_interval > Nanoseconds{}) {
     refuse("a log is not recorded over time; remove [timeline]");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -75,17 +76,37 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   return action();
 }
 
+// Ends as all ranks agree, or ends them all.
+ExitCode run_as_rank(int argc, char** argv) {
+  perdura::harness::Ranks ranks(argc, argv);
+  const auto of_this_rank = [&](const char* message) {
+    if (ranks.size() == 1) return std::string(message);
+    return fmt::format("{}: {}", ranks.describe(ranks.rank()), message);
+  };
+  ExitCode code = ExitCode::failed;
+  try {
+    return parse_and_run(argc, argv, ranks);
+  } catch (const perdura::UsageError& error) {
+    // What is wrong is usually wrong everywhere, and the root says it.
+    code = complain(ranks.is_root(), ExitCode::usage, error.what());
+    if (ranks.others_end_too()) return code;
+    complain(!ranks.is_root(), code, of_this_rank(error.what()));
+  } catch (const std::exception& error) {
+    code = complain(true, ExitCode::failed, of_this_rank(error.what()));
+    if (ranks.others_end_too()) return code;
+  }
+  ranks.abort(static_cast<int>(code));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  perdura::harness::Ranks ranks(argc, argv);
-  ExitCode code = ExitCode::failed;
   try {
-    code = parse_and_run(argc, argv, ranks);
+    return static_cast<int>(run_as_rank(argc, argv));
   } catch (const perdura::UsageError& error) {
-    code = complain(ranks.is_root(), ExitCode::usage, error.what());
-  } catch (const std::exception& error) {
-    code = complain(true, ExitCode::failed, error.what());
+    // Processes that do not see each other: each is the first of its own, so one has to be chosen.
+    const char* task = std::getenv("SLURM_PROCID");
+    const bool first = task == nullptr || std::string_view(task) == "0";
+    return static_cast<int>(complain(first, ExitCode::usage, error.what()));
   }
-  return static_cast<int>(code);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/experiment_options.h"
 #include "harness/run/estimate.h"
+#include "platform/error.h"
 
 namespace perdura::harness {
 namespace {
@@ -20,6 +22,7 @@ using nlohmann::ordered_json;
 struct PlanArguments {
   ExperimentOptions experiment;
   std::string like;
+  std::string hostfile;
   bool as_json = false;
 };
 
@@ -115,10 +118,18 @@ void print_json(const PreparedSweep& sweep, const std::optional<PastRun>& past,
   fmt::print("{}\n", json.dump(2));
 }
 
+void write_hostfile(const Site& site, const std::string& path) {
+  const std::string text = hostfile(site);
+  std::ofstream file(path);
+  file << text << std::flush;
+  if (!file) throw UsageError(fmt::format("--hostfile: {} cannot be written", path));
+}
+
 ExitCode plan(const PlanArguments& arguments, CommandContext& context) {
   const PreparedSweep sweep = prepare_sweep(arguments.experiment.request(), context.locations,
                                             all_drivers(), context.ranks);
   if (!context.ranks.is_root()) return ExitCode::done;
+  if (!arguments.hostfile.empty()) write_hostfile(sweep.site, arguments.hostfile);
   const std::optional<PastRun> past =
       arguments.like.empty()
           ? find_past_run("out", sweep.experiment, std::string(sweep.platforms->name()))
@@ -138,6 +149,8 @@ void add_plan(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("--like", arguments->like,
                       "Result folder to tell the time from (default: the experiment's last one in "
                       "out/)");
+  command->add_option("--hostfile", arguments->hostfile,
+                      "Also writes the hosts of the site to this file, for mpirun --hostfile");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return plan(*arguments, context); };

@@ -1,4 +1,6 @@
 // perdura run: runs an experiment and writes a result folder.
+#include <chrono>
+#include <cmath>
 #include <memory>
 
 #include "bench/perdura/commands.h"
@@ -13,16 +15,19 @@ struct RunArguments {
   ExperimentOptions experiment;
   std::string out;
   std::string interrupted;
+  double heartbeat = 10;  // seconds
   bool quiet = false;
 };
 
 ExitCode run(const RunArguments& arguments, CommandContext& context) {
-  const RunRequest request{.experiment = arguments.experiment.request(),
-                           .out = arguments.out,
-                           .interrupted = arguments.interrupted,
-                           .command_line = context.command_line,
-                           .responder = responder_properties(persistence::detect()),
-                           .quiet = arguments.quiet};
+  const RunRequest request{
+      .experiment = arguments.experiment.request(),
+      .out = arguments.out,
+      .interrupted = arguments.interrupted,
+      .command_line = context.command_line,
+      .responder = responder_properties(persistence::detect()),
+      .quiet = arguments.quiet,
+      .heartbeat = std::chrono::milliseconds(std::llround(arguments.heartbeat * 1000))};
   return run_experiment(request, context.locations, all_drivers(), context.ranks);
 }
 
@@ -42,6 +47,10 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
                           "are missing, with the settings that it was begun with");
   interrupted->excludes(experiment)->excludes(out);
   for (CLI::Option* option : arguments->experiment.options()) interrupted->excludes(option);
+  command
+      ->add_option("--heartbeat", arguments->heartbeat,
+                   "Seconds after which a rank that is silent ends the run; 0: never (default: 10)")
+      ->check(CLI::Range(0.0, 86400.0));
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
   command->callback([arguments, experiment, interrupted, &context, &action] {
     if (experiment->empty() && interrupted->empty()) throw CLI::RequiredError("experiment");

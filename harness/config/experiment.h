@@ -34,11 +34,14 @@ struct PointSettings {
   std::optional<std::uint64_t> client_nodes;  // absent: one, or all that mpirun started
   std::uint64_t queue_depth = 1;              // operations under way per client thread
   std::uint64_t server_threads = 1;
+  std::optional<std::uint64_t>
+      resizes;                  // that a hash table may grow by; absent: as its system says
   std::string load = "closed";  // or "fixed", "poisson": an open loop
   std::optional<std::uint64_t>
       offered_load;  // operations per second of all clients; open loop only
   std::optional<std::uint64_t>
-      duration_ms;  // of the measured interval; absent: as the operations take
+      duration_ms;          // of the measured interval; absent: as the operations take
+  bool until_full = false;  // the measured interval ends when the store is out of space
   std::optional<std::uint64_t>
       ramp_ms;                         // before the measured interval; absent: as the warm-up takes
   std::optional<double> steady_slope;  // the warm-up lasts until the rate changes by less than this

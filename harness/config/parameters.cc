@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 3> kTransports{"ib", "roce", "iwarp"};
 constexpr std::array<std::string_view, 2> kUpdates{"single", "ordered"};
 constexpr std::array<std::string_view, 2> kPersistence{"paper", "correct"};
 
-const std::array<Parameter, 25> kParameters{{
+const std::array<Parameter, 27> kParameters{{
     {"system", &Point::system},
     {"workload", &Point::workload},
     {"records", &Point::records, 0, kLargest},
@@ -34,9 +34,11 @@ const std::array<Parameter, 25> kParameters{{
     {"client_nodes", &Point::client_nodes, 1, 65535, false},
     {"queue_depth", &Point::queue_depth, 1, 4096},
     {"server_threads", &Point::server_threads, 1, 1024},
+    {"resizes", &Point::resizes, 0, 32},
     {"load", Parameter::Choice{&Point::load, kLoads}},
     {"offered_load", &Point::offered_load, 1, 1'000'000'000},
     {"duration_ms", &Point::duration_ms, 1, kHour, false},
+    {"until_full", &Point::until_full, 0, 1, false},
     {"ramp_ms", &Point::ramp_ms, 1, kHour, false},
     {"steady_slope", &Point::steady_slope, 0, 1, false},
     {"steady_window_ms", &Point::steady_window_ms, 1, kHour, false},

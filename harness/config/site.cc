@@ -118,6 +118,21 @@ const SiteHost* host_of_node(const Site& site, NodeId node) {
   return clients.empty() ? nullptr : clients[(node - 1) % clients.size()];
 }
 
+std::string hostfile(const Site& site) {
+  if (site.hosts.empty()) throw UsageError("a hostfile is made from a site: name one with --site");
+  std::string text;
+  const auto add = [&text](const SiteHost& host) {
+    text += fmt::format("{} slots=1  # {}\n", host.name, host.server ? "server" : "client");
+  };
+  for (const SiteHost& host : site.hosts) {
+    if (host.server) add(host);
+  }
+  for (const SiteHost& host : site.hosts) {
+    if (!host.server) add(host);
+  }
+  return text;
+}
+
 void check_cores(const SiteHost& host, std::span<const unsigned> usable,
                  const std::filesystem::path& root) {
   std::vector<unsigned> of_node;

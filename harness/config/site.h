@@ -43,6 +43,10 @@ void apply_site(const Site& site, Experiment& experiment);
 // server, node n the n-th client, beginning again behind the last one. Null without a site.
 const SiteHost* host_of_node(const Site& site, NodeId node);
 
+// Open MPI's hostfile of the site: a slot for the server, which so becomes rank 0, and one for each
+// client. Throws UsageError without a site.
+std::string hostfile(const Site& site);
+
 // Throws UsageError if the host's cores are not among those that this process may use, or do not
 // belong to its NUMA node, as `root`/sys tells.
 void check_cores(const SiteHost& host, std::span<const unsigned> usable,

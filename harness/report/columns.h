@@ -1,4 +1,4 @@
-// The columns of points.csv, schema version 2 (docs/results.md), in their order: the one list that
+// The columns of points.csv, schema version 3 (docs/results.md), in their order: the one list that
 // both the writer and the reader go by.
 #pragma once
 
@@ -28,6 +28,7 @@ inline constexpr std::array kPointColumns{
     Column{"clients"},
     Column{"queue_depth"},
     Column{"server_threads"},
+    Column{"resizes"},
     Column{"load", Column::Kind::text},
     Column{"offered_load"},
     Column{"domain", Column::Kind::text},
@@ -89,6 +90,8 @@ inline constexpr std::array kPointColumns{
     Column{"nvm_media_bytes_per_op"},
     Column{"nvm_local_bytes_per_op"},
     Column{"nvm_one_sided_bytes_per_op"},
+    Column{"one_sided_reads_per_op"},
+    Column{"space_used_percent"},
 };
 
 // The columns that say which point a row belongs to: they come first, in every file, and end with

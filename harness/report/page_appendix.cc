@@ -156,9 +156,10 @@ std::string settings_block(const std::vector<ResultFolder>& folders) {
   for (const ResultFolder& folder : folders) {
     html += fmt::format("<details><summary>{}</summary>\n<div class=\"scroll\"><table><tbody>\n",
                         escaped(folder.name));
-    for (const char* column : {"system", "workload", "key_size", "value_size", "records", "clients",
-                               "queue_depth", "server_threads", "domain", "ddio", "receive_buffers",
-                               "transport", "update", "persistence", "seed", "repetition"}) {
+    for (const char* column :
+         {"system", "workload", "key_size", "value_size", "records", "clients", "queue_depth",
+          "server_threads", "resizes", "domain", "ddio", "receive_buffers", "transport", "update",
+          "persistence", "seed", "repetition"}) {
       const std::string values = distinct(folder.points, column);
       if (values.empty()) continue;
       const Quantity quantity = quantity_of(column);

@@ -22,10 +22,10 @@ std::vector<std::string_view> columns_of_kind(Column::Kind kind) {
 
 const std::vector<std::string_view>& Points::key_columns() {
   static const std::vector<std::string_view> columns{
-      "platform",   "profile",      "system",      "workload",    "key_size",
-      "value_size", "records",      "clients",     "queue_depth", "server_threads",
-      "load",       "offered_load", "domain",      "ddio",        "receive_buffers",
-      "transport",  "update",       "persistence", "operation"};
+      "platform",        "profile",   "system",       "workload",    "key_size",
+      "value_size",      "records",   "clients",      "queue_depth", "server_threads",
+      "resizes",         "load",      "offered_load", "domain",      "ddio",
+      "receive_buffers", "transport", "update",       "persistence", "operation"};
   return columns;
 }
 
@@ -52,9 +52,9 @@ Expected<void> Points::check(std::size_t row) const {
   const auto wrong = [&](const std::string& what) {
     return fail(fmt::format("{}:{}: {}", file().string(), line(row), what));
   };
-  if (text(row, "schema_version") != "2") {
+  if (text(row, "schema_version") != "3") {
     return wrong(
-        fmt::format("schema_version is '{}', this perdura reads 2; use the version that "
+        fmt::format("schema_version is '{}', this perdura reads 3; use the version that "
                     "wrote the file",
                     text(row, "schema_version")));
   }

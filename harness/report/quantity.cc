@@ -10,7 +10,7 @@
 namespace perdura::report {
 namespace {
 
-const std::array<std::pair<std::string_view, Quantity>, 42> quantities{{
+const std::array<std::pair<std::string_view, Quantity>, 45> quantities{{
     {"latency_mean_us", {"average latency", "Mean latency", "us"}},
     {"latency_min_us", {"smallest latency", "Smallest latency", "us"}},
     {"latency_p50_us", {"median latency", "Median latency", "us"}},
@@ -45,6 +45,9 @@ const std::array<std::pair<std::string_view, Quantity>, 42> quantities{{
     {"clients", {"client threads", "Client threads", ""}},
     {"queue_depth", {"queue depth", "Operations in flight per client thread", ""}},
     {"server_threads", {"server threads", "Server threads", ""}},
+    {"resizes", {"resizes allowed", "Resizes", ""}},
+    {"one_sided_reads_per_op", {"one-sided READs", "READs per operation", ""}},
+    {"space_used_percent", {"load factor", "Load factor", "%"}},
     {"time_ms", {"time", "Time", "ms"}},
     {"workload", {"workload", "", ""}},
     {"domain", {"persistence domain", "Persistence domain", ""}},

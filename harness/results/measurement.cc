@@ -118,6 +118,9 @@ void KindMeasurement::merge(const KindMeasurement& other) {
 void Measurement::merge(const Measurement& other) {
   for (const auto& [kind, theirs] : other.kinds) kinds[kind].merge(theirs);
   torn_reads += other.torn_reads;
+  one_sided_reads += other.one_sided_reads;
+  space.capacity += other.space.capacity;
+  space.free += other.space.free;
   elapsed = std::max(elapsed, other.elapsed);
   arrivals = std::max(arrivals, other.arrivals);
   harness_per_operation = std::max(harness_per_operation, other.harness_per_operation);
@@ -155,7 +158,7 @@ std::vector<std::uint64_t> Measurement::serialize() const {
     words.push_back(measured.response ? 1 : 0);
     if (measured.response) put_histogram(words, *measured.response);
   }
-  words.push_back(torn_reads);
+  words.insert(words.end(), {torn_reads, one_sided_reads, space.capacity, space.free});
   for (const Picoseconds time : {elapsed, arrivals, server_cpu, client_cpu}) {
     words.push_back(static_cast<std::uint64_t>(time.count()));
   }
@@ -191,6 +194,9 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
     if (reader.next() != 0) measured.response = reader.histogram();
   }
   result.torn_reads = reader.next();
+  result.one_sided_reads = reader.next();
+  result.space.capacity = reader.next();
+  result.space.free = reader.next();
   for (Picoseconds* time :
        {&result.elapsed, &result.arrivals, &result.server_cpu, &result.client_cpu}) {
     *time = reader.time();

@@ -36,10 +36,24 @@ struct alignas(kCacheLine) KindMeasurement {
   void merge(const KindMeasurement& other);
 };
 
+// Of the store, all its partitions together.
+struct SpaceUse {
+  Bytes capacity = 0;  // 0: not known
+  Bytes free = 0;
+
+  // Of a hash table with slots, its load factor.
+  std::optional<double> used_percent() const {
+    if (capacity == 0) return std::nullopt;
+    return 100.0 * static_cast<double>(capacity - free) / static_cast<double>(capacity);
+  }
+};
+
 struct Measurement {
   std::map<workload::OperationKind, KindMeasurement> kinds;
   std::uint64_t torn_reads = 0;
-  Picoseconds elapsed{};     // from the first operation's start to the last one's end
+  std::uint64_t one_sided_reads = 0;  // READs by clients
+  SpaceUse space;                     // at the end of the measured interval
+  Picoseconds elapsed{};              // from the first operation's start to the last one's end
   Picoseconds arrivals{};    // of an open loop: from when the first was due to when the last was
   Picoseconds server_cpu{};  // of all threads of the server, within the measured interval
   Picoseconds client_cpu{};  // of all client nodes together

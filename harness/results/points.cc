@@ -76,6 +76,7 @@ void add_identity(Row& row, const PointIdentity& identity) {
         identity.queue_depth, identity.server_threads}) {
     row.number(value);
   }
+  row.maybe(identity.resizes);
   row.text(identity.load);
   row.maybe(identity.offered_load);
   for (const std::string& stated : {identity.domain, identity.ddio, identity.receive_buffers,
@@ -123,10 +124,12 @@ void add_response(Row& row, const std::optional<measure::Histogram>& response) {
   row.number(static_cast<double>(response->max()) / 1000.0);
 }
 
+constexpr std::size_t kCostColumns = 14;  // from the server's CPU time on
+
 void add_costs(Row& row, const Measurement& measurement, bool compared) {
   const std::uint64_t operations = measurement.operations();
   if (operations == 0) {
-    row.not_measured(12);
+    row.not_measured(kCostColumns);
     return;
   }
   const auto per_operation = [&](double amount) {
@@ -157,6 +160,8 @@ void add_costs(Row& row, const Measurement& measurement, bool compared) {
   counted_if(compared, total.media_bytes);
   row.number(per_operation(bytes(measurement.writes.local_store.field_bits)));
   row.number(per_operation(bytes(measurement.writes.one_sided.field_bits)));
+  counted(measurement.one_sided_reads);
+  row.maybe(measurement.space.used_percent());
 }
 
 }  // namespace
@@ -205,7 +210,7 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
         add_costs(row, measurement,
                   result->identity.accounting == pmem::WriteMeter::Level::compared);
       } else {
-        row.not_measured(12);
+        row.not_measured(kCostColumns);
       }
       row.append_to(out);
     }

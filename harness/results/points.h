@@ -1,4 +1,4 @@
-// The rows of points.csv, histograms.csv and timeline.csv (docs/results.md, schema version 2).
+// The rows of points.csv, histograms.csv and timeline.csv (docs/results.md, schema version 3).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace perdura::harness {
 
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 // What a row was measured with: the columns before `operation`.
 struct PointIdentity {
@@ -26,6 +26,7 @@ struct PointIdentity {
   std::uint64_t clients = 0;
   std::uint64_t queue_depth = 0;
   std::uint64_t server_threads = 0;
+  std::optional<std::uint64_t> resizes{};  // nothing: as the system says
   std::string load{"closed"};
   std::optional<std::uint64_t> offered_load{};  // of an open loop; operations per second
   std::string domain{};                         // empty: not said; so are the next five

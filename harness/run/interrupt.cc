@@ -15,8 +15,12 @@ namespace {
 
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+// Not the same: after interrupt() a first signal, such as a launcher's, is not yet the second.
+std::atomic<bool> signaled{false};
+
 void on_signal(int signal) {
-  if (interrupt_signaled.exchange(true)) {
+  interrupt_signaled.store(true);
+  if (signaled.exchange(true)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
     return;
@@ -26,6 +30,10 @@ void on_signal(int signal) {
 }
 
 }  // namespace
+
+void interrupt() { interrupt_signaled.store(true); }
+
+bool was_signaled() { return signaled.load(); }
 
 void watch_for_interrupts() {
   struct sigaction action {};

@@ -7,8 +7,11 @@
 namespace perdura::harness {
 
 void watch_for_interrupts();
+// As if a signal had come.
+void interrupt();
+// Whether one has.
+bool was_signaled();
 
-// Written by the signal's handler only.
 extern std::atomic<bool> interrupt_signaled;
 // Cheap enough to be asked before each operation; from any thread.
 inline bool interrupted() { return interrupt_signaled.load(std::memory_order_relaxed); }

@@ -156,7 +156,14 @@ std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& exper
     const auto file = locations.find(FileKind::profile, experiment.profile);
     return std::make_unique<SimFactory>(sim::load_profile(file.string()));
   }
-  if (platform.text == "shm") return std::make_unique<ShmFactory>(experiment, ranks, site);
+  if (platform.text == "shm") {
+    if (const auto other = ranks.elsewhere()) {
+      throw UsageError(fmt::format(
+          "{}: platform shm takes one host, but there are {} and {}; start all ranks on one",
+          platform.where, ranks.describe(ranks.rank()), ranks.describe(*other)));
+    }
+    return std::make_unique<ShmFactory>(experiment, ranks, site);
+  }
   throw UsageError(
       fmt::format("{}: unknown platform '{}'; known are: sim, shm", platform.where, platform.text));
 }

@@ -1,34 +1,51 @@
 #include "harness/run/ranks.h"
 
+#include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
+
+#include "harness/run/interrupt.h"
+#include "harness/run/launcher.h"
+#include "platform/error.h"
 
 namespace perdura::harness {
 namespace {
 
 constexpr int kWordsTag = 1;
-constexpr int kStopTag = 2;
+// Open MPI kills its ranks a second after it has asked them to end.
+constexpr std::chrono::milliseconds kTimeToAnswer{500};
+// Ranks that fail for the same reason do so at about the same time.
+constexpr std::chrono::seconds kTimeToFail{5};
+// Open MPI takes up to 5 s to end ranks that it can reach.
+constexpr std::chrono::seconds kTimeToEnd{10};
 
-bool launched() {
-  // Open MPI, PMIx launchers, Slurm, and MPICH's family.
-  constexpr std::array names{"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "SLURM_PROCID", "PMI_RANK"};
-  for (const char* name : names) {
-    if (std::getenv(name) != nullptr) return true;
-  }
-  return false;
-}
-
-void wait(MPI_Request& request) {
+void wait(Ranks& ranks, MPI_Request& request) {
   for (int done = 0;;) {
     MPI_Test(&request, &done, MPI_STATUS_IGNORE);
     if (done != 0) return;
-    Ranks::pause();
+    ranks.pause();
   }
+}
+
+// Of every rank, everywhere.
+std::vector<std::string> exchange_hosts(int ranks) {
+  std::array<char, MPI_MAX_PROCESSOR_NAME> own{};
+  int length = 0;
+  MPI_Get_processor_name(own.data(), &length);
+  std::vector<char> all(own.size() * static_cast<std::size_t>(ranks));
+  MPI_Allgather(own.data(), MPI_MAX_PROCESSOR_NAME, MPI_CHAR, all.data(), MPI_MAX_PROCESSOR_NAME,
+                MPI_CHAR, MPI_COMM_WORLD);
+  std::vector<std::string> hosts;
+  for (auto at = all.begin(); at != all.end(); at += MPI_MAX_PROCESSOR_NAME) {
+    hosts.emplace_back(&*at);
+  }
+  return hosts;
 }
 
 }  // namespace
@@ -39,31 +56,79 @@ struct Ranks::Sending {
 };
 
 Ranks::Ranks(int& argc, char**& argv) {
-  if (!launched()) return;
+  const auto launch = find_launch(std::getenv);
+  if (!launch) return;
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
   active_ = true;
+  try {
+    check_size(*launch, size_);
+  } catch (...) {
+    MPI_Finalize();
+    throw;
+  }
+  hosts_ = exchange_hosts(size_);
 }
 
 Ranks::~Ranks() {
   if (!active_) return;
-  if (size_ > 1) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Ibarrier(MPI_COMM_WORLD, &request);
-    wait(request);
-  }
-  // A stop that came too late to be read.
-  if (!is_root()) asked_to_stop();
+  if (!left_ && !meet()) abort(1);
   MPI_Finalize();
+}
+
+std::string Ranks::describe(int rank) const {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index >= hosts_.size()) return "this process";
+  return fmt::format("rank {} on host {}", rank, hosts_[index]);
+}
+
+std::optional<int> Ranks::elsewhere() const {
+  for (std::size_t other = 0; other < hosts_.size(); ++other) {
+    if (hosts_[other] != hosts_[static_cast<std::size_t>(rank_)]) return static_cast<int>(other);
+  }
+  return std::nullopt;
+}
+
+bool Ranks::meet(std::optional<std::chrono::seconds> limit) {
+  if (size_ == 1) return true;
+  const auto began = std::chrono::steady_clock::now();
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  try {
+    for (int done = 0; done == 0;) {
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+      if (done != 0) break;
+      if (limit && std::chrono::steady_clock::now() - began > *limit) return false;
+      pause();
+    }
+  } catch (const RanksLost&) {
+    return false;
+  }
+  return true;
+}
+
+void Ranks::abort(int exit_code) {
+  std::fflush(nullptr);
+  if (active_) {
+    end_mpirun_after(kTimeToEnd);
+    // A launcher that ends the run already waits for this process, and hears nothing meanwhile.
+    if (!was_signaled()) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  }
+  _exit(exit_code);
+}
+
+bool Ranks::others_end_too() {
+  left_ = true;
+  return meet(kTimeToFail);
 }
 
 int Ranks::broadcast(int value) {
   if (size_ == 1) return value;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD, &request);
-  wait(request);
+  wait(*this, request);
   return value;
 }
 
@@ -73,7 +138,7 @@ std::vector<std::uint64_t> Ranks::broadcast(std::vector<std::uint64_t> words) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibcast(words.data(), static_cast<int>(words.size()), MPI_UINT64_T, 0, MPI_COMM_WORLD,
              &request);
-  wait(request);
+  wait(*this, request);
   return words;
 }
 
@@ -83,7 +148,7 @@ std::vector<std::vector<std::uint64_t>> Ranks::gather(const std::vector<std::uin
   std::vector<int> sizes(static_cast<std::size_t>(size_));
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Igather(&own, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD, &request);
-  wait(request);
+  wait(*this, request);
 
   std::vector<int> offsets(sizes.size());
   std::size_t total = 0;
@@ -94,7 +159,7 @@ std::vector<std::vector<std::uint64_t>> Ranks::gather(const std::vector<std::uin
   std::vector<std::uint64_t> all(total);
   MPI_Igatherv(words.data(), own, MPI_UINT64_T, all.data(), sizes.data(), offsets.data(),
                MPI_UINT64_T, 0, MPI_COMM_WORLD, &request);
-  wait(request);
+  wait(*this, request);
 
   std::vector<std::vector<std::uint64_t>> parts;
   if (!is_root()) return parts;
@@ -133,35 +198,27 @@ std::optional<std::vector<std::uint64_t>> Ranks::try_receive() {
   int count = 0;
   MPI_Get_count(&status, MPI_UINT64_T, &count);
   std::vector<std::uint64_t> words(static_cast<std::size_t>(count));
-  MPI_Recv(words.data(), count, MPI_UINT64_T, status.MPI_SOURCE, kWordsTag, MPI_COMM_WORLD,
-           MPI_STATUS_IGNORE);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(words.data(), count, MPI_UINT64_T, status.MPI_SOURCE, kWordsTag, MPI_COMM_WORLD,
+            &request);
+  wait(*this, request);
   return words;
 }
 
-void Ranks::ask_to_stop() {
-  if (stop_sent_) return;
-  stop_sent_ = true;
-  for (int other = 1; other < size_; ++other) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Isend(nullptr, 0, MPI_BYTE, other, kStopTag, MPI_COMM_WORLD, &request);
-    MPI_Request_free(&request);
-  }
-}
-
-bool Ranks::asked_to_stop() {
-  if (size_ == 1) return false;
-  int arrived = 0;
-  MPI_Iprobe(0, kStopTag, MPI_COMM_WORLD, &arrived, MPI_STATUS_IGNORE);
-  if (arrived == 0) return false;
-  MPI_Recv(nullptr, 0, MPI_BYTE, 0, kStopTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  return true;
-}
-
 void Ranks::finish_sending() {
-  for (Sending& sending : sending_) wait(sending.request);
+  for (Sending& sending : sending_) wait(*this, sending.request);
   sending_.clear();
 }
 
-void Ranks::pause() { std::this_thread::sleep_for(std::chrono::microseconds(500)); }
+void Ranks::pause() {
+  // The others are ended by the root, or by the launcher.
+  if (is_root() && interrupted()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!interrupted_since_) interrupted_since_ = now;
+    if (now - *interrupted_since_ > kTimeToAnswer) give_up();
+  }
+  if (given_up_.load()) throw RanksLost();
+  std::this_thread::sleep_for(std::chrono::microseconds(500));
+}
 
 }  // namespace perdura::harness

@@ -4,18 +4,28 @@
 // from one that measures.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace perdura::harness {
 
+// Waiting for the other ranks is pointless: one is lost (heartbeat.h), or they do not answer
+// although the launcher ends the run, which it does when a rank has died.
+struct RanksLost : std::runtime_error {
+  RanksLost() : std::runtime_error("not all ranks answer") {}
+};
+
 class Ranks {
  public:
-  // Initializes MPI if the environment says that a launcher started this process.
+  // Initializes MPI if the environment says that a launcher started this process. Throws UsageError
+  // if the processes that it started do not see each other.
   Ranks(int& argc, char**& argv);
   ~Ranks();
   Ranks(const Ranks&) = delete;
@@ -24,8 +34,13 @@ class Ranks {
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool is_root() const { return rank_ == 0; }
+  // "rank 3 on host b"; "this process" of a bare run.
+  std::string describe(int rank) const;
 
-  // --- collective: every rank calls it, in the same order
+  // Another rank that is not on this one's host, if any.
+  std::optional<int> elsewhere() const;
+
+  // --- collective: every rank calls it, in the same order; throws RanksLost
 
   // What the root gave, everywhere.
   int broadcast(int value);
@@ -35,28 +50,41 @@ class Ranks {
   // The same of texts.
   std::vector<std::string> gather_text(const std::string& text);
 
+  // Waits for all. False instead of an exception, and if `limit` is over.
+  bool meet(std::optional<std::chrono::seconds> limit = std::nullopt);
+
   // --- from the others to the root, while it works on something else
 
   void send_to_root(std::vector<std::uint64_t> words);
   // At the root: the next message that has arrived, if any.
   std::optional<std::vector<std::uint64_t>> try_receive();
-  // Root: asks all others to stop. Others: whether they were asked.
-  void ask_to_stop();
-  bool asked_to_stop();
   // Waits until the root has taken everything that was sent.
   void finish_sending();
 
-  // A moment's sleep, for loops that wait.
-  static void pause();
+  // A moment's sleep, for loops that wait. Throws RanksLost.
+  void pause();
+
+  // --- when something went wrong
+
+  // From any thread: from now on waiting throws RanksLost.
+  void give_up() { given_up_.store(true); }
+  // Ends all ranks at once.
+  [[noreturn]] void abort(int exit_code);
+  // For a rank that ends early: false if the others do not do the same soon, as they do when what
+  // is wrong is wrong everywhere. Then they wait for this one, and have to be aborted.
+  bool others_end_too();
 
  private:
   struct Sending;
 
   bool active_ = false;
+  bool left_ = false;
   int rank_ = 0;
   int size_ = 1;
   std::list<Sending> sending_;
-  bool stop_sent_ = false;
+  std::vector<std::string> hosts_;  // by rank
+  std::atomic<bool> given_up_{false};
+  std::optional<std::chrono::steady_clock::time_point> interrupted_since_;
 };
 
 }  // namespace perdura::harness

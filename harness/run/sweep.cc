@@ -6,11 +6,14 @@
 #include <cstdio>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "harness/results/hash.h"
 #include "harness/results/interrupted_sweep.h"
 #include "harness/results/result_writer.h"
+#include "harness/run/heartbeat.h"
 #include "harness/run/interrupt.h"
+#include "harness/run/last_words.h"
 #include "harness/run/progress.h"
 #include "platform/error.h"
 
@@ -52,7 +55,8 @@ class Sweep {
         driver_(*prepared_.driver),
         points_(prepared_.points),
         begun_(std::move(begun)),
-        ranks_(ranks) {}
+        ranks_(ranks),
+        heartbeat_(ranks, request.heartbeat, [this](auto index) { return points_[index].label; }) {}
 
   ExitCode run();
 
@@ -68,11 +72,14 @@ class Sweep {
   void run_together();
   void run_shared_out();
   void take_results_of_others();
+  void begin(std::size_t index);
   Finished run_point(const Point& point);
   PointTime time_of(const Point& point, std::chrono::nanoseconds wall) const;
   PointResult result_of(const Point& point, Measurement measurement) const;
   void record(std::size_t index, Finished finished);
   bool stopped() const { return !usage_error_.empty() || cut_short_ || interrupted(); }
+  std::string kept() const;
+  std::string why_not_whole() const;
   ExitCode finish();
 
   const RunRequest& request_;
@@ -89,8 +96,10 @@ class Sweep {
   std::vector<std::uint64_t> missing_;   // indices of the points to run
   std::string usage_error_;
   bool cut_short_ = false;  // a rank was interrupted
-  int ranks_at_work_ = 0;
+  bool ranks_lost_ = false;
+  std::set<int> ranks_at_work_;  // of the others
   std::size_t not_valid_ = 0;
+  Heartbeat heartbeat_;  // last, since its thread looks at points_
 };
 
 Manifest Sweep::manifest() const {
@@ -158,17 +167,40 @@ ExitCode Sweep::run() {
     for (std::size_t index = 0; index < points_.size(); ++index) {
       if (!results_->has(index)) missing_.push_back(index);
     }
+    heartbeat_.kept(kept());
   });
   if (refused) return *refused;
   missing_ = ranks_.broadcast(std::move(missing_));
   progress_.emplace(points_.size(), points_.size() - missing_.size(),
                     ranks_.is_root() && !request_.quiet);
-  if (platforms_.collective()) {
-    run_together();
-  } else {
-    run_shared_out();
+  try {
+    if (platforms_.collective()) {
+      run_together();
+    } else {
+      run_shared_out();
+    }
+  } catch (const RanksLost&) {
+    ranks_lost_ = true;
+    heartbeat_.stop();
   }
-  return ranks_.is_root() ? finish() : ExitCode::done;
+  const ExitCode code = ranks_.is_root() ? finish() : ExitCode::done;
+  if (ranks_lost_) ranks_.abort(static_cast<int>(ExitCode::failed));
+  // Watched until nobody needs anybody any more.
+  if (!ranks_.meet()) {
+    heartbeat_.stop();
+    if (const auto lost = heartbeat_.lost(); !lost.empty()) {
+      fmt::print(stderr, "perdura: {}; {}\n", lost, kept());
+    }
+    ranks_.abort(static_cast<int>(ExitCode::failed));
+  }
+  return code;
+}
+
+void Sweep::begin(std::size_t index) {
+  const std::string& label = points_[index].label;
+  progress_->begin(label);
+  heartbeat_.running(index);
+  set_last_words(fmt::format("point {} ({})", index + 1, label));
 }
 
 Sweep::Finished Sweep::run_point(const Point& point) {
@@ -189,7 +221,7 @@ Sweep::Finished Sweep::run_point(const Point& point) {
 void Sweep::run_together() {
   for (const std::uint64_t index : missing_) {
     if (ranks_.broadcast(stopped() ? 0 : 1) == 0) return;
-    progress_->begin(points_[index].label);
+    begin(index);
     const Finished own = run_point(points_[index]);
     const auto shares = ranks_.gather(own.measurement.serialize());
     if (!ranks_.is_root()) continue;
@@ -202,11 +234,11 @@ void Sweep::run_together() {
 
 void Sweep::run_shared_out() {
   const auto step = static_cast<std::size_t>(ranks_.size());
-  ranks_at_work_ = ranks_.size() - 1;
+  for (int rank = 1; rank < ranks_.size(); ++rank) ranks_at_work_.insert(rank);
   for (auto next = static_cast<std::size_t>(ranks_.rank()); next < missing_.size(); next += step) {
-    if (stopped() || (!ranks_.is_root() && ranks_.asked_to_stop())) break;
+    if (stopped() || (!ranks_.is_root() && heartbeat_.asked_to_stop())) break;
     const std::uint64_t index = missing_[next];
-    progress_->begin(points_[index].label);
+    begin(index);
     Finished finished = run_point(points_[index]);
     driver_.conclude(points_[index], finished.measurement);
     if (ranks_.is_root()) {
@@ -220,14 +252,14 @@ void Sweep::run_shared_out() {
     }
   }
   if (!ranks_.is_root()) {
-    ranks_.send_to_root({kNoMorePoints});
+    ranks_.send_to_root({static_cast<std::uint64_t>(ranks_.rank()), kNoMorePoints});
     ranks_.finish_sending();
     return;
   }
-  while (ranks_at_work_ > 0) {
-    if (stopped()) ranks_.ask_to_stop();
+  while (!ranks_at_work_.empty()) {
+    if (stopped()) heartbeat_.ask_to_stop();
     take_results_of_others();
-    Ranks::pause();
+    ranks_.pause();
   }
 }
 
@@ -236,7 +268,7 @@ void Sweep::take_results_of_others() {
     const std::uint64_t index = words->back();
     words->pop_back();
     if (index == kNoMorePoints) {
-      --ranks_at_work_;
+      ranks_at_work_.erase(static_cast<int>(words->back()));
       continue;
     }
     const std::chrono::nanoseconds wall(words->back());
@@ -258,6 +290,7 @@ PointResult Sweep::result_of(const Point& point, Measurement measurement) const 
            .clients = point.settings.clients,
            .queue_depth = point.settings.queue_depth,
            .server_threads = point.settings.server_threads,
+           .resizes = point.settings.resizes,
            .load = point.settings.load,
            .offered_load = point.settings.offered_load,
            .domain = point.settings.domain,
@@ -294,6 +327,24 @@ void Sweep::record(std::size_t index, Finished finished) {
   results_->add(index, result_of(point, std::move(measurement)), time_of(point, finished.wall));
   // Whoever reads the line may rely on it: the point is on disk.
   progress_->end(point.label, results_->result(index).measurement);
+  heartbeat_.kept(kept());
+}
+
+std::string Sweep::kept() const {
+  const std::string folder = results_->folder().string();
+  return fmt::format("{} of {} points are in {}; perdura run --continue {}", results_->done(),
+                     points_.size(), folder, folder);
+}
+
+std::string Sweep::why_not_whole() const {
+  if (!ranks_lost_) return "interrupted";
+  if (auto lost = heartbeat_.lost(); !lost.empty()) return lost;
+  std::string silent;
+  for (const int rank : ranks_at_work_) {
+    silent +=
+        fmt::format("; {} does not answer{}", ranks_.describe(rank), heartbeat_.last_seen(rank));
+  }
+  return "interrupted" + (silent.empty() ? "; not all ranks answer" : silent);
 }
 
 ExitCode Sweep::finish() {
@@ -313,9 +364,7 @@ ExitCode Sweep::finish() {
     return ExitCode::usage;
   }
   if (!whole) {
-    fmt::print(
-        stderr, "perdura: interrupted; {} of {} points are in {}; perdura run --continue {}\n",
-        results_->done(), points_.size(), results_->folder().string(), results_->folder().string());
+    fmt::print(stderr, "perdura: {}; {}\n", why_not_whole(), kept());
     return ExitCode::failed;
   }
   fmt::print("{}\n", results_->folder().string());
@@ -350,6 +399,7 @@ ExitCode run_experiment(const RunRequest& request, const Locations& locations,
   }
   PreparedSweep prepared = prepare_sweep(experiment, locations, drivers, ranks);
   watch_for_interrupts();
+  promise_last_words(ranks.describe(ranks.rank()));
   return Sweep(request, std::move(prepared), std::move(begun), ranks).run();
 }
 

@@ -2,6 +2,7 @@
 // writes the result folder.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -20,6 +21,8 @@ struct RunRequest {
   std::string command_line{};                  // for the manifest
   std::vector<ResponderProperty> responder{};  // of this rank's host, for the manifest
   bool quiet = false;                          // no progress
+  // A rank that is silent for so long has ended the run (heartbeat.h); 0: ranks are waited for
+  std::chrono::milliseconds heartbeat{};
 };
 
 enum class ExitCode : int { done = 0, failed = 1, usage = 2 };

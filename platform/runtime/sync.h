@@ -24,6 +24,12 @@ class SpinLock {
       while (held_.load(std::memory_order_relaxed)) __builtin_ia32_pause();
     }
   }
+  // Without waiting; false if another thread holds it.
+  bool try_lock() {
+    if (cost_meter != nullptr) [[unlikely]]
+      return cost_meter->now() >= held_until_;
+    return !held_.exchange(true, std::memory_order_acquire);
+  }
   void unlock() {
     if (cost_meter != nullptr) [[unlikely]] {
       held_until_ = cost_meter->now();

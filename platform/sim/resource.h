@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
 #include "platform/units.h"
 
@@ -20,6 +22,38 @@ class Resource {
 
  private:
   Time free_at_{};
+};
+
+// The same for those whose requests are not made in the order of time: a task runs as a whole, so
+// it has asked for all that it needs before another thread's, which begins a little later, asks for
+// what it needs in between. That one gets the time that is left between the other's.
+class SharedResource {
+ public:
+  // `now` is the engine's: nothing is asked for any more before it, and `at` is not before it.
+  Time take(Time now, Time at, Picoseconds duration) {
+    while (first_ < taken_.size() && taken_[first_].end <= now) ++first_;
+    if (first_ * 2 > taken_.size()) {
+      taken_.erase(taken_.begin(), taken_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+    auto next =
+        std::partition_point(taken_.begin() + static_cast<std::ptrdiff_t>(first_), taken_.end(),
+                             [&](const Span& span) { return span.end <= at; });
+    Time start = at;
+    for (; next != taken_.end() && next->begin < start + duration; ++next) {
+      start = std::max(start, next->end);
+    }
+    if (duration > Picoseconds{}) taken_.insert(next, {start, start + duration});
+    return start;
+  }
+
+ private:
+  struct Span {
+    Time begin;
+    Time end;
+  };
+  std::vector<Span> taken_;  // apart from each other, in the order of time
+  std::size_t first_ = 0;    // those before it are past
 };
 
 // Time to move `bytes` at `bandwidth` bytes per second, rounded to whole picoseconds.

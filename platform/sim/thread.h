@@ -61,6 +61,9 @@ class SimThread final : public Executor, public CostMeter, private Event {
   void charge(Work work, Bytes bytes) override;
   void spin_until(Time when) override;
   void charge_time(Picoseconds time) { charged_ += time; }
+  // What it has flushed or streamed will be in the persistence domain by then; a fence waits.
+  void written_back_by(Time when) { written_back_ = std::max(written_back_, when); }
+  void wait_for_write_backs() { spin_until(written_back_); }
   const CpuProfile& cpu() const { return cpu_; }
 
   // While one is alive, tasks of the thread that become ready do so because the device reported
@@ -117,6 +120,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   State state_ = State::idle;
   bool completion_arrives_ = false;
   Picoseconds charged_{};  // by the task that runs now
+  Time written_back_{};
   Picoseconds cpu_time_{};
   Time started_;
   Time stopped_at_{};

@@ -1,41 +1,75 @@
-// The server of a partition as far as the hash indexes share it: sessions, requests and replies. An
-// index adds what it does with a request. The partition's one worker serves them one after the
-// other, so what the papers have locks for needs none.
+// The server of a partition as far as the hash indexes share it: what an index does with requests,
+// and the workers that take them from their sessions. Each worker serves its requests one after the
+// other; several workers change the index at the same time, under its locks.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "platform/platform.h"
+#include "systems/bucket_hash/locks.h"
 #include "systems/bucket_hash/messages.h"
 #include "systems/kv.h"
 
 namespace perdura::systems::bucket_hash {
 
-class Server : public std::enable_shared_from_this<Server> {
+// An index as its workers see it. All of it may be called on the threads of several workers.
+class Server {
  public:
   virtual ~Server() = default;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Serves until it is destroyed.
-  Task<> serve();
-  // May be called on any thread.
+  // For the worker of this number. Either may suspend, while the worker's other requests wait.
+  // `out_of_space` and `not_found` are the only errors.
+  virtual Task<Result<void>> put(std::uint32_t worker, Slot item) = 0;
+  virtual Task<Result<void>> erase(std::uint32_t worker, Slot key) = 0;
+  virtual Plan plan() const = 0;
   virtual KvSpace space() const = 0;
 
+  // What clients may READ.
+  struct Readable {
+    pmem::Region* region = nullptr;
+    Bytes offset = 0;
+    Bytes length = 0;
+  };
+  virtual Readable readable() const = 0;
+
+  const std::string& name() const { return name_; }
+  std::uint32_t sessions() const { return sessions_; }
+  std::uint32_t lanes() const { return lanes_; }
+  // The number of one more worker. Throws UsageError if there are as many as were configured.
+  std::uint32_t add_worker();
+
  protected:
-  Server(Thread& thread, const std::string& name, std::uint32_t sessions, std::uint32_t lanes);
+  // `lanes`: requests of a session under way at once.
+  Server(std::string name, const KvConfig& config, std::uint32_t lanes)
+      : locks_(config.workers),
+        name_(std::move(name)),
+        sessions_(config.sessions),
+        lanes_(lanes),
+        workers_(config.workers) {}
 
-  // Either may suspend, while other requests wait. `out_of_space` and `not_found` are the only
-  // errors.
-  virtual Task<Result<void>> put(Slot item) = 0;
-  virtual Task<Result<void>> erase(Slot key) = 0;
-  virtual Plan plan() const = 0;
-  virtual fabric::RemoteKey index_key() const = 0;
+  LockTable locks_;
 
-  Thread& thread_;
+ private:
+  std::string name_;
+  std::uint32_t sessions_;
+  std::uint32_t lanes_;
+  std::uint32_t workers_;
+  std::atomic<std::uint32_t> started_{0};  // workers
+};
+
+// A worker: its sessions, requests and replies. Lives on one thread.
+class Worker : public std::enable_shared_from_this<Worker> {
+ public:
+  Worker(Thread& thread, std::shared_ptr<Server> server);
+
+  // Serves until it is destroyed.
+  static Task<> serve(std::shared_ptr<Worker> self);
 
  private:
   struct Session {
@@ -44,7 +78,7 @@ class Server : public std::enable_shared_from_this<Server> {
     std::unique_ptr<fabric::QueuePair> queue_pair;
   };
 
-  static Task<> accept_connections(std::shared_ptr<Server> self);
+  static Task<> accept_connections(std::shared_ptr<Worker> self);
   void accept(fabric::ConnectionRequest& request);
   Task<> handle(fabric::ReceiveCompletion completion);
   void end(Session& session);
@@ -52,7 +86,11 @@ class Server : public std::enable_shared_from_this<Server> {
     return (Bytes{session.number} * lanes_ + lane) * kRequestRoom;
   }
 
+  Thread& thread_;
+  std::shared_ptr<Server> server_;
+  std::uint32_t number_;
   std::uint32_t lanes_;
+  fabric::MemoryRegion index_memory_;
   std::unique_ptr<pmem::Region> requests_;
   fabric::MemoryRegion requests_memory_;
   std::unique_ptr<pmem::Region> replies_;
@@ -63,18 +101,22 @@ class Server : public std::enable_shared_from_this<Server> {
   std::unordered_map<const fabric::QueuePair*, std::uint32_t> session_of_;
 };
 
-// The partition that the harness holds; background tasks keep the server itself as long as they
-// need it.
+// The partition that the harness holds; workers keep the server itself as long as they need it.
 class Partition final : public KvPartition {
  public:
-  explicit Partition(std::shared_ptr<Server> server) : server_(std::move(server)) {}
+  Partition(Thread& thread, std::shared_ptr<Server> server)
+      : server_(std::move(server)), first_(std::make_shared<Worker>(thread, server_)) {}
   KvSpace space() const override { return server_->space(); }
-  Task<> serve() override { return server_->serve(); }
+  Task<> serve() override { return Worker::serve(first_); }
+  Task<> serve_also(Thread& thread) override {
+    return Worker::serve(std::make_shared<Worker>(thread, server_));
+  }
   // Requests are answered when all that they cause is done.
   Task<> settle() override { co_return; }
 
  private:
   std::shared_ptr<Server> server_;
+  std::shared_ptr<Worker> first_;
 };
 
 }  // namespace perdura::systems::bucket_hash

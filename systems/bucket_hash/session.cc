@@ -82,6 +82,7 @@ Task<Result<void>> Session::request(Request request) {
 
 Task<bool> Session::read(std::uint32_t lane, Bytes at, Bytes offset, Bytes length) {
   if (broken_) co_return false;
+  ++counts_.one_sided_reads;
   fabric::Operation operation =
       queue_pair_->read(read_buffer(lane).slice(at, static_cast<std::uint32_t>(length)),
                         RemoteAddress{RemoteKey{welcome_.index_key}, offset});

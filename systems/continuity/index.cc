@@ -4,21 +4,43 @@
 
 #include <algorithm>
 #include <bit>
+#include <mutex>
 
 #include "platform/error.h"
 
 namespace perdura::systems::continuity {
 
+std::optional<std::uint64_t> FreeGroups::take() {
+  const std::scoped_lock lock(lock_);
+  if (!given_back_.empty()) {
+    const std::uint64_t group = given_back_.back();
+    given_back_.pop_back();
+    return group;
+  }
+  if (next_ == groups_) return std::nullopt;
+  return next_++;
+}
+
+void FreeGroups::recover(const std::vector<bool>& taken) {
+  given_back_.clear();
+  next_ = groups_;
+  while (next_ > 0 && !taken[next_ - 1]) --next_;
+  for (std::uint64_t group = next_; group-- > 0;) {
+    if (!taken[group]) given_back_.push_back(group);
+  }
+}
+
 Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing)
     : region_(region), offset_(offset), geometry_(geometry), flushing_(flushing) {
   for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
     tables_[level] = geometry.table(level);
+    groups_[level].reset(tables_[level].groups);
   }
   set_state({});
 }
 
 void Index::set_state(State state) {
-  state_ = state;
+  state_.store(state, std::memory_order_relaxed);
   const Table& used = table();
   slots_.store(used.pairs * used.own_slots() + used.groups * used.shared_slots(),
                std::memory_order_relaxed);
@@ -36,9 +58,10 @@ void Index::persist(Bytes offset, Bytes length) {
 // --- finding -------------------------------------------------------------------------------------
 
 std::optional<Slot> Index::find(const Slot& key) const {
-  for (std::uint32_t level = state_.level; level <= last_level(); ++level) {
+  const std::uint64_t hash = hash_of(key);
+  for (std::uint32_t level = this->level(); level <= last_level(); ++level) {
     const Table& used = tables_[level];
-    const Home home = used.home(key);
+    const Home home = used.home(hash);
     const auto found = find_in(used, home, load_indicator(used, home.pair), key);
     if (found) return found->item;
   }
@@ -56,18 +79,14 @@ std::optional<Index::Found> Index::find_in(const Table& table, Home home, Indica
   return std::nullopt;
 }
 
-std::optional<SlotNumber> Index::room_in(std::uint32_t level, Home home,
-                                         Indicator& indicator) const {
+std::optional<SlotNumber> Index::room_in(std::uint32_t level, Home home, Indicator& indicator) {
   const Table& used = tables_[level];
   const std::optional<SlotNumber> slot = used.free_slot(home.odd, indicator);
-  if (slot || group_of(indicator) || groups_used_[level] == used.groups) return slot;
-  indicator = with_group(indicator, groups_used_[level]);
+  if (slot || group_of(indicator)) return slot;
+  const std::optional<std::uint64_t> group = groups_[level].take();
+  if (!group) return std::nullopt;
+  indicator = with_group(indicator, *group);
   return used.own_slots();
-}
-
-// A group belongs to the pair whose indicator names it, which is what a crash leaves of it.
-void Index::take_group(std::uint32_t level, Indicator indicator) {
-  if (group_of(indicator) == groups_used_[level]) ++groups_used_[level];
 }
 
 // --- changing ------------------------------------------------------------------------------------
@@ -87,15 +106,15 @@ Result<void> Index::put(const Slot& item) {
   }
 }
 
-Index::Outcome Index::try_put(const Slot& item) {
+Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash) {
   const Table& used = table();
-  const Home home = used.home(item);
+  const Home home = used.home(hash);
   const Indicator before = load_indicator(used, home.pair);
   Indicator indicator = before;
   const std::optional<Found> old = find_in(used, home, before, item);
-  const std::optional<SlotNumber> room = room_in(state_.level, home, indicator);
+  const std::optional<SlotNumber> room = room_in(level(), home, indicator);
   if (!room) {
-    return state_.level < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
+    return level() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
   }
   const Place place{&used, home.pair, *room};
   if (old) {
@@ -104,13 +123,14 @@ Index::Outcome Index::try_put(const Slot& item) {
     insert_item(place, indicator, item);
     items_.fetch_add(1, std::memory_order_relaxed);
   }
-  take_group(state_.level, indicator);
   return Outcome::done;
 }
 
-Result<void> Index::erase(const Slot& key) {
+Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key)); }
+
+Result<void> Index::erase(const Slot& key, std::uint64_t hash) {
   const Table& used = table();
-  const Home home = used.home(key);
+  const Home home = used.home(hash);
   const Indicator indicator = load_indicator(used, home.pair);
   const std::optional<Found> found = find_in(used, home, indicator, key);
   if (!found) return tl::unexpected(Error::not_found);
@@ -177,7 +197,7 @@ void Index::store_checks(Place pair, Indicator before, Indicator after,
 // --- resizing ------------------------------------------------------------------------------------
 
 void Index::begin_resize() {
-  const State resizing{state_.level, true};
+  const State resizing{level(), true};
   store_word(kStateOffset, resizing.word());
   persist(kStateOffset, kWord);
   set_state(resizing);
@@ -187,7 +207,7 @@ void Index::begin_resize() {
 bool Index::resize_step() {
   const Table& old = table();
   if (next_pair_ == old.pairs) {
-    const State resized{state_.level + 1, false};
+    const State resized{level() + 1, false};
     store_word(kStateOffset, resized.word());
     persist(kStateOffset, kWord);
     set_state(resized);
@@ -213,13 +233,12 @@ void Index::move_item(Place from, const Slot& item) {
 // so it needs a group only if that one had one, and not more than one of the two that its items go
 // to does. The bucket is filled before the SBuckets, so none is wasted.
 void Index::insert_moved(const Slot& item) {
-  const std::uint32_t level = state_.level + 1;
+  const std::uint32_t level = this->level() + 1;
   const Table& next = tables_[level];
   const Home home = next.home(item);
   Indicator indicator = load_indicator(next, home.pair);
   const std::optional<SlotNumber> room = room_in(level, home, indicator);
   Index::insert_item({&next, home.pair, room.value()}, indicator, item);
-  take_group(level, indicator);
 }
 
 void Index::delete_moved(Place from, const Slot& item) {
@@ -239,8 +258,8 @@ void Index::recover() {
   }
   set_state(state);
   items_.store(0, std::memory_order_relaxed);
-  for (std::uint32_t level = state_.level; level <= last_level(); ++level) recover_table(level);
-  if (!state_.resizing) return;
+  for (std::uint32_t level = this->level(); level <= last_level(); ++level) recover_table(level);
+  if (!state.resizing) return;
   delete_first_if_moved();
   next_pair_ = 0;
   while (resize_step()) {
@@ -249,7 +268,7 @@ void Index::recover() {
 
 void Index::recover_table(std::uint32_t level) {
   const Table& used = tables_[level];
-  groups_used_[level] = 0;
+  std::vector<bool> taken(used.groups);
   std::uint64_t items = 0;
   for (std::uint64_t pair = 0; pair < used.pairs; ++pair) {
     const Indicator indicator = load_indicator(used, pair);
@@ -260,10 +279,11 @@ void Index::recover_table(std::uint32_t level) {
           "exist; remove the pool",
           region_.name(), pair));
     }
-    if (group) groups_used_[level] = std::max(groups_used_[level], *group + 1);
+    if (group) taken[*group] = true;
     items += static_cast<std::uint64_t>(std::popcount(indicator & used.all_bits()));
     recover_checks(used, pair, indicator);
   }
+  groups_[level].recover(taken);
   items_.fetch_add(items, std::memory_order_relaxed);
 }
 
@@ -290,7 +310,7 @@ void Index::recover_checks(const Table& table, std::uint64_t pair, Indicator ind
 // Items move in the order of pairs and slots, and each is deleted before the next is inserted.
 void Index::delete_first_if_moved() {
   const Table& old = table();
-  const Table& next = tables_[state_.level + 1];
+  const Table& next = tables_[level() + 1];
   for (std::uint64_t pair = 0; pair < old.pairs; ++pair) {
     const Indicator bits = load_indicator(old, pair) & old.all_bits();
     if (bits == 0) continue;

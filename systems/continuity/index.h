@@ -1,5 +1,5 @@
 // Continuity hashing ("Consistent RDMA-Friendly Hashing on Remote Persistent Memory", section II):
-// the server's side of the index, the only one that changes it. One thread, no locks, no log.
+// the server's side of the index, the only one that changes it. No log.
 //
 // Every change of an item is made by one 8-byte store of the pair's indicator, so a crash leaves
 // the item as it was or as it shall be:
@@ -14,6 +14,10 @@
 //
 // A resize moves one item after the other: it is inserted into the next table, then deleted from
 // the old one. After a crash only the first item of the old table can be in both.
+//
+// Several threads may change the index at the same time if each has locked the segment pair that it
+// changes, and none is in the index while another one resizes it (bucket_hash/locks.h). What they
+// share besides are the groups, which have a lock of their own, and counters.
 #pragma once
 
 #include <array>
@@ -21,8 +25,10 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "platform/pmem/region.h"
+#include "platform/runtime/sync.h"
 #include "systems/continuity/layout.h"
 #include "systems/kv.h"
 
@@ -31,6 +37,27 @@ namespace perdura::systems::continuity {
 enum class Flushing : std::uint8_t {
   lines,  // stores are durable after a flush and a fence
   none,   // caches are in the persistence domain
+};
+
+// Which groups of a table are nobody's.
+class FreeGroups {
+ public:
+  // All groups of a table are free.
+  void reset(std::uint64_t groups) {
+    groups_ = groups;
+    next_ = 0;
+    given_back_.clear();
+  }
+  std::optional<std::uint64_t> take();
+  std::uint64_t taken() const { return next_ - given_back_.size(); }
+  // After a crash: `taken[i]` says whether group i is a pair's.
+  void recover(const std::vector<bool>& taken);
+
+ private:
+  SpinLock lock_;
+  std::uint64_t groups_ = 0;
+  std::uint64_t next_ = 0;  // it and those after it are free
+  std::vector<std::uint64_t> given_back_;
 };
 
 class Index {
@@ -59,7 +86,11 @@ class Index {
     out_of_space,
     must_resize,  // nothing has changed
   };
-  Outcome try_put(const Slot& item);
+  Outcome try_put(const Slot& item) { return try_put(item, hash_of(item)); }
+  Outcome try_put(const Slot& item, std::uint64_t hash);
+  Result<void> erase(const Slot& key, std::uint64_t hash);
+  // The segment pair that the operations on a key with this hash change.
+  std::uint64_t pair_of(std::uint64_t hash) const { return table().home(hash).pair; }
   void begin_resize();
   // Moves the items of the next pair; false if the resize has ended. Nothing may be put or erased
   // before.
@@ -68,7 +99,7 @@ class Index {
   // Calls `visit(slot)` for every item.
   template <class Visit>
   void for_each(Visit visit) const {
-    for (std::uint32_t level = state_.level; level <= last_level(); ++level) {
+    for (std::uint32_t level = this->level(); level <= last_level(); ++level) {
       for (std::uint64_t pair = 0; pair < tables_[level].pairs; ++pair) {
         for_each_in(tables_[level], pair, [&](SlotNumber, const Slot& slot) { visit(slot); });
       }
@@ -76,10 +107,11 @@ class Index {
   }
 
   const Geometry& geometry() const { return geometry_; }
-  const Table& table() const { return tables_[state_.level]; }
-  std::uint32_t level() const { return state_.level; }
-  std::uint64_t groups_used() const { return groups_used_[state_.level]; }
-  // Both may be called on any thread. Slots are those of the table in use, with all of its groups.
+  const Table& table() const { return tables_[level()]; }
+  std::uint64_t groups_used() const { return groups_[level()].taken(); }
+  // These may be called on any thread at any time. Slots are those of the table in use, with all of
+  // its groups.
+  std::uint32_t level() const { return state().level; }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
@@ -130,7 +162,8 @@ class Index {
     Slot item;
   };
 
-  std::uint32_t last_level() const { return state_.level + (state_.resizing ? 1 : 0); }
+  State state() const { return state_.load(std::memory_order_relaxed); }
+  std::uint32_t last_level() const { return level() + (state().resizing ? 1 : 0); }
   Slot read_item(const Table& table, std::uint64_t pair, SlotNumber slot,
                  Indicator indicator) const {
     return region_.read_object<Slot>(offset_ + table.slot_offset(pair, slot, indicator));
@@ -145,10 +178,9 @@ class Index {
   }
   std::optional<Found> find_in(const Table& table, Home home, Indicator indicator,
                                const Slot& key) const;
-  // Where an item can go that is new in this segment, and the indicator with a group for it if that
-  // takes one.
-  std::optional<SlotNumber> room_in(std::uint32_t level, Home home, Indicator& indicator) const;
-  void take_group(std::uint32_t level, Indicator indicator);
+  // Where an item can go that is new in this segment. If that takes a group, the indicator gets
+  // one: it is the pair's when its indicator is stored, which is also what a crash leaves of it.
+  std::optional<SlotNumber> room_in(std::uint32_t level, Home home, Indicator& indicator);
 
   void set_state(State state);
   void store_word(Bytes offset, std::uint64_t value);
@@ -162,8 +194,8 @@ class Index {
   Geometry geometry_;
   Flushing flushing_;
   std::array<Table, kMaxResizes + 1> tables_;
-  std::array<std::uint64_t, kMaxResizes + 1> groups_used_{};
-  State state_;
+  std::array<FreeGroups, kMaxResizes + 1> groups_;
+  std::atomic<State> state_{};
   std::uint64_t next_pair_ = 0;  // to be moved
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::uint64_t> slots_{0};

@@ -39,10 +39,7 @@ std::uint64_t check_term(SlotNumber number, const Slot& slot) {
   return hash64(slot.bytes(), number + 1);
 }
 
-Home Table::home(const Slot& key) const {
-  const std::uint64_t bucket = hash64(key.key_bytes()) % buckets();
-  return {bucket / 2, bucket % 2 == 1};
-}
+std::uint64_t hash_of(const Slot& key) { return hash64(key.key_bytes()); }
 
 std::optional<SlotNumber> Table::free_slot(bool odd, Indicator indicator) const {
   const SlotNumber bucket = odd ? own_slots() - kBucketSlots : 0;

@@ -78,6 +78,9 @@ std::uint64_t check_term(SlotNumber number, const Slot& slot);
 
 // --- places --------------------------------------------------------------------------------------
 
+// A key's, from which its bucket in every table follows.
+std::uint64_t hash_of(const Slot& key);
+
 // A bucket with its pair.
 struct Home {
   std::uint64_t pair = 0;
@@ -93,7 +96,11 @@ struct Table {
 
   std::uint64_t buckets() const { return 2 * pairs; }
   // Equation (1).
-  Home home(const Slot& key) const;
+  Home home(std::uint64_t hash) const {
+    const std::uint64_t bucket = hash % buckets();
+    return {bucket / 2, bucket % 2 == 1};
+  }
+  Home home(const Slot& key) const { return home(hash_of(key)); }
 
   std::uint32_t shared_slots() const { return sbuckets * kBucketSlots; }
   // Numbers of a pair's slots without those of its group, which follow.

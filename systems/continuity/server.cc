@@ -21,14 +21,12 @@ Flushing flushing_of(const KvConfig& config) {
 
 }  // namespace
 
-ContinuityServer::ContinuityServer(Thread& thread, const std::string& name, const KvConfig& config,
+ContinuityServer::ContinuityServer(Node& node, const std::string& name, const KvConfig& config,
                                    const Parameters& parameters)
-    : Server(thread, name, config.sessions, parameters.queue_depth),
-      pool_(bucket_hash::open_pool(thread.node, name, kName, shape_of(config, parameters.geometry),
+    : Server(name, config, parameters.queue_depth),
+      pool_(bucket_hash::open_pool(node, name, kName, shape_of(config, parameters.geometry),
                                    parameters.geometry.size())),
-      index_(*pool_.region, kIndexOffset, parameters.geometry, flushing_of(config)),
-      index_memory_(thread.endpoint.register_memory(
-          *pool_.region, kIndexOffset, parameters.geometry.size(), fabric::Access::remote_read)) {
+      index_(*pool_.region, kIndexOffset, parameters.geometry, flushing_of(config)) {
   if (!pool_.created) index_.recover();
 }
 
@@ -39,21 +37,46 @@ KvSpace ContinuityServer::space() const {
   return space;
 }
 
-Task<Result<void>> ContinuityServer::put(Slot item) {
+bucket_hash::Server::Readable ContinuityServer::readable() const {
+  return {pool_.region.get(), kIndexOffset, index_.geometry().size()};
+}
+
+Task<Result<void>> ContinuityServer::put(std::uint32_t worker, Slot item) {
+  const std::uint64_t hash = hash_of(item);
   for (;;) {
-    switch (index_.try_put(item)) {
+    const std::uint32_t level = index_.level();
+    switch (co_await try_put(worker, item, hash)) {
       case Index::Outcome::done:
         co_return Result<void>{};
       case Index::Outcome::out_of_space:
         co_return tl::unexpected(Error::out_of_space);
       case Index::Outcome::must_resize:
-        index_.begin_resize();
-        while (index_.resize_step()) co_await yield();
+        co_await resize(level);
     }
   }
 }
 
-Task<Result<void>> ContinuityServer::erase(Slot key) { co_return index_.erase(key); }
+Task<Index::Outcome> ContinuityServer::try_put(std::uint32_t worker, Slot item,
+                                               std::uint64_t hash) {
+  const auto inside = co_await locks_.enter(worker);
+  const bucket_hash::LockTable::Held held(locks_, index_.pair_of(hash));
+  co_return index_.try_put(item, hash);
+}
+
+// Unless another worker, which met a full segment too, has resized the table of this level by now.
+Task<> ContinuityServer::resize(std::uint32_t level) {
+  const auto everything = co_await locks_.lock_everything();
+  if (index_.level() != level) co_return;
+  index_.begin_resize();
+  while (index_.resize_step()) co_await yield();
+}
+
+Task<Result<void>> ContinuityServer::erase(std::uint32_t worker, Slot key) {
+  const std::uint64_t hash = hash_of(key);
+  const auto inside = co_await locks_.enter(worker);
+  const bucket_hash::LockTable::Held held(locks_, index_.pair_of(hash));
+  co_return index_.erase(key, hash);
+}
 
 // While items are being moved, what is not found in the old table is looked for in the next one.
 Plan ContinuityServer::plan() const { return plan_of(index_.geometry(), index_.level()); }

@@ -77,8 +77,9 @@ namespace perdura::systems {
 namespace {
 
 std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
-  return std::make_unique<bucket_hash::Partition>(std::make_shared<continuity::ContinuityServer>(
-      thread, name, config, continuity::Parameters::of(config)));
+  return std::make_unique<bucket_hash::Partition>(
+      thread, std::make_shared<continuity::ContinuityServer>(thread.node, name, config,
+                                                             continuity::Parameters::of(config)));
 }
 
 }  // namespace
@@ -90,11 +91,13 @@ const KvSystem kContinuity{
         "Consistent RDMA-Friendly Hashing on Remote Persistent Memory, Liu, Hua and Bai; "
         "section II",
     .guarantee = "a completed put or delete is durable: the server's CPU has flushed it",
+    .level = GuaranteeLevel::durable,
     // A request in the server's memory means nothing until its CPU has put the item into the table.
     .put = {.carrier = persistence::Carrier::send, .replay = false},
     .max_key_size = bucket_hash::kMaxKeySize,
     .max_value_size = bucket_hash::kMaxValueSize,
     .ordered = false,
+    .shares_partition = true,
     .open = open,
     .connect = continuity::ContinuitySession::connect,
 };

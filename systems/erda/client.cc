@@ -140,7 +140,7 @@ Task<Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::St
   const Bytes offset = layout_->table_offset() + table.neighborhood_offset(table.home(key));
   const fabric::LocalBuffer buffer = entry_buffer(lane, length);
   do {
-    if (!co_await queue_pair_->read(buffer, {welcome_.pool, offset})) {
+    if (!co_await read(buffer, {welcome_.pool, offset})) {
       co_return tl::unexpected(Error::disconnected);
     }
     if (const auto found = hopscotch::find_in(buffer.bytes(), table, key)) co_return *found;
@@ -152,7 +152,7 @@ Task<Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::St
 Task<bool> ErdaSession::no_entry_moved(Lane& lane) {
   const fabric::LocalBuffer buffer = entry_buffer(lane, kWord);
   const std::uint64_t before = displacements_;
-  if (!co_await queue_pair_->read(buffer, {welcome_.control, kDisplacements})) co_return true;
+  if (!co_await read(buffer, {welcome_.control, kDisplacements})) co_return true;
   std::memcpy(&displacements_, buffer.bytes().data(), kWord);
   co_return displacements_ == before&& displacements_ % 2 == 0;
 }
@@ -162,7 +162,7 @@ Task<Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::ui
   const Result<Place> place = co_await place_of(lane, head, position);
   if (!place) co_return tl::unexpected(place.error());
   const Bytes first = format_.typical_size();
-  if (!co_await queue_pair_->read(object_buffer(lane, first), {welcome_.pool, place->offset})) {
+  if (!co_await read(object_buffer(lane, first), {welcome_.pool, place->offset})) {
     co_return tl::unexpected(Error::disconnected);
   }
   const Bytes size = format_.size_of(object_buffer(lane, first).bytes());
@@ -172,7 +172,7 @@ Task<Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::ui
     // Longer than the typical object: the rest, too.
     const fabric::LocalBuffer rest =
         object_buffer(lane, size).slice(first, static_cast<std::uint32_t>(size - first));
-    if (!co_await queue_pair_->read(rest, {welcome_.pool, place->offset + first})) {
+    if (!co_await read(rest, {welcome_.pool, place->offset + first})) {
       co_return tl::unexpected(Error::disconnected);
     }
   }
@@ -195,7 +195,7 @@ Task<Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint8_t 
     // A region was linked since (figure 5), or the head points to another chain.
     const fabric::LocalBuffer buffer = request_buffer(lane, kWord);
     const Bytes offset = layout_->link_word(head, connection_->heads[head - 1].access.chain, index);
-    if (!co_await queue_pair_->read(buffer, {welcome_.pool, offset})) {
+    if (!co_await read(buffer, {welcome_.pool, offset})) {
       co_return tl::unexpected(Error::disconnected);
     }
     std::memcpy(&word, buffer.bytes().data(), kWord);

@@ -86,6 +86,11 @@ class ErdaSession final : public KvSession {
   Task<> report_incomplete(Lane& lane, hopscotch::StoredKey key, std::uint64_t word);
   Task<bool> no_entry_moved(Lane& lane);
 
+  fabric::Operation read(const fabric::LocalBuffer& into, fabric::RemoteAddress from) {
+    ++counts_.one_sided_reads;
+    return queue_pair_->read(into, from);
+  }
+
   // By SEND, while the key's head is cleaned (section 4.4).
   Task<Result<Bytes>> get_by_send(Lane& lane, hopscotch::StoredKey key, std::span<std::byte> into);
   Task<Result<void>> write_by_send(Lane& lane, RequestKind kind, hopscotch::StoredKey key,

@@ -196,7 +196,8 @@ void End::place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time
     // Past the cache, straight to the memory controller.
     const Picoseconds memory_time =
         transfer_time(round_up(bytes, kCacheLine), region.controller().profile.write_bandwidth);
-    end = std::max(end, region.controller().writes.take(start, memory_time) + memory_time);
+    end = std::max(end, region.controller().writes.take(network_.engine.now(), start, memory_time) +
+                            memory_time);
   }
   const Time first = std::max(start, last_placement_) + profile.nic.pcie_write;
   end = std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
@@ -218,8 +219,8 @@ void End::execute_read(Flight& flight, Time at) {
   const Time start = nic_.dma_read.take(std::max(at, last_placement_), bus);
   const Picoseconds memory_time =
       transfer_time(round_up(bytes, kCacheLine), region.controller().profile.read_bandwidth);
-  const Time served =
-      region.controller().reads.take(start + profile.nic.pcie_read / 2, memory_time);
+  const Time served = region.controller().reads.take(
+      network_.engine.now(), start + profile.nic.pcie_read / 2, memory_time);
   const Time first = served + region.controller().profile.read_latency;
   const Bytes begin = flight.memory->offset + flight.request.remote.offset;
   const std::int64_t count = lines(begin, bytes);

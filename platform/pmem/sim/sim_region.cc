@@ -55,7 +55,7 @@ void SimRegion::read(Bytes offset, std::span<std::byte> into) {
   if (SimThread* thread = SimThread::running()) {
     const Picoseconds transfer = transfer_time(lines_of(offset, into.size()) * kCacheLine,
                                                controller_.profile.read_bandwidth);
-    const Time start = controller_.reads.take(thread->now(), transfer);
+    const Time start = controller_.reads.take(engine_.now(), thread->now(), transfer);
     thread->spin_until(start + controller_.profile.read_latency + transfer);
     thread->charge(Work::copy, into.size());
   }
@@ -90,7 +90,8 @@ void SimRegion::write(Bytes offset, std::span<const std::byte> from, bool stream
     if (streaming) meter_->lines_written(Cause::local_store, offset, from.size());
   }
   const Bytes lines = lines_of(offset, from.size());
-  if (SimThread* thread = SimThread::running()) {
+  SimThread* const thread = SimThread::running();
+  if (thread != nullptr) {
     thread->charge(Work::copy, from.size());
     thread->charge_time(thread->cpu().store * static_cast<std::int64_t>(lines));
   }
@@ -99,19 +100,13 @@ void SimRegion::write(Bytes offset, std::span<const std::byte> from, bool stream
   const LineTimes visible{start + per_line, per_line};
   if (journal_) [[unlikely]] {
     if (streaming) {
-      journal_->stream(SimThread::running(), {id_, offset}, from, visible);
+      journal_->stream(thread, {id_, offset}, from, visible);
     } else {
-      journal_->store(SimThread::running(), {id_, offset}, from, visible);
+      journal_->store(thread, {id_, offset}, from, visible);
     }
   }
   change(Timeline::Writer::cpu, offset, from, visible);
-  if (streaming) {
-    const Picoseconds transfer =
-        transfer_time(lines * kCacheLine, controller_.profile.write_bandwidth);
-    const Time begin = controller_.writes.take(start, transfer);
-    written_back_ = std::max(written_back_,
-                             std::max(now(), begin + transfer) + controller_.profile.write_latency);
-  }
+  if (streaming) write_back(thread, start, lines);
 }
 
 void SimRegion::flush(Bytes offset, Bytes length) {
@@ -119,27 +114,34 @@ void SimRegion::flush(Bytes offset, Bytes length) {
   meter_->flush(offset, length);
   const Bytes lines = lines_of(offset, std::max<Bytes>(length, 1));
   const Time start = now();
+  SimThread* const thread = SimThread::running();
   if (journal_) [[unlikely]]
-    journal_->flush(SimThread::running(), {id_, offset}, length, start);
-  if (SimThread* thread = SimThread::running()) {
+    journal_->flush(thread, {id_, offset}, length, start);
+  if (thread != nullptr) {
     thread->charge_time(thread->cpu().flush * static_cast<std::int64_t>(lines));
   }
+  write_back(thread, start, lines);
+}
+
+// What a fence of the thread waits for; those of others do not.
+void SimRegion::write_back(SimThread* thread, Time start, Bytes lines) {
   const Picoseconds transfer =
       transfer_time(lines * kCacheLine, controller_.profile.write_bandwidth);
-  const Time begin = controller_.writes.take(start, transfer);
-  written_back_ = std::max(written_back_,
-                           std::max(now(), begin + transfer) + controller_.profile.write_latency);
+  const Time begin = controller_.writes.take(engine_.now(), start, transfer);
+  if (thread == nullptr) return;
+  thread->written_back_by(std::max(now(), begin + transfer) + controller_.profile.write_latency);
 }
 
 void SimRegion::drain() {
   if (!counted()) return;
   meter_->fence();
-  if (SimThread* thread = SimThread::running()) {
+  SimThread* const thread = SimThread::running();
+  if (thread != nullptr) {
     thread->charge_time(thread->cpu().fence);
-    thread->spin_until(written_back_);
+    thread->wait_for_write_backs();
   }
   if (journal_) [[unlikely]]
-    journal_->fence(SimThread::running(), now());
+    journal_->fence(thread, now());
 }
 
 void SimRegion::count_placement(Bytes offset, std::span<const std::byte> from) {

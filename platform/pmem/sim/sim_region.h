@@ -9,13 +9,17 @@
 #include "platform/sim/profile.h"
 #include "platform/sim/resource.h"
 
+namespace perdura::sim {
+class SimThread;
+}
+
 namespace perdura::pmem::sim {
 
 // The memory of one kind of a node, shared by its regions.
 struct MemoryController {
   const perdura::sim::MemoryProfile& profile;
-  perdura::sim::Resource reads;
-  perdura::sim::Resource writes;
+  perdura::sim::SharedResource reads;
+  perdura::sim::SharedResource writes;
 };
 
 class SimRegion final : public RegionModel {
@@ -62,6 +66,7 @@ class SimRegion final : public RegionModel {
   Time now() const;
   void change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,
               LineTimes visible);
+  void write_back(perdura::sim::SimThread* thread, Time start, Bytes lines);
   void count_placement(Bytes offset, std::span<const std::byte> from);
   bool counted() const { return meter_ != nullptr; }
   std::uint64_t newest(Bytes offset) const;
@@ -74,7 +79,6 @@ class SimRegion final : public RegionModel {
   Timeline timeline_;
   std::shared_ptr<Journal> journal_;  // null unless durability is tracked
   Journal::RegionId id_ = 0;
-  Time written_back_{};  // when all flushed and streamed lines will be in the persistence domain
 };
 
 }  // namespace perdura::pmem::sim

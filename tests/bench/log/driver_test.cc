@@ -244,11 +244,13 @@ TEST(LogDriver, RefusesWhatIsNoLog) {
   for (const std::vector<std::string>& load : std::vector<std::vector<std::string>>{
            {"workload.load=\"fixed\"", "workload.offered_load=5"},
            {"workload.duration_ms=5", "workload.operations=5"},
+           {"workload.until_full=true"},
            {"workload.ramp_ms=5", "workload.warmup=5"},
            {"workload.steady_slope=0.1", "workload.steady_window_ms=5", "workload.warmup=5"}}) {
     EXPECT_NE(refusal(load).find("a number of records in a closed loop"), std::string::npos)
         << load.front();
   }
+  EXPECT_NE(refusal({"workload.resizes=1"}).find("remove resizes"), std::string::npos);
   EXPECT_NE(refusal({"timeline.interval_us=100"}).find("not recorded over time"),
             std::string::npos);
   EXPECT_NE(refusal({"matrix.system=[\"erda\"]"}).find("unknown system 'erda'"), std::string::npos);

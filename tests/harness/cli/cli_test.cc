@@ -60,6 +60,7 @@ const Mistake kMistakes[] = {
      "'moon'; known are: erda"},
     {"run erda-latency --set 'matrix.workload=[\"workloade\"]'",
      "perdura: --set matrix.workload=[\"workloade\"]: workload workloade scans"},
+    {"run erda-latency --heartbeat -1", "perdura: --heartbeat: Value -1 not in range"},
     {"run erda-latency --out /proc", "perdura: --out /proc: the folder is not empty"},
     {"compare no/such/folder", "perdura: B is required"},
     {"compare no/such/folder .", "perdura: compare no/such/folder: there is no such folder"},
@@ -351,6 +352,22 @@ TEST(Cli, ASiteIsKeptWithTheResults) {
   const fs::path folder = temporary.path() / "out";
   ASSERT_EQ(perdura(kSmall + "--site example --out " + folder.string()).code, 0);
   EXPECT_EQ(read(folder / "site.toml"), read(fs::path(PERDURA_SOURCE_DIR) / "sites/example.toml"));
+}
+
+TEST(Cli, AHostfileNamesTheServerFirst) {
+  const test::TemporaryFolder temporary;
+  const fs::path site = temporary.path() / "lab.toml";
+  const fs::path hosts = temporary.path() / "hosts";
+  std::ofstream(site) << "name = \"lab\"\n[[host]]\nname = \"a\"\nrole = \"client\"\n"
+                         "[[host]]\nname = \"b\"\nrole = \"server\"\n";
+  const std::string plan = "plan erda-latency --hostfile " + hosts.string();
+  const Outcome outcome = perdura(plan + " --site " + site.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(read(hosts), "b slots=1  # server\na slots=1  # client\n");
+
+  const Outcome without = perdura(plan);
+  EXPECT_EQ(without.code, 2);
+  EXPECT_EQ(without.text, "perdura: a hostfile is made from a site: name one with --site\n");
 }
 
 TEST(Cli, CoresThatAreNotThereAreRefusedOnSharedMemory) {

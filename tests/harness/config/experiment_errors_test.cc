@@ -47,7 +47,8 @@ const Mistake kMistakes[] = {
     {"name = \"x\"\n[workload]\n\nfoo = 1",
      "x.toml:4: unknown key 'foo' in [workload]; known are: system, workload, records, operations, "
      "warmup, key_size, value_size, clients, client_nodes, queue_depth, server_threads, "
-     "load, offered_load, duration_ms, ramp_ms, steady_slope, steady_window_ms, completion, "
+     "resizes, load, offered_load, duration_ms, until_full, ramp_ms, steady_slope, "
+     "steady_window_ms, completion, "
      "check_history, domain, ddio, receive_buffers, transport, update, "
      "persistence"},
     {"name = \"x\"\n[workload]\ncheck_history = 1",

@@ -22,6 +22,7 @@ const std::vector<std::string>& schema() {
                                                 "clients",
                                                 "queue_depth",
                                                 "server_threads",
+                                                "resizes",
                                                 "load",
                                                 "offered_load",
                                                 "domain",
@@ -82,13 +83,15 @@ const std::vector<std::string>& schema() {
                                                 "nvm_lines_per_op",
                                                 "nvm_media_bytes_per_op",
                                                 "nvm_local_bytes_per_op",
-                                                "nvm_one_sided_bytes_per_op"};
+                                                "nvm_one_sided_bytes_per_op",
+                                                "one_sided_reads_per_op",
+                                                "space_used_percent"};
   return columns;
 }
 
 std::string points_csv(const std::vector<Cells>& rows) {
   static const Cells plain{
-      {"schema_version", "2"},    {"experiment", "test"}, {"platform", "sim"},
+      {"schema_version", "3"},    {"experiment", "test"}, {"platform", "sim"},
       {"provenance", "modelled"}, {"profile", "bench"},   {"system", "erda"},
       {"workload", "workloadc"},  {"key_size", "16"},     {"value_size", "16"},
       {"records", "1000"},        {"clients", "4"},       {"queue_depth", "1"},

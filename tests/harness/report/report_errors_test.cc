@@ -36,8 +36,8 @@ TEST_F(ReportErrorsTest, AMissingColumn) {
 }
 
 TEST_F(ReportErrorsTest, AnotherSchemaVersion) {
-  replace_in_points("\n2,test", "\n1,test");
-  expect_error("points.csv:2: schema_version is '1', this perdura reads 2");
+  replace_in_points("\n3,test", "\n2,test");
+  expect_error("points.csv:2: schema_version is '2', this perdura reads 3");
 }
 
 TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {

@@ -22,6 +22,8 @@ Measurement sample() {
   measurement.harness_per_operation = Nanoseconds(60);
   measurement.kinds[OperationKind::erase].operations = 2;
   measurement.torn_reads = 4;
+  measurement.one_sided_reads = 11;
+  measurement.space = {4096, 1024};
   measurement.elapsed = Microseconds(10);
   measurement.server_cpu = Nanoseconds(5);
   measurement.client_cpu = Nanoseconds(6);
@@ -85,6 +87,8 @@ TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
   EXPECT_EQ(whole.harness_per_operation, Nanoseconds(70));
   EXPECT_EQ(whole.kinds.at(OperationKind::read).latency.count(), 4U);
   EXPECT_EQ(whole.torn_reads, 8U);
+  EXPECT_EQ(whole.one_sided_reads, 22U);
+  EXPECT_EQ(whole.space.used_percent(), 75.0);
   EXPECT_EQ(whole.operations_checked, 14U);
   EXPECT_EQ(whole.history.size(), 2U);
   EXPECT_EQ(whole.timeline.operations.size(), 2U);

@@ -69,6 +69,20 @@ TEST_F(PointsTest, OneKindOfOperationGivesOneRow) {
   EXPECT_EQ(points.text(0, "latency_p99_us"), "") << "four samples have no 99th percentile";
   EXPECT_EQ(points.text(0, "server_cpu_us_per_op"), "0.5");
   EXPECT_EQ(points.text(0, "nvm_field_bytes_per_op"), "4.125");
+  EXPECT_EQ(points.text(0, "one_sided_reads_per_op"), "0");
+  EXPECT_EQ(points.text(0, "space_used_percent"), "") << "the system does not say";
+  EXPECT_EQ(points.text(0, "resizes"), "") << "the experiment does not say";
+}
+
+TEST_F(PointsTest, TellsReadsAndSpace) {
+  PointResult result = sample();
+  result.identity.resizes = 3;
+  result.measurement.one_sided_reads = 6;
+  result.measurement.space = {80, 20};
+  const report::Points points = read({&result});
+  EXPECT_EQ(points.text(0, "resizes"), "3");
+  EXPECT_EQ(points.text(0, "one_sided_reads_per_op"), "1.5");
+  EXPECT_EQ(points.text(0, "space_used_percent"), "75");
 }
 
 TEST_F(PointsTest, SeveralKindsHaveARowEach) {
@@ -242,13 +256,14 @@ TEST(TimelineCsv, HasARowForEachIntervalOfThePointsThatWereRecorded) {
   EXPECT_EQ(
       timeline_csv({&other, &recorded}),
       "schema_version,experiment,platform,provenance,profile,system,workload,key_size,"
-      "value_size,records,clients,queue_depth,server_threads,load,offered_load,domain,ddio,receive_"
+      "value_size,records,clients,queue_depth,server_threads,resizes,load,offered_load,domain,ddio,"
+      "receive_"
       "buffers,"
       "transport,update,persistence,seed,repetition,time_ms,"
       "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
-      "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,closed,,,,,,,,1,0,0,1,1.5,1.5,,,\n"
-      "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,closed,,,,,,,,1,0,0.5,0,,,25,0,1\n"
-      "2,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,closed,,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
+      "3,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0,1,1.5,1.5,,,\n"
+      "3,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0.5,0,,,25,0,1\n"
+      "3,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
 }
 
 TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {

@@ -115,6 +115,36 @@ TEST_F(KvRunTest, SpreadsClientsOverNodesAndKeysOverPartitions) {
   EXPECT_EQ(test::fake_counts().sessions_opened, 15);
 }
 
+TEST_F(KvRunTest, SaysHowMuchOfTheStoreWasUsedAtTheEnd) {
+  EXPECT_EQ(run().space.used_percent(), std::nullopt) << "the system does not say";
+  point_.parameters["space"] = 200;  // of which the fake says that 100 are free
+  point_.settings.server_threads = 2;
+  const Measurement result = run();
+  EXPECT_EQ(result.space.capacity, 400U) << "both partitions";
+  EXPECT_EQ(result.space.used_percent(), 75.0);
+}
+
+TEST_F(KvRunTest, FillsAStoreUntilItIsOutOfSpace) {
+  share({{OperationKind::insert, 1}});
+  point_.workload.record_count = 0;
+  point_.settings.until_full = true;
+  point_.parameters["capacity"] = 70;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
+  EXPECT_EQ(result.operations(), 70U) << "the one that was refused does not count";
+  EXPECT_EQ(result.kinds.at(OperationKind::insert).errors, 0U);
+}
+
+TEST_F(KvRunTest, AStoreThatIsNotFullWasNotFilled) {
+  share({{OperationKind::insert, 1}});
+  point_.workload.record_count = 0;
+  point_.settings.until_full = true;
+  const Measurement result = run();
+  EXPECT_EQ(result.verdict, Verdict::invalid);
+  EXPECT_EQ(result.reason,
+            "client 0: the store was not full after 1000 operations; raise operations");
+}
+
 TEST_F(KvRunTest, RecordsNothingOverTimeUnlessAsked) {
   point_.parameters["space"] = 4096;
   const Measurement result = run();

@@ -1,0 +1,244 @@
+#include "harness/run/heartbeat.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <random>
+
+#include "harness/run/interrupt.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+constexpr int kBeatsPerSilence = 10;
+// Without a limit to silence, beats still carry stops.
+constexpr std::chrono::milliseconds kBeat{1000};
+// For the root's main thread to give up its point and to write the results.
+constexpr std::chrono::seconds kTimeToWrite{2};
+
+struct Datagram {
+  std::uint64_t run = 0;
+  std::uint64_t rank = 0;
+  std::uint64_t point = 0;
+  std::uint64_t stop = 0;
+  std::uint64_t crash = 0;  // the signal
+};
+
+int open_socket() {
+  const int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  if (descriptor < 0 || bind(descriptor, reinterpret_cast<sockaddr*>(&any), sizeof any) != 0) {
+    throw PlatformError(fmt::format("heartbeat: no UDP socket: {}", std::strerror(errno)));
+  }
+  return descriptor;
+}
+
+// All IPv4 addresses of this host, the loopback's among them, in network byte order.
+std::vector<std::uint64_t> own_addresses() {
+  std::vector<std::uint64_t> addresses;
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return addresses;
+  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
+    if ((at->ifa_flags & IFF_UP) == 0) continue;
+    addresses.push_back(reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr.s_addr);
+  }
+  freeifaddrs(all);
+  return addresses;
+}
+
+std::uint64_t port_of(int descriptor) {
+  sockaddr_in own{};
+  socklen_t size = sizeof own;
+  getsockname(descriptor, reinterpret_cast<sockaddr*>(&own), &size);
+  return own.sin_port;
+}
+
+}  // namespace
+
+Heartbeat::Heartbeat(Ranks& ranks, std::chrono::milliseconds silence,
+                     std::function<std::string(std::uint64_t)> point_name)
+    : ranks_(ranks),
+      silence_(silence),
+      point_name_(std::move(point_name)),
+      socket_(ranks.size() == 1 ? -1 : open_socket()),
+      began_(Clock::now()) {
+  if (ranks.size() == 1) return;
+  wake_up_ = eventfd(0, EFD_CLOEXEC);
+
+  // The run's number, the root's port, and its addresses.
+  std::vector<std::uint64_t> words;
+  if (ranks.is_root()) {
+    words = own_addresses();
+    std::random_device chance;
+    words.insert(words.begin(), {std::uint64_t{chance()} << 32 | chance(), port_of(socket_)});
+  }
+  words = ranks.broadcast(std::move(words));
+  run_ = words[0];
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = static_cast<in_port_t>(words[1]);
+    address.sin_addr.s_addr = static_cast<in_addr_t>(words[i]);
+    root_.push_back(address);
+  }
+
+  const int last = ranks.is_root() ? ranks.size() : 1;
+  for (int rank = ranks.is_root() ? 1 : 0; rank < last; ++rank) peers_.push_back({.rank = rank});
+  thread_ = std::thread([this] { beat(); });
+  if (!ranks.is_root()) tell_of_crashes(this);
+}
+
+Heartbeat::~Heartbeat() { stop(); }
+
+void Heartbeat::stop() {
+  if (!thread_.joinable()) return;
+  tell_of_crashes(nullptr);
+  {
+    const std::scoped_lock lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  eventfd_write(wake_up_, 1);
+  thread_.join();
+  close(socket_);
+  close(wake_up_);
+}
+
+void Heartbeat::kept(std::string text) {
+  const std::scoped_lock lock(mutex_);
+  kept_ = std::move(text);
+}
+
+std::string Heartbeat::lost() const {
+  const std::scoped_lock lock(mutex_);
+  return lost_;
+}
+
+std::string Heartbeat::last_seen(int rank) const {
+  const std::scoped_lock lock(mutex_);
+  return last_seen_locked(rank);
+}
+
+std::string Heartbeat::last_seen_locked(int rank) const {
+  for (const Peer& peer : peers_) {
+    if (peer.rank != rank || peer.point == 0) continue;
+    return fmt::format(", last while running point {} ({})", peer.point,
+                       point_name_(peer.point - 1));
+  }
+  return "";
+}
+
+void Heartbeat::beat() {
+  const auto pause = silence_.count() == 0 ? kBeat : silence_ / kBeatsPerSilence;
+  auto due = began_;
+  auto before = began_;
+  for (;;) {
+    if (!ranks_.is_root() && Clock::now() >= due) {
+      for (const sockaddr_in& address : root_) send_to(address);
+      due = Clock::now() + pause;
+    }
+    pollfd waiting[] = {{wake_up_, POLLIN, 0}, {socket_, POLLIN, 0}};
+    poll(waiting, 2, static_cast<int>(pause.count()) + 1);
+    std::unique_lock lock(mutex_);
+    if (ending_) return;
+    const auto now = Clock::now();
+    receive_all(now);
+    // Who was stopped itself cannot say who was silent meanwhile.
+    const Peer* lost = find_lost(now, now - before > silence_ / 2);
+    before = now;
+    if (lost == nullptr) continue;
+    lock.unlock();
+    give_up_on(*lost);
+    return;
+  }
+}
+
+void Heartbeat::crashed(int signal) noexcept {
+  for (const sockaddr_in& address : root_) send_to(address, signal);
+}
+
+void Heartbeat::send_to(const sockaddr_in& address, int crash) {
+  const Datagram datagram{.run = run_,
+                          .rank = static_cast<std::uint64_t>(ranks_.rank()),
+                          .point = point_.load(std::memory_order_relaxed),
+                          .stop = stop_.load() ? 1U : 0U,
+                          .crash = static_cast<std::uint64_t>(crash)};
+  // One that does not arrive is the same as one that is lost.
+  sendto(socket_, &datagram, sizeof datagram, 0, reinterpret_cast<const sockaddr*>(&address),
+         sizeof address);
+}
+
+void Heartbeat::receive_all(Clock::time_point now) {
+  for (;;) {
+    Datagram datagram;
+    sockaddr_in from{};
+    socklen_t size = sizeof from;
+    const ssize_t received =
+        recvfrom(socket_, &datagram, sizeof datagram, 0, reinterpret_cast<sockaddr*>(&from), &size);
+    if (received < 0) return;
+    if (received != sizeof datagram || datagram.run != run_) continue;
+    for (Peer& peer : peers_) {
+      if (static_cast<std::uint64_t>(peer.rank) != datagram.rank) continue;
+      peer.heard = now;
+      peer.point = datagram.point;
+      if (datagram.crash != 0) peer.crashed = static_cast<int>(datagram.crash);
+      if (ranks_.is_root()) {
+        send_to(from);
+      } else if (datagram.stop != 0) {
+        stop_.store(true);
+      }
+    }
+  }
+}
+
+const Heartbeat::Peer* Heartbeat::find_lost(Clock::time_point now, bool was_away) {
+  for (Peer& peer : peers_) {
+    if (peer.crashed != 0) return &peer;
+    if (silence_.count() == 0) continue;
+    if (peer.heard) {
+      if (was_away) peer.heard = now;
+      if (now - *peer.heard > silence_) return &peer;
+    } else if (ranks_.is_root() && !peer.warned && now - began_ > silence_) {
+      peer.warned = true;
+      fmt::print(stderr,
+                 "perdura: {} cannot be watched: its datagrams (UDP) to port {} of {} do not "
+                 "arrive; let them through, or give --heartbeat 0\n",
+                 ranks_.describe(peer.rank), ntohs(root_.front().sin_port), ranks_.describe(0));
+    }
+  }
+  return nullptr;
+}
+
+void Heartbeat::give_up_on(const Peer& peer) {
+  const std::string who = ranks_.describe(peer.rank);
+  const auto text = peer.crashed != 0
+                        ? fmt::format("{} died of {}", who, name_of_crash(peer.crashed))
+                        : fmt::format("{} has not been heard of for {} s", who,
+                                      std::chrono::duration<double>(silence_).count());
+  if (!ranks_.is_root()) {
+    fmt::print(stderr, "perdura: {}: {}\n", ranks_.describe(ranks_.rank()), text);
+    ranks_.abort(1);
+  }
+  std::unique_lock lock(mutex_);
+  lost_ = text + last_seen_locked(peer.rank);
+  ranks_.give_up();
+  interrupt();
+  if (changed_.wait_for(lock, kTimeToWrite, [this] { return ending_; })) return;
+  // The main thread waits for the lost rank in a way that cannot be interrupted.
+  fmt::print(stderr, "perdura: {}; {}\n", lost_, kept_);
+  ranks_.abort(1);
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,102 @@
+// Tells when a rank is no longer there: its host has crashed or was cut off, or its process was
+// stopped. A launcher notices a process that dies, but not a host that falls silent: its own
+// connections wait for minutes, and MPI waits for ever.
+//
+// A rank that crashes says so at once: launchers lose what a dying process wrote.
+//
+// Every rank sends the root a datagram of 40 bytes, ten times per span of silence that is
+// tolerated, from a thread that sleeps in between, and the root answers. Not over MPI: Open MPI
+// ends a process that sends to one that has died, and MPI is to be silent while a point is
+// measured.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/run/last_words.h"
+#include "harness/run/ranks.h"
+
+namespace perdura::harness {
+
+class Heartbeat final : private CrashListener {
+ public:
+  // Collective. With a `silence` of 0 nobody is silent for too long. `point_name` describes a point
+  // by its index, at the root, on any thread. Throws PlatformError if there is no network at all.
+  Heartbeat(Ranks& ranks, std::chrono::milliseconds silence,
+            std::function<std::string(std::uint64_t)> point_name);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  // What this rank is running.
+  void running(std::uint64_t point) { point_.store(point + 1, std::memory_order_relaxed); }
+  // Root: what to say of the results if the main thread cannot any more: "6 of 20 points are in
+  // DIR".
+  void kept(std::string text);
+
+  // From now on the main thread takes care of what is lost.
+  void stop();
+
+  // Root: asks all others to stop. Others: whether they were asked; it takes a beat.
+  void ask_to_stop() { stop_.store(true); }
+  bool asked_to_stop() const { return stop_.load(); }
+
+  // Root: ", last while running point 7 (erda workloada)", or nothing if that is not known.
+  std::string last_seen(int rank) const;
+  // Root: what is wrong, or empty: "rank 3 on host b died of SIGABRT", or "rank 3 on host b has not
+  // been heard of for 10 s, last while running point 7 (erda workloada)". Then the point under way
+  // is interrupted, waiting for ranks throws RanksLost, and the results are to be written, and the
+  // run to be ended, within seconds.
+  std::string lost() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Peer {
+    int rank = 0;
+    std::optional<Clock::time_point> heard{};
+    std::uint64_t point = 0;  // index + 1, as last heard
+    int crashed = 0;          // of which signal
+    bool warned = false;
+  };
+
+  void beat();
+  void crashed(int signal) noexcept override;
+  // Safe in a signal's handler.
+  void send_to(const sockaddr_in& address, int crash = 0);
+  void receive_all(Clock::time_point now);
+  const Peer* find_lost(Clock::time_point now, bool was_away);
+  void give_up_on(const Peer& peer);
+  std::string last_seen_locked(int rank) const;
+
+  Ranks& ranks_;
+  const std::chrono::milliseconds silence_;
+  const std::function<std::string(std::uint64_t)> point_name_;
+  std::atomic<std::uint64_t> point_{0};  // index + 1, or 0 before the first
+  std::atomic<bool> stop_{false};
+
+  int socket_ = -1;
+  int wake_up_ = -1;               // an eventfd, for the end
+  std::uint64_t run_ = 0;          // by chance: datagrams of other runs do not count
+  std::vector<sockaddr_in> root_;  // its addresses; one of them is the way
+  Clock::time_point began_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ending_ = false;
+  std::vector<Peer> peers_;  // of the root all others, of the others the root
+  std::string kept_;
+  std::string lost_;
+  std::thread thread_;
+};
+
+}  // namespace perdura::harness

@@ -1,0 +1,31 @@
+// What started this process: mpirun, srun, or nobody. MPI is initialized only if a launcher did.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace perdura::harness {
+
+// What a launcher says in the environment.
+struct Launch {
+  int ranks = 0;  // that it started; 0 if it does not say
+  int rank = 0;   // of this process
+  std::string launcher{};
+};
+
+// None if this process was started alone, such as in the script of a Slurm job. Throws UsageError
+// if processes were started that cannot find each other: by srun without PMI.
+std::optional<Launch> find_launch(const std::function<const char*(const char*)>& environment);
+
+// Throws UsageError if the processes that the launcher started do not see each other, since it is
+// of another MPI.
+void check_size(const Launch& launch, int mpi_size);
+
+// If Open MPI's mpirun started this process, and on this host: kills it unless it ends within
+// `time`. It waits for ever for a host that is cut off, whatever its ranks do. This process need
+// not live that long.
+void end_mpirun_after(std::chrono::seconds time);
+
+}  // namespace perdura::harness

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# The playbooks are well formed; provisioning this machine in check mode changes nothing and would do what
+# it says; a mistake is told; and a sweep that is run by the playbook gives the bytes of one run by hand.
+#
+#   playbooks_test.sh SOURCE PERDURA
+set -euo pipefail
+if ! command -v ansible-playbook >/dev/null; then
+  echo "skipped: no ansible-playbook; scripts/packages --cluster installs it"
+  exit 77
+fi
+source=$1
+perdura=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export ANSIBLE_LOCAL_TEMP=$folder ANSIBLE_REMOTE_TEMP=$folder ANSIBLE_NOCOLOR=1 LC_ALL=C.UTF-8
+export ANSIBLE_CONFIG=$source/ansible/ansible.cfg
+cd "$source/ansible"
+
+fail() {
+  echo "FAILED: $*"
+  tail -n 40 "$folder/log"
+  exit 1
+}
+
+cat >"$folder/this.yml" <<INVENTORY
+all:
+  vars:
+    perdura_program: $perdura
+    perdura_home: $folder/home
+  children:
+    servers: {hosts: {localhost: {ansible_connection: local, slots: 2}}}
+    clients: {hosts: {}}
+INVENTORY
+
+for playbook in *.yml; do
+  for inventory in inventory/example.yml "$folder/this.yml"; do
+    ansible-playbook -i "$inventory" --syntax-check "$playbook" >"$folder/log" 2>&1 || fail "$playbook"
+  done
+done
+echo "ok: syntax"
+
+# The list of packages has one source.
+play() { ansible-playbook -i "$folder/this.yml" "$@" >"$folder/log" 2>&1; }
+state() { ls -lR --time-style=full-iso /etc/security/limits.d /etc/sysctl.d; getent passwd; dpkg-query -W; }
+state >"$folder/before"
+if [ "$(id -u)" -eq 0 ] && [ -n "$(ls -A /var/lib/apt/lists)" ]; then
+  play provision.yml --check --diff || fail "provisioning in check mode"
+  grep -q '^+vm.nr_hugepages = 1024' "$folder/log" || fail "huge pages"
+  grep -q '^+perdura hard memlock unlimited' "$folder/log" || fail "memlock"
+else
+  echo "not checked without root and apt's lists: packages, limits, user"
+fi
+! grep -q 'ndctl create-namespace' "$folder/log" || fail "persistent memory was touched without being asked"
+play provision.yml --check --tags program || fail "the program in check mode"
+state >"$folder/after"
+cmp "$folder/before" "$folder/after" || fail "check mode changed something"
+[ ! -e "$folder/home" ] || fail "check mode made $folder/home"
+echo "ok: check mode"
+
+if play provision.yml --tags program -e perdura_program="$folder/nosuch"; then fail "no program"; fi
+grep -q "$folder/nosuch is not there; build it first" "$folder/log" || fail "no program: no line"
+as_me=(-e ansible_become=false -e perdura_user="$(id -un)")
+if play run.yml "${as_me[@]}"; then fail "no experiment"; fi
+grep -q 'name an experiment: -e experiment=erda-latency' "$folder/log" || fail "no experiment: no line"
+echo "ok: mistakes are told"
+
+# For real, without root: the program's folder, and a sweep of two ranks.
+small='--set workload.operations=300 --set workload.warmup=0'
+play provision.yml --tags program "${as_me[@]}" || fail "copying the program"
+play run.yml "${as_me[@]}" -e experiment=erda-latency -e "{perdura_arguments: '$small'}" \
+  -e results="$folder/results" || fail "running a sweep"
+PERDURA_HOME=$source "$perdura" run erda-latency $small --quiet --out "$folder/by-hand" >/dev/null
+for file in points.csv histograms.csv experiment.toml; do
+  cmp "$folder/by-hand/$file" "$folder/results/$file" || fail "$file"
+done
+[ -e "$folder/results/manifest.json" ] || fail "manifest.json"
+echo "ok: a sweep, with the same bytes"

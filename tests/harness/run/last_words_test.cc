@@ -1,0 +1,68 @@
+#include "harness/run/last_words.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <string>
+#include <utility>
+
+namespace perdura::harness {
+namespace {
+
+const std::pair<int, const char*> kSignals[] = {{SIGABRT, "SIGABRT"},
+                                                {SIGSEGV, "SIGSEGV"},
+                                                {SIGBUS, "SIGBUS"},
+                                                {SIGFPE, "SIGFPE"},
+                                                {SIGILL, "SIGILL"}};
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kSanitized = true;  // its handlers come next, and exit
+#else
+constexpr bool kSanitized = false;
+#endif
+
+auto died_of(int signal) {
+  return [signal](int status) {
+    return kSanitized ? status != 0 : WIFSIGNALED(status) && WTERMSIG(status) == signal;
+  };
+}
+
+// The signal's own effect follows, so that core dumps and exit codes are as ever.
+TEST(LastWords, NameTheRankAndWhatItWasRunningAtEachCrash) {
+  for (const auto& [signal, name] : kSignals) {
+    const int number = signal;
+    EXPECT_EXIT(
+        {
+          promise_last_words("rank 3 on host b");
+          set_last_words("point 6 (redo)");
+          set_last_words("point 7 (erda)");
+          raise(number);
+        },
+        died_of(number),
+        std::string("^perdura: rank 3 on host b died of ") + name +
+            " while running point 7 \\(erda\\)\n");
+  }
+}
+
+TEST(LastWords, SayNothingOfAPointBeforeTheFirst) {
+  EXPECT_EXIT(
+      {
+        promise_last_words("this process");
+        raise(SIGABRT);
+      },
+      died_of(SIGABRT), "^perdura: this process died of SIGABRT\n");
+}
+
+TEST(LastWords, AreCutOffAtTheirLimit) {
+  EXPECT_EXIT(
+      {
+        promise_last_words(std::string(1000, 'w'));
+        set_last_words(std::string(1000, 'x'));
+        raise(SIGSEGV);
+      },
+      died_of(SIGSEGV), "^perdura: w{400} died of SIGSEGV while running x{400}\n");
+}
+
+}  // namespace
+}  // namespace perdura::harness
