@@ -63,6 +63,7 @@ struct KvSpace {
   Bytes free = 0;               // of it, without reclaiming anything
   std::uint64_t cleanings = 0;  // that have ended since the server started
   std::uint32_t cleanings_now = 0;  // under way
+  bool resizing = false;            // capacity is being added
 };
 
 // The server's side of a partition. Lives on the worker thread that opened it.

@@ -9,7 +9,9 @@
 // error and ends the process. Words are 8 bytes, aligned.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cassert>
 #include <cstring>
 #include <memory>
@@ -75,10 +77,24 @@ class Region {
   template <class T>
   requires std::is_trivially_copyable_v<T> T read_object(Bytes offset)
   const {
+    if constexpr (sizeof(T) % kWord == 0 && sizeof(T) <= kCacheLine) {
+      // Small objects of whole words are read without a call.
+      if (!model_ && offset % kWord == 0) [[likely]] {
+        check(offset, sizeof(T));
+        std::array<std::uint64_t, sizeof(T) / kWord> words;
+        for (std::size_t i = 0; i < words.size(); ++i) {
+          words[i] = std::atomic_ref(word(offset + i * kWord)).load(std::memory_order_acquire);
+        }
+        return std::bit_cast<T>(words);
+      }
+    }
     T object;
     read(offset, std::as_writable_bytes(std::span(&object, 1)));
     return object;
   }
+
+  // A hint that this line will be read soon.
+  void prefetch(Bytes offset) const { __builtin_prefetch(base_ + offset); }
 
   // --- stores ----------------------------------------------------------------------------------
 

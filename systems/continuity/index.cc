@@ -62,21 +62,41 @@ std::optional<Slot> Index::find(const Slot& key) const {
   for (std::uint32_t level = this->level(); level <= last_level(); ++level) {
     const Table& used = tables_[level];
     const Home home = used.home(hash);
-    const auto found = find_in(used, home, load_indicator(used, home.pair), key);
+    prefetch(used, home);
+    const auto found =
+        find_in(used, home, load_indicator(used, home.pair), key, fingerprint_of(hash));
     if (found) return found->item;
   }
   return std::nullopt;
 }
 
 std::optional<Index::Found> Index::find_in(const Table& table, Home home, Indicator indicator,
-                                           const Slot& key) const {
-  Indicator bits = indicator & (table.segment_bits(home.odd) | table.group_bits());
+                                           const Slot& key, Fingerprint fingerprint) const {
+  const Indicator occupied = indicator & (table.segment_bits(home.odd) | table.group_bits());
+  const Bytes words = offset_ + table.header_offset(home.pair) + kFingerprintsOffset;
+  Indicator bits = 0;
+  for (Indicator left = occupied; left != 0;) {
+    const int first = std::countr_zero(left) / 8 * 8;
+    const std::uint64_t word = region_.load(words + static_cast<Bytes>(first));
+    bits |= with_this_fingerprint(word, fingerprint) << first;
+    left &= ~(Indicator{0xFF} << first);
+  }
+  bits &= occupied;
   for (; bits != 0; bits &= bits - 1) {
     const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
     const Slot item = read_item(table, home.pair, slot, indicator);
     if (item.same_key(key)) return Found{slot, item};
   }
   return std::nullopt;
+}
+
+// The bucket, where most items are, comes at the same time as the header.
+void Index::prefetch(const Table& table, Home home) const {
+  const Bytes pair = offset_ + table.pair_offset(home.pair);
+  const Bytes bucket = home.odd ? table.pair_size() - kBucketSize : 0;
+  region_.prefetch(pair + kBucketSize);
+  region_.prefetch(pair + bucket);
+  region_.prefetch(pair + bucket + kCacheLine);
 }
 
 std::optional<SlotNumber> Index::room_in(std::uint32_t level, Home home, Indicator& indicator) {
@@ -109,14 +129,16 @@ Result<void> Index::put(const Slot& item) {
 Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash) {
   const Table& used = table();
   const Home home = used.home(hash);
+  const Fingerprint fingerprint = fingerprint_of(hash);
+  prefetch(used, home);
   const Indicator before = load_indicator(used, home.pair);
   Indicator indicator = before;
-  const std::optional<Found> old = find_in(used, home, before, item);
+  const std::optional<Found> old = find_in(used, home, before, item, fingerprint);
   const std::optional<SlotNumber> room = room_in(level(), home, indicator);
   if (!room) {
     return level() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
   }
-  const Place place{&used, home.pair, *room};
+  const Place place{&used, home.pair, *room, fingerprint};
   if (old) {
     update_item(place, old->slot, indicator, old->item, item);
   } else {
@@ -131,10 +153,11 @@ Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key)); }
 Result<void> Index::erase(const Slot& key, std::uint64_t hash) {
   const Table& used = table();
   const Home home = used.home(hash);
+  prefetch(used, home);
   const Indicator indicator = load_indicator(used, home.pair);
-  const std::optional<Found> found = find_in(used, home, indicator, key);
+  const std::optional<Found> found = find_in(used, home, indicator, key, fingerprint_of(hash));
   if (!found) return tl::unexpected(Error::not_found);
-  change_indicator({&used, home.pair, found->slot}, indicator & ~bit_of(found->slot),
+  change_indicator({&used, home.pair, found->slot, 0}, indicator & ~bit_of(found->slot),
                    std::array{toggle(found->slot, found->item)});
   items_.fetch_sub(1, std::memory_order_relaxed);
   return {};
@@ -156,6 +179,9 @@ void Index::update_item(Place to, SlotNumber from, Indicator indicator, const Sl
 
 void Index::write_item(Place place, Indicator indicator, const Slot& item) {
   region_.write_object(offset_ + place.table->slot_offset(place.pair, place.slot, indicator), item);
+  const Bytes at =
+      place.table->header_offset(place.pair) + kFingerprintsOffset + place.slot / kWord * kWord;
+  store_word(at, with_fingerprint(region_.load(offset_ + at), place.slot, place.fingerprint));
 }
 
 void Index::persist_item(Place place, Indicator indicator) {
@@ -216,10 +242,10 @@ bool Index::resize_step() {
   const std::uint64_t pair = next_pair_++;
   // Whoever finds nothing in a sealed pair looks in the next table. This is for readers only, who
   // do not outlive the server: recovery seals again.
-  const Place place{&old, pair, 0};
+  const Place place{&old, pair, 0, 0};
   change_indicator(place, load_indicator(old, pair) | kSealed, {});
   for_each_in(old, pair, [&](SlotNumber slot, const Slot& item) {
-    move_item({&old, pair, slot}, item);
+    move_item({&old, pair, slot, 0}, item);
   });
   return true;
 }
@@ -235,10 +261,11 @@ void Index::move_item(Place from, const Slot& item) {
 void Index::insert_moved(const Slot& item) {
   const std::uint32_t level = this->level() + 1;
   const Table& next = tables_[level];
-  const Home home = next.home(item);
+  const std::uint64_t hash = hash_of(item);
+  const Home home = next.home(hash);
   Indicator indicator = load_indicator(next, home.pair);
   const std::optional<SlotNumber> room = room_in(level, home, indicator);
-  Index::insert_item({&next, home.pair, room.value()}, indicator, item);
+  Index::insert_item({&next, home.pair, room.value(), fingerprint_of(hash)}, indicator, item);
 }
 
 void Index::delete_moved(Place from, const Slot& item) {
@@ -291,8 +318,11 @@ void Index::recover_table(std::uint32_t level) {
 void Index::recover_checks(const Table& table, std::uint64_t pair, Indicator indicator) {
   std::array<std::uint64_t, 2> checks{check_term(indicator), check_term(indicator)};
   std::uint64_t group_check = check_term(indicator);
+  FingerprintWords fingerprints{};
   for_each_in(table, pair, [&](SlotNumber slot, const Slot& item) {
     const std::uint64_t term = check_term(slot, item);
+    std::uint64_t& word = fingerprints[slot / kWord];
+    word = with_fingerprint(word, slot, fingerprint_of(hash_of(item)));
     for (const bool odd : {false, true}) {
       if ((table.segment_bits(odd) & bit_of(slot)) != 0) checks[odd] ^= term;
     }
@@ -303,6 +333,9 @@ void Index::recover_checks(const Table& table, std::uint64_t pair, Indicator ind
   };
   for (const bool odd : {false, true}) {
     correct(table.header_offset(pair) + check_offset(odd), checks[odd]);
+  }
+  for (std::uint32_t i = 0; i < kFingerprintWords; ++i) {
+    correct(table.header_offset(pair) + kFingerprintsOffset + i * kWord, fingerprints[i]);
   }
   if (const auto group = group_of(indicator)) correct(table.group_offset(*group), group_check);
 }
@@ -316,9 +349,10 @@ void Index::delete_first_if_moved() {
     if (bits == 0) continue;
     const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
     const Slot item = read_item(old, pair, slot, load_indicator(old, pair));
-    const Home home = next.home(item);
-    if (find_in(next, home, load_indicator(next, home.pair), item)) {
-      delete_moved({&old, pair, slot}, item);
+    const std::uint64_t hash = hash_of(item);
+    const Home home = next.home(hash);
+    if (find_in(next, home, load_indicator(next, home.pair), item, fingerprint_of(hash))) {
+      delete_moved({&old, pair, slot, 0}, item);
       items_.fetch_sub(1, std::memory_order_relaxed);
     }
     return;

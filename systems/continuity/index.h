@@ -10,7 +10,7 @@
 //   delete   clears the bit                                                      1 flush
 //
 // The checks for readers are stored when the change is durable, and are not persistent themselves:
-// recovery computes them anew.
+// recovery computes them anew, and the fingerprints.
 //
 // A resize moves one item after the other: it is inserted into the next table, then deleted from
 // the old one. After a crash only the first item of the old table can be in both.
@@ -112,6 +112,7 @@ class Index {
   // These may be called on any thread at any time. Slots are those of the table in use, with all of
   // its groups.
   std::uint32_t level() const { return state().level; }
+  bool resizing() const { return state().resizing; }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
@@ -121,6 +122,7 @@ class Index {
     const Table* table = nullptr;
     std::uint64_t pair = 0;
     SlotNumber slot = 0;
+    Fingerprint fingerprint = 0;  // of an item that is written there
   };
 
   // The steps whose order makes crashes harmless. A test replaces them by wrong ones, to show that
@@ -130,6 +132,7 @@ class Index {
                            const Slot& item);
   virtual void move_item(Place from, const Slot& item);
 
+  // With its fingerprint, which is in the line of the indicator and so durable before it.
   void write_item(Place place, Indicator indicator, const Slot& item);
   void persist_item(Place place, Indicator indicator);
 
@@ -176,8 +179,9 @@ class Index {
       visit(slot, read_item(table, pair, slot, indicator));
     }
   }
-  std::optional<Found> find_in(const Table& table, Home home, Indicator indicator,
-                               const Slot& key) const;
+  std::optional<Found> find_in(const Table& table, Home home, Indicator indicator, const Slot& key,
+                               Fingerprint fingerprint) const;
+  void prefetch(const Table& table, Home home) const;
   // Where an item can go that is new in this segment. If that takes a group, the indicator gets
   // one: it is the pair's when its indicator is stored, which is also what a crash leaves of it.
   std::optional<SlotNumber> room_in(std::uint32_t level, Home home, Indicator& indicator);

@@ -70,6 +70,7 @@ Table Geometry::table(std::uint32_t level) const {
     if (i == level) return table;
     table.offset += table.size();
     table.pairs *= 2;
+    if (resized_sbuckets != 0) table.sbuckets = resized_sbuckets;
   }
 }
 

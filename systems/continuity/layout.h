@@ -11,7 +11,7 @@
 //     |<------- segment of bucket 2p ------------------------>|
 //                 |<------- segment of bucket 2p + 1 -------------------->|
 //
-//     header:  | indicator | check, even | check, odd | to a line
+//     header:  | indicator | check, even | check, odd | fingerprints, a byte a slot |
 //
 // Behind the pairs come the groups: the added SBuckets, each group a line with its check and as
 // many SBuckets as a pair has. Behind a table comes the next one, of twice the pairs, into which it
@@ -29,6 +29,7 @@
 // empty table.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -50,6 +51,8 @@ inline constexpr std::uint32_t kMaxResizes = 32;
 // Words of a header.
 inline constexpr Bytes kIndicatorOffset = 0;
 constexpr Bytes check_offset(bool odd) { return odd ? 2 * kWord : kWord; }
+inline constexpr Bytes kFingerprintsOffset = 3 * kWord;
+inline constexpr std::uint32_t kFingerprintWords = 5;
 
 // --- indicators ----------------------------------------------------------------------------------
 
@@ -80,6 +83,26 @@ std::uint64_t check_term(SlotNumber number, const Slot& slot);
 
 // A key's, from which its bucket in every table follows.
 std::uint64_t hash_of(const Slot& key);
+
+// Of the item in an occupied slot, 8 bits of its key's hash; for the server, which so finds a key
+// without looking at all slots. A slot's is byte number `slot` of the words.
+using Fingerprint = std::uint8_t;
+using FingerprintWords = std::array<std::uint64_t, kFingerprintWords>;
+constexpr Fingerprint fingerprint_of(std::uint64_t hash) {
+  return static_cast<Fingerprint>(hash >> 56);
+}
+constexpr std::uint64_t with_fingerprint(std::uint64_t word, SlotNumber slot, Fingerprint value) {
+  const std::uint32_t shift = slot % kWord * 8;
+  return (word & ~(std::uint64_t{0xFF} << shift)) | std::uint64_t{value} << shift;
+}
+// The bits of slots 0 to 7 of a word that may have this fingerprint: all that have it, seldom
+// another one.
+constexpr Indicator with_this_fingerprint(std::uint64_t word, Fingerprint value) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101;
+  const std::uint64_t zero_if_equal = word ^ value * kOnes;
+  const std::uint64_t top_bits = (zero_if_equal - kOnes) & ~zero_if_equal & kOnes << 7;
+  return (top_bits >> 7) * 0x0102040810204080 >> 56;  // the eight bits side by side
+}
 
 // A bucket with its pair.
 struct Home {
@@ -150,10 +173,15 @@ struct Geometry {
   std::uint32_t sbuckets = 3;        // of each pair, 1 to 4
   std::uint32_t added_percent = 10;  // of the pairs may have a group
   std::uint32_t resizes = 1;         // at most
+  // Of each pair of the tables after the first one; not fewer than that has, so that its items find
+  // room. 0: as many.
+  std::uint32_t resized_sbuckets = 0;
 
   // A table's level is how often it was resized.
   Table table(std::uint32_t level) const;
   Bytes size() const;
+  // The longest segment of any table.
+  Bytes longest_segment() const { return table(resizes).segment_size(); }
 
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };

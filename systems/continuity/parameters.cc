@@ -26,6 +26,7 @@ Parameters Parameters::of(const KvConfig& config) {
   Parameters result;
   std::uint64_t buckets = 0;
   std::uint64_t sbuckets = result.geometry.sbuckets;
+  std::uint64_t resized_sbuckets = 0;
   std::uint64_t added_percent = result.geometry.added_percent;
   std::uint64_t resizes = result.geometry.resizes;
   std::uint64_t queue_depth = result.queue_depth;
@@ -34,6 +35,8 @@ Parameters Parameters::of(const KvConfig& config) {
       buckets = value;
     } else if (name == "sbuckets") {
       sbuckets = value;
+    } else if (name == "resized_sbuckets") {
+      resized_sbuckets = value;
     } else if (name == "added_percent") {
       added_percent = value;
     } else if (name == "resizes") {
@@ -42,8 +45,8 @@ Parameters Parameters::of(const KvConfig& config) {
       queue_depth = value;
     } else {
       throw UsageError(
-          fmt::format("{} has no parameter '{}'; it has buckets, sbuckets, added_percent, resizes "
-                      "and queue_depth",
+          fmt::format("{} has no parameter '{}'; it has buckets, sbuckets, resized_sbuckets, "
+                      "added_percent, resizes and queue_depth",
                       kName, name));
     }
   }
@@ -59,6 +62,8 @@ Parameters Parameters::of(const KvConfig& config) {
   within("records", config.records, 1, std::uint64_t{1} << 31);
   within("sessions", config.sessions, 1, 1U << 16);
   within("sbuckets", sbuckets, 1, kMaxSBuckets);
+  if (!config.parameters.contains("resized_sbuckets")) resized_sbuckets = sbuckets;
+  within("resized_sbuckets", resized_sbuckets, sbuckets, kMaxSBuckets);
   within("added_percent", added_percent, 0, 100);
   within("resizes", resizes, 0, kMaxResizes);
   within("queue_depth", queue_depth, 1, 4096);
@@ -69,8 +74,8 @@ Parameters Parameters::of(const KvConfig& config) {
         fmt::format("{}: buckets is {}, but must be even: two share SBuckets", kName, buckets));
   }
   result.geometry = {buckets / 2, static_cast<std::uint32_t>(sbuckets),
-                     static_cast<std::uint32_t>(added_percent),
-                     static_cast<std::uint32_t>(resizes)};
+                     static_cast<std::uint32_t>(added_percent), static_cast<std::uint32_t>(resizes),
+                     static_cast<std::uint32_t>(resized_sbuckets)};
   result.queue_depth = static_cast<std::uint32_t>(queue_depth);
   return result;
 }

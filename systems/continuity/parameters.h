@@ -12,7 +12,7 @@ namespace perdura::systems::continuity {
 inline constexpr std::string_view kName = "continuity";
 
 struct Parameters {
-  Geometry geometry;               // buckets, sbuckets, added_percent, resizes
+  Geometry geometry;               // buckets, sbuckets, resized_sbuckets, added_percent, resizes
   std::uint32_t queue_depth = 32;  // operations of one session under way at once
 
   // Throws UsageError if the configuration names others, or if it is impossible.

@@ -11,7 +11,8 @@ bucket_hash::PoolShape shape_of(const KvConfig& config, const Geometry& geometry
   return {config.key_size,
           config.value_size,
           config.records,
-          {geometry.pairs, geometry.sbuckets, geometry.added_percent, geometry.resizes}};
+          {geometry.pairs, std::uint64_t{geometry.resized_sbuckets} << 32 | geometry.sbuckets,
+           geometry.added_percent, geometry.resizes}};
 }
 
 Flushing flushing_of(const KvConfig& config) {
@@ -34,6 +35,7 @@ KvSpace ContinuityServer::space() const {
   KvSpace space;
   space.capacity = index_.slots() * kSlotSize;
   space.free = space.capacity - index_.items() * kSlotSize;
+  space.resizing = index_.resizing();
   return space;
 }
 
@@ -82,13 +84,15 @@ Task<Result<void>> ContinuityServer::erase(std::uint32_t worker, Slot key) {
 Plan ContinuityServer::plan() const { return plan_of(index_.geometry(), index_.level()); }
 
 Plan plan_of(const Geometry& geometry, std::uint32_t level) {
-  return {geometry.pairs, std::uint64_t{geometry.added_percent} << 32 | geometry.sbuckets,
+  return {geometry.pairs,
+          std::uint64_t{geometry.added_percent} << 32 |
+              std::uint64_t{geometry.resized_sbuckets} << 16 | geometry.sbuckets,
           std::uint64_t{geometry.resizes} << 32 | level};
 }
 
 Geometry geometry_of(const Plan& plan) {
-  return {plan[0], static_cast<std::uint32_t>(plan[1]), static_cast<std::uint32_t>(plan[1] >> 32),
-          static_cast<std::uint32_t>(plan[2] >> 32)};
+  return {plan[0], static_cast<std::uint16_t>(plan[1]), static_cast<std::uint32_t>(plan[1] >> 32),
+          static_cast<std::uint32_t>(plan[2] >> 32), static_cast<std::uint16_t>(plan[1] >> 16)};
 }
 
 std::uint32_t level_of(const Plan& plan) { return static_cast<std::uint32_t>(plan[2]); }

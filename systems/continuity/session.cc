@@ -15,7 +15,7 @@ Task<std::unique_ptr<KvSession>> ContinuitySession::connect(Thread& thread, fabr
   co_await session->Session::connect(server);
   session->geometry_ = geometry_of(session->plan());
   session->level_ = level_of(session->plan());
-  session->make_lanes(session->geometry_.table(0).segment_size());
+  session->make_lanes(session->geometry_.longest_segment());
   co_return session;
 }
 

@@ -31,7 +31,15 @@ Processes::~Processes() {
   std::filesystem::remove_all(pool_directory_);
 }
 
-pid_t Processes::start(NodeId node, const std::function<Task<>(Thread&)>& body) {
+pid_t Processes::start(NodeId node, const Body& body) {
+  return start(node, CompletionMode::polling, {body});
+}
+
+pid_t Processes::start_threads(NodeId node, const std::vector<Body>& bodies) {
+  return start(node, CompletionMode::event, bodies);
+}
+
+pid_t Processes::start(NodeId node, CompletionMode mode, const std::vector<Body>& bodies) {
   const pid_t process = fork();
   if (process != 0) {
     running_.push_back(process);
@@ -46,7 +54,9 @@ pid_t Processes::start(NodeId node, const std::function<Task<>(Thread&)>& body) 
     options.local_nodes = {node};
     options.pm_directory = pool_directory_;
     ShmPlatform platform(std::move(options));
-    platform.start(node, 0, CompletionMode::polling, body);
+    for (std::size_t port = 0; port < bodies.size(); ++port) {
+      platform.start(node, static_cast<fabric::Port>(port), mode, bodies[port]);
+    }
     platform.run();
     status = 0;
   } catch (const std::exception& error) {

@@ -35,11 +35,17 @@ class Processes {
   Processes(const Processes&) = delete;
   Processes& operator=(const Processes&) = delete;
 
-  pid_t start(NodeId node, const std::function<Task<>(Thread&)>& body);
+  using Body = std::function<Task<>(Thread&)>;
+  pid_t start(NodeId node, const Body& body);
+  // A thread for each body, at ports from 0 on. They sleep when they have nothing to do, so that
+  // they may be more than there are cores.
+  pid_t start_threads(NodeId node, const std::vector<Body>& bodies);
   void kill_process(pid_t process);
   void kill_all();
 
  private:
+  pid_t start(NodeId node, CompletionMode mode, const std::vector<Body>& bodies);
+
   std::string job_;
   std::string pool_directory_;
   std::vector<pid_t> running_;

@@ -64,6 +64,8 @@ inline KvConfig resizing_config(const KvSystem& system, std::uint32_t workers,
   if (system.name == "continuity") {
     config.parameters["buckets"] = 4;
     config.parameters["sbuckets"] = 1;
+  } else if (system.name == "level") {
+    config.parameters["top_buckets"] = 4;
   }
   return config;
 }

@@ -20,6 +20,9 @@ const std::vector<Geometry>& geometries() {
         for (const std::uint32_t percent : {0U, 5U, 10U, 100U}) {
           for (const std::uint32_t resizes : {0U, 1U, 4U}) {
             list.push_back({pairs, sbuckets, percent, resizes});
+            if (resizes > 0 && sbuckets < kMaxSBuckets) {
+              list.push_back({pairs, sbuckets, percent, resizes, kMaxSBuckets});
+            }
           }
         }
       }
@@ -30,8 +33,9 @@ const std::vector<Geometry>& geometries() {
 }
 
 std::string describe(const Geometry& geometry) {
-  return fmt::format("{} pairs, {} SBuckets, {} % added, {} resizes", geometry.pairs,
-                     geometry.sbuckets, geometry.added_percent, geometry.resizes);
+  return fmt::format("{} pairs, {} SBuckets, {} after a resize, {} % added, {} resizes",
+                     geometry.pairs, geometry.sbuckets, geometry.resized_sbuckets,
+                     geometry.added_percent, geometry.resizes);
 }
 
 void expect_holds(Index& index, std::span<const std::byte> memory, const Contents& model,

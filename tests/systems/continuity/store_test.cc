@@ -112,6 +112,7 @@ TEST_P(ContinuityStore, AGetIsOneReadAgainAfterResizes) {
 TEST_P(ContinuityStore, ResizesWhileClientsReadAndWriteAreLinearizable) {
   constexpr std::uint64_t kKeys = 240;
   start_small(10, 10);
+  config_.parameters["resized_sbuckets"] = 3;
   config_.records = kKeys;
   std::atomic<std::uint64_t> written{0};
   Recording recording;
@@ -249,8 +250,9 @@ TEST(ContinuityParameters, TheImpossibleIsRefusedInOneLine) {
   bad.max_value_size = 64;
   EXPECT_EQ(message_of(bad), "continuity: max_value_size is 64, but must be 15 to 15");
   const std::pair<std::string, std::uint64_t> parameters[] = {
-      {"buckets", 3},         {"buckets", 0},  {"sbuckets", 0},  {"sbuckets", 5},
-      {"added_percent", 101}, {"resizes", 33}, {"log_slots", 1}, {"queue_depth", 0}};
+      {"buckets", 3},          {"buckets", 0},          {"sbuckets", 0},        {"sbuckets", 5},
+      {"resized_sbuckets", 2}, {"resized_sbuckets", 5}, {"added_percent", 101}, {"resizes", 33},
+      {"log_slots", 1},        {"queue_depth", 0}};
   for (const auto& [name, value] : parameters) {
     bad = good;
     bad.parameters[name] = value;

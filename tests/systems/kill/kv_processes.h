@@ -1,6 +1,7 @@
 // A key-value store and its clients as real processes that may be killed.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,13 +28,33 @@ class KvProcesses : public perdura::test::Processes {
     });
   }
 
+  // A server with all of its workers.
+  pid_t start_workers(const std::function<Task<>(const KvPartition&)>& watch) {
+    // The first one opens the partition, and the others serve it, too. Forked, each server has its
+    // own.
+    const auto shared = std::make_shared<std::atomic<KvPartition*>>(nullptr);
+    std::vector<Body> workers{[this, watch, shared](Thread& thread) -> Task<> {
+      const auto partition = find_kv_system(system_).open(thread, "pool", config_);
+      thread.executor.spawn(watch(*partition));
+      *shared = partition.get();
+      co_await partition->serve();
+    }};
+    while (workers.size() < config_.workers) {
+      workers.push_back([shared](Thread& thread) -> Task<> {
+        while (*shared == nullptr) co_await yield();
+        co_await shared->load()->serve_also(thread);
+      });
+    }
+    return start_threads(0, workers);
+  }
+
   // A session, as soon as the server is there.
-  Task<std::unique_ptr<KvSession>> connect(Thread& thread) const {
+  Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Port port = 0) const {
     for (;;) {
       bool failed = false;
       std::unique_ptr<KvSession> session;
       try {
-        session = co_await find_kv_system(system_).connect(thread, {0, 0}, config_);
+        session = co_await find_kv_system(system_).connect(thread, {0, port}, config_);
       } catch (const PlatformError&) {
         failed = true;
       }
