@@ -65,7 +65,7 @@ class LockTable {
   // The locks of some things, for a worker that is inside. Two things may share a lock.
   class Held {
    public:
-    static constexpr std::size_t kMost = 8;
+    static constexpr std::size_t kMost = 16;
 
     // Waits for all. They are taken in one order everywhere, so nobody waits in a circle.
     Held(LockTable& table, std::span<const std::uint64_t> things);

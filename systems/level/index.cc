@@ -3,13 +3,18 @@
 #include <fmt/core.h>
 
 #include <bit>
+#include <mutex>
 
 #include "platform/error.h"
 
 namespace perdura::systems::level {
 
 Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing)
-    : region_(region), offset_(offset), geometry_(geometry), flushing_(flushing) {
+    : region_(region),
+      offset_(offset),
+      geometry_(geometry),
+      flushing_(flushing),
+      logs_(geometry.logs) {
   for (std::uint32_t number = 0; number < geometry.levels(); ++number) {
     levels_[number] = geometry.level(number);
   }
@@ -17,7 +22,7 @@ Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flush
 }
 
 void Index::set_state(State state) {
-  state_ = state;
+  state_.store(state, std::memory_order_relaxed);
   bottom_ = levels_[state.bottom];
   top_ = levels_[state.bottom + 1];
   slots_.store((bottom_level().buckets + top_level().buckets) * kBucketSlots,
@@ -37,48 +42,62 @@ void Index::persist(Bytes offset, Bytes length) {
 
 // --- finding -------------------------------------------------------------------------------------
 
-// Without a branch for which of both buckets has the item: nobody can predict that.
+// A bucket of the top level and the one of the bottom level with the same key have numbers of which
+// one is twice the other, or one more.
+inline std::array<Bytes, 4> Index::candidate_offsets(const Hashes& key) const {
+  const std::uint64_t first = top_.candidate(key, Side::first);
+  const std::uint64_t second = top_.candidate(key, Side::second);
+  return {top_.bucket_offset(first), top_.bucket_offset(second), bottom_.bucket_offset(first / 2),
+          bottom_.bucket_offset(second / 2)};
+}
+
+std::array<std::uint64_t, 4> Index::candidates(const Hashes& key) const {
+  std::array<std::uint64_t, 4> numbers = candidate_offsets(key);
+  for (std::uint64_t& number : numbers) number = bucket_number(number);
+  return numbers;
+}
+
+// All at once, so that what is in no cache is waited for once.
+inline Index::Candidates Index::load_candidates(const Hashes& key) const {
+  Candidates candidates{candidate_offsets(key), {}};
+  for (std::size_t i = 0; i < 4; ++i) candidates.tokens[i] = load_tokens(candidates.buckets[i]);
+  return candidates;
+}
+
+// Without a branch for which of the buckets has the item: nobody can predict that.
 inline std::optional<Index::Place> Index::find_in(const Candidates& candidates, const KeyWords& key,
                                                   Tag tag) const {
-  constexpr std::uint32_t kTokenBit = kTokenWidth - 1;
-  Tokens matches = matching(candidates.tokens[0], tag) >> kTokenBit |
-                   matching(candidates.tokens[1], tag) >> (kTokenBit - 1);
+  Tokens matches = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    matches |= matching(candidates.tokens[i], tag) >> (kTokenWidth - 1 - i);
+  }
   for (; matches != 0; matches &= matches - 1) {
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(matches));
-    const Place place{bit % kTokenWidth == 0 ? candidates.buckets[0] : candidates.buckets[1],
-                      bit / kTokenWidth};
+    const Place place{candidates.buckets[bit % kTokenWidth], bit / kTokenWidth};
     if (holds(place, key)) return place;
   }
   return std::nullopt;
 }
 
-// A bucket of the top level and the one of the bottom level with the same key have numbers of which
-// one is twice the other, or one more.
-inline std::optional<Index::Place> Index::locate(const KeyWords& key, const Hashes& hashes) const {
-  const std::uint64_t first = top_.candidate(hashes, Side::first);
-  const std::uint64_t second = top_.candidate(hashes, Side::second);
-  auto found = find_in(candidates_in(top_, first, second), key, hashes.tag());
-  if (!found) found = find_in(candidates_in(bottom_, first / 2, second / 2), key, hashes.tag());
-  return found;
-}
-
 std::optional<Slot> Index::find(const Slot& key) const {
   const KeyWords wanted = KeyWords::of(key);
   const Hashes hashes = Hashes::of(wanted);
-  auto found = locate(wanted, hashes);
-  if (!found && state_.resizing) [[unlikely]] {
-    found = locate_in_next_top(wanted, hashes);
+  auto found = find_in(load_candidates(hashes), wanted, hashes.tag());
+  if (!found && resizing()) [[unlikely]] {
+    found = find_in_next_top(wanted, hashes);
   }
   if (!found) return std::nullopt;
   return load_slot(*found);
 }
 
-std::optional<Index::Place> Index::locate_in_next_top(const KeyWords& key,
-                                                      const Hashes& hashes) const {
-  const Level& level = next_top_level();
-  return find_in(candidates_in(level, level.candidate(hashes, Side::first),
-                               level.candidate(hashes, Side::second)),
-                 key, hashes.tag());
+std::optional<Index::Place> Index::find_in_next_top(const KeyWords& key,
+                                                    const Hashes& hashes) const {
+  for (const Side side : {Side::first, Side::second}) {
+    const Bytes bucket = next_top_level().candidate_offset(hashes, side);
+    const auto slot = find_in_bucket(bucket, key, hashes.tag());
+    if (slot) return Place{bucket, *slot};
+  }
+  return std::nullopt;
 }
 
 std::optional<SlotNumber> Index::find_in_bucket(Bytes bucket, const KeyWords& key, Tag tag) const {
@@ -91,39 +110,47 @@ std::optional<SlotNumber> Index::find_in_bucket(Bytes bucket, const KeyWords& ke
 
 // --- room for an item ----------------------------------------------------------------------------
 
-// In the emptier of both buckets.
-std::optional<Index::Place> Index::room_in(const Candidates& candidates) {
-  const bool other = count_items(candidates.tokens[1]) < count_items(candidates.tokens[0]);
-  const auto slot = free_slot(candidates.tokens[other ? 1 : 0]);
+// In the emptier of both buckets of a level.
+std::optional<Index::Place> Index::room_in(const Candidates& candidates, std::size_t level) {
+  const bool other =
+      count_items(candidates.tokens[level + 1]) < count_items(candidates.tokens[level]);
+  const std::size_t emptier = level + (other ? 1 : 0);
+  const auto slot = free_slot(candidates.tokens[emptier]);
   if (!slot) return std::nullopt;
-  return Place{candidates.buckets[other ? 1 : 0], *slot};
+  return Place{candidates.buckets[emptier], *slot};
 }
 
-std::optional<Index::Place> Index::make_room(const Hashes& key) {
+Index::Room Index::make_room(const Hashes& key, Writer& writer) {
   for (const Level* level : {&top_level(), &bottom_level()}) {
     for (const Side side : {Side::first, Side::second}) {
-      const auto room = make_room_in(*level, level->candidate(key, side));
-      if (room) return room;
+      const Room room = make_room_in(*level, level->candidate(key, side), writer);
+      if (room.place || room.busy) return room;
     }
   }
-  return std::nullopt;
+  return {};
 }
 
-// By moving an item of this full bucket to its other one.
-std::optional<Index::Place> Index::make_room_in(const Level& level, std::uint64_t bucket) {
+// By moving an item of this full bucket to its other one. That one is nobody's until it is locked,
+// so whether it has room is only then certain; but most that have none need not be locked.
+Index::Room Index::make_room_in(const Level& level, std::uint64_t bucket, Writer& writer) {
   const auto side = side_to_move_to(level, bucket);
-  if (!side) return std::nullopt;
+  if (!side) return {};
   for (SlotNumber slot = 0; slot < kBucketSlots; ++slot) {
     const Place from{level.bucket_offset(bucket), slot};
     const Slot item = load_slot(from);
     const Hashes hashes = Hashes::of(item);
     const Bytes other = level.candidate_offset(hashes, *side);
+    if (!free_slot(load_tokens(other))) continue;
+    if (writer.held != nullptr && !writer.held->try_add(bucket_number(other))) {
+      writer.busy = bucket_number(other);
+      return {.busy = true};
+    }
     const auto room = free_slot(load_tokens(other));
     if (!room) continue;
     move_item(from, {other, *room}, item, hashes.tag());
-    return from;
+    return {.place = from};
   }
-  return std::nullopt;
+  return {};
 }
 
 std::optional<Side> Index::side_to_move_to(const Level& level, std::uint64_t bucket) const {
@@ -134,8 +161,9 @@ std::optional<Side> Index::side_to_move_to(const Level& level, std::uint64_t buc
 // --- changing ------------------------------------------------------------------------------------
 
 Result<void> Index::put(const Slot& item) {
-  for (;;) {
-    switch (try_put(item)) {
+  const Hashes hashes = Hashes::of(item);
+  for (Writer alone;;) {
+    switch (try_put(item, hashes, alone)) {
       case Outcome::done:
         return {};
       case Outcome::out_of_space:
@@ -144,47 +172,48 @@ Result<void> Index::put(const Slot& item) {
         begin_resize();
         while (resize_step()) {
         }
+        break;
+      case Outcome::busy:
+        break;
     }
   }
 }
 
-// The tokens of all candidates are loaded at once, so that what is in no cache is waited for once.
-Index::Outcome Index::try_put(const Slot& item) {
-  const KeyWords key = KeyWords::of(item);
-  const Hashes hashes = Hashes::of(key);
-  const std::uint64_t first = top_.candidate(hashes, Side::first);
-  const std::uint64_t second = top_.candidate(hashes, Side::second);
-  const Candidates in_top = candidates_in(top_, first, second);
-  const Candidates in_bottom = candidates_in(bottom_, first / 2, second / 2);
-  auto old = find_in(in_top, key, hashes.tag());
-  if (!old) old = find_in(in_bottom, key, hashes.tag());
+// Items are counted before they are changed: an atomic addition waits until earlier stores are
+// done, one of which is to a line that has just been flushed.
+Index::Outcome Index::try_put(const Slot& item, const Hashes& hashes, Writer& writer) {
+  const Candidates candidates = load_candidates(hashes);
+  const auto old = find_in(candidates, KeyWords::of(item), hashes.tag());
   if (old) {
     const Slot old_item = load_slot(*old);
     const auto free = free_slot(load_tokens(old->bucket));
     if (free) {
       update_item({old->bucket, *free}, old->slot, old_item, item, hashes.tag());
     } else {
-      overwrite_item(*old, old_item, item);
+      overwrite_item(*old, old_item, item, writer.number % geometry_.logs);
     }
     return Outcome::done;
   }
-  std::optional<Place> room = room_in(in_top);
-  if (!room) room = room_in(in_bottom);
-  if (!room) room = make_room(hashes);
-  if (!room) {
-    return state_.bottom < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
+  std::optional<Place> place = room_in(candidates, kInTop);
+  if (!place) place = room_in(candidates, kInBottom);
+  if (!place) {
+    const Room room = make_room(hashes, writer);
+    if (room.busy) return Outcome::busy;
+    place = room.place;
   }
-  insert_item(*room, item, hashes.tag());
+  if (!place) return bottom() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
   items_.fetch_add(1, std::memory_order_relaxed);
+  insert_item(*place, item, hashes.tag());
   return Outcome::done;
 }
 
-Result<void> Index::erase(const Slot& key) {
-  const KeyWords wanted = KeyWords::of(key);
-  const auto found = locate(wanted, Hashes::of(wanted));
+Result<void> Index::erase(const Slot& key) { return erase(key, Hashes::of(key)); }
+
+Result<void> Index::erase(const Slot& key, const Hashes& hashes) {
+  const auto found = find_in(load_candidates(hashes), KeyWords::of(key), hashes.tag());
   if (!found) return tl::unexpected(Error::not_found);
-  delete_item(*found, load_slot(*found));
   items_.fetch_sub(1, std::memory_order_relaxed);
+  delete_item(*found, load_slot(*found));
   return {};
 }
 
@@ -204,13 +233,14 @@ void Index::update_item(Place to, SlotNumber from, const Slot& old_item, const S
                 toggle(to.slot, item) ^ toggle(from, old_item));
 }
 
-void Index::overwrite_item(Place place, const Slot& old_item, const Slot& item) {
+void Index::overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log) {
+  const std::scoped_lock lock(logs_[log].lock);
   const std::uint64_t check = load_check(place.bucket);
-  log_item(place, item);
+  log_item(place, item, log);
   write_item(place, item);
   persist_item(place);
   store_check(place.bucket, check ^ toggle(place.slot, old_item) ^ toggle(place.slot, item));
-  clear_log();
+  clear_log(log);
 }
 
 void Index::delete_item(Place place, const Slot& item) {
@@ -242,31 +272,32 @@ void Index::change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles) {
 // --- the log -------------------------------------------------------------------------------------
 
 // The mark is not durable before the rest of the entry is.
-void Index::log_item(Place place, const Slot& item) {
-  write_log_entry(place, item);
-  persist_log_entry();
-  mark_log_entry(1);
+void Index::log_item(Place place, const Slot& item, LogNumber log) {
+  write_log_entry(place, item, log);
+  persist_log_entry(log);
+  mark_log_entry(1, log);
 }
 
-void Index::clear_log() {
-  mark_log_entry(0);
-  log_position_ = (log_position_ + 1) % kLogEntries;
-  store_word(kLogPositionOffset, log_position_);
-  persist(kLogPositionOffset, kWord);
+void Index::clear_log(LogNumber log) {
+  mark_log_entry(0, log);
+  std::uint64_t& position = logs_[log].position;
+  position = (position + 1) % kLogEntries;
+  store_word(log_position_offset(log), position);
+  persist(log_position_offset(log), kWord);
 }
 
-void Index::write_log_entry(Place place, const Slot& item) {
-  const Bytes entry = log_entry_offset(log_position_);
+void Index::write_log_entry(Place place, const Slot& item, LogNumber log) {
+  const Bytes entry = log_entry_offset(log, logs_[log].position);
   region_.write_object(offset_ + entry, item);
   store_word(entry + offsetof(LogEntry, place), place.offset());
 }
 
-void Index::persist_log_entry() {
-  persist(log_entry_offset(log_position_), offsetof(LogEntry, mark));
+void Index::persist_log_entry(LogNumber log) {
+  persist(log_entry_offset(log, logs_[log].position), offsetof(LogEntry, mark));
 }
 
-void Index::mark_log_entry(std::uint64_t mark) {
-  const Bytes at = log_entry_offset(log_position_) + offsetof(LogEntry, mark);
+void Index::mark_log_entry(std::uint64_t mark, LogNumber log) {
+  const Bytes at = log_entry_offset(log, logs_[log].position) + offsetof(LogEntry, mark);
   store_word(at, mark);
   persist(at, kWord);
 }
@@ -274,13 +305,13 @@ void Index::mark_log_entry(std::uint64_t mark) {
 // --- resizing ------------------------------------------------------------------------------------
 
 void Index::begin_resize() {
-  store_state({state_.bottom, true});
+  store_state({bottom(), true});
   next_bucket_ = 0;
 }
 
 bool Index::resize_step() {
   if (next_bucket_ == bottom_level().buckets) {
-    store_state({state_.bottom + 1, false});
+    store_state({bottom() + 1, false});
     return false;
   }
   rehash_bucket(next_bucket_++);

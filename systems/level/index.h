@@ -1,5 +1,5 @@
 // Level hashing ("Write-Optimized and High-Performance Hashing Index Scheme for Persistent Memory",
-// section 3): the server's side of the index, the only one that changes it. One thread, no locks.
+// section 3): the server's side of the index, the only one that changes it.
 //
 //   insert   into the emptier of the two buckets of the top level, else of the bottom level: writes
 //            the item, persists it, sets its token                                    2 flushes
@@ -19,8 +19,10 @@
 // recovery computes them anew. It deletes, too, what a movement or a resize has copied but not
 // deleted yet, and overwrites what the log says.
 //
-// An operation touches the candidates of its key, which can be named beforehand; a movement, one
-// bucket more.
+// Several threads may change the index at the same time if each has locked the candidates of its
+// key, and none is in the index while another one resizes it (bucket_hash/locks.h). A movement
+// changes one bucket more, which it locks itself. What they share besides are counters and, if
+// there are more threads than logs, the logs, which have locks of their own.
 #pragma once
 
 #include <array>
@@ -28,8 +30,11 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "platform/pmem/region.h"
+#include "platform/runtime/sync.h"
+#include "systems/bucket_hash/locks.h"
 #include "systems/kv.h"
 #include "systems/level/layout.h"
 
@@ -60,13 +65,24 @@ class Index {
   Result<void> put(const Slot& item);
   Result<void> erase(const Slot& key);
 
+  // One of the threads that change the index.
+  struct Writer {
+    std::uint32_t number = 0;
+    // What it has locked: the candidates, at least. None if it is the only writer.
+    bucket_hash::LockTable::Held* held = nullptr;
+    std::uint64_t busy = 0;  // the bucket because of which the outcome was `busy`
+  };
   // The same in steps, for a server that does something else in between.
   enum class Outcome : std::uint8_t {
     done,
     out_of_space,
-    must_resize,  // nothing has changed
+    must_resize,  // these two have changed nothing
+    busy,         // another writer has locked a bucket that is needed: again with that one, too
   };
-  Outcome try_put(const Slot& item);
+  Outcome try_put(const Slot& item, const Hashes& hashes, Writer& writer);
+  Result<void> erase(const Slot& key, const Hashes& hashes);
+  // The buckets that operations on a key change, by their numbers in the whole index.
+  std::array<std::uint64_t, 4> candidates(const Hashes& key) const;
   void begin_resize();
   // Moves the items of the next bucket of the bottom level; false if the resize has ended. Nothing
   // may be put or erased before.
@@ -75,7 +91,7 @@ class Index {
   // Calls `visit(slot)` for every item.
   template <class Visit>
   void for_each(Visit visit) const {
-    for (std::uint32_t number = state_.bottom; number <= last_level(); ++number) {
+    for (std::uint32_t number = bottom(); number <= last_level(); ++number) {
       const Level& level = levels_[number];
       for (std::uint64_t bucket = 0; bucket < level.buckets; ++bucket) {
         for_each_in(level.bucket_offset(bucket),
@@ -86,8 +102,10 @@ class Index {
 
   const Geometry& geometry() const { return geometry_; }
   // The number of the bottom level: how often the table was resized.
-  std::uint32_t bottom() const { return state_.bottom; }
-  // Both may be called on any thread. Slots are those of the two levels in use.
+  // This and what follows may be called on any thread at any time. Slots are those of the two
+  // levels in use.
+  std::uint32_t bottom() const { return state_.load(std::memory_order_relaxed).bottom; }
+  bool resizing() const { return state_.load(std::memory_order_relaxed).resizing; }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
@@ -104,7 +122,7 @@ class Index {
   virtual void insert_item(Place place, const Slot& item, Tag tag);
   virtual void update_item(Place to, SlotNumber from, const Slot& old_item, const Slot& item,
                            Tag tag);
-  virtual void overwrite_item(Place place, const Slot& old_item, const Slot& item);
+  virtual void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log);
   virtual void move_item(Place from, Place to, const Slot& item, Tag tag);
   // Where an item of this bucket may be moved to: from the first candidate to the second.
   virtual std::optional<Side> side_to_move_to(const Level& level, std::uint64_t bucket) const;
@@ -124,11 +142,12 @@ class Index {
   void store_check(Bytes bucket, std::uint64_t check) { store_word(bucket + kCheckOffset, check); }
   virtual void persist_tokens(Bytes bucket) { persist(bucket + kTokensOffset, kWord); }
 
-  virtual void log_item(Place place, const Slot& item);
-  void clear_log();
-  void write_log_entry(Place place, const Slot& item);
-  void persist_log_entry();
-  void mark_log_entry(std::uint64_t mark);
+  // Each of the entry that is next in this log.
+  virtual void log_item(Place place, const Slot& item, LogNumber log);
+  void clear_log(LogNumber log);
+  void write_log_entry(Place place, const Slot& item, LogNumber log);
+  void persist_log_entry(LogNumber log);
+  void mark_log_entry(std::uint64_t mark, LogNumber log);
 
   // For readers only, who do not outlive the server: recovery seals again.
   void seal(Bytes bucket);
@@ -138,29 +157,41 @@ class Index {
   void persist(Bytes offset, Bytes length);
 
  private:
-  // The candidates of a key in one level.
+  // Of a key: first and second in the top level, first and second in the bottom level.
   struct Candidates {
-    std::array<Bytes, 2> buckets{};
-    std::array<Tokens, 2> tokens{};
+    std::array<Bytes, 4> buckets{};
+    std::array<Tokens, 4> tokens{};
+  };
+  static constexpr std::size_t kInTop = 0;
+  static constexpr std::size_t kInBottom = 2;
+
+  struct alignas(kCacheLine) Log {
+    SpinLock lock;
+    std::uint64_t position = 0;  // of the entry to use next
   };
 
-  std::uint32_t last_level() const { return state_.bottom + (state_.resizing ? 2 : 1); }
+  std::uint32_t last_level() const { return bottom() + (resizing() ? 2 : 1); }
   const Level& bottom_level() const { return bottom_; }
   const Level& top_level() const { return top_; }
-  const Level& next_top_level() const { return levels_[state_.bottom + 2]; }
-
-  Candidates candidates_in(const Level& level, std::uint64_t first, std::uint64_t second) const {
-    const Bytes one = level.bucket_offset(first);
-    const Bytes other = level.bucket_offset(second);
-    return {{one, other}, {load_tokens(one), load_tokens(other)}};
+  const Level& next_top_level() const { return levels_[bottom() + 2]; }
+  // In the whole index.
+  std::uint64_t bucket_number(Bytes bucket) const {
+    return (bucket - levels_[0].offset) / kBucketSize;
   }
+
+  std::array<Bytes, 4> candidate_offsets(const Hashes& key) const;
+  Candidates load_candidates(const Hashes& key) const;
   std::optional<Place> find_in(const Candidates& candidates, const KeyWords& key, Tag tag) const;
-  std::optional<Place> locate(const KeyWords& key, const Hashes& hashes) const;
-  std::optional<Place> locate_in_next_top(const KeyWords& key, const Hashes& hashes) const;
+  std::optional<Place> find_in_next_top(const KeyWords& key, const Hashes& hashes) const;
   std::optional<SlotNumber> find_in_bucket(Bytes bucket, const KeyWords& key, Tag tag) const;
-  static std::optional<Place> room_in(const Candidates& candidates);
-  std::optional<Place> make_room(const Hashes& key);
-  std::optional<Place> make_room_in(const Level& level, std::uint64_t bucket);
+  static std::optional<Place> room_in(const Candidates& candidates, std::size_t level);
+  // `busy`, or where there is room now.
+  struct Room {
+    std::optional<Place> place{};
+    bool busy = false;
+  };
+  Room make_room(const Hashes& key, Writer& writer);
+  Room make_room_in(const Level& level, std::uint64_t bucket, Writer& writer);
 
   std::uint64_t load_word(Bytes offset) const { return region_.load(offset_ + offset); }
   void store_word(Bytes offset, std::uint64_t value) { region_.store(offset_ + offset, value); }
@@ -187,7 +218,7 @@ class Index {
 
   void set_state(State state);
   void store_state(State state);
-  void recover_log();
+  void recover_log(LogNumber log);
   bool is_slot(std::uint64_t place) const;
   std::uint64_t recover_bucket(const Level& level, std::uint64_t bucket);
   std::optional<Bytes> bucket_of_copy(const Level& level, std::uint64_t bucket,
@@ -198,10 +229,10 @@ class Index {
   Geometry geometry_;
   Flushing flushing_;
   std::array<Level, kMaxResizes + 2> levels_;
-  State state_;
+  std::atomic<State> state_{};
   Level top_;  // of levels_, for speed
   Level bottom_;
-  std::uint64_t log_position_ = 0;
+  std::vector<Log> logs_;
   std::uint64_t next_bucket_ = 0;  // to be moved
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::uint64_t> slots_{0};

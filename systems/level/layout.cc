@@ -16,7 +16,7 @@ T object_at(std::span<const std::byte> bytes, Bytes offset) {
 }  // namespace
 
 Level Geometry::level(std::uint32_t number) const {
-  Level level{kLevelsOffset, buckets};
+  Level level{levels_offset(), buckets};
   for (std::uint32_t i = 0; i < number; ++i) level = {level.end(), 2 * level.buckets};
   return level;
 }

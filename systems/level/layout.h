@@ -202,8 +202,10 @@ struct Level {
 struct Geometry {
   std::uint64_t buckets = 2;  // of level 0, the first bottom: an even number
   std::uint32_t resizes = 1;  // at most
+  std::uint32_t logs = 1;     // of updates, for threads that change the index at the same time
 
   std::uint32_t levels() const { return resizes + 2; }
+  Bytes levels_offset() const;
   Level level(std::uint32_t number) const;
   Bytes size() const;
 
@@ -223,7 +225,7 @@ struct State {
   }
 };
 
-// An item that is to overwrite a slot of a full bucket. Entries are used in turn.
+// An item that is to overwrite a slot of a full bucket. A log's entries are used in turn.
 struct LogEntry {
   Slot item;
   std::uint64_t place = 0;  // of the slot, in bytes from the start of the index
@@ -232,10 +234,18 @@ struct LogEntry {
 static_assert(offsetof(LogEntry, place) == 32 && offsetof(LogEntry, mark) == 40);
 
 inline constexpr Bytes kStateOffset = 0;
-inline constexpr Bytes kLogPositionOffset = kCacheLine;  // the entry to use next
+// One log behind the other: a line with the number of the entry to use next, and a line an entry.
+using LogNumber = std::uint32_t;
 inline constexpr std::uint64_t kLogEntries = 16;
-constexpr Bytes log_entry_offset(std::uint64_t entry) { return (2 + entry) * kCacheLine; }
-inline constexpr Bytes kLevelsOffset = round_up(log_entry_offset(kLogEntries), kMediaLine);
+constexpr Bytes log_position_offset(LogNumber log) {
+  return (1 + log * (1 + kLogEntries)) * kCacheLine;
+}
+constexpr Bytes log_entry_offset(LogNumber log, std::uint64_t entry) {
+  return log_position_offset(log) + (1 + entry) * kCacheLine;
+}
+inline Bytes Geometry::levels_offset() const {
+  return round_up(log_position_offset(logs), kMediaLine);
+}
 
 // --- a client's search ---------------------------------------------------------------------------
 

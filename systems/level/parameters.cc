@@ -12,6 +12,10 @@ namespace {
 // updates are logged.
 constexpr std::uint64_t kRecordsPerHundredSlots = 50;
 
+// The same in every pool, which can be opened for any number of workers. More than these share
+// logs.
+constexpr std::uint32_t kLogs = 16;
+
 // Of the top level: two thirds of all slots.
 std::uint64_t top_buckets_for(std::uint64_t records) {
   const std::uint64_t slots = records * 100 / kRecordsPerHundredSlots + 1;
@@ -59,7 +63,7 @@ Parameters Parameters::of(const KvConfig& config) {
         "and both have two halves",
         kName, top_buckets));
   }
-  result.geometry = {top_buckets / 2, static_cast<std::uint32_t>(resizes)};
+  result.geometry = {top_buckets / 2, static_cast<std::uint32_t>(resizes), kLogs};
   result.queue_depth = static_cast<std::uint32_t>(queue_depth);
   return result;
 }

@@ -15,37 +15,38 @@ void Index::recover() {
                     region_.name(), state.bottom));
   }
   set_state(state);
-  recover_log();
+  for (LogNumber log = 0; log < geometry_.logs; ++log) recover_log(log);
   std::uint64_t items = 0;
-  for (std::uint32_t number = state_.bottom; number <= last_level(); ++number) {
+  for (std::uint32_t number = state.bottom; number <= last_level(); ++number) {
     const Level& level = levels_[number];
     for (std::uint64_t bucket = 0; bucket < level.buckets; ++bucket) {
       items += recover_bucket(level, bucket);
     }
   }
   items_.store(items, std::memory_order_relaxed);
-  if (!state_.resizing) return;
+  if (!state.resizing) return;
   next_bucket_ = 0;
   while (resize_step()) {
   }
 }
 
-void Index::recover_log() {
-  log_position_ = load_word(kLogPositionOffset);
-  if (log_position_ >= kLogEntries) {
+void Index::recover_log(LogNumber log) {
+  const std::uint64_t position = load_word(log_position_offset(log));
+  if (position >= kLogEntries) {
     throw UsageError(
-        fmt::format("the log of pool '{}' is damaged: it is at entry {} of {}; remove the pool",
-                    region_.name(), log_position_, kLogEntries));
+        fmt::format("log {} of pool '{}' is damaged: it is at entry {} of {}; remove the pool", log,
+                    region_.name(), position, kLogEntries));
   }
+  logs_[log].position = position;
   for (std::uint64_t number = 0; number < kLogEntries; ++number) {
-    const Bytes offset = log_entry_offset(number);
+    const Bytes offset = log_entry_offset(log, number);
     const auto entry = region_.read_object<LogEntry>(offset_ + offset);
     if (entry.mark == 0) continue;
     if (!is_slot(entry.place)) {
       throw UsageError(
-          fmt::format("the log of pool '{}' is damaged: entry {} is for a slot that does not "
+          fmt::format("log {} of pool '{}' is damaged: entry {} is for a slot that does not "
                       "exist; remove the pool",
-                      region_.name(), number));
+                      log, region_.name(), number));
     }
     region_.write_object(offset_ + entry.place, entry.item);
     persist(entry.place, kSlotSize);
@@ -91,7 +92,7 @@ std::uint64_t Index::recover_bucket(const Level& level, std::uint64_t bucket) {
 std::optional<Bytes> Index::bucket_of_copy(const Level& level, std::uint64_t bucket,
                                            const Hashes& key) const {
   const Side side = level.side_of(bucket);
-  if (state_.resizing) {
+  if (resizing()) {
     if (level.offset != bottom_level().offset) return std::nullopt;
     return next_top_level().candidate_offset(key, side);
   }

@@ -12,21 +12,22 @@ namespace perdura::systems::level {
 
 class LevelServer final : public bucket_hash::Server {
  public:
-  LevelServer(Thread& thread, const std::string& name, const KvConfig& config,
+  LevelServer(Node& node, const std::string& name, const KvConfig& config,
               const Parameters& parameters);
 
+  // Locks the key's candidates. Resizes if it must: requests wait meanwhile; READs go on.
+  Task<Result<void>> put(std::uint32_t worker, Slot item) override;
+  Task<Result<void>> erase(std::uint32_t worker, Slot key) override;
+  bucket_hash::Plan plan() const override;
   KvSpace space() const override;
+  Readable readable() const override;
 
  private:
-  // Resizes if it must. Requests wait meanwhile; READs go on.
-  Task<Result<void>> put(Slot item) override;
-  Task<Result<void>> erase(Slot key) override;
-  bucket_hash::Plan plan() const override;
-  fabric::RemoteKey index_key() const override { return index_memory_.key; }
+  Task<Index::Outcome> try_put(std::uint32_t worker, Slot item, Hashes hashes);
+  Task<> resize(std::uint32_t bottom);
 
   bucket_hash::Pool pool_;
   Index index_;
-  fabric::MemoryRegion index_memory_;
 };
 
 // What a client knows of an index when it connects.

@@ -91,7 +91,8 @@ namespace {
 
 std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
   return std::make_unique<bucket_hash::Partition>(
-      std::make_shared<level::LevelServer>(thread, name, config, level::Parameters::of(config)));
+      thread, std::make_shared<level::LevelServer>(thread.node, name, config,
+                                                   level::Parameters::of(config)));
 }
 
 }  // namespace
@@ -110,6 +111,7 @@ const KvSystem kLevel{
     .max_key_size = bucket_hash::kMaxKeySize,
     .max_value_size = bucket_hash::kMaxValueSize,
     .ordered = false,
+    .shares_partition = true,
     .open = open,
     .connect = level::LevelSession::connect,
 };

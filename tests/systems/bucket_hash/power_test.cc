@@ -13,8 +13,8 @@ using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
 
-constexpr std::uint64_t kKeys = 12;  // of each client
-constexpr std::uint64_t kSteps = 18;
+constexpr std::uint64_t kKeys = 14;  // of each client; more than a table has slots at first
+constexpr std::uint64_t kSteps = 20;
 constexpr Bytes kValue = 15;
 
 struct Known {

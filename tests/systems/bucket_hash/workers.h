@@ -74,6 +74,8 @@ inline KvConfig resizing_config(const KvSystem& system, std::uint32_t workers,
   } else if (system.name == "p-farm-kv") {
     config.parameters["buckets"] = 2;
     config.parameters["overflow_percent"] = 50;
+  } else if (system.name == "level") {
+    config.parameters["top_buckets"] = 4;
   }
   return config;
 }

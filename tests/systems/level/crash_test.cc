@@ -176,7 +176,7 @@ void fail_twice(const Geometry& geometry, Operation operation) {
   for (std::uint64_t number = 0;; ++number) {
     const std::string key = numbered_key(number);
     if (index.movements > 0) break;
-    if (index.try_put(item_of(key, numbered_value(number))) != Index::Outcome::done) break;
+    if (try_put(index, item_of(key, numbered_value(number))) != Index::Outcome::done) break;
     contents[key] = numbered_value(number);
   }
   ASSERT_GE(contents.size(), 12U);
@@ -339,7 +339,7 @@ class OverwritesWithoutALog final : public Index {
   using Index::Index;
 
  private:
-  void overwrite_item(Place place, const Slot& old_item, const Slot& item) override {
+  void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber) override {
     const std::uint64_t check = load_check(place.bucket);
     write_item(place, item);
     persist_item(place);
@@ -352,10 +352,10 @@ class MarksTheEntryFirst final : public Index {
   using Index::Index;
 
  private:
-  void log_item(Place place, const Slot& item) override {
-    mark_log_entry(1);
-    write_log_entry(place, item);
-    persist_log_entry();
+  void log_item(Place place, const Slot& item, LogNumber log) override {
+    mark_log_entry(1, log);
+    write_log_entry(place, item, log);
+    persist_log_entry(log);
   }
 };
 
@@ -364,10 +364,10 @@ class ClearsTheLogFirst final : public Index {
   using Index::Index;
 
  private:
-  void overwrite_item(Place place, const Slot& old_item, const Slot& item) override {
+  void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log) override {
     const std::uint64_t check = load_check(place.bucket);
-    log_item(place, item);
-    clear_log();
+    log_item(place, item, log);
+    clear_log(log);
     write_item(place, item);
     persist_item(place);
     store_check(place.bucket, check ^ toggle(place.slot, old_item) ^ toggle(place.slot, item));
@@ -447,18 +447,18 @@ TEST(LevelCrash, WrongOrdersAreNoticed) {
 }
 
 TEST(LevelCrash, DamageIsRefusedInOneLine) {
-  const Geometry geometry{2, 1};
+  const Geometry geometry{2, 1, 2};
   struct Damage {
     Bytes offset;
     std::uint64_t word;
     Bytes other_offset = kCacheLine - kWord;
     std::uint64_t other_word = 0;
   };
-  const Bytes entry = log_entry_offset(3);
+  const Bytes entry = log_entry_offset(1, 3);
   const Bytes bottom = geometry.level(0).offset;
   for (const Damage& damage :
        {Damage{kStateOffset, State{2, false}.word()}, Damage{kStateOffset, State{1, true}.word()},
-        Damage{kLogPositionOffset, kLogEntries}, Damage{entry + offsetof(LogEntry, mark), 1},
+        Damage{log_position_offset(1), kLogEntries}, Damage{entry + offsetof(LogEntry, mark), 1},
         Damage{entry + offsetof(LogEntry, mark), 1, entry + offsetof(LogEntry, place), bottom},
         Damage{entry + offsetof(LogEntry, mark), 1, entry + offsetof(LogEntry, place),
                bottom + slot_offset(1) + kWord},

@@ -9,8 +9,8 @@
 namespace perdura::systems::level::test {
 namespace {
 
-constexpr std::array kGeometries{Geometry{2, 0}, Geometry{2, 1},  Geometry{2, 5}, Geometry{4, 0},
-                                 Geometry{6, 2}, Geometry{20, 0}, Geometry{20, 3}};
+constexpr std::array kGeometries{Geometry{2, 0}, Geometry{2, 1},  Geometry{2, 5},    Geometry{4, 0},
+                                 Geometry{6, 2}, Geometry{20, 0}, Geometry{20, 3, 3}};
 
 std::string describe(const Geometry& geometry) {
   return fmt::format("{} buckets, {} resizes", geometry.buckets, geometry.resizes);
@@ -41,8 +41,12 @@ TEST(LevelLayout, PartsDoNotOverlapAndOneFlushIsEnoughForEach) {
       }
     };
     use(kStateOffset, kWord);
-    use(kLogPositionOffset, kWord);
-    for (std::uint64_t i = 0; i < kLogEntries; ++i) use(log_entry_offset(i), sizeof(LogEntry));
+    for (LogNumber log = 0; log < geometry.logs; ++log) {
+      use(log_position_offset(log), kWord);
+      for (std::uint64_t i = 0; i < kLogEntries; ++i) {
+        use(log_entry_offset(log, i), sizeof(LogEntry));
+      }
+    }
     for (std::uint32_t number = 0; number < geometry.levels(); ++number) {
       const Level level = geometry.level(number);
       for (std::uint64_t bucket = 0; bucket < level.buckets; ++bucket) {
@@ -185,7 +189,7 @@ TEST(Level, AResizeMovesTheBottomLevelOnly) {
   PlainMemory memory(geometry.size());
   Index index(memory.region(), 0, geometry);
   for (std::uint64_t i = 0;; ++i) {
-    if (index.try_put(item_of(numbered_key(i), "value")) != Index::Outcome::done) break;
+    if (try_put(index, item_of(numbered_key(i), "value")) != Index::Outcome::done) break;
   }
   const auto items_in = [&](std::uint32_t number) {
     const Level level = geometry.level(number);

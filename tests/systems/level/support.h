@@ -31,6 +31,12 @@ inline Contents contents_of(const Index& index) {
   return contents;
 }
 
+// A put that does not resize, of the only writer.
+inline Index::Outcome try_put(Index& index, const Slot& item) {
+  Index::Writer alone;
+  return index.try_put(item, Hashes::of(item), alone);
+}
+
 inline std::optional<std::string> value_in(const Contents& contents, const std::string& key) {
   const auto found = contents.find(key);
   return found == contents.end() ? std::nullopt : std::optional(found->second);
@@ -128,9 +134,9 @@ class CountingIndex : public Index {
     ++movements;
     Index::move_item(from, to, item, tag);
   }
-  void overwrite_item(Place place, const Slot& old_item, const Slot& item) override {
+  void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log) override {
     ++overwritten;
-    Index::overwrite_item(place, old_item, item);
+    Index::overwrite_item(place, old_item, item, log);
   }
 };
 
