@@ -72,7 +72,17 @@ void ResultWriter::restore(std::size_t index, PointResult result, PointTime time
 
 void ResultWriter::finish(RunStatus status) {
   manifest_.status = status;
-  write();
+  try {
+    write();
+  } catch (const PlatformError&) {
+    if (status == RunStatus::complete) manifest_.status = RunStatus::failed;
+    // Of a disk that is full there may be room for a file as small as this.
+    try {
+      write_atomically(folder_ / "manifest.json", to_json(manifest_));
+    } catch (const PlatformError&) {  // the first one says more
+    }
+    throw;
+  }
   if (status == RunStatus::complete) fs::remove(journal_file(folder_));
 }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "harness/run/interrupt.h"
 #include "harness/run/launcher.h"
@@ -50,6 +51,12 @@ std::vector<std::string> exchange_hosts(int ranks) {
 
 }  // namespace
 
+// Not of MPI_COMM_WORLD, where the barrier of a rank that ends early would be taken for whatever the
+// others wait for.
+struct Ranks::Leaving {
+  MPI_Comm communicator = MPI_COMM_NULL;
+};
+
 struct Ranks::Sending {
   std::vector<std::uint64_t> words;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -70,11 +77,14 @@ Ranks::Ranks(int& argc, char**& argv) {
     throw;
   }
   hosts_ = exchange_hosts(size_);
+  if (size_ == 1) return;
+  leaving_ = std::make_unique<Leaving>();
+  MPI_Comm_dup(MPI_COMM_WORLD, &leaving_->communicator);
 }
 
 Ranks::~Ranks() {
   if (!active_) return;
-  if (!left_ && !meet()) abort(1);
+  if (!leave()) abort(1);
   MPI_Finalize();
 }
 
@@ -91,11 +101,12 @@ std::optional<int> Ranks::elsewhere() const {
   return std::nullopt;
 }
 
-bool Ranks::meet(std::optional<std::chrono::seconds> limit) {
-  if (size_ == 1) return true;
+bool Ranks::leave_within(std::optional<std::chrono::seconds> limit) {
+  if (!leaving_) return true;
+  const auto leaving = std::exchange(leaving_, nullptr);
   const auto began = std::chrono::steady_clock::now();
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  MPI_Ibarrier(leaving->communicator, &request);
   try {
     for (int done = 0; done == 0;) {
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
@@ -119,10 +130,7 @@ void Ranks::abort(int exit_code) {
   _exit(exit_code);
 }
 
-bool Ranks::others_end_too() {
-  left_ = true;
-  return meet(kTimeToFail);
-}
+bool Ranks::others_end_too() { return leave_within(kTimeToFail); }
 
 int Ranks::broadcast(int value) {
   if (size_ == 1) return value;

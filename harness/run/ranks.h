@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -50,8 +51,9 @@ class Ranks {
   // The same of texts.
   std::vector<std::string> gather_text(const std::string& text);
 
-  // Waits for all. False instead of an exception, and if `limit` is over.
-  bool meet(std::optional<std::chrono::seconds> limit = std::nullopt);
+  // The last one: waits for all, so that nobody is missed who still has work to do. A second call
+  // does nothing. False instead of an exception.
+  bool leave() { return leave_within(std::nullopt); }
 
   // --- from the others to the root, while it works on something else
 
@@ -70,15 +72,19 @@ class Ranks {
   void give_up() { given_up_.store(true); }
   // Ends all ranks at once.
   [[noreturn]] void abort(int exit_code);
-  // For a rank that ends early: false if the others do not do the same soon, as they do when what
-  // is wrong is wrong everywhere. Then they wait for this one, and have to be aborted.
+  // leave() for a rank that ends early: false if the others do not come soon, as they do when what
+  // is wrong is wrong everywhere, or when they are done. Then they wait for this one, and have to be
+  // aborted.
   bool others_end_too();
 
  private:
   struct Sending;
+  struct Leaving;
+
+  bool leave_within(std::optional<std::chrono::seconds> limit);
 
   bool active_ = false;
-  bool left_ = false;
+  std::unique_ptr<Leaving> leaving_;  // null if there is nobody to wait for, or after leaving
   int rank_ = 0;
   int size_ = 1;
   std::list<Sending> sending_;

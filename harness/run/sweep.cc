@@ -21,6 +21,8 @@ namespace perdura::harness {
 namespace {
 
 constexpr std::uint64_t kNoMorePoints = ~std::uint64_t{0};
+// For the others to end their points when nothing can be kept any more.
+constexpr std::chrono::seconds kTimeToEndPoint{4};
 
 // Does what only the root can do. When it cannot, the others must not begin: the root throws, and
 // they get the exit code.
@@ -77,7 +79,10 @@ class Sweep {
   PointTime time_of(const Point& point, std::chrono::nanoseconds wall) const;
   PointResult result_of(const Point& point, Measurement measurement) const;
   void record(std::size_t index, Finished finished);
-  bool stopped() const { return !usage_error_.empty() || cut_short_ || interrupted(); }
+  bool stopped() const {
+    return !usage_error_.empty() || write_problem_ || cut_short_ || interrupted();
+  }
+  void note_write_problem(const std::exception& problem);
   std::string kept() const;
   std::string why_not_whole() const;
   ExitCode finish();
@@ -95,6 +100,11 @@ class Sweep {
   std::optional<Progress> progress_;     // visible at the root
   std::vector<std::uint64_t> missing_;   // indices of the points to run
   std::string usage_error_;
+  struct WriteProblem {
+    std::string text;
+    std::chrono::steady_clock::time_point since;
+  };
+  std::optional<WriteProblem> write_problem_;  // of the root: results can no longer be kept
   bool cut_short_ = false;  // a rank was interrupted
   bool ranks_lost_ = false;
   std::set<int> ranks_at_work_;  // of the others
@@ -186,7 +196,7 @@ ExitCode Sweep::run() {
   const ExitCode code = ranks_.is_root() ? finish() : ExitCode::done;
   if (ranks_lost_) ranks_.abort(static_cast<int>(ExitCode::failed));
   // Watched until nobody needs anybody any more.
-  if (!ranks_.meet()) {
+  if (!ranks_.leave()) {
     heartbeat_.stop();
     if (const auto lost = heartbeat_.lost(); !lost.empty()) {
       fmt::print(stderr, "perdura: {}; {}\n", lost, kept());
@@ -259,6 +269,10 @@ void Sweep::run_shared_out() {
   while (!ranks_at_work_.empty()) {
     if (stopped()) heartbeat_.ask_to_stop();
     take_results_of_others();
+    if (write_problem_ &&
+        std::chrono::steady_clock::now() - write_problem_->since > kTimeToEndPoint) {
+      throw RanksLost();
+    }
     ranks_.pause();
   }
 }
@@ -324,19 +338,33 @@ void Sweep::record(std::size_t index, Finished finished) {
     return;
   }
   if (measurement.verdict != Verdict::valid) ++not_valid_;
-  results_->add(index, result_of(point, std::move(measurement)), time_of(point, finished.wall));
+  if (write_problem_) return;
+  try {
+    results_->add(index, result_of(point, std::move(measurement)), time_of(point, finished.wall));
+  } catch (const std::exception& problem) {
+    note_write_problem(problem);
+    return;
+  }
   // Whoever reads the line may rely on it: the point is on disk.
   progress_->end(point.label, results_->result(index).measurement);
   heartbeat_.kept(kept());
 }
 
+void Sweep::note_write_problem(const std::exception& problem) {
+  if (!write_problem_) write_problem_ = {problem.what(), std::chrono::steady_clock::now()};
+}
+
 std::string Sweep::kept() const {
   const std::string folder = results_->folder().string();
+  if (!results_->can_be_continued()) {
+    return fmt::format("{} is no longer there: run the experiment again in a new folder", folder);
+  }
   return fmt::format("{} of {} points are in {}; perdura run --continue {}", results_->done(),
                      points_.size(), folder, folder);
 }
 
 std::string Sweep::why_not_whole() const {
+  if (write_problem_) return write_problem_->text;
   if (!ranks_lost_) return "interrupted";
   if (auto lost = heartbeat_.lost(); !lost.empty()) return lost;
   std::string silent;
@@ -355,10 +383,16 @@ ExitCode Sweep::finish() {
     fmt::print(stderr, "perdura: {}\n", usage_error_);
     return ExitCode::usage;
   }
-  const bool whole = results_->done() == points_.size();
-  results_->finish(whole                  ? RunStatus::complete
-                   : usage_error_.empty() ? RunStatus::interrupted
-                                          : RunStatus::failed);
+  bool whole = results_->done() == points_.size();
+  const bool failed = write_problem_ || !usage_error_.empty();
+  try {
+    results_->finish(whole    ? RunStatus::complete
+                     : failed ? RunStatus::failed
+                              : RunStatus::interrupted);
+  } catch (const std::exception& problem) {
+    note_write_problem(problem);
+    whole = false;
+  }
   if (!usage_error_.empty()) {
     fmt::print(stderr, "perdura: {}\n", usage_error_);
     return ExitCode::usage;
