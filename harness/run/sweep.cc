@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 
-#include "harness/results/hash.h"
 #include "harness/results/interrupted_sweep.h"
 #include "harness/results/result_writer.h"
 #include "harness/run/heartbeat.h"
@@ -128,14 +127,7 @@ Manifest Sweep::manifest() const {
 // What real platforms measure depends on the machine and the number of processes; the model knows
 // neither.
 Identity Sweep::identity() const {
-  const auto hash = [](const std::string& text) { return fmt::format("{:016x}", hash_of(text)); };
-  Identity identity{{"experiment", hash(experiment_.text)},
-                    {"site", hash(prepared_.site.text)},
-                    {"profile " + platforms_.profile_name(), hash(platforms_.profile_text())}};
-  for (const auto& [name, text] : prepared_.workloads) {
-    identity.emplace_back("workload " + name, hash(text));
-  }
-  identity.emplace_back("build", build_name());
+  Identity identity = identity_of(prepared_);
   if (!platforms_.modelled()) {
     std::vector<std::string> names;
     for (const std::string& machine : machines_) names.push_back(machine_name(machine));

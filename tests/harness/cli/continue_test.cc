@@ -215,7 +215,8 @@ TEST_F(ContinueTest, AnotherConfigurationIsRefused) {
   kill_in_the_middle();
   fs::copy_file(whole_ / "experiment.toml", out_ / "experiment.toml",
                 fs::copy_options::overwrite_existing);
-  expect_refused("--continue " + out_.string() + ": begun with experiment ");
+  expect_refused("--continue " + out_.string() + ": begun with line ");
+  expect_refused(" of experiment 'repetitions = 999', now it is '");
 }
 
 TEST_F(ContinueTest, AFolderWithoutAJournalIsRefused) {

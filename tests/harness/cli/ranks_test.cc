@@ -1,0 +1,97 @@
+// What ranks do to each other: they may have different files, and they may die.
+#include <algorithm>
+#include <fstream>
+
+#include "tests/harness/cli/program.h"
+#include "tests/harness/temporary_folder.h"
+
+namespace perdura {
+namespace {
+
+namespace fs = std::filesystem;
+
+// One small point on the simulated testbed.
+const std::string kSmall =
+    "run erda-latency --set workload.operations=300 --set workload.warmup=0 "
+    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16]' "
+    "--set 'matrix.system=[\"erda\"]' ";
+
+std::size_t lines_with(const std::string& text, const std::string& what) {
+  std::istringstream input(text);
+  std::size_t count = 0;
+  for (std::string line; std::getline(input, line);) {
+    if (line.find(what) != std::string::npos) ++count;
+  }
+  return count;
+}
+
+class DifferentRanks : public testing::Test {
+ protected:
+  // Rank 1 is started with another environment or other arguments.
+  Outcome run(const std::string& environment, const std::string& more) const {
+    return mpirun(1, fmt::format("{0} --out {1} : -n 1 env {2} {3} {0} --out {1} {4}", kSmall,
+                                 out_.string(), environment, PERDURA_PROGRAM, more));
+  }
+  void expect_refused(const Outcome& outcome, const std::string& first,
+                      const std::string& second) const {
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    EXPECT_EQ(lines_with(outcome.text, "perdura: "), 1U) << outcome.text;
+    const auto found = outcome.text.find("perdura: rank 0 on host ");
+    ASSERT_NE(found, std::string::npos) << outcome.text;
+    const std::string line = outcome.text.substr(found);
+    EXPECT_NE(line.find(first + ", rank 1 on host "), std::string::npos) << line;
+    EXPECT_NE(line.find(" has " + second + "; give all ranks the same "), std::string::npos)
+        << line;
+    EXPECT_FALSE(fs::exists(out_));
+  }
+  static std::string source(const std::string& file) {
+    return read(fs::path(PERDURA_SOURCE_DIR) / file);
+  }
+  // A copy of a file, with a line in front, where that rank looks first.
+  std::string home_with(const std::string& file) const {
+    const fs::path changed = temporary_.path() / "home" / file;
+    fs::create_directories(changed.parent_path());
+    std::ofstream(changed) << "# changed\n" << source(file);
+    return "PERDURA_HOME=" + (temporary_.path() / "home").string();
+  }
+  static std::string first_line(const std::string& file) {
+    const std::string text = source(file);
+    return text.substr(0, text.find('\n'));
+  }
+
+  const test::TemporaryFolder temporary_;
+  const fs::path out_ = temporary_.path() / "out";
+};
+
+TEST_F(DifferentRanks, OfOneConfigurationRun) {
+  const Outcome outcome = run("PERDURA_HOME=/", "");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+}
+
+TEST_F(DifferentRanks, AnotherSettingIsRefused) {
+  expect_refused(run("", "--seed 17"), " of experiment 'seed = 1'", "'seed = 17'");
+}
+
+TEST_F(DifferentRanks, AnotherProfileIsRefused) {
+  const std::string file = "profiles/erda-connectx3.toml";
+  expect_refused(run(home_with(file), ""),
+                 " has line 1 of profile erda-connectx3 '" + first_line(file) + "'", "'# changed'");
+}
+
+TEST_F(DifferentRanks, AnotherWorkloadIsRefused) {
+  const std::string file = "workloads/workloada";
+  expect_refused(run(home_with(file), ""),
+                 " has line 1 of workload workloada '" + first_line(file) + "'", "'# changed'");
+}
+
+TEST_F(DifferentRanks, AProblemOfOneRankIsNamedWithItsHost) {
+  const Outcome outcome = run("", "--set workload.speed=5");
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_EQ(lines_with(outcome.text, "perdura: "), 1U) << outcome.text;
+  EXPECT_EQ(lines_with(outcome.text, ": --set workload.speed=5: unknown key 'speed'"), 1U)
+      << outcome.text;
+  EXPECT_EQ(lines_with(outcome.text, "perdura: rank 1 on host "), 1U) << outcome.text;
+}
+
+}  // namespace
+}  // namespace perdura
