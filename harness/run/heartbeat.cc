@@ -228,7 +228,9 @@ void Heartbeat::give_up_on(const Peer& peer) {
                         : fmt::format("{} has not been heard of for {} s", who,
                                       std::chrono::duration<double>(silence_).count());
   if (!ranks_.is_root()) {
-    fmt::print(stderr, "perdura: {}: {}\n", ranks_.describe(ranks_.rank()), text);
+    const std::scoped_lock lock(mutex_);
+    fmt::print(stderr, "perdura: {}: {}{}{}\n", ranks_.describe(ranks_.rank()), text,
+               kept_.empty() ? "" : "; ", kept_);
     ranks_.abort(1);
   }
   std::unique_lock lock(mutex_);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "platform/error.h"
+#include "platform/fabric/shm/job.h"
 #include "platform/shm_platform.h"
 #include "platform/sim/profile.h"
 #include "platform/sim/sim_platform.h"
@@ -108,7 +109,7 @@ class ShmFactory final : public PlatformFactory {
     }
     const std::filesystem::path parent = settings_.pm_directory;
     ShmOptions options{
-        .job = ranks_ == 1 ? "" : job,
+        .job = ranks_ == 1 ? "" : fabric::shm::automatic_name(job),
         .node_count = client_nodes + 1,
         .local_nodes = nodes,
         .pm_directory = parent.empty() ? "" : (parent / fmt::format("perdura-{}", job)).string(),

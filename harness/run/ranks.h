@@ -40,12 +40,15 @@ class Ranks {
 
   // Another rank that is not on this one's host, if any.
   std::optional<int> elsewhere() const;
+  // The ranks of this host whose process has ended, as the operating system says at once.
+  std::vector<int> ended() const;
 
   // --- collective: every rank calls it, in the same order; throws RanksLost
 
   // What the root gave, everywhere.
   int broadcast(int value);
   std::vector<std::uint64_t> broadcast(std::vector<std::uint64_t> words);
+  std::string broadcast_text(const std::string& text);
   // Every rank's words, at the root, in the order of ranks; elsewhere nothing.
   std::vector<std::vector<std::uint64_t>> gather(const std::vector<std::uint64_t>& words);
   // The same of texts.
@@ -80,7 +83,9 @@ class Ranks {
  private:
   struct Sending;
   struct Leaving;
+  struct Process;
 
+  void watch_neighbors();
   bool leave_within(std::optional<std::chrono::seconds> limit);
 
   bool active_ = false;
@@ -89,6 +94,7 @@ class Ranks {
   int size_ = 1;
   std::list<Sending> sending_;
   std::vector<std::string> hosts_;  // by rank
+  std::list<Process> neighbors_;    // the others of this host
   std::atomic<bool> given_up_{false};
   std::optional<std::chrono::steady_clock::time_point> interrupted_since_;
 };

@@ -1,9 +1,11 @@
 // What ranks do to each other: they may have different files, and they may die.
-#include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <optional>
 
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/support/wait_until.h"
 
 namespace perdura {
 namespace {
@@ -91,6 +93,93 @@ TEST_F(DifferentRanks, AProblemOfOneRankIsNamedWithItsHost) {
   EXPECT_EQ(lines_with(outcome.text, ": --set workload.speed=5: unknown key 'speed'"), 1U)
       << outcome.text;
   EXPECT_EQ(lines_with(outcome.text, "perdura: rank 1 on host "), 1U) << outcome.text;
+}
+
+bool is_stopped(pid_t process) {
+  const std::string status = read(fmt::format("/proc/{}/status", process));
+  return status.find("State:\tT") != std::string::npos;
+}
+
+// A sweep without end on shared memory, of a server and a client, that has kept some points.
+class DyingRanks : public testing::Test {
+ protected:
+  void SetUp() override {
+    // mpirun is not to kill the others while they write their lines, however slow the machine is.
+    setenv("OMPI_MCA_odls_base_sigkill_timeout", "60", 1);
+    program_.emplace(mpirun_command(2, kShm + "--set repetitions=9999 --out " + out_.string()),
+                     log_);
+    ASSERT_TRUE(test::wait_until([this] { return lines_with(read(log_), ": mean ") >= 3; }))
+        << read(log_);
+    server_ = program_->rank(0);
+    ASSERT_NE(server_, 0);
+  }
+  void TearDown() override { unsetenv("OMPI_MCA_odls_base_sigkill_timeout"); }
+  void kill_rank(int rank) {
+    const pid_t process = program_->rank(rank);
+    ASSERT_NE(process, 0);
+    ASSERT_EQ(kill(process, SIGKILL), 0);
+    ASSERT_TRUE(program_->ends_within(std::chrono::minutes(1))) << read(log_);
+    EXPECT_NE(program_->wait(), 0);
+  }
+  // Of this run, or of the one that it was.
+  std::size_t job_directories() const {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator("/dev/shm")) {
+      const std::string name = entry.path().filename().string();
+      if (name.find(fmt::format("run-{}-", server_)) != std::string::npos) ++count;
+    }
+    return count;
+  }
+
+  const std::string kShm =
+      "run erda-shm --set workload.operations=300 --set workload.warmup=0 "
+      "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[64]' "
+      "--set 'matrix.system=[\"erda\"]' ";
+  const test::TemporaryFolder temporary_;
+  const fs::path out_ = temporary_.path() / "out";
+  const fs::path log_ = temporary_.path() / "log";
+  std::optional<Running> program_;
+  pid_t server_ = 0;
+};
+
+TEST_F(DyingRanks, AreNamedWithHostAndPointOnSharedMemory) {
+  kill_rank(1);
+  const std::string text = read(log_);
+  EXPECT_EQ(lines_with(text, "perdura: rank 1 on host "), 1U) << text;
+  EXPECT_EQ(lines_with(text, " has died, last while running point "), 1U) << text;
+  EXPECT_EQ(lines_with(text, "points are in " + out_.string() + "; perdura run --continue "), 1U)
+      << text;
+  EXPECT_EQ(job_directories(), 0U);
+}
+
+TEST_F(DyingRanks, TheRootAmongThemIsNamedByAnotherWhichCleansUp) {
+  kill_rank(0);
+  const std::string text = read(log_);
+  EXPECT_EQ(lines_with(text, "perdura: rank 0 on host "), 1U) << text;
+  EXPECT_EQ(lines_with(text, " has died; results are in " + out_.string() +
+                                 "; perdura run --continue " + out_.string()),
+            1U)
+      << text;
+  EXPECT_EQ(job_directories(), 0U);
+}
+
+TEST_F(DyingRanks, WhatNoneOfThemCouldCleanUpTheNextRunDoes) {
+  // They are stopped first, so that none sees the other die.
+  const pid_t client = program_->rank(1);
+  ASSERT_NE(client, 0);
+  ASSERT_TRUE(test::wait_until([&] {
+    for (const pid_t process : {server_, client}) kill(process, SIGSTOP);
+    while (!is_stopped(server_) || !is_stopped(client)) sched_yield();
+    if (job_directories() > 0) return true;
+    for (const pid_t process : {server_, client}) kill(process, SIGCONT);
+    return false;
+  }));
+  program_->kill_children();
+  EXPECT_GT(job_directories(), 0U);
+  const Outcome outcome =
+      mpirun(2, kShm + "--set repetitions=1 --out " + (temporary_.path() / "next").string());
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(job_directories(), 0U);
 }
 
 }  // namespace
