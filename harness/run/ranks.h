@@ -35,6 +35,8 @@ class Ranks {
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool is_root() const { return rank_ == 0; }
+  // Whether mpirun or the like started this process.
+  bool are_launched() const { return active_; }
   // "rank 3 on host b"; "this process" of a bare run.
   std::string describe(int rank) const;
 

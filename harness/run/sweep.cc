@@ -461,7 +461,7 @@ ExitCode run_experiment(const RunRequest& request, const Locations& locations,
                   .site = std::filesystem::exists(site) ? site.string() : ""};
   }
   PreparedSweep prepared = prepare_sweep(experiment, locations, drivers, ranks);
-  watch_for_interrupts();
+  watch_for_interrupts(ranks.is_root(), ranks.are_launched());
   promise_last_words(ranks.describe(ranks.rank()));
   return Sweep(request, std::move(prepared), std::move(begun), ranks).run();
 }

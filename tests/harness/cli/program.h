@@ -98,6 +98,7 @@ class Running {
     process_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
+  void signal(int signal) const { ::kill(process_, signal); }
   // By SIGKILL.
   void kill() { kill_and_wait({process_}); }
   // Kills the processes that it started, and waits for its own end.

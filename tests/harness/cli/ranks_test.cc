@@ -18,6 +18,9 @@ const std::string kSmall =
     "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16]' "
     "--set 'matrix.system=[\"erda\"]' ";
 
+// The line that tells of a signal.
+const std::string kInterrupted = "interrupted: stopping; once more ends it at once";
+
 std::size_t lines_with(const std::string& text, const std::string& what) {
   std::istringstream input(text);
   std::size_t count = 0;
@@ -147,6 +150,7 @@ TEST_F(DyingRanks, AreNamedWithHostAndPointOnSharedMemory) {
   const std::string text = read(log_);
   EXPECT_EQ(lines_with(text, "perdura: rank 1 on host "), 1U) << text;
   EXPECT_EQ(lines_with(text, " has died, last while running point "), 1U) << text;
+  EXPECT_EQ(lines_with(text, kInterrupted), 0U) << text;
   EXPECT_EQ(lines_with(text, "points are in " + out_.string() + "; perdura run --continue "), 1U)
       << text;
   EXPECT_EQ(job_directories(), 0U);
@@ -160,7 +164,43 @@ TEST_F(DyingRanks, TheRootAmongThemIsNamedByAnotherWhichCleansUp) {
                                  "; perdura run --continue " + out_.string()),
             1U)
       << text;
+  EXPECT_EQ(lines_with(text, kInterrupted), 0U) << text;
   EXPECT_EQ(job_directories(), 0U);
+}
+
+// As if ^C reached every process of the terminal.
+TEST_F(DyingRanks, OneLineTellsOfAnInterrupt) {
+  const pid_t client = program_->rank(1);
+  ASSERT_NE(client, 0);
+  for (const pid_t process : {client, server_}) ASSERT_EQ(kill(process, SIGINT), 0);
+  ASSERT_TRUE(program_->ends_within(std::chrono::minutes(1))) << read(log_);
+  EXPECT_NE(program_->wait(), 0);
+  const std::string text = read(log_);
+  EXPECT_EQ(lines_with(text, kInterrupted), 1U) << text;
+  EXPECT_EQ(lines_with(text, "perdura: interrupted; "), 1U) << text;
+}
+
+TEST(Interrupts, ATerminalThatIsClosedIsOne) {
+  const test::TemporaryFolder temporary;
+  const fs::path out = temporary.path() / "out";
+  const fs::path log = temporary.path() / "log";
+  const std::string command =
+      perdura_command(kSmall + "--set repetitions=9999 --out " + out.string());
+  const auto begun = [&log] { return lines_with(read(log), ": mean ") > 0; };
+  {
+    Running program(command, log);
+    ASSERT_TRUE(test::wait_until(begun));
+    program.signal(SIGHUP);
+    ASSERT_TRUE(program.ends_within(std::chrono::minutes(1)));
+    EXPECT_EQ(program.wait(), 1);
+    EXPECT_EQ(lines_with(read(log), kInterrupted), 1U) << read(log);
+    EXPECT_NE(read(out / "manifest.json").find("\"status\": \"interrupted\""), std::string::npos);
+  }
+  Running program("nohup " + command + "2", log);
+  ASSERT_TRUE(test::wait_until(begun));
+  program.signal(SIGHUP);
+  const std::size_t before = lines_with(read(log), ": mean ");
+  EXPECT_TRUE(test::wait_until([&] { return lines_with(read(log), ": mean ") > before + 1; }));
 }
 
 TEST_F(DyingRanks, WhatNoneOfThemCouldCleanUpTheNextRunDoes) {
