@@ -57,6 +57,7 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
       command->add_option("--continue", arguments->interrupted,
                           "Folder of a sweep that was interrupted or killed: runs the points that "
                           "are missing, with the settings that it was begun with");
+  for (CLI::Option* folder : {out, interrupted}) folder->check(is_not_empty);
   interrupted->excludes(experiment)->excludes(out);
   for (CLI::Option* option : arguments->experiment.options()) interrupted->excludes(option);
   command

@@ -36,8 +36,8 @@ ResultWriter::ResultWriter(fs::path folder, const std::string& experiment_text,
           begun ? fmt::format(", or finish its sweep with --continue {}", folder_.string()) : ""));
     }
   } else if (!fs::create_directories(folder_, problem)) {
-    throw PlatformError(
-        fmt::format("{}: cannot be created: {}", folder_.string(), problem.message()));
+    throw UsageError(fmt::format("--out {}: cannot be created: {}; give another place",
+                                 folder_.string(), problem.message()));
   }
   // The journal last: where there is one, the sweep can be continued.
   if (!manifest_.site_text.empty()) write_atomically(folder_ / "site.toml", manifest_.site_text);

@@ -29,8 +29,8 @@ struct PointTime {
 
 class ResultWriter {
  public:
-  // Creates the folder. Throws UsageError if it exists and holds anything, PlatformError if it
-  // cannot be written. `manifest` holds one session: this one.
+  // Creates the folder. Throws UsageError if it exists and holds anything, or cannot be created,
+  // PlatformError if it cannot be written. `manifest` holds one session: this one.
   ResultWriter(std::filesystem::path folder, const std::string& experiment_text,
                const Identity& identity, Manifest manifest);
   // Goes on in the folder of an interrupted sweep; its points are to be restored. The manifest's
