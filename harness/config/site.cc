@@ -90,7 +90,7 @@ Site read_site(const Document& document) {
     throw UsageError(fmt::format("{}: name = \"...\" is missing", document.name()));
   }
   site.profile = {top.text("profile").value_or(""), top.where("profile")};
-  site.pm_directory = top.text("pm_directory").value_or("");
+  site.pm_directory = {top.text("pm_directory").value_or(""), top.where("pm_directory")};
   site.text = document.text();
   if (const toml::node* hosts = document.table().get("host")) {
     if (!hosts->is_array_of_tables()) top.wrong(*hosts, "host", "must be written as [[host]]");
@@ -106,7 +106,7 @@ Site load_site(const std::filesystem::path& file) { return read_site(Document::r
 
 void apply_site(const Site& site, Experiment& experiment) {
   if (experiment.profile.text.empty()) experiment.profile = site.profile;
-  if (experiment.shm.pm_directory.empty()) experiment.shm.pm_directory = site.pm_directory;
+  if (experiment.shm.pm_directory.text.empty()) experiment.shm.pm_directory = site.pm_directory;
 }
 
 const SiteHost* host_of_node(const Site& site, NodeId node) {

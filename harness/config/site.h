@@ -27,7 +27,7 @@ struct SiteHost {
 struct Site {
   std::string name{};
   Located profile{};           // where an experiment has none
-  std::string pm_directory{};  // likewise
+  Located pm_directory{};  // likewise
   std::vector<SiteHost> hosts{};
   std::string text{};  // of the file; empty: no site was given
 };

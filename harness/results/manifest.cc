@@ -86,6 +86,13 @@ std::string to_json(const Manifest& manifest) {
   for (const auto& [name, text] : manifest.workloads) {
     json["workloads"].push_back({{"name", name}, {"text", text}});
   }
+  if (const auto& memory = manifest.persistent_memory) {
+    json["persistent_memory"] = {{"directory", memory->directory.string()},
+                                 {"mount_point", memory->mount_point},
+                                 {"file_system", memory->type},
+                                 {"mount_options", memory->mount_options},
+                                 {"dax", memory->dax}};
+  }
   if (!manifest.site_text.empty()) json["site"] = {{"text", manifest.site_text}};
   return dumped(json, 2) + '\n';
 }

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "harness/results/file_system.h"
 
 namespace perdura::harness {
 
@@ -36,6 +39,7 @@ struct Manifest {
   std::string profile_text{};  // the profile's file; empty on real platforms
   std::string site_text{};     // the site's file; empty without one
   std::vector<std::pair<std::string, std::string>> workloads{};  // names and files' texts
+  std::optional<FileSystem> persistent_memory{};                 // on real platforms
   std::uint64_t seed = 0;
   std::uint64_t repetitions = 1;
   std::size_t points = 0;  // that the sweep has, repetitions included

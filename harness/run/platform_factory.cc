@@ -24,6 +24,7 @@ class SimFactory final : public PlatformFactory {
   std::string profile_name() const override { return profile_.name; }
   std::string profile_text() const override { return profile_.text; }
   bool collective() const override { return false; }
+  std::filesystem::path pm_directory() const override { return ""; }
   NodeId default_client_nodes() const override { return 1; }
   void check_client_nodes(NodeId) const override {}
   std::shared_ptr<Platform> create(const Point& point) override {
@@ -59,6 +60,22 @@ class PointFolder {
   std::vector<NodeId> nodes_;
 };
 
+// It is not created: a file system that is not mounted would go unnoticed, and a disk be measured.
+void check_pm_directory(const Located& directory) {
+  const std::filesystem::path path = directory.text;
+  if (path.empty()) return;
+  if (path.is_relative()) {
+    throw UsageError(fmt::format("{}: pm_directory {}: must begin with a '/'", directory.where,
+                                 path.string()));
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return;
+  throw UsageError(
+      fmt::format("{}: pm_directory {}: there is no such directory; mount the file system of the "
+                  "persistent memory, or create the directory there",
+                  directory.where, path.string()));
+}
+
 class ShmFactory final : public PlatformFactory {
  public:
   ShmFactory(const Experiment& experiment, Ranks& ranks_of_run, Site site)
@@ -69,6 +86,7 @@ class ShmFactory final : public PlatformFactory {
         accounting_(experiment.accounting),
         rank_(static_cast<NodeId>(ranks_of_run.rank())),
         ranks_(static_cast<NodeId>(ranks_of_run.size())) {
+    check_pm_directory(settings_.pm_directory);
     const std::vector<unsigned> usable = usable_cores();
     if (ranks_ == 1) {
       for (const SiteHost& host : site_.hosts) check_cores(host, usable);
@@ -82,6 +100,9 @@ class ShmFactory final : public PlatformFactory {
   std::string profile_name() const override { return "host"; }
   std::string profile_text() const override { return ""; }
   bool collective() const override { return true; }
+  std::filesystem::path pm_directory() const override {
+    return settings_.pm_directory.text.empty() ? "/dev/shm" : settings_.pm_directory.text;
+  }
   NodeId default_client_nodes() const override { return ranks_ == 1 ? 1 : ranks_ - 1; }
 
   void check_client_nodes(NodeId client_nodes) const override {
@@ -107,7 +128,7 @@ class ShmFactory final : public PlatformFactory {
     for (NodeId node = 0; node <= client_nodes; ++node) {
       if (const SiteHost* host = host_of_node(site_, node)) cores[node] = host->cores;
     }
-    const std::filesystem::path parent = settings_.pm_directory;
+    const std::filesystem::path parent = settings_.pm_directory.text;
     ShmOptions options{
         .job = ranks_ == 1 ? "" : fabric::shm::automatic_name(job),
         .node_count = client_nodes + 1,

@@ -69,6 +69,7 @@ class Sweep {
   };
 
   void open_results();
+  std::optional<FileSystem> persistent_memory() const;
   Manifest manifest() const;
   Identity identity() const;
   void run_together();
@@ -116,6 +117,11 @@ class Sweep {
   Heartbeat heartbeat_;  // last, since its thread looks at points_
 };
 
+std::optional<FileSystem> Sweep::persistent_memory() const {
+  if (platforms_.pm_directory().empty()) return std::nullopt;
+  return file_system_of(platforms_.pm_directory());
+}
+
 Manifest Sweep::manifest() const {
   return {.experiment = experiment_.name,
           .platform = std::string(platforms_.name()),
@@ -124,6 +130,7 @@ Manifest Sweep::manifest() const {
           .profile_text = platforms_.profile_text(),
           .site_text = prepared_.site.text,
           .workloads = prepared_.workloads,
+          .persistent_memory = persistent_memory(),
           .seed = experiment_.seed,
           .repetitions = experiment_.repetitions,
           .points = points_.size()};
@@ -137,6 +144,9 @@ Identity Sweep::identity() const {
     std::vector<std::string> names;
     for (const std::string& machine : machines_) names.push_back(machine_name(machine));
     identity.emplace_back("machine", fmt::format("{}", fmt::join(names, ", ")));
+  }
+  if (const auto memory = persistent_memory()) {
+    identity.emplace_back("persistent memory", to_string(*memory));
   }
   if (platforms_.collective()) identity.emplace_back("ranks", fmt::to_string(ranks_.size()));
   return identity;

@@ -82,6 +82,13 @@ const Mistake kMistakes[] = {
     {"compare . . --alpha 0", "perdura: --alpha: Value 0 not in range"},
     {"run erda-latency --site nosuch",
      "perdura: --site: unknown site 'nosuch'; known are: example"},
+    {"run erda-shm --set 'shm.pm_directory=\"/no/such\"'",
+     "perdura: --set shm.pm_directory=\"/no/such\": pm_directory /no/such: there is no such "
+     "directory; mount "},
+    {"run erda-shm --set 'shm.pm_directory=\"/dev/null\"'",
+     "perdura: --set shm.pm_directory=\"/dev/null\": pm_directory /dev/null: there is no such "},
+    {"run erda-shm --set 'shm.pm_directory=\".\"'",
+     "perdura: --set shm.pm_directory=\".\": pm_directory .: must begin with a '/'"},
     {"plan nosuch", "perdura: unknown experiment 'nosuch'; known are: "},
     {"plan", "perdura: experiment is required"},
     {"plan erda-latency --like no/such/folder", "perdura: --like no/such/folder: "},
@@ -254,6 +261,10 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
       mpirun(3, kSmallShm + "--set workload.clients=2 --out " + (folder / "together").string());
   EXPECT_EQ(together.code, 0) << together.text;
   for (const auto out : {"alone", "together"}) {
+    const auto manifest = nlohmann::json::parse(read(folder / out / "manifest.json"));
+    EXPECT_EQ(manifest["persistent_memory"]["directory"], "/dev/shm");
+    EXPECT_EQ(manifest["persistent_memory"]["file_system"], "tmpfs");
+    EXPECT_EQ(manifest["persistent_memory"]["dax"], "no");
     const std::string points = read(folder / out / "points.csv");
     EXPECT_NE(points.find(",shm,measured,host,erda,workloada,"), std::string::npos) << points;
     EXPECT_NE(points.find(",all,valid,,,atomic,300,0,0,"), std::string::npos) << points;

@@ -29,7 +29,7 @@ TEST(Site, TheExampleLoads) {
   const Site site = load_site(std::filesystem::path(PERDURA_SOURCE_DIR) / "sites/example.toml");
   EXPECT_EQ(site.name, "example");
   EXPECT_EQ(site.profile.text, "erda-connectx3");
-  EXPECT_EQ(site.pm_directory, "/mnt/pmem0/perdura");
+  EXPECT_EQ(site.pm_directory.text, "/mnt/pmem0/perdura");
   ASSERT_EQ(site.hosts.size(), 3U);
   EXPECT_TRUE(site.hosts[0].server);
   EXPECT_EQ(site.hosts[0].cores, (std::vector<unsigned>{0, 1, 2, 3}));
@@ -54,17 +54,17 @@ TEST(Site, NodesTakeHostsByRoleAndClientsInTurn) {
 TEST(Site, FillsInOnlyWhatTheExperimentLeavesOpen) {
   Site site;
   site.profile = {"of-site", "lab.toml:2"};
-  site.pm_directory = "/pm";
+  site.pm_directory.text = "/pm";
   Experiment open;
   apply_site(site, open);
   EXPECT_EQ(open.profile.text, "of-site");
-  EXPECT_EQ(open.shm.pm_directory, "/pm");
+  EXPECT_EQ(open.shm.pm_directory.text, "/pm");
   Experiment settled;
   settled.profile.text = "own";
-  settled.shm.pm_directory = "/own";
+  settled.shm.pm_directory.text = "/own";
   apply_site(site, settled);
   EXPECT_EQ(settled.profile.text, "own");
-  EXPECT_EQ(settled.shm.pm_directory, "/own");
+  EXPECT_EQ(settled.shm.pm_directory.text, "/own");
 }
 
 TEST(Site, MistakesAreNamedWithTheirPlace) {
