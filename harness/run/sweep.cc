@@ -155,7 +155,9 @@ Identity Sweep::identity() const {
 // At the root.
 void Sweep::open_results() {
   Manifest manifest = this->manifest();
-  const Session session{utc_now(), request_.command_line, ranks_.size(), machines_};
+  std::error_code ignored;
+  const Session session{utc_now(), std::filesystem::current_path(ignored).string(),
+                        request_.command_line, ranks_.size(), machines_};
   if (!begun_) {
     manifest.sessions = {session};
     const auto folder = request_.out.empty() ? next_result_folder("out", experiment_.name,
@@ -454,6 +456,7 @@ ExitCode Sweep::finish() {
 ExitCode run_experiment(const RunRequest& request, const Locations& locations,
                         std::span<const Driver* const> drivers, Ranks& ranks) {
   ExperimentRequest experiment = request.experiment;
+  Locations places = locations;
   std::optional<InterruptedSweep> begun;
   if (!request.interrupted.empty()) {
     int complete = 0;
@@ -466,11 +469,13 @@ ExitCode run_experiment(const RunRequest& request, const Locations& locations,
       if (ranks.is_root()) fmt::print("{}: is complete\n", request.interrupted.string());
       return ExitCode::done;
     }
-    const auto site = request.interrupted / "site.toml";
-    experiment = {.experiment = (request.interrupted / "experiment.toml").string(),
+    const auto folder = std::filesystem::absolute(request.interrupted);
+    const auto site = folder / "site.toml";
+    experiment = {.experiment = (folder / "experiment.toml").string(),
                   .site = std::filesystem::exists(site) ? site.string() : ""};
+    places = locations.from(ranks.broadcast_text(begun ? begun->directory.string() : ""));
   }
-  PreparedSweep prepared = prepare_sweep(experiment, locations, drivers, ranks);
+  PreparedSweep prepared = prepare_sweep(experiment, places, drivers, ranks);
   watch_for_interrupts(ranks.is_root(), ranks.are_launched());
   promise_last_words(ranks.describe(ranks.rank()));
   return Sweep(request, std::move(prepared), std::move(begun), ranks).run();

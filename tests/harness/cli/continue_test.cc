@@ -219,6 +219,25 @@ TEST_F(ContinueTest, AnotherConfigurationIsRefused) {
   expect_refused(" of experiment 'repetitions = 999', now it is '");
 }
 
+TEST_F(ContinueTest, RelativePathsAreThoseOfTheBeginning) {
+  const fs::path folder = temporary_.path() / "folder";
+  fs::create_directories(folder / "sub");
+  fs::copy_file(fs::path(PERDURA_SOURCE_DIR) / "workloads/workloada", folder / "sub/workloada");
+  const Outcome begun = shell(fmt::format(
+      "cd {} && (trap '' XFSZ; ulimit -f 64; exec {} --quiet --out ../out)", folder.string(),
+      perdura_command(kSweep + "--set 'matrix.workload=[\"sub/workloada\"]'")));
+  ASSERT_EQ(begun.code, 1) << begun.text;
+  for (const int ranks : {1, 2}) {
+    fs::remove_all(temporary_.path() / "copy");
+    fs::copy(out_, temporary_.path() / "copy", fs::copy_options::recursive);
+    const Outcome outcome = mpirun(ranks, "run --quiet --continue " + out_.string());
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_EQ(read(out_ / "points.csv"), read(whole_ / "points.csv"));
+    fs::remove_all(out_);
+    fs::rename(temporary_.path() / "copy", out_);
+  }
+}
+
 TEST_F(ContinueTest, AFolderWithoutAJournalIsRefused) {
   expect_refused("--continue " + out_.string() + ": there is no such folder");
   fs::create_directory(out_);
