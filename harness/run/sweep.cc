@@ -67,6 +67,10 @@ class Sweep {
     Measurement measurement;
     std::chrono::nanoseconds wall{};
   };
+  struct WriteProblem {
+    std::string text;
+    std::chrono::steady_clock::time_point since;
+  };
 
   void open_results();
   std::optional<FileSystem> persistent_memory() const;
@@ -105,10 +109,6 @@ class Sweep {
   std::vector<std::uint64_t> missing_;   // indices of the points to run
   std::optional<std::size_t> current_;   // the point that this rank has begun last
   std::string usage_error_;
-  struct WriteProblem {
-    std::string text;
-    std::chrono::steady_clock::time_point since;
-  };
   std::optional<WriteProblem> write_problem_;  // of the root: results can no longer be kept
   bool cut_short_ = false;  // a rank was interrupted
   bool ranks_lost_ = false;
@@ -212,6 +212,7 @@ ExitCode Sweep::run() {
   // Watched until nobody needs anybody any more.
   if (!ranks_.leave()) {
     heartbeat_.stop();
+    tell_that_root_died();
     if (const auto lost = heartbeat_.lost(); !lost.empty()) {
       fmt::print(stderr, "perdura: {}; {}\n", lost, kept());
     }

@@ -203,6 +203,18 @@ TEST_F(ContinueTest, WhatTheRootCannotWriteEndsAllRanks) {
   expect_as_uninterrupted();
 }
 
+TEST_F(ContinueTest, AFolderThatIsMovedAwayEndsTheRun) {
+  Running program(perdura_command(kSweep + "--set repetitions=999 --out " + out_.string()), log_);
+  ASSERT_TRUE(test::wait_until([this] { return finished_points(log_).size() >= 3; }));
+  fs::rename(out_, temporary_.path() / "moved");
+  ASSERT_TRUE(program.ends_within(std::chrono::minutes(1)));
+  EXPECT_EQ(program.wait(), 1);
+  EXPECT_NE(read(log_).find("cannot be written: No such file or directory; " + out_.string() +
+                            " is no longer there: run the experiment again in a new folder\n"),
+            std::string::npos)
+      << read(log_);
+}
+
 TEST_F(ContinueTest, ACompleteFolderSaysSo) {
   const std::string before = read(whole_ / "manifest.json");
   const Outcome outcome = perdura("run --continue " + whole_.string());
