@@ -66,8 +66,8 @@ std::vector<std::string> exchange_hosts(int ranks) {
 
 }  // namespace
 
-// Not of MPI_COMM_WORLD, where the barrier of a rank that ends early would be taken for whatever the
-// others wait for.
+// Not of MPI_COMM_WORLD, where the barrier of a rank that ends early would be taken for whatever
+// the others wait for.
 struct Ranks::Leaving {
   MPI_Comm communicator = MPI_COMM_NULL;
 };
@@ -127,7 +127,8 @@ void Ranks::watch_neighbors() {
   for (int rank = 0; rank < size_; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
     if (rank == rank_ || hosts_[index] != hosts_[static_cast<std::size_t>(rank_)]) continue;
-    if (all[2 * index + 1] == own[1]) neighbors_.emplace_back(rank, static_cast<pid_t>(all[2 * index]));
+    if (all[2 * index + 1] == own[1])
+      neighbors_.emplace_back(rank, static_cast<pid_t>(all[2 * index]));
   }
 }
 
@@ -279,9 +280,8 @@ void Ranks::pause() {
     const std::vector<int> gone = ended();
     const auto now = std::chrono::steady_clock::now();
     if (!interrupted_since_) interrupted_since_ = now;
-    const bool pointless = is_root()
-                               ? !gone.empty() || now - *interrupted_since_ > kTimeToAnswer
-                               : !gone.empty() && gone.front() == 0;
+    const bool pointless = is_root() ? !gone.empty() || now - *interrupted_since_ > kTimeToAnswer
+                                     : !gone.empty() && gone.front() == 0;
     if (pointless) give_up();
   }
   if (given_up_.load()) throw RanksLost();

@@ -80,8 +80,8 @@ class Ranks {
   // Ends all ranks at once.
   [[noreturn]] void abort(int exit_code);
   // leave() for a rank that ends early: false if the others do not come soon, as they do when what
-  // is wrong is wrong everywhere, or when they are done. Then they wait for this one, and have to be
-  // aborted.
+  // is wrong is wrong everywhere, or when they are done. Then they wait for this one, and have to
+  // be aborted.
   bool others_end_too();
 
  private:

@@ -110,7 +110,7 @@ class Sweep {
   std::optional<std::size_t> current_;   // the point that this rank has begun last
   std::string usage_error_;
   std::optional<WriteProblem> write_problem_;  // of the root: results can no longer be kept
-  bool cut_short_ = false;  // a rank was interrupted
+  bool cut_short_ = false;                     // a rank was interrupted
   bool ranks_lost_ = false;
   std::set<int> ranks_at_work_;  // of the others
   std::size_t not_valid_ = 0;

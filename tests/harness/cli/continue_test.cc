@@ -174,9 +174,10 @@ TEST_F(ContinueTest, WhatCannotBeWrittenEndsTheRunWhichGoesOnWhenItCan) {
   const int done = manifest["points_done"];
   EXPECT_GT(done, 0);
   EXPECT_LT(done, static_cast<int>(kPoints));
-  EXPECT_EQ(full.text, fmt::format("perdura: {0}/journal: cannot be written: File too large; {1} of "
-                                   "12 points are in {0}; perdura run --continue {0}\n",
-                                   out_.string(), done));
+  EXPECT_EQ(full.text,
+            fmt::format("perdura: {0}/journal: cannot be written: File too large; {1} of "
+                        "12 points are in {0}; perdura run --continue {0}\n",
+                        out_.string(), done));
   const Outcome outcome = perdura("run --continue " + out_.string());
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   expect_as_uninterrupted();

@@ -1,4 +1,5 @@
-// Memory is where its node was told: asked of the kernel, on the one NUMA node that every machine has.
+// Memory is where its node was told: asked of the kernel, on the one NUMA node that every machine
+// has.
 #include "platform/numa.h"
 
 #include <gtest/gtest.h>
@@ -79,8 +80,9 @@ TEST(ShmNuma, RegionsAndThreadsOfANodeAreOnItsNumaNode) {
     };
     seen[id].pm = bound_region(pmem::Medium::pm);
     seen[id].dram = bound_region(pmem::Medium::dram);
-    platform.start(id, 0, CompletionMode::event,
-                   [&seen, id](Thread& thread) -> Task<> { return look_around(thread, &seen[id]); });
+    platform.start(id, 0, CompletionMode::event, [&seen, id](Thread& thread) -> Task<> {
+      return look_around(thread, &seen[id]);
+    });
   }
   platform.run();
   EXPECT_EQ(seen[0], (Seen{0, 0, 0, 0}));
