@@ -10,6 +10,10 @@
 
 namespace perdura::harness {
 
+std::string is_not_empty(const std::string& text) {
+  return text.empty() ? "must not be empty; leave it out instead" : "";
+}
+
 CLI::Option* ExperimentOptions::add_to(CLI::App& command) {
   CLI::Option* experiment =
       command.add_option("experiment", experiment_, "Name or path of an experiment");
@@ -24,6 +28,7 @@ CLI::Option* ExperimentOptions::add_to(CLI::App& command) {
           .add_option("--set", settings_,
                       "SECTION.KEY=VALUE, overrides one value of the experiment; VALUE as in TOML")
           ->allow_extra_args(false)};
+  for (CLI::Option* option : options_) option->check(is_not_empty);
   return experiment;
 }
 

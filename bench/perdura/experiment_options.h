@@ -11,6 +11,9 @@
 
 namespace perdura::harness {
 
+// For CLI::Option::check: nothing given is not the same as "".
+std::string is_not_empty(const std::string& text);
+
 class ExperimentOptions {
  public:
   // The argument that names the experiment is returned, so that the command can say whether it must

@@ -169,7 +169,7 @@ void read_shm(const Section& shm, Experiment& experiment) {
   shm.allow_only(known);
   experiment.shm.network_latency_ns = shm.number(known[0], 0, second).value_or(0);
   experiment.shm.write_latency_ns = shm.number(known[1], 0, second).value_or(0);
-  experiment.shm.pm_directory = shm.text(known[2]).value_or("");
+  experiment.shm.pm_directory = {shm.text(known[2]).value_or(""), shm.where(known[2])};
 }
 
 void read_timeline(const Section& timeline, Experiment& experiment) {

@@ -82,7 +82,7 @@ struct SystemSettings {
 struct ShmSettings {
   std::uint64_t network_latency_ns = 0;  // added to each operation, one way
   std::uint64_t write_latency_ns = 0;    // added to each line that is written back
-  std::string pm_directory;              // empty: the platform's choice
+  Located pm_directory{};                // text is empty: the platform's choice
 };
 
 struct Experiment {

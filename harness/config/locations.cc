@@ -53,13 +53,21 @@ Locations Locations::standard() {
   return Locations(std::move(roots));
 }
 
+Locations Locations::from(const fs::path& folder) const {
+  Locations others = *this;
+  others.folder_ = folder;
+  for (fs::path& root : others.roots_) root = folder / root;
+  return others;
+}
+
 fs::path Locations::find(FileKind kind, const Located& name) const {
   const KindNames of_kind = names_of(kind);
   std::error_code ignored;
   if (is_path(name.text)) {
-    if (fs::is_regular_file(name.text, ignored)) return name.text;
+    fs::path file = folder_ / name.text;
+    if (fs::is_regular_file(file, ignored)) return file;
     throw UsageError(
-        fmt::format("{}{} {}: there is no such file", at(name), of_kind.noun, name.text));
+        fmt::format("{}{} {}: there is no such file", at(name), of_kind.noun, file.string()));
   }
   for (const fs::path& root : roots_) {
     const fs::path file = root / of_kind.folder / fmt::format("{}{}", name.text, of_kind.extension);

@@ -22,6 +22,8 @@ class Locations {
   explicit Locations(std::vector<std::filesystem::path> roots) : roots_(std::move(roots)) {}
   // Those described above.
   static Locations standard();
+  // The same with another folder in the place of the current one, also for paths.
+  Locations from(const std::filesystem::path& folder) const;
 
   // Throws UsageError, with the place where the name was written, if there is no such file; the
   // message names those that exist.
@@ -35,6 +37,7 @@ class Locations {
 
  private:
   std::vector<std::filesystem::path> roots_;
+  std::filesystem::path folder_{};  // empty: the current one
 };
 
 // The name that a file has in results: without folders and without .toml.

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
 
 #include "harness/results/build_info.h"
 #include "harness/results/hash.h"
@@ -20,9 +22,36 @@ std::string hash_of_executable() {
   return fmt::format("{:016x}", hash_of(bytes));
 }
 
+// What stands between line ends, so that texts that differ have lines that differ.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream input(text + '\n');
+  for (std::string line; std::getline(input, line);) lines.push_back(line);
+  return lines;
+}
+
+Difference difference_of_texts(const std::string& name, const std::string& one,
+                               const std::string& other) {
+  const std::vector<std::string> lines = lines_of(one);
+  const std::vector<std::string> other_lines = lines_of(other);
+  if (lines.size() == 1 && other_lines.size() == 1) {
+    return {fmt::format("{} {}", name, one), fmt::format("{} {}", name, other)};
+  }
+  const auto at = static_cast<std::size_t>(
+      std::mismatch(lines.begin(), lines.end(), other_lines.begin(), other_lines.end()).first -
+      lines.begin());
+  const auto quoted = [at](const std::vector<std::string>& text) {
+    return at < text.size() ? fmt::format("'{}'", text[at]) : std::string("missing");
+  };
+  return {fmt::format("line {} of {} {}", at + 1, name, quoted(lines)), quoted(other_lines)};
+}
+
 }  // namespace
 
-std::string to_text(const Identity& identity) { return nlohmann::json(identity).dump(); }
+std::string to_text(const Identity& identity) {
+  using nlohmann::json;
+  return json(identity).dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 Identity identity_of_text(const std::string& text, const std::filesystem::path& file) {
   try {
@@ -35,20 +64,27 @@ Identity identity_of_text(const std::string& text, const std::filesystem::path& 
   }
 }
 
-void check_same(const std::filesystem::path& folder, const Identity& begun, const Identity& now) {
-  const std::size_t longer = std::max(begun.size(), now.size());
+std::optional<Difference> first_difference(const Identity& one, const Identity& other) {
+  const std::size_t longer = std::max(one.size(), other.size());
   for (std::size_t i = 0; i < longer; ++i) {
     const auto part = [i](const Identity& identity) {
       return i < identity.size() ? identity[i] : Identity::value_type{"nothing more", ""};
     };
-    if (part(begun) == part(now)) continue;
-    const auto [old_name, old_value] = part(begun);
-    const auto [name, value] = part(now);
-    throw UsageError(fmt::format(
-        "--continue {}: begun with {} {}, now it is {} {}; a folder holds the results of one "
-        "configuration and one build: restore that, or run the experiment again in a new folder",
-        folder.string(), old_name, old_value, name, value));
+    const auto [name, text] = part(one);
+    const auto [other_name, other_text] = part(other);
+    if (name != other_name) return Difference{name, other_name};
+    if (text != other_text) return difference_of_texts(name, text, other_text);
   }
+  return std::nullopt;
+}
+
+void check_same(const std::filesystem::path& folder, const Identity& begun, const Identity& now) {
+  const auto difference = first_difference(begun, now);
+  if (!difference) return;
+  throw UsageError(fmt::format(
+      "--continue {}: begun with {}, now it is {}; a folder holds the results of one configuration "
+      "and one build: restore that, or run the experiment again in a new folder",
+      folder.string(), difference->one, difference->other));
 }
 
 std::string build_name() {

@@ -33,6 +33,16 @@ FinishedPoint point_of(std::string_view bytes) {
           Measurement::deserialize(std::span(words).subspan(kWordsBeforeMeasurement))};
 }
 
+// Of the first session; a journal of another build may have none, and is refused later.
+fs::path first_directory(const std::vector<std::string>& records) {
+  if (records.size() < 2 || !records[1].starts_with(kSession)) return {};
+  try {
+    return session_of_json(records[1].substr(1)).directory;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 fs::path journal_file(const fs::path& folder) { return folder / "journal"; }
@@ -66,8 +76,9 @@ std::optional<InterruptedSweep> open_interrupted(const fs::path& folder) {
                     "again in a new folder",
                     folder.string()));
   }
-  InterruptedSweep sweep{Journal::open(journal_file(folder)), {}};
+  InterruptedSweep sweep{Journal::open(journal_file(folder)), {}, {}};
   sweep.identity = identity_of_text(sweep.journal.records().front(), journal_file(folder));
+  sweep.directory = first_directory(sweep.journal.records());
   return sweep;
 }
 

@@ -30,6 +30,7 @@ std::filesystem::path journal_file(const std::filesystem::path& folder);
 struct InterruptedSweep {
   Journal journal;
   Identity identity;
+  std::filesystem::path directory;  // that was the current one; empty if the journal does not say
 };
 
 // Nothing if the sweep is complete. Throws UsageError, with what to do, if the folder holds no

@@ -135,13 +135,17 @@ Journal& Journal::operator=(Journal&& other) noexcept {
 
 void Journal::append(std::string_view content) {
   const std::string record = record_of(content);
+  const off_t end = lseek(descriptor_, 0, SEEK_END);
   std::string_view left = record;
   while (!left.empty()) {
     const ssize_t written = write(descriptor_, left.data(), left.size());
     if (written >= 0) {
       left.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno != EINTR) {
-      refuse(file_, errno);
+      const int problem = errno;
+      // Nobody needs a part of it, and on a full disk others need its room.
+      [[maybe_unused]] const int cut = ftruncate(descriptor_, end);
+      refuse(file_, problem);
     }
   }
   if (fsync(descriptor_) != 0) refuse(file_, errno);

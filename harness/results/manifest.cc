@@ -40,6 +40,7 @@ ordered_json json_of(const Session& session) {
     machines.push_back(ordered_json::parse(machine));
   }
   return {{"started", session.started},
+          {"directory", session.directory},
           {"command_line", session.command_line},
           {"mpi_ranks", session.mpi_ranks},
           {"machines", machines}};
@@ -52,6 +53,7 @@ std::string to_json(const Session& session) { return dumped(json_of(session), -1
 Session session_of_json(const std::string& text) {
   const auto json = ordered_json::parse(text);
   Session session{json.at("started").get<std::string>(),
+                  json.at("directory").get<std::string>(),
                   json.at("command_line").get<std::string>(),
                   json.at("mpi_ranks").get<int>(),
                   {}};
@@ -85,6 +87,13 @@ std::string to_json(const Manifest& manifest) {
   json["workloads"] = ordered_json::array();
   for (const auto& [name, text] : manifest.workloads) {
     json["workloads"].push_back({{"name", name}, {"text", text}});
+  }
+  if (const auto& memory = manifest.persistent_memory) {
+    json["persistent_memory"] = {{"directory", memory->directory.string()},
+                                 {"mount_point", memory->mount_point},
+                                 {"file_system", memory->type},
+                                 {"mount_options", memory->mount_options},
+                                 {"dax", memory->dax}};
   }
   if (!manifest.site_text.empty()) json["site"] = {{"text", manifest.site_text}};
   return dumped(json, 2) + '\n';

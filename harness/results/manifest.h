@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "harness/results/file_system.h"
 
 namespace perdura::harness {
 
@@ -17,7 +20,8 @@ std::string_view to_string(RunStatus status);
 
 // One start of the program: a sweep that was interrupted and continued has several.
 struct Session {
-  std::string started{};  // UTC, ISO 8601
+  std::string started{};    // UTC, ISO 8601
+  std::string directory{};  // the current one, which relative paths begin at
   std::string command_line{};
   int mpi_ranks = 1;
   std::vector<std::string> machines{};  // one description for each host (harness/results/machine.h)
@@ -36,6 +40,7 @@ struct Manifest {
   std::string profile_text{};  // the profile's file; empty on real platforms
   std::string site_text{};     // the site's file; empty without one
   std::vector<std::pair<std::string, std::string>> workloads{};  // names and files' texts
+  std::optional<FileSystem> persistent_memory{};                 // on real platforms
   std::uint64_t seed = 0;
   std::uint64_t repetitions = 1;
   std::size_t points = 0;  // that the sweep has, repetitions included

@@ -36,8 +36,8 @@ ResultWriter::ResultWriter(fs::path folder, const std::string& experiment_text,
           begun ? fmt::format(", or finish its sweep with --continue {}", folder_.string()) : ""));
     }
   } else if (!fs::create_directories(folder_, problem)) {
-    throw PlatformError(
-        fmt::format("{}: cannot be created: {}", folder_.string(), problem.message()));
+    throw UsageError(fmt::format("--out {}: cannot be created: {}; give another place",
+                                 folder_.string(), problem.message()));
   }
   // The journal last: where there is one, the sweep can be continued.
   if (!manifest_.site_text.empty()) write_atomically(folder_ / "site.toml", manifest_.site_text);
@@ -72,7 +72,17 @@ void ResultWriter::restore(std::size_t index, PointResult result, PointTime time
 
 void ResultWriter::finish(RunStatus status) {
   manifest_.status = status;
-  write();
+  try {
+    write();
+  } catch (const PlatformError&) {
+    if (status == RunStatus::complete) manifest_.status = RunStatus::failed;
+    // Of a disk that is full there may be room for a file as small as this.
+    try {
+      write_atomically(folder_ / "manifest.json", to_json(manifest_));
+    } catch (const PlatformError&) {  // the first one says more
+    }
+    throw;
+  }
   if (status == RunStatus::complete) fs::remove(journal_file(folder_));
 }
 

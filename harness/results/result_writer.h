@@ -29,8 +29,8 @@ struct PointTime {
 
 class ResultWriter {
  public:
-  // Creates the folder. Throws UsageError if it exists and holds anything, PlatformError if it
-  // cannot be written. `manifest` holds one session: this one.
+  // Creates the folder. Throws UsageError if it exists and holds anything, or cannot be created,
+  // PlatformError if it cannot be written. `manifest` holds one session: this one.
   ResultWriter(std::filesystem::path folder, const std::string& experiment_text,
                const Identity& identity, Manifest manifest);
   // Goes on in the folder of an interrupted sweep; its points are to be restored. The manifest's
@@ -41,7 +41,8 @@ class ResultWriter {
   void add(std::size_t index, PointResult result, PointTime time);
   // The same of a point that is in the journal already.
   void restore(std::size_t index, PointResult result, PointTime time);
-  // Writes everything and the final state of the manifest.
+  // Writes everything and the final state of the manifest, or as much of it as can be written, and
+  // throws PlatformError.
   void finish(RunStatus status);
 
   // Takes the folder away again, with what has been written to it.
@@ -52,6 +53,8 @@ class ResultWriter {
   // Of a point that is there.
   const PointResult& result(std::size_t index) const { return results_[index]->result; }
   std::size_t done() const { return manifest_.points_done; }
+  // Whether the journal is where it was begun: somebody may have moved the folder.
+  bool can_be_continued() const { return std::filesystem::exists(journal_file(folder_)); }
 
  private:
   struct Finished {

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -23,6 +24,8 @@ namespace {
 constexpr int kBeatsPerSilence = 10;
 // Without a limit to silence, beats still carry stops.
 constexpr std::chrono::milliseconds kBeat{1000};
+// For a rank to be heard of at all: it may begin later than the root.
+constexpr std::chrono::seconds kTimeToBegin{5};
 // For the root's main thread to give up its point and to write the results.
 constexpr std::chrono::seconds kTimeToWrite{2};
 
@@ -210,7 +213,8 @@ const Heartbeat::Peer* Heartbeat::find_lost(Clock::time_point now, bool was_away
     if (peer.heard) {
       if (was_away) peer.heard = now;
       if (now - *peer.heard > silence_) return &peer;
-    } else if (ranks_.is_root() && !peer.warned && now - began_ > silence_) {
+    } else if (ranks_.is_root() && !peer.warned &&
+               now - began_ > std::max<std::chrono::milliseconds>(silence_, kTimeToBegin)) {
       peer.warned = true;
       fmt::print(stderr,
                  "perdura: {} cannot be watched: its datagrams (UDP) to port {} of {} do not "
@@ -228,7 +232,9 @@ void Heartbeat::give_up_on(const Peer& peer) {
                         : fmt::format("{} has not been heard of for {} s", who,
                                       std::chrono::duration<double>(silence_).count());
   if (!ranks_.is_root()) {
-    fmt::print(stderr, "perdura: {}: {}\n", ranks_.describe(ranks_.rank()), text);
+    const std::scoped_lock lock(mutex_);
+    fmt::print(stderr, "perdura: {}: {}{}{}\n", ranks_.describe(ranks_.rank()), text,
+               kept_.empty() ? "" : "; ", kept_);
     ranks_.abort(1);
   }
   std::unique_lock lock(mutex_);

@@ -40,8 +40,8 @@ class Heartbeat final : private CrashListener {
 
   // What this rank is running.
   void running(std::uint64_t point) { point_.store(point + 1, std::memory_order_relaxed); }
-  // Root: what to say of the results if the main thread cannot any more: "6 of 20 points are in
-  // DIR".
+  // What to say of the results if the main thread cannot any more: "6 of 20 points are in DIR", or
+  // of the others, who do not know how many, "results are in DIR".
   void kept(std::string text);
 
   // From now on the main thread takes care of what is lost.

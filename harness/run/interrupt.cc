@@ -17,6 +17,9 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 // Not the same: after interrupt() a first signal, such as a launcher's, is not yet the second.
 std::atomic<bool> signaled{false};
+// Of whose signals a line tells; set before the first can come.
+bool tells_of_interrupt = false;
+bool tells_of_others = false;
 
 void on_signal(int signal) {
   interrupt_signaled.store(true);
@@ -25,6 +28,7 @@ void on_signal(int signal) {
     std::raise(signal);
     return;
   }
+  if (!(signal == SIGINT ? tells_of_interrupt : tells_of_others)) return;
   constexpr std::string_view message = "\ninterrupted: stopping; once more ends it at once\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, message.data(), message.size());
 }
@@ -35,13 +39,18 @@ void interrupt() { interrupt_signaled.store(true); }
 
 bool was_signaled() { return signaled.load(); }
 
-void watch_for_interrupts() {
+void watch_for_interrupts(bool is_root, bool is_launched) {
+  tells_of_interrupt = is_root;
+  tells_of_others = !is_launched;
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
 }
 
 }  // namespace perdura::harness

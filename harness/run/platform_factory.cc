@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "platform/error.h"
+#include "platform/fabric/shm/job.h"
+#include "platform/numa.h"
 #include "platform/shm_platform.h"
 #include "platform/sim/profile.h"
 #include "platform/sim/sim_platform.h"
@@ -23,6 +25,7 @@ class SimFactory final : public PlatformFactory {
   std::string profile_name() const override { return profile_.name; }
   std::string profile_text() const override { return profile_.text; }
   bool collective() const override { return false; }
+  std::filesystem::path pm_directory() const override { return ""; }
   NodeId default_client_nodes() const override { return 1; }
   void check_client_nodes(NodeId) const override {}
   std::shared_ptr<Platform> create(const Point& point) override {
@@ -58,6 +61,31 @@ class PointFolder {
   std::vector<NodeId> nodes_;
 };
 
+// It is not created: a file system that is not mounted would go unnoticed, and a disk be measured.
+void check_pm_directory(const Located& directory) {
+  const std::filesystem::path path = directory.text;
+  if (path.empty()) return;
+  if (path.is_relative()) {
+    throw UsageError(
+        fmt::format("{}: pm_directory {}: must begin with a '/'", directory.where, path.string()));
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return;
+  throw UsageError(
+      fmt::format("{}: pm_directory {}: there is no such directory; mount the file system of the "
+                  "persistent memory, or create the directory there",
+                  directory.where, path.string()));
+}
+
+void check_placement(const SiteHost& host, std::span<const unsigned> usable_cores) {
+  check_cores(host, usable_cores);
+  try {
+    const MemoryBinding tried(host.numa_node);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: host {}: {}", host.numa_where, host.name, error.what()));
+  }
+}
+
 class ShmFactory final : public PlatformFactory {
  public:
   ShmFactory(const Experiment& experiment, Ranks& ranks_of_run, Site site)
@@ -68,11 +96,12 @@ class ShmFactory final : public PlatformFactory {
         accounting_(experiment.accounting),
         rank_(static_cast<NodeId>(ranks_of_run.rank())),
         ranks_(static_cast<NodeId>(ranks_of_run.size())) {
+    check_pm_directory(settings_.pm_directory);
     const std::vector<unsigned> usable = usable_cores();
     if (ranks_ == 1) {
-      for (const SiteHost& host : site_.hosts) check_cores(host, usable);
+      for (const SiteHost& host : site_.hosts) check_placement(host, usable);
     } else if (const SiteHost* host = host_of_node(site_, rank_)) {
-      check_cores(*host, usable);
+      check_placement(*host, usable);
     }
   }
 
@@ -81,6 +110,9 @@ class ShmFactory final : public PlatformFactory {
   std::string profile_name() const override { return "host"; }
   std::string profile_text() const override { return ""; }
   bool collective() const override { return true; }
+  std::filesystem::path pm_directory() const override {
+    return settings_.pm_directory.text.empty() ? "/dev/shm" : settings_.pm_directory.text;
+  }
   NodeId default_client_nodes() const override { return ranks_ == 1 ? 1 : ranks_ - 1; }
 
   void check_client_nodes(NodeId client_nodes) const override {
@@ -102,17 +134,18 @@ class ShmFactory final : public PlatformFactory {
     // Here, since here all ranks take part.
     if (job_.empty()) job_ = fmt::format("run-{}", all_ranks_.broadcast(getpid()));
     const std::string job = fmt::format("{}-{}", job_, created_++);
-    std::vector<std::vector<unsigned>> cores(client_nodes + 1);
+    std::vector<Placement> placements(client_nodes + 1);
     for (NodeId node = 0; node <= client_nodes; ++node) {
-      if (const SiteHost* host = host_of_node(site_, node)) cores[node] = host->cores;
+      const SiteHost* host = host_of_node(site_, node);
+      if (host != nullptr) placements[node] = {host->cores, host->numa_node};
     }
-    const std::filesystem::path parent = settings_.pm_directory;
+    const std::filesystem::path parent = settings_.pm_directory.text;
     ShmOptions options{
-        .job = ranks_ == 1 ? "" : job,
+        .job = ranks_ == 1 ? "" : fabric::shm::automatic_name(job),
         .node_count = client_nodes + 1,
         .local_nodes = nodes,
         .pm_directory = parent.empty() ? "" : (parent / fmt::format("perdura-{}", job)).string(),
-        .cores = std::move(cores),
+        .placements = std::move(placements),
         .write_latency = Nanoseconds(settings_.write_latency_ns),
         .accounting = accounting_,
         .fabric = {.network_latency = Nanoseconds(settings_.network_latency_ns)},

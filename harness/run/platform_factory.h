@@ -1,6 +1,7 @@
 // Makes a fresh platform for each point, so that no point finds traces of another.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,8 @@ class PlatformFactory {
   // True if a point needs all ranks together, each being one node; false if every rank can run
   // points of its own.
   virtual bool collective() const = 0;
+  // Where the files of persistent memory are; empty if they are none.
+  virtual std::filesystem::path pm_directory() const = 0;
   // Where an experiment does not say.
   virtual NodeId default_client_nodes() const = 0;
   // Throws UsageError, with what to change, if a point with so many client nodes cannot be run.
@@ -36,8 +39,8 @@ class PlatformFactory {
   virtual std::shared_ptr<Platform> create(const Point& point) = 0;
 };
 
-// Throws UsageError if the experiment's platform or profile does not exist, or if this rank is to
-// run on cores that it cannot have. Sites matter to platforms of real threads only.
+// Throws UsageError if the experiment's platform, profile or pm_directory does not exist, or if
+// this rank is to run on cores that it cannot have. Sites matter to platforms of real threads only.
 std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& experiment,
                                                          const Locations& locations, Ranks& ranks,
                                                          const Site& site = {});

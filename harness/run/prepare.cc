@@ -42,6 +42,7 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   PreparedSweep sweep;
   if (!request.site.empty()) {
     sweep.site = load_site(locations.find(FileKind::site, {request.site, "--site"}));
+    check_hosts_of_ranks(sweep.site, ranks.hosts());
   }
   const auto file = locations.find(FileKind::experiment, {request.experiment, ""});
   sweep.experiment = load_experiment(file, request.overrides);
@@ -55,7 +56,37 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   return sweep;
 }
 
+// Of the first rank that cannot go on, or has something else than the root; empty if there is none.
+std::string problem_of(Ranks& ranks, const std::vector<std::string>& problems,
+                       const std::vector<std::string>& identities) {
+  for (std::size_t rank = 0; rank < problems.size(); ++rank) {
+    if (problems[rank].empty()) continue;
+    if (rank == 0) return problems[rank];
+    return fmt::format("{}: {}", ranks.describe(static_cast<int>(rank)), problems[rank]);
+  }
+  for (std::size_t rank = 1; rank < identities.size(); ++rank) {
+    const auto difference = first_difference(identity_of_text(identities[0], "rank 0"),
+                                             identity_of_text(identities[rank], "another rank"));
+    if (!difference) continue;
+    return fmt::format("{} has {}, {} has {}; give all ranks the same arguments, files and build",
+                       ranks.describe(0), difference->one, ranks.describe(static_cast<int>(rank)),
+                       difference->other);
+  }
+  return "";
+}
+
 }  // namespace
+
+Identity identity_of(const PreparedSweep& sweep) {
+  // The build first: another one may mean something else by the same texts.
+  Identity identity{
+      {"build", build_name()},
+      {"experiment", sweep.experiment.text},
+      {"site", sweep.site.text},
+      {"profile " + sweep.platforms->profile_name(), sweep.platforms->profile_text()}};
+  for (const auto& [name, text] : sweep.workloads) identity.emplace_back("workload " + name, text);
+  return identity_of_text(to_text(identity), "this configuration");
+}
 
 PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& locations,
                             std::span<const Driver* const> drivers, Ranks& ranks) {
@@ -63,17 +94,18 @@ PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& l
   // waiting.
   PreparedSweep sweep;
   std::string problem;
+  std::string identity;
   try {
     sweep = prepare_here(request, locations, drivers, ranks);
+    identity = to_text(identity_of(sweep));
   } catch (const UsageError& error) {
     problem = error.what();
   }
   const auto problems = ranks.gather_text(problem);
-  const auto first = std::find_if(problems.begin(), problems.end(),
-                                  [](const std::string& text) { return !text.empty(); });
-  const bool sound = ranks.broadcast(first == problems.end() ? 1 : 0) == 1;
-  if (!sound) throw UsageError(ranks.is_root() ? *first : "another rank cannot go on");
-  return sweep;
+  const auto identities = ranks.gather_text(identity);
+  const std::string found = problem_of(ranks, problems, identities);  // at the root
+  if (ranks.broadcast(found.empty() ? 1 : 0) == 1) return sweep;
+  throw UsageError(ranks.is_root() ? found : "another rank cannot go on");
 }
 
 }  // namespace perdura::harness

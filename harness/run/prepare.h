@@ -13,6 +13,7 @@
 #include "harness/config/experiment.h"
 #include "harness/config/locations.h"
 #include "harness/config/site.h"
+#include "harness/results/identity.h"
 #include "harness/run/platform_factory.h"
 #include "harness/run/point.h"
 #include "harness/run/ranks.h"
@@ -36,8 +37,11 @@ struct PreparedSweep {
   std::vector<std::pair<std::string, std::string>> workloads;
 };
 
+// What the points are made from: the build, and the texts of all files.
+Identity identity_of(const PreparedSweep& sweep);
+
 // Every rank calls it. Throws UsageError, on all ranks, if any of it does not exist or cannot be
-// run; only the root's message is of use then.
+// run, or if ranks have different files or builds; only the root's message is of use then.
 PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& locations,
                             std::span<const Driver* const> drivers, Ranks& ranks);
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "harness/run/interrupt.h"
 #include "harness/run/launcher.h"
@@ -33,6 +37,18 @@ void wait(Ranks& ranks, MPI_Request& request) {
   }
 }
 
+// The last word tells how many bytes of those before it are text.
+std::vector<std::uint64_t> words_of(const std::string& text) {
+  std::vector<std::uint64_t> words((text.size() + 7) / 8 + 1);
+  std::copy(text.begin(), text.end(), reinterpret_cast<char*>(words.data()));
+  words.back() = text.size();
+  return words;
+}
+
+std::string text_of(const std::vector<std::uint64_t>& words) {
+  return {reinterpret_cast<const char*>(words.data()), words.back()};
+}
+
 // Of every rank, everywhere.
 std::vector<std::string> exchange_hosts(int ranks) {
   std::array<char, MPI_MAX_PROCESSOR_NAME> own{};
@@ -49,6 +65,31 @@ std::vector<std::string> exchange_hosts(int ranks) {
 }
 
 }  // namespace
+
+// Not of MPI_COMM_WORLD, where the barrier of a rank that ends early would be taken for whatever
+// the others wait for.
+struct Ranks::Leaving {
+  MPI_Comm communicator = MPI_COMM_NULL;
+};
+
+// By a descriptor, since numbers of processes are given out again.
+struct Ranks::Process {
+  Process(int rank_of_process, pid_t process)
+      : rank(rank_of_process), descriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {}
+  ~Process() {
+    if (descriptor >= 0) close(descriptor);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  bool ended() const {
+    pollfd waiting{descriptor, POLLIN, 0};
+    return descriptor >= 0 && poll(&waiting, 1, 0) == 1;
+  }
+
+  const int rank;
+  const int descriptor;
+};
 
 struct Ranks::Sending {
   std::vector<std::uint64_t> words;
@@ -70,11 +111,30 @@ Ranks::Ranks(int& argc, char**& argv) {
     throw;
   }
   hosts_ = exchange_hosts(size_);
+  if (size_ == 1) return;
+  leaving_ = std::make_unique<Leaving>();
+  MPI_Comm_dup(MPI_COMM_WORLD, &leaving_->communicator);
+  watch_neighbors();
+}
+
+void Ranks::watch_neighbors() {
+  // In another container of the same host the number would be another process.
+  struct stat space {};
+  stat("/proc/self/ns/pid", &space);
+  const std::array<std::uint64_t, 2> own{static_cast<std::uint64_t>(getpid()), space.st_ino};
+  std::vector<std::uint64_t> all(own.size() * static_cast<std::size_t>(size_));
+  MPI_Allgather(own.data(), 2, MPI_UINT64_T, all.data(), 2, MPI_UINT64_T, MPI_COMM_WORLD);
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (rank == rank_ || hosts_[index] != hosts_[static_cast<std::size_t>(rank_)]) continue;
+    if (all[2 * index + 1] == own[1])
+      neighbors_.emplace_back(rank, static_cast<pid_t>(all[2 * index]));
+  }
 }
 
 Ranks::~Ranks() {
   if (!active_) return;
-  if (!left_ && !meet()) abort(1);
+  if (!leave()) abort(1);
   MPI_Finalize();
 }
 
@@ -91,11 +151,20 @@ std::optional<int> Ranks::elsewhere() const {
   return std::nullopt;
 }
 
-bool Ranks::meet(std::optional<std::chrono::seconds> limit) {
-  if (size_ == 1) return true;
+std::vector<int> Ranks::ended() const {
+  std::vector<int> ranks;
+  for (const Process& process : neighbors_) {
+    if (process.ended()) ranks.push_back(process.rank);
+  }
+  return ranks;
+}
+
+bool Ranks::leave_within(std::optional<std::chrono::seconds> limit) {
+  if (!leaving_) return true;
+  const auto leaving = std::exchange(leaving_, nullptr);
   const auto began = std::chrono::steady_clock::now();
   MPI_Request request = MPI_REQUEST_NULL;
-  MPI_Ibarrier(MPI_COMM_WORLD, &request);
+  MPI_Ibarrier(leaving->communicator, &request);
   try {
     for (int done = 0; done == 0;) {
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
@@ -119,10 +188,7 @@ void Ranks::abort(int exit_code) {
   _exit(exit_code);
 }
 
-bool Ranks::others_end_too() {
-  left_ = true;
-  return meet(kTimeToFail);
-}
+bool Ranks::others_end_too() { return leave_within(kTimeToFail); }
 
 int Ranks::broadcast(int value) {
   if (size_ == 1) return value;
@@ -140,6 +206,10 @@ std::vector<std::uint64_t> Ranks::broadcast(std::vector<std::uint64_t> words) {
              &request);
   wait(*this, request);
   return words;
+}
+
+std::string Ranks::broadcast_text(const std::string& text) {
+  return text_of(broadcast(words_of(text)));
 }
 
 std::vector<std::vector<std::uint64_t>> Ranks::gather(const std::vector<std::uint64_t>& words) {
@@ -171,14 +241,8 @@ std::vector<std::vector<std::uint64_t>> Ranks::gather(const std::vector<std::uin
 }
 
 std::vector<std::string> Ranks::gather_text(const std::string& text) {
-  // The last word tells how many bytes of those before it are text.
-  std::vector<std::uint64_t> words((text.size() + 7) / 8 + 1);
-  std::copy(text.begin(), text.end(), reinterpret_cast<char*>(words.data()));
-  words.back() = text.size();
   std::vector<std::string> texts;
-  for (const auto& part : gather(words)) {
-    texts.emplace_back(reinterpret_cast<const char*>(part.data()), part.back());
-  }
+  for (const auto& part : gather(words_of(text))) texts.push_back(text_of(part));
   return texts;
 }
 
@@ -211,11 +275,14 @@ void Ranks::finish_sending() {
 }
 
 void Ranks::pause() {
-  // The others are ended by the root, or by the launcher.
-  if (is_root() && interrupted()) {
+  // The others are ended by the root, or by the launcher; without a root by themselves.
+  if (interrupted()) {
+    const std::vector<int> gone = ended();
     const auto now = std::chrono::steady_clock::now();
     if (!interrupted_since_) interrupted_since_ = now;
-    if (now - *interrupted_since_ > kTimeToAnswer) give_up();
+    const bool pointless = is_root() ? !gone.empty() || now - *interrupted_since_ > kTimeToAnswer
+                                     : !gone.empty() && gone.front() == 0;
+    if (pointless) give_up();
   }
   if (given_up_.load()) throw RanksLost();
   std::this_thread::sleep_for(std::chrono::microseconds(500));

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -34,24 +35,32 @@ class Ranks {
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool is_root() const { return rank_ == 0; }
+  // Whether mpirun or the like started this process.
+  bool are_launched() const { return active_; }
   // "rank 3 on host b"; "this process" of a bare run.
   std::string describe(int rank) const;
 
+  // Of every rank, as it sees it; empty if no launcher started this process.
+  const std::vector<std::string>& hosts() const { return hosts_; }
   // Another rank that is not on this one's host, if any.
   std::optional<int> elsewhere() const;
+  // The ranks of this host whose process has ended, as the operating system says at once.
+  std::vector<int> ended() const;
 
   // --- collective: every rank calls it, in the same order; throws RanksLost
 
   // What the root gave, everywhere.
   int broadcast(int value);
   std::vector<std::uint64_t> broadcast(std::vector<std::uint64_t> words);
+  std::string broadcast_text(const std::string& text);
   // Every rank's words, at the root, in the order of ranks; elsewhere nothing.
   std::vector<std::vector<std::uint64_t>> gather(const std::vector<std::uint64_t>& words);
   // The same of texts.
   std::vector<std::string> gather_text(const std::string& text);
 
-  // Waits for all. False instead of an exception, and if `limit` is over.
-  bool meet(std::optional<std::chrono::seconds> limit = std::nullopt);
+  // The last one: waits for all, so that nobody is missed who still has work to do. A second call
+  // does nothing. False instead of an exception.
+  bool leave() { return leave_within(std::nullopt); }
 
   // --- from the others to the root, while it works on something else
 
@@ -70,19 +79,26 @@ class Ranks {
   void give_up() { given_up_.store(true); }
   // Ends all ranks at once.
   [[noreturn]] void abort(int exit_code);
-  // For a rank that ends early: false if the others do not do the same soon, as they do when what
-  // is wrong is wrong everywhere. Then they wait for this one, and have to be aborted.
+  // leave() for a rank that ends early: false if the others do not come soon, as they do when what
+  // is wrong is wrong everywhere, or when they are done. Then they wait for this one, and have to
+  // be aborted.
   bool others_end_too();
 
  private:
   struct Sending;
+  struct Leaving;
+  struct Process;
+
+  void watch_neighbors();
+  bool leave_within(std::optional<std::chrono::seconds> limit);
 
   bool active_ = false;
-  bool left_ = false;
+  std::unique_ptr<Leaving> leaving_;  // null if there is nobody to wait for, or after leaving
   int rank_ = 0;
   int size_ = 1;
   std::list<Sending> sending_;
   std::vector<std::string> hosts_;  // by rank
+  std::list<Process> neighbors_;    // the others of this host
   std::atomic<bool> given_up_{false};
   std::optional<std::chrono::steady_clock::time_point> interrupted_since_;
 };

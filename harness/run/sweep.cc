@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <optional>
 #include <set>
 
-#include "harness/results/hash.h"
 #include "harness/results/interrupted_sweep.h"
 #include "harness/results/result_writer.h"
 #include "harness/run/heartbeat.h"
@@ -21,6 +21,8 @@ namespace perdura::harness {
 namespace {
 
 constexpr std::uint64_t kNoMorePoints = ~std::uint64_t{0};
+// For the others to end their points when nothing can be kept any more.
+constexpr std::chrono::seconds kTimeToEndPoint{4};
 
 // Does what only the root can do. When it cannot, the others must not begin: the root throws, and
 // they get the exit code.
@@ -65,8 +67,13 @@ class Sweep {
     Measurement measurement;
     std::chrono::nanoseconds wall{};
   };
+  struct WriteProblem {
+    std::string text;
+    std::chrono::steady_clock::time_point since;
+  };
 
   void open_results();
+  std::optional<FileSystem> persistent_memory() const;
   Manifest manifest() const;
   Identity identity() const;
   void run_together();
@@ -77,9 +84,14 @@ class Sweep {
   PointTime time_of(const Point& point, std::chrono::nanoseconds wall) const;
   PointResult result_of(const Point& point, Measurement measurement) const;
   void record(std::size_t index, Finished finished);
-  bool stopped() const { return !usage_error_.empty() || cut_short_ || interrupted(); }
+  bool stopped() const {
+    return !usage_error_.empty() || write_problem_ || cut_short_ || interrupted();
+  }
+  void note_write_problem(const std::exception& problem);
   std::string kept() const;
   std::string why_not_whole() const;
+  std::string last_seen(int rank) const;
+  void tell_that_root_died() const;
   ExitCode finish();
 
   const RunRequest& request_;
@@ -93,14 +105,22 @@ class Sweep {
   std::vector<std::string> machines_;    // of the root
   std::optional<ResultWriter> results_;  // of the root
   std::optional<Progress> progress_;     // visible at the root
+  std::string folder_;                   // of the results
   std::vector<std::uint64_t> missing_;   // indices of the points to run
+  std::optional<std::size_t> current_;   // the point that this rank has begun last
   std::string usage_error_;
-  bool cut_short_ = false;  // a rank was interrupted
+  std::optional<WriteProblem> write_problem_;  // of the root: results can no longer be kept
+  bool cut_short_ = false;                     // a rank was interrupted
   bool ranks_lost_ = false;
   std::set<int> ranks_at_work_;  // of the others
   std::size_t not_valid_ = 0;
   Heartbeat heartbeat_;  // last, since its thread looks at points_
 };
+
+std::optional<FileSystem> Sweep::persistent_memory() const {
+  if (platforms_.pm_directory().empty()) return std::nullopt;
+  return file_system_of(platforms_.pm_directory());
+}
 
 Manifest Sweep::manifest() const {
   return {.experiment = experiment_.name,
@@ -110,6 +130,7 @@ Manifest Sweep::manifest() const {
           .profile_text = platforms_.profile_text(),
           .site_text = prepared_.site.text,
           .workloads = prepared_.workloads,
+          .persistent_memory = persistent_memory(),
           .seed = experiment_.seed,
           .repetitions = experiment_.repetitions,
           .points = points_.size()};
@@ -118,18 +139,14 @@ Manifest Sweep::manifest() const {
 // What real platforms measure depends on the machine and the number of processes; the model knows
 // neither.
 Identity Sweep::identity() const {
-  const auto hash = [](const std::string& text) { return fmt::format("{:016x}", hash_of(text)); };
-  Identity identity{{"experiment", hash(experiment_.text)},
-                    {"site", hash(prepared_.site.text)},
-                    {"profile " + platforms_.profile_name(), hash(platforms_.profile_text())}};
-  for (const auto& [name, text] : prepared_.workloads) {
-    identity.emplace_back("workload " + name, hash(text));
-  }
-  identity.emplace_back("build", build_name());
+  Identity identity = identity_of(prepared_);
   if (!platforms_.modelled()) {
     std::vector<std::string> names;
     for (const std::string& machine : machines_) names.push_back(machine_name(machine));
     identity.emplace_back("machine", fmt::format("{}", fmt::join(names, ", ")));
+  }
+  if (const auto memory = persistent_memory()) {
+    identity.emplace_back("persistent memory", to_string(*memory));
   }
   if (platforms_.collective()) identity.emplace_back("ranks", fmt::to_string(ranks_.size()));
   return identity;
@@ -138,7 +155,9 @@ Identity Sweep::identity() const {
 // At the root.
 void Sweep::open_results() {
   Manifest manifest = this->manifest();
-  const Session session{utc_now(), request_.command_line, ranks_.size(), machines_};
+  std::error_code ignored;
+  const Session session{utc_now(), std::filesystem::current_path(ignored).string(),
+                        request_.command_line, ranks_.size(), machines_};
   if (!begun_) {
     manifest.sessions = {session};
     const auto folder = request_.out.empty() ? next_result_folder("out", experiment_.name,
@@ -171,6 +190,10 @@ ExitCode Sweep::run() {
   });
   if (refused) return *refused;
   missing_ = ranks_.broadcast(std::move(missing_));
+  folder_ = ranks_.broadcast_text(ranks_.is_root() ? results_->folder().string() : "");
+  if (!ranks_.is_root()) {
+    heartbeat_.kept(fmt::format("results are in {0}; perdura run --continue {0}", folder_));
+  }
   progress_.emplace(points_.size(), points_.size() - missing_.size(),
                     ranks_.is_root() && !request_.quiet);
   try {
@@ -182,12 +205,14 @@ ExitCode Sweep::run() {
   } catch (const RanksLost&) {
     ranks_lost_ = true;
     heartbeat_.stop();
+    tell_that_root_died();
   }
   const ExitCode code = ranks_.is_root() ? finish() : ExitCode::done;
   if (ranks_lost_) ranks_.abort(static_cast<int>(ExitCode::failed));
   // Watched until nobody needs anybody any more.
-  if (!ranks_.meet()) {
+  if (!ranks_.leave()) {
     heartbeat_.stop();
+    tell_that_root_died();
     if (const auto lost = heartbeat_.lost(); !lost.empty()) {
       fmt::print(stderr, "perdura: {}; {}\n", lost, kept());
     }
@@ -198,6 +223,7 @@ ExitCode Sweep::run() {
 
 void Sweep::begin(std::size_t index) {
   const std::string& label = points_[index].label;
+  current_ = index;
   progress_->begin(label);
   heartbeat_.running(index);
   set_last_words(fmt::format("point {} ({})", index + 1, label));
@@ -259,6 +285,10 @@ void Sweep::run_shared_out() {
   while (!ranks_at_work_.empty()) {
     if (stopped()) heartbeat_.ask_to_stop();
     take_results_of_others();
+    if (write_problem_ &&
+        std::chrono::steady_clock::now() - write_problem_->since > kTimeToEndPoint) {
+      throw RanksLost();
+    }
     ranks_.pause();
   }
 }
@@ -324,27 +354,67 @@ void Sweep::record(std::size_t index, Finished finished) {
     return;
   }
   if (measurement.verdict != Verdict::valid) ++not_valid_;
-  results_->add(index, result_of(point, std::move(measurement)), time_of(point, finished.wall));
+  if (write_problem_) return;
+  try {
+    results_->add(index, result_of(point, std::move(measurement)), time_of(point, finished.wall));
+  } catch (const std::exception& problem) {
+    note_write_problem(problem);
+    return;
+  }
   // Whoever reads the line may rely on it: the point is on disk.
   progress_->end(point.label, results_->result(index).measurement);
   heartbeat_.kept(kept());
 }
 
+void Sweep::note_write_problem(const std::exception& problem) {
+  if (!write_problem_) write_problem_ = {problem.what(), std::chrono::steady_clock::now()};
+}
+
 std::string Sweep::kept() const {
   const std::string folder = results_->folder().string();
+  if (!results_->can_be_continued()) {
+    return fmt::format("{} is no longer there: run the experiment again in a new folder", folder);
+  }
   return fmt::format("{} of {} points are in {}; perdura run --continue {}", results_->done(),
                      points_.size(), folder, folder);
 }
 
 std::string Sweep::why_not_whole() const {
+  if (write_problem_) return write_problem_->text;
   if (!ranks_lost_) return "interrupted";
   if (auto lost = heartbeat_.lost(); !lost.empty()) return lost;
+  std::string gone;
+  for (const int rank : ranks_.ended()) {
+    gone += fmt::format("{}{} has died{}", gone.empty() ? "" : "; ", ranks_.describe(rank),
+                        last_seen(rank));
+  }
+  if (!gone.empty()) return gone;
   std::string silent;
   for (const int rank : ranks_at_work_) {
     silent +=
         fmt::format("; {} does not answer{}", ranks_.describe(rank), heartbeat_.last_seen(rank));
   }
   return "interrupted" + (silent.empty() ? "; not all ranks answer" : silent);
+}
+
+// At the root. On a collective platform all ranks are at the same point.
+std::string Sweep::last_seen(int rank) const {
+  if (!platforms_.collective() || !current_) return heartbeat_.last_seen(rank);
+  return fmt::format(", last while running point {} ({})", *current_ + 1, points_[*current_].label);
+}
+
+// Only one of the others says so.
+void Sweep::tell_that_root_died() const {
+  const std::vector<int> gone = ranks_.ended();
+  const auto is_gone = [&gone](int rank) {
+    return std::find(gone.begin(), gone.end(), rank) != gone.end();
+  };
+  if (ranks_.is_root() || !is_gone(0)) return;
+  for (int rank = 1; rank < ranks_.rank(); ++rank) {
+    if (!is_gone(rank)) return;
+  }
+  fmt::print(stderr, "perdura: {} has died; results are in {}; perdura run --continue {}\n",
+             ranks_.describe(0), folder_, folder_);
 }
 
 ExitCode Sweep::finish() {
@@ -355,10 +425,16 @@ ExitCode Sweep::finish() {
     fmt::print(stderr, "perdura: {}\n", usage_error_);
     return ExitCode::usage;
   }
-  const bool whole = results_->done() == points_.size();
-  results_->finish(whole                  ? RunStatus::complete
-                   : usage_error_.empty() ? RunStatus::interrupted
-                                          : RunStatus::failed);
+  bool whole = results_->done() == points_.size();
+  const bool failed = write_problem_ || !usage_error_.empty();
+  try {
+    results_->finish(whole    ? RunStatus::complete
+                     : failed ? RunStatus::failed
+                              : RunStatus::interrupted);
+  } catch (const std::exception& problem) {
+    note_write_problem(problem);
+    whole = false;
+  }
   if (!usage_error_.empty()) {
     fmt::print(stderr, "perdura: {}\n", usage_error_);
     return ExitCode::usage;
@@ -381,6 +457,7 @@ ExitCode Sweep::finish() {
 ExitCode run_experiment(const RunRequest& request, const Locations& locations,
                         std::span<const Driver* const> drivers, Ranks& ranks) {
   ExperimentRequest experiment = request.experiment;
+  Locations places = locations;
   std::optional<InterruptedSweep> begun;
   if (!request.interrupted.empty()) {
     int complete = 0;
@@ -393,12 +470,14 @@ ExitCode run_experiment(const RunRequest& request, const Locations& locations,
       if (ranks.is_root()) fmt::print("{}: is complete\n", request.interrupted.string());
       return ExitCode::done;
     }
-    const auto site = request.interrupted / "site.toml";
-    experiment = {.experiment = (request.interrupted / "experiment.toml").string(),
+    const auto folder = std::filesystem::absolute(request.interrupted);
+    const auto site = folder / "site.toml";
+    experiment = {.experiment = (folder / "experiment.toml").string(),
                   .site = std::filesystem::exists(site) ? site.string() : ""};
+    places = locations.from(ranks.broadcast_text(begun ? begun->directory.string() : ""));
   }
-  PreparedSweep prepared = prepare_sweep(experiment, locations, drivers, ranks);
-  watch_for_interrupts();
+  PreparedSweep prepared = prepare_sweep(experiment, places, drivers, ranks);
+  watch_for_interrupts(ranks.is_root(), ranks.are_launched());
   promise_last_words(ranks.describe(ranks.rank()));
   return Sweep(request, std::move(prepared), std::move(begun), ranks).run();
 }

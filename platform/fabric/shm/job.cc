@@ -90,7 +90,7 @@ void remove_contents(const std::string& directory) {
   for (const auto& path : paths) fs::remove_all(path, ignored);
 }
 
-// Removes the directories of automatically named jobs whose process was killed.
+// Removes the directories of automatically named jobs whose processes were all killed.
 void sweep_abandoned_jobs() {
   const fs::path prefix{kPrefix};
   const std::string wanted = prefix.filename().string() + std::string(kAutomatic);
@@ -117,6 +117,8 @@ std::shared_ptr<pmem::mapped::Mapping> create_segment(const std::string& path, B
 
 }  // namespace
 
+std::string automatic_name(const std::string& job) { return fmt::format("{}{}", kAutomatic, job); }
+
 bool is_locked(int fd) {
   struct flock lock = whole_file_lock();
   // If the kernel will not say, the node is taken for alive: a wrong "dead" would break
@@ -133,10 +135,10 @@ Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> loc
   }
   std::string job = name;
   if (job.empty()) {
-    sweep_abandoned_jobs();
     static std::atomic<unsigned> next{0};
-    job = fmt::format("{}{}-{}", kAutomatic, ::getpid(), next.fetch_add(1));
+    job = automatic_name(fmt::format("{}-{}", ::getpid(), next.fetch_add(1)));
   }
+  if (job.starts_with(kAutomatic)) sweep_abandoned_jobs();
   directory_ = fmt::format("{}{}", kPrefix, job);
   const File lock = make_and_lock_directory(directory_);
   if (!has_living_node(directory_)) remove_contents(directory_);

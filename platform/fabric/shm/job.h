@@ -2,8 +2,8 @@
 //
 // Whoever comes first makes the directory, whoever leaves last removes it. A node's file is locked
 // for as long as its process lives; the kernel gives the lock up when the process ends, however it
-// ends. What a killed process left behind is removed by the next one that takes its place, or by
-// the next job of that name.
+// ends. What a killed process left behind is removed by the next one that takes its place, by the
+// next job of that name or, of a job with an automatic name, by the next one with any such name.
 #pragma once
 
 #include <memory>
@@ -61,6 +61,9 @@ class Job {
   std::vector<LocalNode> local_nodes_;
   std::uint32_t runs_before_ = 0;
 };
+
+// A job name for processes that nobody comes back to once all have ended.
+std::string automatic_name(const std::string& job);
 
 // True while the process that locked the file behind `fd` lives; `fd` is not the locking
 // descriptor.

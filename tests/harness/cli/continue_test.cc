@@ -103,6 +103,12 @@ class ContinueTest : public testing::Test {
     EXPECT_EQ(ours, theirs);
     EXPECT_EQ(lines_of(read(out_ / "times.csv")).size(), kPoints + 1);
   }
+  // Leaves a sweep whose results could not be written any more, as on a full disk: no file may have
+  // more than 32 KiB.
+  Outcome fail_to_write() const {
+    return shell(fmt::format("(trap '' XFSZ; ulimit -f 64; exec {})",
+                             perdura_command(kSweep + "--quiet --out " + out_.string())));
+  }
   // Leaves a sweep that was killed when some points were done, but not all.
   void kill_in_the_middle() {
     const std::string many = kSweep + "--set repetitions=999 --out " + out_.string();
@@ -160,6 +166,56 @@ TEST_F(ContinueTest, AnInterruptedSweepGoesOnWithOtherRanks) {
   EXPECT_EQ(nlohmann::json::parse(read(out_ / "manifest.json"))["sessions"].size(), 2U);
 }
 
+TEST_F(ContinueTest, WhatCannotBeWrittenEndsTheRunWhichGoesOnWhenItCan) {
+  const Outcome full = fail_to_write();
+  EXPECT_EQ(full.code, 1) << full.text;
+  const auto manifest = nlohmann::json::parse(read(out_ / "manifest.json"));
+  EXPECT_EQ(manifest["status"], "failed");
+  const int done = manifest["points_done"];
+  EXPECT_GT(done, 0);
+  EXPECT_LT(done, static_cast<int>(kPoints));
+  EXPECT_EQ(full.text,
+            fmt::format("perdura: {0}/journal: cannot be written: File too large; {1} of "
+                        "12 points are in {0}; perdura run --continue {0}\n",
+                        out_.string(), done));
+  const Outcome outcome = perdura("run --continue " + out_.string());
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  expect_as_uninterrupted();
+}
+
+// The others find nothing wrong.
+TEST_F(ContinueTest, WhatTheRootCannotWriteEndsAllRanks) {
+  ASSERT_EQ(fail_to_write().code, 1);
+  fs::remove(out_ / "points.csv");
+  fs::create_directory(out_ / "points.csv");
+  Running program(mpirun_command(2, "run --continue " + out_.string()), log_);
+  ASSERT_TRUE(program.ends_within(std::chrono::minutes(1))) << read(log_);
+  EXPECT_EQ(program.wait(), 1);
+  const std::string text = read(log_);
+  EXPECT_NE(text.find(fmt::format("perdura: {}/points.csv: cannot be written: Is a directory; ",
+                                  out_.string())),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("; perdura run --continue " + out_.string() + "\n"), std::string::npos)
+      << text;
+  fs::remove(out_ / "points.csv");
+  const Outcome outcome = perdura("run --continue " + out_.string());
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  expect_as_uninterrupted();
+}
+
+TEST_F(ContinueTest, AFolderThatIsMovedAwayEndsTheRun) {
+  Running program(perdura_command(kSweep + "--set repetitions=999 --out " + out_.string()), log_);
+  ASSERT_TRUE(test::wait_until([this] { return finished_points(log_).size() >= 3; }));
+  fs::rename(out_, temporary_.path() / "moved");
+  ASSERT_TRUE(program.ends_within(std::chrono::minutes(1)));
+  EXPECT_EQ(program.wait(), 1);
+  EXPECT_NE(read(log_).find("cannot be written: No such file or directory; " + out_.string() +
+                            " is no longer there: run the experiment again in a new folder\n"),
+            std::string::npos)
+      << read(log_);
+}
+
 TEST_F(ContinueTest, ACompleteFolderSaysSo) {
   const std::string before = read(whole_ / "manifest.json");
   const Outcome outcome = perdura("run --continue " + whole_.string());
@@ -172,7 +228,27 @@ TEST_F(ContinueTest, AnotherConfigurationIsRefused) {
   kill_in_the_middle();
   fs::copy_file(whole_ / "experiment.toml", out_ / "experiment.toml",
                 fs::copy_options::overwrite_existing);
-  expect_refused("--continue " + out_.string() + ": begun with experiment ");
+  expect_refused("--continue " + out_.string() + ": begun with line ");
+  expect_refused(" of experiment 'repetitions = 999', now it is '");
+}
+
+TEST_F(ContinueTest, RelativePathsAreThoseOfTheBeginning) {
+  const fs::path folder = temporary_.path() / "folder";
+  fs::create_directories(folder / "sub");
+  fs::copy_file(fs::path(PERDURA_SOURCE_DIR) / "workloads/workloada", folder / "sub/workloada");
+  const Outcome begun = shell(fmt::format(
+      "cd {} && (trap '' XFSZ; ulimit -f 64; exec {} --quiet --out ../out)", folder.string(),
+      perdura_command(kSweep + "--set 'matrix.workload=[\"sub/workloada\"]'")));
+  ASSERT_EQ(begun.code, 1) << begun.text;
+  for (const int ranks : {1, 2}) {
+    fs::remove_all(temporary_.path() / "copy");
+    fs::copy(out_, temporary_.path() / "copy", fs::copy_options::recursive);
+    const Outcome outcome = mpirun(ranks, "run --quiet --continue " + out_.string());
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    EXPECT_EQ(read(out_ / "points.csv"), read(whole_ / "points.csv"));
+    fs::remove_all(out_);
+    fs::rename(temporary_.path() / "copy", out_);
+  }
 }
 
 TEST_F(ContinueTest, AFolderWithoutAJournalIsRefused) {

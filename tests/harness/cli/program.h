@@ -98,17 +98,30 @@ class Running {
     process_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
+  void signal(int signal) const { ::kill(process_, signal); }
   // By SIGKILL.
   void kill() { kill_and_wait({process_}); }
   // Kills the processes that it started, and waits for its own end.
-  void kill_children() {
-    std::ifstream input(fmt::format("/proc/{}/task/{}/children", process_, process_));
-    std::vector<pid_t> children;
-    for (pid_t child = 0; input >> child;) children.push_back(child);
-    kill_and_wait(children);
+  void kill_children() { kill_and_wait(children()); }
+  // Of those, the one with a rank of mpirun's; 0 if there is none.
+  pid_t rank(int rank) const {
+    const std::string variable = fmt::format("OMPI_COMM_WORLD_RANK={}", rank);
+    for (const pid_t child : children()) {
+      std::ifstream input(fmt::format("/proc/{}/environ", child));
+      for (std::string entry; std::getline(input, entry, '\0');) {
+        if (entry == variable) return child;
+      }
+    }
+    return 0;
   }
 
  private:
+  std::vector<pid_t> children() const {
+    std::ifstream input(fmt::format("/proc/{}/task/{}/children", process_, process_));
+    std::vector<pid_t> children;
+    for (pid_t child = 0; input >> child;) children.push_back(child);
+    return children;
+  }
   void kill_and_wait(const std::vector<pid_t>& processes) {
     for (const pid_t process : processes) ::kill(process, SIGKILL);
     wait();

@@ -56,7 +56,7 @@ TEST(Experiment, IsWhatTheFileSays) {
   EXPECT_EQ(experiment.systems.at("erda").where, "x.toml:21");
   EXPECT_EQ(experiment.shm.write_latency_ns, 150U);
   EXPECT_EQ(experiment.shm.network_latency_ns, 0U);
-  EXPECT_EQ(experiment.shm.pm_directory, "/mnt/pm");
+  EXPECT_EQ(experiment.shm.pm_directory.text, "/mnt/pm");
   EXPECT_EQ(experiment.timeline_interval, Nanoseconds(0));
   EXPECT_EQ(experiment.text, kExperiment);
 }

@@ -51,6 +51,16 @@ TEST_F(LocationsTest, PathsAreTakenAsTheyAre) {
   EXPECT_EQ(locations().find(FileKind::workload, {path, ""}), path);
 }
 
+TEST_F(LocationsTest, FromAnotherFolderRelativePathsBeginThere) {
+  const Locations others = Locations({"first", root_ / "second"}).from(root_);
+  EXPECT_EQ(others.find(FileKind::profile, {"a", ""}), root_ / "first/profiles/a.toml");
+  EXPECT_EQ(others.find(FileKind::profile, {"b", ""}), root_ / "second/profiles/b.toml");
+  EXPECT_EQ(others.find(FileKind::profile, {"second/profiles/b.toml", ""}),
+            root_ / "second/profiles/b.toml");
+  const std::string path = (root_ / "second/workloads/workloada").string();
+  EXPECT_EQ(others.find(FileKind::workload, {path, ""}), path);
+}
+
 TEST_F(LocationsTest, ListsEachNameOnce) {
   EXPECT_EQ(locations().names(FileKind::profile), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(locations().names(FileKind::workload), (std::vector<std::string>{"workloada"}));

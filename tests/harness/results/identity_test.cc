@@ -51,6 +51,26 @@ TEST(Identity, TheDifferenceIsNamed) {
             "new folder");
 }
 
+TEST(Identity, OfTextsTheFirstLineThatDiffersIsNamed) {
+  const auto differing = [](const std::string& one, const std::string& other) {
+    const auto found = first_difference({{"site", one}}, {{"site", other}});
+    return found ? found->one + " | " + found->other : "none";
+  };
+  EXPECT_EQ(differing("a\nb\nc\n", "a\nb\nc\n"), "none");
+  EXPECT_EQ(differing("a\nb\nc\n", "a\nd\ne\n"), "line 2 of site 'b' | 'd'");
+  EXPECT_EQ(differing("a\nb\n", "a\nb\nc\n"), "line 3 of site '' | 'c'");
+  EXPECT_EQ(differing("a\nb\n", "a\n"), "line 2 of site 'b' | ''");
+  EXPECT_EQ(differing("", "a\nb\n"), "line 1 of site '' | 'a'");
+  EXPECT_EQ(differing("a\nb\n", ""), "line 1 of site 'a' | ''");
+  EXPECT_EQ(differing("a\nb", "a\nb\n"), "line 3 of site missing | ''");
+}
+
+TEST(Identity, TextsNeedNotBeUtf8) {
+  const Identity latin{{"workload a", "# caf\xe9\n"}};
+  const Identity kept = identity_of_text(to_text(latin), "file");
+  EXPECT_EQ(identity_of_text(to_text(kept), "file"), kept);
+}
+
 TEST(Identity, TheBuildHasOneName) {
   EXPECT_EQ(build_name(), build_name());
   EXPECT_FALSE(build_name().empty());

@@ -2,7 +2,9 @@
 #include "harness/results/journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -66,6 +68,20 @@ TEST_F(JournalTest, CutOffAnywhereItHoldsTheWholeRecordsBeforeAndGoesOn) {
     expected.emplace_back("more");
     EXPECT_EQ(opened(), expected) << size;
   }
+}
+
+TEST_F(JournalTest, KeepsNoPartOfARecordThatTheDiskHasNoRoomFor) {
+  const std::string before = read();
+  Journal journal = Journal::open(file_);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit tight{before.size() + 50, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+  EXPECT_THROW(journal.append(std::string(1000, 'x')), PlatformError);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(read(), before);
 }
 
 TEST_F(JournalTest, WithAnyBitWrongItIsRefusedUnlessOnlyTheLastRecordsContentIs) {

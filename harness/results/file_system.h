@@ -1,0 +1,27 @@
+// What a directory is on, for manifest.json: persistent memory that is a file system without DAX is
+// the page cache of a disk.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace perdura::harness {
+
+struct FileSystem {
+  std::filesystem::path directory{};
+  std::string mount_point{};    // this one and the next two: "unknown" if they are
+  std::string type{};           // ext4, xfs, tmpfs
+  std::string mount_options{};  // of the mount and of the file system, as the kernel tells them
+  std::string dax{};            // of a new file there: "yes", "no", or "unknown"
+
+  bool operator==(const FileSystem&) const = default;
+};
+
+// Of a directory that exists. `mounts` is in the format of /proc/self/mountinfo (man 5 proc).
+FileSystem file_system_of(const std::filesystem::path& directory,
+                          const std::filesystem::path& mounts = "/proc/self/mountinfo");
+
+// "/mnt/pmem0 on ext4 at /mnt/pmem0 (rw,dax=always), DAX: yes".
+std::string to_string(const FileSystem& file_system);
+
+}  // namespace perdura::harness
