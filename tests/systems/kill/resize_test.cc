@@ -119,7 +119,9 @@ class KillInResize : public testing::TestWithParam<Killed> {
  protected:
   // One store, from empty to full.
   void fill(std::mt19937& random, int& kills);
-  Clock::duration longest_{};  // resize that was watched to its end
+  // Resizes that were watched to their ends.
+  Clock::duration last_{};
+  Clock::duration longest_{};
 };
 
 std::vector<Killed> killed() {
@@ -167,12 +169,14 @@ void KillInResize::fill(std::mt19937& random, int& kills) {
     ASSERT_TRUE(wait_until([&] { return shared.resizing || shared.ended == workers; }));
     if (!shared.resizing) break;
     const auto begin = Clock::now();
-    // Up to twice as long, so that some end and the longest is known.
-    const auto moment = begin + longest_ * (random() % 2000) / 1000;
-    while (shared.resizing && (longest_.count() == 0 || Clock::now() < moment)) {
+    // Early and late, for this one may be longer or shorter; what was long because the scheduler
+    // had it wait is forgotten when the next one ends.
+    const auto moment = begin + last_ * (random() % 2000) / 1000 * (1 << random() % 4);
+    while (shared.resizing && (last_.count() == 0 || Clock::now() < moment)) {
     }
     if (!shared.resizing) {
-      longest_ = std::max(longest_, Clock::now() - begin);
+      last_ = Clock::now() - begin;
+      longest_ = std::max(longest_, last_);
       continue;
     }
     processes.kill_process(server);
