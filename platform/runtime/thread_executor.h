@@ -89,7 +89,8 @@ class ThreadExecutor final : public Executor {
     }
   };
 
-  bool stopping() const { return stop_.load(std::memory_order_relaxed); }
+  // Who stops has seen the end of other threads, and tasks are destroyed after all that they did.
+  bool stopping() const { return stop_.load(std::memory_order_acquire); }
   bool run_ready();
   bool fire_timers();
   bool poll();
