@@ -89,7 +89,8 @@ class ThreadExecutor final : public Executor {
     }
   };
 
-  bool stopping() const { return stop_.load(std::memory_order_relaxed); }
+  // What other threads did before they stopped this one is done: its tasks are destroyed then.
+  bool stopping() const { return stop_.load(std::memory_order_acquire); }
   bool run_ready();
   bool fire_timers();
   bool poll();
