@@ -165,6 +165,22 @@ void erase(benchmark::State& state) {
   });
 }
 
+// The yardstick of the machine and of the moment: reads of lines of as much memory as a level hash
+// table of this size has, in random order, each of which waits for the one before.
+void memory_chase(benchmark::State& state) {
+  constexpr std::uint64_t kBytesPerItem = 80;
+  const std::uint64_t lines =
+      static_cast<std::uint64_t>(state.range(0)) * kBytesPerItem / kCacheLine;
+  const Memory memory(lines * kCacheLine);
+  std::uint64_t read = 0;  // zeros
+  std::uint64_t i = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    const std::uint64_t line = (++i + read) * 0x9E3779B97F4A7C15 % lines;
+    benchmark::DoNotOptimize(read += static_cast<std::uint64_t>(memory.base()[line * kCacheLine]));
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+
 // In this order for each size, so that a table is filled once.
 template <class System>
 void add(const std::string& system, std::int64_t items) {
@@ -182,6 +198,7 @@ void add(const std::string& system, std::int64_t items) {
 
 const bool added = [] {
   for (const std::int64_t items : {1 << 18, 1'000'000, 10'000'000, 50'000'000}) {
+    benchmark::RegisterBenchmark("memory_chase", memory_chase)->Arg(items)->Iterations(items);
     add<Continuity>("continuity", items);
     add<LevelHashing>("level", items);
     add<PFarmKv>("p_farm", items);

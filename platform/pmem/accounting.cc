@@ -125,6 +125,7 @@ void WriteMeter::word(Cause cause, std::uint64_t before, std::uint64_t after,
   counts.bytes_issued += kWord;
   // Without a layout the word is one field that the store rewrites, changed or not.
   counts.field_bits += layout.widths[0] == 64 ? 64 : changed_field_bits(layout, before, after);
+  if (level_ == Level::issued) return;
   const std::uint64_t difference = before ^ after;
   counts.bits_flipped += static_cast<std::uint64_t>(std::popcount(difference));
   counts.bytes_programmed += bytes_that_differ(difference);

@@ -1,5 +1,6 @@
 #include "systems/level/index.h"
 
+#include <emmintrin.h>
 #include <fmt/core.h>
 
 #include <bit>
@@ -57,24 +58,41 @@ std::array<std::uint64_t, 4> Index::candidates(const Hashes& key) const {
   return numbers;
 }
 
-// All at once, so that what is in no cache is waited for once.
+// All at once, so that what is in no cache is waited for once; with the items of the top level,
+// where most are.
 inline Index::Candidates Index::load_candidates(const Hashes& key) const {
-  Candidates candidates{candidate_offsets(key), {}};
-  for (std::size_t i = 0; i < 4; ++i) candidates.tokens[i] = load_tokens(candidates.buckets[i]);
-  return candidates;
+  const std::array<Bytes, 4> buckets = candidate_offsets(key);
+  for (const Bytes in_top : {buckets[0], buckets[1]}) {
+    region_.prefetch(offset_ + in_top + kCacheLine);
+    region_.prefetch(offset_ + in_top + 2 * kCacheLine);
+  }
+  return {buckets,
+          {load_tokens(buckets[0]), load_tokens(buckets[1]), load_tokens(buckets[2]),
+           load_tokens(buckets[3])}};
 }
 
+namespace {
+
+// The slots of four buckets that are occupied by an item with this tag, 4 bits a bucket.
+inline std::uint32_t matching_all(const std::array<Tokens, 4>& tokens, Tag tag) {
+  const auto word = [&](std::size_t i) { return static_cast<long long>(tokens[i] & ~kSealed); };
+  const __m128i wanted = _mm_set1_epi16(static_cast<short>(Tokens{0x8000} | tag));
+  const __m128i top = _mm_cmpeq_epi16(_mm_set_epi64x(word(1), word(0)), wanted);
+  const __m128i bottom = _mm_cmpeq_epi16(_mm_set_epi64x(word(3), word(2)), wanted);
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(top, bottom)));
+}
+
+}  // namespace
+
 // Without a branch for which of the buckets has the item: nobody can predict that.
-inline std::optional<Index::Place> Index::find_in(const Candidates& candidates, const KeyWords& key,
+inline std::optional<Index::Found> Index::find_in(const Candidates& candidates, const KeyWords& key,
                                                   Tag tag) const {
-  Tokens matches = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    matches |= matching(candidates.tokens[i], tag) >> (kTokenWidth - 1 - i);
-  }
-  for (; matches != 0; matches &= matches - 1) {
+  for (std::uint32_t matches = matching_all(candidates.tokens, tag); matches != 0;
+       matches &= matches - 1) {
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(matches));
-    const Place place{candidates.buckets[bit % kTokenWidth], bit / kTokenWidth};
-    if (holds(place, key)) return place;
+    const Place place{candidates.buckets[bit / kBucketSlots], bit % kBucketSlots};
+    const SlotWords item = load_item(place);
+    if (KeyWords::of(item).same(key)) return Found{place, item};
   }
   return std::nullopt;
 }
@@ -82,20 +100,18 @@ inline std::optional<Index::Place> Index::find_in(const Candidates& candidates, 
 std::optional<Slot> Index::find(const Slot& key) const {
   const KeyWords wanted = KeyWords::of(key);
   const Hashes hashes = Hashes::of(wanted);
-  auto found = find_in(load_candidates(hashes), wanted, hashes.tag());
-  if (!found && resizing()) [[unlikely]] {
-    found = find_in_next_top(wanted, hashes);
-  }
-  if (!found) return std::nullopt;
-  return load_slot(*found);
+  const auto found = find_in(load_candidates(hashes), wanted, hashes.tag());
+  if (found) return std::bit_cast<Slot>(found->item);
+  if (resizing()) [[unlikely]]
+    return find_in_next_top(wanted, hashes);
+  return std::nullopt;
 }
 
-std::optional<Index::Place> Index::find_in_next_top(const KeyWords& key,
-                                                    const Hashes& hashes) const {
+std::optional<Slot> Index::find_in_next_top(const KeyWords& key, const Hashes& hashes) const {
   for (const Side side : {Side::first, Side::second}) {
     const Bytes bucket = next_top_level().candidate_offset(hashes, side);
     const auto slot = find_in_bucket(bucket, key, hashes.tag());
-    if (slot) return Place{bucket, *slot};
+    if (slot) return load_slot({bucket, *slot});
   }
   return std::nullopt;
 }
@@ -103,7 +119,7 @@ std::optional<Index::Place> Index::find_in_next_top(const KeyWords& key,
 std::optional<SlotNumber> Index::find_in_bucket(Bytes bucket, const KeyWords& key, Tag tag) const {
   for (Tokens matches = matching(load_tokens(bucket), tag); matches != 0; matches &= matches - 1) {
     const auto slot = static_cast<SlotNumber>(std::countr_zero(matches) / kTokenWidth);
-    if (holds({bucket, slot}, key)) return slot;
+    if (KeyWords::of(load_item({bucket, slot})).same(key)) return slot;
   }
   return std::nullopt;
 }
@@ -185,12 +201,13 @@ Index::Outcome Index::try_put(const Slot& item, const Hashes& hashes, Writer& wr
   const Candidates candidates = load_candidates(hashes);
   const auto old = find_in(candidates, KeyWords::of(item), hashes.tag());
   if (old) {
-    const Slot old_item = load_slot(*old);
-    const auto free = free_slot(load_tokens(old->bucket));
+    const auto [place, old_words] = *old;
+    const Slot old_item = std::bit_cast<Slot>(old_words);
+    const auto free = free_slot(load_tokens(place.bucket));
     if (free) {
-      update_item({old->bucket, *free}, old->slot, old_item, item, hashes.tag());
+      update_item({place.bucket, *free}, place.slot, old_item, item, hashes.tag());
     } else {
-      overwrite_item(*old, old_item, item, writer.number % geometry_.logs);
+      overwrite_item(place, old_item, item, writer.number % geometry_.logs);
     }
     return Outcome::done;
   }
@@ -213,7 +230,7 @@ Result<void> Index::erase(const Slot& key, const Hashes& hashes) {
   const auto found = find_in(load_candidates(hashes), KeyWords::of(key), hashes.tag());
   if (!found) return tl::unexpected(Error::not_found);
   items_.fetch_sub(1, std::memory_order_relaxed);
-  delete_item(*found, load_slot(*found));
+  delete_item(found->place, std::bit_cast<Slot>(found->item));
   return {};
 }
 

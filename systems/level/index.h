@@ -181,8 +181,12 @@ class Index {
 
   std::array<Bytes, 4> candidate_offsets(const Hashes& key) const;
   Candidates load_candidates(const Hashes& key) const;
-  std::optional<Place> find_in(const Candidates& candidates, const KeyWords& key, Tag tag) const;
-  std::optional<Place> find_in_next_top(const KeyWords& key, const Hashes& hashes) const;
+  struct Found {
+    Place place;
+    SlotWords item;
+  };
+  std::optional<Found> find_in(const Candidates& candidates, const KeyWords& key, Tag tag) const;
+  std::optional<Slot> find_in_next_top(const KeyWords& key, const Hashes& hashes) const;
   std::optional<SlotNumber> find_in_bucket(Bytes bucket, const KeyWords& key, Tag tag) const;
   static std::optional<Place> room_in(const Candidates& candidates, std::size_t level);
   // `busy`, or where there is room now.
@@ -195,19 +199,10 @@ class Index {
 
   std::uint64_t load_word(Bytes offset) const { return region_.load(offset_ + offset); }
   void store_word(Bytes offset, std::uint64_t value) { region_.store(offset_ + offset, value); }
-  Slot load_slot(Place place) const {
-    const Bytes offset = place.offset();
-    return std::bit_cast<Slot>(SlotWords{load_word(offset), load_word(offset + kWord),
-                                         load_word(offset + 2 * kWord),
-                                         load_word(offset + 3 * kWord)});
+  SlotWords load_item(Place place) const {
+    return region_.read_object<SlotWords>(offset_ + place.offset());
   }
-  // Without making a slot of it.
-  bool holds(Place place, const KeyWords& key) const {
-    const Bytes offset = place.offset();
-    const KeyWords found{load_word(offset), load_word(offset + kWord),
-                         load_word(offset + 3 * kWord) >> 60};
-    return found.same(key);
-  }
+  Slot load_slot(Place place) const { return std::bit_cast<Slot>(load_item(place)); }
   template <class Visit>
   void for_each_in(Bytes bucket, Visit visit) const {
     const Tokens tokens = load_tokens(bucket);

@@ -183,6 +183,70 @@ TEST(Level, ARefusedPutChangesNothing) {
   EXPECT_GT(refused, 0U);
 }
 
+// Another worker may hold the lock of the bucket that an item is to be moved to: then nothing has
+// changed, and with that bucket among its own locks the put succeeds.
+TEST(Level, AMovementIntoALockedBucketIsBegunAgainWithItsLock) {
+  using bucket_hash::LockTable;
+  const Geometry geometry{200, 0};
+  PlainMemory alone(geometry.size());
+  CountingIndex planned(alone.region(), 0, geometry);
+  PlainMemory shared(geometry.size());
+  CountingIndex index(shared.region(), 0, geometry);
+  std::uint64_t busy = 0;
+  for (std::uint64_t i = 0; busy < 3; ++i) {
+    const Slot item = item_of(numbered_key(i), "value");
+    const Hashes hashes = Hashes::of(item);
+    planned.movements = 0;
+    ASSERT_EQ(try_put(planned, item), Index::Outcome::done);
+    if (planned.movements == 0) {
+      ASSERT_EQ(try_put(index, item), Index::Outcome::done);
+      continue;
+    }
+    const std::uint64_t wanted = (planned.moved_to - geometry.levels_offset()) / kBucketSize;
+    LockTable table(2);
+    Index::Writer writer;
+    {
+      const LockTable::Held others(table, wanted);
+      LockTable::Held held(table, index.candidates(hashes));
+      writer.held = &held;
+      const Image before(shared.bytes().begin(), shared.bytes().end());
+      ASSERT_EQ(index.try_put(item, hashes, writer), Index::Outcome::busy);
+      EXPECT_EQ(writer.busy, wanted);
+      EXPECT_EQ(Image(shared.bytes().begin(), shared.bytes().end()), before);
+    }
+    LockTable::Held held(table, index.candidates(hashes));
+    ASSERT_TRUE(held.try_add(writer.busy));
+    writer.held = &held;
+    ASSERT_EQ(index.try_put(item, hashes, writer), Index::Outcome::done);
+    ASSERT_EQ(as_text(shared.bytes()), as_text(alone.bytes()));
+    ++busy;
+  }
+  EXPECT_EQ(index.movements, 3U);
+}
+
+// Updates of full buckets, each written to a log of its writer, of which recovery reads all.
+TEST(Level, EachWriterHasItsLogUnlessThereAreMoreWritersThanLogs) {
+  const Geometry geometry{2, 0, 2};
+  PlainMemory memory(geometry.size());
+  CountingIndex index(memory.region(), 0, geometry);
+  std::uint64_t stored = 0;
+  while (try_put(index, item_of(numbered_key(stored))) == Index::Outcome::done) ++stored;
+  const auto position = [&](LogNumber log) {
+    return memory.region().load(log_position_offset(log));
+  };
+  const Slot item = item_of(numbered_key(0), "new");
+  for (const auto& [writer_number, log] :
+       {std::pair(0U, 0U), std::pair(1U, 1U), std::pair(3U, 1U)}) {
+    const std::array<std::uint64_t, 2> before{position(0), position(1)};
+    Index::Writer writer{.number = writer_number};
+    const std::uint64_t overwritten = index.overwritten;
+    ASSERT_EQ(index.try_put(item, Hashes::of(item), writer), Index::Outcome::done);
+    ASSERT_EQ(index.overwritten, overwritten + 1) << "the bucket should be full";
+    EXPECT_EQ(position(log), before[log] + 1);
+    EXPECT_EQ(position(1 - log), before[1 - log]);
+  }
+}
+
 // Section 3.2: "only the items in the bottom level are rehashed".
 TEST(Level, AResizeMovesTheBottomLevelOnly) {
   const Geometry geometry{8, 1};

@@ -127,11 +127,13 @@ class CountingIndex : public Index {
  public:
   using Index::Index;
   std::uint64_t movements = 0;
+  Bytes moved_to = 0;  // the bucket of the last one
   std::uint64_t overwritten = 0;
 
  protected:
   void move_item(Place from, Place to, const Slot& item, Tag tag) override {
     ++movements;
+    moved_to = to.bucket;
     Index::move_item(from, to, item, tag);
   }
   void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log) override {
