@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <set>
@@ -44,6 +45,15 @@ SiteHost read_host(const Document& document, const toml::table& table) {
   if (read.name.empty()) {
     throw UsageError(fmt::format("{}: [[host]] needs name = \"...\"", host.where("name")));
   }
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view(".-_:").find(static_cast<char>(c)) !=
+                                       std::string_view::npos;
+  };
+  if (!std::all_of(read.name.begin(), read.name.end(), allowed)) {
+    throw UsageError(fmt::format(
+        "{}: '{}' cannot be the name of a host; use letters, digits, '.', '-' and '_', or an address",
+        host.where("name"), read.name));
+  }
   const std::string role = host.text("role").value_or("");
   if (role != "server" && role != "client") {
     throw UsageError(fmt::format("{}: host {} needs role = \"server\" or \"client\"",
@@ -78,6 +88,11 @@ void check_hosts(const Document& document, const std::vector<SiteHost>& hosts) {
                   document.name(), servers, hosts.size() - servers));
 }
 
+bool is_address(std::string_view host) {
+  return host.find(':') != std::string_view::npos ||
+         host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 }  // namespace
 
 Site read_site(const Document& document) {
@@ -92,6 +107,7 @@ Site read_site(const Document& document) {
   site.profile = {top.text("profile").value_or(""), top.where("profile")};
   site.pm_directory = {top.text("pm_directory").value_or(""), top.where("pm_directory")};
   site.text = document.text();
+  site.file = document.name();
   if (const toml::node* hosts = document.table().get("host")) {
     if (!hosts->is_array_of_tables()) top.wrong(*hosts, "host", "must be written as [[host]]");
     for (const toml::node& host : *hosts->as_array()) {
@@ -116,6 +132,35 @@ const SiteHost* host_of_node(const Site& site, NodeId node) {
     if (!host.server) clients.push_back(&host);
   }
   return clients.empty() ? nullptr : clients[(node - 1) % clients.size()];
+}
+
+void check_hosts_of_ranks(const Site& site, std::span<const std::string> hosts) {
+  const auto short_name = [](std::string_view host) {
+    std::string name(host.substr(0, host.find('.')));
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return name;
+  };
+  const auto is_on = [&](const std::string& host, const SiteHost& of_site) {
+    return is_address(of_site.name) || short_name(of_site.name) == short_name(host);
+  };
+  const bool one_host = std::all_of(hosts.begin(), hosts.end(),
+                                    [&](const std::string& host) { return host == hosts[0]; });
+  if (site.hosts.empty() || one_host) return;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    if (std::none_of(site.hosts.begin(), site.hosts.end(),
+                     [&](const SiteHost& of_site) { return is_on(hosts[rank], of_site); })) {
+      throw UsageError(fmt::format(
+          "{}: rank {} is on host {}, which is none of this site; add it there, or leave it out of "
+          "mpirun's hostfile",
+          site.file, rank, hosts[rank]));
+    }
+  }
+  const SiteHost& server = *host_of_node(site, 0);
+  if (is_on(hosts[0], server)) return;
+  throw UsageError(
+      fmt::format("{}: rank 0 is on host {}, but the server is {}; let mpirun's hostfile begin with "
+                  "it, as 'perdura plan --hostfile' does",
+                  site.file, hosts[0], server.name));
 }
 
 std::string hostfile(const Site& site) {

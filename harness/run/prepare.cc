@@ -42,6 +42,7 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   PreparedSweep sweep;
   if (!request.site.empty()) {
     sweep.site = load_site(locations.find(FileKind::site, {request.site, "--site"}));
+    check_hosts_of_ranks(sweep.site, ranks.hosts());
   }
   const auto file = locations.find(FileKind::experiment, {request.experiment, ""});
   sweep.experiment = load_experiment(file, request.overrides);

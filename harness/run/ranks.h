@@ -40,6 +40,8 @@ class Ranks {
   // "rank 3 on host b"; "this process" of a bare run.
   std::string describe(int rank) const;
 
+  // Of every rank, as it sees it; empty if no launcher started this process.
+  const std::vector<std::string>& hosts() const { return hosts_; }
   // Another rank that is not on this one's host, if any.
   std::optional<int> elsewhere() const;
   // The ranks of this host whose process has ended, as the operating system says at once.

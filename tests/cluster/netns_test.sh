@@ -52,6 +52,26 @@ on_three_hosts run erda-shm --out shm >log 2>&1 || code=$?
   fail "shared memory of several hosts: exit code $code"
 echo "ok: shared memory of several hosts is refused"
 
+# The hostfile begins with node1.
+site() {
+  printf 'name = "lab"\n'
+  printf '[[host]]\nname = "%s"\nrole = "server"\n' "$1"
+  shift
+  printf '[[host]]\nname = "%s.example.org"\nrole = "client"\n' "$@"
+}
+expect_site_refused() {
+  code=0
+  on_three_hosts "${small[*]}" --site ./lab.toml --out site >log 2>&1 || code=$?
+  [ "$code" -eq 2 ] && grep -q "^perdura: ./lab.toml: $1" log || fail "another site: exit code $code"
+}
+site node2 node1 node3 >lab.toml
+expect_site_refused 'rank 0 is on host node1, but the server is node2; '
+site node1 node2 >lab.toml
+expect_site_refused 'rank 2 is on host node3, which is none of this site; '
+site node1 node2 node3 >lab.toml
+on_three_hosts "${small[*]}" --site ./lab.toml --quiet --out site >log 2>&1 || fail "a run at a site"
+echo "ok: ranks are where the site says"
+
 # The process of a rank: a child of its host's daemon.
 rank_on() {
   local pid

@@ -96,6 +96,57 @@ TEST(Site, MistakesAreNamedWithTheirPlace) {
             "lab.toml:5: cores in [host] must be a whole number from 0 to 1023");
 }
 
+TEST(Site, HostsHaveNamesOfHosts) {
+  const auto refused_as = [](const std::string& host) {
+    return refused("name = \"x\"\n" + kServer + "[[host]]\nname = '" + host +
+                   "'\nrole = \"client\"\n");
+  };
+  for (int c = 32; c < 127; ++c) {
+    const char character = static_cast<char>(c);
+    if (character == '\'') continue;  // ends the text in TOML
+    const std::string host = std::string("a") + character;
+    const bool allowed = std::isalnum(c) != 0 || std::string(".-_:").find(character) < 4;
+    EXPECT_EQ(refused_as(host),
+              allowed ? "nothing wrong"
+                      : "lab.toml:6: '" + host + "' cannot be the name of a host; use letters, "
+                        "digits, '.', '-' and '_', or an address");
+  }
+  EXPECT_EQ(refused_as("fe80::1"), "nothing wrong");
+  EXPECT_NE(refused_as("n\xc3\xb6rd"), "nothing wrong");
+}
+
+TEST(Site, RanksOnSeveralHostsMustBeWhereItSays) {
+  const auto refused_on = [](const Site& site, const std::vector<std::string>& hosts) {
+    try {
+      check_hosts_of_ranks(site, hosts);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing wrong");
+  };
+  const std::string another = "[[host]]\nname = \"d.example.org\"\nrole = \"client\"\n";
+  const Site site = site_of("name = \"x\"\n" + kClient + kServer + another);
+  EXPECT_EQ(refused_on(site, {"s", "c", "d"}), "nothing wrong");
+  EXPECT_EQ(refused_on(site, {"s.lab", "c", "C", "d.lab"}), "nothing wrong");
+  EXPECT_EQ(refused_on(site, {"c", "s", "d"}),
+            "lab.toml: rank 0 is on host c, but the server is s; let mpirun's hostfile begin with "
+            "it, as 'perdura plan --hostfile' does");
+  EXPECT_EQ(refused_on(site, {"s", "c", "d", "e"}),
+            "lab.toml: rank 3 is on host e, which is none of this site; add it there, or leave it "
+            "out of mpirun's hostfile");
+  EXPECT_EQ(refused_on(site, {"sc", "c"}).substr(0, 17), "lab.toml: rank 0 ");
+
+  // Nothing is compared with no ranks, on one host, without a site, or with addresses.
+  EXPECT_EQ(refused_on(site, {}), "nothing wrong");
+  EXPECT_EQ(refused_on(site, {"other", "other"}), "nothing wrong");
+  EXPECT_EQ(refused_on(Site{}, {"a", "b"}), "nothing wrong");
+  for (const std::string address : {"10.0.0.7", "fe80::1"}) {
+    const Site of_addresses = site_of("name = \"x\"\n" + kClient + "[[host]]\nname = \"" + address +
+                                      "\"\nrole = \"server\"\n");
+    EXPECT_EQ(refused_on(of_addresses, {"a", "c"}), "nothing wrong");
+  }
+}
+
 TEST(Site, CoresMustExistAndBelongToTheirNumaNode) {
   const test::TemporaryFolder root;
   std::filesystem::create_directories(root.path() / "sys/devices/system/node/node1");
