@@ -8,6 +8,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(tl-expected REQUIRED)
 pkg_check_modules(TOMLPLUSPLUS REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(NUMA REQUIRED IMPORTED_TARGET numa)
 find_package(MPI REQUIRED COMPONENTS CXX)
 
 find_path(CSV_INCLUDE_DIR csv.h REQUIRED)

@@ -16,6 +16,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/queue_pair.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/receive_queue.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/segment.cc
+  ${CMAKE_SOURCE_DIR}/platform/numa.cc
   ${CMAKE_SOURCE_DIR}/platform/shm_background.cc
   ${CMAKE_SOURCE_DIR}/platform/shm_barrier.cc
   ${CMAKE_SOURCE_DIR}/platform/shm_node.cc

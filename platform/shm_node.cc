@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "platform/error.h"
+#include "platform/numa.h"
 #include "platform/pmem/mapped/pool_file.h"
 #include "platform/shm_background.h"
 
@@ -59,12 +60,12 @@ bool pin_this_thread(const std::vector<unsigned>& cores) {
 }
 
 ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
-                 pmem::WriteMeter::Level accounting, std::vector<unsigned> cores)
+                 pmem::WriteMeter::Level accounting, Placement placement)
     : job_(job),
       id_(id),
       pm_directory_(fmt::format("{}/node-{}", pm_directory, id)),
       accounting_(accounting),
-      cores_(std::move(cores)),
+      placement_(std::move(placement)),
       memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))) {
   std::error_code error;
   std::filesystem::create_directories(pm_directory_, error);
@@ -87,6 +88,7 @@ std::string ShmNode::pm_path(std::string_view name) const {
 
 std::unique_ptr<pmem::Region> ShmNode::create_region(std::string_view name, Bytes size,
                                                      pmem::Medium medium) {
+  const MemoryBinding binding(placement_.numa_node);  // of what is allocated here
   if (medium == pmem::Medium::pm) {
     const std::string path = pm_path(name);
     auto file = pmem::mapped::create_pool_file(path, size, Allocation::now);
@@ -113,6 +115,7 @@ std::unique_ptr<pmem::Region> ShmNode::make_region(std::string name, pmem::Mediu
                                                    std::shared_ptr<pmem::mapped::Mapping> mapping) {
   std::byte* base = mapping->data();
   const Bytes size = mapping->size();
+  bind_memory(base, size, placement_.numa_node);
   memory_->add(base, path, medium);
   // With the region go its registrations and, if it was DRAM, its file.
   std::shared_ptr<void> keeper(base, [mapping, memory = memory_, path, medium](void* memory_base) {
@@ -124,7 +127,7 @@ std::unique_ptr<pmem::Region> ShmNode::make_region(std::string name, pmem::Mediu
 }
 
 std::unique_ptr<BackgroundThread> ShmNode::start_background_thread() {
-  return std::make_unique<ShmBackgroundThread>(job_.control().clock, accounting_, cores_,
+  return std::make_unique<ShmBackgroundThread>(job_.control().clock, accounting_, placement_.cores,
                                                add_thread());
 }
 

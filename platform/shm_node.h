@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,15 @@
 #include "platform/runtime/thread_executor.h"
 
 namespace perdura {
+
+// Where a node's threads run and its memory is; what is not said: anywhere.
+struct Placement {
+  // The n-th thread of a run is pinned to the n-th core, beginning again behind the last;
+  // background threads, to all of them together.
+  std::vector<unsigned> cores{};
+  // Of its regions, and of what its threads allocate (platform/numa.h).
+  std::optional<unsigned> numa_node{};
+};
 
 // Keeps the calling thread, and those that it starts from now on, on these cores; an empty list
 // changes nothing. False if this process may use none of them.
@@ -51,7 +61,7 @@ class ShmNode final : public Node {
  public:
   // Persistent memory is in files of `pm_directory`/node-N/.
   ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
-          pmem::WriteMeter::Level accounting, std::vector<unsigned> cores);
+          pmem::WriteMeter::Level accounting, Placement placement);
 
   NodeId id() const override { return id_; }
   // Names of PM regions consist of letters, digits, '.', '-' and '_'. Names of DRAM regions serve
@@ -68,6 +78,7 @@ class ShmNode final : public Node {
   pmem::Writes pm_writes() const override;
 
   fabric::shm::NodeMemory& memory() { return *memory_; }
+  const Placement& placement() const { return placement_; }
   ThreadUse& add_thread();
 
  private:
@@ -80,7 +91,7 @@ class ShmNode final : public Node {
   NodeId id_;
   std::string pm_directory_;
   pmem::WriteMeter::Level accounting_;
-  std::vector<unsigned> cores_;  // of its background threads; empty: anywhere
+  Placement placement_;
   // Shared with the regions, which may outlive the node.
   std::shared_ptr<fabric::shm::NodeMemory> memory_;
   std::atomic<unsigned> next_dram_{0};

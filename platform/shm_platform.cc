@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "platform/error.h"
+#include "platform/numa.h"
 #include "platform/pmem/mapped/instructions.h"
 
 namespace perdura {
@@ -24,8 +25,8 @@ std::vector<NodeId> local_nodes(const ShmOptions& options) {
   return all;
 }
 
-std::vector<unsigned> cores_of(const ShmOptions& options, NodeId node) {
-  return node < options.cores.size() ? options.cores[node] : std::vector<unsigned>{};
+Placement placement_of(const ShmOptions& options, NodeId node) {
+  return node < options.placements.size() ? options.placements[node] : Placement{};
 }
 
 // Gives a doorbell back at the end of its thread.
@@ -48,7 +49,7 @@ ShmPlatform::ShmPlatform(ShmOptions options)
       options_.pm_directory.empty() ? job_.directory() + "/pm" : options_.pm_directory;
   for (const NodeId id : local_ids_) {
     nodes_.push_back(
-        std::make_unique<ShmNode>(job_, id, pm, options_.accounting, cores_of(options_, id)));
+        std::make_unique<ShmNode>(job_, id, pm, options_.accounting, placement_of(options_, id)));
   }
 }
 
@@ -79,7 +80,7 @@ void ShmPlatform::plan(NodeId node, fabric::Port port, CompletionMode mode, Body
 }
 
 std::vector<unsigned> ShmPlatform::cores_for_next_thread(NodeId node) const {
-  const std::vector<unsigned> cores = cores_of(options_, node);
+  const std::vector<unsigned> cores = placement_of(options_, node).cores;
   if (cores.empty()) return {};
   const auto before = static_cast<std::size_t>(std::count_if(
       planned_.begin(), planned_.end(), [&](const auto& t) { return t.node->id() == node; }));
@@ -155,6 +156,8 @@ void ShmPlatform::run_thread(const PlannedThread& planned) {
           "node {}: a thread cannot be pinned to core {}, which this process may not use",
           planned.node->id(), planned.cores.front()));
     }
+    // Background threads are started by this one, and so are bound, too.
+    const MemoryBinding binding(planned.node->placement().numa_node);
     const DoorbellLease lease{job_, job_.allocate_doorbell(planned.node->id())};
     ThreadExecutor executor(job_.control().clock, planned.mode, job_.doorbell(lease.index),
                             [this](std::exception_ptr error) { fail(std::move(error)); });

@@ -30,10 +30,8 @@ struct ShmOptions {
   // Where the files of persistent memory are: a DAX file system for the real thing. Empty: a place
   // in /dev/shm that goes away with the last process of the job.
   std::string pm_directory{};
-  // By node, the cores that its threads are pinned to: the n-th thread of a run to the n-th core,
-  // beginning again behind the last; its background threads, to all of them together. A node
-  // without cores, or none for it: anywhere.
-  std::vector<std::vector<unsigned>> cores{};
+  // By node; where there is none for it: anywhere.
+  std::vector<Placement> placements{};
   // Time that each flushed line costs in addition; for the whole process.
   Nanoseconds write_latency{0};
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::compared;

@@ -8,6 +8,7 @@
 
 #include "platform/error.h"
 #include "platform/fabric/shm/job.h"
+#include "platform/numa.h"
 #include "platform/shm_platform.h"
 #include "platform/sim/profile.h"
 #include "platform/sim/sim_platform.h"
@@ -65,8 +66,8 @@ void check_pm_directory(const Located& directory) {
   const std::filesystem::path path = directory.text;
   if (path.empty()) return;
   if (path.is_relative()) {
-    throw UsageError(fmt::format("{}: pm_directory {}: must begin with a '/'", directory.where,
-                                 path.string()));
+    throw UsageError(
+        fmt::format("{}: pm_directory {}: must begin with a '/'", directory.where, path.string()));
   }
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return;
@@ -74,6 +75,15 @@ void check_pm_directory(const Located& directory) {
       fmt::format("{}: pm_directory {}: there is no such directory; mount the file system of the "
                   "persistent memory, or create the directory there",
                   directory.where, path.string()));
+}
+
+void check_placement(const SiteHost& host, std::span<const unsigned> usable_cores) {
+  check_cores(host, usable_cores);
+  try {
+    const MemoryBinding tried(host.numa_node);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: host {}: {}", host.numa_where, host.name, error.what()));
+  }
 }
 
 class ShmFactory final : public PlatformFactory {
@@ -89,9 +99,9 @@ class ShmFactory final : public PlatformFactory {
     check_pm_directory(settings_.pm_directory);
     const std::vector<unsigned> usable = usable_cores();
     if (ranks_ == 1) {
-      for (const SiteHost& host : site_.hosts) check_cores(host, usable);
+      for (const SiteHost& host : site_.hosts) check_placement(host, usable);
     } else if (const SiteHost* host = host_of_node(site_, rank_)) {
-      check_cores(*host, usable);
+      check_placement(*host, usable);
     }
   }
 
@@ -124,9 +134,10 @@ class ShmFactory final : public PlatformFactory {
     // Here, since here all ranks take part.
     if (job_.empty()) job_ = fmt::format("run-{}", all_ranks_.broadcast(getpid()));
     const std::string job = fmt::format("{}-{}", job_, created_++);
-    std::vector<std::vector<unsigned>> cores(client_nodes + 1);
+    std::vector<Placement> placements(client_nodes + 1);
     for (NodeId node = 0; node <= client_nodes; ++node) {
-      if (const SiteHost* host = host_of_node(site_, node)) cores[node] = host->cores;
+      const SiteHost* host = host_of_node(site_, node);
+      if (host != nullptr) placements[node] = {host->cores, host->numa_node};
     }
     const std::filesystem::path parent = settings_.pm_directory.text;
     ShmOptions options{
@@ -134,7 +145,7 @@ class ShmFactory final : public PlatformFactory {
         .node_count = client_nodes + 1,
         .local_nodes = nodes,
         .pm_directory = parent.empty() ? "" : (parent / fmt::format("perdura-{}", job)).string(),
-        .cores = std::move(cores),
+        .placements = std::move(placements),
         .write_latency = Nanoseconds(settings_.write_latency_ns),
         .accounting = accounting_,
         .fabric = {.network_latency = Nanoseconds(settings_.network_latency_ns)},

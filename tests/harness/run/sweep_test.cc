@@ -10,6 +10,7 @@
 #include "fake_kv.h"
 #include "harness/run/platform_factory.h"
 #include "platform/error.h"
+#include "platform/numa.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/harness/temporary_folder.h"
 
@@ -109,6 +110,22 @@ TEST_F(SweepTest, DdioIsThePointsElseTheProfiles) {
   EXPECT_TRUE(ddio_with("on"));
   EXPECT_FALSE(ddio_with("off"));
   EXPECT_EQ(ddio_with(""), of_profile) << "points must not change each other";
+}
+
+TEST_F(SweepTest, OnSharedMemoryANodesMemoryIsOnTheNumaNodeOfItsHost) {
+  Experiment experiment = load_experiment(folder_ / "sweep.toml");
+  experiment.platform.text = "shm";
+  Site site;
+  site.hosts = {SiteHost{.name = "a", .server = true, .numa_node = 0}, SiteHost{.name = "b"}};
+  const auto factory =
+      create_platform_factory(experiment, Locations({PERDURA_SOURCE_DIR}), ranks_, site);
+  const auto platform = factory->create(Point{});
+  const auto binding_of = [&](NodeId node) {
+    const auto region = platform->local_node(node)->create_region("x", 4096, pmem::Medium::pm);
+    return memory_binding_at(region->data());
+  };
+  EXPECT_EQ(binding_of(0), 0U);
+  EXPECT_EQ(binding_of(1), std::nullopt);
 }
 
 TEST_F(SweepTest, AnotherSeedGivesOtherBytes) {

@@ -29,7 +29,7 @@ TEST(ShmPinning, ThreadsTakeTheirNodesCoresInTurnAndBackgroundThreadsAll) {
   const unsigned last = *all.rbegin();
   ShmOptions options;
   options.node_count = 2;
-  options.cores = {{last, first}};
+  options.placements = {{.cores = {last, first}, .numa_node = {}}};
   ShmPlatform platform(std::move(options));
   std::vector<Cores> of_server(3);
   Cores of_background;
@@ -60,7 +60,7 @@ TEST(ShmPinning, ThreadsTakeTheirNodesCoresInTurnAndBackgroundThreadsAll) {
 
 TEST(ShmPinning, ACoreThatCannotBeUsedEndsTheRun) {
   ShmOptions options;
-  options.cores = {{CPU_SETSIZE}};
+  options.placements = {{.cores = {CPU_SETSIZE}, .numa_node = {}}};
   ShmPlatform platform(std::move(options));
   platform.start(0, 0, CompletionMode::event, [](Thread&) -> Task<> { co_return; });
   EXPECT_THROW(platform.run(), UsageError);
