@@ -66,8 +66,8 @@ std::vector<std::string> exchange_hosts(int ranks) {
 
 }  // namespace
 
-// Not of MPI_COMM_WORLD, where the barrier of a rank that ends early would be taken for whatever the
-// others wait for.
+// Not of MPI_COMM_WORLD, where the barrier of a rank that ends early would be taken for whatever
+// the others wait for.
 struct Ranks::Leaving {
   MPI_Comm communicator = MPI_COMM_NULL;
 };
@@ -127,7 +127,8 @@ void Ranks::watch_neighbors() {
   for (int rank = 0; rank < size_; ++rank) {
     const auto index = static_cast<std::size_t>(rank);
     if (rank == rank_ || hosts_[index] != hosts_[static_cast<std::size_t>(rank_)]) continue;
-    if (all[2 * index + 1] == own[1]) neighbors_.emplace_back(rank, static_cast<pid_t>(all[2 * index]));
+    if (all[2 * index + 1] == own[1])
+      neighbors_.emplace_back(rank, static_cast<pid_t>(all[2 * index]));
   }
 }
 
@@ -156,6 +157,13 @@ std::vector<int> Ranks::ended() const {
     if (process.ended()) ranks.push_back(process.rank);
   }
   return ranks;
+}
+
+int Ranks::end_of(int rank) const {
+  for (const Process& process : neighbors_) {
+    if (process.rank == rank) return process.descriptor;
+  }
+  return -1;
 }
 
 bool Ranks::leave_within(std::optional<std::chrono::seconds> limit) {
@@ -274,15 +282,11 @@ void Ranks::finish_sending() {
 }
 
 void Ranks::pause() {
-  // The others are ended by the root, or by the launcher; without a root by themselves.
-  if (interrupted()) {
-    const std::vector<int> gone = ended();
+  // The others are ended by the root, or by the launcher.
+  if (is_root() && interrupted()) {
     const auto now = std::chrono::steady_clock::now();
     if (!interrupted_since_) interrupted_since_ = now;
-    const bool pointless = is_root()
-                               ? !gone.empty() || now - *interrupted_since_ > kTimeToAnswer
-                               : !gone.empty() && gone.front() == 0;
-    if (pointless) give_up();
+    if (now - *interrupted_since_ > kTimeToAnswer || !ended().empty()) give_up();
   }
   if (given_up_.load()) throw RanksLost();
   std::this_thread::sleep_for(std::chrono::microseconds(500));

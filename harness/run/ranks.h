@@ -46,6 +46,8 @@ class Ranks {
   std::optional<int> elsewhere() const;
   // The ranks of this host whose process has ended, as the operating system says at once.
   std::vector<int> ended() const;
+  // Can be read (poll) once that rank's process has ended; -1 if it is on another host.
+  int end_of(int rank) const;
 
   // --- collective: every rank calls it, in the same order; throws RanksLost
 
@@ -80,8 +82,8 @@ class Ranks {
   // Ends all ranks at once.
   [[noreturn]] void abort(int exit_code);
   // leave() for a rank that ends early: false if the others do not come soon, as they do when what
-  // is wrong is wrong everywhere, or when they are done. Then they wait for this one, and have to be
-  // aborted.
+  // is wrong is wrong everywhere, or when they are done. Then they wait for this one, and have to
+  // be aborted.
   bool others_end_too();
 
  private:

@@ -174,9 +174,10 @@ TEST_F(ContinueTest, WhatCannotBeWrittenEndsTheRunWhichGoesOnWhenItCan) {
   const int done = manifest["points_done"];
   EXPECT_GT(done, 0);
   EXPECT_LT(done, static_cast<int>(kPoints));
-  EXPECT_EQ(full.text, fmt::format("perdura: {0}/journal: cannot be written: File too large; {1} of "
-                                   "12 points are in {0}; perdura run --continue {0}\n",
-                                   out_.string(), done));
+  EXPECT_EQ(full.text,
+            fmt::format("perdura: {0}/journal: cannot be written: File too large; {1} of "
+                        "12 points are in {0}; perdura run --continue {0}\n",
+                        out_.string(), done));
   const Outcome outcome = perdura("run --continue " + out_.string());
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   expect_as_uninterrupted();
@@ -201,6 +202,18 @@ TEST_F(ContinueTest, WhatTheRootCannotWriteEndsAllRanks) {
   const Outcome outcome = perdura("run --continue " + out_.string());
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   expect_as_uninterrupted();
+}
+
+TEST_F(ContinueTest, AFolderThatIsMovedAwayEndsTheRun) {
+  Running program(perdura_command(kSweep + "--set repetitions=999 --out " + out_.string()), log_);
+  ASSERT_TRUE(test::wait_until([this] { return finished_points(log_).size() >= 3; }));
+  fs::rename(out_, temporary_.path() / "moved");
+  ASSERT_TRUE(program.ends_within(std::chrono::minutes(1)));
+  EXPECT_EQ(program.wait(), 1);
+  EXPECT_NE(read(log_).find("cannot be written: No such file or directory; " + out_.string() +
+                            " is no longer there: run the experiment again in a new folder\n"),
+            std::string::npos)
+      << read(log_);
 }
 
 TEST_F(ContinueTest, ACompleteFolderSaysSo) {
