@@ -62,7 +62,8 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
   for (CLI::Option* option : arguments->experiment.options()) interrupted->excludes(option);
   command
       ->add_option("--heartbeat", arguments->heartbeat,
-                   "Seconds after which a rank that is silent ends the run, from 0.1; 0: never (default: 10)")
+                   "Seconds after which a rank that is silent ends the run, from 0.1; 0: never "
+                   "(default: 10)")
       ->check(is_silence);
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
   command->callback([arguments, experiment, interrupted, &context, &action] {

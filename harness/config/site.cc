@@ -46,13 +46,14 @@ SiteHost read_host(const Document& document, const toml::table& table) {
     throw UsageError(fmt::format("{}: [[host]] needs name = \"...\"", host.where("name")));
   }
   const auto allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view(".-_:").find(static_cast<char>(c)) !=
-                                       std::string_view::npos;
+    return std::isalnum(c) != 0 ||
+           std::string_view(".-_:").find(static_cast<char>(c)) != std::string_view::npos;
   };
   if (!std::all_of(read.name.begin(), read.name.end(), allowed)) {
-    throw UsageError(fmt::format(
-        "{}: '{}' cannot be the name of a host; use letters, digits, '.', '-' and '_', or an address",
-        host.where("name"), read.name));
+    throw UsageError(
+        fmt::format("{}: '{}' cannot be the name of a host; use letters, digits, '.', '-' and '_', "
+                    "or an address",
+                    host.where("name"), read.name));
   }
   const std::string role = host.text("role").value_or("");
   if (role != "server" && role != "client") {
@@ -157,10 +158,10 @@ void check_hosts_of_ranks(const Site& site, std::span<const std::string> hosts) 
   }
   const SiteHost& server = *host_of_node(site, 0);
   if (is_on(hosts[0], server)) return;
-  throw UsageError(
-      fmt::format("{}: rank 0 is on host {}, but the server is {}; let mpirun's hostfile begin with "
-                  "it, as 'perdura plan --hostfile' does",
-                  site.file, hosts[0], server.name));
+  throw UsageError(fmt::format(
+      "{}: rank 0 is on host {}, but the server is {}; let mpirun's hostfile begin with "
+      "it, as 'perdura plan --hostfile' does",
+      site.file, hosts[0], server.name));
 }
 
 std::string hostfile(const Site& site) {

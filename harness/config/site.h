@@ -26,8 +26,8 @@ struct SiteHost {
 
 struct Site {
   std::string name{};
-  std::string file{};  // where it was read
-  Located profile{};           // where an experiment has none
+  std::string file{};      // where it was read
+  Located profile{};       // where an experiment has none
   Located pm_directory{};  // likewise
   std::vector<SiteHost> hosts{};
   std::string text{};  // of the file; empty: no site was given
@@ -44,9 +44,9 @@ void apply_site(const Site& site, Experiment& experiment);
 // server, node n the n-th client, beginning again behind the last one. Null without a site.
 const SiteHost* host_of_node(const Site& site, NodeId node);
 
-// Throws UsageError unless rank 0 is on the server's host and every rank on a host of the site, where
-// ranks are on several hosts at all. `hosts` are those that the ranks see, by rank; only the part
-// before the first dot counts. What is named by an address cannot be compared, and is not.
+// Throws UsageError unless rank 0 is on the server's host and every rank on a host of the site,
+// where ranks are on several hosts at all. `hosts` are those that the ranks see, by rank; only the
+// part before the first dot counts. What is named by an address cannot be compared, and is not.
 void check_hosts_of_ranks(const Site& site, std::span<const std::string> hosts);
 
 // Open MPI's hostfile of the site: a slot for the server, which so becomes rank 0, and one for each

@@ -20,7 +20,7 @@ std::string_view to_string(RunStatus status);
 
 // One start of the program: a sweep that was interrupted and continued has several.
 struct Session {
-  std::string started{};  // UTC, ISO 8601
+  std::string started{};    // UTC, ISO 8601
   std::string directory{};  // the current one, which relative paths begin at
   std::string command_line{};
   int mpi_ranks = 1;

@@ -7,8 +7,8 @@
 namespace perdura::harness {
 
 // A line tells whoever sent the signal what happens now: at the root for SIGINT, and also for the
-// others if no launcher started this process. A launcher sends SIGTERM to all ranks whenever one has
-// ended, and then nobody has asked. A SIGHUP that is ignored (nohup) stays so.
+// others if no launcher started this process. A launcher sends SIGTERM to all ranks whenever one
+// has ended, and then nobody has asked. A SIGHUP that is ignored (nohup) stays so.
 void watch_for_interrupts(bool is_root, bool is_launched);
 // As if a signal had come.
 void interrupt();

@@ -39,8 +39,8 @@ class PlatformFactory {
   virtual std::shared_ptr<Platform> create(const Point& point) = 0;
 };
 
-// Throws UsageError if the experiment's platform, profile or pm_directory does not exist, or if this
-// rank is to run on cores that it cannot have. Sites matter to platforms of real threads only.
+// Throws UsageError if the experiment's platform, profile or pm_directory does not exist, or if
+// this rank is to run on cores that it cannot have. Sites matter to platforms of real threads only.
 std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& experiment,
                                                          const Locations& locations, Ranks& ranks,
                                                          const Site& site = {});

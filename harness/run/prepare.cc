@@ -68,10 +68,9 @@ std::string problem_of(Ranks& ranks, const std::vector<std::string>& problems,
     const auto difference = first_difference(identity_of_text(identities[0], "rank 0"),
                                              identity_of_text(identities[rank], "another rank"));
     if (!difference) continue;
-    return fmt::format(
-        "{} has {}, {} has {}; give all ranks the same arguments, files and build",
-        ranks.describe(0), difference->one, ranks.describe(static_cast<int>(rank)),
-        difference->other);
+    return fmt::format("{} has {}, {} has {}; give all ranks the same arguments, files and build",
+                       ranks.describe(0), difference->one, ranks.describe(static_cast<int>(rank)),
+                       difference->other);
   }
   return "";
 }
@@ -80,11 +79,11 @@ std::string problem_of(Ranks& ranks, const std::vector<std::string>& problems,
 
 Identity identity_of(const PreparedSweep& sweep) {
   // The build first: another one may mean something else by the same texts.
-  Identity identity{{"build", build_name()},
-                    {"experiment", sweep.experiment.text},
-                    {"site", sweep.site.text},
-                    {"profile " + sweep.platforms->profile_name(),
-                     sweep.platforms->profile_text()}};
+  Identity identity{
+      {"build", build_name()},
+      {"experiment", sweep.experiment.text},
+      {"site", sweep.site.text},
+      {"profile " + sweep.platforms->profile_name(), sweep.platforms->profile_text()}};
   for (const auto& [name, text] : sweep.workloads) identity.emplace_back("workload " + name, text);
   return identity_of_text(to_text(identity), "this configuration");
 }

@@ -106,10 +106,10 @@ TEST(Site, HostsHaveNamesOfHosts) {
     if (character == '\'') continue;  // ends the text in TOML
     const std::string host = std::string("a") + character;
     const bool allowed = std::isalnum(c) != 0 || std::string(".-_:").find(character) < 4;
-    EXPECT_EQ(refused_as(host),
-              allowed ? "nothing wrong"
-                      : "lab.toml:6: '" + host + "' cannot be the name of a host; use letters, "
-                        "digits, '.', '-' and '_', or an address");
+    EXPECT_EQ(refused_as(host), allowed ? "nothing wrong"
+                                        : "lab.toml:6: '" + host +
+                                              "' cannot be the name of a host; use letters, "
+                                              "digits, '.', '-' and '_', or an address");
   }
   EXPECT_EQ(refused_as("fe80::1"), "nothing wrong");
   EXPECT_NE(refused_as("n\xc3\xb6rd"), "nothing wrong");

@@ -29,7 +29,8 @@ TEST(FileSystem, IsTheOneMountedDeepestAndLastAboveADirectory) {
             "/mnt/pmem0/perdura on ext4 at /mnt/pmem0 (rw,noatime,rw,dax=always), DAX: ");
   EXPECT_EQ(of("/mnt/pmem01"),
             "/mnt/pmem01 on ext4 at / (rw,relatime,rw,errors=remount-ro), DAX: ");
-  EXPECT_EQ(of("/mnt/with blank/x"), "/mnt/with blank/x on xfs at /mnt/with blank (rw,rw,dax), DAX: ");
+  EXPECT_EQ(of("/mnt/with blank/x"),
+            "/mnt/with blank/x on xfs at /mnt/with blank (rw,rw,dax), DAX: ");
   EXPECT_EQ(of("/mnt/twice"), "/mnt/twice on xfs at /mnt/twice (ro,ro), DAX: ");
 }
 
