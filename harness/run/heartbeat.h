@@ -3,6 +3,7 @@
 // connections wait for minutes, and MPI waits for ever.
 //
 // A rank that crashes says so at once: launchers lose what a dying process wrote.
+// A process of the same host that has ended is noticed at once, by the operating system.
 //
 // Every rank sends the root a datagram of 40 bytes, ten times per span of silence that is
 // tolerated, from a thread that sleeps in between, and the root answers. Not over MPI: Open MPI
