@@ -19,10 +19,10 @@ constexpr char kSession = 's';
 constexpr char kPoint = 'p';
 constexpr std::size_t kWordsBeforeMeasurement = 2;
 
-bool is_complete(const fs::path& folder) {
+bool has_status(const fs::path& folder, RunStatus status) {
   std::ifstream input(folder / "manifest.json");
   const auto json = nlohmann::json::parse(input, nullptr, false);
-  return json.is_object() && json.value("status", "") == to_string(RunStatus::complete);
+  return json.is_object() && json.value("status", "") == to_string(status);
 }
 
 FinishedPoint point_of(std::string_view bytes) {
@@ -47,6 +47,8 @@ fs::path first_directory(const std::vector<std::string>& records) {
 
 fs::path journal_file(const fs::path& folder) { return folder / "journal"; }
 
+bool is_running(const fs::path& folder) { return has_status(folder, RunStatus::running); }
+
 std::string journal_record(const Session& session) { return kSession + to_json(session); }
 
 std::string journal_record(const FinishedPoint& point) {
@@ -65,7 +67,7 @@ std::optional<InterruptedSweep> open_interrupted(const fs::path& folder) {
                     folder.string()));
   }
   // A process that was killed at the very end leaves both.
-  if (is_complete(folder)) {
+  if (has_status(folder, RunStatus::complete)) {
     std::error_code ignored;
     fs::remove(journal_file(folder), ignored);
     return std::nullopt;

@@ -27,6 +27,9 @@ std::string journal_record(const FinishedPoint& point);
 
 std::filesystem::path journal_file(const std::filesystem::path& folder);
 
+// Whether the manifest says so: nobody has ended the sweep, or nobody could write it.
+bool is_running(const std::filesystem::path& folder);
+
 struct InterruptedSweep {
   Journal journal;
   Identity identity;

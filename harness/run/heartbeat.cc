@@ -27,7 +27,9 @@ constexpr std::chrono::milliseconds kBeat{1000};
 // For a rank to be heard of at all: it may begin later than the root.
 constexpr std::chrono::seconds kTimeToBegin{5};
 // For the root's main thread to give up its point and to write the results.
-constexpr std::chrono::seconds kTimeToWrite{2};
+constexpr std::chrono::milliseconds kTimeToWrite{2000};
+// The same when the launcher knows, too: Open MPI kills all ranks a second after one has died.
+constexpr std::chrono::milliseconds kTimeBeforeKilled{500};
 
 struct Datagram {
   std::uint64_t run = 0;
@@ -71,10 +73,11 @@ std::uint64_t port_of(int descriptor) {
 }  // namespace
 
 Heartbeat::Heartbeat(Ranks& ranks, std::chrono::milliseconds silence,
-                     std::function<std::string(std::uint64_t)> point_name)
+                     std::function<std::string(std::uint64_t)> point_name, bool together)
     : ranks_(ranks),
       silence_(silence),
       point_name_(std::move(point_name)),
+      together_(together),
       socket_(ranks.size() == 1 ? -1 : open_socket()),
       began_(Clock::now()) {
   if (ranks.size() == 1) return;
@@ -124,6 +127,11 @@ void Heartbeat::kept(std::string text) {
   kept_ = std::move(text);
 }
 
+void Heartbeat::root_has_its_say(std::function<bool()> had) {
+  const std::scoped_lock lock(mutex_);
+  root_had_its_say_ = std::move(had);
+}
+
 std::string Heartbeat::lost() const {
   const std::scoped_lock lock(mutex_);
   return lost_;
@@ -136,9 +144,9 @@ std::string Heartbeat::last_seen(int rank) const {
 
 std::string Heartbeat::last_seen_locked(int rank) const {
   for (const Peer& peer : peers_) {
-    if (peer.rank != rank || peer.point == 0) continue;
-    return fmt::format(", last while running point {} ({})", peer.point,
-                       point_name_(peer.point - 1));
+    const std::uint64_t point = together_ ? point_.load() : peer.point;
+    if (peer.rank != rank || point == 0) continue;
+    return fmt::format(", last while running point {} ({})", point, point_name_(point - 1));
   }
   return "";
 }
@@ -152,10 +160,14 @@ void Heartbeat::beat() {
       for (const sockaddr_in& address : root_) send_to(address);
       due = Clock::now() + pause;
     }
-    pollfd waiting[] = {{wake_up_, POLLIN, 0}, {socket_, POLLIN, 0}};
-    poll(waiting, 2, static_cast<int>(pause.count()) + 1);
+    std::vector<pollfd> waiting{{wake_up_, POLLIN, 0}, {socket_, POLLIN, 0}};
+    for (const Peer& peer : peers_) waiting.push_back({ranks_.end_of(peer.rank), POLLIN, 0});
+    poll(waiting.data(), waiting.size(), static_cast<int>(pause.count()) + 1);
     std::unique_lock lock(mutex_);
     if (ending_) return;
+    // Not the end that all have agreed on: MPI lets nobody end before this thread has.
+    for (std::size_t i = 0; i < peers_.size(); ++i) peers_[i].ended = waiting[i + 2].revents != 0;
+    if (!ranks_.is_root() && peers_.front().ended) end_without_root();
     const auto now = Clock::now();
     receive_all(now);
     // Who was stopped itself cannot say who was silent meanwhile.
@@ -208,7 +220,7 @@ void Heartbeat::receive_all(Clock::time_point now) {
 
 const Heartbeat::Peer* Heartbeat::find_lost(Clock::time_point now, bool was_away) {
   for (Peer& peer : peers_) {
-    if (peer.crashed != 0) return &peer;
+    if (peer.crashed != 0 || peer.ended) return &peer;
     if (silence_.count() == 0) continue;
     if (peer.heard) {
       if (was_away) peer.heard = now;
@@ -229,8 +241,9 @@ void Heartbeat::give_up_on(const Peer& peer) {
   const std::string who = ranks_.describe(peer.rank);
   const auto text = peer.crashed != 0
                         ? fmt::format("{} died of {}", who, name_of_crash(peer.crashed))
-                        : fmt::format("{} has not been heard of for {} s", who,
-                                      std::chrono::duration<double>(silence_).count());
+                    : peer.ended ? fmt::format("{} has died", who)
+                                 : fmt::format("{} has not been heard of for {} s", who,
+                                               std::chrono::duration<double>(silence_).count());
   if (!ranks_.is_root()) {
     const std::scoped_lock lock(mutex_);
     fmt::print(stderr, "perdura: {}: {}{}{}\n", ranks_.describe(ranks_.rank()), text,
@@ -241,9 +254,24 @@ void Heartbeat::give_up_on(const Peer& peer) {
   lost_ = text + last_seen_locked(peer.rank);
   ranks_.give_up();
   interrupt();
-  if (changed_.wait_for(lock, kTimeToWrite, [this] { return ending_; })) return;
+  const auto time = peer.ended ? kTimeBeforeKilled : kTimeToWrite;
+  if (changed_.wait_for(lock, time, [this] { return ending_; })) return;
   // The main thread waits for the lost rank in a way that cannot be interrupted.
   fmt::print(stderr, "perdura: {}; {}\n", lost_, kept_);
+  ranks_.abort(1);
+}
+
+// The main thread may wait for the root in a way that cannot be interrupted.
+void Heartbeat::end_without_root() {
+  const std::vector<int> ended = ranks_.ended();
+  bool first_left = true;
+  for (int rank = 1; rank < ranks_.rank(); ++rank) {
+    first_left = first_left && std::find(ended.begin(), ended.end(), rank) != ended.end();
+  }
+  if (first_left && !(root_had_its_say_ && root_had_its_say_())) {
+    fmt::print(stderr, "perdura: {} has died{}{}\n", ranks_.describe(0), kept_.empty() ? "" : "; ",
+               kept_);
+  }
   ranks_.abort(1);
 }
 

@@ -3,6 +3,7 @@
 // connections wait for minutes, and MPI waits for ever.
 //
 // A rank that crashes says so at once: launchers lose what a dying process wrote.
+// A process of the same host that has ended is noticed at once, by the operating system.
 //
 // Every rank sends the root a datagram of 40 bytes, ten times per span of silence that is
 // tolerated, from a thread that sleeps in between, and the root answers. Not over MPI: Open MPI
@@ -30,10 +31,11 @@ namespace perdura::harness {
 
 class Heartbeat final : private CrashListener {
  public:
-  // Collective. With a `silence` of 0 nobody is silent for too long. `point_name` describes a point
-  // by its index, at the root, on any thread. Throws PlatformError if there is no network at all.
+  // Collective. If `together`, all ranks are at the point that this one is at. With a `silence` of
+  // 0 nobody is silent for too long. `point_name` describes a point by its index, at the root, on
+  // any thread. Throws PlatformError if there is no network at all.
   Heartbeat(Ranks& ranks, std::chrono::milliseconds silence,
-            std::function<std::string(std::uint64_t)> point_name);
+            std::function<std::string(std::uint64_t)> point_name, bool together);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -43,6 +45,9 @@ class Heartbeat final : private CrashListener {
   // What to say of the results if the main thread cannot any more: "6 of 20 points are in DIR", or
   // of the others, who do not know how many, "results are in DIR".
   void kept(std::string text);
+  // Others: whether the root, if it has ended, has said why. If not, the first rank that is left
+  // says that it died.
+  void root_has_its_say(std::function<bool()> had);
 
   // From now on the main thread takes care of what is lost.
   void stop();
@@ -67,6 +72,7 @@ class Heartbeat final : private CrashListener {
     std::uint64_t point = 0;  // index + 1, as last heard
     int crashed = 0;          // of which signal
     bool warned = false;
+    bool ended = false;  // its process, on this host
   };
 
   void beat();
@@ -76,11 +82,13 @@ class Heartbeat final : private CrashListener {
   void receive_all(Clock::time_point now);
   const Peer* find_lost(Clock::time_point now, bool was_away);
   void give_up_on(const Peer& peer);
+  [[noreturn]] void end_without_root();
   std::string last_seen_locked(int rank) const;
 
   Ranks& ranks_;
   const std::chrono::milliseconds silence_;
   const std::function<std::string(std::uint64_t)> point_name_;
+  const bool together_;
   std::atomic<std::uint64_t> point_{0};  // index + 1, or 0 before the first
   std::atomic<bool> stop_{false};
 
@@ -95,6 +103,7 @@ class Heartbeat final : private CrashListener {
   bool ending_ = false;
   std::vector<Peer> peers_;  // of the root all others, of the others the root
   std::string kept_;
+  std::function<bool()> root_had_its_say_;
   std::string lost_;
   std::thread thread_;
 };

@@ -159,6 +159,13 @@ std::vector<int> Ranks::ended() const {
   return ranks;
 }
 
+int Ranks::end_of(int rank) const {
+  for (const Process& process : neighbors_) {
+    if (process.rank == rank) return process.descriptor;
+  }
+  return -1;
+}
+
 bool Ranks::leave_within(std::optional<std::chrono::seconds> limit) {
   if (!leaving_) return true;
   const auto leaving = std::exchange(leaving_, nullptr);
@@ -275,14 +282,11 @@ void Ranks::finish_sending() {
 }
 
 void Ranks::pause() {
-  // The others are ended by the root, or by the launcher; without a root by themselves.
-  if (interrupted()) {
-    const std::vector<int> gone = ended();
+  // The others are ended by the root, or by the launcher.
+  if (is_root() && interrupted()) {
     const auto now = std::chrono::steady_clock::now();
     if (!interrupted_since_) interrupted_since_ = now;
-    const bool pointless = is_root() ? !gone.empty() || now - *interrupted_since_ > kTimeToAnswer
-                                     : !gone.empty() && gone.front() == 0;
-    if (pointless) give_up();
+    if (now - *interrupted_since_ > kTimeToAnswer || !ended().empty()) give_up();
   }
   if (given_up_.load()) throw RanksLost();
   std::this_thread::sleep_for(std::chrono::microseconds(500));

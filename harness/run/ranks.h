@@ -46,6 +46,8 @@ class Ranks {
   std::optional<int> elsewhere() const;
   // The ranks of this host whose process has ended, as the operating system says at once.
   std::vector<int> ended() const;
+  // Can be read (poll) once that rank's process has ended; -1 if it is on another host.
+  int end_of(int rank) const;
 
   // --- collective: every rank calls it, in the same order; throws RanksLost
 

