@@ -97,7 +97,7 @@ void add_compare(CLI::App& app, CommandContext& context, Action& action) {
   command
       ->add_option("--quantity", arguments->quantities,
                    "Column of points.csv to compare, once or several times (default: throughput, "
-                   "latency mean, p50 and p99, server CPU)")
+                   "latency and, of open loops, response time mean, p50 and p99, server CPU)")
       ->allow_extra_args(false);
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->add_option("--out", arguments->output,

@@ -120,8 +120,8 @@ std::vector<std::string> comparable_quantities() {
   for (const report::Column& column : report::kPointColumns) {
     const std::string_view name = column.name;
     const bool bound = name.ends_with("_low_us") || name.ends_with("_high_us");
-    if (name == kThroughput || name.ends_with("_per_op") ||
-        (name.starts_with("latency_") && !bound)) {
+    const bool time = name.starts_with("latency_") || name.starts_with("response_");
+    if (name == kThroughput || name.ends_with("_per_op") || (time && !bound)) {
       names.emplace_back(name);
     }
   }
@@ -129,8 +129,8 @@ std::vector<std::string> comparable_quantities() {
 }
 
 std::vector<std::string> default_quantities() {
-  return {std::string(kThroughput), "latency_mean_us", "latency_p50_us", "latency_p99_us",
-          "server_cpu_us_per_op"};
+  return {std::string(kThroughput), "latency_mean_us", "latency_p50_us",  "latency_p99_us",
+          "response_mean_us",       "response_p50_us", "response_p99_us", "server_cpu_us_per_op"};
 }
 
 Expected<Matching> match(const std::vector<Points>& a, const std::vector<Points>& b,

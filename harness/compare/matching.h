@@ -54,7 +54,8 @@ struct Matching {
 /// The columns that can be compared: those of which it is known what is better.
 std::vector<std::string> comparable_quantities();
 
-/// Of them, those that are compared unless others are asked for.
+/// Of them, those that are compared unless others are asked for. Only points of an open loop have
+/// response times.
 std::vector<std::string> default_quantities();
 
 /// Whether more of it is better, as of throughput; less is of all others.

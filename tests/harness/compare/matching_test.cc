@@ -132,6 +132,35 @@ TEST_F(MatchingTest, RunsWithoutAPointInCommonAreRefused) {
       << matching.error().message;
 }
 
+// A stall shows in response times above all, so a comparison looks at them unless told otherwise.
+TEST_F(MatchingTest, ResponseTimesOfAnOpenLoopAreCompared) {
+  const auto open_loop = [](const std::string& response) {
+    return latency("1", {{"load", "poisson"},
+                         {"offered_load", "1000"},
+                         {"response_mean_us", response},
+                         {"response_p50_us", response},
+                         {"response_p99_us", response}});
+  };
+  const auto matching = matched({open_loop("5"), latency("1")}, {open_loop("500"), latency("1")},
+                                default_quantities());
+  ASSERT_TRUE(matching) << matching.error().message;
+  std::vector<std::string> compared;
+  for (const Pair& pair : matching->pairs) {
+    if (!pair.quantity.starts_with("response_")) continue;
+    compared.push_back(pair.quantity);
+    EXPECT_EQ(pair.a, std::vector<double>{5});
+    EXPECT_EQ(pair.b, std::vector<double>{500});
+  }
+  EXPECT_EQ(compared,
+            (std::vector<std::string>{"response_mean_us", "response_p50_us", "response_p99_us"}))
+      << "each of the open loop only";
+  EXPECT_TRUE(matching->unmatched.empty()) << "a closed loop has none to lack";
+  for (const std::string_view column : {"response_p999_us", "response_max_us"}) {
+    const auto known = comparable_quantities();
+    EXPECT_NE(std::find(known.begin(), known.end(), column), known.end()) << column;
+  }
+}
+
 TEST_F(MatchingTest, WhatCannotBeComparedIsRefused) {
   for (const std::string quantity :
        {"latency_p50_low_us", "latency_p50_high_us", "operations", "elapsed_s", "nosuch", ""}) {
