@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "harness/report/columns.h"
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::compare {
@@ -53,9 +54,10 @@ TEST_F(MatchingTest, RowsThatDifferInSeedOrRepetitionAreSamplesOfOnePoint) {
 TEST_F(MatchingTest, EveryColumnOfAPointKeepsRowsApart) {
   for (const std::string_view column : point_columns()) {
     const std::string name(column);
-    const bool is_number = name.ends_with("_size") || name == "records" || name == "clients" ||
-                           name == "queue_depth" || name == "server_threads" ||
-                           name == "offered_load";
+    const bool is_number = std::any_of(
+        report::kPointColumns.begin(), report::kPointColumns.end(), [&](const auto& each) {
+          return each.name == column && each.kind == report::Column::Kind::number;
+        });
     Cells other = latency("2", {{name, is_number ? "77" : "other"}});
     Cells same = latency("1");
     if (name == "platform") {
