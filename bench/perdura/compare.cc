@@ -1,5 +1,5 @@
 // perdura compare: whether one run got worse than another. Exit codes: 0 nothing got worse, 1
-// something did (or the work failed), 2 wrong usage, or too few repetitions to say.
+// something did, or was lost (or the work failed), 2 wrong usage, or too few repetitions to say.
 #include "harness/compare/comparison.h"
 
 #include <fmt/format.h>
@@ -22,6 +22,7 @@ struct CompareArguments {
   std::string b;
   compare::Options options;
   std::vector<std::string> quantities;
+  bool ignore_missing = false;
   bool as_json = false;
   std::string output;
   std::string gnuplot = "gnuplot";
@@ -68,10 +69,16 @@ ExitCode run_comparison(const CompareArguments& arguments, const CommandContext&
   } else {
     fmt::print("A: {}\nB: {}\n{}", arguments.a, arguments.b, compare::as_text(comparison));
   }
-  if (!arguments.output.empty()) draw(comparison, arguments, context);
+  const bool nothing_compared = comparison.entries.empty();
+  if (!arguments.output.empty() && !nothing_compared) draw(comparison, arguments, context);
+  const std::string lost = compare::lost_points(comparison, arguments.ignore_missing);
+  if (!lost.empty()) fmt::print(stderr, "perdura: compare: {}\n", lost);
   const std::string too_few = compare::too_few_repetitions(comparison);
   if (!too_few.empty()) fmt::print(stderr, "perdura: compare: {}\n", too_few);
-  if (comparison.count(compare::Verdict::worse) > 0) return ExitCode::failed;
+  if (!lost.empty() || comparison.count(compare::Verdict::worse) > 0) return ExitCode::failed;
+  if (nothing_compared) {
+    throw UsageError("compare: B has nothing of A; compare runs of the same experiment");
+  }
   return too_few.empty() ? ExitCode::done : ExitCode::usage;
 }
 
@@ -80,7 +87,9 @@ ExitCode run_comparison(const CompareArguments& arguments, const CommandContext&
 void add_compare(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<CompareArguments>();
   CLI::App* command = app.add_subcommand(
-      "compare", "Says what got worse from one run to another: exit code 1 if anything did");
+      "compare",
+      "Says what got worse from one run to another: exit code 1 if anything did, or "
+      "was lost");
   command
       ->add_option("A", arguments->a,
                    "A folder that 'perdura run' wrote, or a folder of such folders")
@@ -99,6 +108,8 @@ void add_compare(CLI::App& app, CommandContext& context, Action& action) {
                    "Column of points.csv to compare, once or several times (default: throughput, "
                    "latency and, of open loops, response time mean, p50 and p99, server CPU)")
       ->allow_extra_args(false);
+  command->add_flag("--ignore-missing", arguments->ignore_missing,
+                    "Points of A that B does not have are no failure: different sweeps");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->add_option("--out", arguments->output,
                       "Folder for a figure of all changes (comparison.svg, .png, .csv)");

@@ -63,6 +63,12 @@ std::size_t Comparison::count(Verdict verdict) const {
                     [verdict](const Entry& entry) { return entry.verdict == verdict; }));
 }
 
+std::size_t Comparison::lost(bool ignore_missing) const {
+  return static_cast<std::size_t>(std::count_if(
+      matching.lost.begin(), matching.lost.end(),
+      [ignore_missing](const Lost& each) { return !(ignore_missing && each.missing()); }));
+}
+
 Comparison compare(Matching matching, const Options& options) {
   Comparison comparison{.matching = std::move(matching), .options = options};
   const std::vector<Pair>& pairs = comparison.matching.pairs;

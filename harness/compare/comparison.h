@@ -49,6 +49,8 @@ struct Comparison {
   std::size_t repetitions_needed = 0;  ///< of each run, for alpha among all comparisons
 
   std::size_t count(Verdict verdict) const;
+  /// Points that b lost. Different sweeps, compared on purpose, miss some of each other's.
+  std::size_t lost(bool ignore_missing) const;
 };
 
 Comparison compare(Matching matching, const Options& options);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "harness/report/columns.h"
 
@@ -23,8 +22,17 @@ using Samples = std::map<std::string, std::vector<double>>;  // by quantity
 struct Run {
   std::vector<Point> order;
   std::map<Point, Samples> points;
-  std::set<Point> not_valid;  // that have a row of another verdict
+  std::map<Point, std::size_t> valid;      // number of rows
+  std::map<Point, std::size_t> not_valid;  // the same of another verdict
+
+  bool empty() const { return valid.empty() && not_valid.empty(); }
+  bool has(const Point& point) const { return valid.contains(point) || not_valid.contains(point); }
 };
+
+std::size_t count_of(const std::map<Point, std::size_t>& counts, const Point& point) {
+  const auto found = counts.find(point);
+  return found == counts.end() ? 0 : found->second;
+}
 
 Point point_of(const Points& points, std::size_t row) {
   Point point;
@@ -41,9 +49,10 @@ Run gather(const std::vector<Points>& folders, Side side,
       if (!points.valid(row)) {
         not_valid.push_back({side, point, points.text(row, "repetition"),
                              points.text(row, "verdict"), points.text(row, "reason")});
-        run.not_valid.insert(point);
+        ++run.not_valid[point];
         continue;
       }
+      ++run.valid[point];
       const auto [at, added] = run.points.try_emplace(point);
       if (added) run.order.push_back(point);
       for (const std::string& quantity : quantities) {
@@ -96,9 +105,33 @@ void pair_up(const Run& a, const Run& b, const std::vector<std::string>& quantit
 /// A point whose rows of the other run are all not valid is listed there.
 void list_unmatched(const Run& run, const Run& other, Side side, Matching& matching) {
   for (const Point& point : run.order) {
-    if (other.points.contains(point) || other.not_valid.contains(point)) continue;
+    if (other.has(point)) continue;
     matching.unmatched.push_back({side, point, ""});
   }
+}
+
+/// The rows of all operations stand for those of the single kinds, which a point that failed early
+/// does not have.
+void list_lost(const Run& a, const Run& b, Matching& matching) {
+  const auto operation = static_cast<std::size_t>(
+      std::find(point_columns().begin(), point_columns().end(), "operation") -
+      point_columns().begin());
+  for (const Point& point : a.order) {
+    if (point[operation] != "all") continue;
+    const Lost lost{point, count_of(a.valid, point), count_of(a.not_valid, point),
+                    count_of(b.valid, point), count_of(b.not_valid, point)};
+    const bool more_often = lost.not_valid_b * (lost.valid_a + lost.not_valid_a) >
+                            lost.not_valid_a * (lost.valid_b + lost.not_valid_b);
+    if (lost.missing() || more_often) matching.lost.push_back(lost);
+  }
+}
+
+/// Whether the two were meant to measure the same: some point of one is in the other, whatever
+/// became of it, or the other has nothing at all.
+bool have_common_point(const Run& a, const Run& b) {
+  if (b.empty()) return true;
+  return std::any_of(a.order.begin(), a.order.end(),
+                     [&](const Point& point) { return b.has(point); });
 }
 
 }  // namespace
@@ -154,7 +187,8 @@ Expected<Matching> match(const std::vector<Points>& a, const std::vector<Points>
   pair_up(run_a, run_b, quantities, matching);
   list_unmatched(run_a, run_b, Side::a, matching);
   list_unmatched(run_b, run_a, Side::b, matching);
-  if (matching.pairs.empty()) {
+  list_lost(run_a, run_b, matching);
+  if (matching.pairs.empty() && (matching.lost.empty() || !have_common_point(run_a, run_b))) {
     return fail(
         fmt::format("no valid point with {} is in both runs ({} only in A, {} only in B, {} rows "
                     "not valid); compare runs of the same experiment",

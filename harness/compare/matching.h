@@ -44,11 +44,24 @@ struct NotValid {
   std::string reason;
 };
 
+/// A point that is valid in the run a, and in b is missing or not valid in a larger part of its
+/// repetitions. Nothing of it can be compared, and yet b is worse.
+struct Lost {
+  Point point;  ///< the row of all its operations
+  std::size_t valid_a = 0;
+  std::size_t not_valid_a = 0;
+  std::size_t valid_b = 0;
+  std::size_t not_valid_b = 0;
+
+  bool missing() const { return valid_b + not_valid_b == 0; }
+};
+
 struct Matching {
   bool modelled = false;
   std::vector<Pair> pairs;  ///< in the order of the run a
   std::vector<Unmatched> unmatched;
   std::vector<NotValid> not_valid;
+  std::vector<Lost> lost;  ///< in the order of the run a
 };
 
 /// The columns that can be compared: those of which it is known what is better.
@@ -64,7 +77,7 @@ bool higher_is_better(std::string_view quantity);
 /// Rows of several folders of one run that agree in everything but seed and repetition are
 /// repetitions of the same point.
 /// Errors: a quantity that cannot be compared, or is given twice; modelled rows beside measured
-/// ones; no row in common.
+/// ones; no row in common, unless that is since points were lost.
 report::Expected<Matching> match(const std::vector<report::Points>& a,
                                  const std::vector<report::Points>& b,
                                  const std::vector<std::string>& quantities);

@@ -2,6 +2,7 @@
 #include "harness/compare/matching.h"
 
 #include <algorithm>
+#include <array>
 
 #include "harness/report/columns.h"
 #include "tests/harness/report/fixture.h"
@@ -108,6 +109,67 @@ TEST_F(MatchingTest, RowsThatAreNotValidAreListedAndNotCompared) {
   EXPECT_EQ(matching->not_valid[0].reason, "full");
   EXPECT_EQ(matching->not_valid[1].side, Side::b);
   EXPECT_TRUE(matching->unmatched.empty()) << "listed once is enough";
+}
+
+/// The numbers of a Lost: valid in A, not valid in A, the same of B.
+using Counts = std::array<std::size_t, 4>;
+Counts counts(const Lost& lost) {
+  return {lost.valid_a, lost.not_valid_a, lost.valid_b, lost.not_valid_b};
+}
+
+// Up to three repetitions of each run, each of them valid or not: lost is what is valid in A, and
+// in B is not there or not valid more often.
+TEST_F(MatchingTest, PointsThatFailMoreOftenOrAreMissingAreLost) {
+  const auto rows = [](std::size_t valid, std::size_t not_valid) {
+    std::vector<Cells> made{latency("1", {{"system", "other"}})};
+    for (std::size_t i = 0; i < valid + not_valid; ++i) {
+      made.push_back(latency("1", {{"repetition", std::to_string(i)},
+                                   {"verdict", i < valid ? "valid"
+                                               : i % 2   ? "failed"
+                                                         : "invalid"}}));
+    }
+    return made;
+  };
+  for (std::size_t valid_a = 0; valid_a <= 2; ++valid_a) {
+    for (std::size_t not_valid_a = 0; not_valid_a <= 2; ++not_valid_a) {
+      for (std::size_t valid_b = 0; valid_b <= 2; ++valid_b) {
+        for (std::size_t not_valid_b = 0; not_valid_b <= 2; ++not_valid_b) {
+          const Counts made{valid_a, not_valid_a, valid_b, not_valid_b};
+          SCOPED_TRACE(testing::PrintToString(made));
+          const auto matching = matched(rows(valid_a, not_valid_a), rows(valid_b, not_valid_b));
+          ASSERT_TRUE(matching) << matching.error().message;
+          const auto part = [](std::size_t valid, std::size_t not_valid) {
+            return static_cast<double>(not_valid) / static_cast<double>(valid + not_valid);
+          };
+          const bool lost =
+              valid_a > 0 && (valid_b + not_valid_b == 0 ||
+                              part(valid_b, not_valid_b) > part(valid_a, not_valid_a) + 1e-9);
+          ASSERT_EQ(matching->lost.size(), lost ? 1U : 0U);
+          if (!lost) continue;
+          EXPECT_EQ(counts(matching->lost[0]), made);
+          EXPECT_EQ(matching->lost[0].missing(), valid_b + not_valid_b == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(MatchingTest, PointsThatOnlyBHasAndKindsThatItLacksAreNotLost) {
+  const auto matching = matched({latency("1"), latency("1", {{"operation", "read"}})},
+                                {latency("1"), latency("1", {{"system", "redo-logging"}})});
+  ASSERT_TRUE(matching) << matching.error().message;
+  EXPECT_TRUE(matching->lost.empty());
+  EXPECT_EQ(matching->unmatched.size(), 2U);
+}
+
+// A run that lost everything is not one of another experiment.
+TEST_F(MatchingTest, ARunThatLostEverythingIsNoMistake) {
+  const auto none = matched({latency("1")}, {});
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_EQ(none->lost.size(), 1U);
+  const auto failed = matched({latency("1")}, {latency("1", {{"verdict", "failed"}})});
+  ASSERT_TRUE(failed) << failed.error().message;
+  EXPECT_EQ(failed->lost.size(), 1U);
 }
 
 TEST_F(MatchingTest, ModelledAndMeasuredAreNeverSetBesideEachOther) {

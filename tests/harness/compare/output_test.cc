@@ -56,6 +56,29 @@ TEST(Text, HasALineForEachComparisonWorstFirstAndListsTheRest) {
       "not compared: A: erda / workloada / value_size 16 / all, repetition 3: failed: full\n");
 }
 
+TEST(Text, NamesWhatWasLostOnce) {
+  Comparison comparison = sample(true);
+  EXPECT_EQ(lost_points(comparison, false), "");
+  comparison.matching.unmatched.push_back({Side::a, point("erda", "99"), ""});
+  comparison.matching.lost = {{point("erda", "99"), 1, 0, 0, 0}, {point("erda", "77"), 3, 0, 1, 2}};
+  const std::string text = as_text(comparison);
+  EXPECT_NE(text.find("lost: erda / workloada / value_size 99 / all: missing in B\n"
+                      "lost: erda / workloada / value_size 77 / all: 2 of 3 repetitions not valid "
+                      "in B, 0 of 3 in A\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(report::count(text, "value_size 99"), 1U) << text;
+  EXPECT_EQ(lost_points(comparison, false),
+            "2 points of A are lost in B, such as erda / workloada / value_size 99 / all: missing "
+            "in B; give --ignore-missing if B is not meant to have all of A's points");
+  EXPECT_EQ(lost_points(comparison, true),
+            "1 point of A is lost in B, such as erda / workloada / value_size 77 / all: 2 of 3 "
+            "repetitions not valid in B, 0 of 3 in A");
+  const auto json = nlohmann::json::parse(as_json(comparison));
+  EXPECT_EQ(json["lost"][0]["missing"], true);
+  EXPECT_EQ(json["lost"][1]["not_valid_b"], 2);
+}
+
 TEST(Text, SaysPAndIntervalOfWhatWasTested) {
   Matching matching;
   matching.pairs = {{point("erda", "16"),
