@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "harness/report/advice.h"
 #include "harness/report/columns.h"
 
 namespace perdura::report {
@@ -30,7 +31,7 @@ const std::vector<std::string_view>& Points::key_columns() {
 }
 
 Expected<Points> Points::read(const std::filesystem::path& file) {
-  auto table = read_csv(file);
+  auto table = read_csv(file, advice_on_damaged(file));
   if (!table) return tl::unexpected(table.error());
   for (const Column::Kind kind : {Column::Kind::text, Column::Kind::number}) {
     if (auto complete = require_columns(*table, columns_of_kind(kind)); !complete) {
@@ -60,13 +61,13 @@ Expected<void> Points::check(std::size_t row) const {
   }
   for (const std::string_view column : columns_of_kind(Column::Kind::number)) {
     if (!text(row, column).empty() && !number(row, column)) {
-      return wrong(fmt::format("{} is '{}', not a number; remove the line and resume the run",
-                               column, text(row, column)));
+      return wrong(fmt::format("{} is '{}', not a number; {}", column, text(row, column),
+                               advice_on_damaged(file())));
     }
   }
   for (const std::string_view column : {"repetition", "key_size", "value_size"}) {
     if (text(row, column).empty()) {
-      return wrong(fmt::format("{} is empty; remove the line and resume the run", column));
+      return wrong(fmt::format("{} is empty; {}", column, advice_on_damaged(file())));
     }
   }
   const std::string& verdict = text(row, "verdict");

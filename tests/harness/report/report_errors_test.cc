@@ -45,6 +45,22 @@ TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {
   expect_error("points.csv:4: latency_mean_us is '9O', not a number");
 }
 
+// The journal of a sweep that is not complete has all of it; else it is gone.
+TEST_F(ReportErrorsTest, ADamagedFileOfAnUnfinishedSweep) {
+  for (const bool short_line : {false, true}) {
+    result("run", latency_rows(), latency_figure("14"));
+    replace_in_points(",90,", short_line ? "," : ",9O,");
+    const std::string again = "; run the experiment again in a new folder";
+    std::filesystem::remove(root() / "run/journal");
+    expect_error(again);
+    write("run/journal", "");
+    expect_error("; 'perdura run --continue " + (root() / "run").string() +
+                 "' writes the file anew");
+    write("run/manifest.json", R"({"status": "complete"})");
+    expect_error(again);
+  }
+}
+
 TEST_F(ReportErrorsTest, AFileThatWasCutOff) {
   const std::string text = read("run/points.csv");
   write("run/points.csv", text.substr(0, text.size() - 40));
