@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bench/perdura/commands.h"
+#include "bench/perdura/finite_number.h"
 #include "harness/compare/output.h"
 #include "harness/report/result_folder.h"
 #include "platform/error.h"
@@ -98,11 +99,11 @@ void add_compare(CLI::App& app, CommandContext& context, Action& action) {
   command
       ->add_option("--threshold", arguments->options.threshold_percent,
                    "Percent that a median must change by to count (default: 2)")
-      ->check(CLI::Range(0.0, 1000.0));
+      ->check(finite_number(0, 1000));
   command
       ->add_option("--alpha", arguments->options.alpha,
                    "Probability of a false alarm, all comparisons together (default: 0.01)")
-      ->check(CLI::Range(1e-9, 0.5));
+      ->check(finite_number(1e-9, 0.5));
   command
       ->add_option("--quantity", arguments->quantities,
                    "Column of points.csv to compare, once or several times (default: throughput, "

@@ -5,6 +5,7 @@
 
 #include "bench/perdura/commands.h"
 #include "bench/perdura/experiment_options.h"
+#include "bench/perdura/finite_number.h"
 #include "bench/perdura/responder_properties.h"
 #include "systems/persistence/detection.h"
 
@@ -50,7 +51,7 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
   command
       ->add_option("--heartbeat", arguments->heartbeat,
                    "Seconds after which a rank that is silent ends the run; 0: never (default: 10)")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(finite_number(0, 86400));
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");
   command->callback([arguments, experiment, interrupted, &context, &action] {
     if (experiment->empty() && interrupted->empty()) throw CLI::RequiredError("experiment");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "harness/report/advice.h"
 #include "harness/report/columns.h"
@@ -17,6 +18,13 @@ std::vector<std::string_view> columns_of_kind(Column::Kind kind) {
     if (column.kind == kind) names.push_back(column.name);
   }
   return names;
+}
+
+/// Nothing that is counted or timed is negative, but the interval of a mean may reach below zero.
+bool may_be_negative(std::string_view column) { return column.ends_with("_mean_low_us"); }
+
+bool can_be(std::string_view column, std::optional<double> number) {
+  return number && std::isfinite(*number) && (*number >= 0 || may_be_negative(column));
 }
 
 }  // namespace
@@ -60,8 +68,9 @@ Expected<void> Points::check(std::size_t row) const {
                     text(row, "schema_version")));
   }
   for (const std::string_view column : columns_of_kind(Column::Kind::number)) {
-    if (!text(row, column).empty() && !number(row, column)) {
-      return wrong(fmt::format("{} is '{}', not a number; {}", column, text(row, column),
+    if (!text(row, column).empty() && !can_be(column, number(row, column))) {
+      return wrong(fmt::format("{} is '{}', not a number{}; {}", column, text(row, column),
+                               may_be_negative(column) ? "" : " from 0",
                                advice_on_damaged(file())));
     }
   }

@@ -13,9 +13,9 @@
 
 namespace perdura::report {
 
-/// The rows of a points.csv, schema version 2 (docs/results.md), checked when read: every column is
-/// there, numbers are numbers, and the provenance fits the platform, so that a modelled row cannot
-/// pass for a measured one.
+/// The rows of a points.csv, schema version 3 (docs/results.md), checked when read: every column is
+/// there, numbers are finite and not negative where they cannot be, and the provenance fits the
+/// platform, so that a modelled row cannot pass for a measured one.
 class Points {
  public:
   static Expected<Points> read(const std::filesystem::path& file);

@@ -1,3 +1,5 @@
+#include "harness/report/columns.h"
+#include "harness/report/points.h"
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::report {
@@ -43,6 +45,25 @@ TEST_F(ReportErrorsTest, AnotherSchemaVersion) {
 TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {
   replace_in_points(",90,", ",9O,");
   expect_error("points.csv:4: latency_mean_us is '9O', not a number");
+}
+
+// What cannot have been measured is refused in every column of numbers: NaN would be neither worse
+// nor better than anything, whoever compares it.
+TEST_F(ReportErrorsTest, ACellThatNothingCanMeasure) {
+  for (const Column& column : kPointColumns) {
+    const std::string name(column.name);
+    if (column.kind != Column::Kind::number || name == "schema_version") continue;
+    for (const std::string cell : {"nan", "-nan", "inf", "-inf", "-1", "1e999"}) {
+      std::vector<Cells> rows = latency_rows();
+      rows[1][name] = cell;
+      result("run", rows, latency_figure("14"));
+      if (cell == "-1" && name.ends_with("_mean_low_us")) {
+        EXPECT_TRUE(Points::read(root() / "run/points.csv")) << "an interval may reach below zero";
+        continue;
+      }
+      expect_error("points.csv:3: " + name + " is '" + cell + "', not a number");
+    }
+  }
 }
 
 // The journal of a sweep that is not complete has all of it; else it is gone.
