@@ -98,7 +98,7 @@ void add_compare(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("B", arguments->b, "The same of the run that may have got worse")->required();
   command
       ->add_option("--threshold", arguments->options.threshold_percent,
-                   "Percent that a median must change by to count (default: 2)")
+                   "Percent of a change that counts (default: 2)")
       ->check(finite_number(0, 1000));
   command
       ->add_option("--alpha", arguments->options.alpha,

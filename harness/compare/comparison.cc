@@ -26,7 +26,7 @@ Entry entry_of(const Pair& pair) {
               .repetitions_b = pair.b.size(),
               .a = measure::summarize(pair.a).median,
               .b = measure::summarize(pair.b).median};
-  entry.ratio = ratio_of(entry.b, entry.a);
+  entry.ratio = shift_factor(pair.a, pair.b).value_or(ratio_of(entry.b, entry.a));
   entry.interval = ratio_interval(pair.a, pair.b);
   return entry;
 }

@@ -16,8 +16,8 @@ struct Options {
   double alpha = 0.01;           ///< the probability of any false alarm among all comparisons
 };
 
-/// undecided: the repetitions are too few for alpha, whatever they say. unclear: the medians differ
-/// by more than the threshold, but not significantly. unchanged: they do not differ by more.
+/// undecided: the repetitions are too few for alpha, whatever they say. unclear: the runs differ by
+/// more than the threshold, but not significantly. unchanged: they do not differ by more.
 enum class Verdict { worse, undecided, unclear, unchanged, better };
 std::string_view to_string(Verdict verdict);
 
@@ -27,9 +27,11 @@ struct Entry {
   std::string quantity;
   std::size_t repetitions_a = 0;
   std::size_t repetitions_b = 0;
-  double a = 0;      ///< median over the repetitions, in the column's unit
-  double b = 0;      ///< the same
-  double ratio = 1;  ///< b / a; 1 if both are 0, infinite if only a is
+  double a = 0;  ///< median over the repetitions, in the column's unit
+  double b = 0;  ///< the same
+  /// The factor from a to b (shift_factor); if a repetition is 0, that of the medians: 1 if both
+  /// are 0, infinite if only a is.
+  double ratio = 1;
   std::optional<measure::Interval> interval{};  ///< of the ratio, 95 %; see ratio_interval
   std::optional<double> p{};  ///< corrected for the number of tests; nothing if not tested
   Verdict verdict = Verdict::unchanged;

@@ -133,6 +133,15 @@ TEST(Compare, KnowsOfEachQuantityWhatIsWorse) {
   }
 }
 
+TEST(Compare, TheChangeIsTheEstimateThatItsIntervalBelongsTo) {
+  const Entry entry = compared({pair("erda", {1, 1, 1, 4, 4}, {1, 1, 4, 4, 4})}, false).entries[0];
+  EXPECT_EQ(entry.a, 1);
+  EXPECT_EQ(entry.b, 4);
+  EXPECT_EQ(entry.ratio, 1) << "of 25 pairs, 12 are equal and 9 have the higher one in b";
+  const Entry with_zero = compared({pair("erda", {0, 2, 4}, {3, 6, 9})}, false).entries[0];
+  EXPECT_EQ(with_zero.ratio, 3) << "of the medians";
+}
+
 TEST(Compare, AChangeWithinTheThresholdIsNoneHoweverSignificant) {
   std::vector<double> a;
   std::vector<double> b;
