@@ -120,10 +120,11 @@ std::vector<Contrast> contrasts_of(const Contents& contents) {
   Contrasts contrasts;
   for (const Section& section : contents.sections) {
     for (const FigureResult& figure : section.figures) {
-      if (!figure.timeline.empty()) continue;
+      if (!figure.timeline.empty() || !figure.folder->unfinished().empty()) continue;
       contrasts.add(*figure.folder, figure.origin, figure.spec, figure.comparison);
     }
     for (const TableResult& table : section.tables) {
+      if (!table.folder->unfinished().empty()) continue;
       for (const Comparison& comparison : table.data.comparisons) {
         contrasts.add(*table.folder, table.origin, table.spec, comparison);
       }
@@ -137,6 +138,7 @@ std::vector<Contrast> contrasts_of(const Contents& contents) {
 /// How far each series came under rising load.
 std::string load_sentence(const FigureResult& figure) {
   if (figure.spec.at != "throughput_ops_s" || figure.data.points.empty()) return "";
+  if (!figure.folder->unfinished().empty()) return "";
   std::vector<std::string> parts;
   for (const Series& series : figure.data.series) {
     double most = 0;
@@ -154,6 +156,7 @@ std::string load_sentence(const FigureResult& figure) {
 std::string promise_sentence(const std::vector<ResultFolder>& folders) {
   std::map<std::string, std::vector<std::string>> systems;  // by what they promise
   for (const ResultFolder& folder : folders) {
+    if (!folder.unfinished().empty()) continue;
     const Points& points = folder.points;
     for (std::size_t row = 0; row < points.size(); ++row) {
       const std::string& guarantee = points.text(row, "guarantee");
@@ -229,7 +232,7 @@ std::string count_of(std::size_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// "erda-cpu (48 points, 2 not valid)".
+/// "erda-cpu (48 points, 2 not valid)", "erda-cpu (unfinished: 23 of 60 points, all valid)".
 std::string run_words(const ResultFolder& folder, const Origin& origin) {
   std::size_t all = 0;
   std::size_t valid = 0;
@@ -241,7 +244,10 @@ std::string run_words(const ResultFolder& folder, const Origin& origin) {
     if (folder.points.valid(row)) ++valid;
   }
   if (all == 0) return "";
-  return fmt::format("{} ({}{})", escaped(folder.name), count_of(all, "point"),
+  const std::string unfinished = folder.unfinished();
+  const std::string how_many =
+      unfinished.empty() ? count_of(all, "point") : "unfinished: " + escaped(unfinished);
+  return fmt::format("{} ({}{})", escaped(folder.name), how_many,
                      valid == all
                          ? ", all valid"
                          : fmt::format(", <a href=\"#not-drawn\">{} not valid</a>", all - valid));
@@ -275,6 +281,11 @@ std::string overview(const Contents& contents, const std::vector<ResultFolder>& 
       "were modelled and numbers that were measured never share a figure.</p>\n"
       "<h2 id=\"overview\">Overview</h2>\n<h3>What was run</h3>\n<ul>\n";
   for (const Section& section : contents.sections) html += runs_line(section, folders);
+  for (const ResultFolder& folder : folders) {
+    if (folder.points.size() > 0 || folder.unfinished().empty()) continue;
+    html += fmt::format("<li>{} (unfinished: {})</li>\n", escaped(folder.name),
+                        escaped(folder.unfinished()));
+  }
   html += "</ul>\n";
   if (const auto found = sentences(contents, folders); !found.empty()) {
     html += "<h3>What it says</h3>\n<ul>\n";

@@ -15,7 +15,11 @@ std::string_view page_style();
 /// "modelled" or "measured on this host": different words and frames, not colors alone.
 std::string badge(const Origin& origin);
 
-/// All averages of one origin: ratios to the baseline beside the paper's.
+/// That a run has not ended, and how far it has come; empty if it has.
+std::string unfinished_line(const ResultFolder& folder);
+
+/// All averages of one origin: ratios to the baseline beside the paper's. Runs that have not ended
+/// have none.
 std::string findings(const Section& section);
 
 std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors);

@@ -76,8 +76,10 @@ class Writer {
     if (auto written = write(base.string() + ".csv", figure_csv(figure)); !written) return written;
     if (figure.empty()) return {};
     const std::string label = figure_label(figure.spec);
-    const std::string title =
+    std::string title =
         label.empty() ? figure.spec.title : fmt::format("{}. {}", label, figure.spec.title);
+    const std::string unfinished = figure.folder->unfinished();
+    if (!unfinished.empty()) title += fmt::format(" (unfinished: {})", unfinished);
     for (const std::string format : {"svg", "png"}) {
       const fs::path image = output_ / (base.string() + "." + format);
       // The page has the title as text; an image on its own needs it inside.

@@ -196,6 +196,11 @@ void ReportTest::result(const std::string& name, const std::vector<Cells>& rows,
   write(name + "/manifest.json", R"({"version": "0.1.0", "machine": {"cpu": "a <b> & c"}})");
 }
 
+void ReportTest::interrupt(const std::string& name, const std::string& status) {
+  write(name + "/manifest.json",
+        R"({"version": "0.1.0", "status": ")" + status + R"(", "points": 60, "points_done": 23})");
+}
+
 void ReportTest::write(const std::filesystem::path& relative, const std::string& text) {
   std::filesystem::create_directories((root_ / relative).parent_path());
   std::ofstream(root_ / relative, std::ios::binary) << text;

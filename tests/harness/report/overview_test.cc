@@ -74,6 +74,43 @@ TEST_F(OverviewTest, SaysWhatIsPromisedAndWhatIsKept) {
       << head;
 }
 
+TEST_F(OverviewTest, MakesNoSentenceOfARunThatHasNotEndedAndSaysSo) {
+  auto rows = latency_rows();
+  for (Cells& row : rows) {
+    row["guarantee"] = row["system"] == "erda" ? "atomic" : "durable";
+    row["throughput_ops_s"] = "1000";
+    row["nvm_field_bytes_per_op"] = "16";
+  }
+  rows[1]["verdict"] = "failed";
+  const std::string toml =
+      latency_figure("14") + latency_figure("load", "at = \"throughput_ops_s\"") +
+      "[[table]]\nid = \"1\"\ntitle = \"Averages\"\nkind = \"average\"\nx = \"value_size\"\n"
+      "y = \"latency_mean_us\"\n"
+      "[[table]]\nid = \"2\"\ntitle = \"Formulas\"\nkind = \"formula\"\npaper = \"p\"\n"
+      "y = \"nvm_field_bytes_per_op\"\n";
+  Cells formula = number_claim("Table 2", "workloadc", "erda", "value");
+  formula["unit"] = "bytes";
+  formula["tolerance"] = "0";
+  write("claims.csv", claims_csv({formula}));
+  EXPECT_EQ(count(overview_of(rows, toml), "What it says"), 1U);
+  interrupt("run");
+  ReportOptions chosen = options();
+  chosen.claims = root() / "claims.csv";
+  ASSERT_TRUE(write_report(chosen));
+  const std::string html = read("report/index.html");
+  const std::string head = html.substr(0, html.find("<main>"));
+  EXPECT_EQ(count(head, "What it says"), 0U) << head;
+  EXPECT_EQ(count(head, "run (unfinished: 23 of 60 points, <a href=\"#not-drawn\">1 not"), 1U)
+      << head;
+  EXPECT_EQ(count(html, "<p><b>unfinished: 23 of 60 points</b></p>"), 4U) << "two of each";
+  EXPECT_EQ(count(html, "Averages, as ratios"), 0U);
+
+  result("run", {}, toml);
+  interrupt("run", "running");
+  ASSERT_TRUE(write_report(chosen));
+  EXPECT_EQ(count(read("report/index.html"), "<li>run (unfinished: 23 of 60 points)</li>"), 1U);
+}
+
 TEST_F(OverviewTest, SaysHowFarEachSystemComesUnderRisingLoad) {
   const auto row = [](const char* system, const char* load, const char* throughput) {
     return Cells{{"system", system},
