@@ -61,11 +61,11 @@ Expected<void> Points::check(std::size_t row) const {
   const auto wrong = [&](const std::string& what) {
     return fail(fmt::format("{}:{}: {}", file().string(), line(row), what));
   };
-  if (text(row, "schema_version") != "3") {
+  if (text(row, "schema_version") != fmt::to_string(kSchemaVersion)) {
     return wrong(
-        fmt::format("schema_version is '{}', this perdura reads 3; use the version that "
+        fmt::format("schema_version is '{}', this perdura reads {}; use the version that "
                     "wrote the file",
-                    text(row, "schema_version")));
+                    text(row, "schema_version"), kSchemaVersion));
   }
   for (const std::string_view column : columns_of_kind(Column::Kind::number)) {
     if (!text(row, column).empty() && !can_be(column, number(row, column))) {

@@ -13,7 +13,7 @@
 
 namespace perdura::report {
 
-/// The rows of a points.csv, schema version 3 (docs/results.md), checked when read: every column is
+/// The rows of a points.csv (docs/results.md), checked when read: every column is
 /// there, numbers are finite and not negative where they cannot be, and the provenance fits the
 /// platform, so that a modelled row cannot pass for a measured one.
 class Points {

@@ -14,7 +14,7 @@ namespace perdura::report {
 /// Cells of one row of points.csv that differ from a plain valid row.
 using Cells = std::map<std::string, std::string>;
 
-/// The header of points.csv, schema version 2.
+/// The header of points.csv.
 const std::vector<std::string>& schema();
 
 /// A points.csv of these rows.

@@ -38,8 +38,8 @@ TEST_F(ReportErrorsTest, AMissingColumn) {
 }
 
 TEST_F(ReportErrorsTest, AnotherSchemaVersion) {
-  replace_in_points("\n2,test", "\n1,test");
-  expect_error("points.csv:2: schema_version is '1', this perdura reads 3");
+  replace_in_points("\n4,test", "\n3,test");
+  expect_error("points.csv:2: schema_version is '3', this perdura reads 4");
 }
 
 TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {
