@@ -29,15 +29,19 @@ struct CompareArguments {
   std::string gnuplot = "gnuplot";
 };
 
-std::vector<report::Points> read(const std::string& folder) {
+std::vector<report::ResultFolder> read(const std::string& folder) {
   if (!fs::is_directory(folder)) {
     throw UsageError(fmt::format(
         "compare {}: there is no such folder; give one that 'perdura run' wrote", folder));
   }
   auto folders = report::read_result_folders(folder);
   if (!folders) throw UsageError(fmt::format("compare: {}", folders.error().message));
+  return std::move(*folders);
+}
+
+std::vector<report::Points> points_of(std::vector<report::ResultFolder> folders) {
   std::vector<report::Points> points;
-  for (report::ResultFolder& each : *folders) points.push_back(std::move(each.points));
+  for (report::ResultFolder& each : folders) points.push_back(std::move(each.points));
   return points;
 }
 
@@ -59,11 +63,14 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
 
 ExitCode run_comparison(const CompareArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  const std::vector<report::Points> a = read(arguments.a);
-  const std::vector<report::Points> b = read(arguments.b);
+  std::vector<report::ResultFolder> a = read(arguments.a);
+  std::vector<report::ResultFolder> b = read(arguments.b);
+  auto differing = compare::differing_configurations(a, b);
   auto matching = compare::match(
-      a, b, arguments.quantities.empty() ? compare::default_quantities() : arguments.quantities);
+      points_of(std::move(a)), points_of(std::move(b)),
+      arguments.quantities.empty() ? compare::default_quantities() : arguments.quantities);
   if (!matching) throw UsageError(fmt::format("compare: {}", matching.error().message));
+  matching->differing = std::move(differing);
   const compare::Comparison comparison = compare::compare(std::move(*matching), arguments.options);
   if (arguments.as_json) {
     fmt::print("{}", compare::as_json(comparison));

@@ -84,7 +84,7 @@ Comparison compare(Matching matching, const Options& options) {
     if (smallest * static_cast<double>(pairs.size()) <= options.alpha) {
       tested.push_back(comparison.entries.size() - 1);
       p.push_back(mann_whitney(pair.a, pair.b).p);
-    } else if (comparison.matching.modelled) {
+    } else if (comparison.matching.modelled && pair.same_draws) {
       entry.verdict = beyond_threshold(entry, options.threshold_percent);
       ++comparison.by_threshold;
     } else {

@@ -45,8 +45,8 @@ struct Comparison {
   Options options{};
   std::vector<Entry> entries{};  ///< worse ones first, then by how much worse b is
   std::size_t tested = 0;        ///< by the U test; p is corrected for as many
-  /// Simulated points have no noise: those with too few repetitions for a test are compared by the
-  /// threshold alone.
+  /// Simulated points of the same seeds have no noise: those with too few repetitions for a test
+  /// are compared by the threshold alone.
   std::size_t by_threshold = 0;
   std::size_t repetitions_needed = 0;  ///< of each run, for alpha among all comparisons
 

@@ -60,6 +60,16 @@ std::string as_json(const Comparison& comparison) {
                                  {"point", columns_of(each.point)},
                                  {"quantity", each.quantity}});
   }
+  json["differing"] = ordered_json::array();
+  for (const Differing& each : comparison.matching.differing) {
+    ordered_json differences = ordered_json::object();
+    for (const Difference& difference : each.differences) {
+      differences[difference.key] = {difference.first, difference.second};
+    }
+    json["differing"].push_back({{"first", each.first.string()},
+                                 {"second", each.second.string()},
+                                 {"differences", std::move(differences)}});
+  }
   json["lost"] = ordered_json::array();
   for (const Lost& each : comparison.matching.lost) {
     json["lost"].push_back({{"point", columns_of(each.point)},

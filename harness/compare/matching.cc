@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "harness/report/columns.h"
 
@@ -17,11 +18,19 @@ using report::Points;
 
 constexpr std::string_view kThroughput = "throughput_ops_s";
 
-using Samples = std::map<std::string, std::vector<double>>;  // by quantity
+/// What a sample of a simulated point depends on, beside the point.
+using Draw = std::pair<std::string, std::string>;  // seed and repetition
+
+struct Samples {
+  std::vector<double> values;
+  std::multiset<Draw> draws;
+};
+
+using Quantities = std::map<std::string, Samples>;
 
 struct Run {
   std::vector<Point> order;
-  std::map<Point, Samples> points;
+  std::map<Point, Quantities> points;
   std::map<Point, std::size_t> valid;      // number of rows
   std::map<Point, std::size_t> not_valid;  // the same of another verdict
 
@@ -57,7 +66,10 @@ Run gather(const std::vector<Points>& folders, Side side,
       if (added) run.order.push_back(point);
       for (const std::string& quantity : quantities) {
         const std::optional<double> value = points.number(row, quantity);
-        if (value) at->second[quantity].push_back(*value);
+        if (!value) continue;
+        Samples& samples = at->second[quantity];
+        samples.values.push_back(*value);
+        samples.draws.emplace(points.text(row, "seed"), points.text(row, "repetition"));
       }
     }
   }
@@ -83,6 +95,29 @@ Expected<bool> one_provenance(const std::vector<Points>& a, const std::vector<Po
   return first != nullptr && first->text(0, "provenance") == "modelled";
 }
 
+/// What was measured twice is never the same in every cell, so such rows are copies; and what was
+/// simulated twice says nothing new.
+Expected<void> without_copies(const std::vector<Points>& folders) {
+  std::map<std::vector<std::string>, std::string> places;
+  for (const Points& points : folders) {
+    for (std::size_t row = 0; row < points.size(); ++row) {
+      if (!points.valid(row)) continue;
+      std::vector<std::string> cells;
+      for (const report::Column& column : report::kPointColumns) {
+        cells.push_back(points.text(row, column.name));
+      }
+      std::string place = fmt::format("{}:{}", points.file().string(), points.line(row));
+      const auto [first, added] = places.try_emplace(std::move(cells), place);
+      if (added) continue;
+      return fail(
+          fmt::format("{} and {} are the same row, of the same seed and repetition, which is no "
+                      "further repetition; leave one of the two out",
+                      first->second, place));
+    }
+  }
+  return {};
+}
+
 void pair_up(const Run& a, const Run& b, const std::vector<std::string>& quantities,
              Matching& matching) {
   for (const Point& point : a.order) {
@@ -94,7 +129,10 @@ void pair_up(const Run& a, const Run& b, const std::vector<std::string>& quantit
       const bool in_a = of_a.contains(quantity);
       const bool in_b = of_b.contains(quantity);
       if (in_a && in_b) {
-        matching.pairs.push_back({point, quantity, of_a.at(quantity), of_b.at(quantity)});
+        const Samples& samples_a = of_a.at(quantity);
+        const Samples& samples_b = of_b.at(quantity);
+        matching.pairs.push_back({point, quantity, samples_a.values, samples_b.values,
+                                  samples_a.draws == samples_b.draws});
       } else if (in_a || in_b) {
         matching.unmatched.push_back({in_a ? Side::a : Side::b, point, quantity});
       }
@@ -180,6 +218,9 @@ Expected<Matching> match(const std::vector<Points>& a, const std::vector<Points>
   }
   const auto modelled = one_provenance(a, b);
   if (!modelled) return tl::unexpected(modelled.error());
+  for (const auto* side : {&a, &b}) {
+    if (auto sound = without_copies(*side); !sound) return tl::unexpected(sound.error());
+  }
   Matching matching;
   matching.modelled = *modelled;
   const Run run_a = gather(a, Side::a, quantities, matching.not_valid);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/compare/configurations.h"
 #include "harness/report/error.h"
 #include "harness/report/points.h"
 
@@ -26,6 +27,7 @@ struct Pair {
   std::string quantity;
   std::vector<double> a;
   std::vector<double> b;
+  bool same_draws = true;  ///< of b the seeds and repetitions of a
 };
 
 /// What only one of the runs has.
@@ -61,7 +63,8 @@ struct Matching {
   std::vector<Pair> pairs;  ///< in the order of the run a
   std::vector<Unmatched> unmatched;
   std::vector<NotValid> not_valid;
-  std::vector<Lost> lost;  ///< in the order of the run a
+  std::vector<Lost> lost;            ///< in the order of the run a
+  std::vector<Differing> differing;  ///< match() leaves it empty
 };
 
 /// The columns that can be compared: those of which it is known what is better.
@@ -76,8 +79,9 @@ bool higher_is_better(std::string_view quantity);
 
 /// Rows of several folders of one run that agree in everything but seed and repetition are
 /// repetitions of the same point.
-/// Errors: a quantity that cannot be compared, or is given twice; modelled rows beside measured
-/// ones; no row in common, unless that is since points were lost.
+/// Errors: a quantity that cannot be compared, or is given twice; a row that is there twice, such
+/// as in the copy of a folder, and would count as a repetition; modelled rows beside measured ones;
+/// no row in common, unless that is since points were lost.
 report::Expected<Matching> match(const std::vector<report::Points>& a,
                                  const std::vector<report::Points>& b,
                                  const std::vector<std::string>& quantities);

@@ -56,8 +56,8 @@ std::string what_was_done(const Comparison& comparison) {
   }
   if (comparison.by_threshold > 0) {
     text += fmt::format(
-        "{} compared by the threshold alone: simulated and so without noise, with fewer "
-        "repetitions than the {} that a test needs\n",
+        "{} compared by the threshold alone: simulated with the same seeds and so without noise, "
+        "with fewer repetitions than the {} that a test needs\n",
         comparison.by_threshold, comparison.repetitions_needed);
   }
   text +=
@@ -125,8 +125,10 @@ std::string as_text(const Comparison& comparison) {
                     percent(change_percent(entry)), interval_of(entry),
                     entry.p ? fmt::format("{:.2g}", *entry.p) : "-"});
   }
-  std::string text = fmt::format("all points: {}\n\n{}\n{}", names.common(), table(rows),
-                                 what_was_done(comparison));
+  std::string text;
+  for (const Differing& each : comparison.matching.differing) text += to_line(each) + '\n';
+  text += fmt::format("all points: {}\n\n{}\n{}", names.common(), table(rows),
+                      what_was_done(comparison));
   const auto line = [&text](const std::string& words) { text += words + '\n'; };
   for (const Lost& each : comparison.matching.lost) {
     line(fmt::format("lost: {}: {}", names.name(each.point), how_lost(each)));

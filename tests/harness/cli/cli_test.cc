@@ -60,7 +60,7 @@ const Mistake kMistakes[] = {
      "'moon'; known are: erda"},
     {"run erda-latency --set 'matrix.workload=[\"workloade\"]'",
      "perdura: --set matrix.workload=[\"workloade\"]: workload workloade scans"},
-    {"run erda-latency --heartbeat -1", "perdura: --heartbeat: Value -1 not in range"},
+    {"run erda-latency --heartbeat -1", "perdura: --heartbeat: must be a number from 0 to 86400, not"},
     {"run erda-latency --out /proc", "perdura: --out /proc: the folder is not empty"},
     {"compare no/such/folder", "perdura: B is required"},
     {"compare no/such/folder .", "perdura: compare no/such/folder: there is no such folder"},

@@ -159,6 +159,15 @@ TEST(Compare, AChangeWithinTheThresholdIsNoneHoweverSignificant) {
   EXPECT_NEAR(beyond.entries[0].interval->high, 1.015, 0.001);
 }
 
+TEST(Compare, ASimulationOfOtherSeedsIsNotWithoutNoise) {
+  Pair other = pair("erda", {10}, {11});
+  other.same_draws = false;
+  const Comparison comparison = compared({pair("erda", {10}, {11}), other}, true);
+  EXPECT_EQ(comparison.by_threshold, 1U);
+  EXPECT_EQ(comparison.count(Verdict::worse), 1U);
+  EXPECT_EQ(comparison.count(Verdict::undecided), 1U);
+}
+
 TEST(Compare, AChangeBeyondTheThresholdThatIsNotSignificantIsUnclear) {
   const std::vector<double> a{10, 20, 30, 40, 50, 60};
   const std::vector<double> b{11, 21, 31, 42, 51, 61};

@@ -111,6 +111,45 @@ TEST_F(MatchingTest, RowsThatAreNotValidAreListedAndNotCompared) {
   EXPECT_TRUE(matching->unmatched.empty()) << "listed once is enough";
 }
 
+TEST_F(MatchingTest, ACopyOfARowIsNoRepetition) {
+  const Cells row = latency("1");
+  const auto copies = points({{latency("1", {{"repetition", "1"}}), row}, {row}});
+  const auto once = points({{row}});
+  for (const bool in_b : {false, true}) {
+    const auto matching =
+        in_b ? match(once, copies, {"latency_mean_us"}) : match(copies, once, {"latency_mean_us"});
+    ASSERT_FALSE(matching);
+    const std::string file = (root() / "points.csv").string();
+    EXPECT_TRUE(matching.error().message.starts_with(file + ":3 and " + file +
+                                                     ":2 are the same row, of the same seed and"))
+        << matching.error().message;
+  }
+  // What differs anywhere was measured again; what failed has nothing to differ in.
+  EXPECT_TRUE(match(points({{row}, {latency("1.5")}}), once, {"latency_mean_us"}));
+  const Cells failed = latency("1", {{"verdict", "failed"}, {"system", "redo-logging"}});
+  EXPECT_TRUE(match(points({{row, failed}, {failed}}), once, {"latency_mean_us"}));
+}
+
+TEST_F(MatchingTest, KnowsWhetherBothHaveTheSameSeedsAndRepetitions) {
+  const auto rows = [](const std::vector<std::pair<const char*, const char*>>& draws) {
+    std::vector<Cells> made;
+    for (const auto& [seed, repetition] : draws) {
+      made.push_back(latency("1", {{"seed", seed}, {"repetition", repetition}}));
+    }
+    return made;
+  };
+  const auto same = [&](const auto& a, const auto& b) {
+    const auto matching = matched(rows(a), rows(b));
+    EXPECT_TRUE(matching) << matching.error().message;
+    return matching->pairs.at(0).same_draws;
+  };
+  using Draws = std::vector<std::pair<const char*, const char*>>;
+  EXPECT_TRUE(same(Draws{{"1", "0"}, {"1", "1"}}, Draws{{"1", "1"}, {"1", "0"}}));
+  EXPECT_FALSE(same(Draws{{"1", "0"}}, Draws{{"2", "0"}}));
+  EXPECT_FALSE(same(Draws{{"1", "0"}}, Draws{{"1", "1"}}));
+  EXPECT_FALSE(same(Draws{{"1", "0"}, {"1", "1"}}, Draws{{"1", "0"}}));
+}
+
 /// The numbers of a Lost: valid in A, not valid in A, the same of B.
 using Counts = std::array<std::size_t, 4>;
 Counts counts(const Lost& lost) {

@@ -48,8 +48,8 @@ TEST(Text, HasALineForEachComparisonWorstFirstAndListsTheRest) {
       "unchanged  erda / workloada / value_size 16 / all  latency_p99_us        100.0  100.0  "
       "0.0 %   -              -\n"
       "\n"
-      "3 compared by the threshold alone: simulated and so without noise, with fewer repetitions "
-      "than the 6 that a test needs\n"
+      "3 compared by the threshold alone: simulated with the same seeds and so without noise, with "
+      "fewer repetitions than the 6 that a test needs\n"
       "2 worse, 0 better by more than 2 %; 0 unclear, 1 unchanged, 0 undecided\n"
       "only in B: redo-logging / workloada / value_size 64 / all\n"
       "only in A: erda / workloada / value_size 16 / all, latency_p50_us\n"
@@ -77,6 +77,20 @@ TEST(Text, NamesWhatWasLostOnce) {
   const auto json = nlohmann::json::parse(as_json(comparison));
   EXPECT_EQ(json["lost"][0]["missing"], true);
   EXPECT_EQ(json["lost"][1]["not_valid_b"], 2);
+}
+
+TEST(Text, BeginsWithWhatNoColumnTells) {
+  Comparison comparison = sample(true);
+  comparison.matching.differing = {{"out/a", "out/b", {{"seed", "1", "2"}, {"x", "-", "\"y\""}}},
+                                   {"out/a", "out/c", {{"profile.text", "a\nb\n", "a\nc\n"}}}};
+  EXPECT_TRUE(as_text(comparison)
+                  .starts_with("out/a and out/b were not run alike: seed 1 / 2, x - / \"y\"\n"
+                               "out/a and out/c were not run alike: profile.text (a whole text)\n"
+                               "all points: "))
+      << as_text(comparison);
+  const auto json = nlohmann::json::parse(as_json(comparison));
+  EXPECT_EQ(json["differing"][0]["differences"]["seed"], nlohmann::json::parse(R"(["1", "2"])"));
+  EXPECT_EQ(json["differing"][1]["second"], "out/c");
 }
 
 TEST(Text, SaysPAndIntervalOfWhatWasTested) {
