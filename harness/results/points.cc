@@ -192,7 +192,8 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
       row.text(!saturated ? "" : *saturated ? "yes" : "no");
       add_times(row, source.measured.latency);
       add_times(row, source.measured.response.value_or(measure::Histogram()));
-      const auto harness = all ? measurement.harness_per_operation : std::nullopt;
+      // Of a client's operations of any kind: it is the same in each of the point's rows.
+      const auto harness = measurement.harness_per_operation;
       row.maybe(harness ? std::optional(static_cast<double>(harness->count()) / 1000.0)
                         : std::nullopt);
       if (all) {
