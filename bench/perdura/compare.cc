@@ -58,7 +58,8 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
                    .out = arguments.output,
                    .title = fmt::format("{} (A) and {} (B)", arguments.a, arguments.b),
                    .gnuplot = arguments.gnuplot});
-  if (!drawn) throw PlatformError(drawn.error().message);
+  if (!drawn && drawn.error().work_failed) throw PlatformError(drawn.error().message);
+  if (!drawn) throw UsageError(fmt::format("compare: {}", drawn.error().message));
 }
 
 ExitCode run_comparison(const CompareArguments& arguments, const CommandContext& context) {

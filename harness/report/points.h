@@ -23,7 +23,6 @@ class Points {
   const std::filesystem::path& file() const { return table_.file; }
   std::size_t size() const { return table_.rows.size(); }
   std::size_t line(std::size_t row) const { return table_.rows[row].line; }
-  bool has_column(std::string_view name) const { return index_.contains(name); }
 
   /// The cell's text. The column must exist.
   const std::string& text(std::size_t row, std::string_view column) const;

@@ -27,23 +27,15 @@ Expected<void> write_file(const fs::path& file, const std::string& text) {
   std::error_code problem;
   if (output) fs::rename(half, file, problem);
   if (!output || problem) {
-    return fail(fmt::format("{}: cannot be written; check the permissions and the free space",
-                            file.string()));
+    return fail_work(fmt::format("{}: cannot be written; check the permissions and the free space",
+                                 file.string()));
   }
   return {};
 }
 
 Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs::path& plots) {
   for (const ResultFolder& folder : folders) {
-    for (const FigureSpec& spec : folder.specs.figures) {
-      const fs::path script = plots / (spec.plot + ".gp");
-      if (!fs::exists(script)) {
-        return fail(
-            fmt::format("{}:{}: figure {}: there is no script {}; see docs/figures.md for "
-                        "the plots there are",
-                        folder.specs.file.string(), spec.line, spec.id, script.string()));
-      }
-    }
+    if (auto there = check_plots(folder.specs, plots); !there) return there;
   }
   return {};
 }

@@ -44,6 +44,9 @@ const Mistake kMistakes[] = {
     {"run erda-latency --platform moon",
      "perdura: --platform moon: unknown platform 'moon'; known are: sim, shm"},
     {"run erda-latency --seed soon", "perdura: --seed soon: 'soon' is no TOML value"},
+    {"run erda-latency --seed 18446744073709551615",
+     "perdura: --seed 18446744073709551615: '18446744073709551615' is too large; whole numbers go "
+     "from 0 to 9223372036854775807"},
     {"run erda-latency --seed -1", "perdura: --seed -1: seed must be a whole number"},
     {"run erda-latency --set workload.operations", "perdura: --set workload.operations: write "},
     {"run erda-latency --set workload.speed=5",
@@ -60,7 +63,8 @@ const Mistake kMistakes[] = {
      "'moon'; known are: erda"},
     {"run erda-latency --set 'matrix.workload=[\"workloade\"]'",
      "perdura: --set matrix.workload=[\"workloade\"]: workload workloade scans"},
-    {"run erda-latency --heartbeat -1", "perdura: --heartbeat: must be a number from 0 to 86400, not"},
+    {"run erda-latency --heartbeat -1",
+     "perdura: --heartbeat: must be a number from 0 to 86400, not"},
     {"run erda-latency --out /proc", "perdura: --out /proc: the folder is not empty"},
     {"compare no/such/folder", "perdura: B is required"},
     {"compare no/such/folder .", "perdura: compare no/such/folder: there is no such folder"},
@@ -401,6 +405,37 @@ TEST(Cli, AnInterruptKeepsWhatIsDone) {
   const std::string points = read(folder / "points.csv");
   EXPECT_GT(std::count(points.begin(), points.end(), '\n'), 1);
   EXPECT_NE(read(folder / "manifest.json").find("\"status\": \"interrupted\""), std::string::npos);
+}
+
+// Whoever reads an experiment checks its figures: before a sweep and after it, with the same words.
+TEST(Cli, FiguresThatCannotBeDrawnAreRefusedBeforeTheSweepAndAfterIt) {
+  const test::TemporaryFolder temporary;
+  const fs::path whole = temporary.path() / "whole";
+  ASSERT_EQ(perdura(kSmall + "--out " + whole.string()).code, 0);
+  const std::string text = read(whole / "experiment.toml");
+  const fs::path file = temporary.path() / "x.toml";
+  for (const auto& [from, to, message] :
+       {std::tuple{"\ntitle = ", "\ncaption = ", "needs title = \"...\""},
+        std::tuple{"\ntitle = ", "\ncolor = \"red\"\ntitle = ", "unknown key 'color'"},
+        std::tuple{"plot = \"", "plot = \"no-", "there is no script "},
+        std::tuple{"\ny = \"", "\ny = \"no_", "points.csv has no column 'no_"}}) {
+    std::string changed = text;
+    const auto at = changed.find(from, changed.find("[[figure]]"));
+    ASSERT_NE(at, std::string::npos) << from;
+    changed.replace(at, std::string_view(from).size(), to);
+    std::ofstream(file) << changed;
+    std::ofstream(whole / "experiment.toml") << changed;
+    const fs::path out = temporary.path() / "out";
+    for (const std::string& command :
+         {"plan " + file.string(), "run " + file.string() + " --out " + out.string(),
+          "report " + whole.string()}) {
+      const Outcome outcome = perdura(command);
+      EXPECT_EQ(outcome.code, 2) << command << '\n' << outcome.text;
+      EXPECT_NE(outcome.text.find(message), std::string::npos) << command << '\n' << outcome.text;
+      EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+    }
+    EXPECT_FALSE(fs::exists(out));
+  }
 }
 
 TEST(Cli, ResultsAreNeverOverwritten) {

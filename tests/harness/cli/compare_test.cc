@@ -70,6 +70,10 @@ TEST(CompareCommand, SaysByItsExitCodeWhetherAnythingGotWorse) {
   for (const auto file : {"comparison.csv", "comparison.svg", "comparison.png"}) {
     EXPECT_TRUE(fs::exists(folder / "figure" / file)) << file;
   }
+  const Outcome no_gnuplot = compare("a", "a", "--gnuplot nope --out " + (folder / "f").string());
+  EXPECT_EQ(no_gnuplot.code, 2) << no_gnuplot.text;
+  EXPECT_NE(no_gnuplot.text.find("perdura: compare: nope: cannot be started"), std::string::npos)
+      << no_gnuplot.text;
   EXPECT_EQ(compare("slower", "a").code, 0) << "faster is not worse";
   EXPECT_EQ(compare("a", "slower", "--threshold 6").code, 0);
   EXPECT_EQ(compare("a", "slower", "--quantity throughput_ops_s").code, 0);

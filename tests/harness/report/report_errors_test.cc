@@ -113,16 +113,25 @@ TEST_F(ReportErrorsTest, AnUnknownKeyInAFigure) {
   expect_error("experiment.toml:1: figure 14: unknown key 'colour'");
 }
 
-TEST_F(ReportErrorsTest, AFigureOfAColumnThatIsNotThere) {
-  write("run/experiment.toml",
-        "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"latency-over-value-size\"\n"
-        "x = \"value_size\"\ny = \"latency\"\n");
-  expect_error("points.csv:1: no column 'latency', which figure or table 1 (line 1");
-}
-
-TEST_F(ReportErrorsTest, AFigureOverAColumnThatIsNotThere) {
-  write("run/experiment.toml", latency_figure("14", "at = \"throughput\""));
-  expect_error("points.csv:1: no column 'throughput', which figure or table 14 (line 1");
+TEST_F(ReportErrorsTest, AColumnThatIsNotThere) {
+  const std::string figure =
+      "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"latency-over-value-size\"\n";
+  const std::string table = "[[table]]\nid = \"1\"\ntitle = \"t\"\nkind = \"average\"\n";
+  const std::string x = "x = \"value_size\"\n";
+  const std::string y = "y = \"latency_mean_us\"\n";
+  for (const std::string& entry : std::vector<std::string>{
+           figure + x + "y = \"no\"\n", figure + y + "x = \"no\"\n",
+           figure + y + "x = [\"clients\", \"no\"]\n", figure + x + y + "at = \"no\"\n",
+           figure + x + y + "series = \"no\"\n", figure + x + y + "where = { no = 1 }\n",
+           figure + x + y + "series = \"no\"\nnormalize = { no = 1 }\n",
+           "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"over-time\"\ndata = \"timeline\"\n"
+           "where = { no = 1 }\n",
+           table + x + "y = \"no\"\n", table + y + "x = \"no\"\n",
+           table + x + y + "group = \"no\"\n"}) {
+    SCOPED_TRACE(entry);
+    write("run/experiment.toml", entry);
+    expect_error(" 1: points.csv has no column 'no'");
+  }
 }
 
 TEST_F(ReportErrorsTest, SeveralColumnsThatAreDrawnOverAnother) {
@@ -161,6 +170,7 @@ TEST_F(ReportErrorsTest, GnuplotIsNotInstalled) {
   chosen.gnuplot = "no-such-gnuplot";
   const auto written = write_report(chosen);
   ASSERT_FALSE(written);
+  EXPECT_FALSE(written.error().work_failed) << "another program may be named";
   EXPECT_EQ(written.error().message,
             "no-such-gnuplot: cannot be started (No such file or directory); install gnuplot, on "
             "Debian the package gnuplot-nox");
@@ -172,6 +182,7 @@ TEST_F(ReportErrorsTest, AScriptThatGnuplotRejects) {
   chosen.plots = root() / "plots";
   const auto written = write_report(chosen);
   ASSERT_FALSE(written);
+  EXPECT_TRUE(written.error().work_failed);
   EXPECT_NE(written.error().message.find("latency-over-value-size.gp: gnuplot failed: "),
             std::string::npos);
   EXPECT_EQ(written.error().message.find('\n'), std::string::npos);
