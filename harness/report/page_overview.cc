@@ -15,22 +15,10 @@ namespace {
 
 /// Sentences beyond those that set a paper beside us are written up to this number.
 constexpr std::size_t kSentences = 8;
-
-/// "Erda", "Erda and Redo Logging", "Erda, Redo Logging and Read After Write".
-std::string listed(const std::vector<std::string>& parts) {
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  }
-  return text;
-}
+/// If there are fewer than so many, more are made of what every run measures.
+constexpr std::size_t kEnough = 5;
 
 std::string plural(std::string noun) { return noun.ends_with('s') ? noun : noun + "s"; }
-
-std::string where(const Origin& origin) {
-  return origin.modelled() ? fmt::format("On the model {}", origin.profile)
-                           : fmt::format("Measured on this host ({})", origin.platform);
-}
 
 /// How one series stands to the baseline for one workload, here and in the paper.
 struct Ratio {
@@ -225,6 +213,12 @@ std::vector<std::string> sentences(const Contents& contents,
   for (const Contrast& contrast : contrasts) {
     if (!contrast.has_paper()) add(contrast.sentence(), false);
   }
+  for (const char* column :
+       {"latency_p99_us", "latency_mean_us", "server_cpu_us_per_op", "nvm_field_bytes_per_op"}) {
+    for (const ResultFolder& folder : folders) {
+      if (found.size() < kEnough) add(lead_sentence(folder, column), false);
+    }
+  }
   return found;
 }
 
@@ -272,6 +266,19 @@ std::string runs_line(const Section& section, const std::vector<ResultFolder>& f
 }
 
 }  // namespace
+
+std::string listed(const std::vector<std::string>& parts) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  }
+  return text;
+}
+
+std::string where(const Origin& origin) {
+  return origin.modelled() ? fmt::format("On the model {}", origin.profile)
+                           : fmt::format("Measured on this host ({})", origin.platform);
+}
 
 std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
                      const std::vector<ClaimResult>& claims) {

@@ -36,6 +36,14 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, const O
 /// papers' claims.
 std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
                      const std::vector<ClaimResult>& claims);
+/// "Erda", "Erda and Redo Logging", "Erda, Redo Logging and Read After Write".
+std::string listed(const std::vector<std::string>& parts);
+/// How a sentence of the overview begins: "On the model erda-2019".
+std::string where(const Origin& origin);
+/// Which system has the least of a column, at how many of the points that all systems of the run
+/// have, and how many times that the next one has. Empty if the run has one system or no such
+/// point, or has not ended.
+std::string lead_sentence(const ResultFolder& folder, std::string_view column);
 /// In how many cases a count equals the paper's formula; empty if the table has no formula.
 std::string formula_sentence(const TableResult& table);
 

@@ -74,6 +74,55 @@ TEST_F(OverviewTest, SaysWhatIsPromisedAndWhatIsKept) {
       << head;
 }
 
+// Two points of three systems, and one that a system lacks.
+std::vector<Cells> rows_of_leads() {
+  const auto row = [](const char* system, const char* size, const char* p99, const char* cpu) {
+    return Cells{{"system", system},
+                 {"value_size", size},
+                 {"latency_p99_us", p99},
+                 {"server_cpu_us_per_op", cpu}};
+  };
+  return {row("erda", "16", "10", "0"),
+          row("erda", "64", "30", "2"),
+          row("erda", "256", "1", "9"),
+          row("redo-logging", "16", "15", "3"),
+          row("redo-logging", "64", "20", "4"),
+          row("redo-logging", "256", "2", "9"),
+          row("read-after-write", "16", "40", "5"),
+          row("read-after-write", "64", "40", "5")};
+}
+
+TEST_F(OverviewTest, TellsWhoHasTheLeastAtHowManyPointsAndByHowMuch) {
+  write("claims.csv", claims_csv({}));
+  const std::string head = overview_of(rows_of_leads(), latency_figure("14"));
+  EXPECT_EQ(count(head,
+                  "<li>On the model bench, 99th percentile of latency is least with Erda at 1 of "
+                  "the 2 points that 3 systems share (the next: 1.50 times as much) and Redo "
+                  "Logging at 1 (the next: 1.50 times as much).</li>"),
+            1U)
+      << head;
+  EXPECT_EQ(count(head,
+                  "<li>On the model bench, server CPU cost is least with Erda at 2 of the 2 points "
+                  "that 3 systems share.</li>"),
+            1U)
+      << head;
+  EXPECT_EQ(count(head, "NVM bytes"), 0U) << "not measured";
+}
+
+TEST_F(OverviewTest, TellsNothingOfASingleSystemOrOfWhatIsEqual) {
+  write("claims.csv", claims_csv({}));
+  auto rows = rows_of_leads();
+  rows.resize(3);
+  EXPECT_EQ(count(overview_of(rows, latency_figure("14")), "least with"), 0U);
+  auto equal = rows_of_leads();
+  for (Cells& row : equal) {
+    for (const char* column : {"latency_p99_us", "server_cpu_us_per_op"}) {
+      row.insert_or_assign(column, std::string(1, '7'));
+    }
+  }
+  EXPECT_EQ(count(overview_of(equal, latency_figure("14")), "least with"), 0U);
+}
+
 TEST_F(OverviewTest, MakesNoSentenceOfARunThatHasNotEndedAndSaysSo) {
   auto rows = latency_rows();
   for (Cells& row : rows) {
