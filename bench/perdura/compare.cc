@@ -1,5 +1,5 @@
 // perdura compare: whether one run got worse than another. Exit codes: 0 nothing got worse, 1
-// something did (or the work failed), 2 wrong usage, or too few repetitions to say.
+// something did, or was lost (or the work failed), 2 wrong usage, or too few repetitions to say.
 #include "harness/compare/comparison.h"
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bench/perdura/commands.h"
+#include "bench/perdura/finite_number.h"
 #include "harness/compare/output.h"
 #include "harness/report/result_folder.h"
 #include "platform/error.h"
@@ -22,20 +23,25 @@ struct CompareArguments {
   std::string b;
   compare::Options options;
   std::vector<std::string> quantities;
+  bool ignore_missing = false;
   bool as_json = false;
   std::string output;
   std::string gnuplot = "gnuplot";
 };
 
-std::vector<report::Points> read(const std::string& folder) {
+std::vector<report::ResultFolder> read(const std::string& folder) {
   if (!fs::is_directory(folder)) {
     throw UsageError(fmt::format(
         "compare {}: there is no such folder; give one that 'perdura run' wrote", folder));
   }
   auto folders = report::read_result_folders(folder);
   if (!folders) throw UsageError(fmt::format("compare: {}", folders.error().message));
+  return std::move(*folders);
+}
+
+std::vector<report::Points> points_of(std::vector<report::ResultFolder> folders) {
   std::vector<report::Points> points;
-  for (report::ResultFolder& each : *folders) points.push_back(std::move(each.points));
+  for (report::ResultFolder& each : folders) points.push_back(std::move(each.points));
   return points;
 }
 
@@ -52,26 +58,36 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
                    .out = arguments.output,
                    .title = fmt::format("{} (A) and {} (B)", arguments.a, arguments.b),
                    .gnuplot = arguments.gnuplot});
-  if (!drawn) throw PlatformError(drawn.error().message);
+  if (!drawn && drawn.error().work_failed) throw PlatformError(drawn.error().message);
+  if (!drawn) throw UsageError(fmt::format("compare: {}", drawn.error().message));
 }
 
 ExitCode run_comparison(const CompareArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  const std::vector<report::Points> a = read(arguments.a);
-  const std::vector<report::Points> b = read(arguments.b);
+  std::vector<report::ResultFolder> a = read(arguments.a);
+  std::vector<report::ResultFolder> b = read(arguments.b);
+  auto differing = compare::differing_configurations(a, b);
   auto matching = compare::match(
-      a, b, arguments.quantities.empty() ? compare::default_quantities() : arguments.quantities);
+      points_of(std::move(a)), points_of(std::move(b)),
+      arguments.quantities.empty() ? compare::default_quantities() : arguments.quantities);
   if (!matching) throw UsageError(fmt::format("compare: {}", matching.error().message));
+  matching->differing = std::move(differing);
   const compare::Comparison comparison = compare::compare(std::move(*matching), arguments.options);
   if (arguments.as_json) {
     fmt::print("{}", compare::as_json(comparison));
   } else {
     fmt::print("A: {}\nB: {}\n{}", arguments.a, arguments.b, compare::as_text(comparison));
   }
-  if (!arguments.output.empty()) draw(comparison, arguments, context);
+  const bool nothing_compared = comparison.entries.empty();
+  if (!arguments.output.empty() && !nothing_compared) draw(comparison, arguments, context);
+  const std::string lost = compare::lost_points(comparison, arguments.ignore_missing);
+  if (!lost.empty()) fmt::print(stderr, "perdura: compare: {}\n", lost);
   const std::string too_few = compare::too_few_repetitions(comparison);
   if (!too_few.empty()) fmt::print(stderr, "perdura: compare: {}\n", too_few);
-  if (comparison.count(compare::Verdict::worse) > 0) return ExitCode::failed;
+  if (!lost.empty() || comparison.count(compare::Verdict::worse) > 0) return ExitCode::failed;
+  if (nothing_compared) {
+    throw UsageError("compare: B has nothing of A; compare runs of the same experiment");
+  }
   return too_few.empty() ? ExitCode::done : ExitCode::usage;
 }
 
@@ -80,7 +96,9 @@ ExitCode run_comparison(const CompareArguments& arguments, const CommandContext&
 void add_compare(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<CompareArguments>();
   CLI::App* command = app.add_subcommand(
-      "compare", "Says what got worse from one run to another: exit code 1 if anything did");
+      "compare",
+      "Says what got worse from one run to another: exit code 1 if anything did, or "
+      "was lost");
   command
       ->add_option("A", arguments->a,
                    "A folder that 'perdura run' wrote, or a folder of such folders")
@@ -88,17 +106,19 @@ void add_compare(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("B", arguments->b, "The same of the run that may have got worse")->required();
   command
       ->add_option("--threshold", arguments->options.threshold_percent,
-                   "Percent that a median must change by to count (default: 2)")
-      ->check(CLI::Range(0.0, 1000.0));
+                   "Percent of a change that counts (default: 2)")
+      ->check(finite_number(0, 1000));
   command
       ->add_option("--alpha", arguments->options.alpha,
                    "Probability of a false alarm, all comparisons together (default: 0.01)")
-      ->check(CLI::Range(1e-9, 0.5));
+      ->check(finite_number(1e-9, 0.5));
   command
       ->add_option("--quantity", arguments->quantities,
                    "Column of points.csv to compare, once or several times (default: throughput, "
-                   "latency mean, p50 and p99, server CPU)")
+                   "latency and, of open loops, response time mean, p50 and p99, server CPU)")
       ->allow_extra_args(false);
+  command->add_flag("--ignore-missing", arguments->ignore_missing,
+                    "Points of A that B does not have are no failure: different sweeps");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->add_option("--out", arguments->output,
                       "Folder for a figure of all changes (comparison.svg, .png, .csv)");

@@ -32,7 +32,8 @@ ExitCode report(const ReportArguments& arguments, const CommandContext& context)
        .notes = context.locations.first_existing(fs::path("results") / "reported"),
        .output = arguments.output,
        .gnuplot = arguments.gnuplot});
-  if (!written) throw PlatformError(written.error().message);
+  if (!written && written.error().work_failed) throw PlatformError(written.error().message);
+  if (!written) throw UsageError(written.error().message);
   fmt::print("{}\n", written->page.string());
   fmt::print(stderr, "{} figures, {} tables; {} rows were not valid and are not drawn\n",
              written->figures, written->tables, written->rows_not_drawn);

@@ -26,7 +26,7 @@ Entry entry_of(const Pair& pair) {
               .repetitions_b = pair.b.size(),
               .a = measure::summarize(pair.a).median,
               .b = measure::summarize(pair.b).median};
-  entry.ratio = ratio_of(entry.b, entry.a);
+  entry.ratio = shift_factor(pair.a, pair.b).value_or(ratio_of(entry.b, entry.a));
   entry.interval = ratio_interval(pair.a, pair.b);
   return entry;
 }
@@ -63,6 +63,12 @@ std::size_t Comparison::count(Verdict verdict) const {
                     [verdict](const Entry& entry) { return entry.verdict == verdict; }));
 }
 
+std::size_t Comparison::lost(bool ignore_missing) const {
+  return static_cast<std::size_t>(std::count_if(
+      matching.lost.begin(), matching.lost.end(),
+      [ignore_missing](const Lost& each) { return !(ignore_missing && each.missing()); }));
+}
+
 Comparison compare(Matching matching, const Options& options) {
   Comparison comparison{.matching = std::move(matching), .options = options};
   const std::vector<Pair>& pairs = comparison.matching.pairs;
@@ -78,7 +84,7 @@ Comparison compare(Matching matching, const Options& options) {
     if (smallest * static_cast<double>(pairs.size()) <= options.alpha) {
       tested.push_back(comparison.entries.size() - 1);
       p.push_back(mann_whitney(pair.a, pair.b).p);
-    } else if (comparison.matching.modelled) {
+    } else if (comparison.matching.modelled && pair.same_draws) {
       entry.verdict = beyond_threshold(entry, options.threshold_percent);
       ++comparison.by_threshold;
     } else {

@@ -16,8 +16,8 @@ struct Options {
   double alpha = 0.01;           ///< the probability of any false alarm among all comparisons
 };
 
-/// undecided: the repetitions are too few for alpha, whatever they say. unclear: the medians differ
-/// by more than the threshold, but not significantly. unchanged: they do not differ by more.
+/// undecided: the repetitions are too few for alpha, whatever they say. unclear: the runs differ by
+/// more than the threshold, but not significantly. unchanged: they do not differ by more.
 enum class Verdict { worse, undecided, unclear, unchanged, better };
 std::string_view to_string(Verdict verdict);
 
@@ -27,9 +27,11 @@ struct Entry {
   std::string quantity;
   std::size_t repetitions_a = 0;
   std::size_t repetitions_b = 0;
-  double a = 0;      ///< median over the repetitions, in the column's unit
-  double b = 0;      ///< the same
-  double ratio = 1;  ///< b / a; 1 if both are 0, infinite if only a is
+  double a = 0;  ///< median over the repetitions, in the column's unit
+  double b = 0;  ///< the same
+  /// The factor from a to b (shift_factor); if a repetition is 0, that of the medians: 1 if both
+  /// are 0, infinite if only a is.
+  double ratio = 1;
   std::optional<measure::Interval> interval{};  ///< of the ratio, 95 %; see ratio_interval
   std::optional<double> p{};  ///< corrected for the number of tests; nothing if not tested
   Verdict verdict = Verdict::unchanged;
@@ -43,12 +45,14 @@ struct Comparison {
   Options options{};
   std::vector<Entry> entries{};  ///< worse ones first, then by how much worse b is
   std::size_t tested = 0;        ///< by the U test; p is corrected for as many
-  /// Simulated points have no noise: those with too few repetitions for a test are compared by the
-  /// threshold alone.
+  /// Simulated points of the same seeds have no noise: those with too few repetitions for a test
+  /// are compared by the threshold alone.
   std::size_t by_threshold = 0;
   std::size_t repetitions_needed = 0;  ///< of each run, for alpha among all comparisons
 
   std::size_t count(Verdict verdict) const;
+  /// Points that b lost. Different sweeps, compared on purpose, miss some of each other's.
+  std::size_t lost(bool ignore_missing) const;
 };
 
 Comparison compare(Matching matching, const Options& options);

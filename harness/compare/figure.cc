@@ -61,7 +61,7 @@ report::Expected<void> draw(const Comparison& comparison, const FigureOptions& o
   output << figure_csv(comparison);
   output.close();
   if (!output) {
-    return report::fail(fmt::format(
+    return report::fail_work(fmt::format(
         "{}: cannot be written; check the permissions and the free space", csv.string()));
   }
   const std::string shown =

@@ -60,6 +60,25 @@ std::string as_json(const Comparison& comparison) {
                                  {"point", columns_of(each.point)},
                                  {"quantity", each.quantity}});
   }
+  json["differing"] = ordered_json::array();
+  for (const Differing& each : comparison.matching.differing) {
+    ordered_json differences = ordered_json::object();
+    for (const Difference& difference : each.differences) {
+      differences[difference.key] = {difference.first, difference.second};
+    }
+    json["differing"].push_back({{"first", each.first.string()},
+                                 {"second", each.second.string()},
+                                 {"differences", std::move(differences)}});
+  }
+  json["lost"] = ordered_json::array();
+  for (const Lost& each : comparison.matching.lost) {
+    json["lost"].push_back({{"point", columns_of(each.point)},
+                            {"missing", each.missing()},
+                            {"valid_a", each.valid_a},
+                            {"not_valid_a", each.not_valid_a},
+                            {"valid_b", each.valid_b},
+                            {"not_valid_b", each.not_valid_b}});
+  }
   json["not_valid"] = ordered_json::array();
   for (const NotValid& each : comparison.matching.not_valid) {
     json["not_valid"].push_back({{"run", side(each.side)},

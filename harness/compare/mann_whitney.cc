@@ -96,6 +96,20 @@ std::size_t outside(std::size_t a, std::size_t b) {
   return u;
 }
 
+// Of all pairs of samples; empty if some sample is not positive.
+std::vector<double> sorted_ratios(std::span<const double> a, std::span<const double> b) {
+  const auto positive = [](double sample) { return sample > 0; };
+  if (!std::all_of(a.begin(), a.end(), positive) || !std::all_of(b.begin(), b.end(), positive)) {
+    return {};
+  }
+  std::vector<double> ratios;
+  for (const double of_a : a) {
+    for (const double of_b : b) ratios.push_back(of_b / of_a);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return ratios;
+}
+
 }  // namespace
 
 MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b) {
@@ -126,20 +140,21 @@ std::size_t repetitions_needed(double alpha, std::size_t comparisons) {
   return repetitions;
 }
 
+std::optional<double> shift_factor(std::span<const double> a, std::span<const double> b) {
+  const std::vector<double> ratios = sorted_ratios(a, b);
+  if (ratios.empty()) return std::nullopt;
+  const std::size_t half = ratios.size() / 2;
+  if (ratios.size() % 2 != 0) return ratios[half];
+  // Equal ones are returned as they are, not as a square root rounds.
+  const double below = ratios[half - 1];
+  return below == ratios[half] ? below : below * std::sqrt(ratios[half] / below);
+}
+
 std::optional<measure::Interval> ratio_interval(std::span<const double> a,
                                                 std::span<const double> b) {
-  const auto positive = [](double sample) { return sample > 0; };
-  if (a.empty() || b.empty() || !std::all_of(a.begin(), a.end(), positive) ||
-      !std::all_of(b.begin(), b.end(), positive)) {
-    return std::nullopt;
-  }
-  const std::size_t cut = outside(a.size(), b.size());
+  const std::vector<double> ratios = sorted_ratios(a, b);
+  const std::size_t cut = ratios.empty() ? 0 : outside(a.size(), b.size());
   if (cut == 0) return std::nullopt;
-  std::vector<double> ratios;
-  for (const double of_a : a) {
-    for (const double of_b : b) ratios.push_back(of_b / of_a);
-  }
-  std::sort(ratios.begin(), ratios.end());
   return measure::Interval{ratios[cut - 1], ratios[ratios.size() - cut]};
 }
 

@@ -28,6 +28,11 @@ double smallest_p(std::size_t a, std::size_t b);
 // comparisons. Precondition: alpha > 0.
 std::size_t repetitions_needed(double alpha, std::size_t comparisons);
 
+// The factor by which b differs from a, as Hodges and Lehmann estimate it: the median of the ratios
+// of all pairs of samples, of their logarithms if it lies between two. The estimate that belongs to
+// ratio_interval, and never outside of it. Nothing if some sample is not positive or a side empty.
+std::optional<double> shift_factor(std::span<const double> a, std::span<const double> b);
+
 // The 95 % confidence interval of the factor by which b differs from a, if they differ by a factor
 // and are alike otherwise: the ratios of all pairs of samples at which the U test would begin to
 // tell the two apart. Nothing if some sample is not positive, or there are too few to exclude any

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/compare/configurations.h"
 #include "harness/report/error.h"
 #include "harness/report/points.h"
 
@@ -26,6 +27,7 @@ struct Pair {
   std::string quantity;
   std::vector<double> a;
   std::vector<double> b;
+  bool same_draws = true;  ///< of b the seeds and repetitions of a
 };
 
 /// What only one of the runs has.
@@ -44,17 +46,32 @@ struct NotValid {
   std::string reason;
 };
 
+/// A point that is valid in the run a, and in b is missing or not valid in a larger part of its
+/// repetitions. Nothing of it can be compared, and yet b is worse.
+struct Lost {
+  Point point;  ///< the row of all its operations
+  std::size_t valid_a = 0;
+  std::size_t not_valid_a = 0;
+  std::size_t valid_b = 0;
+  std::size_t not_valid_b = 0;
+
+  bool missing() const { return valid_b + not_valid_b == 0; }
+};
+
 struct Matching {
   bool modelled = false;
   std::vector<Pair> pairs;  ///< in the order of the run a
   std::vector<Unmatched> unmatched;
   std::vector<NotValid> not_valid;
+  std::vector<Lost> lost;            ///< in the order of the run a
+  std::vector<Differing> differing;  ///< match() leaves it empty
 };
 
 /// The columns that can be compared: those of which it is known what is better.
 std::vector<std::string> comparable_quantities();
 
-/// Of them, those that are compared unless others are asked for.
+/// Of them, those that are compared unless others are asked for. Only points of an open loop have
+/// response times.
 std::vector<std::string> default_quantities();
 
 /// Whether more of it is better, as of throughput; less is of all others.
@@ -62,8 +79,9 @@ bool higher_is_better(std::string_view quantity);
 
 /// Rows of several folders of one run that agree in everything but seed and repetition are
 /// repetitions of the same point.
-/// Errors: a quantity that cannot be compared, or is given twice; modelled rows beside measured
-/// ones; no row in common.
+/// Errors: a quantity that cannot be compared, or is given twice; a row that is there twice, such
+/// as in the copy of a folder, and would count as a repetition; modelled rows beside measured ones;
+/// no row in common, unless that is since points were lost.
 report::Expected<Matching> match(const std::vector<report::Points>& a,
                                  const std::vector<report::Points>& b,
                                  const std::vector<std::string>& quantities);

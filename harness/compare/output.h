@@ -19,6 +19,9 @@ std::string as_json(const Comparison& comparison);
 /// One line: that the repetitions are too few, and how many are needed. Empty if they are enough.
 std::string too_few_repetitions(const Comparison& comparison);
 
+/// One line: how many points b lost, and the first of them. Empty if none.
+std::string lost_points(const Comparison& comparison, bool ignore_missing);
+
 struct FigureOptions {
   std::filesystem::path plots;  ///< the folder of gnuplot scripts
   std::filesystem::path out;    ///< gets comparison.csv, comparison.svg, comparison.png

@@ -56,8 +56,8 @@ std::string what_was_done(const Comparison& comparison) {
   }
   if (comparison.by_threshold > 0) {
     text += fmt::format(
-        "{} compared by the threshold alone: simulated and so without noise, with fewer "
-        "repetitions than the {} that a test needs\n",
+        "{} compared by the threshold alone: simulated with the same seeds and so without noise, "
+        "with fewer repetitions than the {} that a test needs\n",
         comparison.by_threshold, comparison.repetitions_needed);
   }
   text +=
@@ -66,6 +66,20 @@ std::string what_was_done(const Comparison& comparison) {
                   options.threshold_percent, comparison.count(Verdict::unclear),
                   comparison.count(Verdict::unchanged), comparison.count(Verdict::undecided));
   return text;
+}
+
+std::string how_lost(const Lost& lost) {
+  if (lost.missing()) return "missing in B";
+  return fmt::format("{} of {} repetitions not valid in B, {} of {} in A", lost.not_valid_b,
+                     lost.valid_b + lost.not_valid_b, lost.not_valid_a,
+                     lost.valid_a + lost.not_valid_a);
+}
+
+/// Whether it stands in the list of what was lost already.
+bool is_lost(const Unmatched& each, const std::vector<Lost>& lost) {
+  return each.side == Side::a && each.quantity.empty() &&
+         std::any_of(lost.begin(), lost.end(),
+                     [&](const Lost& other) { return other.point == each.point; });
 }
 
 char letter(Side side) { return side == Side::a ? 'A' : 'B'; }
@@ -81,6 +95,7 @@ PointNames::PointNames(const Comparison& comparison) {
   for (const Entry& entry : comparison.entries) add(entry.point);
   for (const Unmatched& each : comparison.matching.unmatched) add(each.point);
   for (const NotValid& each : comparison.matching.not_valid) add(each.point);
+  for (const Lost& each : comparison.matching.lost) add(each.point);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     named_.push_back(values[i].size() > 1 || speaks_for_itself(columns[i]));
     if (named_.back() || values[i].begin()->empty()) continue;
@@ -110,10 +125,16 @@ std::string as_text(const Comparison& comparison) {
                     percent(change_percent(entry)), interval_of(entry),
                     entry.p ? fmt::format("{:.2g}", *entry.p) : "-"});
   }
-  std::string text = fmt::format("all points: {}\n\n{}\n{}", names.common(), table(rows),
-                                 what_was_done(comparison));
+  std::string text;
+  for (const Differing& each : comparison.matching.differing) text += to_line(each) + '\n';
+  text += fmt::format("all points: {}\n\n{}\n{}", names.common(), table(rows),
+                      what_was_done(comparison));
   const auto line = [&text](const std::string& words) { text += words + '\n'; };
+  for (const Lost& each : comparison.matching.lost) {
+    line(fmt::format("lost: {}: {}", names.name(each.point), how_lost(each)));
+  }
   for (const Unmatched& each : comparison.matching.unmatched) {
+    if (is_lost(each, comparison.matching.lost)) continue;
     line(fmt::format("only in {}: {}{}", letter(each.side), names.name(each.point),
                      each.quantity.empty() ? "" : ", " + each.quantity));
   }
@@ -136,6 +157,20 @@ std::string too_few_repetitions(const Comparison& comparison) {
       comparison.count(Verdict::undecided), comparison.entries.size(), example.repetitions_a,
       example.repetitions_b, smallest_p(example.repetitions_a, example.repetitions_b),
       comparison.repetitions_needed, comparison.options.alpha, comparison.entries.size());
+}
+
+std::string lost_points(const Comparison& comparison, bool ignore_missing) {
+  const std::size_t lost = comparison.lost(ignore_missing);
+  if (lost == 0) return "";
+  const auto& all = comparison.matching.lost;
+  const auto first = std::find_if(all.begin(), all.end(), [&](const Lost& each) {
+    return !(ignore_missing && each.missing());
+  });
+  return fmt::format(
+      "{} point{} of A {} lost in B, such as {}: {}{}", lost, lost == 1 ? "" : "s",
+      lost == 1 ? "is" : "are", PointNames(comparison).name(first->point), how_lost(*first),
+      first->missing() ? "; give --ignore-missing if B is not meant to have all of A's points"
+                       : "");
 }
 
 }  // namespace perdura::compare

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "platform/error.h"
 
@@ -32,6 +33,12 @@ std::size_t byte_of_column(std::string_view line, std::size_t column) {
 }
 
 // The names on the way to the value, after a check that it is one value.
+// Of any size, also of those that TOML does not hold.
+bool is_whole_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos &&
+         (text.size() == 1 || text.front() != '0');
+}
+
 std::vector<std::string> parse_path(const Override& change) {
   toml::table parsed;
   try {
@@ -44,6 +51,11 @@ std::vector<std::string> parse_path(const Override& change) {
     const toml::table value = toml::parse("value = " + change.value);
     if (value.size() != 1) throw UsageError(fmt::format("{}: give one value", change.label));
   } catch (const toml::parse_error&) {
+    if (is_whole_number(change.value)) {
+      throw UsageError(fmt::format("{}: '{}' is too large; whole numbers go from 0 to {}",
+                                   change.label, change.value,
+                                   std::numeric_limits<std::int64_t>::max()));
+    }
     throw UsageError(fmt::format(
         "{}: '{}' is no TOML value; write numbers plainly, text in quotes ('key=\"text\"' for the "
         "shell) and lists in brackets",

@@ -9,6 +9,7 @@
 
 #include "harness/config/parameters.h"
 #include "harness/config/section.h"
+#include "harness/report/spec_reader.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -183,6 +184,22 @@ void read_timeline(const Section& timeline, Experiment& experiment) {
   experiment.timeline_interval = Microseconds(*interval);
 }
 
+// A sweep may take hours: what its report would refuse is refused now.
+void read_figures(const Document& document, Experiment& experiment) {
+  auto specs = report::read_specs(
+      document.table(), [&](const toml::source_region& part) { return document.where(part); });
+  if (!specs) throw UsageError(specs.error().message);
+  experiment.specs = std::move(*specs);
+  for (const report::FigureSpec& figure : experiment.specs.figures) {
+    if (figure.data != report::FigureSpec::Data::timeline) continue;
+    if (experiment.timeline_interval != Nanoseconds{}) continue;
+    throw UsageError(
+        fmt::format("{}: figure {} is drawn over time; add [timeline] with "
+                    "interval_us = ...",
+                    figure.place, figure.id));
+  }
+}
+
 void check_complete(const Experiment& experiment, const Section& top) {
   const auto varied = [&](std::string_view name) {
     return std::any_of(experiment.matrix.begin(), experiment.matrix.end(),
@@ -256,6 +273,7 @@ Experiment read_experiment(const Document& document) {
   if (const auto systems = top.section("systems")) read_systems(*systems, experiment);
   if (const auto shm = top.section("shm")) read_shm(*shm, experiment);
   if (const auto timeline = top.section("timeline")) read_timeline(*timeline, experiment);
+  read_figures(document, experiment);
   check_complete(experiment, top);
   check_load(experiment, top);
   return experiment;

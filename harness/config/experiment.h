@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/config/document.h"
+#include "harness/report/spec.h"
 #include "platform/platform.h"
 
 namespace perdura::harness {
@@ -99,6 +100,7 @@ struct Experiment {
   std::map<std::string, SystemSettings, std::less<>> systems;
   ShmSettings shm;
   Nanoseconds timeline_interval{};  // 0: nothing is recorded over time
+  report::Specs specs;              // the figures and tables that a report is to draw
   std::string file;                 // where it was read
   std::string text;                 // the TOML text, overrides applied
 };

@@ -93,6 +93,11 @@ std::vector<std::string> Locations::names(FileKind kind) const {
   return {found.begin(), found.end()};
 }
 
+void Locations::check_plots(const Experiment& experiment) const {
+  const auto there = report::check_plots(experiment.specs, first_existing("plots"));
+  if (!there) throw UsageError(there.error().message);
+}
+
 fs::path Locations::first_existing(const fs::path& relative) const {
   std::error_code ignored;
   for (const fs::path& root : roots_) {

@@ -32,6 +32,9 @@ class Locations {
   // All that can be named, sorted.
   std::vector<std::string> names(FileKind kind) const;
 
+  // Throws UsageError, with its place, if a figure's script is not where the others are.
+  void check_plots(const Experiment& experiment) const;
+
   // The first folder or file of that relative path that exists, else the path itself.
   std::filesystem::path first_existing(const std::filesystem::path& relative) const;
 

@@ -13,6 +13,12 @@ namespace {
 
 using Verdict = ClaimResult::Verdict;
 
+/// "interrupted, 23 of 60 points". A process that was killed leaves the status `running`.
+std::string how_far(const ResultFolder& folder) {
+  const std::string status = folder.from_manifest("status");
+  return fmt::format("{}, {}", status == "running" ? "unfinished" : status, folder.unfinished());
+}
+
 bool measures(const Points& points, std::size_t row, const Claim& claim) {
   const std::string& experiment = points.text(row, "experiment");
   return std::find(claim.experiments.begin(), claim.experiments.end(), experiment) !=
@@ -33,8 +39,7 @@ class Measuring {
       for (const ResultFolder& folder : folders_) measure_rows(folder);
     }
     if (results_.empty()) {
-      results_.push_back({&paper_, &claim_, Verdict::not_measured, "", {}, "", {}, {}});
-      results_.back().measured = fmt::format("run {}", fmt::join(claim_.experiments, " or "));
+      results_.push_back({&paper_, &claim_, Verdict::not_measured, "", {}, what_would(), {}, {}});
     }
     for (ClaimResult& result : results_) {
       if (result.verdict == Verdict::differs) result.notes = paper_.notes_on(claim_);
@@ -43,8 +48,30 @@ class Measuring {
   }
 
  private:
+  /// The end of a run that has not come to what the claim is about, or else a run.
+  std::string what_would() const {
+    for (const ResultFolder& folder : folders_) {
+      const bool of_it = folder.points.size() > 0 && measures(folder.points, 0, claim_);
+      const bool can =
+          claim_.kind != Claim::Kind::exact || folder.from_manifest("provenance") != "measured";
+      if (of_it && can && !folder.unfinished().empty()) return how_far(folder);
+    }
+    return fmt::format("run {}", fmt::join(claim_.experiments, " or "));
+  }
+
   void add(const ResultFolder& folder, const Origin& origin, std::string measured,
            std::optional<double> deviation, bool holds) {
+    if (!folder.unfinished().empty()) {
+      results_.push_back({&paper_,
+                          &claim_,
+                          Verdict::not_measured,
+                          folder.name,
+                          origin,
+                          how_far(folder),
+                          std::nullopt,
+                          {}});
+      return;
+    }
     results_.push_back({&paper_,
                         &claim_,
                         holds ? Verdict::holds : Verdict::differs,

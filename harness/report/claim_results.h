@@ -9,16 +9,18 @@
 
 namespace perdura::report {
 
-/// What became of one claim in one run (docs/claims.md).
+/// What became of one claim in one run (docs/claims.md). A run whose sweep has not ended measures
+/// none.
 struct ClaimResult {
   enum class Verdict { holds, differs, not_measured };
 
   const ReportedPaper* paper = nullptr;
   const Claim* claim = nullptr;
   Verdict verdict = Verdict::not_measured;
-  std::string run;       ///< name of its folder; empty if not measured
-  Origin origin;         ///< of its rows
-  std::string measured;  ///< in words or a number, in the claim's unit; if not, what would
+  std::string run;  ///< name of its folder; empty if there is none
+  Origin origin;    ///< of its rows
+  /// In words or a number, in the claim's unit. If not: what would, or how far the run has come.
+  std::string measured;
   /// Percent of the reported value; of two that should be the same, by how much they differ.
   std::optional<double> deviation;
   std::vector<std::size_t> notes;  ///< of the paper, that say why it differs

@@ -1,5 +1,5 @@
-// The columns of points.csv, schema version 3 (docs/results.md), in their order: the one list that
-// both the writer and the reader go by.
+// The columns of points.csv (docs/results.md), in their order: the one list that both the writer
+// and the reader go by.
 #pragma once
 
 #include <array>
@@ -13,6 +13,9 @@ struct Column {
   std::string_view name;
   Kind kind = Kind::number;
 };
+
+// Written into each row; no other is read.
+inline constexpr int kSchemaVersion = 4;
 
 inline constexpr std::array kPointColumns{
     Column{"schema_version"},
@@ -72,11 +75,25 @@ inline constexpr std::array kPointColumns{
     Column{"latency_p9999_low_us"},
     Column{"latency_p9999_high_us"},
     Column{"response_mean_us"},
+    Column{"response_min_us"},
     Column{"response_p50_us"},
     Column{"response_p90_us"},
     Column{"response_p99_us"},
     Column{"response_p999_us"},
+    Column{"response_p9999_us"},
     Column{"response_max_us"},
+    Column{"response_mean_low_us"},
+    Column{"response_mean_high_us"},
+    Column{"response_p50_low_us"},
+    Column{"response_p50_high_us"},
+    Column{"response_p90_low_us"},
+    Column{"response_p90_high_us"},
+    Column{"response_p99_low_us"},
+    Column{"response_p99_high_us"},
+    Column{"response_p999_low_us"},
+    Column{"response_p999_high_us"},
+    Column{"response_p9999_low_us"},
+    Column{"response_p9999_high_us"},
     Column{"harness_ns_per_op"},
     Column{"server_cpu_us_per_op"},
     Column{"client_cpu_us_per_op"},
@@ -102,7 +119,7 @@ inline constexpr std::size_t kIdentityColumns = [] {
   return count + 1;
 }();
 
-// latency_mean_us to latency_p9999_high_us.
+// latency_mean_us to latency_p9999_high_us, and the same of response_*.
 inline constexpr std::size_t kLatencyColumns = 20;
 
 // The columns of timeline.csv after those of the identity.

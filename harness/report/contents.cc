@@ -26,7 +26,6 @@ SeriesOrder order_of(const std::vector<ResultFolder>& folders, const std::string
   SeriesOrder order;
   for (const bool variants : {false, true}) {
     for (const ResultFolder& folder : folders) {
-      if (!folder.points.has_column(column)) continue;
       for (std::size_t row = 0; row < folder.points.size(); ++row) {
         const std::string& name = folder.points.text(row, column);
         const bool variant = column == "system" && folder.specs.systems.variants.contains(name);

@@ -49,9 +49,9 @@ std::optional<std::size_t> CsvTable::column(std::string_view name) const {
   return static_cast<std::size_t>(found - header.begin());
 }
 
-Expected<CsvTable> read_csv(const std::filesystem::path& file) {
+Expected<CsvTable> read_csv(const std::filesystem::path& file, std::string_view advice) {
   std::ifstream input(file, std::ios::binary);
-  if (!input) {
+  if (!input || std::filesystem::is_directory(file)) {
     return fail(
         fmt::format("{}: cannot be read; check the path and the permissions", file.string()));
   }
@@ -67,12 +67,11 @@ Expected<CsvTable> read_csv(const std::filesystem::path& file) {
       csv_fini(&parser, on_cell, on_line_end, &reading) == 0;
   csv_free(&parser);
   if (!complete) {
-    return fail(
-        fmt::format("{}:{}: a quotation mark is misplaced or never closed; mend or remove the line",
-                    file.string(), reading.line));
+    return fail(fmt::format("{}:{}: a quotation mark is misplaced or never closed; {}",
+                            file.string(), reading.line, advice));
   }
   if (reading.rows.empty()) {
-    return fail(fmt::format("{}:1: the file is empty; run the experiment again", file.string()));
+    return fail(fmt::format("{}:1: the file is empty; {}", file.string(), advice));
   }
 
   CsvTable table;
@@ -82,9 +81,8 @@ Expected<CsvTable> read_csv(const std::filesystem::path& file) {
                     std::make_move_iterator(reading.rows.end()));
   for (const CsvRow& row : table.rows) {
     if (row.cells.size() != table.header.size()) {
-      return fail(
-          fmt::format("{}:{}: {} cells where the header has {}; remove the line and resume the run",
-                      file.string(), row.line, row.cells.size(), table.header.size()));
+      return fail(fmt::format("{}:{}: {} cells where the header has {}; {}", file.string(),
+                              row.line, row.cells.size(), table.header.size(), advice));
     }
   }
   return table;

@@ -26,8 +26,9 @@ struct CsvTable {
 };
 
 /// Errors: the file cannot be read, is empty, breaks the CSV syntax, or a row has too few or too
-/// many cells (the usual mark of a file that was cut off).
-Expected<CsvTable> read_csv(const std::filesystem::path& file);
+/// many cells (the usual mark of a file that was cut off). `advice` says what to do then.
+Expected<CsvTable> read_csv(const std::filesystem::path& file,
+                            std::string_view advice = "mend the file");
 
 /// Fails with the name of the first of `columns` that the header lacks.
 Expected<void> require_columns(const CsvTable& table, const std::vector<std::string_view>& columns);

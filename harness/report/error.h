@@ -9,6 +9,7 @@ namespace perdura::report {
 /// What was wrong, where, and what to do, on one line.
 struct Error {
   std::string message;
+  bool work_failed = false;  ///< a full disk, gnuplot; else something that was given is wrong
 };
 
 template <class T>
@@ -16,6 +17,10 @@ using Expected = tl::expected<T, Error>;
 
 inline tl::unexpected<Error> fail(std::string message) {
   return tl::unexpected<Error>(Error{std::move(message)});
+}
+
+inline tl::unexpected<Error> fail_work(std::string message) {
+  return tl::unexpected<Error>(Error{std::move(message), true});
 }
 
 }  // namespace perdura::report

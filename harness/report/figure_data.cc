@@ -19,22 +19,6 @@ bool matches(const Points& points, std::size_t row, const DataSpec& spec) {
   });
 }
 
-Expected<void> check_columns(const Points& points, const DataSpec& spec) {
-  std::vector<std::string> wanted{spec.x, spec.y, spec.series};
-  wanted.insert(wanted.end(), spec.x_more.begin(), spec.x_more.end());
-  if (!spec.at.empty()) wanted.push_back(spec.at);
-  for (const Condition& condition : spec.where) wanted.push_back(condition.column);
-  for (const std::string& column : wanted) {
-    if (!points.has_column(column)) {
-      return fail(
-          fmt::format("{}:1: no column '{}', which figure or table {} (line {} of the "
-                      "experiment) asks for; see docs/results.md for the columns",
-                      points.file().string(), column, spec.id, spec.line));
-    }
-  }
-  return {};
-}
-
 /// The row that agrees with `row` in everything but the series' column, and is valid.
 std::optional<std::size_t> normalizing_row(const Points& points,
                                            const std::vector<std::size_t>& matching,
@@ -129,7 +113,6 @@ bool FigureData::guarantees_differ() const {
 
 Expected<FigureData> collect(const Points& points, const std::vector<std::size_t>& candidates,
                              const DataSpec& spec, const SeriesOrder& order) {
-  if (auto known = check_columns(points, spec); !known) return tl::unexpected(known.error());
   std::vector<std::size_t> matching;
   for (const std::size_t row : candidates) {
     if (matches(points, row, spec)) matching.push_back(row);

@@ -52,7 +52,7 @@ using SeriesOrder = std::vector<std::string>;
 
 /// Picks the rows of `candidates` that `spec` asks for, leaves out those that are not valid,
 /// normalizes, and averages the repetitions. `candidates` must be of one provenance.
-/// Errors: an unknown column; two rows of the same point that `where` does not tell apart.
+/// Error: two rows of the same point that `where` does not tell apart.
 Expected<FigureData> collect(const Points& points, const std::vector<std::size_t>& candidates,
                              const DataSpec& spec, const SeriesOrder& order);
 

@@ -48,7 +48,7 @@ Expected<void> run_gnuplot(const std::string& program, const std::filesystem::pa
 
   std::array<int, 2> errors{};
   if (pipe2(errors.data(), O_CLOEXEC) != 0) {
-    return fail(fmt::format("no pipe to gnuplot: {}; try again", std::strerror(errno)));
+    return fail_work(fmt::format("no pipe to gnuplot: {}; try again", std::strerror(errno)));
   }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -73,8 +73,8 @@ Expected<void> run_gnuplot(const std::string& program, const std::filesystem::pa
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return fail(fmt::format("{}: gnuplot failed: {}; mend the script or the figure's columns",
-                            script.string(), complaint(text)));
+    return fail_work(fmt::format("{}: gnuplot failed: {}; mend the script or the figure's columns",
+                                 script.string(), complaint(text)));
   }
   return {};
 }

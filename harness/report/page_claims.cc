@@ -19,7 +19,7 @@ std::string verdict_cell(const ClaimResult& result, const std::string& paper_nam
 }
 
 std::string where_words(const ClaimResult& result) {
-  if (result.verdict == Verdict::not_measured) return "";
+  if (result.run.empty()) return "";
   return fmt::format("{}, {}", result.run, result.origin.words());
 }
 

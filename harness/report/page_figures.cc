@@ -58,12 +58,19 @@ std::string constants(const Points& points, const std::vector<std::size_t>& rows
   return joined(parts, ", ");
 }
 
+std::string unfinished_line(const ResultFolder& folder) {
+  const std::string words = folder.unfinished();
+  if (words.empty()) return "";
+  return fmt::format("<p><b>unfinished: {}</b></p>\n", escaped(words));
+}
+
 std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors) {
   const std::string label = figure_label(figure.spec);
   std::string html = fmt::format(
       "<figure id=\"fig-{}\">\n<figcaption><h3>{} {}</h3>{}</figcaption>\n", figure.name,
       escaped(label.empty() ? figure.spec.title : label), badge(figure.origin),
       label.empty() ? "" : "<p>" + escaped(figure.spec.title) + "</p>");
+  html += unfinished_line(*figure.folder);
   if (figure.svg.empty()) {
     html +=
         fmt::format("<p class=\"none\">Nothing to draw: {}.</p>\n",

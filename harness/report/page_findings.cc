@@ -101,6 +101,7 @@ std::string finding_table(const std::vector<Finding>& findings, const std::strin
 }  // namespace
 
 std::string formula_sentence(const TableResult& table) {
+  if (!table.folder->unfinished().empty()) return "";
   std::size_t equal = 0;
   std::size_t all = 0;
   for (const FormulaBlock& block : table.data.formulas) {
@@ -130,9 +131,11 @@ std::string findings(const Section& section) {
   };
   for (const FigureResult& figure : section.figures) {
     if (!figure.comparison.averaged || !figure.timeline.empty()) continue;
+    if (!figure.folder->unfinished().empty()) continue;
     add(figure.comparison, figure.spec, "fig-" + figure.name);
   }
   for (const TableResult& table : section.tables) {
+    if (!table.folder->unfinished().empty()) continue;
     for (const Comparison& comparison : table.data.comparisons) {
       add(comparison, table.spec, table.name);
     }

@@ -96,6 +96,7 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
   std::string html =
       fmt::format("<div class=\"block\" id=\"{}\">\n<h3>{} {}</h3>\n<p>{}</p>\n", table.name,
                   table_label(table.spec), badge(table.origin), escaped(table.spec.title));
+  html += unfinished_line(*table.folder);
   if (table.spec.kind == TableSpec::Kind::average) {
     html += comparison_table(table.data.comparisons, table.origin, table.spec);
     if (table.data.comparisons.empty()) html += "<p class=\"none\">No valid row.</p>\n";

@@ -15,22 +15,10 @@ namespace {
 
 /// Sentences beyond those that set a paper beside us are written up to this number.
 constexpr std::size_t kSentences = 8;
-
-/// "Erda", "Erda and Redo Logging", "Erda, Redo Logging and Read After Write".
-std::string listed(const std::vector<std::string>& parts) {
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  }
-  return text;
-}
+/// If there are fewer than so many, more are made of what every run measures.
+constexpr std::size_t kEnough = 5;
 
 std::string plural(std::string noun) { return noun.ends_with('s') ? noun : noun + "s"; }
-
-std::string where(const Origin& origin) {
-  return origin.modelled() ? fmt::format("On the model {}", origin.profile)
-                           : fmt::format("Measured on this host ({})", origin.platform);
-}
 
 /// How one series stands to the baseline for one workload, here and in the paper.
 struct Ratio {
@@ -120,10 +108,11 @@ std::vector<Contrast> contrasts_of(const Contents& contents) {
   Contrasts contrasts;
   for (const Section& section : contents.sections) {
     for (const FigureResult& figure : section.figures) {
-      if (!figure.timeline.empty()) continue;
+      if (!figure.timeline.empty() || !figure.folder->unfinished().empty()) continue;
       contrasts.add(*figure.folder, figure.origin, figure.spec, figure.comparison);
     }
     for (const TableResult& table : section.tables) {
+      if (!table.folder->unfinished().empty()) continue;
       for (const Comparison& comparison : table.data.comparisons) {
         contrasts.add(*table.folder, table.origin, table.spec, comparison);
       }
@@ -137,6 +126,7 @@ std::vector<Contrast> contrasts_of(const Contents& contents) {
 /// How far each series came under rising load.
 std::string load_sentence(const FigureResult& figure) {
   if (figure.spec.at != "throughput_ops_s" || figure.data.points.empty()) return "";
+  if (!figure.folder->unfinished().empty()) return "";
   std::vector<std::string> parts;
   for (const Series& series : figure.data.series) {
     double most = 0;
@@ -154,6 +144,7 @@ std::string load_sentence(const FigureResult& figure) {
 std::string promise_sentence(const std::vector<ResultFolder>& folders) {
   std::map<std::string, std::vector<std::string>> systems;  // by what they promise
   for (const ResultFolder& folder : folders) {
+    if (!folder.unfinished().empty()) continue;
     const Points& points = folder.points;
     for (std::size_t row = 0; row < points.size(); ++row) {
       const std::string& guarantee = points.text(row, "guarantee");
@@ -222,6 +213,12 @@ std::vector<std::string> sentences(const Contents& contents,
   for (const Contrast& contrast : contrasts) {
     if (!contrast.has_paper()) add(contrast.sentence(), false);
   }
+  for (const char* column :
+       {"latency_p99_us", "latency_mean_us", "server_cpu_us_per_op", "nvm_field_bytes_per_op"}) {
+    for (const ResultFolder& folder : folders) {
+      if (found.size() < kEnough) add(lead_sentence(folder, column), false);
+    }
+  }
   return found;
 }
 
@@ -229,7 +226,7 @@ std::string count_of(std::size_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-/// "erda-cpu (48 points, 2 not valid)".
+/// "erda-cpu (48 points, 2 not valid)", "erda-cpu (unfinished: 23 of 60 points, all valid)".
 std::string run_words(const ResultFolder& folder, const Origin& origin) {
   std::size_t all = 0;
   std::size_t valid = 0;
@@ -241,7 +238,10 @@ std::string run_words(const ResultFolder& folder, const Origin& origin) {
     if (folder.points.valid(row)) ++valid;
   }
   if (all == 0) return "";
-  return fmt::format("{} ({}{})", escaped(folder.name), count_of(all, "point"),
+  const std::string unfinished = folder.unfinished();
+  const std::string how_many =
+      unfinished.empty() ? count_of(all, "point") : "unfinished: " + escaped(unfinished);
+  return fmt::format("{} ({}{})", escaped(folder.name), how_many,
                      valid == all
                          ? ", all valid"
                          : fmt::format(", <a href=\"#not-drawn\">{} not valid</a>", all - valid));
@@ -267,6 +267,19 @@ std::string runs_line(const Section& section, const std::vector<ResultFolder>& f
 
 }  // namespace
 
+std::string listed(const std::vector<std::string>& parts) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  }
+  return text;
+}
+
+std::string where(const Origin& origin) {
+  return origin.modelled() ? fmt::format("On the model {}", origin.profile)
+                           : fmt::format("Measured on this host ({})", origin.platform);
+}
+
 std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
                      const std::vector<ClaimResult>& claims) {
   std::string html =
@@ -275,6 +288,11 @@ std::string overview(const Contents& contents, const std::vector<ResultFolder>& 
       "were modelled and numbers that were measured never share a figure.</p>\n"
       "<h2 id=\"overview\">Overview</h2>\n<h3>What was run</h3>\n<ul>\n";
   for (const Section& section : contents.sections) html += runs_line(section, folders);
+  for (const ResultFolder& folder : folders) {
+    if (folder.points.size() > 0 || folder.unfinished().empty()) continue;
+    html += fmt::format("<li>{} (unfinished: {})</li>\n", escaped(folder.name),
+                        escaped(folder.unfinished()));
+  }
   html += "</ul>\n";
   if (const auto found = sentences(contents, folders); !found.empty()) {
     html += "<h3>What it says</h3>\n<ul>\n";

@@ -15,7 +15,11 @@ std::string_view page_style();
 /// "modelled" or "measured on this host": different words and frames, not colors alone.
 std::string badge(const Origin& origin);
 
-/// All averages of one origin: ratios to the baseline beside the paper's.
+/// That a run has not ended, and how far it has come; empty if it has.
+std::string unfinished_line(const ResultFolder& folder);
+
+/// All averages of one origin: ratios to the baseline beside the paper's. Runs that have not ended
+/// have none.
 std::string findings(const Section& section);
 
 std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors);
@@ -32,6 +36,14 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, const O
 /// papers' claims.
 std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
                      const std::vector<ClaimResult>& claims);
+/// "Erda", "Erda and Redo Logging", "Erda, Redo Logging and Read After Write".
+std::string listed(const std::vector<std::string>& parts);
+/// How a sentence of the overview begins: "On the model erda-2019".
+std::string where(const Origin& origin);
+/// Which system has the least of a column, at how many of the points that all systems of the run
+/// have, and how many times that the next one has. Empty if the run has one system or no such
+/// point, or has not ended.
+std::string lead_sentence(const ResultFolder& folder, std::string_view column);
 /// In how many cases a count equals the paper's formula; empty if the table has no formula.
 std::string formula_sentence(const TableResult& table);
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "harness/report/advice.h"
 #include "harness/report/columns.h"
 
 namespace perdura::report {
@@ -16,6 +18,13 @@ std::vector<std::string_view> columns_of_kind(Column::Kind kind) {
     if (column.kind == kind) names.push_back(column.name);
   }
   return names;
+}
+
+/// Nothing that is counted or timed is negative, but the interval of a mean may reach below zero.
+bool may_be_negative(std::string_view column) { return column.ends_with("_mean_low_us"); }
+
+bool can_be(std::string_view column, std::optional<double> number) {
+  return number && std::isfinite(*number) && (*number >= 0 || may_be_negative(column));
 }
 
 }  // namespace
@@ -30,7 +39,7 @@ const std::vector<std::string_view>& Points::key_columns() {
 }
 
 Expected<Points> Points::read(const std::filesystem::path& file) {
-  auto table = read_csv(file);
+  auto table = read_csv(file, advice_on_damaged(file));
   if (!table) return tl::unexpected(table.error());
   for (const Column::Kind kind : {Column::Kind::text, Column::Kind::number}) {
     if (auto complete = require_columns(*table, columns_of_kind(kind)); !complete) {
@@ -52,21 +61,22 @@ Expected<void> Points::check(std::size_t row) const {
   const auto wrong = [&](const std::string& what) {
     return fail(fmt::format("{}:{}: {}", file().string(), line(row), what));
   };
-  if (text(row, "schema_version") != "3") {
+  if (text(row, "schema_version") != fmt::to_string(kSchemaVersion)) {
     return wrong(
-        fmt::format("schema_version is '{}', this perdura reads 3; use the version that "
+        fmt::format("schema_version is '{}', this perdura reads {}; use the version that "
                     "wrote the file",
-                    text(row, "schema_version")));
+                    text(row, "schema_version"), kSchemaVersion));
   }
   for (const std::string_view column : columns_of_kind(Column::Kind::number)) {
-    if (!text(row, column).empty() && !number(row, column)) {
-      return wrong(fmt::format("{} is '{}', not a number; remove the line and resume the run",
-                               column, text(row, column)));
+    if (!text(row, column).empty() && !can_be(column, number(row, column))) {
+      return wrong(fmt::format("{} is '{}', not a number{}; {}", column, text(row, column),
+                               may_be_negative(column) ? "" : " from 0",
+                               advice_on_damaged(file())));
     }
   }
   for (const std::string_view column : {"repetition", "key_size", "value_size"}) {
     if (text(row, column).empty()) {
-      return wrong(fmt::format("{} is empty; remove the line and resume the run", column));
+      return wrong(fmt::format("{} is empty; {}", column, advice_on_damaged(file())));
     }
   }
   const std::string& verdict = text(row, "verdict");

@@ -13,9 +13,9 @@
 
 namespace perdura::report {
 
-/// The rows of a points.csv, schema version 2 (docs/results.md), checked when read: every column is
-/// there, numbers are numbers, and the provenance fits the platform, so that a modelled row cannot
-/// pass for a measured one.
+/// The rows of a points.csv (docs/results.md), checked when read: every column is
+/// there, numbers are finite and not negative where they cannot be, and the provenance fits the
+/// platform, so that a modelled row cannot pass for a measured one.
 class Points {
  public:
   static Expected<Points> read(const std::filesystem::path& file);
@@ -23,7 +23,6 @@ class Points {
   const std::filesystem::path& file() const { return table_.file; }
   std::size_t size() const { return table_.rows.size(); }
   std::size_t line(std::size_t row) const { return table_.rows[row].line; }
-  bool has_column(std::string_view name) const { return index_.contains(name); }
 
   /// The cell's text. The column must exist.
   const std::string& text(std::size_t row, std::string_view column) const;

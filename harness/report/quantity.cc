@@ -10,7 +10,7 @@
 namespace perdura::report {
 namespace {
 
-const std::array<std::pair<std::string_view, Quantity>, 46> quantities{{
+const std::array<std::pair<std::string_view, Quantity>, 48> quantities{{
     {"latency_mean_us", {"average latency", "Mean latency", "us"}},
     {"latency_min_us", {"smallest latency", "Smallest latency", "us"}},
     {"latency_p50_us", {"median latency", "Median latency", "us"}},
@@ -20,10 +20,12 @@ const std::array<std::pair<std::string_view, Quantity>, 46> quantities{{
     {"latency_p9999_us", {"99.99th percentile of latency", "99.99th percentile of latency", "us"}},
     {"latency_max_us", {"largest latency", "Largest latency", "us"}},
     {"response_mean_us", {"average response time", "Mean response time", "us"}},
+    {"response_min_us", {"smallest response time", "Smallest response time", "us"}},
     {"response_p50_us", {"median response time", "Median response time", "us"}},
     {"response_p90_us", {"90th percentile of response time", "Response time, p90", "us"}},
     {"response_p99_us", {"99th percentile of response time", "Response time, p99", "us"}},
     {"response_p999_us", {"99.9th percentile of response time", "Response time, p99.9", "us"}},
+    {"response_p9999_us", {"99.99th percentile of response time", "Response time, p99.99", "us"}},
     {"response_max_us", {"largest response time", "Largest response time", "us"}},
     {"harness_ns_per_op", {"cost of the harness", "Cost of the harness per operation", "ns"}},
     {"load", {"load", "Load", ""}},

@@ -27,23 +27,15 @@ Expected<void> write_file(const fs::path& file, const std::string& text) {
   std::error_code problem;
   if (output) fs::rename(half, file, problem);
   if (!output || problem) {
-    return fail(fmt::format("{}: cannot be written; check the permissions and the free space",
-                            file.string()));
+    return fail_work(fmt::format("{}: cannot be written; check the permissions and the free space",
+                                 file.string()));
   }
   return {};
 }
 
 Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs::path& plots) {
   for (const ResultFolder& folder : folders) {
-    for (const FigureSpec& spec : folder.specs.figures) {
-      const fs::path script = plots / (spec.plot + ".gp");
-      if (!fs::exists(script)) {
-        return fail(
-            fmt::format("{}:{}: figure {}: there is no script {}; see docs/figures.md for "
-                        "the plots there are",
-                        folder.specs.file.string(), spec.line, spec.id, script.string()));
-      }
-    }
+    if (auto there = check_plots(folder.specs, plots); !there) return there;
   }
   return {};
 }
@@ -76,8 +68,10 @@ class Writer {
     if (auto written = write(base.string() + ".csv", figure_csv(figure)); !written) return written;
     if (figure.empty()) return {};
     const std::string label = figure_label(figure.spec);
-    const std::string title =
+    std::string title =
         label.empty() ? figure.spec.title : fmt::format("{}. {}", label, figure.spec.title);
+    const std::string unfinished = figure.folder->unfinished();
+    if (!unfinished.empty()) title += fmt::format(" (unfinished: {})", unfinished);
     for (const std::string format : {"svg", "png"}) {
       const fs::path image = output_ / (base.string() + "." + format);
       // The page has the title as text; an image on its own needs it inside.

@@ -84,6 +84,12 @@ std::string ResultFolder::from_manifest(const std::string& name_in_manifest) con
   return "";
 }
 
+std::string ResultFolder::unfinished() const {
+  const std::string status = from_manifest("status");
+  if (status.empty() || status == "complete") return "";
+  return fmt::format("{} of {} points", from_manifest("points_done"), from_manifest("points"));
+}
+
 Expected<std::vector<ResultFolder>> read_result_folders(const fs::path& input) {
   std::error_code problem;
   std::vector<fs::path> paths;

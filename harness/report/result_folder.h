@@ -25,6 +25,10 @@ struct ResultFolder {
 
   /// The manifest's value, or "" if it has none of that name.
   std::string from_manifest(const std::string& name_in_manifest) const;
+
+  /// Of a sweep that has not ended, "23 of 60 points": an average over what it has is none over
+  /// what it was to measure. Empty if the sweep is complete.
+  std::string unfinished() const;
 };
 
 /// Reads `input`, or, if it is a folder of result folders, each of those in the order of names.

@@ -7,8 +7,10 @@
 #include <set>
 #include <string_view>
 
+#include "harness/report/columns.h"
 #include "harness/report/csv_table.h"
 #include "harness/report/quantity.h"
+#include "harness/report/spec_reader.h"
 
 namespace perdura::report {
 namespace {
@@ -23,9 +25,10 @@ bool plain_name(const std::string& name) {
 /// Reads one [[figure]] or [[table]]; keeps the first error and then reads on harmlessly.
 class EntryReader {
  public:
-  EntryReader(const std::filesystem::path& file, const char* kind, const toml::table& entry)
-      : file_(file), kind_(kind), entry_(entry) {}
+  EntryReader(const Where& where, const char* kind, const toml::table& entry)
+      : where_(where), kind_(kind), entry_(entry) {}
 
+  std::string place() const { return where_(entry_.source()); }
   std::size_t line() const { return static_cast<std::size_t>(entry_.source().begin.line); }
 
   std::string required(const char* key) {
@@ -84,8 +87,16 @@ class EntryReader {
   void wrong(const std::string& what) {
     if (!error_) {
       const std::string id = entry_["id"].value_or(std::string("?"));
-      error_ = Error{fmt::format("{}:{}: {} {}: {}; see docs/figures.md", file_.string(), line(),
-                                 kind_, id, what)};
+      error_ = Error{fmt::format("{}: {} {}: {}; see docs/figures.md", place(), kind_, id, what)};
+    }
+  }
+
+  /// A column of points.csv, if it is given.
+  void known_column(const std::string& column) {
+    const bool known = std::any_of(kPointColumns.begin(), kPointColumns.end(),
+                                   [&](const Column& each) { return each.name == column; });
+    if (!column.empty() && !known) {
+      wrong(fmt::format("points.csv has no column '{}' (docs/results.md)", column));
     }
   }
 
@@ -113,7 +124,7 @@ class EntryReader {
     }
   }
 
-  const std::filesystem::path& file_;
+  const Where& where_;
   const char* kind_;
   const toml::table& entry_;
   std::set<std::string> known_;
@@ -123,18 +134,22 @@ class EntryReader {
 /// What the entries of all kinds have.
 void read_identity(EntryReader& entry, DataSpec& spec) {
   spec.line = entry.line();
+  spec.place = entry.place();
   spec.id = entry.required("id");
   if (!plain_name(spec.id)) entry.wrong("id may hold letters, digits, '-', '_' and '.' only");
   spec.title = entry.required("title");
   spec.paper = entry.optional("paper");
   if (!spec.paper.empty() && !plain_name(spec.paper)) entry.wrong("paper must be a plain name");
   spec.where = entry.conditions("where");
+  for (const Condition& condition : spec.where) entry.known_column(condition.column);
 }
 
 void read_data(EntryReader& entry, DataSpec& spec) {
   read_identity(entry, spec);
   spec.y = entry.required("y");
   spec.series = entry.optional("series", "system");
+  entry.known_column(spec.y);
+  entry.known_column(spec.series);
   spec.baseline = entry.optional("baseline");
   auto normalize = entry.conditions("normalize");
   if (normalize.size() > 1 || (normalize.size() == 1 && normalize[0].any_of.size() != 1)) {
@@ -177,6 +192,8 @@ FigureSpec read_figure(EntryReader& entry) {
     spec.x = columns.front();
     spec.x_more.assign(columns.begin() + 1, columns.end());
     spec.at = entry.optional("at");
+    for (const std::string& column : columns) entry.known_column(column);
+    entry.known_column(spec.at);
     if (!spec.at.empty() && !spec.x_more.empty()) entry.wrong("at takes a single column as x");
   }
   spec.plot = entry.required("plot");
@@ -199,6 +216,8 @@ TableSpec read_table(EntryReader& entry) {
     entry.wrong("kind must be formula or average");
   }
   spec.group = entry.optional("group", "workload");
+  entry.known_column(spec.x);
+  entry.known_column(spec.group);
   return spec;
 }
 
@@ -244,19 +263,26 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
     return fail(fmt::format("{}:{}: {}; mend the file", experiment_toml.string(),
                             problem.source().begin.line, problem.description()));
   }
+  auto specs = read_specs(document, [&](const toml::source_region& part) {
+    return fmt::format("{}:{}", experiment_toml.string(), part.begin.line);
+  });
+  if (specs) specs->file = experiment_toml;
+  return specs;
+}
 
-  Specs specs{experiment_toml, read_systems(document), {}, {}};
+Expected<Specs> read_specs(const toml::table& document, const Where& where) {
+  Specs specs{{}, read_systems(document), {}, {}};
   std::set<std::string> ids;
   const auto read_all = [&](const char* kind, auto& list, auto read_one) -> std::optional<Error> {
     const toml::node* node = document.get(kind);
     if (node == nullptr) return std::nullopt;
     const toml::array* array = node->as_array();
     if (array == nullptr || !array->is_homogeneous<toml::table>()) {
-      return Error{fmt::format("{}:{}: {} must be written [[{}]]; see docs/figures.md",
-                               experiment_toml.string(), node->source().begin.line, kind, kind)};
+      return Error{fmt::format("{}: {} must be written [[{}]]; see docs/figures.md",
+                               where(node->source()), kind, kind)};
     }
     for (const toml::node& item : *array) {
-      EntryReader entry(experiment_toml, kind, *item.as_table());
+      EntryReader entry(where, kind, *item.as_table());
       auto spec = read_one(entry);
       if (!ids.insert(kind + spec.id).second) entry.wrong("the id is used twice");
       if (auto error = entry.finish()) return error;
@@ -268,6 +294,18 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
   if (auto error = read_all("figure", specs.figures, read_figure)) return tl::unexpected(*error);
   if (auto error = read_all("table", specs.tables, read_table)) return tl::unexpected(*error);
   return specs;
+}
+
+Expected<void> check_plots(const Specs& specs, const std::filesystem::path& plots) {
+  for (const FigureSpec& spec : specs.figures) {
+    const std::filesystem::path script = plots / (spec.plot + ".gp");
+    if (std::filesystem::exists(script)) continue;
+    return fail(
+        fmt::format("{}: figure {}: there is no script {}; see docs/figures.md for the plots there "
+                    "are",
+                    spec.place, spec.id, script.string()));
+  }
+  return {};
 }
 
 }  // namespace perdura::report

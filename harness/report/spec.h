@@ -44,6 +44,7 @@ struct DataSpec {
   std::string paper;                   ///< of results/claims.csv; empty: no comparison
   SystemNames systems;
   std::size_t line = 0;  ///< where in experiment.toml, for error messages
+  std::string place;     ///< the same with the file
 
   /// A value of the series' column, as people read it.
   std::string shown_series(std::string_view value) const;
@@ -82,7 +83,11 @@ struct Specs {
   std::vector<TableSpec> tables;
 };
 
-/// Errors: no TOML, a key that is missing, unknown or of the wrong type, an id used twice.
+/// Errors: no TOML, a key that is missing, unknown or of the wrong type, a column that points.csv
+/// does not have, an id used twice.
 Expected<Specs> read_specs(const std::filesystem::path& experiment_toml);
+
+/// Error: a figure whose script is not in the folder.
+Expected<void> check_plots(const Specs& specs, const std::filesystem::path& plots);
 
 }  // namespace perdura::report

@@ -69,10 +69,6 @@ Expected<void> add_formulas(TableData& table, const FigureData& data, const std:
 Expected<TableData> collect_table(const Points& points, const std::vector<std::size_t>& candidates,
                                   const TableSpec& spec, const SeriesOrder& order,
                                   const ComparisonContext& context) {
-  if (!points.has_column(spec.group)) {
-    return fail(fmt::format("{}:1: no column '{}', which table {} groups by; see docs/results.md",
-                            points.file().string(), spec.group, spec.id));
-  }
   TableData table;
   for (const std::string& group : values_of(points, candidates, spec.group)) {
     const auto in_group = rows_with(points, candidates, spec.group, group);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/report/advice.h"
 #include "harness/report/columns.h"
 
 namespace perdura::report {
@@ -41,7 +42,7 @@ struct Course {
 }  // namespace
 
 Expected<Timelines> Timelines::read(const std::filesystem::path& file) {
-  const auto table = read_csv(file);
+  const auto table = read_csv(file, advice_on_damaged(file));
   if (!table) return tl::unexpected(table.error());
   std::vector<std::string_view> columns;
   for (std::size_t i = 0; i < kIdentityColumns; ++i) columns.push_back(kPointColumns[i].name);
@@ -57,8 +58,8 @@ Expected<Timelines> Timelines::read(const std::filesystem::path& file) {
     for (const Column& column : kTimelineColumns) {
       const bool needed = column.name == "time_ms" || column.name == "operations";
       if (parse_number(cell(column.name)) || (cell(column.name).empty() && !needed)) continue;
-      return fail(fmt::format("{}:{}: {} is '{}', not a number; run the experiment again",
-                              file.string(), row.line, column.name, cell(column.name)));
+      return fail(fmt::format("{}:{}: {} is '{}', not a number; {}", file.string(), row.line,
+                              column.name, cell(column.name), advice_on_damaged(file)));
     }
     const auto number = [&](std::string_view name) { return parse_number(cell(name)); };
     timelines.identities_.push_back(identity(cell));

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "harness/report/columns.h"
 #include "harness/results/build_info.h"
-#include "harness/results/points.h"
 
 namespace perdura::harness {
 
@@ -66,7 +66,7 @@ Session session_of_json(const std::string& text) {
 std::string to_json(const Manifest& manifest) {
   const BuildInfo& build = build_info();
   ordered_json json;
-  json["schema_version"] = kSchemaVersion;
+  json["schema_version"] = report::kSchemaVersion;
   json["version"] = build.version;
   json["git_revision"] = build.git_revision;
   json["git_dirty"] = build.git_dirty;

@@ -64,7 +64,7 @@ std::optional<double> in_microseconds(std::optional<Number> nanoseconds) {
 }
 
 void add_identity(Row& row, const PointIdentity& identity) {
-  row.number(std::uint64_t{kSchemaVersion});
+  row.number(std::uint64_t{report::kSchemaVersion});
   row.text(identity.experiment);
   row.text(identity.platform);
   row.text(identity.modelled ? "modelled" : "measured");
@@ -89,7 +89,8 @@ void add_identity(Row& row, const PointIdentity& identity) {
 
 constexpr std::array kPercentiles{50.0, 90.0, 99.0, 99.9, 99.99};
 
-void add_latency(Row& row, const measure::Histogram& latency) {
+// Of both times, from when an operation was begun and from when it was due, alike.
+void add_times(Row& row, const measure::Histogram& latency) {
   if (latency.count() == 0) {
     row.not_measured(report::kLatencyColumns);
     return;
@@ -110,18 +111,6 @@ void add_latency(Row& row, const measure::Histogram& latency) {
     const bool enough = latency.percentile_if_enough(percent).has_value();
     interval(enough ? latency.percentile_interval(percent) : std::nullopt);
   }
-}
-
-void add_response(Row& row, const std::optional<measure::Histogram>& response) {
-  if (!response || response->count() == 0) {
-    row.not_measured(6);
-    return;
-  }
-  row.number(response->mean() / 1000.0);
-  for (const double percent : {50.0, 90.0, 99.0, 99.9}) {
-    row.maybe(in_microseconds(response->percentile_if_enough(percent)));
-  }
-  row.number(static_cast<double>(response->max()) / 1000.0);
 }
 
 constexpr std::size_t kCostColumns = 14;  // from the server's CPU time on
@@ -201,9 +190,10 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
       }
       const auto saturated = all ? measurement.saturated() : std::nullopt;
       row.text(!saturated ? "" : *saturated ? "yes" : "no");
-      add_latency(row, source.measured.latency);
-      add_response(row, source.measured.response);
-      const auto harness = all ? measurement.harness_per_operation : std::nullopt;
+      add_times(row, source.measured.latency);
+      add_times(row, source.measured.response.value_or(measure::Histogram()));
+      // Of a client's operations of any kind: it is the same in each of the point's rows.
+      const auto harness = measurement.harness_per_operation;
       row.maybe(harness ? std::optional(static_cast<double>(harness->count()) / 1000.0)
                         : std::nullopt);
       if (all) {

@@ -1,4 +1,4 @@
-// The rows of points.csv, histograms.csv and timeline.csv (docs/results.md, schema version 3).
+// The rows of points.csv, histograms.csv and timeline.csv (docs/results.md).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,6 @@
 #include "harness/results/measurement.h"
 
 namespace perdura::harness {
-
-inline constexpr int kSchemaVersion = 3;
 
 // What a row was measured with: the columns before `operation`.
 struct PointIdentity {

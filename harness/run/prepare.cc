@@ -46,6 +46,7 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   }
   const auto file = locations.find(FileKind::experiment, {request.experiment, ""});
   sweep.experiment = load_experiment(file, request.overrides);
+  locations.check_plots(sweep.experiment);
   apply_site(sweep.site, sweep.experiment);
   sweep.driver = &find_driver(drivers, sweep.experiment.driver);
   sweep.platforms = create_platform_factory(sweep.experiment, locations, ranks, sweep.site);

@@ -210,7 +210,6 @@ ExitCode Sweep::run() {
   // Watched until nobody needs anybody any more.
   if (!ranks_.leave()) {
     heartbeat_.stop();
-    tell_that_root_died();
     if (const auto lost = heartbeat_.lost(); !lost.empty()) {
       fmt::print(stderr, "perdura: {}; {}\n", lost, kept());
     }

@@ -338,97 +338,35 @@ TEST(Cli, AnInterruptKeepsWhatIsDone) {
   EXPECT_NE(read(folder / "manifest.json").find("\"status\": \"interrupted\""), std::string::npos);
 }
 
-// A copy of a result folder whose latencies are some percent higher; if `repetitions`, measured,
-// with so many repetitions that differ by a few thousandths.
-void copy_slower(const fs::path& from, const fs::path& to, double percent, int repetitions = 0) {
-  fs::copy(from, to, fs::copy_options::recursive);
-  std::ifstream input(from / "points.csv");
-  std::string line;
-  std::getline(input, line);
-  std::ofstream output(to / "points.csv");
-  output << line << '\n';
-  const auto split = [](const std::string& text) {
-    std::vector<std::string> cells;
-    std::stringstream row(text + ',');
-    for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    return cells;
-  };
-  const std::vector<std::string> header = split(line);
-  while (std::getline(input, line)) {
-    for (int repetition = 0; repetition < std::max(1, repetitions); ++repetition) {
-      std::vector<std::string> cells = split(line);
-      const double factor = (1 + percent / 100) * (1 + 0.001 * repetition);
-      for (std::size_t i = 0; i < cells.size(); ++i) {
-        const std::string& name = header[i];
-        if (name.starts_with("latency_") && !cells[i].empty()) {
-          cells[i] = fmt::format("{}", std::stod(cells[i]) * factor);
-        }
-        if (repetitions == 0) continue;
-        if (name == "platform") cells[i] = "shm";
-        if (name == "provenance") cells[i] = "measured";
-        if (name == "repetition") cells[i] = std::to_string(repetition);
-      }
-      output << fmt::format("{}\n", fmt::join(cells, ","));
+// Whoever reads an experiment checks its figures: before a sweep and after it, with the same words.
+TEST(Cli, FiguresThatCannotBeDrawnAreRefusedBeforeTheSweepAndAfterIt) {
+  const test::TemporaryFolder temporary;
+  const fs::path whole = temporary.path() / "whole";
+  ASSERT_EQ(perdura(kSmall + "--out " + whole.string()).code, 0);
+  const std::string text = read(whole / "experiment.toml");
+  const fs::path file = temporary.path() / "x.toml";
+  for (const auto& [from, to, message] :
+       {std::tuple{"\ntitle = ", "\ncaption = ", "needs title = \"...\""},
+        std::tuple{"\ntitle = ", "\ncolor = \"red\"\ntitle = ", "unknown key 'color'"},
+        std::tuple{"plot = \"", "plot = \"no-", "there is no script "},
+        std::tuple{"\ny = \"", "\ny = \"no_", "points.csv has no column 'no_"}}) {
+    std::string changed = text;
+    const auto at = changed.find(from, changed.find("[[figure]]"));
+    ASSERT_NE(at, std::string::npos) << from;
+    changed.replace(at, std::string_view(from).size(), to);
+    std::ofstream(file) << changed;
+    std::ofstream(whole / "experiment.toml") << changed;
+    const fs::path out = temporary.path() / "out";
+    for (const std::string& command :
+         {"plan " + file.string(), "run " + file.string() + " --out " + out.string(),
+          "report " + whole.string()}) {
+      const Outcome outcome = perdura(command);
+      EXPECT_EQ(outcome.code, 2) << command << '\n' << outcome.text;
+      EXPECT_NE(outcome.text.find(message), std::string::npos) << command << '\n' << outcome.text;
+      EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
     }
+    EXPECT_FALSE(fs::exists(out));
   }
-}
-
-TEST(Cli, CompareSaysByItsExitCodeWhetherAnythingGotWorse) {
-  const test::TemporaryFolder temporary;
-  const fs::path& folder = temporary.path();
-  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "a").string()).code, 0);
-  copy_slower(folder / "a", folder / "slower", 5);
-  const auto compare = [&](const std::string& a, const std::string& b,
-                           const std::string& more = "") {
-    return perdura(
-        fmt::format("compare {} {} {}", (folder / a).string(), (folder / b).string(), more));
-  };
-  const Outcome same = compare("a", "a");
-  EXPECT_EQ(same.code, 0) << same.text;
-  EXPECT_NE(same.text.find("0 worse, 0 better by more than 2 %"), std::string::npos) << same.text;
-  EXPECT_NE(same.text.find("compared by the threshold alone"), std::string::npos) << same.text;
-  const Outcome slower = compare("a", "slower", "--out " + (folder / "figure").string());
-  EXPECT_EQ(slower.code, 1) << slower.text;
-  EXPECT_NE(slower.text.find("+5.0 %"), std::string::npos) << slower.text;
-  for (const auto file : {"comparison.csv", "comparison.svg", "comparison.png"}) {
-    EXPECT_TRUE(fs::exists(folder / "figure" / file)) << file;
-  }
-  EXPECT_EQ(compare("slower", "a").code, 0) << "faster is not worse";
-  EXPECT_EQ(compare("a", "slower", "--threshold 6").code, 0);
-  EXPECT_EQ(compare("a", "slower", "--quantity throughput_ops_s").code, 0);
-  const Outcome json = compare("a", "slower", "--json --quantity latency_p50_us");
-  EXPECT_EQ(json.code, 1) << json.text;
-  EXPECT_TRUE(json.text.starts_with("{\n")) << json.text;
-  const Outcome unknown = compare("a", "a", "--quantity speed");
-  EXPECT_EQ(unknown.code, 2) << unknown.text;
-  EXPECT_TRUE(unknown.text.starts_with("perdura: compare: unknown quantity 'speed'; known are: "))
-      << unknown.text;
-}
-
-TEST(Cli, CompareNeedsEnoughRepetitionsOfWhatWasMeasured) {
-  const test::TemporaryFolder temporary;
-  const fs::path& folder = temporary.path();
-  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "sim").string()).code, 0);
-  for (const int repetitions : {3, 12}) {
-    copy_slower(folder / "sim", folder / fmt::format("a{}", repetitions), 0, repetitions);
-    copy_slower(folder / "sim", folder / fmt::format("b{}", repetitions), 5, repetitions);
-  }
-  const auto compare = [&](const std::string& a, const std::string& b) {
-    return perdura(fmt::format("compare {} {} --quantity latency_p50_us --json",
-                               (folder / a).string(), (folder / b).string()));
-  };
-  EXPECT_EQ(compare("a12", "a12").code, 0);
-  EXPECT_EQ(compare("a12", "b12").code, 1);
-  EXPECT_EQ(compare("b12", "a12").code, 0);
-  const Outcome few = compare("a3", "b3");
-  EXPECT_EQ(few.code, 2) << few.text;
-  EXPECT_NE(few.text.find("6 of 6 comparisons cannot be decided: with 3 and 3 repetitions p is at "
-                          "least 0.1 before correction"),
-            std::string::npos)
-      << few.text;
-  const Outcome mixed = compare("sim", "a12");
-  EXPECT_EQ(mixed.code, 2) << mixed.text;
-  EXPECT_EQ(std::count(mixed.text.begin(), mixed.text.end(), '\n'), 1) << mixed.text;
 }
 
 TEST(Cli, ResultsAreNeverOverwritten) {

@@ -224,6 +224,17 @@ TEST_F(ContinueTest, ACompleteFolderSaysSo) {
   EXPECT_EQ(read(whole_ / "manifest.json"), before);
 }
 
+TEST_F(ContinueTest, ADamagedTableIsWrittenAnew) {
+  fs::create_directory(out_);
+  Running program(perdura_command(begin_or_continue()), log_);
+  ASSERT_TRUE(test::wait_until([this] { return finished_points(log_).size() >= 3; }));
+  program.kill();
+  std::ofstream(out_ / "points.csv") << "nonsense\n";
+  const Outcome outcome = perdura("run --continue " + out_.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  expect_as_uninterrupted();
+}
+
 TEST_F(ContinueTest, AnotherConfigurationIsRefused) {
   kill_in_the_middle();
   fs::copy_file(whole_ / "experiment.toml", out_ / "experiment.toml",

@@ -133,6 +133,15 @@ TEST(Compare, KnowsOfEachQuantityWhatIsWorse) {
   }
 }
 
+TEST(Compare, TheChangeIsTheEstimateThatItsIntervalBelongsTo) {
+  const Entry entry = compared({pair("erda", {1, 1, 1, 4, 4}, {1, 1, 4, 4, 4})}, false).entries[0];
+  EXPECT_EQ(entry.a, 1);
+  EXPECT_EQ(entry.b, 4);
+  EXPECT_EQ(entry.ratio, 1) << "of 25 pairs, 12 are equal and 9 have the higher one in b";
+  const Entry with_zero = compared({pair("erda", {0, 2, 4}, {3, 6, 9})}, false).entries[0];
+  EXPECT_EQ(with_zero.ratio, 3) << "of the medians";
+}
+
 TEST(Compare, AChangeWithinTheThresholdIsNoneHoweverSignificant) {
   std::vector<double> a;
   std::vector<double> b;
@@ -148,6 +157,15 @@ TEST(Compare, AChangeWithinTheThresholdIsNoneHoweverSignificant) {
   ASSERT_TRUE(beyond.entries[0].interval.has_value());
   EXPECT_NEAR(beyond.entries[0].interval->low, 1.015, 0.001);
   EXPECT_NEAR(beyond.entries[0].interval->high, 1.015, 0.001);
+}
+
+TEST(Compare, ASimulationOfOtherSeedsIsNotWithoutNoise) {
+  Pair other = pair("erda", {10}, {11});
+  other.same_draws = false;
+  const Comparison comparison = compared({pair("erda", {10}, {11}), other}, true);
+  EXPECT_EQ(comparison.by_threshold, 1U);
+  EXPECT_EQ(comparison.count(Verdict::worse), 1U);
+  EXPECT_EQ(comparison.count(Verdict::undecided), 1U);
 }
 
 TEST(Compare, AChangeBeyondTheThresholdThatIsNotSignificantIsUnclear) {

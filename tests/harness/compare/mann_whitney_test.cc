@@ -229,6 +229,46 @@ TEST(RatioInterval, ExcludesOneExactlyIfTheTestIsSignificantAndHoldsTheTruth) {
   }
 }
 
+TEST(ShiftFactor, IsTheMedianOfAllRatios) {
+  EXPECT_EQ(shift_factor(Samples{2}, Samples{3}), 1.5);
+  EXPECT_EQ(shift_factor(Samples{1, 2, 4}, Samples{1}), 0.5);
+  EXPECT_EQ(shift_factor(Samples{1, 4}, Samples{2}), 1.0) << "between 1/2 and 2 by logarithms";
+  EXPECT_EQ(shift_factor(Samples{3, 7, 9}, Samples{3, 7, 9}), 1.0);
+  EXPECT_FALSE(shift_factor(Samples{0, 1}, Samples{1}).has_value());
+  EXPECT_FALSE(shift_factor(Samples{1}, Samples{-1}).has_value());
+  EXPECT_FALSE(shift_factor(Samples{}, Samples{1}).has_value());
+}
+
+// The ratio of the medians is sometimes outside of the interval, and would stand beside it.
+TEST(ShiftFactor, LiesWithinTheIntervalAlways) {
+  constexpr std::uint64_t kSeed = 102;
+  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  std::mt19937_64 random(kSeed);
+  const auto median = [](const Samples& samples) { return measure::summarize(samples).median; };
+  int medians_outside = 0;
+  for (const std::size_t size_a : {4u, 5u, 9u, 20u}) {
+    for (const std::size_t size_b : {4u, 7u, 20u, 40u}) {
+      for (int trial = 0; trial < 100; ++trial) {
+        Samples a(size_a);
+        Samples b(size_b);
+        // Two modes, between which a median jumps.
+        for (Samples* samples : {&a, &b}) {
+          for (double& sample : *samples) sample = (random() % 2 ? 1 : 4) + 0.1 * normal(random);
+        }
+        const auto interval = ratio_interval(a, b);
+        const auto factor = shift_factor(a, b);
+        ASSERT_TRUE(interval && factor);
+        EXPECT_LE(interval->low, *factor);
+        EXPECT_GE(interval->high, *factor);
+        EXPECT_NEAR(*factor * *shift_factor(b, a), 1, 1e-12) << "the same from both sides";
+        const double of_medians = median(b) / median(a);
+        if (of_medians < interval->low || of_medians > interval->high) ++medians_outside;
+      }
+    }
+  }
+  EXPECT_GT(medians_outside, 0);
+}
+
 TEST(Holm, IsTheExampleOfStepDown) {
   // 0.005 * 4, 0.01 * 3, then 0.03 * 2 = 0.06, and 0.04 no less than that.
   const Samples corrected = holm({0.01, 0.04, 0.03, 0.005});

@@ -48,12 +48,49 @@ TEST(Text, HasALineForEachComparisonWorstFirstAndListsTheRest) {
       "unchanged  erda / workloada / value_size 16 / all  latency_p99_us        100.0  100.0  "
       "0.0 %   -              -\n"
       "\n"
-      "3 compared by the threshold alone: simulated and so without noise, with fewer repetitions "
-      "than the 6 that a test needs\n"
+      "3 compared by the threshold alone: simulated with the same seeds and so without noise, with "
+      "fewer repetitions than the 6 that a test needs\n"
       "2 worse, 0 better by more than 2 %; 0 unclear, 1 unchanged, 0 undecided\n"
       "only in B: redo-logging / workloada / value_size 64 / all\n"
       "only in A: erda / workloada / value_size 16 / all, latency_p50_us\n"
       "not compared: A: erda / workloada / value_size 16 / all, repetition 3: failed: full\n");
+}
+
+TEST(Text, NamesWhatWasLostOnce) {
+  Comparison comparison = sample(true);
+  EXPECT_EQ(lost_points(comparison, false), "");
+  comparison.matching.unmatched.push_back({Side::a, point("erda", "99"), ""});
+  comparison.matching.lost = {{point("erda", "99"), 1, 0, 0, 0}, {point("erda", "77"), 3, 0, 1, 2}};
+  const std::string text = as_text(comparison);
+  EXPECT_NE(text.find("lost: erda / workloada / value_size 99 / all: missing in B\n"
+                      "lost: erda / workloada / value_size 77 / all: 2 of 3 repetitions not valid "
+                      "in B, 0 of 3 in A\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(report::count(text, "value_size 99"), 1U) << text;
+  EXPECT_EQ(lost_points(comparison, false),
+            "2 points of A are lost in B, such as erda / workloada / value_size 99 / all: missing "
+            "in B; give --ignore-missing if B is not meant to have all of A's points");
+  EXPECT_EQ(lost_points(comparison, true),
+            "1 point of A is lost in B, such as erda / workloada / value_size 77 / all: 2 of 3 "
+            "repetitions not valid in B, 0 of 3 in A");
+  const auto json = nlohmann::json::parse(as_json(comparison));
+  EXPECT_EQ(json["lost"][0]["missing"], true);
+  EXPECT_EQ(json["lost"][1]["not_valid_b"], 2);
+}
+
+TEST(Text, BeginsWithWhatNoColumnTells) {
+  Comparison comparison = sample(true);
+  comparison.matching.differing = {{"out/a", "out/b", {{"seed", "1", "2"}, {"x", "-", "\"y\""}}},
+                                   {"out/a", "out/c", {{"profile.text", "a\nb\n", "a\nc\n"}}}};
+  EXPECT_TRUE(as_text(comparison)
+                  .starts_with("out/a and out/b were not run alike: seed 1 / 2, x - / \"y\"\n"
+                               "out/a and out/c were not run alike: profile.text (a whole text)\n"
+                               "all points: "))
+      << as_text(comparison);
+  const auto json = nlohmann::json::parse(as_json(comparison));
+  EXPECT_EQ(json["differing"][0]["differences"]["seed"], nlohmann::json::parse(R"(["1", "2"])"));
+  EXPECT_EQ(json["differing"][1]["second"], "out/c");
 }
 
 TEST(Text, SaysPAndIntervalOfWhatWasTested) {

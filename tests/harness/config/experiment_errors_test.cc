@@ -164,6 +164,16 @@ const Mistake kMistakes[] = {
      "x.toml:7: interval_us in [timeline] must be a whole number from 10 to 60000000"},
     {"{}[timeline]\ninterval_us = 0.5",
      "x.toml:7: interval_us in [timeline] must be a whole number from 10 to 60000000"},
+    // What a report would refuse (report_errors_test.cc), before hours are spent on it.
+    {"{}[[figure]]\nid = \"a\"\nplot = \"lines\"\nx = \"clients\"\ny = \"latency_mean_us\"",
+     "x.toml:6: figure a: needs title = \"...\"; see docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = \"speed\"",
+     "x.toml:6: figure a: points.csv has no column 'speed' (docs/results.md); see docs/figures.md"},
+    {"{}[[table]]\nid = \"a\"\ntitle = \"t\"\nkind = \"average\"\nx = \"clients\"\n"
+     "y = \"latency_mean_us\"\ncolor = \"red\"",
+     "x.toml:6: table a: unknown key 'color'; see docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"over-time\"\ndata = \"timeline\"",
+     "x.toml:6: figure a is drawn over time; add [timeline] with interval_us = ..."},
     {"{}[shm]\npm_directory = 1", "x.toml:7: pm_directory in [shm] must be a text in quotes"},
 };
 

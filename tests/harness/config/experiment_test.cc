@@ -35,7 +35,11 @@ write_latency_ns = 150
 pm_directory = "/mnt/pm"
 
 [[figure]]
-anything = "goes"
+id = "a"
+title = "A"
+plot = "throughput-over-clients"
+x = "clients"
+y = "throughput_ops_s"
 )";
 
 Experiment read(std::string_view text) {
@@ -54,6 +58,8 @@ TEST(Experiment, IsWhatTheFileSays) {
   EXPECT_EQ(experiment.accounting, pmem::WriteMeter::Level::compared);
   EXPECT_EQ(experiment.systems.at("erda").parameters.at("segment_bytes"), 8388608U);
   EXPECT_EQ(experiment.systems.at("erda").where, "x.toml:21");
+  ASSERT_EQ(experiment.specs.figures.size(), 1U);
+  EXPECT_EQ(experiment.specs.figures[0].title, "A");
   EXPECT_EQ(experiment.shm.write_latency_ns, 150U);
   EXPECT_EQ(experiment.shm.network_latency_ns, 0U);
   EXPECT_EQ(experiment.shm.pm_directory.text, "/mnt/pm");

@@ -42,6 +42,27 @@ TEST_F(ClaimResultsTest, ANumberIsTheAverageThatItsFigureShows) {
                               "c5: not measured, run test, –"}));
 }
 
+// A partial average is no average: what a run that has not ended measures is said to be open, and
+// so is what it has not come to.
+TEST_F(ClaimResultsTest, ARunThatHasNotEndedMeasuresNothing) {
+  result("run", latency_rows(), latency_figure("14", "paper = \"p\""));
+  Cells other = number_claim("15", "workloadc", "erda", "61");
+  other["experiment"] = "mine";
+  write("claims.csv", claims_csv({number_claim("14", "workloadc", "erda", "61"),
+                                  order_claim("system=erda", "system=redo-logging"),
+                                  number_claim("15", "workloadc", "erda", "61"), other}));
+  for (const auto& [status, word] : {std::pair("interrupted", "interrupted"),
+                                     std::pair("running", "unfinished"),
+                                     {"failed", "failed"}}) {
+    interrupt("run", status);
+    const std::string words = std::string(": not measured, ") + word + ", 23 of 60 points, –";
+    EXPECT_EQ(results(),
+              (Lines{"c1" + words, "c2" + words, "c3" + words, "c4: not measured, run mine, –"}));
+  }
+  interrupt("run", "complete");
+  EXPECT_EQ(results()[0], "c1: holds, 61.00, 0 %");
+}
+
 TEST_F(ClaimResultsTest, OnlyTheExperimentThatIsNamedMeasuresAClaim) {
   result("run", latency_rows(), latency_figure("14", "paper = \"p\""));
   Cells other = number_claim("14", "workloadc", "erda", "61");

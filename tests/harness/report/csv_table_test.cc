@@ -35,7 +35,7 @@ TEST_F(CsvTableTest, ARowThatWasCutOffIsNamedByItsLine) {
   write("a.csv", "x,y\n1,2\n3\n");
   const auto table = read_csv(root() / "a.csv");
   ASSERT_FALSE(table);
-  EXPECT_NE(table.error().message.find("a.csv:3: 1 cells where the header has 2; remove"),
+  EXPECT_NE(table.error().message.find("a.csv:3: 1 cells where the header has 2; mend"),
             std::string::npos)
       << table.error().message;
 }

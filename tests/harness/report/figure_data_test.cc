@@ -61,10 +61,6 @@ TEST_F(FigureDataTest, SeveralColumnsOfXGiveAPlaceForEachCombination) {
     EXPECT_EQ(figure->find("erda", places[i])->mean, static_cast<double>(i + 1));
     EXPECT_EQ(spec.shown_x(places[i]), places[i]);
   }
-  spec.x_more = {"no_such_column"};
-  const auto wrong = data(rows, spec);
-  ASSERT_FALSE(wrong);
-  EXPECT_NE(wrong.error().message.find("no column 'no_such_column'"), std::string::npos);
 }
 
 TEST_F(FigureDataTest, NormalizationDividesEachRepetitionByItsOwnBaseline) {

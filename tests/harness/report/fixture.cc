@@ -66,11 +66,25 @@ const std::vector<std::string>& schema() {
                                                 "latency_p9999_low_us",
                                                 "latency_p9999_high_us",
                                                 "response_mean_us",
+                                                "response_min_us",
                                                 "response_p50_us",
                                                 "response_p90_us",
                                                 "response_p99_us",
                                                 "response_p999_us",
+                                                "response_p9999_us",
                                                 "response_max_us",
+                                                "response_mean_low_us",
+                                                "response_mean_high_us",
+                                                "response_p50_low_us",
+                                                "response_p50_high_us",
+                                                "response_p90_low_us",
+                                                "response_p90_high_us",
+                                                "response_p99_low_us",
+                                                "response_p99_high_us",
+                                                "response_p999_low_us",
+                                                "response_p999_high_us",
+                                                "response_p9999_low_us",
+                                                "response_p9999_high_us",
                                                 "harness_ns_per_op",
                                                 "server_cpu_us_per_op",
                                                 "client_cpu_us_per_op",
@@ -91,7 +105,7 @@ const std::vector<std::string>& schema() {
 
 std::string points_csv(const std::vector<Cells>& rows) {
   static const Cells plain{
-      {"schema_version", "3"},    {"experiment", "test"}, {"platform", "sim"},
+      {"schema_version", "4"},    {"experiment", "test"}, {"platform", "sim"},
       {"provenance", "modelled"}, {"profile", "bench"},   {"system", "erda"},
       {"workload", "workloadc"},  {"key_size", "16"},     {"value_size", "16"},
       {"records", "1000"},        {"clients", "4"},       {"queue_depth", "1"},
@@ -194,6 +208,11 @@ void ReportTest::result(const std::string& name, const std::vector<Cells>& rows,
   write(name + "/points.csv", points_csv(rows));
   write(name + "/experiment.toml", "name = \"test\"\n" + toml);
   write(name + "/manifest.json", R"({"version": "0.1.0", "machine": {"cpu": "a <b> & c"}})");
+}
+
+void ReportTest::interrupt(const std::string& name, const std::string& status) {
+  write(name + "/manifest.json",
+        R"({"version": "0.1.0", "status": ")" + status + R"(", "points": 60, "points_done": 23})");
 }
 
 void ReportTest::write(const std::filesystem::path& relative, const std::string& text) {

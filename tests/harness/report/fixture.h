@@ -14,7 +14,7 @@ namespace perdura::report {
 /// Cells of one row of points.csv that differ from a plain valid row.
 using Cells = std::map<std::string, std::string>;
 
-/// The header of points.csv, schema version 2.
+/// The header of points.csv.
 const std::vector<std::string>& schema();
 
 /// A points.csv of these rows.
@@ -45,6 +45,8 @@ class ReportTest : public ::testing::Test {
 
   /// Writes a complete result folder below root().
   void result(const std::string& name, const std::vector<Cells>& rows, const std::string& toml);
+  /// Makes its sweep one that ended early, or was killed.
+  void interrupt(const std::string& name, const std::string& status = "interrupted");
   void write(const std::filesystem::path& relative, const std::string& text);
   std::string read(const std::filesystem::path& relative) const;
 

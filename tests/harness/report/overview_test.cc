@@ -74,6 +74,92 @@ TEST_F(OverviewTest, SaysWhatIsPromisedAndWhatIsKept) {
       << head;
 }
 
+// Two points of three systems, and one that a system lacks.
+std::vector<Cells> rows_of_leads() {
+  const auto row = [](const char* system, const char* size, const char* p99, const char* cpu) {
+    return Cells{{"system", system},
+                 {"value_size", size},
+                 {"latency_p99_us", p99},
+                 {"server_cpu_us_per_op", cpu}};
+  };
+  return {row("erda", "16", "10", "0"),
+          row("erda", "64", "30", "2"),
+          row("erda", "256", "1", "9"),
+          row("redo-logging", "16", "15", "3"),
+          row("redo-logging", "64", "20", "4"),
+          row("redo-logging", "256", "2", "9"),
+          row("read-after-write", "16", "40", "5"),
+          row("read-after-write", "64", "40", "5")};
+}
+
+TEST_F(OverviewTest, TellsWhoHasTheLeastAtHowManyPointsAndByHowMuch) {
+  write("claims.csv", claims_csv({}));
+  const std::string head = overview_of(rows_of_leads(), latency_figure("14"));
+  EXPECT_EQ(count(head,
+                  "<li>On the model bench, 99th percentile of latency is least with Erda at 1 of "
+                  "the 2 points that 3 systems share (the next: 1.50 times as much) and Redo "
+                  "Logging at 1 (the next: 1.50 times as much).</li>"),
+            1U)
+      << head;
+  EXPECT_EQ(count(head,
+                  "<li>On the model bench, server CPU cost is least with Erda at 2 of the 2 points "
+                  "that 3 systems share.</li>"),
+            1U)
+      << head;
+  EXPECT_EQ(count(head, "NVM bytes"), 0U) << "not measured";
+}
+
+TEST_F(OverviewTest, TellsNothingOfASingleSystemOrOfWhatIsEqual) {
+  write("claims.csv", claims_csv({}));
+  auto rows = rows_of_leads();
+  rows.resize(3);
+  EXPECT_EQ(count(overview_of(rows, latency_figure("14")), "least with"), 0U);
+  auto equal = rows_of_leads();
+  for (Cells& row : equal) {
+    for (const char* column : {"latency_p99_us", "server_cpu_us_per_op"}) {
+      row.insert_or_assign(column, std::string(1, '7'));
+    }
+  }
+  EXPECT_EQ(count(overview_of(equal, latency_figure("14")), "least with"), 0U);
+}
+
+TEST_F(OverviewTest, MakesNoSentenceOfARunThatHasNotEndedAndSaysSo) {
+  auto rows = latency_rows();
+  for (Cells& row : rows) {
+    row["guarantee"] = row["system"] == "erda" ? "atomic" : "durable";
+    row["throughput_ops_s"] = "1000";
+    row["nvm_field_bytes_per_op"] = "16";
+  }
+  rows[1]["verdict"] = "failed";
+  const std::string toml =
+      latency_figure("14") + latency_figure("load", "at = \"throughput_ops_s\"") +
+      "[[table]]\nid = \"1\"\ntitle = \"Averages\"\nkind = \"average\"\nx = \"value_size\"\n"
+      "y = \"latency_mean_us\"\n"
+      "[[table]]\nid = \"2\"\ntitle = \"Formulas\"\nkind = \"formula\"\npaper = \"p\"\n"
+      "y = \"nvm_field_bytes_per_op\"\n";
+  Cells formula = number_claim("Table 2", "workloadc", "erda", "value");
+  formula["unit"] = "bytes";
+  formula["tolerance"] = "0";
+  write("claims.csv", claims_csv({formula}));
+  EXPECT_EQ(count(overview_of(rows, toml), "What it says"), 1U);
+  interrupt("run");
+  ReportOptions chosen = options();
+  chosen.claims = root() / "claims.csv";
+  ASSERT_TRUE(write_report(chosen));
+  const std::string html = read("report/index.html");
+  const std::string head = html.substr(0, html.find("<main>"));
+  EXPECT_EQ(count(head, "What it says"), 0U) << head;
+  EXPECT_EQ(count(head, "run (unfinished: 23 of 60 points, <a href=\"#not-drawn\">1 not"), 1U)
+      << head;
+  EXPECT_EQ(count(html, "<p><b>unfinished: 23 of 60 points</b></p>"), 4U) << "two of each";
+  EXPECT_EQ(count(html, "Averages, as ratios"), 0U);
+
+  result("run", {}, toml);
+  interrupt("run", "running");
+  ASSERT_TRUE(write_report(chosen));
+  EXPECT_EQ(count(read("report/index.html"), "<li>run (unfinished: 23 of 60 points)</li>"), 1U);
+}
+
 TEST_F(OverviewTest, SaysHowFarEachSystemComesUnderRisingLoad) {
   const auto row = [](const char* system, const char* load, const char* throughput) {
     return Cells{{"system", system},

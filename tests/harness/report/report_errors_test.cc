@@ -1,3 +1,5 @@
+#include "harness/report/columns.h"
+#include "harness/report/points.h"
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::report {
@@ -36,13 +38,48 @@ TEST_F(ReportErrorsTest, AMissingColumn) {
 }
 
 TEST_F(ReportErrorsTest, AnotherSchemaVersion) {
-  replace_in_points("\n3,test", "\n2,test");
-  expect_error("points.csv:2: schema_version is '2', this perdura reads 3");
+  replace_in_points("\n4,test", "\n3,test");
+  expect_error("points.csv:2: schema_version is '3', this perdura reads 4");
 }
 
 TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {
   replace_in_points(",90,", ",9O,");
   expect_error("points.csv:4: latency_mean_us is '9O', not a number");
+}
+
+// What cannot have been measured is refused in every column of numbers: NaN would be neither worse
+// nor better than anything, whoever compares it.
+TEST_F(ReportErrorsTest, ACellThatNothingCanMeasure) {
+  for (const Column& column : kPointColumns) {
+    const std::string name(column.name);
+    if (column.kind != Column::Kind::number || name == "schema_version") continue;
+    for (const std::string cell : {"nan", "-nan", "inf", "-inf", "-1", "1e999"}) {
+      std::vector<Cells> rows = latency_rows();
+      rows[1][name] = cell;
+      result("run", rows, latency_figure("14"));
+      if (cell == "-1" && name.ends_with("_mean_low_us")) {
+        EXPECT_TRUE(Points::read(root() / "run/points.csv")) << "an interval may reach below zero";
+        continue;
+      }
+      expect_error("points.csv:3: " + name + " is '" + cell + "', not a number");
+    }
+  }
+}
+
+// The journal of a sweep that is not complete has all of it; else it is gone.
+TEST_F(ReportErrorsTest, ADamagedFileOfAnUnfinishedSweep) {
+  for (const bool short_line : {false, true}) {
+    result("run", latency_rows(), latency_figure("14"));
+    replace_in_points(",90,", short_line ? "," : ",9O,");
+    const std::string again = "; run the experiment again in a new folder";
+    std::filesystem::remove(root() / "run/journal");
+    expect_error(again);
+    write("run/journal", "");
+    expect_error("; 'perdura run --continue " + (root() / "run").string() +
+                 "' writes the file anew");
+    write("run/manifest.json", R"({"status": "complete"})");
+    expect_error(again);
+  }
 }
 
 TEST_F(ReportErrorsTest, AFileThatWasCutOff) {
@@ -76,16 +113,25 @@ TEST_F(ReportErrorsTest, AnUnknownKeyInAFigure) {
   expect_error("experiment.toml:1: figure 14: unknown key 'colour'");
 }
 
-TEST_F(ReportErrorsTest, AFigureOfAColumnThatIsNotThere) {
-  write("run/experiment.toml",
-        "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"latency-over-value-size\"\n"
-        "x = \"value_size\"\ny = \"latency\"\n");
-  expect_error("points.csv:1: no column 'latency', which figure or table 1 (line 1");
-}
-
-TEST_F(ReportErrorsTest, AFigureOverAColumnThatIsNotThere) {
-  write("run/experiment.toml", latency_figure("14", "at = \"throughput\""));
-  expect_error("points.csv:1: no column 'throughput', which figure or table 14 (line 1");
+TEST_F(ReportErrorsTest, AColumnThatIsNotThere) {
+  const std::string figure =
+      "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"latency-over-value-size\"\n";
+  const std::string table = "[[table]]\nid = \"1\"\ntitle = \"t\"\nkind = \"average\"\n";
+  const std::string x = "x = \"value_size\"\n";
+  const std::string y = "y = \"latency_mean_us\"\n";
+  for (const std::string& entry : std::vector<std::string>{
+           figure + x + "y = \"no\"\n", figure + y + "x = \"no\"\n",
+           figure + y + "x = [\"clients\", \"no\"]\n", figure + x + y + "at = \"no\"\n",
+           figure + x + y + "series = \"no\"\n", figure + x + y + "where = { no = 1 }\n",
+           figure + x + y + "series = \"no\"\nnormalize = { no = 1 }\n",
+           "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"over-time\"\ndata = \"timeline\"\n"
+           "where = { no = 1 }\n",
+           table + x + "y = \"no\"\n", table + y + "x = \"no\"\n",
+           table + x + y + "group = \"no\"\n"}) {
+    SCOPED_TRACE(entry);
+    write("run/experiment.toml", entry);
+    expect_error(" 1: points.csv has no column 'no'");
+  }
 }
 
 TEST_F(ReportErrorsTest, SeveralColumnsThatAreDrawnOverAnother) {
@@ -124,6 +170,7 @@ TEST_F(ReportErrorsTest, GnuplotIsNotInstalled) {
   chosen.gnuplot = "no-such-gnuplot";
   const auto written = write_report(chosen);
   ASSERT_FALSE(written);
+  EXPECT_FALSE(written.error().work_failed) << "another program may be named";
   EXPECT_EQ(written.error().message,
             "no-such-gnuplot: cannot be started (No such file or directory); install gnuplot, on "
             "Debian the package gnuplot-nox");
@@ -135,6 +182,7 @@ TEST_F(ReportErrorsTest, AScriptThatGnuplotRejects) {
   chosen.plots = root() / "plots";
   const auto written = write_report(chosen);
   ASSERT_FALSE(written);
+  EXPECT_TRUE(written.error().work_failed);
   EXPECT_NE(written.error().message.find("latency-over-value-size.gp: gnuplot failed: "),
             std::string::npos);
   EXPECT_EQ(written.error().message.find('\n'), std::string::npos);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "harness/report/columns.h"
 #include "harness/report/points.h"
 #include "tests/harness/temporary_folder.h"
 
@@ -218,8 +219,30 @@ TEST_F(PointsTest, AnOpenLoopHasBothTimes) {
   EXPECT_EQ(points.text(1, "response_p90_us"), "5.003") << "the end of its bucket";
   EXPECT_EQ(points.text(1, "response_max_us"), "9");
   EXPECT_EQ(points.text(2, "response_max_us"), "7");
-  for (const char* column : {"saturated", "harness_ns_per_op"}) {
-    EXPECT_EQ(points.text(1, column), "") << column;
+  EXPECT_EQ(points.text(1, "saturated"), "");
+  for (const std::size_t row : {1U, 2U}) EXPECT_EQ(points.text(row, "harness_ns_per_op"), "61.5");
+}
+
+// The same times, so that one may be set beside the other.
+TEST_F(PointsTest, ResponseTimesHaveTheStatisticsOfLatencies) {
+  for (const std::uint64_t samples : {0U, 1U, 99U, 1000U, 100'000U}) {
+    PointResult result = sample();
+    KindMeasurement& reads = result.measurement.kinds[OperationKind::read];
+    reads.latency.reset();
+    for (std::uint64_t i = 1; i <= samples; ++i) reads.latency.record(i);
+    reads.response = reads.latency;
+    const report::Points points = read({&result});
+    std::size_t compared = 0;
+    for (const report::Column& column : report::kPointColumns) {
+      constexpr std::string_view kLatency = "latency_";
+      if (!column.name.starts_with(kLatency)) continue;
+      const std::string other = "response_" + std::string(column.name.substr(kLatency.size()));
+      EXPECT_EQ(points.text(0, other), points.text(0, column.name)) << other;
+      ++compared;
+    }
+    EXPECT_EQ(compared, report::kLatencyColumns);
+    EXPECT_EQ(points.text(0, "response_min_us").empty(), samples == 0);
+    EXPECT_EQ(points.text(0, "response_p9999_high_us").empty(), samples < 100'000);
   }
 }
 
@@ -235,12 +258,14 @@ TEST_F(PointsTest, EveryColumnIsDocumented) {
                            over_time.substr(0, over_time.find('\n')));
   for (std::string column; std::getline(header, column, ',');) {
     std::string_view documented = column;
-    if (column.starts_with("latency_")) {
+    std::string of_times;
+    for (const std::string time : {"latency_", "response_"}) {
+      if (!column.starts_with(time)) continue;
       const bool interval = column.ends_with("_low_us") || column.ends_with("_high_us");
-      documented = interval ? "latency_{mean,p50,p90,p99,p999,p9999}_{low,high}_us"
-                            : "latency_{mean,min,p50,p90,p99,p999,p9999,max}_us";
+      of_times = time + (interval ? "{mean,p50,p90,p99,p999,p9999}_{low,high}_us"
+                                  : "{mean,min,p50,p90,p99,p999,p9999,max}_us");
+      documented = of_times;
     }
-    if (column.starts_with("response_")) documented = "response_{mean,p50,p90,p99,p999,max}_us";
     EXPECT_NE(text.str().find(documented), std::string::npos) << column;
   }
 }
@@ -261,9 +286,9 @@ TEST(TimelineCsv, HasARowForEachIntervalOfThePointsThatWereRecorded) {
       "buffers,"
       "transport,update,persistence,seed,repetition,time_ms,"
       "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
-      "3,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0,1,1.5,1.5,,,\n"
-      "3,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0.5,0,,,25,0,1\n"
-      "3,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
+      "4,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0,1,1.5,1.5,,,\n"
+      "4,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0.5,0,,,25,0,1\n"
+      "4,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
 }
 
 TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {
