@@ -184,24 +184,6 @@ TEST(StoppedRanks, WithoutTheRootTheOthersSayWhereTheResultsAre) {
   EXPECT_TRUE(program.ends_within(std::chrono::minutes(1))) << read(log);
 }
 
-TEST(StoppedRanks, WithoutTheRootTheOthersSayWhereTheResultsAre) {
-  const test::TemporaryFolder temporary;
-  const std::string out = (temporary.path() / "out").string();
-  const fs::path log = temporary.path() / "log";
-  Running program(mpirun_command(2, kSmall + "--set repetitions=9999 --heartbeat 5 --out " + out),
-                  log);
-  ASSERT_TRUE(test::wait_until([&log] { return lines_with(read(log), ": mean ") >= 3; }));
-  const pid_t root = program.rank(0);
-  ASSERT_NE(root, 0);
-  ASSERT_EQ(kill(root, SIGSTOP), 0);
-  const std::string line = fmt::format(
-      " has not been heard of for 5 s; results are in {0}; perdura run --continue {0}\n", out);
-  EXPECT_TRUE(test::wait_until([&] { return read(log).find(line) != std::string::npos; }))
-      << read(log);
-  kill(root, SIGCONT);
-  EXPECT_TRUE(program.ends_within(std::chrono::minutes(1))) << read(log);
-}
-
 // As if ^C reached every process of the terminal.
 TEST_F(DyingRanks, OneLineTellsOfAnInterrupt) {
   const pid_t client = program_->rank(1);
