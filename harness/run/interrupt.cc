@@ -23,7 +23,11 @@ bool tells_of_others = false;
 
 void on_signal(int signal) {
   interrupt_signaled.store(true);
-  if (signaled.exchange(true)) {
+  const bool is_second = signaled.exchange(true);
+  // A launcher may tell its processes to end several times, and kills those that it has no patience
+  // with.
+  if (signal == SIGTERM && !tells_of_others) return;
+  if (is_second) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
     return;

@@ -1,6 +1,7 @@
 #include "harness/run/progress.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -29,6 +30,13 @@ std::string summary(const Measurement& measurement) {
           ? ""
           : fmt::format(", {} operations linearizable", measurement.operations_checked);
   return fmt::format("mean {:.2f} us, {:.1f} kop/s{}", all.mean() / 1000.0, rate / 1000.0, checked);
+}
+
+// A pipe that nobody reads, as that of an mpirun which is busy ending ranks, is writable as long as
+// there is room for 4 KiB.
+bool somebody_reads() {
+  pollfd descriptor{STDERR_FILENO, POLLOUT, 0};
+  return poll(&descriptor, 1, 0) == 1;
 }
 
 }  // namespace
@@ -64,6 +72,7 @@ void Progress::end(const std::string& label, const Measurement& measurement) {
 }
 
 void Progress::show(const std::string& text) {
+  if (!somebody_reads()) return;
   if (terminal_) {
     fmt::print(stderr, "\r\x1b[K{}", text);
   } else {

@@ -166,8 +166,7 @@ TEST(Cells, DdioMattersOnlyByTheMethod) {
       EXPECT_EQ(on.method, off.method) << on.name();
     }
     if (on.method != off.method) continue;
-    const bool background = on.update == "single" && on.method == "send-flush (read)";
-    EXPECT_NEAR(off.latency / on.latency, 1.0, background ? 0.06 : 0.01) << on.name();
+    EXPECT_NEAR(off.latency / on.latency, 1.0, 0.01) << on.name();
   }
 }
 
@@ -178,8 +177,10 @@ TEST(Cells, ThePlaceOfReceiveBuffersMattersOnlyByTheMethod) {
     if (!is_send(dram)) {
       EXPECT_EQ(dram.method, pm.method) << dram.name();
     }
+    // Where the server's few messages are placed shifts when the two memories are busy, by
+    // picoseconds.
     if (dram.method == pm.method) {
-      EXPECT_EQ(dram.latency, pm.latency) << dram.name();
+      EXPECT_NEAR(pm.latency / dram.latency, 1.0, 1e-6) << dram.name();
     }
   }
 }
