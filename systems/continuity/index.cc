@@ -53,18 +53,14 @@ inline Index::Lookup Index::look_up(const Table& table, Home home, const Slot& k
         const Indicator occupied = before[kIndicatorOffset / kWord] & searched;
         return (occupied >> (word * kWord - kFingerprintsOffset) & 0xFF) != 0;
       });
-  Lookup result;
-  result.indicator = header[kIndicatorOffset / kWord];
-  Indicator bits = with_this_fingerprint(header, fingerprint) & result.indicator & searched;
+  const Indicator indicator = header[kIndicatorOffset / kWord];
+  Indicator bits = with_this_fingerprint(header, fingerprint) & indicator & searched;
   for (; bits != 0; bits &= bits - 1) {
-    result.slot = static_cast<SlotNumber>(std::countr_zero(bits));
-    result.item = read_item(table, home.pair, result.slot, result.indicator);
-    if (result.item.same_key(key)) {
-      result.found = true;
-      break;
-    }
+    const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
+    const Slot item = read_item(table, home.pair, slot, indicator);
+    if (item.same_key(key)) return {indicator, slot, item};
   }
-  return result;
+  return {indicator, 0, std::nullopt};
 }
 
 std::optional<Slot> Index::find(const Slot& key) const {
@@ -73,7 +69,7 @@ std::optional<Slot> Index::find(const Slot& key) const {
   for (std::uint32_t level = state.level;; ++level) {
     const Table& used = tables_[level];
     const Lookup lookup = look_up(used, used.home(hash), key, fingerprint_of(hash));
-    if (lookup.found) return lookup.item;
+    if (lookup.item) return lookup.item;
     if (level == last_level(state)) return std::nullopt;
   }
 }
@@ -116,8 +112,8 @@ Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash) {
     return level() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
   }
   const Place place{&used, home.pair, *room, fingerprint};
-  if (old.found) {
-    update_item(place, old.slot, indicator, old.item, item);
+  if (old.item) {
+    update_item(place, old.slot, indicator, *old.item, item);
   } else {
     insert_item(place, indicator, item);
     items_.fetch_add(1, std::memory_order_relaxed);
@@ -131,9 +127,9 @@ Result<void> Index::erase(const Slot& key, std::uint64_t hash) {
   const Table& used = table();
   const Home home = used.home(hash);
   const Lookup old = look_up(used, home, key, fingerprint_of(hash));
-  if (!old.found) return tl::unexpected(Error::not_found);
+  if (!old.item) return tl::unexpected(Error::not_found);
   change_indicator({&used, home.pair, old.slot, 0}, old.indicator & ~bit_of(old.slot),
-                   std::array{toggle(old.slot, old.item)});
+                   std::array{toggle(old.slot, *old.item)});
   items_.fetch_sub(1, std::memory_order_relaxed);
   return {};
 }
@@ -325,7 +321,7 @@ void Index::delete_first_if_moved() {
     const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
     const Slot item = read_item(old, pair, slot, load_indicator(old, pair));
     const std::uint64_t hash = hash_of(item);
-    if (look_up(next, next.home(hash), item, fingerprint_of(hash)).found) {
+    if (look_up(next, next.home(hash), item, fingerprint_of(hash)).item) {
       delete_moved({&old, pair, slot, 0}, item);
       items_.fetch_sub(1, std::memory_order_relaxed);
     }

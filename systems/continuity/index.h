@@ -139,9 +139,8 @@ class Index {
   // A pair's indicator, and where the item is, if there.
   struct Lookup {
     Indicator indicator = 0;
-    bool found = false;
     SlotNumber slot = 0;
-    Slot item{};
+    std::optional<Slot> item{};
   };
 
   State state() const { return state_.load(std::memory_order_relaxed); }
