@@ -73,15 +73,6 @@ Writes& Writes::operator-=(const Writes& other) {
   return *this;
 }
 
-XpBuffer::XpBuffer() {
-  first_.fill(kNone);
-  next_.fill(kNone);
-  for (Place place = 0; place < kLines; ++place) {
-    older_[place] = static_cast<Place>((place + 1) % kLines);
-    newer_[place] = static_cast<Place>((place + kLines - 1) % kLines);
-  }
-}
-
 void XpBuffer::make_newest(Place place) {
   if (place == newest_) return;
   const Place oldest = newer_[newest_];
@@ -118,14 +109,7 @@ int XpBuffer::write_other(std::uint64_t line) {
   return evicted != 0 ? 1 : 0;
 }
 
-void WriteMeter::word(Cause cause, std::uint64_t before, std::uint64_t after,
-                      const WordLayout& layout) {
-  WriteCounts& counts = writes_.by(cause);
-  ++counts.stores;
-  counts.bytes_issued += kWord;
-  // Without a layout the word is one field that the store rewrites, changed or not.
-  counts.field_bits += layout.widths[0] == 64 ? 64 : changed_field_bits(layout, before, after);
-  if (level_ == Level::issued) return;
+void WriteMeter::compare(WriteCounts& counts, std::uint64_t before, std::uint64_t after) {
   const std::uint64_t difference = before ^ after;
   counts.bits_flipped += static_cast<std::uint64_t>(std::popcount(difference));
   counts.bytes_programmed += bytes_that_differ(difference);
@@ -160,21 +144,10 @@ void WriteMeter::bytes(Cause cause, std::span<const std::byte> before,
   counts.bytes_programmed += programmed;
 }
 
-void WriteMeter::flush(std::uint64_t address, Bytes length) {
-  const std::uint64_t first = address / kCacheLine;
-  const std::uint64_t last = (address + (length == 0 ? 1 : length) - 1) / kCacheLine;
-  writes_.local_store.flushes += last - first + 1;
-  lines_written(Cause::local_store, address, length);
-}
-
-void WriteMeter::lines_written(Cause cause, std::uint64_t address, Bytes length) {
-  WriteCounts& counts = writes_.by(cause);
-  const std::uint64_t first = address / kCacheLine;
-  const std::uint64_t last = (address + (length == 0 ? 1 : length) - 1) / kCacheLine;
-  counts.lines += last - first + 1;
-  if (level_ == Level::issued) return;
-  for (std::uint64_t line = first; line <= last; ++line) {
-    counts.media_bytes += static_cast<Bytes>(xpbuffer_.write(line * kCacheLine)) * kMediaLine;
+void WriteMeter::combine(Cause cause, std::uint64_t address, Bytes length) {
+  std::uint64_t line = address - address % kCacheLine;
+  for (std::uint64_t left = lines_of(address, length); left > 0; --left, line += kCacheLine) {
+    writes_.by(cause).media_bytes += static_cast<Bytes>(xpbuffer_.write(line)) * kMediaLine;
   }
 }
 

@@ -56,7 +56,14 @@ struct Writes {
 class XpBuffer {
  public:
   static constexpr int kLines = 64;
-  XpBuffer();
+  constexpr XpBuffer() {
+    first_.fill(kNone);
+    next_.fill(kNone);
+    for (Place place = 0; place < kLines; ++place) {
+      older_[place] = static_cast<Place>((place + 1) % kLines);
+      newer_[place] = static_cast<Place>((place + kLines - 1) % kLines);
+    }
+  }
   // Notes that a 64-byte line at this address reached the DIMM; returns media lines evicted (0 or
   // 1).
   int write(std::uint64_t address) {
@@ -79,12 +86,12 @@ class XpBuffer {
   std::array<std::uint64_t, kLines> media_line_{};  // address / 256 + 1; 0 is free
   // All places in the order of their last use, as a ring: the newest's `older_` is the one used
   // before it, and so on until the oldest, whose `older_` is the newest.
-  std::array<Place, kLines> older_;
-  std::array<Place, kLines> newer_;
+  std::array<Place, kLines> older_{};
+  std::array<Place, kLines> newer_{};
   Place newest_ = 0;
   // Which places hold the lines of a bucket.
-  std::array<Place, kBuckets> first_;
-  std::array<Place, kLines> next_;
+  std::array<Place, kBuckets> first_{};
+  std::array<Place, kLines> next_{};
 };
 static_assert(XpBuffer::kLines == 64, "a bucket is 7 bits of a hash");
 
@@ -95,21 +102,42 @@ class WriteMeter {
   // comparison would disturb a measurement.
   enum class Level : std::uint8_t { issued, compared };
 
-  explicit WriteMeter(Level level = Level::compared) : level_(level) {}
+  constexpr explicit WriteMeter(Level level = Level::compared) : level_(level) {}
   void set_level(Level level) { level_ = level; }
   Level level() const { return level_; }
 
   // Called before memory changes.
-  void word(Cause cause, std::uint64_t before, std::uint64_t after, const WordLayout& layout);
+  void word(Cause cause, std::uint64_t before, std::uint64_t after, const WordLayout& layout) {
+    WriteCounts& counts = writes_.by(cause);
+    ++counts.stores;
+    counts.bytes_issued += kWord;
+    // Without a layout the word is one field that the store rewrites, changed or not.
+    counts.field_bits += layout.widths[0] == 64 ? 64 : changed_field_bits(layout, before, after);
+    if (level_ == Level::compared) compare(counts, before, after);
+  }
   void bytes(Cause cause, std::span<const std::byte> before, std::span<const std::byte> after);
-  void flush(std::uint64_t address, Bytes length);
+  void flush(std::uint64_t address, Bytes length) {
+    writes_.local_store.flushes += lines_of(address, length);
+    lines_written(Cause::local_store, address, length);
+  }
   void fence() { ++writes_.local_store.fences; }
   // Lines that reach the memory controller without a flush: one-sided and non-temporal writes.
-  void lines_written(Cause cause, std::uint64_t address, Bytes length);
+  void lines_written(Cause cause, std::uint64_t address, Bytes length) {
+    writes_.by(cause).lines += lines_of(address, length);
+    if (level_ == Level::compared) combine(cause, address, length);
+  }
 
   const Writes& writes() const { return writes_; }
 
  private:
+  // At least one.
+  static std::uint64_t lines_of(std::uint64_t address, Bytes length) {
+    return (address % kCacheLine + (length == 0 ? 1 : length) + kCacheLine - 1) / kCacheLine;
+  }
+  static void compare(WriteCounts& counts, std::uint64_t before, std::uint64_t after);
+  // The lines in the XPBuffer.
+  void combine(Cause cause, std::uint64_t address, Bytes length);
+
   Writes writes_;
   XpBuffer xpbuffer_;
   Level level_;

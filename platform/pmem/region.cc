@@ -23,18 +23,6 @@ void Region::read(Bytes offset, std::span<std::byte> into) const {
   mapped::copy_from_shared(into, base_ + offset);
 }
 
-void Region::store(Bytes offset, std::uint64_t value, const WordLayout& layout) {
-  check(offset, kWord);
-  if (model_) [[unlikely]]
-    return model_->store(offset, value, layout);
-  std::atomic_ref target(word(offset));
-  if (medium_ == Medium::pm) {
-    thread_write_meter().word(Cause::local_store, target.load(std::memory_order_relaxed), value,
-                              layout);
-  }
-  target.store(value, std::memory_order_release);
-}
-
 bool Region::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) {
   check(offset, kWord);
   if (model_) [[unlikely]]

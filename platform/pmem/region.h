@@ -38,8 +38,11 @@ class RegionModel {
   virtual void drain() = 0;
 };
 
-// Write accounting and write latency of mapped persistent memory, per operating-system thread.
-WriteMeter& thread_write_meter();
+// Write accounting of mapped persistent memory, per operating-system thread.
+namespace detail {
+inline constinit thread_local WriteMeter thread_write_meter;
+}
+inline WriteMeter& thread_write_meter() { return detail::thread_write_meter; }
 
 class Region {
  public:
@@ -71,6 +74,20 @@ class Region {
     return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
   }
 
+  // Such loads of adjacent words, in order. Word i may be anything unless `needed(i, words)`, which
+  // is told the words before it: memory itself is read faster without asking.
+  template <std::size_t N, class Needed>
+  std::array<std::uint64_t, N> load_words(Bytes offset, Needed needed) const {
+    check(offset, N * kWord);
+    if (!model_) [[likely]]
+      return mapped_words<N>(offset);
+    std::array<std::uint64_t, N> words{};
+    for (std::size_t i = 0; i < N; ++i) {
+      if (needed(i, words)) words[i] = model_->load(offset + i * kWord);
+    }
+    return words;
+  }
+
   // A copy of a range. Only its aligned words are atomic, so it may be torn.
   void read(Bytes offset, std::span<std::byte> into) const;
 
@@ -81,11 +98,7 @@ class Region {
       // Small objects of whole words are read without a call.
       if (!model_ && offset % kWord == 0) [[likely]] {
         check(offset, sizeof(T));
-        std::array<std::uint64_t, sizeof(T) / kWord> words;
-        for (std::size_t i = 0; i < words.size(); ++i) {
-          words[i] = std::atomic_ref(word(offset + i * kWord)).load(std::memory_order_acquire);
-        }
-        return std::bit_cast<T>(words);
+        return std::bit_cast<T>(mapped_words<sizeof(T) / kWord>(offset));
       }
     }
     T object;
@@ -94,12 +107,26 @@ class Region {
   }
 
   // A hint that this line will be read soon.
-  void prefetch(Bytes offset) const { __builtin_prefetch(base_ + offset); }
+  void prefetch(Bytes offset) const {
+    // Not __builtin_prefetch(): a function that does nothing else is taken to have no effect, and
+    // its calls are removed.
+    asm volatile("prefetcht0 %0" : : "m"(base_[offset]));
+  }
 
   // --- stores ----------------------------------------------------------------------------------
 
   // An 8-byte store: failure-atomic, visible at once as a whole, with release order.
-  void store(Bytes offset, std::uint64_t value, const WordLayout& layout = kWholeWord);
+  void store(Bytes offset, std::uint64_t value, const WordLayout& layout = kWholeWord) {
+    check(offset, kWord);
+    if (model_) [[unlikely]]
+      return model_->store(offset, value, layout);
+    std::atomic_ref target(word(offset));
+    if (medium_ == Medium::pm) {
+      thread_write_meter().word(Cause::local_store, target.load(std::memory_order_relaxed), value,
+                                layout);
+    }
+    target.store(value, std::memory_order_release);
+  }
 
   // Replaces `expected` by `desired` atomically, or loads the word into `expected`.
   bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired);
@@ -134,6 +161,16 @@ class Region {
   void check([[maybe_unused]] Bytes offset, [[maybe_unused]] Bytes length) const {
     if (offset > size_ || length > size_ - offset) [[unlikely]]
       out_of_range(offset, length);
+  }
+  template <std::size_t N>
+  std::array<std::uint64_t, N> mapped_words(Bytes offset) const {
+    std::uint64_t* const first = &word(offset);
+    std::array<std::uint64_t, N> words;
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < N; ++i) {
+      words[i] = std::atomic_ref(first[i]).load(std::memory_order_acquire);
+    }
+    return words;
   }
   [[noreturn]] void out_of_range(Bytes offset, Bytes length) const;
   std::uint64_t& word(Bytes offset) const {

@@ -37,46 +37,41 @@ void Index::persist(Bytes offset, Bytes length) {
 
 // --- finding -------------------------------------------------------------------------------------
 
-std::optional<Slot> Index::find(const Slot& key) const {
-  const std::uint64_t hash = hash_of(key);
-  for (std::uint32_t level = this->level(); level <= last_level(); ++level) {
-    const Table& used = tables_[level];
-    const Home home = used.home(hash);
-    prefetch(used, home);
-    const auto found =
-        find_in(used, home, load_indicator(used, home.pair), key, fingerprint_of(hash));
-    if (found) return found->item;
-  }
-  return std::nullopt;
-}
-
-std::optional<Index::Found> Index::find_in(const Table& table, Home home, Indicator indicator,
-                                           const Slot& key, Fingerprint fingerprint) const {
-  const Indicator occupied = indicator & (table.segment_bits(home.odd) | table.group_bits());
-  const Bytes words = offset_ + table.header_offset(home.pair) + kFingerprintsOffset;
-  Indicator bits = 0;
-  for (Indicator left = occupied; left != 0;) {
-    const int first = std::countr_zero(left) / 8 * 8;
-    const std::uint64_t word = region_.load(words + static_cast<Bytes>(first));
-    bits |= with_this_fingerprint(word, fingerprint) << first;
-    left &= ~(Indicator{0xFF} << first);
-  }
-  bits &= occupied;
+// All of a header that is looked at comes by one access to its line.
+inline Index::Lookup Index::look_up(const Table& table, Home home, const Slot& key,
+                                    Fingerprint fingerprint) const {
+  const Bytes pair = offset_ + table.pair_offset(home.pair);
+  // The bucket, where most items are, comes at the same time.
+  const Bytes bucket = pair + (home.odd ? table.pair_size() - kBucketSize : 0);
+  region_.prefetch(bucket);
+  region_.prefetch(bucket + kCacheLine);
+  const Indicator searched = table.home_bits[home.odd];
+  const Header header = region_.load_words<kHeaderWords>(
+      pair + kBucketSize, [searched](std::size_t word, const Header& before) {
+        if (word == kIndicatorOffset / kWord) return true;
+        if (word < kFingerprintsOffset / kWord) return false;
+        const Indicator occupied = before[kIndicatorOffset / kWord] & searched;
+        return (occupied >> (word * kWord - kFingerprintsOffset) & 0xFF) != 0;
+      });
+  const Indicator indicator = header[kIndicatorOffset / kWord];
+  Indicator bits = with_this_fingerprint(header, fingerprint) & indicator & searched;
   for (; bits != 0; bits &= bits - 1) {
     const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
     const Slot item = read_item(table, home.pair, slot, indicator);
-    if (item.same_key(key)) return Found{slot, item};
+    if (item.same_key(key)) return {indicator, slot, item};
   }
-  return std::nullopt;
+  return {indicator, 0, std::nullopt};
 }
 
-// The bucket, where most items are, comes at the same time as the header.
-void Index::prefetch(const Table& table, Home home) const {
-  const Bytes pair = offset_ + table.pair_offset(home.pair);
-  const Bytes bucket = home.odd ? table.pair_size() - kBucketSize : 0;
-  region_.prefetch(pair + kBucketSize);
-  region_.prefetch(pair + bucket);
-  region_.prefetch(pair + bucket + kCacheLine);
+std::optional<Slot> Index::find(const Slot& key) const {
+  const std::uint64_t hash = hash_of(key);
+  const State state = this->state();
+  for (std::uint32_t level = state.level;; ++level) {
+    const Table& used = tables_[level];
+    const Lookup lookup = look_up(used, used.home(hash), key, fingerprint_of(hash));
+    if (lookup.item) return lookup.item;
+    if (level == last_level(state)) return std::nullopt;
+  }
 }
 
 std::optional<SlotNumber> Index::room_in(std::uint32_t level, Home home, Indicator& indicator) {
@@ -110,17 +105,15 @@ Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash) {
   const Table& used = table();
   const Home home = used.home(hash);
   const Fingerprint fingerprint = fingerprint_of(hash);
-  prefetch(used, home);
-  const Indicator before = load_indicator(used, home.pair);
-  Indicator indicator = before;
-  const std::optional<Found> old = find_in(used, home, before, item, fingerprint);
+  const Lookup old = look_up(used, home, item, fingerprint);
+  Indicator indicator = old.indicator;
   const std::optional<SlotNumber> room = room_in(level(), home, indicator);
   if (!room) {
     return level() < geometry_.resizes ? Outcome::must_resize : Outcome::out_of_space;
   }
   const Place place{&used, home.pair, *room, fingerprint};
-  if (old) {
-    update_item(place, old->slot, indicator, old->item, item);
+  if (old.item) {
+    update_item(place, old.slot, indicator, *old.item, item);
   } else {
     insert_item(place, indicator, item);
     items_.fetch_add(1, std::memory_order_relaxed);
@@ -133,12 +126,10 @@ Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key)); }
 Result<void> Index::erase(const Slot& key, std::uint64_t hash) {
   const Table& used = table();
   const Home home = used.home(hash);
-  prefetch(used, home);
-  const Indicator indicator = load_indicator(used, home.pair);
-  const std::optional<Found> found = find_in(used, home, indicator, key, fingerprint_of(hash));
-  if (!found) return tl::unexpected(Error::not_found);
-  change_indicator({&used, home.pair, found->slot, 0}, indicator & ~bit_of(found->slot),
-                   std::array{toggle(found->slot, found->item)});
+  const Lookup old = look_up(used, home, key, fingerprint_of(hash));
+  if (!old.item) return tl::unexpected(Error::not_found);
+  change_indicator({&used, home.pair, old.slot, 0}, old.indicator & ~bit_of(old.slot),
+                   std::array{toggle(old.slot, *old.item)});
   items_.fetch_sub(1, std::memory_order_relaxed);
   return {};
 }
@@ -182,10 +173,9 @@ void Index::store_checks(Place pair, Indicator before, Indicator after,
   const Table& used = *pair.table;
   const Bytes header = used.header_offset(pair.pair);
   const std::uint64_t terms = check_term(before) ^ check_term(after);
+  // Without a branch: whether a slot is covered is not to be guessed.
   const auto check_after = [&](std::uint64_t check, Indicator covered) {
-    for (const Toggle& one : toggles) {
-      if ((covered & bit_of(one.slot)) != 0) check ^= one.term;
-    }
+    for (const Toggle& one : toggles) check ^= one.term & (0 - (covered >> one.slot & 1));
     return check ^ terms;
   };
   for (const bool odd : {false, true}) {
@@ -265,7 +255,8 @@ void Index::recover() {
   }
   set_state(state);
   items_.store(0, std::memory_order_relaxed);
-  for (std::uint32_t level = this->level(); level <= last_level(); ++level) recover_table(level);
+  for (std::uint32_t level = this->level(); level <= last_level(state); ++level)
+    recover_table(level);
   if (!state.resizing) return;
   delete_first_if_moved();
   next_pair_ = 0;
@@ -330,8 +321,7 @@ void Index::delete_first_if_moved() {
     const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
     const Slot item = read_item(old, pair, slot, load_indicator(old, pair));
     const std::uint64_t hash = hash_of(item);
-    const Home home = next.home(hash);
-    if (find_in(next, home, load_indicator(next, home.pair), item, fingerprint_of(hash))) {
+    if (look_up(next, next.home(hash), item, fingerprint_of(hash)).item) {
       delete_moved({&old, pair, slot, 0}, item);
       items_.fetch_sub(1, std::memory_order_relaxed);
     }

@@ -75,7 +75,7 @@ class Index {
   // Calls `visit(slot)` for every item.
   template <class Visit>
   void for_each(Visit visit) const {
-    for (std::uint32_t level = this->level(); level <= last_level(); ++level) {
+    for (std::uint32_t level = this->level(); level <= last_level(state()); ++level) {
       for (std::uint64_t pair = 0; pair < tables_[level].pairs; ++pair) {
         for_each_in(tables_[level], pair, [&](SlotNumber, const Slot& slot) { visit(slot); });
       }
@@ -136,13 +136,15 @@ class Index {
   void delete_moved(Place from, const Slot& item);
 
  private:
-  struct Found {
+  // A pair's indicator, and where the item is, if there.
+  struct Lookup {
+    Indicator indicator = 0;
     SlotNumber slot = 0;
-    Slot item;
+    std::optional<Slot> item{};
   };
 
   State state() const { return state_.load(std::memory_order_relaxed); }
-  std::uint32_t last_level() const { return level() + (state().resizing ? 1 : 0); }
+  static std::uint32_t last_level(State state) { return state.level + (state.resizing ? 1 : 0); }
   Slot read_item(const Table& table, std::uint64_t pair, SlotNumber slot,
                  Indicator indicator) const {
     return region_.read_object<Slot>(offset_ + table.slot_offset(pair, slot, indicator));
@@ -155,9 +157,8 @@ class Index {
       visit(slot, read_item(table, pair, slot, indicator));
     }
   }
-  std::optional<Found> find_in(const Table& table, Home home, Indicator indicator, const Slot& key,
-                               Fingerprint fingerprint) const;
-  void prefetch(const Table& table, Home home) const;
+  [[gnu::always_inline]] Lookup look_up(const Table& table, Home home, const Slot& key,
+                                        Fingerprint fingerprint) const;
   // Where an item can go that is new in this segment. If that takes a group, the indicator gets
   // one: it is the pair's when its indicator is stored, which is also what a crash leaves of it.
   std::optional<SlotNumber> room_in(std::uint32_t level, Home home, Indicator& indicator);

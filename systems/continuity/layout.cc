@@ -4,8 +4,6 @@
 #include <bit>
 #include <cstring>
 
-#include "platform/runtime/work.h"
-
 namespace perdura::systems::continuity {
 
 namespace {
@@ -35,43 +33,20 @@ struct Scan {
 
 }  // namespace
 
-std::uint64_t check_term(SlotNumber number, const Slot& slot) {
-  return hash64(slot.bytes(), number + 1);
-}
-
-std::uint64_t hash_of(const Slot& key) { return hash64(key.key_bytes()); }
-
-std::optional<SlotNumber> Table::free_slot(bool odd, Indicator indicator) const {
-  const SlotNumber bucket = odd ? own_slots() - kBucketSlots : 0;
-  const Indicator in_bucket = (bit_of(kBucketSlots) - 1) << bucket;
-  const Indicator in_sbuckets = (bit_of(shared_slots()) - 1) << kBucketSlots;
-  const Indicator in_group = group_of(indicator) ? group_bits() : 0;
-  for (const Indicator where : {in_bucket, in_sbuckets, in_group}) {
-    const Indicator free = where & ~indicator;
-    if (free != 0) return static_cast<SlotNumber>(std::countr_zero(free));
-  }
-  return std::nullopt;
-}
-
-Bytes Table::offset_in_segment(bool odd, SlotNumber slot) {
-  if (odd) return kHeaderSize + (slot - kBucketSlots) * kSlotSize;
-  return slot * kSlotSize + (slot < kBucketSlots ? 0 : kHeaderSize);
-}
-
-Bytes Table::slot_offset(std::uint64_t pair, SlotNumber slot, Indicator indicator) const {
-  if (slot < own_slots()) return pair_offset(pair) + offset_in_segment(false, slot);
-  return group_offset(*group_of(indicator)) + offset_in_group(slot);
-}
-
 Table Geometry::table(std::uint32_t level) const {
-  Table table{kTablesOffset, pairs, 0, sbuckets};
+  Table table{kTablesOffset, pairs, 0, sbuckets, {}, {}};
   for (std::uint32_t i = 0;; ++i) {
     table.groups = std::min(table.pairs * added_percent / 100, kMaxGroups);
-    if (i == level) return table;
+    if (i == level) break;
     table.offset += table.size();
     table.pairs *= 2;
     if (resized_sbuckets != 0) table.sbuckets = resized_sbuckets;
   }
+  table.buckets = Divisor(2 * table.pairs);
+  for (const bool odd : {false, true}) {
+    table.home_bits[odd] = table.segment_bits(odd) | table.group_bits();
+  }
+  return table;
 }
 
 Bytes Geometry::size() const {

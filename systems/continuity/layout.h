@@ -29,7 +29,10 @@
 // empty table.
 #pragma once
 
+#include <emmintrin.h>
+
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -39,6 +42,7 @@
 
 namespace perdura::systems::continuity {
 
+using bucket_hash::kMaxKeySize;
 using bucket_hash::kSlotSize;
 using bucket_hash::Slot;
 
@@ -53,6 +57,8 @@ inline constexpr Bytes kIndicatorOffset = 0;
 constexpr Bytes check_offset(bool odd) { return odd ? 2 * kWord : kWord; }
 inline constexpr Bytes kFingerprintsOffset = 3 * kWord;
 inline constexpr std::uint32_t kFingerprintWords = 5;
+inline constexpr std::uint32_t kHeaderWords = kHeaderSize / kWord;
+using Header = std::array<std::uint64_t, kHeaderWords>;
 
 // --- indicators ----------------------------------------------------------------------------------
 
@@ -77,12 +83,20 @@ constexpr std::optional<std::uint64_t> group_of(Indicator indicator) {
 
 // A check is the sum, without carries, of the term of the indicator and those of occupied slots.
 constexpr std::uint64_t check_term(Indicator indicator) { return indicator * 0x9E3779B97F4A7C15; }
-std::uint64_t check_term(SlotNumber number, const Slot& slot);
+inline std::uint64_t check_term(SlotNumber number, const Slot& slot) {
+  return hash64(slot.bytes(), number + 1);
+}
 
 // --- places --------------------------------------------------------------------------------------
 
 // A key's, from which its bucket in every table follows.
-std::uint64_t hash_of(const Slot& key);
+inline std::uint64_t hash_of(const Slot& key) {
+  const Key bytes = key.key_bytes();
+  if (bytes.size() == kMaxKeySize) [[likely]] {
+    return hash64(std::span(key.key));  // the same, of a length that is known here
+  }
+  return hash64(bytes);
+}
 
 // Of the item in an occupied slot, 8 bits of its key's hash; for the server, which so finds a key
 // without looking at all slots. A slot's is byte number `slot` of the words.
@@ -95,14 +109,46 @@ constexpr std::uint64_t with_fingerprint(std::uint64_t word, SlotNumber slot, Fi
   const std::uint32_t shift = slot % kWord * 8;
   return (word & ~(std::uint64_t{0xFF} << shift)) | std::uint64_t{value} << shift;
 }
-// The bits of slots 0 to 7 of a word that may have this fingerprint: all that have it, seldom
-// another one.
-constexpr Indicator with_this_fingerprint(std::uint64_t word, Fingerprint value) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101;
-  const std::uint64_t zero_if_equal = word ^ value * kOnes;
-  const std::uint64_t top_bits = (zero_if_equal - kOnes) & ~zero_if_equal & kOnes << 7;
-  return (top_bits >> 7) * 0x0102040810204080 >> 56;  // the eight bits side by side
+// The bits of slots that may have this fingerprint: all that have it, seldom another one, behind
+// one that has it. For occupied slots only; other bits are anything.
+inline Indicator with_this_fingerprint(const Header& header, Fingerprint value) {
+  // In every 8 bytes of a vector the lowest zero byte is found exactly, by the borrow from its top
+  // bit.
+  const __m128i ones = _mm_set1_epi8(1);
+  const __m128i wanted = _mm_set1_epi64x(static_cast<std::int64_t>(value * 0x0101010101010101U));
+  const auto bits_of = [&](__m128i two_words) {
+    const __m128i zero_if_equal = _mm_xor_si128(two_words, wanted);
+    const __m128i top_bits = _mm_andnot_si128(zero_if_equal, _mm_sub_epi64(zero_if_equal, ones));
+    return static_cast<Indicator>(static_cast<std::uint32_t>(_mm_movemask_epi8(top_bits)));
+  };
+  const auto word = [&](std::size_t i) {
+    return static_cast<std::int64_t>(header[kFingerprintsOffset / kWord + i]);
+  };
+  static_assert(kFingerprintWords == 5);
+  return bits_of(_mm_set_epi64x(word(1), word(0))) |
+         bits_of(_mm_set_epi64x(word(3), word(2))) << 16 |
+         bits_of(_mm_cvtsi64_si128(word(4))) << 32;
 }
+
+// What is left of a hash by division by a number that many hashes are divided by: two
+// multiplications in its place.
+class Divisor {
+ public:
+  constexpr Divisor() = default;
+  // Not 0.
+  constexpr explicit Divisor(std::uint64_t number) : number_(number), reciprocal_(~0ULL / number) {}
+  constexpr std::uint64_t rest_of(std::uint64_t hash) const {
+    __extension__ using Wide = unsigned __int128;
+    // At most 1 less than the quotient, because reciprocal * number is more than 2^64 - 1 - number.
+    const auto quotient = static_cast<std::uint64_t>(Wide{hash} * reciprocal_ >> 64);
+    const std::uint64_t rest = hash - quotient * number_;
+    return rest < number_ ? rest : rest - number_;
+  }
+
+ private:
+  std::uint64_t number_ = 1;
+  std::uint64_t reciprocal_ = ~0ULL;
+};
 
 // A bucket with its pair.
 struct Home {
@@ -116,11 +162,13 @@ struct Table {
   std::uint64_t pairs = 0;
   std::uint64_t groups = 0;
   std::uint32_t sbuckets = 0;
+  // What follows from these.
+  Divisor buckets{};
+  std::array<Indicator, 2> home_bits{};  // slots that an item can be in whose bucket is even, odd
 
-  std::uint64_t buckets() const { return 2 * pairs; }
   // Equation (1).
   Home home(std::uint64_t hash) const {
-    const std::uint64_t bucket = hash % buckets();
+    const std::uint64_t bucket = buckets.rest_of(hash);
     return {bucket / 2, bucket % 2 == 1};
   }
   Home home(const Slot& key) const { return home(hash_of(key)); }
@@ -140,7 +188,16 @@ struct Table {
 
   // A slot of the home's segment or its pair's group that is free: in the bucket if there is one,
   // else in the SBuckets, else in the group.
-  std::optional<SlotNumber> free_slot(bool odd, Indicator indicator) const;
+  std::optional<SlotNumber> free_slot(bool odd, Indicator indicator) const {
+    const Indicator in_bucket = (bit_of(kBucketSlots) - 1)
+                                << (odd ? own_slots() - kBucketSlots : 0);
+    const Indicator in_group = group_of(indicator) ? group_bits() : 0;
+    const Indicator free = ~indicator & (segment_bits(odd) | in_group);
+    if (free == 0) return std::nullopt;
+    // Slots of a group have higher numbers than SBuckets.
+    const Indicator best = (free & in_bucket) != 0 ? free & in_bucket : free;
+    return static_cast<SlotNumber>(std::countr_zero(best));
+  }
 
   Bytes segment_size() const { return kBucketSize + kHeaderSize + sbuckets * kBucketSize; }
   Bytes pair_size() const { return segment_size() + kBucketSize; }
@@ -151,7 +208,10 @@ struct Table {
   }
   Bytes header_offset(std::uint64_t pair) const { return pair_offset(pair) + kBucketSize; }
   // Of a slot, counted from the start of its segment.
-  static Bytes offset_in_segment(bool odd, SlotNumber slot);
+  static Bytes offset_in_segment(bool odd, SlotNumber slot) {
+    if (odd) return kHeaderSize + (slot - kBucketSlots) * kSlotSize;
+    return slot * kSlotSize + (slot < kBucketSlots ? 0 : kHeaderSize);
+  }
   static Bytes header_in_segment(bool odd) { return odd ? 0 : kBucketSize; }
 
   Bytes group_size() const { return kHeaderSize + sbuckets * kBucketSize; }
@@ -162,7 +222,11 @@ struct Table {
     return kHeaderSize + (slot - own_slots()) * kSlotSize;
   }
   // The indicator says which group is the pair's.
-  Bytes slot_offset(std::uint64_t pair, SlotNumber slot, Indicator indicator) const;
+  Bytes slot_offset(std::uint64_t pair, SlotNumber slot, Indicator indicator) const {
+    if (slot < own_slots()) [[likely]]
+      return pair_offset(pair) + offset_in_segment(false, slot);
+    return group_offset(*group_of(indicator)) + offset_in_group(slot);
+  }
 
   Bytes size() const { return pairs * pair_size() + groups * group_size(); }
 };

@@ -2,16 +2,7 @@
 
 #include <bit>
 
-#include "platform/pmem/region.h"
-
-namespace perdura::pmem {
-
-WriteMeter& thread_write_meter() {
-  thread_local WriteMeter meter;
-  return meter;
-}
-
-namespace mapped {
+namespace perdura::pmem::mapped {
 
 void PublishedWrites::publish(const Writes& writes) {
   if (writes == last_) return;
@@ -26,5 +17,4 @@ Writes PublishedWrites::read() const {
   return std::bit_cast<Writes>(words);
 }
 
-}  // namespace mapped
-}  // namespace perdura::pmem
+}  // namespace perdura::pmem::mapped

@@ -102,6 +102,55 @@ TEST(Layout, IsThatOfThePapersExample) {
   EXPECT_EQ(table.segment_size() + kBucketSize, table.pair_size());
 }
 
+TEST(Layout, ABucketIsTheRemainderOfTheHash) {
+  std::mt19937_64 random(1);
+  for (const std::uint64_t pairs :
+       {1ULL, 2ULL, 3ULL, 5ULL, 2048ULL, 2049ULL, 1'000'003ULL, (1ULL << 32) - 1, 1ULL << 40,
+        (1ULL << 62) - 1, 1ULL << 62, (1ULL << 63) - 1}) {
+    const std::uint64_t buckets = 2 * pairs;
+    const Divisor divisor(buckets);
+    const auto expect_rest = [&](std::uint64_t hash) {
+      ASSERT_EQ(divisor.rest_of(hash), hash % buckets) << hash << " by " << buckets;
+    };
+    for (int i = 0; i < 1000; ++i) {
+      const std::uint64_t multiple = random() / buckets * buckets;
+      for (const std::uint64_t hash : {multiple - 1, multiple, multiple + 1, random()}) {
+        expect_rest(hash);
+      }
+    }
+    const std::uint64_t last = ~std::uint64_t{0} / buckets * buckets;
+    for (const std::uint64_t hash : {std::uint64_t{0}, last - 1, last, ~std::uint64_t{0}})
+      expect_rest(hash);
+  }
+}
+
+TEST(Layout, FingerprintsAreFoundInAllSlots) {
+  constexpr SlotNumber kSlots = kFingerprintWords * kWord;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100'000; ++i) {
+    // Values close to each other, so that many are equal or differ in one bit.
+    std::array<std::uint64_t, kSlots> values;
+    for (auto& value : values) value = random() % 4 * (i % 2 == 0 ? 1 : 85);
+    const Fingerprint wanted = static_cast<Fingerprint>(values[random() % kSlots]);
+    Header header{};
+    for (SlotNumber slot = 0; slot < kSlots; ++slot) {
+      std::uint64_t& word = header[kFingerprintsOffset / kWord + slot / kWord];
+      word = with_fingerprint(word, slot, static_cast<Fingerprint>(values[slot]));
+    }
+    const Indicator found = with_this_fingerprint(header, wanted);
+    for (SlotNumber slot = 0; slot < kSlots; ++slot) {
+      const bool is_found = (found & bit_of(slot)) != 0;
+      if (values[slot] == wanted) {
+        ASSERT_TRUE(is_found) << slot;
+      } else if (is_found) {
+        ASSERT_NE(slot % kWord, 0U);
+        ASSERT_EQ(values[slot] ^ wanted, 1U) << slot;
+        ASSERT_TRUE(found & bit_of(slot - 1)) << slot;
+      }
+    }
+  }
+}
+
 TEST(Continuity, BehavesLikeAMap) {
   std::uint64_t refused = 0;
   std::uint64_t grown = 0;
