@@ -9,6 +9,7 @@
 // error and ends the process. Words are 8 bytes, aligned.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -74,6 +75,24 @@ class Region {
     return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
   }
 
+  // Such loads of several words, in order; all are checked before the first.
+  template <std::size_t N>
+  std::array<std::uint64_t, N> load_each(const std::array<Bytes, N>& offsets) const {
+    // Unrolled, so that what is not looked at by its number stays in registers.
+    std::array<std::uint64_t, N> words;
+    if (model_) [[unlikely]] {
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < N; ++i) words[i] = load(offsets[i]);
+      return words;
+    }
+    check(*std::max_element(offsets.begin(), offsets.end()), kWord);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < N; ++i) {
+      words[i] = std::atomic_ref(word(offsets[i])).load(std::memory_order_acquire);
+    }
+    return words;
+  }
+
   // Such loads of adjacent words, in order. Word i may be anything unless `needed(i, words)`, which
   // is told the words before it: memory itself is read faster without asking.
   template <std::size_t N, class Needed>
@@ -101,9 +120,7 @@ class Region {
         return std::bit_cast<T>(mapped_words<sizeof(T) / kWord>(offset));
       }
     }
-    T object;
-    read(offset, std::as_writable_bytes(std::span(&object, 1)));
-    return object;
+    return read_copy<T>(offset);
   }
 
   // A hint that this line will be read soon.
@@ -158,6 +175,13 @@ class Region {
   std::shared_ptr<RegionModel> shared_model() const { return model_; }
 
  private:
+  // Apart, so that small objects, whose address nobody takes, can be in registers.
+  template <class T>
+  [[gnu::noinline]] T read_copy(Bytes offset) const {
+    T object;
+    read(offset, std::as_writable_bytes(std::span(&object, 1)));
+    return object;
+  }
   void check([[maybe_unused]] Bytes offset, [[maybe_unused]] Bytes length) const {
     if (offset > size_ || length > size_ - offset) [[unlikely]]
       out_of_range(offset, length);

@@ -11,7 +11,10 @@
 // Whether a slot is occupied is the index's to say; any bytes are a slot.
 #pragma once
 
+#include <emmintrin.h>
+
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -47,15 +50,52 @@ struct Slot {
 
   Key key_bytes() const { return std::span(key).first((lengths >> 4) + 1U); }
   Value value_bytes() const { return std::span(value).first(lengths & 0xFU); }
-  bool same_key(const Slot& other) const {
-    charge(Work::compare, key_bytes().size());
-    // Behind a key are zeros.
-    return lengths >> 4 == other.lengths >> 4 && std::memcmp(&key, &other.key, sizeof key) == 0;
-  }
+  bool same_key(const Slot& other) const;
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(this, 1)); }
 };
 static_assert(sizeof(Slot) == 32 && std::is_trivially_copyable_v<Slot>);
 
 inline constexpr Bytes kSlotSize = sizeof(Slot);
+
+// A slot as its words, as memory is read. Keys and values are filled with zeros, so whole words are
+// hashed and compared.
+//
+// Copies between words and slots take care of what compilers would not: a load that takes together
+// what has just been stored in parts waits until everything before it is done, and so makes
+// searches wait for one another's cache misses.
+using SlotWords = std::array<std::uint64_t, kSlotSize / kWord>;
+inline SlotWords words_of(const Slot& slot) { return std::bit_cast<SlotWords>(slot); }
+inline Slot slot_of(const SlotWords& words) {
+  const auto pair = [&words](std::size_t i) {
+    return _mm_set_epi64x(static_cast<std::int64_t>(words[i + 1]),
+                          static_cast<std::int64_t>(words[i]));
+  };
+  return std::bit_cast<Slot>(std::array{pair(0), pair(2)});
+}
+
+struct KeyWords {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  std::uint64_t length = 0;  // less 1
+
+  static KeyWords of(const Slot& slot) {
+    const auto word_at = [&slot](Bytes offset) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, slot.key.data() + offset, kWord);
+      asm("" : "+r"(word));
+      return word;
+    };
+    return {word_at(0), word_at(kWord), std::uint64_t{slot.lengths} >> 4};
+  }
+  static KeyWords of(const SlotWords& slot) { return {slot[0], slot[1], slot[3] >> 60}; }
+  bool same(const KeyWords& other) const {
+    charge(Work::compare, length + 1);
+    return ((low ^ other.low) | (high ^ other.high) | (length ^ other.length)) == 0;
+  }
+};
+
+inline bool Slot::same_key(const Slot& other) const {
+  return KeyWords::of(*this).same(KeyWords::of(other));
+}
 
 }  // namespace perdura::systems::bucket_hash

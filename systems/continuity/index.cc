@@ -10,8 +10,13 @@
 
 namespace perdura::systems::continuity {
 
-Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing)
-    : region_(region), offset_(offset), geometry_(geometry), flushing_(flushing) {
+Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing,
+             Readers readers)
+    : region_(region),
+      offset_(offset),
+      geometry_(geometry),
+      flushing_(flushing),
+      readers_(readers) {
   for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
     tables_[level] = geometry.table(level);
     groups_[level].reset(tables_[level].groups);
@@ -38,7 +43,7 @@ void Index::persist(Bytes offset, Bytes length) {
 // --- finding -------------------------------------------------------------------------------------
 
 // All of a header that is looked at comes by one access to its line.
-inline Index::Lookup Index::look_up(const Table& table, Home home, const Slot& key,
+inline Index::Lookup Index::look_up(const Table& table, Home home, const KeyWords& key,
                                     Fingerprint fingerprint) const {
   const Bytes pair = offset_ + table.pair_offset(home.pair);
   // The bucket, where most items are, comes at the same time.
@@ -57,18 +62,19 @@ inline Index::Lookup Index::look_up(const Table& table, Home home, const Slot& k
   Indicator bits = with_this_fingerprint(header, fingerprint) & indicator & searched;
   for (; bits != 0; bits &= bits - 1) {
     const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
-    const Slot item = read_item(table, home.pair, slot, indicator);
-    if (item.same_key(key)) return {indicator, slot, item};
+    const SlotWords item = load_item(table, home.pair, slot, indicator);
+    if (KeyWords::of(item).same(key)) return {indicator, slot, slot_of(item)};
   }
   return {indicator, 0, std::nullopt};
 }
 
 std::optional<Slot> Index::find(const Slot& key) const {
+  const KeyWords wanted = KeyWords::of(key);
   const std::uint64_t hash = hash_of(key);
   const State state = this->state();
   for (std::uint32_t level = state.level;; ++level) {
     const Table& used = tables_[level];
-    const Lookup lookup = look_up(used, used.home(hash), key, fingerprint_of(hash));
+    const Lookup lookup = look_up(used, used.home(hash), wanted, fingerprint_of(hash));
     if (lookup.item) return lookup.item;
     if (level == last_level(state)) return std::nullopt;
   }
@@ -101,11 +107,13 @@ Result<void> Index::put(const Slot& item) {
   }
 }
 
+// Items are counted before they are changed: an atomic addition waits until earlier stores are
+// done, one of which is to a line that has just been flushed.
 Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash) {
   const Table& used = table();
   const Home home = used.home(hash);
   const Fingerprint fingerprint = fingerprint_of(hash);
-  const Lookup old = look_up(used, home, item, fingerprint);
+  const Lookup old = look_up(used, home, KeyWords::of(item), fingerprint);
   Indicator indicator = old.indicator;
   const std::optional<SlotNumber> room = room_in(level(), home, indicator);
   if (!room) {
@@ -115,8 +123,8 @@ Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash) {
   if (old.item) {
     update_item(place, old.slot, indicator, *old.item, item);
   } else {
-    insert_item(place, indicator, item);
     items_.fetch_add(1, std::memory_order_relaxed);
+    insert_item(place, indicator, item);
   }
   return Outcome::done;
 }
@@ -126,11 +134,11 @@ Result<void> Index::erase(const Slot& key) { return erase(key, hash_of(key)); }
 Result<void> Index::erase(const Slot& key, std::uint64_t hash) {
   const Table& used = table();
   const Home home = used.home(hash);
-  const Lookup old = look_up(used, home, key, fingerprint_of(hash));
+  const Lookup old = look_up(used, home, KeyWords::of(key), fingerprint_of(hash));
   if (!old.item) return tl::unexpected(Error::not_found);
+  items_.fetch_sub(1, std::memory_order_relaxed);
   change_indicator({&used, home.pair, old.slot, 0}, old.indicator & ~bit_of(old.slot),
                    std::array{toggle(old.slot, *old.item)});
-  items_.fetch_sub(1, std::memory_order_relaxed);
   return {};
 }
 
@@ -165,7 +173,7 @@ void Index::change_indicator(Place pair, Indicator after, std::span<const Toggle
   const Indicator before = load_indicator(*pair.table, pair.pair);
   store_indicator(pair, after);
   persist_indicator(pair);
-  store_checks(pair, before, after, toggles);
+  if (has_readers()) store_checks(pair, before, after, toggles);
 }
 
 void Index::store_checks(Place pair, Indicator before, Indicator after,
@@ -321,7 +329,7 @@ void Index::delete_first_if_moved() {
     const auto slot = static_cast<SlotNumber>(std::countr_zero(bits));
     const Slot item = read_item(old, pair, slot, load_indicator(old, pair));
     const std::uint64_t hash = hash_of(item);
-    if (look_up(next, next.home(hash), item, fingerprint_of(hash)).item) {
+    if (look_up(next, next.home(hash), KeyWords::of(item), fingerprint_of(hash)).item) {
       delete_moved({&old, pair, slot, 0}, item);
       items_.fetch_sub(1, std::memory_order_relaxed);
     }

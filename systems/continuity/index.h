@@ -35,13 +35,14 @@
 namespace perdura::systems::continuity {
 
 using bucket_hash::Flushing;
+using bucket_hash::Readers;
 
 class Index {
  public:
   // The index at `offset` (a multiple of 256) of the region, of geometry.size() bytes. Memory of
   // zeros is an empty index; one that has been used must be recovered first.
   Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
-        Flushing flushing = Flushing::lines);
+        Flushing flushing = Flushing::lines, Readers readers = Readers::one_sided);
   virtual ~Index() = default;
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
@@ -117,7 +118,9 @@ class Index {
     SlotNumber slot = 0;
     std::uint64_t term = 0;  // of its item in a check
   };
-  static Toggle toggle(SlotNumber slot, const Slot& item) { return {slot, check_term(slot, item)}; }
+  Toggle toggle(SlotNumber slot, const Slot& item) const {
+    return {slot, has_readers() ? check_term(slot, item) : 0};
+  }
   // Stores and persists the indicator, then stores the checks.
   virtual void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles);
 
@@ -143,11 +146,16 @@ class Index {
     std::optional<Slot> item{};
   };
 
+  bool has_readers() const { return readers_ == Readers::one_sided; }
   State state() const { return state_.load(std::memory_order_relaxed); }
   static std::uint32_t last_level(State state) { return state.level + (state.resizing ? 1 : 0); }
+  SlotWords load_item(const Table& table, std::uint64_t pair, SlotNumber slot,
+                      Indicator indicator) const {
+    return region_.read_object<SlotWords>(offset_ + table.slot_offset(pair, slot, indicator));
+  }
   Slot read_item(const Table& table, std::uint64_t pair, SlotNumber slot,
                  Indicator indicator) const {
-    return region_.read_object<Slot>(offset_ + table.slot_offset(pair, slot, indicator));
+    return slot_of(load_item(table, pair, slot, indicator));
   }
   template <class Visit>
   void for_each_in(const Table& table, std::uint64_t pair, Visit visit) const {
@@ -157,7 +165,7 @@ class Index {
       visit(slot, read_item(table, pair, slot, indicator));
     }
   }
-  [[gnu::always_inline]] Lookup look_up(const Table& table, Home home, const Slot& key,
+  [[gnu::always_inline]] Lookup look_up(const Table& table, Home home, const KeyWords& key,
                                         Fingerprint fingerprint) const;
   // Where an item can go that is new in this segment. If that takes a group, the indicator gets
   // one: it is the pair's when its indicator is stored, which is also what a crash leaves of it.
@@ -174,6 +182,7 @@ class Index {
   Bytes offset_;
   Geometry geometry_;
   Flushing flushing_;
+  Readers readers_;
   std::array<Table, kMaxResizes + 1> tables_;
   std::array<bucket_hash::FreeNumbers, kMaxResizes + 1> groups_;
   std::atomic<State> state_{};

@@ -42,9 +42,12 @@
 
 namespace perdura::systems::continuity {
 
+using bucket_hash::KeyWords;
 using bucket_hash::kMaxKeySize;
 using bucket_hash::kSlotSize;
 using bucket_hash::Slot;
+using bucket_hash::slot_of;
+using bucket_hash::SlotWords;
 
 inline constexpr std::uint32_t kBucketSlots = 4;
 inline constexpr Bytes kBucketSize = kBucketSlots * kSlotSize;

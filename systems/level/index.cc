@@ -10,11 +10,13 @@
 
 namespace perdura::systems::level {
 
-Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing)
+Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing,
+             Readers readers)
     : region_(region),
       offset_(offset),
       geometry_(geometry),
       flushing_(flushing),
+      readers_(readers),
       logs_(geometry.logs) {
   for (std::uint32_t number = 0; number < geometry.levels(); ++number) {
     levels_[number] = geometry.level(number);
@@ -45,7 +47,8 @@ void Index::persist(Bytes offset, Bytes length) {
 
 // A bucket of the top level and the one of the bottom level with the same key have numbers of which
 // one is twice the other, or one more.
-inline std::array<Bytes, 4> Index::candidate_offsets(const Hashes& key) const {
+[[gnu::always_inline]] inline std::array<Bytes, 4> Index::candidate_offsets(
+    const Hashes& key) const {
   const std::uint64_t first = top_.candidate(key, Side::first);
   const std::uint64_t second = top_.candidate(key, Side::second);
   return {top_.bucket_offset(first), top_.bucket_offset(second), bottom_.bucket_offset(first / 2),
@@ -60,15 +63,17 @@ std::array<std::uint64_t, 4> Index::candidates(const Hashes& key) const {
 
 // All at once, so that what is in no cache is waited for once; with the items of the top level,
 // where most are.
-inline Index::Candidates Index::load_candidates(const Hashes& key) const {
-  const std::array<Bytes, 4> buckets = candidate_offsets(key);
+[[gnu::always_inline]] inline Index::Candidates Index::load_candidates(const Hashes& key) const {
+  Candidates candidates{candidate_offsets(key), {}};
+  const auto& buckets = candidates.buckets;
   for (const Bytes in_top : {buckets[0], buckets[1]}) {
     region_.prefetch(offset_ + in_top + kCacheLine);
     region_.prefetch(offset_ + in_top + 2 * kCacheLine);
   }
-  return {buckets,
-          {load_tokens(buckets[0]), load_tokens(buckets[1]), load_tokens(buckets[2]),
-           load_tokens(buckets[3])}};
+  candidates.tokens = region_.load_each(
+      std::array{offset_ + buckets[0] + kTokensOffset, offset_ + buckets[1] + kTokensOffset,
+                 offset_ + buckets[2] + kTokensOffset, offset_ + buckets[3] + kTokensOffset});
+  return candidates;
 }
 
 namespace {
@@ -92,7 +97,7 @@ inline std::optional<Index::Found> Index::find_in(const Candidates& candidates, 
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(matches));
     const Place place{candidates.buckets[bit / kBucketSlots], bit % kBucketSlots};
     const SlotWords item = load_item(place);
-    if (KeyWords::of(item).same(key)) return Found{place, item};
+    if (KeyWords::of(item).same(key)) return Found{place, slot_of(item)};
   }
   return std::nullopt;
 }
@@ -101,7 +106,7 @@ std::optional<Slot> Index::find(const Slot& key) const {
   const KeyWords wanted = KeyWords::of(key);
   const Hashes hashes = Hashes::of(wanted);
   const auto found = find_in(load_candidates(hashes), wanted, hashes.tag());
-  if (found) return std::bit_cast<Slot>(found->item);
+  if (found) return found->item;
   if (resizing()) [[unlikely]]
     return find_in_next_top(wanted, hashes);
   return std::nullopt;
@@ -201,8 +206,7 @@ Index::Outcome Index::try_put(const Slot& item, const Hashes& hashes, Writer& wr
   const Candidates candidates = load_candidates(hashes);
   const auto old = find_in(candidates, KeyWords::of(item), hashes.tag());
   if (old) {
-    const auto [place, old_words] = *old;
-    const Slot old_item = std::bit_cast<Slot>(old_words);
+    const auto& [place, old_item] = *old;
     const auto free = free_slot(load_tokens(place.bucket));
     if (free) {
       update_item({place.bucket, *free}, place.slot, old_item, item, hashes.tag());
@@ -230,7 +234,7 @@ Result<void> Index::erase(const Slot& key, const Hashes& hashes) {
   const auto found = find_in(load_candidates(hashes), KeyWords::of(key), hashes.tag());
   if (!found) return tl::unexpected(Error::not_found);
   items_.fetch_sub(1, std::memory_order_relaxed);
-  delete_item(found->place, std::bit_cast<Slot>(found->item));
+  delete_item(found->place, found->item);
   return {};
 }
 
@@ -256,7 +260,9 @@ void Index::overwrite_item(Place place, const Slot& old_item, const Slot& item, 
   log_item(place, item, log);
   write_item(place, item);
   persist_item(place);
-  store_check(place.bucket, check ^ toggle(place.slot, old_item) ^ toggle(place.slot, item));
+  if (has_readers()) {
+    store_check(place.bucket, check ^ toggle(place.slot, old_item) ^ toggle(place.slot, item));
+  }
   clear_log(log);
 }
 
@@ -279,6 +285,11 @@ void Index::persist_item(Place place) { persist(place.offset(), kSlotSize); }
 // The check comes last: until then a reader finds it wrong and reads again, so that nobody sees a
 // change that is not durable yet. It is loaded before the line is flushed, which may evict it.
 void Index::change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles) {
+  if (!has_readers()) {
+    store_tokens(bucket, after);
+    persist_tokens(bucket);
+    return;
+  }
   const std::uint64_t check =
       load_check(bucket) ^ check_term(load_tokens(bucket)) ^ check_term(after) ^ toggles;
   store_tokens(bucket, after);
@@ -343,6 +354,7 @@ void Index::rehash_bucket(std::uint64_t bucket) {
 }
 
 void Index::seal(Bytes bucket) {
+  if (!has_readers()) return;
   const Tokens before = load_tokens(bucket);
   const Tokens after = before | kSealed;
   const std::uint64_t check = load_check(bucket) ^ check_term(before) ^ check_term(after);

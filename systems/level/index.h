@@ -34,23 +34,22 @@
 
 #include "platform/pmem/region.h"
 #include "platform/runtime/sync.h"
+#include "systems/bucket_hash/flushing.h"
 #include "systems/bucket_hash/locks.h"
 #include "systems/kv.h"
 #include "systems/level/layout.h"
 
 namespace perdura::systems::level {
 
-enum class Flushing : std::uint8_t {
-  lines,  // stores are durable after a flush and a fence
-  none,   // caches are in the persistence domain
-};
+using bucket_hash::Flushing;
+using bucket_hash::Readers;
 
 class Index {
  public:
   // The index at `offset` (a multiple of 256) of the region, of geometry.size() bytes. Memory of
   // zeros is an empty index; one that has been used must be recovered first.
   Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
-        Flushing flushing = Flushing::lines);
+        Flushing flushing = Flushing::lines, Readers readers = Readers::one_sided);
   virtual ~Index() = default;
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
@@ -133,7 +132,9 @@ class Index {
   void delete_item(Place place, const Slot& item);
 
   // One occupied slot more or less.
-  static std::uint64_t toggle(SlotNumber slot, const Slot& item) { return check_term(slot, item); }
+  std::uint64_t toggle(SlotNumber slot, const Slot& item) const {
+    return has_readers() ? check_term(slot, item) : 0;
+  }
   // Stores and persists the tokens, then stores the check; `toggles` is the sum of those terms.
   virtual void change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles);
   Tokens load_tokens(Bytes bucket) const { return load_word(bucket + kTokensOffset); }
@@ -170,6 +171,7 @@ class Index {
     std::uint64_t position = 0;  // of the entry to use next
   };
 
+  bool has_readers() const { return readers_ == Readers::one_sided; }
   std::uint32_t last_level() const { return bottom() + (resizing() ? 2 : 1); }
   const Level& bottom_level() const { return bottom_; }
   const Level& top_level() const { return top_; }
@@ -183,7 +185,7 @@ class Index {
   Candidates load_candidates(const Hashes& key) const;
   struct Found {
     Place place;
-    SlotWords item;
+    Slot item;
   };
   std::optional<Found> find_in(const Candidates& candidates, const KeyWords& key, Tag tag) const;
   std::optional<Slot> find_in_next_top(const KeyWords& key, const Hashes& hashes) const;
@@ -202,7 +204,7 @@ class Index {
   SlotWords load_item(Place place) const {
     return region_.read_object<SlotWords>(offset_ + place.offset());
   }
-  Slot load_slot(Place place) const { return std::bit_cast<Slot>(load_item(place)); }
+  Slot load_slot(Place place) const { return slot_of(load_item(place)); }
   template <class Visit>
   void for_each_in(Bytes bucket, Visit visit) const {
     const Tokens tokens = load_tokens(bucket);
@@ -223,6 +225,7 @@ class Index {
   Bytes offset_;
   Geometry geometry_;
   Flushing flushing_;
+  Readers readers_;
   std::array<Level, kMaxResizes + 2> levels_;
   std::atomic<State> state_{};
   Level top_;  // of levels_, for speed

@@ -44,8 +44,11 @@
 
 namespace perdura::systems::level {
 
+using bucket_hash::KeyWords;
 using bucket_hash::kSlotSize;
 using bucket_hash::Slot;
+using bucket_hash::slot_of;
+using bucket_hash::SlotWords;
 
 inline constexpr std::uint32_t kBucketSlots = 4;
 inline constexpr Bytes kHeaderSize = 32;
@@ -96,35 +99,6 @@ constexpr Tokens matching(Tokens tokens, Tag tag) {
 }
 
 // --- hashes --------------------------------------------------------------------------------------
-
-// A slot as its words: keys and values are filled with zeros, so whole words are hashed and
-// compared.
-using SlotWords = std::array<std::uint64_t, kSlotSize / kWord>;
-inline SlotWords words_of(const Slot& slot) { return std::bit_cast<SlotWords>(slot); }
-
-struct KeyWords {
-  std::uint64_t low = 0;
-  std::uint64_t high = 0;
-  std::uint64_t length = 0;  // less 1
-
-  // Word by word and the lengths apart, as slots are mostly made, which compilers would change: a
-  // load that takes together what has just been stored in parts waits until everything before it is
-  // done, and so makes searches wait for one another's cache misses.
-  static KeyWords of(const Slot& slot) {
-    const auto word_at = [&slot](Bytes offset) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, slot.key.data() + offset, kWord);
-      asm("" : "+r"(word));
-      return word;
-    };
-    return {word_at(0), word_at(kWord), std::uint64_t{slot.lengths} >> 4};
-  }
-  static KeyWords of(const SlotWords& slot) { return {slot[0], slot[1], slot[3] >> 60}; }
-  bool same(const KeyWords& other) const {
-    charge(Work::compare, bucket_hash::kMaxKeySize);
-    return ((low ^ other.low) | (high ^ other.high) | (length ^ other.length)) == 0;
-  }
-};
 
 __extension__ using Wide = unsigned __int128;
 // A multiplication to 128 bits, folded.

@@ -17,11 +17,6 @@ bucket_hash::PoolShape shape_of(const KvConfig& config, const Geometry& geometry
           {geometry.buckets, geometry.resizes, geometry.logs, 0}};
 }
 
-Flushing flushing_of(const KvConfig& config) {
-  const bool flushes = !config.put_method || config.put_method->uses(pmem::StepKind::flush);
-  return flushes ? Flushing::lines : Flushing::none;
-}
-
 }  // namespace
 
 LevelServer::LevelServer(Node& node, const std::string& name, const KvConfig& config,
@@ -29,7 +24,7 @@ LevelServer::LevelServer(Node& node, const std::string& name, const KvConfig& co
     : Server(name, config, parameters.queue_depth),
       pool_(bucket_hash::open_pool(node, name, kName, shape_of(config, parameters.geometry),
                                    parameters.geometry.size())),
-      index_(*pool_.region, kIndexOffset, parameters.geometry, flushing_of(config)) {
+      index_(*pool_.region, kIndexOffset, parameters.geometry, bucket_hash::flushing_of(config)) {
   if (!pool_.created) index_.recover();
 }
 

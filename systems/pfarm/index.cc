@@ -9,8 +9,9 @@
 
 namespace perdura::systems::pfarm {
 
-Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing)
-    : memory_(region, offset, flushing), geometry_(geometry) {
+Index::Index(pmem::Region& region, Bytes offset, const Geometry& geometry, Flushing flushing,
+             Readers readers)
+    : memory_(region, offset, flushing), geometry_(geometry), readers_(readers) {
   for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
     tables_[level] = geometry.table(level);
     blocks_[level].reset(tables_[level].blocks);
@@ -254,6 +255,7 @@ void Index::publish(const Record& record) {
 }
 
 void Index::publish(Bytes bucket) {
+  if (readers_ == Readers::none) return;
   const std::uint64_t check = check_of(bucket);
   if (memory_.load(bucket + kCheckOffset) != check) memory_.store(bucket + kCheckOffset, check);
 }

@@ -40,7 +40,7 @@ class Index {
   // The index at `offset` (a multiple of 256) of the region, of geometry.size() bytes. Memory of
   // zeros is an empty index; one that has been used must be recovered first.
   Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
-        Flushing flushing = Flushing::lines);
+        Flushing flushing = Flushing::lines, Readers readers = Readers::one_sided);
   virtual ~Index() = default;
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
@@ -188,6 +188,7 @@ class Index {
 
   Memory memory_;
   Geometry geometry_;
+  Readers readers_;
   std::array<Table, kMaxResizes + 1> tables_;
   std::array<bucket_hash::FreeNumbers, kMaxResizes + 1> blocks_;
   std::atomic<State> state_{};

@@ -24,6 +24,7 @@
 namespace perdura::systems::pfarm {
 
 using bucket_hash::Flushing;
+using bucket_hash::Readers;
 
 // The index within its region. Offsets are in bytes from the start of the index.
 class Memory {
