@@ -56,7 +56,7 @@ TEST_P(PFarmStore, AGetFromAnOverflowBlockIsOneMoreRead) {
     std::map<std::uint64_t, std::uint64_t> of_reads;
     for (std::uint64_t i = 0; i < 80; ++i) {
       const Buffer key = key_of(i);
-      const auto text = pfarm::test::as_text(key);
+      const auto text = perdura::test::as_text(key);
       const auto expected = pfarm::test::read_as_client(memory.bytes(), geometry, 0, text);
       EXPECT_EQ(co_await reads_of_get(session, fabric, i, there.contains(i) ? i + 1 : 0),
                 expected.reads);
