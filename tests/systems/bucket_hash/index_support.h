@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <vector>
 
 #include "tests/systems/bucket_hash/contents.h"
@@ -51,6 +52,9 @@ std::vector<double> loads_before_resizes(const typename Hash::Geometry& geometry
     EXPECT_TRUE(index.put(item_of(numbered_key(number), "value")));
     if (Hash::table(index) > loads.size()) loads.push_back(before);
   }
+  std::cout << Hash::describe(geometry) << ":";
+  for (const double load : loads) std::cout << fmt::format(" {:.2f}", load);
+  std::cout << "\n";
   return loads;
 }
 
