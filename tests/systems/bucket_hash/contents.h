@@ -1,10 +1,13 @@
-// Numbered items for tests of the hash indexes, and what a table holds, as text.
+// Numbered items for tests of the hash indexes, and what a table holds and a client reads, as text.
 #pragma once
 
 #include <fmt/core.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -36,5 +39,36 @@ inline std::string numbered_value(std::uint64_t version) {
   value.resize(std::max<std::size_t>(value.size(), version % 16), '.');
   return value;
 }
+
+// All items; a key that is there twice is a failure.
+template <class Index>
+Contents contents_of(const Index& index) {
+  Contents contents;
+  index.for_each([&](const systems::bucket_hash::Slot& slot) {
+    const bool once =
+        contents.emplace(as_text(slot.key_bytes()), as_text(slot.value_bytes())).second;
+    EXPECT_TRUE(once) << "key " << as_text(slot.key_bytes()) << " twice";
+  });
+  return contents;
+}
+
+inline std::optional<std::string> value_in(const Contents& contents, const std::string& key) {
+  const auto found = contents.find(key);
+  return found == contents.end() ? std::nullopt : std::optional(found->second);
+}
+
+// A get while nothing changes.
+struct ClientRead {
+  bool torn = false;  // it would read again
+  std::optional<std::string> value{};
+  std::uint64_t reads = 0;
+};
+
+// One of its READs, of memory as it is then or a mixture of two moments.
+struct OneRead {
+  Bytes offset = 0;
+  Bytes length = 0;
+  std::function<ClientRead(std::span<const std::byte>)> search{};  // of what was read
+};
 
 }  // namespace perdura::test

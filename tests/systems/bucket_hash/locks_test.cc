@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <optional>
 #include <random>
 
@@ -76,6 +77,8 @@ TEST_P(LocksOnPlatforms, WorkersChangeWhatTheyHaveLockedAndSeeNothingHalfDone) {
     LockTable table{kWorkers};
     std::uint64_t first = 0;  // of the accounts in use
     std::array<std::int64_t, 64> accounts{};
+    std::array<std::atomic<bool>, 64> changing{};
+    std::atomic<int> meetings{0};  // of two who change the same
     int audits = 0;
     bool auditing = false;
   } bank;
@@ -109,13 +112,20 @@ TEST_P(LocksOnPlatforms, WorkersChangeWhatTheyHaveLockedAndSeeNothingHalfDone) {
                         const std::array<std::uint64_t, 2> things{
                             bank.first + random() % kAccounts, bank.first + random() % kAccounts};
                         const Held held(bank.table, things);
+                        bool met = bank.changing[things[0]].exchange(true);
+                        if (things[1] != things[0]) met |= bank.changing[things[1]].exchange(true);
+                        if (met) ++bank.meetings;
                         --bank.accounts[things[0]];
                         charge(Work::copy, 100);
+                        // Long enough to be met there by who has not locked it.
+                        for (int pause = 0; pause < 300; ++pause) __builtin_ia32_pause();
                         ++bank.accounts[things[1]];
+                        for (const std::uint64_t thing : things) bank.changing[thing] = false;
                       }
                     });
   }
   platform->run();
+  EXPECT_EQ(bank.meetings, 0);
   EXPECT_EQ(bank.audits, kWorkers * 20);
 }
 

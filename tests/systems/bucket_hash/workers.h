@@ -50,6 +50,14 @@ class SharedStore {
   Bytes first_capacity_ = 0;
 };
 
+inline std::vector<std::string> systems_with_workers() {
+  std::vector<std::string> names;
+  for (const KvSystem& system : kv_systems()) {
+    if (system.shares_partition) names.emplace_back(system.name);
+  }
+  return names;
+}
+
 // Names of tests have no dashes.
 inline std::string test_name(std::string name, std::uint32_t workers) {
   std::replace(name.begin(), name.end(), '-', '_');

@@ -1,58 +1,36 @@
-// A level hash table behaves like a map through any number of resizes, on the server as for clients
-// that know it or one of its predecessors.
-#include <gtest/gtest.h>
-
+// The layout of a level hash table, its movements, logs and resizes, and what all hash indexes have
+// in common.
 #include <random>
 
+#include "tests/systems/bucket_hash/index_suite.h"
 #include "tests/systems/level/support.h"
+
+namespace perdura::test {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Level, HashIndex, systems::level::test::LevelHash);
+
+}  // namespace perdura::test
 
 namespace perdura::systems::level::test {
 namespace {
 
-constexpr std::array kGeometries{Geometry{2, 0}, Geometry{2, 1},  Geometry{2, 5},    Geometry{4, 0},
-                                 Geometry{6, 2}, Geometry{20, 0}, Geometry{20, 3, 3}};
-
-std::string describe(const Geometry& geometry) {
-  return fmt::format("{} buckets, {} resizes", geometry.buckets, geometry.resizes);
-}
-
-void expect_holds(Index& index, std::span<const std::byte> memory, const Contents& model,
-                  std::uint64_t keys) {
-  EXPECT_EQ(contents_of(index), model);
-  EXPECT_EQ(index.items(), model.size());
-  for (std::uint64_t number = 0; number < keys; ++number) {
-    const std::string key = numbered_key(number);
-    for (std::uint32_t known = 0; known <= index.bottom(); ++known) {
-      ASSERT_EQ(find_as_client(memory, index.geometry(), known, key), value_in(model, key)) << key;
-    }
-  }
-}
-
 TEST(LevelLayout, PartsDoNotOverlapAndOneFlushIsEnoughForEach) {
-  for (const Geometry& geometry : kGeometries) {
-    SCOPED_TRACE(describe(geometry));
-    std::vector<bool> used(geometry.size());
-    const auto use = [&](Bytes offset, Bytes size) {
-      ASSERT_LE(offset + size, used.size());
-      ASSERT_EQ(offset / kCacheLine, (offset + size - 1) / kCacheLine) << "one flush is not enough";
-      for (Bytes i = offset; i < offset + size; ++i) {
-        ASSERT_FALSE(used[i]) << "byte " << i;
-        used[i] = true;
-      }
-    };
-    use(kStateOffset, kWord);
+  for (const Geometry& geometry : LevelHash::geometries()) {
+    SCOPED_TRACE(LevelHash::describe(geometry));
+    perdura::test::UsedBytes used(geometry.size());
+    used.use(kStateOffset, kWord);
     for (LogNumber log = 0; log < geometry.logs; ++log) {
-      use(log_position_offset(log), kWord);
+      used.use(log_position_offset(log), kWord);
       for (std::uint64_t i = 0; i < kLogEntries; ++i) {
-        use(log_entry_offset(log, i), sizeof(LogEntry));
+        used.use(log_entry_offset(log, i), sizeof(LogEntry));
       }
     }
     for (std::uint32_t number = 0; number < geometry.levels(); ++number) {
       const Level level = geometry.level(number);
       for (std::uint64_t bucket = 0; bucket < level.buckets; ++bucket) {
-        use(level.bucket_offset(bucket), kHeaderSize);
+        used.use(level.bucket_offset(bucket), kHeaderSize);
         for (SlotNumber slot = 0; slot < kBucketSlots; ++slot) {
-          use(level.bucket_offset(bucket) + slot_offset(slot), kSlotSize);
+          used.use(level.bucket_offset(bucket) + slot_offset(slot), kSlotSize);
         }
       }
     }
@@ -62,7 +40,7 @@ TEST(LevelLayout, PartsDoNotOverlapAndOneFlushIsEnoughForEach) {
 // "The top-level hash table has 2N buckets, the bottom level N": the candidates of a key in both
 // have numbers of which one is half the other, in every pair of levels.
 TEST(LevelLayout, CandidatesAreInDifferentHalvesAndDescend) {
-  for (const Geometry& geometry : kGeometries) {
+  for (const Geometry& geometry : LevelHash::geometries()) {
     for (std::uint64_t number = 0; number < 1000; ++number) {
       const Hashes hashes = Hashes::of(item_of(numbered_key(number)));
       for (const Side side : {Side::first, Side::second}) {
@@ -111,76 +89,6 @@ TEST(LevelLayout, TokensAreSetClearedCountedAndMatchedApart) {
       ASSERT_EQ(matches & ~kTokenBits, 0U);
     }
   }
-}
-
-TEST(Level, BehavesLikeAMap) {
-  std::uint64_t refused = 0;
-  std::uint64_t grown = 0;
-  std::uint64_t movements = 0;
-  std::uint64_t overwritten = 0;
-  const std::uint64_t first_seed = std::random_device{}();
-  for (std::size_t i = 0; i < 4 * kGeometries.size(); ++i) {
-    const Geometry& geometry = kGeometries[i % kGeometries.size()];
-    const std::uint64_t seed = first_seed + i;
-    SCOPED_TRACE(fmt::format("{}, seed {}", describe(geometry), seed));
-    std::mt19937_64 random(seed);
-    PlainMemory memory(geometry.size());
-    CountingIndex index(memory.region(), 0, geometry);
-    Contents model;
-    const std::uint64_t keys = 12 * geometry.buckets + random() % (geometry.buckets * 30);
-    for (int operation = 0; operation < 4000; ++operation) {
-      const std::string key = numbered_key(random() % keys);
-      const std::string value = numbered_value(random() % 1000);
-      const bool known = model.contains(key);
-      const auto found = index.find(item_of(key));
-      ASSERT_EQ(found.has_value(), known);
-      if (found) {
-        ASSERT_EQ(as_text(found->value_bytes()), model[key]);
-      }
-      if (random() % 6 == 0) {
-        ASSERT_EQ(index.erase(item_of(key)).has_value(), known);
-        model.erase(key);
-        continue;
-      }
-      const std::uint32_t bottom = index.bottom();
-      const Result<void> put = index.put(item_of(key, value));
-      grown += index.bottom() - bottom;
-      if (put) {
-        model[key] = value;
-      } else {
-        ASSERT_EQ(put.error(), Error::out_of_space);
-        ASSERT_EQ(index.bottom(), geometry.resizes);
-        ASSERT_FALSE(known) << "an update never needs room";
-        ++refused;
-      }
-    }
-    movements += index.movements;
-    overwritten += index.overwritten;
-    expect_holds(index, memory.bytes(), model, keys);
-    const std::uint32_t bottom = index.bottom();
-    Index again(memory.region(), 0, geometry);
-    again.recover();
-    EXPECT_EQ(again.bottom(), bottom);
-    expect_holds(again, memory.bytes(), model, keys);
-  }
-  EXPECT_GT(refused, 0U);
-  EXPECT_GT(grown, 0U);
-  EXPECT_GT(movements, 0U);
-  EXPECT_GT(overwritten, 0U);
-}
-
-TEST(Level, ARefusedPutChangesNothing) {
-  const Geometry geometry{2, 0};
-  PlainMemory memory(geometry.size());
-  Index index(memory.region(), 0, geometry);
-  std::uint64_t refused = 0;
-  for (std::uint64_t i = 0; i < 400; ++i) {
-    const Image before(memory.bytes().begin(), memory.bytes().end());
-    if (index.put(item_of(numbered_key(i % 40), numbered_value(i)))) continue;
-    ++refused;
-    ASSERT_EQ(Image(memory.bytes().begin(), memory.bytes().end()), before);
-  }
-  EXPECT_GT(refused, 0U);
 }
 
 // Another worker may hold the lock of the bucket that an item is to be moved to: then nothing has
@@ -297,62 +205,6 @@ TEST(Level, AResizeFindsRoomHoweverItemsAreSpread) {
   EXPECT_EQ(contents_of(index), model);
   EXPECT_EQ(index.bottom(), geometry.resizes);
   EXPECT_GE(model.size(), 16U);
-}
-
-// Any word of what a client reads may be from an earlier or a later moment: it reads again, or
-// finds what was there.
-TEST(Level, AReadOfWordsFromTwoMomentsIsNoticed) {
-  const Geometry geometry{2, 0};
-  PlainMemory memory(geometry.size());
-  Index index(memory.region(), 0, geometry);
-  std::mt19937_64 random(1);
-  const std::string key = numbered_key(0);
-  const Slot wanted = item_of(key);
-  const Hashes hashes = Hashes::of(wanted);
-  std::vector<Image> moments;
-  ASSERT_TRUE(index.put(item_of(key, "first")));
-  const Level top = geometry.level(1);
-  const Side side = count_items(memory.region().load(top.candidate_offset(hashes, Side::first))) > 0
-                        ? Side::first
-                        : Side::second;
-  const Bytes offset = top.candidate_offset(hashes, side);
-  const auto search = [&](const Image& image) {
-    return search_bucket(std::span(image).subspan(offset, kBucketSize), wanted, hashes.tag());
-  };
-  // Others come and go in the same bucket; when it is full, updates overwrite.
-  for (std::uint64_t i = 0; i < 80; ++i) {
-    const Slot other = item_of(numbered_key(1 + random() % 20), numbered_value(i));
-    if (i % 3 == 0) (void)index.erase(other);
-    if (i % 3 != 0) (void)index.put(other);
-    if (i % 4 == 0) {
-      ASSERT_TRUE(index.put(item_of(key, numbered_value(i))));
-    }
-    moments.emplace_back(memory.bytes().begin(), memory.bytes().end());
-    if (!search(moments.back()).found) moments.pop_back();  // it was moved
-  }
-  ASSERT_GT(moments.size(), 30U);
-  std::uint64_t torn = 0;
-  for (std::size_t one = 0; one < moments.size(); ++one) {
-    for (std::size_t other = one; other < moments.size(); ++other) {
-      for (int mix = 0; mix < 20; ++mix) {
-        Image image = moments[one];
-        for (Bytes word = offset; word < offset + kBucketSize; word += kWord) {
-          if (random() % 2 == 0) std::memcpy(&image[word], &moments[other][word], kWord);
-        }
-        const Search found = search(image);
-        if (found.torn) {
-          ++torn;
-          continue;
-        }
-        ASSERT_TRUE(found.found);
-        const auto value = [&](const Search& of) { return as_text(of.found->value_bytes()); };
-        const bool as_before = value(found) == value(search(moments[one]));
-        const bool as_after = value(found) == value(search(moments[other]));
-        ASSERT_TRUE(as_before || as_after);
-      }
-    }
-  }
-  EXPECT_GT(torn, 1000U);
 }
 
 }  // namespace

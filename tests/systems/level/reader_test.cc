@@ -4,13 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
-#include <random>
 #include <set>
 
+#include "tests/systems/bucket_hash/explored_index.h"
 #include "tests/systems/level/support.h"
 
 namespace perdura::systems::level::test {
 namespace {
+
+using perdura::test::run_random;
 
 // What memory holds, and the table, after each store.
 struct Moment {
@@ -140,20 +142,6 @@ class Observed {
   std::uint64_t gets_ = 0;
 };
 
-template <class Tested>
-void run_random(Observed<Tested>& observed, std::uint64_t seed, int operations) {
-  std::mt19937_64 random(seed);
-  const std::uint64_t keys = observed.index().slots() * 5 / 4;
-  for (int i = 0; i < operations && observed.wrong().empty(); ++i) {
-    const std::string key = numbered_key(random() % keys);
-    if (random() % 10 == 0) {
-      observed.erase(key);
-    } else {
-      observed.put(key, numbered_value(random() % 1000));
-    }
-  }
-}
-
 TEST(LevelReaders, MissNothingWhateverMoves) {
   std::uint64_t movements = 0;
   std::uint64_t overwritten = 0;
@@ -163,7 +151,7 @@ TEST(LevelReaders, MissNothingWhateverMoves) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) {
       SCOPED_TRACE(testing::Message() << geometry.buckets << " buckets, seed " << seed);
       Observed<CountingIndex> observed(geometry);
-      run_random(observed, seed, 100 * static_cast<int>(geometry.buckets));
+      run_random<LevelHash>(observed, seed, 100 * static_cast<int>(geometry.buckets));
       ASSERT_EQ(observed.wrong(), "");
       movements += observed.index().movements;
       overwritten += observed.index().overwritten;
@@ -230,7 +218,7 @@ template <class Wrong>
 bool noticed(const Geometry& geometry) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     Observed<Wrong> observed(geometry);
-    run_random(observed, seed, 150);
+    run_random<LevelHash>(observed, seed, 150);
     if (!observed.wrong().empty()) return true;
   }
   return false;

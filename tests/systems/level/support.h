@@ -1,8 +1,6 @@
-// Contents of level hash tables in memory, the search of a client there, and an index that counts
-// what it rarely does.
+// The search of a client in level hash tables in memory, an index that counts what it rarely does,
+// and how the tests that all hash indexes share see this one.
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include "systems/level/index.h"
 #include "tests/systems/bucket_hash/contents.h"
@@ -11,35 +9,23 @@
 namespace perdura::systems::level::test {
 
 using perdura::test::as_text;
+using perdura::test::ClientRead;
 using perdura::test::Contents;
+using perdura::test::contents_of;
 using perdura::test::ExploredMemory;
 using perdura::test::ExploredRegion;
 using perdura::test::Image;
 using perdura::test::item_of;
 using perdura::test::numbered_key;
 using perdura::test::numbered_value;
+using perdura::test::OneRead;
 using perdura::test::PlainMemory;
-
-// All items; a key that is there twice is a failure.
-inline Contents contents_of(const Index& index) {
-  Contents contents;
-  index.for_each([&](const Slot& slot) {
-    const bool once =
-        contents.emplace(as_text(slot.key_bytes()), as_text(slot.value_bytes())).second;
-    EXPECT_TRUE(once) << "key " << as_text(slot.key_bytes()) << " twice";
-  });
-  return contents;
-}
+using perdura::test::value_in;
 
 // A put that does not resize, of the only writer.
 inline Index::Outcome try_put(Index& index, const Slot& item) {
   Index::Writer alone;
   return index.try_put(item, Hashes::of(item), alone);
-}
-
-inline std::optional<std::string> value_in(const Contents& contents, const std::string& key) {
-  const auto found = contents.find(key);
-  return found == contents.end() ? std::nullopt : std::optional(found->second);
 }
 
 // A get, READ by READ, of a client that knows the table with this bottom level.
@@ -97,30 +83,15 @@ class ClientGet {
   std::optional<std::string> value_;
 };
 
-struct ClientRead {
-  bool torn = false;  // it would read again
-  std::optional<std::string> value{};
-  int reads = 0;
-};
-
 // A get while nothing changes.
 inline ClientRead read_as_client(std::span<const std::byte> memory, const Geometry& geometry,
                                  std::uint32_t bottom, const std::string& key) {
   ClientGet get(geometry, bottom, key);
-  int reads = 0;
+  std::uint64_t reads = 0;
   for (; !get.ended(); ++reads) {
     if (!get.read(memory)) return {true, std::nullopt, reads};
   }
   return {false, get.value(), reads};
-}
-
-// The same in memory at rest.
-inline std::optional<std::string> find_as_client(std::span<const std::byte> memory,
-                                                 const Geometry& geometry, std::uint32_t bottom,
-                                                 const std::string& key) {
-  const ClientRead read = read_as_client(memory, geometry, bottom, key);
-  EXPECT_FALSE(read.torn) << key;
-  return read.value;
 }
 
 class CountingIndex : public Index {
@@ -140,6 +111,80 @@ class CountingIndex : public Index {
     ++overwritten;
     Index::overwrite_item(place, old_item, item, log);
   }
+};
+
+struct LevelHash {
+  using Index = level::Index;
+  using Watched = CountingIndex;
+  using Geometry = level::Geometry;
+
+  // What is rare in a history, counted.
+  static std::map<std::string, std::uint64_t> rare(const CountingIndex& index) {
+    return {{"movements", index.movements}, {"overwritten slots", index.overwritten}};
+  }
+  // How often it was resized, and what a restart finds again besides.
+  static std::uint32_t table(const Index& index) { return index.bottom(); }
+  static std::uint64_t extra_room(const Index&) { return 0; }
+  static constexpr bool kHasExtraRoom = false;
+  static constexpr bool kUpdatesNeedRoom = false;
+  static constexpr Flushing kNoFlushing = Flushing::none;
+  static constexpr std::uint64_t kFencesOfThreeWrites = 5;  // insert, update, delete
+
+  static Index::Outcome try_put(Index& index, const Slot& item) {
+    return test::try_put(index, item);
+  }
+  static ClientRead read_as_client(std::span<const std::byte> memory, const Geometry& geometry,
+                                   std::uint32_t known, const std::string& key) {
+    return test::read_as_client(memory, geometry, known, key);
+  }
+  // Of the candidate in the top level where the key is.
+  static OneRead one_read(const Index& index, std::span<const std::byte> memory,
+                          const std::string& key) {
+    const Level top = index.geometry().level(index.bottom() + 1);
+    const Hashes hashes = Hashes::of(item_of(key));
+    const auto search_in = [key, hashes](std::span<const std::byte> bytes) {
+      const Search search = search_bucket(bytes, item_of(key), hashes.tag());
+      ClientRead read{search.torn, std::nullopt, 1};
+      if (search.found) read.value = as_text(search.found->value_bytes());
+      return read;
+    };
+    Bytes offset = top.candidate_offset(hashes, Side::first);
+    if (!search_in(memory.subspan(offset, kBucketSize)).value) {
+      offset = top.candidate_offset(hashes, Side::second);
+    }
+    return {offset, kBucketSize, search_in};
+  }
+  // Recovery computes them all.
+  static void clear_checks(Image& image, const Geometry& geometry) {
+    for (std::uint32_t number = 0; number < geometry.levels(); ++number) {
+      const Level level = geometry.level(number);
+      for (std::uint64_t bucket = 0; bucket < level.buckets; ++bucket) {
+        std::memset(&image[level.bucket_offset(bucket) + kCheckOffset], 0, kWord);
+      }
+    }
+  }
+
+  // --- of exploring histories: see explored_index.h
+  static constexpr bool kSettlesEachStep = false;
+  static constexpr bool kRecoversEachCheck = true;
+  // More than there are slots.
+  static std::uint64_t keys(const Index& index) { return index.slots() * 5 / 4; }
+  static constexpr std::uint64_t kErasesOneIn = 10;
+
+  static std::string describe(const Geometry& geometry) {
+    return fmt::format("{} buckets, {} resizes", geometry.buckets, geometry.resizes);
+  }
+  static std::vector<Geometry> geometries() {
+    return {{2, 0}, {2, 1}, {2, 5}, {4, 0}, {6, 2}, {20, 0}, {20, 3, 3}};
+  }
+  // Of a history in a table of these: so many keys at least, and up to so many more.
+  static std::pair<std::uint64_t, std::uint64_t> map_keys(const Geometry& geometry) {
+    return {12 * geometry.buckets, geometry.buckets * 30};
+  }
+  static constexpr std::uint64_t kMapRounds = 4;
+  static std::vector<Geometry> full_geometries() { return {{2, 0}}; }
+  static Geometry resizing_geometry() { return {6, 2}; }
+  static Geometry fixed_geometry() { return {2, 0}; }
 };
 
 }  // namespace perdura::systems::level::test

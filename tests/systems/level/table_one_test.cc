@@ -3,8 +3,9 @@
 // Scheme for Persistent Memory".
 #include <gtest/gtest.h>
 
-#include <set>
+#include <iostream>
 
+#include "tests/systems/bucket_hash/index_support.h"
 #include "tests/systems/level/support.h"
 
 namespace perdura::systems::level::test {
@@ -14,12 +15,9 @@ constexpr Geometry kGeometry{1024, 0};
 
 template <class Operation>
 std::uint64_t flushes_of(Operation operation) {
-  const pmem::WriteCounts before = pmem::thread_write_meter().writes().local_store;
-  operation();
-  pmem::WriteCounts after = pmem::thread_write_meter().writes().local_store;
-  after -= before;
-  EXPECT_EQ(after.fences, after.flushes);
-  return after.flushes;
+  const pmem::WriteCounts writes = perdura::test::writes_of(operation);
+  EXPECT_EQ(writes.fences, writes.flushes);
+  return writes.flushes;
 }
 
 struct Flushes {
@@ -88,33 +86,9 @@ TEST(LevelTable1, ADeleteIsOneFlush) {
   EXPECT_EQ(flushes_of([&] { EXPECT_FALSE(index.erase(item_of("absent"))); }), 0U);
 }
 
-// Where caches are in the persistence domain, nothing is flushed.
-TEST(LevelTable1, NoFlushesIfCachesPersist) {
-  PlainMemory memory(kGeometry.size());
-  Index index(memory.region(), 0, kGeometry, Flushing::none);
-  const pmem::WriteCounts before = pmem::thread_write_meter().writes().local_store;
-  ASSERT_TRUE(index.put(item_of("key", "value")));
-  ASSERT_TRUE(index.erase(item_of("key")));
-  pmem::WriteCounts after = pmem::thread_write_meter().writes().local_store;
-  after -= before;
-  EXPECT_EQ(after.flushes, 0U);
-  EXPECT_EQ(after.fences, 3U);
-}
-
 // Section 4.2 has more than 90 % before the first resize.
 TEST(LevelLoadFactor, IsHighBeforeAResizeIsNeeded) {
-  const Geometry geometry{16, 8};
-  PlainMemory memory(geometry.size());
-  Index index(memory.region(), 0, geometry);
-  std::vector<double> loads;
-  for (std::uint64_t number = 0; index.bottom() < geometry.resizes; ++number) {
-    const double before = static_cast<double>(index.items()) / static_cast<double>(index.slots());
-    const std::uint32_t bottom = index.bottom();
-    ASSERT_TRUE(index.put(item_of(numbered_key(number), "value")));
-    if (index.bottom() == bottom) continue;
-    std::cout << fmt::format("resize {}: load {:.3f}\n", index.bottom(), before);
-    loads.push_back(before);
-  }
+  const std::vector<double> loads = perdura::test::loads_before_resizes<LevelHash>({16, 8});
   EXPECT_GT(loads.front(), 0.85);
   for (const double load : loads) EXPECT_GT(load, 0.7);
 }

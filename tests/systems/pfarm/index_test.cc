@@ -1,73 +1,30 @@
-// A table of P-FaRM-KV behaves like a map through any number of movements and resizes, on the
-// server as for clients that know it or one of its predecessors, and writes what the paper's Table
-// I says.
-#include <gtest/gtest.h>
-
-#include <functional>
+// The layout of a P-FaRM-KV table, its movements, chains and resizes, its writes as the paper's
+// Table I has them, and what all hash indexes have in common.
 #include <random>
 #include <set>
 
+#include "tests/systems/bucket_hash/index_suite.h"
 #include "tests/systems/pfarm/support.h"
+
+namespace perdura::test {
+
+INSTANTIATE_TYPED_TEST_SUITE_P(PFarm, HashIndex, systems::pfarm::test::PFarmHash);
+
+}  // namespace perdura::test
 
 namespace perdura::systems::pfarm::test {
 namespace {
 
-using perdura::test::Image;
-using perdura::test::PlainMemory;
-
-const std::vector<Geometry>& geometries() {
-  static const std::vector<Geometry> all = [] {
-    std::vector<Geometry> list;
-    for (const std::uint32_t homes : {1U, 2U, 3U, 10U, 33U}) {
-      for (const std::uint32_t percent : {0U, 5U, 50U, 100U}) {
-        for (const std::uint32_t resizes : {0U, 1U, 4U}) {
-          list.push_back({homes, percent, resizes, homes});
-        }
-      }
-    }
-    return list;
-  }();
-  return all;
-}
-
-std::string describe(const Geometry& geometry) {
-  return fmt::format("{} homes, {} % overflow, {} resizes", geometry.homes,
-                     geometry.overflow_percent, geometry.resizes);
-}
-
-void expect_holds(Index& index, std::span<const std::byte> memory, const Contents& model,
-                  std::uint64_t keys) {
-  EXPECT_EQ(contents_of(index), model);
-  EXPECT_EQ(index.items(), model.size());
-  for (std::uint64_t number = 0; number < keys; ++number) {
-    const std::string key = numbered_key(number);
-    const auto expected = model.find(key);
-    for (std::uint32_t known = 0; known <= index.level(); ++known) {
-      const auto found = find_as_client(memory, index.geometry(), known, key);
-      ASSERT_EQ(found.has_value(), expected != model.end()) << key;
-      if (found) {
-        ASSERT_EQ(*found, expected->second) << key;
-      }
-    }
-  }
-}
+using perdura::test::writes_of;
 
 TEST(PFarmLayout, TablesAndTheirPartsDoNotOverlap) {
-  for (const Geometry& geometry : geometries()) {
-    SCOPED_TRACE(describe(geometry));
-    std::vector<bool> used(geometry.size());
-    const auto use = [&](Bytes offset, Bytes size) {
-      ASSERT_LE(offset + size, used.size());
-      ASSERT_EQ(offset / kCacheLine, (offset + size - 1) / kCacheLine) << "one flush is not enough";
-      for (Bytes i = offset; i < offset + size; ++i) {
-        ASSERT_FALSE(used[i]) << "byte " << i;
-        used[i] = true;
-      }
-    };
-    use(kStateOffset, kWord);
+  for (const Geometry& geometry : PFarmHash::geometries()) {
+    SCOPED_TRACE(PFarmHash::describe(geometry));
+    perdura::test::UsedBytes used(geometry.size());
+    used.use(kStateOffset, kWord);
     for (std::uint32_t worker = 0; worker < geometry.logs; ++worker) {
-      use(geometry.log_offset(worker), kCacheLine);
-      use(geometry.log_offset(worker) + kCacheLine, sizeof(Record));
+      used.use(geometry.log_offset(worker), kCacheLine);
+      used.use(geometry.log_offset(worker) + kCacheLine, sizeof(Record));
     }
     for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
       const Table table = geometry.table(level);
@@ -81,10 +38,10 @@ TEST(PFarmLayout, TablesAndTheirPartsDoNotOverlap) {
         EXPECT_TRUE(table.has_bucket_at(offset));
         EXPECT_FALSE(table.has_bucket_at(offset + kCacheLine));
         for (const Bytes word : {kHeaderOffset, kCheckOffset, kLinkOffset}) {
-          use(offset + word, kWord);
+          used.use(offset + word, kWord);
         }
         for (SlotNumber slot = 0; slot < kBucketSlots; ++slot) {
-          use(offset + slot_offset(slot), kSlotSize);
+          used.use(offset + slot_offset(slot), kSlotSize);
         }
       }
       EXPECT_FALSE(table.has_bucket_at(table.bucket_offset(table.all_buckets())));
@@ -113,80 +70,6 @@ TEST(PFarmLayout, TheNumbersOfAHeaderDoNotTouchEachOther) {
       }
       EXPECT_EQ(counter.incremented(others | counter.mask()), others) << "begins again";
     }
-  }
-}
-
-TEST(PFarm, BehavesLikeAMap) {
-  std::uint64_t refused = 0;
-  std::uint64_t grown = 0;
-  std::uint64_t blocks = 0;
-  std::uint64_t movements = 0;
-  const std::uint64_t first_seed = std::random_device{}();
-  for (std::size_t i = 0; i < geometries().size(); ++i) {
-    const Geometry& geometry = geometries()[i];
-    const std::uint64_t seed = first_seed + i;
-    SCOPED_TRACE(fmt::format("{}, seed {}", describe(geometry), seed));
-    std::mt19937_64 random(seed);
-    PlainMemory memory(geometry.size());
-    Index index(memory.region(), 0, geometry);
-    Contents model;
-    const std::uint64_t keys = 10 + random() % (geometry.homes * 20);
-    for (int operation = 0; operation < 3000; ++operation) {
-      const std::string key = numbered_key(random() % keys);
-      const std::string value = numbered_value(random() % 1000);
-      const bool known = model.contains(key);
-      const auto found = index.find(item_of(key));
-      ASSERT_EQ(found.has_value(), known);
-      if (found) {
-        ASSERT_EQ(as_text(found->value_bytes()), model[key]);
-      }
-      if (random() % 4 == 0) {
-        ASSERT_EQ(index.erase(item_of(key)).has_value(), known);
-        model.erase(key);
-        continue;
-      }
-      const std::uint32_t level = index.level();
-      const Result<void> put = index.put(item_of(key, value));
-      grown += index.level() - level;
-      if (put) {
-        model[key] = value;
-      } else {
-        ASSERT_EQ(put.error(), Error::out_of_space);
-        ASSERT_EQ(index.level(), geometry.resizes);
-        ASSERT_FALSE(known) << "an update needs no room";
-        ++refused;
-      }
-    }
-    blocks += index.blocks_used();
-    movements += index.movements();
-    expect_holds(index, memory.bytes(), model, keys);
-    const std::uint32_t level = index.level();
-    const std::uint64_t blocks_used = index.blocks_used();
-    Index again(memory.region(), 0, geometry);
-    again.recover();
-    EXPECT_EQ(again.level(), level);
-    EXPECT_EQ(again.blocks_used(), blocks_used);
-    expect_holds(again, memory.bytes(), model, keys);
-  }
-  EXPECT_GT(refused, 0U);
-  EXPECT_GT(grown, 0U);
-  EXPECT_GT(blocks, 0U);
-  EXPECT_GT(movements, 0U);
-}
-
-TEST(PFarm, ARefusedPutChangesNothing) {
-  for (const std::uint32_t percent : {0U, 100U}) {
-    const Geometry geometry{2, percent, 0};
-    PlainMemory memory(geometry.size());
-    Index index(memory.region(), 0, geometry);
-    std::uint64_t refused = 0;
-    for (std::uint64_t i = 0; i < 200; ++i) {
-      const Image before(memory.bytes().begin(), memory.bytes().end());
-      if (index.put(item_of(numbered_key(i % 40), numbered_value(i)))) continue;
-      ++refused;
-      ASSERT_EQ(Image(memory.bytes().begin(), memory.bytes().end()), before);
-    }
-    EXPECT_GT(refused, 0U);
   }
 }
 
@@ -264,36 +147,6 @@ TEST(PFarm, AChainHasFourBlocks) {
   }
 }
 
-// Whatever step a resize is at, a client with the old table and a server find everything.
-TEST(PFarm, NothingIsMissedDuringAResize) {
-  const Geometry geometry{6, 50, 2};
-  PlainMemory memory(geometry.size());
-  Index index(memory.region(), 0, geometry);
-  Contents model;
-  std::uint64_t number = 0;
-  for (int resize = 0; resize < 2; ++resize) {
-    for (;; ++number) {
-      const std::string key = numbered_key(number);
-      if (index.try_put(item_of(key, numbered_value(number))) != Index::Outcome::done) break;
-      model[key] = numbered_value(number);
-    }
-    EXPECT_GT(index.blocks_used(), 0U);
-    const std::uint32_t level = index.level();
-    index.begin_resize();
-    do {
-      for (const auto& [key, value] : model) {
-        ASSERT_EQ(find_as_client(memory.bytes(), geometry, level, key), value);
-        const auto found = index.find(item_of(key));
-        ASSERT_TRUE(found);
-        ASSERT_EQ(as_text(found->value_bytes()), value);
-      }
-      ASSERT_FALSE(find_as_client(memory.bytes(), geometry, level, numbered_key(number)));
-    } while (index.resize_step());
-    EXPECT_EQ(index.level(), level + 1);
-    expect_holds(index, memory.bytes(), model, number);
-  }
-}
-
 // Items of a full table may go to any of their two homes in the next one, and the more of them go
 // to few, the more room they need there.
 TEST(PFarm, AResizeFindsRoomHoweverItemsAreSpread) {
@@ -359,7 +212,7 @@ Mixed read_mixed(std::uint64_t seed, bool whole_buckets) {
   Tested index(memory.region(), 0, geometry);
   std::mt19937_64 random(seed);
   std::vector<Image> moments;
-  std::vector<std::map<std::string, std::string>> contents;
+  std::vector<Contents> contents;
   Contents model;
   Mixed mixed;
   for (std::uint64_t i = 0; i < 60; ++i) {
@@ -369,7 +222,7 @@ Mixed read_mixed(std::uint64_t seed, bool whole_buckets) {
     } else if (index.put(item_of(key, numbered_value(i)))) {
       model[key] = numbered_value(i);
     }
-    moments.emplace_back(memory.bytes().begin(), memory.bytes().end());
+    moments.push_back(perdura::test::image_of(memory));
     contents.push_back(model);
   }
   mixed.movements = index.movements();
@@ -390,9 +243,7 @@ Mixed read_mixed(std::uint64_t seed, bool whole_buckets) {
         }
         bool right = false;
         for (std::size_t moment = one; moment <= other; ++moment) {
-          const auto found = contents[moment].find(key);
-          right |= read.value ==
-                   (found == contents[moment].end() ? std::nullopt : std::optional(found->second));
+          right |= read.value == value_in(contents[moment], key);
         }
         mixed.wrong += right ? 0 : 1;
       }
@@ -413,7 +264,7 @@ Mixed read_mixed() {
   return sum;
 }
 
-TEST(PFarm, AReadOfTwoMomentsIsNoticed) {
+TEST(PFarm, AReadOfTwoMomentsOfAnyKeyIsNoticed) {
   const Mixed right = read_mixed<Index>();
   EXPECT_EQ(right.wrong, 0U);
   EXPECT_GT(right.torn, 1000U);
@@ -422,15 +273,6 @@ TEST(PFarm, AReadOfTwoMomentsIsNoticed) {
 }
 
 // --- what it costs -------------------------------------------------------------------------------
-
-pmem::WriteCounts writes_of(const std::function<void()>& operation) {
-  const auto& counts = pmem::thread_write_meter();
-  const pmem::WriteCounts before = counts.writes().local_store;
-  operation();
-  pmem::WriteCounts after = counts.writes().local_store;
-  after -= before;
-  return after;
-}
 
 // Table I: the number of PM writes, counted as flush instructions. A movement adds six, the link to
 // an overflow block one.
@@ -472,37 +314,11 @@ TEST(PFarmTable1, FlushesOfInsertUpdateAndDelete) {
   }
 }
 
-// Where caches are in the persistence domain, nothing is flushed.
-TEST(PFarmTable1, NoFlushesIfCachesPersist) {
-  const Geometry geometry{16, 5, 0};
-  PlainMemory memory(geometry.size());
-  Index index(memory.region(), 0, geometry, Flushing::none);
-  const auto writes = writes_of([&] {
-    ASSERT_TRUE(index.put(item_of("key", "value")));
-    ASSERT_TRUE(index.put(item_of("key", "other")));
-    ASSERT_TRUE(index.erase(item_of("key")));
-  });
-  EXPECT_EQ(writes.flushes, 0U);
-  EXPECT_EQ(writes.fences, 12U);
-}
-
 // What overflow blocks are there for: without them nine items of one home are a resize.
 TEST(PFarmLoadFactor, OverflowBlocksRaiseIt) {
   std::map<std::uint32_t, double> lowest;
   for (const std::uint32_t percent : {0U, 1U, 5U, 10U}) {
-    const Geometry geometry{20, percent, 9};
-    PlainMemory memory(geometry.size());
-    Index index(memory.region(), 0, geometry);
-    double load = 1;
-    for (std::uint64_t number = 0; index.level() < 9; ++number) {
-      const double before = static_cast<double>(index.items()) / static_cast<double>(index.slots());
-      const std::uint32_t level = index.level();
-      ASSERT_TRUE(index.put(item_of(numbered_key(number), "value")));
-      if (index.level() == level) continue;
-      RecordProperty(fmt::format("load_{}_{}", percent, level), std::to_string(before));
-      load = before;
-    }
-    lowest[percent] = load;
+    lowest[percent] = perdura::test::loads_before_resizes<PFarmHash>({20, percent, 9}).back();
   }
   EXPECT_LT(lowest[0], 0.45);
   EXPECT_GT(lowest[5], lowest[0] + 0.2);

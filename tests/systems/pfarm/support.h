@@ -1,59 +1,26 @@
-// Items and contents of P-FaRM-KV's tables in memory, and the search of a client there.
+// The search of a client in P-FaRM-KV's tables in memory, keys by their homes, and how the tests
+// that all hash indexes share see this one.
 #pragma once
 
-#include <fmt/core.h>
-#include <gtest/gtest.h>
-
-#include <map>
-#include <string>
-#include <vector>
-
 #include "systems/pfarm/index.h"
+#include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 
 namespace perdura::systems::pfarm::test {
 
-using Contents = std::map<std::string, std::string>;
-
-inline std::span<const std::byte> as_bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-inline std::string as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-inline Slot item_of(const std::string& key, const std::string& value = {}) {
-  return Slot::of(as_bytes(key), as_bytes(value));
-}
-
-// 1 to 16 bytes; none is the beginning of another of the same length.
-inline std::string numbered_key(std::uint64_t number) {
-  std::string key = fmt::format("k{}", number);
-  if (number % 3 != 2) key.resize(16, number % 3 == 0 ? '-' : '\0');
-  return key;
-}
-// 0 to 15 bytes, different for each version up to a thousand.
-inline std::string numbered_value(std::uint64_t version) {
-  std::string value = std::to_string(version);
-  value.resize(std::max<std::size_t>(value.size(), version % 16), '.');
-  return value;
-}
-
-// All items; a key that is there twice is a failure.
-inline Contents contents_of(const Index& index) {
-  Contents contents;
-  index.for_each([&](const Slot& slot) {
-    const bool once =
-        contents.emplace(as_text(slot.key_bytes()), as_text(slot.value_bytes())).second;
-    EXPECT_TRUE(once) << "key " << as_text(slot.key_bytes()) << " twice";
-  });
-  return contents;
-}
-
-struct ClientRead {
-  bool torn = false;  // it would read again
-  std::optional<std::string> value{};
-  std::uint64_t reads = 0;
-};
+using perdura::test::as_text;
+using perdura::test::ClientRead;
+using perdura::test::Contents;
+using perdura::test::contents_of;
+using perdura::test::ExploredMemory;
+using perdura::test::ExploredRegion;
+using perdura::test::Image;
+using perdura::test::item_of;
+using perdura::test::numbered_key;
+using perdura::test::numbered_value;
+using perdura::test::OneRead;
+using perdura::test::PlainMemory;
+using perdura::test::value_in;
 
 // What a client reads that knows the table of this level, if nothing changes meanwhile.
 inline ClientRead read_as_client(std::span<const std::byte> memory, const Geometry& geometry,
@@ -80,15 +47,6 @@ inline ClientRead read_as_client(std::span<const std::byte> memory, const Geomet
   }
 }
 
-// The same in memory at rest.
-inline std::optional<std::string> find_as_client(std::span<const std::byte> memory,
-                                                 const Geometry& geometry, std::uint32_t level,
-                                                 const std::string& key) {
-  const ClientRead read = read_as_client(memory, geometry, level, key);
-  EXPECT_FALSE(read.torn) << key;
-  return read.value;
-}
-
 // Different keys of one home of a table.
 class KeysOf {
  public:
@@ -108,6 +66,79 @@ class KeysOf {
   Table table_;
   std::uint64_t number_ = 0;
   std::map<std::uint64_t, std::vector<std::string>> found_;
+};
+
+struct PFarmHash {
+  using Index = pfarm::Index;
+  using Watched = Index;
+  using Geometry = pfarm::Geometry;
+
+  // What is rare in a history, counted.
+  static std::map<std::string, std::uint64_t> rare(const Index& index) {
+    return {{"movements", index.movements()}, {"overflow blocks", index.blocks_used()}};
+  }
+  // How often it was resized, and what a restart finds again besides.
+  static std::uint32_t table(const Index& index) { return index.level(); }
+  static std::uint64_t extra_room(const Index& index) { return index.blocks_used(); }
+  static constexpr bool kHasExtraRoom = true;
+  static constexpr bool kUpdatesNeedRoom = false;
+  static constexpr Flushing kNoFlushing = Flushing::none;
+  static constexpr std::uint64_t kFencesOfThreeWrites = 12;  // insert, update, delete
+
+  static Index::Outcome try_put(Index& index, const Slot& item) { return index.try_put(item); }
+  static ClientRead read_as_client(std::span<const std::byte> memory, const Geometry& geometry,
+                                   std::uint32_t known, const std::string& key) {
+    return test::read_as_client(memory, geometry, known, key);
+  }
+  static OneRead one_read(const Index& index, std::span<const std::byte>, const std::string& key) {
+    const Table table = index.table();
+    return {table.bucket_offset(table.home(item_of(key))), kNeighborhoodSize,
+            [key](std::span<const std::byte> bytes) {
+              const Search search = search_neighborhood(bytes, item_of(key));
+              ClientRead read{search.torn, std::nullopt, 1};
+              if (search.found) read.value = as_text(search.found->value_bytes());
+              return read;
+            }};
+  }
+  // Recovery computes them all.
+  static void clear_checks(Image& image, const Geometry& geometry) {
+    for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
+      const Table table = geometry.table(level);
+      for (std::uint64_t bucket = 0; bucket < table.all_buckets(); ++bucket) {
+        std::memset(&image[table.bucket_offset(bucket) + kCheckOffset], 0, kWord);
+      }
+    }
+  }
+
+  // --- of exploring histories: see explored_index.h
+  static constexpr bool kSettlesEachStep = true;
+  static constexpr bool kRecoversEachCheck = false;
+  static std::uint64_t keys(const Index&) { return 24; }
+  static constexpr std::uint64_t kErasesOneIn = 5;
+
+  static std::string describe(const Geometry& geometry) {
+    return fmt::format("{} homes, {} % overflow, {} resizes", geometry.homes,
+                       geometry.overflow_percent, geometry.resizes);
+  }
+  static std::vector<Geometry> geometries() {
+    std::vector<Geometry> list;
+    for (const std::uint32_t homes : {1U, 2U, 3U, 10U, 33U}) {
+      for (const std::uint32_t percent : {0U, 5U, 50U, 100U}) {
+        for (const std::uint32_t resizes : {0U, 1U, 4U}) {
+          list.push_back({homes, percent, resizes, homes});
+        }
+      }
+    }
+    return list;
+  }
+  // Of a history in a table of these: so many keys at least, and up to so many more.
+  static std::pair<std::uint64_t, std::uint64_t> map_keys(const Geometry& geometry) {
+    return {10, geometry.homes * 20};
+  }
+  static constexpr std::uint64_t kMapRounds = 1;
+  static std::vector<Geometry> full_geometries() { return {{2, 0, 0}, {2, 100, 0}}; }
+  static Geometry resizing_geometry() { return {6, 50, 2}; }
+  static Geometry fixed_geometry() { return {3, 0, 0}; }
 };
 
 }  // namespace perdura::systems::pfarm::test

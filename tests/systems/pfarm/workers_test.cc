@@ -8,10 +8,15 @@
 
 #include <iostream>
 
-#include "tests/systems/pfarm/explored_index.h"
+#include "tests/systems/bucket_hash/explored_index.h"
+#include "tests/systems/pfarm/support.h"
 
 namespace perdura::systems::pfarm::test {
 namespace {
+
+using perdura::test::kModels;
+using perdura::test::recovered_wrong;
+using perdura::test::without_checks;
 
 constexpr Geometry kGeometry{7, 30, 0, 2};
 // Nothing that a write with the one home touches is touched by one with the other.
@@ -140,11 +145,13 @@ class TwoWorkers {
   void look(const ExploredMemory& memory, bool second_done) {
     if (!wrong_.empty()) return;
     memory.for_each_image([&](const Image& image) {
-      if (!wrong_.empty() || !distinct_.insert(without_checks(image, kGeometry)).second) return;
+      if (!wrong_.empty() || !distinct_.insert(without_checks<PFarmHash>(image, kGeometry)).second)
+        return;
       ++seen_.images;
       if (marked(image, 0) && marked(image, 1)) ++seen_.of_two_records;
       const auto is = [&](bool first, bool second, bool or_first, bool or_second) {
-        return recovered_wrong(image, kGeometry, after(first, second), after(or_first, or_second));
+        return recovered_wrong<PFarmHash>(image, kGeometry, after(first, second),
+                                          after(or_first, or_second));
       };
       wrong_ = is(first_done_, second_done, true, true);
       if (!wrong_.empty()) wrong_ = is(first_done_, true, true, second_done);

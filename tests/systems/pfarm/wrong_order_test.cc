@@ -2,10 +2,14 @@
 // of their operations notices each.
 #include <gtest/gtest.h>
 
-#include "tests/systems/pfarm/explored_index.h"
+#include "tests/systems/bucket_hash/explored_index.h"
+#include "tests/systems/pfarm/support.h"
 
 namespace perdura::systems::pfarm::test {
 namespace {
+
+using perdura::test::is_noticed;
+using perdura::test::kModels;
 
 // Without a log, an item and its bit may still be ordered; what takes more than that is not atomic.
 class DoesNotLog final : public Index {
@@ -225,17 +229,9 @@ class WrapsAround final : public Index {
   }
 };
 
-// Whether it is found out, under this model, in a history of any of some seeds.
 template <class Wrong>
 bool noticed(const pmem::PersistenceModel& model) {
-  for (const Geometry& geometry : {Geometry{1, 0, 2}, Geometry{3, 100, 0}}) {
-    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
-      Explored<Wrong> explored(geometry, model);
-      run_random(explored, seed, 60);
-      if (!explored.wrong().empty()) return true;
-    }
-  }
-  return false;
+  return is_noticed<PFarmHash, Wrong>(model, {{1, 0, 2}, {3, 100, 0}}, 2, 60);
 }
 
 TEST(PFarmCrash, WrongOrdersAreNoticed) {

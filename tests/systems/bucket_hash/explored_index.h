@@ -1,0 +1,322 @@
+// Hash indexes of which every image of every step is recovered: after every store, flush and fence
+// of their operations, each that a power failure may leave there. A `Hash` says how an index is
+// used here, as in its folder's support.h; besides what index_suite.h needs:
+//
+//   kSettlesEachStep     all that a step of a resize has stored is durable before the next one, so
+//                        that checks, which are not, do not multiply the images of the next
+//   kRecoversEachCheck   images that differ only in checks are recovered one by one; otherwise one
+//                        of them, as recovery computes them all
+//   keys, kErasesOneIn   of random histories
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <random>
+#include <unordered_set>
+
+#include "platform/error.h"
+#include "tests/systems/bucket_hash/contents.h"
+#include "tests/systems/bucket_hash/explored_memory.h"
+
+namespace perdura::test {
+
+inline constexpr std::array kModels{
+    pmem::PersistenceModel{.domain = pmem::PersistenceDomain::dmp, .ddio = false},
+    pmem::PersistenceModel{.domain = pmem::PersistenceDomain::mhp, .ddio = false},
+};
+
+// How an image fails to hold what it should, or "".
+template <class Hash>
+std::string recovered_wrong(const Image& image, const typename Hash::Geometry& geometry,
+                            const Contents& before, const Contents& after) {
+  PlainMemory memory(image);
+  typename Hash::Index index(memory.region(), 0, geometry);
+  try {
+    index.recover();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  Contents found;
+  std::uint64_t items = 0;
+  index.for_each([&](const systems::bucket_hash::Slot& slot) {
+    found[as_text(slot.key_bytes())] = as_text(slot.value_bytes());
+    ++items;
+  });
+  if (items != found.size()) return "a key is there twice";
+  if (items != index.items()) return "items are miscounted";
+  if (found != before && found != after) return "other contents";
+  for (const Contents* contents : {&before, &after}) {
+    for (const auto& [key, value] : *contents) {
+      const ClientRead read =
+          Hash::read_as_client(memory.bytes(), geometry, Hash::table(index), key);
+      if (read.torn) return "a client reads for ever";
+      if (read.value != value_in(found, key)) return "a client finds something else";
+    }
+  }
+  return "";
+}
+
+// A function of the image in which no check occurs.
+template <class Hash>
+std::string without_checks(Image image, const typename Hash::Geometry& geometry) {
+  Hash::clear_checks(image, geometry);
+  return as_text(image);
+}
+
+// An index of which every step of every operation is explored.
+template <class Hash, class Tested = typename Hash::Watched>
+class Explored {
+ public:
+  using Geometry = typename Hash::Geometry;
+  using Outcome = typename Hash::Index::Outcome;
+
+  Explored(const Geometry& geometry, const pmem::PersistenceModel& model)
+      : geometry_(geometry),
+        live_(Image(geometry.size()), model),
+        index_(live_.region, 0, geometry) {
+    live_.memory->after_step = [this] { look(before_, after_); };
+  }
+
+  bool put(const std::string& key, const std::string& value) {
+    const auto item = item_of(key, value);
+    after_[key] = value;
+    if constexpr (!Hash::kSettlesEachStep) {
+      if (!index_.put(item)) after_ = before_;
+      return acknowledged();
+    }
+    while (wrong_.empty()) {
+      const Outcome outcome = Hash::try_put(index_, item);
+      if (outcome == Outcome::done) break;
+      after_ = before_;
+      if (outcome == Outcome::out_of_space) break;
+      resize();
+      after_[key] = value;
+    }
+    return acknowledged();
+  }
+  bool erase(const std::string& key) {
+    const bool known = after_.erase(key) != 0;
+    if (index_.erase(item_of(key)).has_value() != known && wrong_.empty()) {
+      wrong_ = "a delete finds something else";
+    }
+    return acknowledged();
+  }
+
+  const std::string& wrong() const { return wrong_; }
+  std::uint64_t images() const { return images_; }
+  const Tested& index() const { return index_; }
+  const Contents& contents() const { return before_; }
+
+ private:
+  // What has been acknowledged is durable.
+  bool acknowledged() {
+    look(after_, after_);
+    before_ = after_;
+    live_.memory->settle();
+    return wrong_.empty();
+  }
+  void resize() {
+    index_.begin_resize();
+    do {
+      acknowledged();
+    } while (index_.resize_step());
+    acknowledged();
+  }
+  void look(const Contents& before, const Contents& after) {
+    if (!wrong_.empty()) return;
+    const Contents& least = is_read(before, after) ? after : before;
+    std::unordered_set<std::string> seen;
+    live_.memory->for_each_image([&](const Image& image) {
+      if (!wrong_.empty()) return;
+      if (!Hash::kRecoversEachCheck && !seen.insert(without_checks<Hash>(image, geometry_)).second)
+        return;
+      ++images_;
+      wrong_ = recovered_wrong<Hash>(image, geometry_, least, after);
+    });
+  }
+  // Whether a client reads now what the operation under way changes: then it must stay.
+  bool is_read(const Contents& before, const Contents& after) const {
+    for (const Contents* contents : {&before, &after}) {
+      for (const auto& [key, value] : *contents) {
+        const auto changed = value_in(after, key);
+        if (value_in(before, key) == changed) continue;
+        const ClientRead read =
+            Hash::read_as_client(live_.memory->visible(), geometry_, Hash::table(index_), key);
+        if (!read.torn && read.value == changed) return true;
+      }
+    }
+    return false;
+  }
+
+  Geometry geometry_;
+  ExploredRegion live_;
+  Tested index_;
+  Contents before_;
+  Contents after_;
+  std::string wrong_;
+  std::uint64_t images_ = 0;
+};
+
+// Until something is wrong, or for as many operations. What is tested is Explored, or has the same
+// members.
+template <class Hash, class Subject>
+void run_random(Subject& subject, std::uint64_t seed, int operations) {
+  std::mt19937_64 random(seed);
+  const std::uint64_t keys = Hash::keys(subject.index());
+  for (int i = 0; i < operations && subject.wrong().empty(); ++i) {
+    const std::string key = numbered_key(random() % keys);
+    if (random() % Hash::kErasesOneIn == 0) {
+      subject.erase(key);
+    } else {
+      subject.put(key, numbered_value(random() % 1000));
+    }
+  }
+}
+
+// What histories had in them: "images", "resizes" and what is rare.
+using Amounts = std::map<std::string, std::uint64_t>;
+
+// Of each geometry as many histories as seeds, none of them wrong.
+template <class Hash>
+Amounts explore_histories(const pmem::PersistenceModel& model,
+                          const std::vector<typename Hash::Geometry>& geometries,
+                          std::uint64_t seeds, const std::vector<int>& operations) {
+  Amounts amounts;
+  for (std::size_t i = 0; i < geometries.size(); ++i) {
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+      SCOPED_TRACE(fmt::format("{}, {}, seed {}", pmem::to_string(model.domain),
+                               Hash::describe(geometries[i]), seed));
+      Explored<Hash> explored(geometries[i], model);
+      run_random<Hash>(explored, seed, operations[i % operations.size()]);
+      EXPECT_EQ(explored.wrong(), "");
+      if (!explored.wrong().empty()) return amounts;
+      EXPECT_EQ(contents_of(explored.index()), explored.contents());
+      amounts["images"] += explored.images();
+      amounts["resizes"] += Hash::table(explored.index());
+      for (const auto& [name, count] : Hash::rare(explored.index())) amounts[name] += count;
+    }
+  }
+  std::cout << pmem::to_string(model.domain) << ":";
+  for (const auto& [name, amount] : amounts) std::cout << " " << amount << " " << name;
+  std::cout << "\n";
+  return amounts;
+}
+
+// Whether what a wrong copy of the index does is found out in any of some histories.
+template <class Hash, class Wrong>
+bool is_noticed(const pmem::PersistenceModel& model,
+                const std::vector<typename Hash::Geometry>& geometries, std::uint64_t seeds,
+                int operations) {
+  for (const auto& geometry : geometries) {
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+      Explored<Hash, Wrong> explored(geometry, model);
+      run_random<Hash>(explored, seed, operations);
+      if (!explored.wrong().empty()) return true;
+    }
+  }
+  return false;
+}
+
+// Explores the recovery from every image of some operations, those after begin(): from each of its
+// own steps it can be done again.
+template <class Hash>
+class RecoveryExplored {
+ public:
+  using Geometry = typename Hash::Geometry;
+  using Outcome = typename Hash::Index::Outcome;
+
+  RecoveryExplored(const Geometry& geometry, const pmem::PersistenceModel& model)
+      : geometry_(geometry),
+        model_(model),
+        live_(Image(geometry.size()), model),
+        index_(live_.region, 0, geometry) {}
+
+  void begin() {
+    settle();
+    live_.memory->after_step = [this] {
+      live_.memory->for_each_image([this](const Image& image) {
+        if (is_new(once_, image)) explore_recovery(image);
+      });
+    };
+  }
+  // Does not resize.
+  Outcome put(const std::string& key, const std::string& value) {
+    after_[key] = value;
+    const Outcome outcome = Hash::try_put(index_, item_of(key, value));
+    if (outcome != Outcome::done) after_ = before_;
+    settle();
+    return outcome;
+  }
+  void erase(const std::string& key) {
+    after_.erase(key);
+    EXPECT_TRUE(index_.erase(item_of(key)));
+    settle();
+  }
+  void resize() {
+    index_.begin_resize();
+    do {
+      if (Hash::kSettlesEachStep) settle();
+    } while (index_.resize_step());
+    settle();
+  }
+
+  const typename Hash::Watched& index() const { return index_; }
+  void expect_right(std::size_t least_images, std::size_t least_of_recoveries) const {
+    EXPECT_EQ(wrong_, "");
+    std::cout << once_.size() << " images, " << twice_.size() << " of their recoveries\n";
+    EXPECT_GT(once_.size(), least_images);
+    EXPECT_GT(twice_.size(), least_of_recoveries);
+  }
+
+ private:
+  void settle() {
+    before_ = after_;
+    live_.memory->settle();
+  }
+  bool is_new(std::unordered_set<std::string>& seen, const Image& image) const {
+    return seen.insert(without_checks<Hash>(image, geometry_)).second;
+  }
+  void explore_recovery(const Image& image) {
+    ExploredRegion second(image, model_);
+    second.memory->after_step = [&] {
+      second.memory->for_each_image([&](const Image& again) {
+        if (!is_new(twice_, again) || !wrong_.empty()) return;
+        wrong_ = recovered_wrong<Hash>(again, geometry_, before_, after_);
+      });
+    };
+    typename Hash::Index recovering(second.region, 0, geometry_);
+    recovering.recover();
+  }
+
+  Geometry geometry_;
+  pmem::PersistenceModel model_;
+  ExploredRegion live_;
+  typename Hash::Watched index_;
+  Contents before_;
+  Contents after_;
+  std::unordered_set<std::string> once_;
+  std::unordered_set<std::string> twice_;
+  std::string wrong_;
+};
+
+// Words in memory that is zero otherwise.
+using Damage = std::vector<std::pair<Bytes, std::uint64_t>>;
+
+template <class Hash>
+void expect_damage_refused(const typename Hash::Geometry& geometry,
+                           const std::vector<Damage>& damages) {
+  for (std::size_t i = 0; i < damages.size(); ++i) {
+    PlainMemory memory(geometry.size());
+    for (const auto& [offset, word] : damages[i]) memory.region().store(offset, word);
+    typename Hash::Index index(memory.region(), 0, geometry);
+    try {
+      index.recover();
+      ADD_FAILURE() << "damage " << i << " was recovered";
+    } catch (const UsageError& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace perdura::test
