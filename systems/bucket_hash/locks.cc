@@ -39,7 +39,9 @@ void LockTable::open() {
 }
 
 void LockTable::pass_gates() {
-  for (PaddedLock& gate : gates_) std::scoped_lock(gate.lock);
+  for (PaddedLock& gate : gates_) {
+    const std::scoped_lock passed(gate.lock);
+  }
 }
 
 // --- some things ---------------------------------------------------------------------------------

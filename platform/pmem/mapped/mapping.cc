@@ -41,7 +41,13 @@ std::shared_ptr<Mapping> map_file(int fd, const std::string& path) {
   if (const auto found = all.find(id); found != all.end()) {
     if (auto mapping = found->second.lock(); mapping && mapping->size() == size) return mapping;
   }
-  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  // On a DAX file system flushed stores are durable only if the file's own records of its blocks
+  // are: with MAP_SYNC the kernel sees to it before the first store. Elsewhere there is no such
+  // promise to be had.
+  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+  if (base == MAP_FAILED) {
+    base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
   if (base == MAP_FAILED) {
     throw PlatformError(fmt::format("cannot map {} ({} bytes): {}", path, size, error_text(errno)));
   }

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 
 #include "platform/error.h"
 
@@ -44,6 +45,23 @@ void allocate(int fd, const std::string& path, Bytes size, Allocation allocation
   }
 }
 
+// A name is durable when its directory is, and that when it has a durable name itself.
+void make_durable(const std::string& path, int fd) {
+  int error = ::fsync(fd) == 0 ? 0 : errno;
+  for (std::filesystem::path folder = std::filesystem::path(path).parent_path(); error == 0;
+       folder = folder.parent_path()) {
+    const File directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    // A directory that may be passed and not read was not made for this pool.
+    if (!directory) break;
+    // Some file systems have nothing to do here and say so by EINVAL.
+    if (::fsync(directory.get()) != 0 && errno != EINVAL) error = errno;
+    if (folder == folder.root_path()) break;
+  }
+  if (error != 0) {
+    throw PlatformError(fmt::format("cannot make {} durable: {}", path, error_text(error)));
+  }
+}
+
 }  // namespace
 
 PoolFile create_pool_file(const std::string& path, Bytes size, Allocation allocation) {
@@ -67,6 +85,8 @@ PoolFile create_pool_file(const std::string& path, Bytes size, Allocation alloca
     }
     throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
   }
+  // What goes away with its last user need not survive anything.
+  if (allocation == Allocation::now) make_durable(path, file.get());
   return pool;
 }
 

@@ -17,7 +17,8 @@ struct PoolFile {
 };
 
 // Whether the file's blocks are allocated when it is created (so that a full medium is found out
-// then and not by a signal later) or when they are first touched (free space is only compared).
+// then and not by a signal later, and so that the file is durable under its name) or when they are
+// first touched (free space is only compared).
 enum class Allocation : std::uint8_t { now, on_touch };
 
 // A new file of zeros that appears under its name only when it is complete. Throws UsageError if

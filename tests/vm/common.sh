@@ -1,0 +1,24 @@
+# What the scripts of the virtual cluster share; sourced.
+# shellcheck shell=bash disable=SC2034
+
+vm_folder=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+# What is compiled and run; another one may be given.
+source_folder=$(readlink -f "${PERDURA_VM_SOURCE:-$vm_folder/../..}")
+# Roots, kernels and images, and the compiler's cache: for all source folders of this user.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/perdura-vm
+# Of this source folder alone: its build, its NVDIMM, its results.
+: "${PERDURA_VM_WORK:=$source_folder/build-vm}"
+
+die() {
+  echo "$(basename "$0"): $*" >&2
+  exit 2
+}
+
+need_command() {
+  command -v "$1" >/dev/null || die "there is no '$1'; run scripts/packages --vm"
+}
+
+need_root() {
+  [ "$(id -u)" -eq 0 ] ||
+    die "$1 needs root, since debootstrap and chroot are reserved for it; run it as root or with sudo"
+}
