@@ -22,5 +22,5 @@ if(PERDURA_BUILD_TESTS)
 endif()
 find_package(benchmark)
 
-# Only to ask RDMA devices for their features.
+# For the platform verbs, and to ask RDMA devices for their features.
 pkg_check_modules(IBVERBS IMPORTED_TARGET libibverbs)

@@ -1,6 +1,6 @@
 // A platform is what systems and the harness stand on: nodes with memory, and threads on nodes,
 // each with an executor and an endpoint of the fabric. `sim` holds all nodes of a cluster in one
-// process; on `shm` a process is one node.
+// process; on `shm` and `verbs` a process is one node.
 #pragma once
 
 #include <functional>

@@ -5,6 +5,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/pool_file.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/thread_meter.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/word_copy.cc
+  ${CMAKE_SOURCE_DIR}/platform/runtime/doorbell.cc
   ${CMAKE_SOURCE_DIR}/platform/runtime/host_clock.cc
   ${CMAKE_SOURCE_DIR}/platform/runtime/thread_executor.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/connection.cc
@@ -16,8 +17,10 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/queue_pair.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/receive_queue.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/segment.cc
+  ${CMAKE_SOURCE_DIR}/platform/host_background.cc
+  ${CMAKE_SOURCE_DIR}/platform/host_node.cc
+  ${CMAKE_SOURCE_DIR}/platform/host_platform.cc
   ${CMAKE_SOURCE_DIR}/platform/numa.cc
-  ${CMAKE_SOURCE_DIR}/platform/shm_background.cc
   ${CMAKE_SOURCE_DIR}/platform/shm_barrier.cc
   ${CMAKE_SOURCE_DIR}/platform/shm_node.cc
   ${CMAKE_SOURCE_DIR}/platform/shm_platform.cc)

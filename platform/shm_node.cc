@@ -1,156 +1,33 @@
 #include "platform/shm_node.h"
 
 #include <fmt/core.h>
-#include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
-#include <filesystem>
-
-#include "platform/error.h"
-#include "platform/numa.h"
 #include "platform/pmem/mapped/pool_file.h"
-#include "platform/shm_background.h"
 
 namespace perdura {
-namespace {
-
-using pmem::mapped::Allocation;
-
-Picoseconds read_clock(clockid_t clock) {
-  timespec t{};
-  if (::clock_gettime(clock, &t) != 0) return Picoseconds(0);
-  return std::chrono::seconds(t.tv_sec) + Nanoseconds(t.tv_nsec);
-}
-
-}  // namespace
-
-void ThreadUse::begin() {
-  const std::scoped_lock lock(mutex);
-  thread = ::pthread_self();
-  running = true;
-  current_thread_use = this;
-}
-
-void ThreadUse::end() {
-  writes.publish(pmem::thread_write_meter().writes());
-  const std::scoped_lock lock(mutex);
-  cpu_time = read_clock(CLOCK_THREAD_CPUTIME_ID);
-  running = false;
-  current_thread_use = nullptr;
-}
-
-Picoseconds ThreadUse::cpu_time_so_far() {
-  const std::scoped_lock lock(mutex);
-  clockid_t clock;
-  if (!running || ::pthread_getcpuclockid(thread, &clock) != 0) return cpu_time;
-  return read_clock(clock);
-}
-
-bool pin_this_thread(const std::vector<unsigned>& cores) {
-  if (cores.empty()) return true;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const unsigned core : cores) {
-    if (core < CPU_SETSIZE) CPU_SET(core, &set);
-  }
-  return ::pthread_setaffinity_np(::pthread_self(), sizeof(set), &set) == 0;
-}
 
 ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
                  pmem::WriteMeter::Level accounting, Placement placement)
-    : job_(job),
-      id_(id),
-      pm_directory_(fmt::format("{}/node-{}", pm_directory, id)),
-      accounting_(accounting),
-      placement_(std::move(placement)),
-      memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))) {
-  std::error_code error;
-  std::filesystem::create_directories(pm_directory_, error);
-  if (error) {
-    throw UsageError(fmt::format("cannot create the directory {} for persistent memory: {}",
-                                 pm_directory_, error.message()));
-  }
+    : HostNode(job.control().clock, id, pm_directory, accounting, std::move(placement)),
+      job_(job),
+      memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))) {}
+
+HostNode::Dram ShmNode::create_dram(std::string_view, Bytes size) {
+  const std::string path = fmt::format("{}.dram-{}", job_.node_path(id()), next_dram_.fetch_add(1));
+  auto file = pmem::mapped::create_pool_file(path, size, pmem::mapped::Allocation::on_touch);
+  return {std::move(file.mapping), path};
 }
 
-std::string ShmNode::pm_path(std::string_view name) const {
-  const auto allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
-  };
-  if (name.empty() || name.front() == '.' || !std::all_of(name.begin(), name.end(), allowed)) {
-    throw UsageError(
-        fmt::format("'{}' cannot name a region; use letters, digits, '.', '-' and '_'", name));
-  }
-  return fmt::format("{}/{}", pm_directory_, name);
-}
-
-std::unique_ptr<pmem::Region> ShmNode::create_region(std::string_view name, Bytes size,
-                                                     pmem::Medium medium) {
-  const MemoryBinding binding(placement_.numa_node);  // of what is allocated here
-  if (medium == pmem::Medium::pm) {
-    const std::string path = pm_path(name);
-    auto file = pmem::mapped::create_pool_file(path, size, Allocation::now);
-    return make_region(std::string(name), medium, path, std::move(file.mapping));
-  }
-  const std::string path = fmt::format("{}.dram-{}", job_.node_path(id_), next_dram_.fetch_add(1));
-  auto file = pmem::mapped::create_pool_file(path, size, Allocation::on_touch);
-  return make_region(std::string(name), medium, path, std::move(file.mapping));
-}
-
-std::unique_ptr<pmem::Region> ShmNode::open_region(std::string_view name) {
-  const std::string path = pm_path(name);
-  auto file = pmem::mapped::open_pool_file(path);
-  if (!file) return nullptr;
-  return make_region(std::string(name), pmem::Medium::pm, path, std::move(file->mapping));
-}
-
-void ShmNode::remove_region(std::string_view name) {
-  pmem::mapped::remove_pool_file(pm_path(name));
-}
-
-std::unique_ptr<pmem::Region> ShmNode::make_region(std::string name, pmem::Medium medium,
-                                                   const std::string& path,
-                                                   std::shared_ptr<pmem::mapped::Mapping> mapping) {
-  std::byte* base = mapping->data();
-  const Bytes size = mapping->size();
-  bind_memory(base, size, placement_.numa_node);
+std::shared_ptr<void> ShmNode::adopt(const std::string& path, pmem::Medium medium,
+                                     std::shared_ptr<pmem::mapped::Mapping> mapping) {
+  std::byte* const base = mapping->data();
   memory_->add(base, path, medium);
   // With the region go its registrations and, if it was DRAM, its file.
-  std::shared_ptr<void> keeper(base, [mapping, memory = memory_, path, medium](void* memory_base) {
-    memory->remove(static_cast<std::byte*>(memory_base));
-    if (medium == pmem::Medium::dram) ::unlink(path.c_str());
-  });
-  return std::make_unique<pmem::Region>(std::move(name), medium, base, size, nullptr,
-                                        std::move(keeper));
-}
-
-std::unique_ptr<BackgroundThread> ShmNode::start_background_thread() {
-  return std::make_unique<ShmBackgroundThread>(job_.control().clock, accounting_, placement_.cores,
-                                               add_thread());
-}
-
-Picoseconds ShmNode::cpu_time() const {
-  const std::scoped_lock lock(mutex_);
-  Picoseconds sum{0};
-  for (ThreadUse& use : threads_) sum += use.cpu_time_so_far();
-  return sum;
-}
-
-pmem::Writes ShmNode::pm_writes() const {
-  if (current_thread_use != nullptr) {
-    current_thread_use->writes.publish(pmem::thread_write_meter().writes());
-  }
-  const std::scoped_lock lock(mutex_);
-  pmem::Writes sum;
-  for (const ThreadUse& use : threads_) sum += use.writes.read();
-  return sum;
-}
-
-ThreadUse& ShmNode::add_thread() {
-  const std::scoped_lock lock(mutex_);
-  return threads_.emplace_back();
+  return {base, [mapping, memory = memory_, path, medium](void* memory_base) {
+            memory->remove(static_cast<std::byte*>(memory_base));
+            if (medium == pmem::Medium::dram) ::unlink(path.c_str());
+          }};
 }
 
 }  // namespace perdura

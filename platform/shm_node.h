@@ -1,105 +1,32 @@
-// A node on shared memory: its regions are mapped files, its threads those of this process.
+// A node on shared memory: other processes map the files that its regions are.
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "platform/fabric/shm/job.h"
 #include "platform/fabric/shm/node_memory.h"
-#include "platform/platform.h"
-#include "platform/pmem/mapped/thread_meter.h"
-#include "platform/runtime/thread_executor.h"
+#include "platform/host_node.h"
 
 namespace perdura {
 
-// Where a node's threads run and its memory is; what is not said: anywhere.
-struct Placement {
-  // The n-th thread of a run is pinned to the n-th core, beginning again behind the last;
-  // background threads, to all of them together.
-  std::vector<unsigned> cores{};
-  // Of its regions, and of what its threads allocate (platform/numa.h).
-  std::optional<unsigned> numa_node{};
-};
-
-// Keeps the calling thread, and those that it starts from now on, on these cores; an empty list
-// changes nothing. False if this process may use none of them.
-bool pin_this_thread(const std::vector<unsigned>& cores);
-
-// What other threads may ask of one of a node's threads; stays when the thread has ended.
-struct alignas(kCacheLine) ThreadUse {
-  pmem::mapped::PublishedWrites writes;
-  std::mutex mutex;
-  pthread_t thread{};
-  bool running = false;
-  Picoseconds cpu_time{0};  // once it has ended
-
-  void begin();  // these two are called by the thread itself
-  void end();
-  Picoseconds cpu_time_so_far();
-};
-
-// Lets other threads see this one's writes, once a turn of its executor.
-class WritesPublisher final : public runtime::Poller {
+class ShmNode final : public HostNode {
  public:
-  explicit WritesPublisher(ThreadUse& use) : use_(use) {}
-  bool poll() override {
-    use_.writes.publish(meter_.writes());
-    return false;
-  }
-
- private:
-  ThreadUse& use_;
-  pmem::WriteMeter& meter_ = pmem::thread_write_meter();
-};
-
-class ShmNode final : public Node {
- public:
-  // Persistent memory is in files of `pm_directory`/node-N/.
   ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
           pmem::WriteMeter::Level accounting, Placement placement);
 
-  NodeId id() const override { return id_; }
-  // Names of PM regions consist of letters, digits, '.', '-' and '_'. Names of DRAM regions serve
-  // messages only and need not differ.
-  std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
-                                              pmem::Medium medium) override;
-  std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
-  void remove_region(std::string_view name) override;
-  std::unique_ptr<BackgroundThread> start_background_thread() override;
-
-  Picoseconds cpu_time() const override;
-  // Up to date for the calling thread, for threads that have ended, and for others as of the last
-  // turn of their executor: exact while they wait in a barrier.
-  pmem::Writes pm_writes() const override;
-
   fabric::shm::NodeMemory& memory() { return *memory_; }
-  const Placement& placement() const { return placement_; }
-  ThreadUse& add_thread();
 
  private:
-  std::unique_ptr<pmem::Region> make_region(std::string name, pmem::Medium medium,
-                                            const std::string& path,
-                                            std::shared_ptr<pmem::mapped::Mapping> mapping);
-  std::string pm_path(std::string_view name) const;
+  Dram create_dram(std::string_view name, Bytes size) override;
+  std::shared_ptr<void> adopt(const std::string& path, pmem::Medium medium,
+                              std::shared_ptr<pmem::mapped::Mapping> mapping) override;
 
   fabric::shm::Job& job_;
-  NodeId id_;
-  std::string pm_directory_;
-  pmem::WriteMeter::Level accounting_;
-  Placement placement_;
   // Shared with the regions, which may outlive the node.
   std::shared_ptr<fabric::shm::NodeMemory> memory_;
   std::atomic<unsigned> next_dram_{0};
-  mutable std::mutex mutex_;
-  mutable std::deque<ThreadUse> threads_;
 };
-
-// Where the calling thread publishes its writes; null if it belongs to no node.
-inline thread_local ThreadUse* current_thread_use = nullptr;
 
 }  // namespace perdura

@@ -48,7 +48,8 @@ std::string is_silence(const std::string& text) {
 void add_run(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand(
-      "run", "Runs an experiment; under mpirun, ranks share the points (sim) or are nodes (shm)");
+      "run",
+      "Runs an experiment; under mpirun, ranks share the points (sim) or are nodes (shm, verbs)");
   CLI::Option* experiment = arguments->experiment.add_to(*command);
   CLI::Option* out = command->add_option("--out", arguments->out,
                                          "Folder for the results; must not exist or be empty "

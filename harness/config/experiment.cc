@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::uint64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();  // of TOML
 
-constexpr std::array<std::string_view, 16> kTopLevel{
+constexpr std::array<std::string_view, 17> kTopLevel{
     "name",        "description", "driver",   "platform", "profile", "seed",
     "repetitions", "accounting",  "workload", "roles",    "matrix",  "systems",
-    "shm",         "timeline",    "figure",   "table"};
+    "shm",         "verbs",       "timeline", "figure",   "table"};
 
 std::vector<std::string_view> parameter_names() {
   std::vector<std::string_view> names;
@@ -173,6 +173,20 @@ void read_shm(const Section& shm, Experiment& experiment) {
   experiment.shm.pm_directory = {shm.text(known[2]).value_or(""), shm.where(known[2])};
 }
 
+void read_verbs(const Section& verbs, Experiment& experiment) {
+  constexpr std::array<std::string_view, 5> known{"device", "port", "gid_index", "odp",
+                                                  "pm_directory"};
+  verbs.allow_only(known);
+  VerbsSettings& settings = experiment.verbs;
+  settings.device = verbs.text(known[0]).value_or("");
+  settings.port = verbs.number(known[1], 1, 255);
+  settings.gid_index = verbs.number(known[2], 0, 65535);
+  if (const toml::node* odp = verbs.table().get(known[3])) {
+    settings.on_demand_paging = verbs.flag_of(*odp, known[3]);
+  }
+  settings.pm_directory = {verbs.text(known[4]).value_or(""), verbs.where(known[4])};
+}
+
 void read_timeline(const Section& timeline, Experiment& experiment) {
   constexpr std::array<std::string_view, 1> known{"interval_us"};
   timeline.allow_only(known);
@@ -272,6 +286,7 @@ Experiment read_experiment(const Document& document) {
   if (const auto matrix = top.section("matrix")) read_matrix(document, top, *matrix, experiment);
   if (const auto systems = top.section("systems")) read_systems(*systems, experiment);
   if (const auto shm = top.section("shm")) read_shm(*shm, experiment);
+  if (const auto verbs = top.section("verbs")) read_verbs(*verbs, experiment);
   if (const auto timeline = top.section("timeline")) read_timeline(*timeline, experiment);
   read_figures(document, experiment);
   check_complete(experiment, top);

@@ -86,6 +86,15 @@ struct ShmSettings {
   Located pm_directory{};                // text is empty: the platform's choice
 };
 
+// Used on `verbs` only.
+struct VerbsSettings {
+  std::string device{};                 // empty: the site's, or the platform's choice
+  std::optional<std::uint64_t> port{};  // likewise
+  std::optional<std::uint64_t> gid_index{};
+  bool on_demand_paging = false;
+  Located pm_directory{};  // text is empty: the platform's choice
+};
+
 struct Experiment {
   std::string name;
   std::string description;
@@ -99,6 +108,7 @@ struct Experiment {
   std::vector<Axis> matrix;  // the last one varies fastest
   std::map<std::string, SystemSettings, std::less<>> systems;
   ShmSettings shm;
+  VerbsSettings verbs;
   Nanoseconds timeline_interval{};  // 0: nothing is recorded over time
   report::Specs specs;              // the figures and tables that a report is to draw
   std::string file;                 // where it was read

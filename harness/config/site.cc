@@ -123,7 +123,9 @@ Site load_site(const std::filesystem::path& file) { return read_site(Document::r
 
 void apply_site(const Site& site, Experiment& experiment) {
   if (experiment.profile.text.empty()) experiment.profile = site.profile;
-  if (experiment.shm.pm_directory.text.empty()) experiment.shm.pm_directory = site.pm_directory;
+  for (Located* directory : {&experiment.shm.pm_directory, &experiment.verbs.pm_directory}) {
+    if (directory->text.empty()) *directory = site.pm_directory;
+  }
 }
 
 const SiteHost* host_of_node(const Site& site, NodeId node) {

@@ -21,7 +21,7 @@ struct SiteHost {
   std::string cores_where{};      // for messages
   std::optional<unsigned> numa_node{};
   std::string numa_where{};
-  std::string device{};  // of RDMA, such as mlx5_0; recorded
+  std::string device{};  // of RDMA, such as mlx5_0; of the node's process on verbs
 };
 
 struct Site {

@@ -12,6 +12,9 @@
 #include "platform/shm_platform.h"
 #include "platform/sim/profile.h"
 #include "platform/sim/sim_platform.h"
+#ifdef PERDURA_HAVE_VERBS
+#include "platform/verbs_platform.h"
+#endif
 
 namespace perdura::harness {
 namespace {
@@ -86,32 +89,15 @@ void check_placement(const SiteHost& host, std::span<const unsigned> usable_core
   }
 }
 
-class ShmFactory final : public PlatformFactory {
+// A platform of real threads: every rank is a node, or one process all of them.
+class HostFactory : public PlatformFactory {
  public:
-  ShmFactory(const Experiment& experiment, Ranks& ranks_of_run, Site site)
-      : file_(experiment.file),
-        site_(std::move(site)),
-        all_ranks_(ranks_of_run),
-        settings_(experiment.shm),
-        accounting_(experiment.accounting),
-        rank_(static_cast<NodeId>(ranks_of_run.rank())),
-        ranks_(static_cast<NodeId>(ranks_of_run.size())) {
-    check_pm_directory(settings_.pm_directory);
-    const std::vector<unsigned> usable = usable_cores();
-    if (ranks_ == 1) {
-      for (const SiteHost& host : site_.hosts) check_placement(host, usable);
-    } else if (const SiteHost* host = host_of_node(site_, rank_)) {
-      check_placement(*host, usable);
-    }
-  }
-
-  std::string_view name() const override { return "shm"; }
   bool modelled() const override { return false; }
   std::string profile_name() const override { return "host"; }
   std::string profile_text() const override { return ""; }
   bool collective() const override { return true; }
   std::filesystem::path pm_directory() const override {
-    return settings_.pm_directory.text.empty() ? "/dev/shm" : settings_.pm_directory.text;
+    return pm_directory_.text.empty() ? "/dev/shm" : pm_directory_.text;
   }
   NodeId default_client_nodes() const override { return ranks_ == 1 ? 1 : ranks_ - 1; }
 
@@ -124,54 +110,154 @@ class ShmFactory final : public PlatformFactory {
                     file_, client_nodes, client_nodes + 1, ranks_, client_nodes + 1));
   }
 
-  std::shared_ptr<Platform> create(const Point& point) override {
-    const NodeId client_nodes = point.client_nodes;
-    std::vector<NodeId> nodes{rank_};
+ protected:
+  HostFactory(const Experiment& experiment, Located pm_directory, Ranks& ranks_of_run, Site site)
+      : file_(experiment.file),
+        site_(std::move(site)),
+        all_ranks_(ranks_of_run),
+        pm_directory_(std::move(pm_directory)),
+        accounting_(experiment.accounting),
+        rank_(static_cast<NodeId>(ranks_of_run.rank())),
+        ranks_(static_cast<NodeId>(ranks_of_run.size())) {
+    check_pm_directory(pm_directory_);
+    const std::vector<unsigned> usable = usable_cores();
     if (ranks_ == 1) {
-      nodes.resize(client_nodes + 1);
-      std::iota(nodes.begin(), nodes.end(), NodeId{0});
+      for (const SiteHost& host : site_.hosts) check_placement(host, usable);
+    } else if (const SiteHost* host = host_of_node(site_, rank_)) {
+      check_placement(*host, usable);
     }
-    // Here, since here all ranks take part.
+  }
+
+  // A name for the next platform's files, the same on all ranks, which all call it.
+  std::string next_job() {
     if (job_.empty()) job_ = fmt::format("run-{}", all_ranks_.broadcast(getpid()));
-    const std::string job = fmt::format("{}-{}", job_, created_++);
-    std::vector<Placement> placements(client_nodes + 1);
+    return fmt::format("{}-{}", job_, created_++);
+  }
+  std::vector<NodeId> local_nodes(NodeId client_nodes) const {
+    if (ranks_ != 1) return {rank_};
+    std::vector<NodeId> nodes(client_nodes + 1);
+    std::iota(nodes.begin(), nodes.end(), NodeId{0});
+    return nodes;
+  }
+  std::vector<Placement> placements(NodeId client_nodes) const {
+    std::vector<Placement> all(client_nodes + 1);
     for (NodeId node = 0; node <= client_nodes; ++node) {
       const SiteHost* host = host_of_node(site_, node);
-      if (host != nullptr) placements[node] = {host->cores, host->numa_node};
+      if (host != nullptr) all[node] = {host->cores, host->numa_node};
     }
-    const std::filesystem::path parent = settings_.pm_directory.text;
-    ShmOptions options{
-        .job = ranks_ == 1 ? "" : fabric::shm::automatic_name(job),
-        .node_count = client_nodes + 1,
-        .local_nodes = nodes,
-        .pm_directory = parent.empty() ? "" : (parent / fmt::format("perdura-{}", job)).string(),
-        .placements = std::move(placements),
-        .write_latency = Nanoseconds(settings_.write_latency_ns),
-        .accounting = accounting_,
-        .fabric = {.network_latency = Nanoseconds(settings_.network_latency_ns)},
+    return all;
+  }
+  std::string pm_directory_of(const std::string& job) const {
+    const std::filesystem::path parent = pm_directory_.text;
+    return parent.empty() ? "" : (parent / fmt::format("perdura-{}", job)).string();
+  }
+  NodeId rank() const { return rank_; }
+  NodeId ranks() const { return ranks_; }
+  Ranks& all_ranks() { return all_ranks_; }
+  const Site& site() const { return site_; }
+  pmem::WriteMeter::Level accounting() const { return accounting_; }
+
+  // A platform and the folder of its files.
+  template <class HeldPlatform, class Options>
+  static std::shared_ptr<Platform> hold(Options options) {
+    struct Held {
+      explicit Held(Options given)
+          : folder(given.pm_directory, given.local_nodes), platform(std::move(given)) {}
+      PointFolder folder;
+      HeldPlatform platform;
     };
     const auto held = std::make_shared<Held>(std::move(options));
     return {held, &held->platform};
   }
 
  private:
-  struct Held {
-    explicit Held(ShmOptions options)
-        : folder(options.pm_directory, options.local_nodes), platform(std::move(options)) {}
-    PointFolder folder;
-    ShmPlatform platform;
-  };
-
   std::string file_;
   Site site_;
   Ranks& all_ranks_;
-  ShmSettings settings_;
+  Located pm_directory_;
   pmem::WriteMeter::Level accounting_;
   NodeId rank_;
   NodeId ranks_;
   std::string job_;
   std::uint64_t created_ = 0;
 };
+
+class ShmFactory final : public HostFactory {
+ public:
+  ShmFactory(const Experiment& experiment, Ranks& ranks_of_run, Site site)
+      : HostFactory(experiment, experiment.shm.pm_directory, ranks_of_run, std::move(site)),
+        settings_(experiment.shm) {}
+
+  std::string_view name() const override { return "shm"; }
+
+  std::shared_ptr<Platform> create(const Point& point) override {
+    const std::string job = next_job();
+    return hold<ShmPlatform>(ShmOptions{
+        .job = ranks() == 1 ? "" : fabric::shm::automatic_name(job),
+        .node_count = point.client_nodes + 1,
+        .local_nodes = local_nodes(point.client_nodes),
+        .pm_directory = pm_directory_of(job),
+        .placements = placements(point.client_nodes),
+        .write_latency = Nanoseconds(settings_.write_latency_ns),
+        .accounting = accounting(),
+        .fabric = {.network_latency = Nanoseconds(settings_.network_latency_ns)},
+    });
+  }
+
+ private:
+  ShmSettings settings_;
+};
+
+#ifdef PERDURA_HAVE_VERBS
+
+class VerbsFactory final : public HostFactory {
+ public:
+  VerbsFactory(const Experiment& experiment, Ranks& ranks_of_run, const Site& site)
+      : HostFactory(experiment, experiment.verbs.pm_directory, ranks_of_run, site),
+        device_(device_options(experiment.verbs, site, rank())) {
+    const fabric::verbs::Device tried(device_);  // what is missing is told before anything runs
+  }
+
+  std::string_view name() const override { return "verbs"; }
+
+  std::shared_ptr<Platform> create(const Point& point) override {
+    const std::string job = next_job();
+    VerbsOptions options{
+        .node_count = point.client_nodes + 1,
+        .local_nodes = local_nodes(point.client_nodes),
+        .device = device_,
+        .pm_directory = pm_directory_of(job),
+        .placements = placements(point.client_nodes),
+        .accounting = accounting(),
+    };
+    if (ranks() > 1) {
+      // Rank 0 is node 0 and coordinates; where, it tells the others here, where all take part.
+      if (rank() == 0) options.listener = std::make_shared<fabric::verbs::ControlListener>();
+      const std::string address = all_ranks().broadcast_text(
+          options.listener == nullptr ? std::string() : options.listener->address());
+      if (rank() != 0) options.coordinator = address;
+    }
+    return hold<VerbsPlatform>(std::move(options));
+  }
+
+ private:
+  static fabric::verbs::DeviceOptions device_options(const VerbsSettings& settings,
+                                                     const Site& site, NodeId node) {
+    fabric::verbs::DeviceOptions options;
+    options.name = settings.device;
+    if (const SiteHost* host = host_of_node(site, node); host != nullptr && options.name.empty()) {
+      options.name = host->device;
+    }
+    if (settings.port) options.port = static_cast<unsigned>(*settings.port);
+    if (settings.gid_index) options.gid_index = static_cast<unsigned>(*settings.gid_index);
+    options.on_demand_paging = settings.on_demand_paging;
+    return options;
+  }
+
+  fabric::verbs::DeviceOptions device_;
+};
+
+#endif
 
 }  // namespace
 
@@ -197,8 +283,18 @@ std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& exper
     }
     return std::make_unique<ShmFactory>(experiment, ranks, site);
   }
-  throw UsageError(
-      fmt::format("{}: unknown platform '{}'; known are: sim, shm", platform.where, platform.text));
+  if (platform.text == "verbs") {
+#ifdef PERDURA_HAVE_VERBS
+    return std::make_unique<VerbsFactory>(experiment, ranks, site);
+#else
+    throw UsageError(fmt::format(
+        "{}: this perdura was built without libibverbs; install libibverbs-dev (scripts/packages) "
+        "and build it again, or use --platform shm",
+        platform.where));
+#endif
+  }
+  throw UsageError(fmt::format("{}: unknown platform '{}'; known are: sim, shm, verbs",
+                               platform.where, platform.text));
 }
 
 }  // namespace perdura::harness

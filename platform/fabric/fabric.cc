@@ -1,6 +1,10 @@
 #include "platform/fabric/fabric.h"
 
+#include <fmt/core.h>
+
 #include <utility>
+
+#include "platform/error.h"
 
 namespace perdura::fabric {
 
@@ -58,6 +62,12 @@ void CompletionQueue::forget(const QueuePair& queue_pair) {
     const ReceiveCompletion entry = pop();
     if (entry.queue_pair != &queue_pair) push(entry);
   }
+}
+
+void check_private_data(std::size_t size) {
+  if (size <= kMaxPrivateData) return;
+  throw UsageError(
+      fmt::format("{} bytes of private data; a connection takes {}", size, kMaxPrivateData));
 }
 
 }  // namespace perdura::fabric

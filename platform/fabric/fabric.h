@@ -1,6 +1,6 @@
 // The fabric: reliable connections between the threads of nodes, as libibverbs gives them, in
-// coroutines. This header is all that a system sees of RDMA; fabric/sim and fabric/shm implement
-// it.
+// coroutines. This header is all that a system sees of RDMA; fabric/sim, fabric/shm
+// and fabric/verbs implement it.
 //
 //   Endpoint            a thread's access to the fabric: registers memory, makes and accepts
 //                       connections
@@ -260,6 +260,9 @@ class ConnectionRequest {
                                             std::span<const std::byte> private_data) = 0;
   virtual void reject() = 0;
 };
+
+// Throws UsageError if it is more than a connection takes (kMaxPrivateData).
+void check_private_data(std::size_t size);
 
 struct Connection {
   Status status = Status::success;

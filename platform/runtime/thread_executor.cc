@@ -1,14 +1,9 @@
 #include "platform/runtime/thread_executor.h"
 
-#include <linux/futex.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace perdura::runtime {
 namespace {
@@ -19,28 +14,7 @@ constexpr int kTurnsBeforeYield = 256;
 constexpr int kTurnsBetweenYields = 16;
 constexpr int kTurnsBeforeSleep = 200;
 
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
-           const timespec* timeout) {
-  static_assert(sizeof(word) == sizeof(std::uint32_t));
-  return ::syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
-}
-
 }  // namespace
-
-void Doorbell::wake() {
-  sequence.fetch_add(1, std::memory_order_seq_cst);
-  futex(sequence, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr);
-}
-
-void Doorbell::wait(std::uint32_t seen, Nanoseconds timeout) {
-  if (timeout < Nanoseconds::zero()) {
-    futex(sequence, FUTEX_WAIT, seen, nullptr);
-    return;
-  }
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
-  const timespec relative{seconds.count(), (timeout - seconds).count()};
-  futex(sequence, FUTEX_WAIT, seen, &relative);
-}
 
 Condition::~Condition() {
   if (executor_ != nullptr) std::erase(executor_->conditions_, this);
@@ -144,17 +118,29 @@ void ThreadExecutor::idle() {
 void ThreadExecutor::sleep() {
   const std::uint32_t seen = doorbell_.sequence.load(std::memory_order_seq_cst);
   doorbell_.sleeping.exchange(1, std::memory_order_seq_cst);
+  descriptors_.clear();
+  for (Poller* poller : pollers_) {
+    if (const int descriptor = poller->arm(); descriptor >= 0) descriptors_.push_back(descriptor);
+  }
   if (!poll() && ready_.size() == 0 && !stop_.load(std::memory_order_seq_cst)) {
     Time wake = timers_.empty() ? Time::max() : timers_.front().when;
     for (const Poller* poller : pollers_) wake = std::min(wake, poller->due());
     for (const Condition* condition : conditions_) wake = std::min(wake, condition->deadline_);
     if (wake == Time::max()) {
-      doorbell_.wait(seen, Nanoseconds(-1));
+      wait(seen, Nanoseconds(-1));
     } else if (const Time time = now(); time < wake) {
-      doorbell_.wait(seen, std::chrono::ceil<Nanoseconds>(wake - time));
+      wait(seen, std::chrono::ceil<Nanoseconds>(wake - time));
     }
   }
   doorbell_.sleeping.store(0, std::memory_order_seq_cst);
+}
+
+void ThreadExecutor::wait(std::uint32_t seen, Nanoseconds timeout) {
+  if (descriptors_.empty()) {
+    doorbell_.wait(seen, timeout);
+  } else {
+    doorbell_.wait(descriptors_, timeout);
+  }
 }
 
 }  // namespace perdura::runtime

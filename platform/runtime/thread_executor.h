@@ -25,6 +25,10 @@ class Poller {
   // Does what there is to do; true if there was anything. Others announce work for it by a
   // sequentially consistent read-modify-write and then ring the executor's doorbell.
   virtual bool poll() = 0;
+  // Called before the thread sleeps, and before poll() is called for the last time then: a
+  // descriptor that can be read when there is work that nobody rings for, or -1. It needs a
+  // doorbell with an eventfd.
+  virtual int arm() { return -1; }
   // When it must be called even if the doorbell is not rung.
   virtual Time due() const { return Time::max(); }
 };
@@ -97,6 +101,7 @@ class ThreadExecutor final : public Executor {
   bool check_conditions();
   void idle();
   void sleep();
+  void wait(std::uint32_t seen, Nanoseconds timeout);
 
   HostClock clock_;
   CompletionMode mode_;
@@ -106,6 +111,7 @@ class ThreadExecutor final : public Executor {
   std::vector<Timer> timers_;  // a heap
   std::uint64_t next_timer_ = 0;
   std::vector<Poller*> pollers_;
+  std::vector<int> descriptors_;  // to be woken by
   std::vector<Condition*> conditions_;
   int idle_turns_ = 0;
   std::atomic<bool> stop_{false};

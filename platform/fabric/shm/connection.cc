@@ -1,25 +1,15 @@
 // How connections are made: the initiator prepares its end and puts a request into the mailbox of
 // the listening endpoint; whoever accepts prepares the other end and writes the answer into the
 // initiator's.
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstring>
 
-#include "platform/error.h"
 #include "platform/fabric/shm/endpoint.h"
 
 namespace perdura::fabric::shm {
 namespace {
 
 constexpr Picoseconds kLookAgain = Milliseconds(1);
-
-void check_private_data(std::size_t size) {
-  if (size > kMaxPrivateData) {
-    throw UsageError(
-        fmt::format("{} bytes of private data; a connection takes {}", size, kMaxPrivateData));
-  }
-}
 
 std::uint64_t mail_state(std::uint64_t generation, NodeId node, std::uint64_t phase) {
   return generation << 24 | std::uint64_t{node} << 8 | phase;

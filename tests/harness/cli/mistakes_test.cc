@@ -32,7 +32,7 @@ const Mistake kMistakes[] = {
     {"run erda-latency --profile nosuch",
      "perdura: --profile nosuch: unknown profile 'nosuch'; known are: "},
     {"run erda-latency --platform moon",
-     "perdura: --platform moon: unknown platform 'moon'; known are: sim, shm"},
+     "perdura: --platform moon: unknown platform 'moon'; known are: sim, shm, verbs"},
     {"run erda-latency --seed soon", "perdura: --seed soon: 'soon' is no TOML value"},
     {"run erda-latency --seed 18446744073709551615",
      "perdura: --seed 18446744073709551615: '18446744073709551615' is too large; whole numbers go "

@@ -30,7 +30,8 @@ const Mistake kMistakes[] = {
      "x.toml: no workload; add workload = [\"...\"] to [matrix] (see 'perdura list')"},
     {"name = \"x\"\nfoo = 1",
      "x.toml:2: unknown key 'foo'; known are: name, description, driver, platform, profile, seed, "
-     "repetitions, accounting, workload, roles, matrix, systems, shm, timeline, figure, table"},
+     "repetitions, accounting, workload, roles, matrix, systems, shm, verbs, timeline, figure, "
+     "table"},
     {"name = \"x\"\nname = \"y\"",
      "x.toml:2: Error while parsing key-value pair: cannot redefine existing string 'name'"},
     {"{}[workload]",
@@ -174,6 +175,11 @@ const Mistake kMistakes[] = {
      "x.toml:6: table a: unknown key 'color'; see docs/figures.md"},
     {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"over-time\"\ndata = \"timeline\"",
      "x.toml:6: figure a is drawn over time; add [timeline] with interval_us = ..."},
+    {"{}[verbs]\nspeed = 1",
+     "x.toml:7: unknown key 'speed' in [verbs]; known are: device, port, gid_index, odp, "
+     "pm_directory"},
+    {"{}[verbs]\nport = 0", "x.toml:7: port in [verbs] must be a whole number from 1 to 255"},
+    {"{}[verbs]\ndevice = 5", "x.toml:7: device in [verbs] must be a text in quotes"},
     {"{}[shm]\npm_directory = 1", "x.toml:7: pm_directory in [shm] must be a text in quotes"},
 };
 

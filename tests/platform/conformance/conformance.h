@@ -34,12 +34,14 @@ using Factory = std::function<std::unique_ptr<Platform>(const Options&)>;
 struct Case {
   Factory make;
   CompletionMode mode = CompletionMode::polling;
+  // What the platform needs and this host has not: then its tests are skipped.
+  std::string missing{};
 };
 inline std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << (c.mode == CompletionMode::polling ? "polling" : "event");
 }
 inline std::vector<Case> cases(const Factory& make) {
-  return {{make, CompletionMode::polling}, {make, CompletionMode::event}};
+  return {{make, CompletionMode::polling, ""}, {make, CompletionMode::event, ""}};
 }
 inline std::string case_name(const testing::TestParamInfo<Case>& info) {
   return info.param.mode == CompletionMode::polling ? "polling" : "event";
@@ -87,6 +89,10 @@ struct PairOptions {
 class Conformance : public testing::TestWithParam<Case> {
  protected:
   using Body = std::function<Task<>(Side&)>;
+
+  void SetUp() override {
+    if (!GetParam().missing.empty()) GTEST_SKIP() << GetParam().missing;
+  }
 
   CompletionMode mode() const { return GetParam().mode; }
   std::unique_ptr<Platform> make(const Options& options = {}) const {

@@ -1,4 +1,4 @@
-// A background thread of a node on shared memory: an operating-system thread whose executor is
+// A background thread of a node of a real platform: an operating-system thread whose executor is
 // given tasks by another one's.
 #pragma once
 
@@ -7,21 +7,21 @@
 #include <thread>
 #include <vector>
 
+#include "platform/host_node.h"
 #include "platform/platform.h"
 #include "platform/pmem/accounting.h"
 #include "platform/runtime/doorbell.h"
 #include "platform/runtime/thread_executor.h"
-#include "platform/shm_node.h"
 
 namespace perdura {
 
-class ShmBackgroundThread final : public BackgroundThread {
+class HostBackgroundThread final : public BackgroundThread {
  public:
   // `clock`: the platform's. It may run on `cores`, if there are any. `use` stays
   // for as long as the node.
-  ShmBackgroundThread(const runtime::HostClock& clock, pmem::WriteMeter::Level accounting,
-                      std::vector<unsigned> cores, ThreadUse& use);
-  ~ShmBackgroundThread() override;
+  HostBackgroundThread(const runtime::HostClock& clock, pmem::WriteMeter::Level accounting,
+                       std::vector<unsigned> cores, ThreadUse& use);
+  ~HostBackgroundThread() override;
 
   Task<> run(Task<> work) override;
 

@@ -1,23 +1,23 @@
-#include "platform/shm_background.h"
+#include "platform/host_background.h"
 
 namespace perdura {
 
 using runtime::until;
 
-ShmBackgroundThread::ShmBackgroundThread(const runtime::HostClock& clock,
-                                         pmem::WriteMeter::Level accounting,
-                                         std::vector<unsigned> cores, ThreadUse& use)
+HostBackgroundThread::HostBackgroundThread(const runtime::HostClock& clock,
+                                           pmem::WriteMeter::Level accounting,
+                                           std::vector<unsigned> cores, ThreadUse& use)
     : executor_(clock, CompletionMode::event, doorbell_, [](std::exception_ptr) {}),
       use_(use),
       thread_([this, accounting, cores = std::move(cores)] { main(accounting, cores); }) {}
 
-ShmBackgroundThread::~ShmBackgroundThread() {
+HostBackgroundThread::~HostBackgroundThread() {
   executor_.stop();
   thread_.join();
 }
 
-void ShmBackgroundThread::main(pmem::WriteMeter::Level accounting,
-                               const std::vector<unsigned>& cores) {
+void HostBackgroundThread::main(pmem::WriteMeter::Level accounting,
+                                const std::vector<unsigned>& cores) {
   // Not only on the core of the thread that started it. That one runs, so these can be used.
   pin_this_thread(cores);
   use_.begin();
@@ -29,7 +29,7 @@ void ShmBackgroundThread::main(pmem::WriteMeter::Level accounting,
   use_.end();
 }
 
-Task<> ShmBackgroundThread::run(Task<> work) {
+Task<> HostBackgroundThread::run(Task<> work) {
   const auto job = std::make_shared<Job>();
   job->work = std::move(work);
   job->caller = &runtime::current_thread_executor().doorbell();
@@ -45,7 +45,7 @@ Task<> ShmBackgroundThread::run(Task<> work) {
   if (job->problem) std::rethrow_exception(job->problem);
 }
 
-Task<> ShmBackgroundThread::take_jobs() {
+Task<> HostBackgroundThread::take_jobs() {
   for (std::uint64_t taken = 0;;) {
     co_await until([this, taken] { return arrivals_.load(std::memory_order_acquire) != taken; });
     std::vector<std::shared_ptr<Job>> jobs;
@@ -58,7 +58,7 @@ Task<> ShmBackgroundThread::take_jobs() {
   }
 }
 
-Task<> ShmBackgroundThread::perform(std::shared_ptr<Job> job) {
+Task<> HostBackgroundThread::perform(std::shared_ptr<Job> job) {
   // So that it ends with this task, if not before.
   Task<> work = std::move(job->work);
   try {

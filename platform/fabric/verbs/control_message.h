@@ -1,0 +1,65 @@
+// What the processes of a job tell each other besides the data: over TCP, and within a process
+// without it. All hosts are x86-64, so integers travel as they are in memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "platform/fabric/types.h"
+
+namespace perdura::fabric::verbs {
+
+enum class MessageKind : std::uint32_t {
+  // Joining: a process to the coordinator, and back when all are there.
+  hello = 1,
+  welcome,
+  // Connections, between endpoints; `from_id` and `to_id` name the ends.
+  connect,
+  unreachable,  // nobody listens there (yet)
+  refused,
+  accepted,
+  established,  // the initiator's end can receive
+  disconnected,
+  // Registered memory: a key, and what it stands for.
+  lookup,
+  found,
+  // The run.
+  arrived_at_barrier,
+  passed_barrier,
+  ended_run,
+  lost,  // the process of node `from.node` has ended
+};
+inline constexpr auto kLastMessageKind = MessageKind::lost;
+
+struct Message {
+  MessageKind kind = MessageKind::hello;
+  Address from{};
+  Address to{};
+  std::uint64_t from_id = 0;
+  std::uint64_t to_id = 0;
+  std::array<std::uint64_t, 6> words{};
+  std::vector<std::byte> data{};
+};
+
+inline constexpr std::uint32_t kMaxMessageData = 1U << 20;
+
+std::vector<std::byte> encode(const Message& message);
+
+// Messages out of a stream of bytes.
+class MessageReader {
+ public:
+  void add(std::span<const std::byte> bytes);
+  // Nothing while the next one is not complete. Throws PlatformError if what arrived is no message:
+  // then another program is at the other end.
+  std::optional<Message> next();
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::size_t taken_ = 0;
+};
+
+}  // namespace perdura::fabric::verbs

@@ -1,0 +1,137 @@
+// The fabric of one thread on an RDMA device.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "platform/fabric/fabric.h"
+#include "platform/fabric/verbs/control_plane.h"
+#include "platform/fabric/verbs/device.h"
+#include "platform/fabric/verbs/node_memory.h"
+#include "platform/fabric/verbs/queue_pair.h"
+#include "platform/fabric/verbs/receive_queue.h"
+#include "platform/fabric/verbs/send_request.h"
+#include "platform/runtime/thread_executor.h"
+
+namespace perdura::fabric::verbs {
+
+struct FabricOptions {
+  // How often a sender that finds no receive buffer tries again (7: for ever), and how often one
+  // that gets no answer does, as in libibverbs. Between two attempts without an answer pass
+  // 4.096 us * 2^timeout.
+  std::uint8_t rnr_retries = 7;
+  std::uint8_t retries = 7;
+  std::uint8_t timeout = 14;
+  // How long connect() waits for the peer to appear and to answer.
+  Picoseconds connection_timeout = std::chrono::seconds(10);
+};
+
+// What a work request is called in its completion: a send request by its queue pair and its number
+// there, a receive buffer by its queue and its slot.
+inline constexpr std::uint64_t kReceiveId = std::uint64_t{1} << 63;
+constexpr std::uint64_t send_id(std::uint32_t queue_pair, std::uint32_t number) {
+  return std::uint64_t{queue_pair} << 32 | number;
+}
+constexpr std::uint64_t receive_id(std::uint32_t queue, std::uint32_t slot) {
+  return kReceiveId | std::uint64_t{queue} << 32 | slot;
+}
+
+class VerbsEndpoint final : public Endpoint, public runtime::Poller {
+ public:
+  VerbsEndpoint(std::shared_ptr<Device> device, std::shared_ptr<NodeMemory> memory,
+                ControlPlane& control, const FabricOptions& options, Address address,
+                runtime::ThreadExecutor& executor);
+  ~VerbsEndpoint() override;
+
+  Address address() const override { return address_; }
+  Capabilities capabilities() const override;
+  MemoryRegion register_memory(pmem::Region& region, Bytes offset, Bytes length,
+                               Access access) override;
+  void deregister_memory(const MemoryRegion& memory) override { memory_->revoke(memory.key); }
+  std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) override;
+  Task<Connection> connect(Address to, QueuePairOptions options,
+                           std::vector<std::byte> private_data) override;
+  Task<std::unique_ptr<ConnectionRequest>> next_connection() override;
+
+  bool poll() override;
+  int arm() override;
+
+  // --- for its queue pairs and receive queues ----------------------------------------------------
+
+  const Device& device() const { return *device_; }
+  const FabricOptions& options() const { return options_; }
+  ibv_cq* completions() const { return completions_.get(); }
+  RequestPool& pool() { return pool_; }
+
+  // Room for completions; throws PlatformError if the device has no more.
+  void reserve_completions(std::uint32_t count);
+  void release_completions(std::uint32_t count) { reserved_ -= count; }
+  void add(VerbsQueuePair& queue_pair, std::uint32_t depth);
+  void remove(VerbsQueuePair& queue_pair, std::uint32_t depth);
+  std::uint32_t add_receive_queue(ReceiveQueueState& queue);
+  void remove_receive_queue(std::uint32_t index) { receive_queues_[index] = nullptr; }
+
+  // It has something to start at the end of this turn.
+  void note(VerbsQueuePair& queue_pair);
+  // Its end is to be announced after all that has arrived.
+  void ends(VerbsQueuePair& queue_pair);
+  bool poll_completions();
+
+  void tell(MessageKind kind, Address peer, std::uint64_t own_id, std::uint64_t peer_id);
+  // A buffer's place as the device takes it; one outside its region ends the process.
+  ibv_sge locate(const LocalBuffer& buffer);
+  // Null if this thread has not learned yet what the key stands for.
+  const RemoteRange* known_range(NodeId node, std::uint32_t key) const;
+  void ask(Address peer, std::uint32_t queue_pair, std::uint32_t key);
+  // The device has placed data in a local buffer.
+  static void count_placed(const LocalBuffer& buffer, std::span<const std::byte> before);
+
+ private:
+  friend class VerbsConnectionRequest;
+  struct Pending;
+
+  void handle(Message message);
+  void handle_lost(NodeId node);
+  bool start_noted();
+  VerbsQueuePair* find(std::uint64_t id) const;
+  std::uint32_t next_id();
+  static std::uint64_t range_id(NodeId node, std::uint32_t key);
+
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<NodeMemory> memory_;
+  ControlPlane& control_;
+  FabricOptions options_;
+  Address address_;
+  runtime::ThreadExecutor& executor_;
+  Mailbox mailbox_;
+
+  Handle<ibv_comp_channel> channel_;
+  std::uint32_t capacity_;
+  std::uint32_t reserved_ = 0;
+  Handle<ibv_cq> completions_;
+  RequestPool pool_;
+
+  std::uint32_t last_id_ = 0;
+  std::unordered_map<std::uint32_t, VerbsQueuePair*> by_id_;
+  std::unordered_map<std::uint32_t, VerbsQueuePair*> by_number_;
+  std::vector<ReceiveQueueState*> receive_queues_;
+  std::vector<VerbsQueuePair*> noted_;
+  std::vector<VerbsQueuePair*> ending_;
+
+  std::unordered_map<std::uint64_t, RemoteRange> ranges_;  // by node and key
+  std::array<LocalKey, 8> local_keys_{};                   // those used last
+  std::size_t next_local_key_ = 0;
+  std::uint64_t local_version_ = 0;
+
+  bool listening_ = false;
+  std::deque<Message> requests_;
+  WaitList acceptors_;
+  std::map<std::uint64_t, Pending*> pending_;
+};
+
+}  // namespace perdura::fabric::verbs

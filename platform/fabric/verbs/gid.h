@@ -1,0 +1,38 @@
+// Which GID of a port connections use. On RoCE the choice decides the network: the version of the
+// protocol and the IP address.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace perdura::fabric::verbs {
+
+using GidBytes = std::array<std::uint8_t, 16>;
+
+enum class GidType : std::uint8_t { infiniband, roce_v1, roce_v2 };
+
+struct GidEntry {
+  unsigned port = 1;
+  unsigned index = 0;
+  GidType type = GidType::infiniband;
+  GidBytes gid{};
+};
+
+// "10.0.0.1" if the GID is an IPv4 address in IPv6's clothes.
+std::optional<std::string> ipv4_of(const GidBytes& gid);
+std::string to_string(const GidBytes& gid);
+
+// How good a GID is; 0 is unusable (all zeros). Best is RoCE v2 with an IPv4 address of this host
+// (`local_addresses`; in a network namespace a device of another one has none), then RoCE v2 with
+// any IPv4 address, with an IPv6 address, and RoCE v1. The GIDs of InfiniBand all serve.
+int merit(const GidEntry& entry, std::span<const std::string> local_addresses);
+
+// The best GID of a port, the first of several; nothing if there is none.
+std::optional<GidEntry> best_gid(std::span<const GidEntry> table, unsigned port,
+                                 std::span<const std::string> local_addresses);
+
+}  // namespace perdura::fabric::verbs

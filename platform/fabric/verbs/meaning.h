@@ -1,0 +1,36 @@
+// What libibverbs reports, in words, and as the fabric's vocabulary has it.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <string>
+#include <string_view>
+
+#include "platform/fabric/types.h"
+#include "platform/units.h"
+
+namespace perdura::fabric::verbs {
+
+struct CompletionMeaning {
+  Status status;
+  std::string_view words;  // "remote access error: the peer refused ..."
+};
+CompletionMeaning meaning_of(ibv_wc_status status, Opcode opcode);
+
+struct EventMeaning {
+  std::string_view words;
+  bool expected;  // part of an ordinary run: not worth a line
+  bool fatal;     // nothing goes on this device any more
+};
+EventMeaning meaning_of(ibv_event_type event);
+
+// Why memory could not be registered, and the way out, in one line.
+struct Registration {
+  std::string region;
+  std::string path;  // of its file; empty if it has none
+  Bytes length = 0;
+  bool flush_persistence = false;  // asked for
+};
+std::string registration_problem(int error, const Registration& what, std::string_view device);
+
+}  // namespace perdura::fabric::verbs

@@ -1,0 +1,113 @@
+// One end of a connection: a reliable-connected queue pair of the device.
+//
+// Operations are collected while tasks run and handed to the device together at the end of the
+// executor's turn (VerbsEndpoint::poll). An operation that this side knows to be impossible (a key
+// that stands for nothing, a range or a right that is missing, a feature that the device has not)
+// fails here, in its place among the others, and breaks the connection as the peer's refusal would.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "platform/fabric/fabric.h"
+#include "platform/fabric/verbs/receive_queue.h"
+#include "platform/fabric/verbs/send_queue.h"
+#include "platform/fabric/verbs/send_request.h"
+#include "platform/runtime/ring.h"
+
+namespace perdura::fabric::verbs {
+
+// What a peer needs to know of a queue pair to connect to it.
+struct QueuePairAddress {
+  std::uint32_t number = 0;
+  std::uint32_t first_packet = 0;
+  std::uint16_t lid = 0;
+  std::uint8_t mtu = IBV_MTU_1024;
+  std::uint8_t reads_taken = 1;  // READs and atomics that it answers at a time
+  GidBytes gid{};
+};
+
+class VerbsQueuePair final : public QueuePair {
+ public:
+  VerbsQueuePair(VerbsEndpoint& endpoint, std::uint32_t id, const QueuePairOptions& options);
+  ~VerbsQueuePair() override;
+
+  void post_unsignaled(const WorkRequest& request) override;
+  bool connected() const override { return connected_; }
+  Address peer() const override { return peer_; }
+
+  // --- called by the endpoint ------------------------------------------------------------------
+
+  std::uint32_t id() const { return id_; }
+  std::uint32_t number() const { return pair_->qp_num; }
+  QueuePairAddress own_address() const;
+  // Connects to the peer's end, which it calls `peer_id`. Throws PlatformError.
+  void establish(Address peer, std::uint64_t peer_id, const QueuePairAddress& theirs);
+  // The peer can receive.
+  void peer_is_ready();
+  // The connection never came into being, or the peer is gone.
+  void born_broken(Address peer);
+
+  void start_waiting();
+  void completed(const ibv_wc& completion);
+  void received(const ibv_wc& completion, ReceiveQueueState& queue, std::uint32_t slot);
+  void key_found(std::uint32_t key, const std::optional<RemoteRange>& range);
+  // Ends the connection from this side; the oldest operation under way ends with `oldest`.
+  void break_off(Status oldest);
+  // Everything that arrived before the end has been handed out.
+  void announce_end();
+  // The device completes nothing any more.
+  void give_up();
+
+  bool noted = false;  // in the endpoint's list of those with something to start
+
+ private:
+  enum class Readiness : std::uint8_t { ready, not_yet, never };
+
+  void post(Operation& operation) override;
+  void abandon(Operation& operation) override;
+
+  void submit(const WorkRequest& request, Operation* operation);
+  Readiness examine(SendRequest& request, Status& failure);
+  bool look_up(SendRequest& request);
+  Status check(const SendRequest& request) const;
+  bool wait_until_alone();
+  bool replaces_persistent(const SendRequest& request) const;
+  void read_old_contents(const SendRequest& request);
+  void count_replacement(SendRequest& request);
+  void hand_over(SendRequest* request, Posting posting);
+  Posting posting_of(SendRequest& request) const;
+  void ring();
+  void finish(SendRequest* request, Status status);
+  void count_completed(SendRequest& request);
+  void report(const ibv_wc& completion, Opcode opcode, std::string_view words);
+
+  VerbsEndpoint& endpoint_;
+  const std::uint32_t id_;
+  QueuePairOptions options_;
+  std::uint32_t depth_;
+  std::shared_ptr<ReceiveQueueState> receive_queue_;
+  Handle<ibv_qp> pair_;
+  SendQueue send_queue_;
+  std::uint32_t first_packet_;
+
+  Address peer_{};
+  std::uint64_t peer_id_ = 0;
+  bool opened_ = false;  // the peer knows of it
+  bool connected_ = false;
+  bool ready_ = false;  // the peer can receive
+  bool ended_ = false;  // nothing is handed out any more
+  Status oldest_ = Status::flushed;
+
+  Ring<SendRequest*> waiting_;
+  Ring<SendRequest*> in_flight_;
+  std::uint32_t next_number_ = 0;
+  std::uint32_t unsignaled_ = 0;  // since the last one that is
+  bool counting_ = false;         // the READ of old contents is under way
+
+  std::vector<std::byte> old_contents_;
+  Handle<ibv_mr> old_contents_memory_;
+};
+
+}  // namespace perdura::fabric::verbs

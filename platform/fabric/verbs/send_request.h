@@ -1,0 +1,80 @@
+// An operation on its way through a queue pair. Requests come from slabs that are registered with
+// the device, so that it can put the old value of an atomic into them, and nothing is allocated
+// once the pool has warmed up.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "platform/fabric/fabric.h"
+#include "platform/fabric/verbs/device.h"
+#include "platform/fabric/verbs/node_memory.h"
+
+namespace perdura::fabric::verbs {
+
+inline constexpr std::uint32_t kMaxInline = 256;
+
+struct SendRequest {
+  // Besides the operations of the user: a WRITE of nothing, whose completion tells that everything
+  // before it has completed, and the READ of what a WRITE is going to replace, for accounting.
+  enum class Role : std::uint8_t { operation, marker, old_contents };
+
+  Role role = Role::operation;
+  Operation* operation = nullptr;  // null if unsignaled or abandoned
+  bool abandoned = false;          // its buffer is gone: it must not be posted any more
+  bool owns_data = false;          // inlined: the payload is here
+  bool signaled = false;
+  bool asked = false;     // what its key stands for
+  bool resolved = false;  // `range` is what it stands for
+  bool refused = false;   // it stands for nothing
+  bool counted = false;   // in the write accounting
+  std::uint32_t number = 0;
+  std::uint32_t slab_key = 0;  // of the memory that this is in
+  WorkRequest request{};
+  RemoteRange range{};
+  std::uint64_t result = 0;         // of an atomic
+  std::vector<std::byte> before{};  // what a READ into persistent memory replaces
+  std::array<std::byte, kMaxInline> data{};
+};
+
+class RequestPool {
+ public:
+  explicit RequestPool(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  SendRequest* take() {
+    if (free_.empty()) grow();
+    SendRequest* const request = free_.back();
+    free_.pop_back();
+    request->role = SendRequest::Role::operation;
+    request->operation = nullptr;
+    request->abandoned = request->owns_data = request->signaled = request->asked = false;
+    request->resolved = request->refused = request->counted = false;
+    return request;
+  }
+  void give_back(SendRequest* request) { free_.push_back(request); }
+
+ private:
+  static constexpr std::size_t kSlab = 64;
+  struct Slab {
+    std::unique_ptr<SendRequest[]> requests;
+    Handle<ibv_mr> memory;
+  };
+  void grow() {
+    Slab slab{std::make_unique<SendRequest[]>(kSlab), nullptr};
+    slab.memory = device_->register_memory(reinterpret_cast<std::byte*>(slab.requests.get()),
+                                           kSlab * sizeof(SendRequest), 0, "send requests", "");
+    for (std::size_t i = 0; i < kSlab; ++i) {
+      slab.requests[i].slab_key = slab.memory->lkey;
+      free_.push_back(&slab.requests[i]);
+    }
+    slabs_.push_back(std::move(slab));
+  }
+
+  std::shared_ptr<Device> device_;
+  std::vector<Slab> slabs_;
+  std::vector<SendRequest*> free_;
+};
+
+}  // namespace perdura::fabric::verbs

@@ -1,0 +1,42 @@
+#include "platform/verbs_node.h"
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+
+#include "platform/error.h"
+
+namespace perdura {
+
+void VerbsNode::try_flush_persistence() {
+  constexpr std::string_view kName = "flush-trial";
+  remove_region(kName);  // of a process that died in the middle of this
+  auto region = create_region(kName, 4096, pmem::Medium::pm);
+  memory_->try_flush_persistence(*region);
+  region.reset();
+  remove_region(kName);
+}
+
+HostNode::Dram VerbsNode::create_dram(std::string_view name, Bytes size) {
+  if (size == 0) throw UsageError(fmt::format("region {}: a region has at least one byte", name));
+  void* const base =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) {
+    throw PlatformError(fmt::format("no memory for region {} of {} bytes: {}", name, size,
+                                    pmem::mapped::error_text(errno)));
+  }
+  return {std::make_shared<pmem::mapped::Mapping>(static_cast<std::byte*>(base), size)};
+}
+
+std::shared_ptr<void> VerbsNode::adopt(const std::string& path, pmem::Medium medium,
+                                       std::shared_ptr<pmem::mapped::Mapping> mapping) {
+  std::byte* const base = mapping->data();
+  memory_->add(base, mapping->size(), medium, path);
+  // With the region go its registrations, before its pages.
+  return {base, [mapping, memory = memory_](void* memory_base) {
+            memory->remove(static_cast<std::byte*>(memory_base));
+          }};
+}
+
+}  // namespace perdura

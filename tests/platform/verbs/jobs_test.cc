@@ -1,0 +1,116 @@
+// Jobs of several processes (here: of several platforms, which share nothing but the device), where
+// this host has a device.
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "platform/error.h"
+#include "platform/verbs_platform.h"
+
+namespace perdura {
+namespace {
+
+using fabric::Access;
+using fabric::Status;
+using fabric::verbs::ControlListener;
+
+class VerbsJob : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      const fabric::verbs::Device device({});
+    } catch (const PlatformError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  // Runs both bodies, each on a platform of its own; rethrows what the first threw.
+  void run(const std::function<void(VerbsPlatform&)>& server,
+           const std::function<void(VerbsPlatform&)>& client) const {
+    const auto listener = std::make_shared<ControlListener>();
+    auto other = std::async(std::launch::async, [&] {
+      VerbsPlatform platform(
+          {.node_count = 2, .local_nodes = {1}, .coordinator = listener->address()});
+      client(platform);
+    });
+    {
+      VerbsPlatform platform({.node_count = 2, .local_nodes = {0}, .listener = listener});
+      server(platform);
+    }
+    other.get();
+  }
+};
+
+TEST_F(VerbsJob, MemoryOfAnotherProcessIsReached) {
+  fabric::RemoteKey key;
+  run(
+      [&](VerbsPlatform& platform) {
+        const auto barrier = platform.create_barrier(2);
+        platform.start(0, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+          const auto region = thread.node.create_region("there", 4096, pmem::Medium::pm);
+          region->store(64, 7);
+          key = thread.endpoint.register_memory(*region, Access::remote_all).key;
+          const auto queue_pair = (co_await thread.endpoint.next_connection())->accept({}, {});
+          co_await barrier->arrive_and_wait();
+          EXPECT_EQ(region->load(128), 8U);
+        });
+        platform.run();
+      },
+      [&](VerbsPlatform& platform) {
+        const auto barrier = platform.create_barrier(2);
+        platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+          const auto region = thread.node.create_region("here", 4096, pmem::Medium::dram);
+          const auto memory = thread.endpoint.register_memory(*region, Access::local);
+          const auto connection = co_await thread.endpoint.connect({0, 1}, {}, {});
+          EXPECT_EQ(connection.status, Status::success);
+          EXPECT_TRUE(co_await connection.queue_pair->read(memory.local(0, 8), {key, 64}));
+          EXPECT_EQ(region->load(0), 7U);
+          region->store(8, 8);
+          EXPECT_TRUE(co_await connection.queue_pair->write(memory.local(8, 8), {key, 128}));
+          EXPECT_TRUE(co_await connection.queue_pair->read(memory.local(16, 8), {key, 128}));
+          // Old contents, for the accounting, were those of the other process.
+          EXPECT_EQ(thread.node.pm_writes().one_sided.bits_flipped, 1U);
+          co_await barrier->arrive_and_wait();
+        });
+        platform.run();
+      });
+}
+
+TEST_F(VerbsJob, AProcessThatEndsBreaksItsConnectionsAndBarriers) {
+  run(
+      [&](VerbsPlatform& platform) {
+        const auto barrier = platform.create_barrier(2);
+        platform.start(0, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+          fabric::CompletionQueue completions;
+          auto request = co_await thread.endpoint.next_connection();
+          const auto queue_pair = request->accept({.completions = &completions}, {});
+          EXPECT_EQ((co_await completions.next()).status, Status::disconnected);
+          co_await barrier->arrive_and_wait();
+        });
+        EXPECT_THROW(platform.run(), PlatformError);
+      },
+      [&](VerbsPlatform& platform) {
+        platform.start(1, 1, CompletionMode::event, [&](Thread& thread) -> Task<> {
+          const auto connection = co_await thread.endpoint.connect({0, 1}, {}, {});
+          EXPECT_EQ(connection.status, Status::success);
+          throw std::runtime_error("the end");
+        });
+        EXPECT_THROW(platform.run(), std::runtime_error);
+      });
+}
+
+TEST_F(VerbsJob, DevicesThatAreNotThereAreNamed) {
+  try {
+    const fabric::verbs::Device device({.name = "moon0"});
+    FAIL() << "there is such a device";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("there is no RDMA device 'moon0'; known are: "),
+              std::string::npos);
+  }
+  const fabric::verbs::Device known({});
+  EXPECT_THROW(fabric::verbs::Device({.name = known.name(), .port = 99}), UsageError);
+  EXPECT_THROW(fabric::verbs::Device({.name = known.name(), .gid_index = 9999}), PlatformError);
+}
+
+}  // namespace
+}  // namespace perdura
