@@ -31,6 +31,7 @@ harness::Point on_null_store(harness::Point point) {
   spec.insert_count.reset();
   spec.record_count = erases ? operations : std::min(operations, kRecords);
   point.settings.clients = 1;
+  point.settings.until_full = false;  // it never is
   // Each operation is due before the last has ended.
   if (point.settings.load != "closed") point.settings.offered_load = std::uint64_t{1} << 40;
   point.timeline_interval = {};

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
+#include <variant>
 
 #include "harness/config/parameters.h"
 #include "harness/config/section.h"
@@ -12,22 +14,22 @@
 namespace perdura::harness {
 namespace {
 
-std::string value_in_label(const std::string& parameter, const PointSettings& settings) {
-  if (parameter == "system") return settings.system.text;
-  if (parameter == "workload") return settings.workload.text;
-  if (const auto* choice = std::get_if<Parameter::Choice>(&find_parameter(parameter)->target)) {
-    return fmt::format("{}={}", parameter, settings.*choice->text);
-  }
-  const auto number = [&]() -> std::uint64_t {
-    if (parameter == "records") return settings.records.value_or(0);
-    if (parameter == "key_size") return settings.key_size.value_or(0);
-    if (parameter == "value_size") return settings.value_size.value_or(0);
-    if (parameter == "clients") return settings.clients;
-    if (parameter == "offered_load") return settings.offered_load.value_or(0);
-    if (parameter == "queue_depth") return settings.queue_depth;
-    return settings.server_threads;
+std::string value_in_label(const std::string& name, const PointSettings& settings) {
+  const auto label = [&](auto target) -> std::string {
+    using Target = decltype(target);
+    if constexpr (std::is_same_v<Target, Parameter::Name>) {
+      return (settings.*target).text;
+    } else if constexpr (std::is_same_v<Target, Parameter::Choice>) {
+      return fmt::format("{}={}", name, settings.*target.text);
+    } else if constexpr (std::is_same_v<Target, Parameter::Number>) {
+      return fmt::format("{}={}", name, settings.*target);
+    } else if constexpr (std::is_same_v<Target, Parameter::OptionalNumber>) {
+      return fmt::format("{}={}", name, (settings.*target).value_or(0));
+    } else {
+      return name;  // has no column, and so is not varied
+    }
   };
-  return fmt::format("{}={}", parameter, number());
+  return std::visit(label, find_parameter(name)->target);
 }
 
 std::string label_of(const Experiment& experiment, const PointSettings& settings,

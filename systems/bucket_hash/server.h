@@ -119,4 +119,12 @@ class Partition final : public KvPartition {
   std::shared_ptr<Worker> first_;
 };
 
+// How a system opens a partition with its own kind of server.
+template <class Server, class Parameters>
+std::unique_ptr<KvPartition> open_partition(Thread& thread, std::string name,
+                                            const KvConfig& config) {
+  return std::make_unique<Partition>(
+      thread, std::make_shared<Server>(thread.node, name, config, Parameters::of(config)));
+}
+
 }  // namespace perdura::systems::bucket_hash

@@ -45,6 +45,19 @@ void Session::make_lanes(Bytes read_room) {
 
 // --- operations ----------------------------------------------------------------------------------
 
+Task<Result<Bytes>> Session::get(Key key, std::span<std::byte> into) {
+  if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
+  const Slot wanted = Slot::of(key);
+  const Lease held = co_await lease();
+  const std::optional<LookedUp> found = co_await look_up(held.lane(), wanted);
+  if (!found) co_return tl::unexpected(Error::disconnected);
+  if (!found->item) co_return tl::unexpected(Error::not_found);
+  const Value value = found->item->value_bytes();
+  if (value.size() > into.size()) co_return tl::unexpected(Error::too_large);
+  copy_bytes(into.first(value.size()), value);
+  co_return Bytes{value.size()};
+}
+
 Task<Result<void>> Session::put(Key key, Value value) {
   if (!Slot::takes(key, value)) co_return tl::unexpected(Error::too_large);
   co_return co_await request({RequestKind::put, Slot::of(key, value)});
@@ -80,14 +93,21 @@ Task<Result<void>> Session::request(Request request) {
   co_return Result<void>{};
 }
 
-Task<bool> Session::read(std::uint32_t lane, Bytes at, Bytes offset, Bytes length) {
+Task<bool> Session::read(std::uint32_t lane, Bytes offset, Bytes length) {
   if (broken_) co_return false;
   ++counts_.one_sided_reads;
   fabric::Operation operation =
-      queue_pair_->read(read_buffer(lane).slice(at, static_cast<std::uint32_t>(length)),
+      queue_pair_->read(read_buffer(lane).slice(0, static_cast<std::uint32_t>(length)),
                         RemoteAddress{RemoteKey{welcome_.index_key}, offset});
   if (!co_await operation) fail();
   co_return !broken_;
+}
+
+Task<std::optional<std::uint64_t>> Session::read_state(std::uint32_t lane) {
+  if (!co_await read(lane, 0, kWord)) co_return std::nullopt;
+  std::uint64_t word = 0;
+  std::memcpy(&word, read_bytes(lane, kWord).data(), kWord);
+  co_return word;
 }
 
 // --- replies -------------------------------------------------------------------------------------

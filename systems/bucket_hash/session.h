@@ -1,5 +1,5 @@
 // The client of a partition as far as the hash indexes share it: operations under way at once, and
-// put and erase, which are requests. An index adds get, by one-sided READs.
+// put and erase, which are requests. An index adds the look-up of a get, by one-sided READs.
 //
 // An operation under way owns a lane: a slot for its request in the server's memory, and memory of
 // its own to make the request and to read into. Replies land in any of the reply buffers; whichever
@@ -19,6 +19,7 @@ namespace perdura::systems::bucket_hash {
 
 class Session : public KvSession {
  public:
+  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) final;
   Task<Result<void>> put(Key key, Value value) final;
   Task<Result<void>> erase(Key key) final;
   SessionCounts counts() const final { return counts_; }
@@ -30,6 +31,44 @@ class Session : public KvSession {
   Task<> connect(fabric::Address server);
   // What the index needs to read into in one operation; before any.
   void make_lanes(Bytes read_room);
+
+  // What a get finds by READs. Like all that follow, nothing if the connection broke.
+  struct LookedUp {
+    std::optional<Slot> item{};
+  };
+  virtual Task<std::optional<LookedUp>> look_up(std::uint32_t lane, Slot key) = 0;
+
+  // READs from the index until that is not torn: `search(bytes)` says what is there.
+  template <class Search>
+  auto read_whole(std::uint32_t lane, Bytes offset, Bytes length, Search search)
+      -> Task<std::optional<decltype(search(std::span<const std::byte>()))>> {
+    for (;;) {
+      if (!co_await read(lane, offset, length)) co_return std::nullopt;
+      const auto result = search(read_bytes(lane, length));
+      if (!result.torn) co_return result;
+      count_torn_read();
+    }
+  }
+  // One READ.
+  Task<bool> read(std::uint32_t lane, Bytes offset, Bytes length);
+  std::span<const std::byte> read_bytes(std::uint32_t lane, Bytes length) const {
+    return read_buffer(lane).slice(0, static_cast<std::uint32_t>(length)).bytes();
+  }
+  void count_torn_read() {
+    ++counts_.torn_reads;
+    ++counts_.retries;
+  }
+  // The word at the start of the index. Only what it says now may be forgotten of older tables:
+  // while items are moved, one that is not yet in the next table is still in the old one.
+  Task<std::optional<std::uint64_t>> read_state(std::uint32_t lane);
+
+  const Plan& plan() const { return welcome_.plan; }
+
+ private:
+  struct Lane {
+    std::optional<ReplyStatus> answer;
+    WaitList waiting;
+  };
 
   // The lane of an operation under way.
   class Lease {
@@ -49,23 +88,6 @@ class Session : public KvSession {
   };
   Task<Lease> lease();
 
-  // READs from the index into the lane's memory from `at` on; false if the connection broke.
-  Task<bool> read(std::uint32_t lane, Bytes at, Bytes offset, Bytes length);
-  std::span<const std::byte> read_bytes(std::uint32_t lane, Bytes at, Bytes length) const {
-    return read_buffer(lane).slice(at, static_cast<std::uint32_t>(length)).bytes();
-  }
-
-  const Plan& plan() const { return welcome_.plan; }
-
-  Thread& thread_;
-  SessionCounts counts_;
-
- private:
-  struct Lane {
-    std::optional<ReplyStatus> answer;
-    WaitList waiting;
-  };
-
   Task<Result<void>> request(Request request);
   Task<std::optional<ReplyStatus>> answer_to(std::uint32_t lane);
   void deliver(const fabric::ReceiveCompletion& completion);
@@ -84,6 +106,8 @@ class Session : public KvSession {
     return buffer_memory_.local(index * lane_room() + kRequestRoom + read_room_, sizeof(Reply));
   }
 
+  Thread& thread_;
+  SessionCounts counts_;
   std::uint32_t most_lanes_;
   Welcome welcome_;
   Bytes read_room_ = 0;

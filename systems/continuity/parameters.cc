@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "platform/error.h"
+#include "systems/bucket_hash/parameters.h"
 
 namespace perdura::systems::continuity {
 
@@ -50,17 +51,11 @@ Parameters Parameters::of(const KvConfig& config) {
                       kName, name));
     }
   }
-  const auto within = [](std::string_view what, std::uint64_t value, std::uint64_t least,
+  bucket_hash::require_slots(kName, config);
+  const auto within = [](std::string_view parameter, std::uint64_t value, std::uint64_t least,
                          std::uint64_t most) {
-    if (value >= least && value <= most) return;
-    throw UsageError(
-        fmt::format("{}: {} is {}, but must be {} to {}", kName, what, value, least, most));
+    bucket_hash::require_within(kName, parameter, value, least, most);
   };
-  within("key_size", config.key_size, 1, bucket_hash::kMaxKeySize);
-  within("value_size", config.value_size, 0, bucket_hash::kMaxValueSize);
-  within("max_value_size", config.max_value_size, config.value_size, bucket_hash::kMaxValueSize);
-  within("records", config.records, 1, std::uint64_t{1} << 31);
-  within("sessions", config.sessions, 1, 1U << 16);
   within("sbuckets", sbuckets, 1, kMaxSBuckets);
   if (!config.parameters.contains("resized_sbuckets")) resized_sbuckets = sbuckets;
   within("resized_sbuckets", resized_sbuckets, sbuckets, kMaxSBuckets);
@@ -69,6 +64,7 @@ Parameters Parameters::of(const KvConfig& config) {
   within("queue_depth", queue_depth, 1, 4096);
   if (!config.parameters.contains("buckets")) buckets = buckets_for(config.records, sbuckets);
   within("buckets", buckets, 2, std::uint64_t{1} << 32);
+  bucket_hash::require_tables(kName, "buckets", buckets, resizes);
   if (buckets % 2 != 0) {
     throw UsageError(
         fmt::format("{}: buckets is {}, but must be even: two share SBuckets", kName, buckets));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "platform/runtime/work.h"
 #include "systems/continuity/continuity.h"
 #include "systems/continuity/server.h"
 
@@ -19,23 +18,19 @@ Task<std::unique_ptr<KvSession>> ContinuitySession::connect(Thread& thread, fabr
   co_return session;
 }
 
-Task<Result<Bytes>> ContinuitySession::get(Key key, std::span<std::byte> into) {
-  if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
-  const Slot wanted = Slot::of(key);
-  const Lease held = co_await lease();
+Task<std::optional<ContinuitySession::LookedUp>> ContinuitySession::look_up(std::uint32_t lane,
+                                                                            Slot key) {
   const std::uint32_t known = level_;
   for (std::uint32_t level = known;; ++level) {
-    const std::optional<Search> result =
-        co_await search(held.lane(), geometry_.table(level), wanted);
-    if (!result) co_return tl::unexpected(Error::disconnected);
+    const std::optional<Search> result = co_await search(lane, geometry_.table(level), key);
+    if (!result) co_return std::nullopt;
     // What a sealed pair does not hold is in the next table, if anywhere.
     if (!result->found && (result->indicator & kSealed) != 0) continue;
-    if (level > known) co_await look_at_state(held.lane());
-    if (!result->found) co_return tl::unexpected(Error::not_found);
-    const Value value = result->found->value_bytes();
-    if (value.size() > into.size()) co_return tl::unexpected(Error::too_large);
-    copy_bytes(into.first(value.size()), value);
-    co_return Bytes{value.size()};
+    if (level > known) {
+      const auto state = co_await read_state(lane);
+      if (state) level_ = std::max(level_, State::from(*state).level);
+    }
+    co_return LookedUp{result->found};
   }
 }
 
@@ -43,8 +38,7 @@ Task<std::optional<Search>> ContinuitySession::search(std::uint32_t lane, Table 
   for (;;) {
     const std::optional<Search> result = co_await search_once(lane, table, key);
     if (!result || !result->torn) co_return result;
-    ++counts_.torn_reads;
-    ++counts_.retries;
+    count_torn_read();
   }
 }
 
@@ -52,37 +46,18 @@ Task<std::optional<Search>> ContinuitySession::search_once(std::uint32_t lane, T
                                                            Slot key) {
   const Home home = table.home(key);
   const Bytes segment = table.segment_size();
-  if (!co_await read(lane, 0, table.segment_offset(home), segment)) co_return std::nullopt;
-  const Search found = search_segment(read_bytes(lane, 0, segment), table, home.odd, key);
+  if (!co_await read(lane, table.segment_offset(home), segment)) co_return std::nullopt;
+  const Search found = search_segment(read_bytes(lane, segment), table, home.odd, key);
   const auto group = group_of(found.indicator);
   if (found.torn || found.found || !group) co_return found;
   const Bytes size = table.group_size();
-  if (!co_await read(lane, 0, table.group_offset(*group), size)) co_return std::nullopt;
-  co_return search_group(read_bytes(lane, 0, size), table, found.indicator, key);
-}
-
-// Only when all items have been moved may the old table be forgotten: until then, one that is not
-// in the next table may still be in the old one.
-Task<> ContinuitySession::look_at_state(std::uint32_t lane) {
-  if (!co_await read(lane, 0, kStateOffset, kWord)) co_return;
-  std::uint64_t word = 0;
-  std::memcpy(&word, read_bytes(lane, 0, kWord).data(), kWord);
-  level_ = std::max(level_, State::from(word).level);
+  if (!co_await read(lane, table.group_offset(*group), size)) co_return std::nullopt;
+  co_return search_group(read_bytes(lane, size), table, found.indicator, key);
 }
 
 }  // namespace perdura::systems::continuity
 
 namespace perdura::systems {
-
-namespace {
-
-std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
-  return std::make_unique<bucket_hash::Partition>(
-      thread, std::make_shared<continuity::ContinuityServer>(thread.node, name, config,
-                                                             continuity::Parameters::of(config)));
-}
-
-}  // namespace
 
 const KvSystem kContinuity{
     .name = continuity::kName,
@@ -98,7 +73,7 @@ const KvSystem kContinuity{
     .max_value_size = bucket_hash::kMaxValueSize,
     .ordered = false,
     .shares_partition = true,
-    .open = open,
+    .open = bucket_hash::open_partition<continuity::ContinuityServer, continuity::Parameters>,
     .connect = continuity::ContinuitySession::connect,
 };
 

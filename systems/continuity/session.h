@@ -14,17 +14,15 @@ class ContinuitySession final : public bucket_hash::Session {
   static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
                                                   KvConfig config);
 
-  // One READ, and one more if the key's segment pair has added SBuckets and the segment does not
-  // have the key; more while the table is being resized, or if a READ was torn.
-  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override;
-
  private:
   using Session::Session;
 
+  // One READ, and one more if the key's segment pair has added SBuckets and the segment does not
+  // have the key; more while the table is being resized, or if a READ was torn.
+  Task<std::optional<LookedUp>> look_up(std::uint32_t lane, Slot key) override;
   // A search of a table; nothing if the connection broke.
   Task<std::optional<Search>> search(std::uint32_t lane, Table table, Slot key);
   Task<std::optional<Search>> search_once(std::uint32_t lane, Table table, Slot key);
-  Task<> look_at_state(std::uint32_t lane);
 
   Geometry geometry_;
   std::uint32_t level_ = 0;  // of the newest table that is known to have all items

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "platform/error.h"
+#include "systems/bucket_hash/parameters.h"
 
 namespace perdura::systems::level {
 
@@ -42,21 +43,16 @@ Parameters Parameters::of(const KvConfig& config) {
           "{} has no parameter '{}'; it has top_buckets, resizes and queue_depth", kName, name));
     }
   }
-  const auto within = [](std::string_view what, std::uint64_t value, std::uint64_t least,
+  bucket_hash::require_slots(kName, config);
+  const auto within = [](std::string_view parameter, std::uint64_t value, std::uint64_t least,
                          std::uint64_t most) {
-    if (value >= least && value <= most) return;
-    throw UsageError(
-        fmt::format("{}: {} is {}, but must be {} to {}", kName, what, value, least, most));
+    bucket_hash::require_within(kName, parameter, value, least, most);
   };
-  within("key_size", config.key_size, 1, bucket_hash::kMaxKeySize);
-  within("value_size", config.value_size, 0, bucket_hash::kMaxValueSize);
-  within("max_value_size", config.max_value_size, config.value_size, bucket_hash::kMaxValueSize);
-  within("records", config.records, 1, std::uint64_t{1} << 31);
-  within("sessions", config.sessions, 1, 1U << 16);
   within("resizes", resizes, 0, kMaxResizes);
   within("queue_depth", queue_depth, 1, 4096);
   if (!config.parameters.contains("top_buckets")) top_buckets = top_buckets_for(config.records);
   within("top_buckets", top_buckets, 4, std::uint64_t{1} << 32);
+  bucket_hash::require_tables(kName, "top_buckets", top_buckets, resizes);
   if (top_buckets % 4 != 0) {
     throw UsageError(fmt::format(
         "{}: top_buckets is {}, but must be a multiple of 4: the bottom level has half as many, "

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "platform/runtime/work.h"
 #include "systems/level/level.h"
 #include "systems/level/server.h"
 
@@ -19,24 +18,18 @@ Task<std::unique_ptr<KvSession>> LevelSession::connect(Thread& thread, fabric::A
   co_return session;
 }
 
-Task<Result<Bytes>> LevelSession::get(Key key, std::span<std::byte> into) {
-  if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
-  const Slot slot = Slot::of(key);
-  const Wanted wanted{slot, Hashes::of(slot)};
-  const Lease held = co_await lease();
+Task<std::optional<LevelSession::LookedUp>> LevelSession::look_up(std::uint32_t lane, Slot key) {
+  const Wanted wanted{key, Hashes::of(key)};
   const std::uint32_t bottom = bottom_;
   bool later = false;
-  std::optional<Search> result = co_await search(held.lane(), bottom + 1, wanted, later);
-  if (result && !result->found) {
-    result = co_await search(held.lane(), bottom, wanted, later);
+  std::optional<Search> result = co_await search(lane, bottom + 1, wanted, later);
+  if (result && !result->found) result = co_await search(lane, bottom, wanted, later);
+  if (!result) co_return std::nullopt;
+  if (later) {
+    const auto state = co_await read_state(lane);
+    if (state) bottom_ = std::max(bottom_, State::from(*state).bottom);
   }
-  if (!result) co_return tl::unexpected(Error::disconnected);
-  if (later) co_await look_at_state(held.lane());
-  if (!result->found) co_return tl::unexpected(Error::not_found);
-  const Value value = result->found->value_bytes();
-  if (value.size() > into.size()) co_return tl::unexpected(Error::too_large);
-  copy_bytes(into.first(value.size()), value);
-  co_return Bytes{value.size()};
+  co_return LookedUp{result->found};
 }
 
 // An item moves only from its first bucket of a level to the second, and from either to the next
@@ -64,38 +57,14 @@ Task<std::optional<Search>> LevelSession::search_level(std::uint32_t lane, std::
 
 Task<std::optional<Search>> LevelSession::search_bucket_at(std::uint32_t lane, Bytes offset,
                                                            Wanted wanted) {
-  for (;;) {
-    if (!co_await read(lane, 0, offset, kBucketSize)) co_return std::nullopt;
-    const Search result =
-        search_bucket(read_bytes(lane, 0, kBucketSize), wanted.key, wanted.hashes.tag());
-    if (!result.torn) co_return result;
-    ++counts_.torn_reads;
-    ++counts_.retries;
-  }
-}
-
-// Only when all items have been moved may the old bottom be forgotten: until then, one that is not
-// where they go may still be there.
-Task<> LevelSession::look_at_state(std::uint32_t lane) {
-  if (!co_await read(lane, 0, kStateOffset, kWord)) co_return;
-  std::uint64_t word = 0;
-  std::memcpy(&word, read_bytes(lane, 0, kWord).data(), kWord);
-  bottom_ = std::max(bottom_, State::from(word).bottom);
+  co_return co_await read_whole(lane, offset, kBucketSize, [&wanted](auto bytes) {
+    return search_bucket(bytes, wanted.key, wanted.hashes.tag());
+  });
 }
 
 }  // namespace perdura::systems::level
 
 namespace perdura::systems {
-
-namespace {
-
-std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
-  return std::make_unique<bucket_hash::Partition>(
-      thread, std::make_shared<level::LevelServer>(thread.node, name, config,
-                                                   level::Parameters::of(config)));
-}
-
-}  // namespace
 
 const KvSystem kLevel{
     .name = level::kName,
@@ -112,7 +81,7 @@ const KvSystem kLevel{
     .max_value_size = bucket_hash::kMaxValueSize,
     .ordered = false,
     .shares_partition = true,
-    .open = open,
+    .open = bucket_hash::open_partition<level::LevelServer, level::Parameters>,
     .connect = level::LevelSession::connect,
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "platform/error.h"
+#include "systems/bucket_hash/parameters.h"
 
 namespace perdura::systems::pfarm {
 
@@ -39,23 +40,18 @@ Parameters Parameters::of(const KvConfig& config) {
                       kName, name));
     }
   }
-  const auto within = [](std::string_view what, std::uint64_t value, std::uint64_t least,
+  bucket_hash::require_slots(kName, config);
+  const auto within = [](std::string_view parameter, std::uint64_t value, std::uint64_t least,
                          std::uint64_t most) {
-    if (value >= least && value <= most) return;
-    throw UsageError(
-        fmt::format("{}: {} is {}, but must be {} to {}", kName, what, value, least, most));
+    bucket_hash::require_within(kName, parameter, value, least, most);
   };
-  within("key_size", config.key_size, 1, bucket_hash::kMaxKeySize);
-  within("value_size", config.value_size, 0, bucket_hash::kMaxValueSize);
-  within("max_value_size", config.max_value_size, config.value_size, bucket_hash::kMaxValueSize);
-  within("records", config.records, 1, std::uint64_t{1} << 31);
-  within("sessions", config.sessions, 1, 1U << 16);
   within("workers", config.workers, 1, kMaxWorkers);
   within("overflow_percent", overflow_percent, 0, 100);
   within("resizes", resizes, 0, kMaxResizes);
   within("queue_depth", queue_depth, 1, 4096);
   if (!config.parameters.contains("buckets")) homes = homes_for(config.records);
   within("buckets", homes, 1, std::uint64_t{1} << 32);
+  bucket_hash::require_tables(kName, "buckets", homes, resizes);
   result.geometry = {homes, static_cast<std::uint32_t>(overflow_percent),
                      static_cast<std::uint32_t>(resizes), kMaxWorkers};
   result.queue_depth = static_cast<std::uint32_t>(queue_depth);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "platform/runtime/work.h"
 #include "systems/pfarm/pfarm.h"
 #include "systems/pfarm/server.h"
 
@@ -19,74 +18,39 @@ Task<std::unique_ptr<KvSession>> PFarmSession::connect(Thread& thread, fabric::A
   co_return session;
 }
 
-Task<Result<Bytes>> PFarmSession::get(Key key, std::span<std::byte> into) {
-  if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
-  const Slot wanted = Slot::of(key);
-  const Lease held = co_await lease();
+Task<std::optional<PFarmSession::LookedUp>> PFarmSession::look_up(std::uint32_t lane, Slot key) {
   const std::uint32_t known = level_;
   for (std::uint32_t level = known;; ++level) {
-    const std::optional<Search> result =
-        co_await search(held.lane(), geometry_.table(level), wanted);
-    if (!result) co_return tl::unexpected(Error::disconnected);
+    const std::optional<Search> result = co_await search(lane, geometry_.table(level), key);
+    if (!result) co_return std::nullopt;
     // What a sealed bucket does not hold is in the next table, if anywhere.
     if (!result->found && result->sealed) continue;
-    if (level > known) co_await look_at_state(held.lane());
-    if (!result->found) co_return tl::unexpected(Error::not_found);
-    const Value value = result->found->value_bytes();
-    if (value.size() > into.size()) co_return tl::unexpected(Error::too_large);
-    copy_bytes(into.first(value.size()), value);
-    co_return Bytes{value.size()};
+    if (level > known) {
+      const auto state = co_await read_state(lane);
+      if (state) level_ = std::max(level_, State::from(*state).level);
+    }
+    co_return LookedUp{result->found};
   }
 }
 
 Task<std::optional<Search>> PFarmSession::search(std::uint32_t lane, Table table, Slot key) {
   std::optional<Search> result =
-      co_await search_buckets(lane, table.bucket_offset(table.home(key)), kNeighborhoodSize, key);
+      co_await read_whole(lane, table.bucket_offset(table.home(key)), kNeighborhoodSize,
+                          [&key](auto bytes) { return search_neighborhood(bytes, key); });
   while (result && !result->found) {
     const auto block = table.block(result->link);
     if (!block) break;
     const bool sealed = result->sealed;
-    result = co_await search_buckets(lane, table.bucket_offset(*block), kBucketSize, key);
+    result = co_await read_whole(lane, table.bucket_offset(*block), kBucketSize,
+                                 [&key](auto bytes) { return search_block(bytes, key); });
     if (result) result->sealed |= sealed;
   }
   co_return result;
 }
 
-Task<std::optional<Search>> PFarmSession::search_buckets(std::uint32_t lane, Bytes offset,
-                                                         Bytes size, Slot key) {
-  for (;;) {
-    if (!co_await read(lane, 0, offset, size)) co_return std::nullopt;
-    const auto bytes = read_bytes(lane, 0, size);
-    const Search result =
-        size == kNeighborhoodSize ? search_neighborhood(bytes, key) : search_block(bytes, key);
-    if (!result.torn) co_return result;
-    ++counts_.torn_reads;
-    ++counts_.retries;
-  }
-}
-
-// Only when all items have been moved may the old table be forgotten: until then, one that is not
-// in the next table may still be in the old one.
-Task<> PFarmSession::look_at_state(std::uint32_t lane) {
-  if (!co_await read(lane, 0, kStateOffset, kWord)) co_return;
-  std::uint64_t word = 0;
-  std::memcpy(&word, read_bytes(lane, 0, kWord).data(), kWord);
-  level_ = std::max(level_, State::from(word).level);
-}
-
 }  // namespace perdura::systems::pfarm
 
 namespace perdura::systems {
-
-namespace {
-
-std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
-  return std::make_unique<bucket_hash::Partition>(
-      thread, std::make_shared<pfarm::PFarmServer>(thread.node, name, config,
-                                                   pfarm::Parameters::of(config)));
-}
-
-}  // namespace
 
 const KvSystem kPFarmKv{
     .name = pfarm::kName,
@@ -102,7 +66,7 @@ const KvSystem kPFarmKv{
     .max_value_size = bucket_hash::kMaxValueSize,
     .ordered = false,
     .shares_partition = true,
-    .open = open,
+    .open = bucket_hash::open_partition<pfarm::PFarmServer, pfarm::Parameters>,
     .connect = pfarm::PFarmSession::connect,
 };
 

@@ -53,6 +53,17 @@ TEST(Plan, HasEachPointWithItsRepetitions) {
   EXPECT_EQ(points[3].label, "value_size=64 fake repetition=1");
 }
 
+TEST(Plan, LabelsSayWhatVaries) {
+  for (const char* parameter : {"clients", "queue_depth", "server_threads", "resizes"}) {
+    const auto points = plan({parse_override(fmt::format("matrix.{}=[10, 20]", parameter))});
+    ASSERT_GT(points.size(), 1U);
+    for (const auto& [point, value] : {std::pair{points.front(), 10}, {points.back(), 20}}) {
+      EXPECT_NE(point.label.find(fmt::format("{}={} ", parameter, value)), std::string::npos)
+          << point.label;
+    }
+  }
+}
+
 TEST(Plan, NamesTheLoadThatAPointIsOffered) {
   const auto points = plan({parse_override("workload.load=\"poisson\""),
                             parse_override("matrix.offered_load=[1000, 5000]")});

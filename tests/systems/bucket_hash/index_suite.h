@@ -240,7 +240,13 @@ TYPED_TEST_P(HashIndex, WhatWasWrittenWithoutReadersIsReadAfterARestart) {
   }
   typename Hash::Index served(memory.region(), 0, geometry);
   served.recover();
-  expect_holds<Hash>(served, memory.bytes(), model, number);
+  EXPECT_EQ(contents_of(served), model);
+  // Nobody knows an older table, as no reader outlives the server.
+  for (std::uint64_t key = 0; key < number; ++key) {
+    ASSERT_EQ(
+        find_as_client<Hash>(memory.bytes(), geometry, Hash::table(served), numbered_key(key)),
+        value_in(model, numbered_key(key)));
+  }
 }
 
 REGISTER_TYPED_TEST_SUITE_P(HashIndex, BehavesLikeAMap, ARefusedPutChangesNothing,

@@ -223,5 +223,18 @@ TEST_P(HashParameters, TheImpossibleIsRefusedInOneLine) {
   expect_parameters_refused(system, {{"resizes", 33}, {"log_slots", 1}, {"queue_depth", 0}});
 }
 
+// All tables that there may ever be must be addressable.
+TEST_P(HashParameters, TablesThatNoMemoryHoldsAreRefused) {
+  const KvSystem& system = find_kv_system(GetParam());
+  const std::string buckets = GetParam() == "level" ? "top_buckets" : "buckets";
+  KvConfig bad = smallest_config();
+  bad.parameters[buckets] = std::uint64_t{1} << 32;
+  bad.parameters["resizes"] = 9;
+  EXPECT_EQ(refusal_of(system, bad),
+            GetParam() + ": " + buckets +
+                " is 4294967296 and resizes 9, but a table of 4294967296 buckets can be doubled "
+                "at most 8 times: lower one of them");
+}
+
 }  // namespace
 }  // namespace perdura::systems::test
