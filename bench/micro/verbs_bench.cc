@@ -2,8 +2,8 @@
 // that poll: ib_write_lat (WRITEs back and forth), ib_read_lat, ib_send_lat and ib_write_bw. Sizes
 // are in bytes. tests/vm/guest/perftest sets their figures beside those of the tools.
 //
-//   median_us         of one operation; of WRITE and SEND half of a round trip, as the tools have it
-//   items_per_second  WRITEs of fabric_verbs_write_rate
+//   median_us         of one operation; of WRITE and SEND half of a round trip, as the tools have
+//   it items_per_second  WRITEs of fabric_verbs_write_rate
 //
 // The server is a second process, which enters the network namespace of the file that
 // PERDURA_PEER_NAMESPACE names (root only): the other host of the virtual cluster.
@@ -79,8 +79,7 @@ struct Side {
   }
   Operation send() { return peer->send(memory.local(kOut, size), flags); }
   auto written(std::uint64_t round) {
-    return runtime::until(
-        [this, round] { return region->load(kIn + size - kWord) == round; });
+    return runtime::until([this, round] { return region->load(kIn + size - kWord) == round; });
   }
   // False if the connection is at its end.
   Task<bool> message() {
@@ -274,9 +273,9 @@ void fabric_verbs_write_rate(benchmark::State& state) {
             {.opcode = fabric::Opcode::write, .local = from, .remote = side.there});
       }
       halves[half]
-          .emplace(*side.peer, fabric::WorkRequest{.opcode = fabric::Opcode::write,
-                                                   .local = from,
-                                                   .remote = side.there})
+          .emplace(*side.peer,
+                   fabric::WorkRequest{
+                       .opcode = fabric::Opcode::write, .local = from, .remote = side.there})
           .post();
       half ^= 1;
       if (!halves[half]) continue;

@@ -26,6 +26,7 @@ void add_guarantees(CLI::App& app, CommandContext& context, Action& action);
 void add_list(CLI::App& app, CommandContext& context, Action& action);
 void add_plan(CLI::App& app, CommandContext& context, Action& action);
 void add_run(CLI::App& app, CommandContext& context, Action& action);
+void add_probe(CLI::App& app, CommandContext& context, Action& action);
 void add_advise(CLI::App& app, CommandContext& context, Action& action);
 void add_crash(CLI::App& app, CommandContext& context, Action& action);
 void add_compare(CLI::App& app, CommandContext& context, Action& action);

@@ -48,6 +48,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   add_list(app, context, action);
   add_plan(app, context, action);
   add_run(app, context, action);
+  add_probe(app, context, action);
   add_report(app, context, action);
   add_claims(app, context, action);
   add_compare(app, context, action);

@@ -64,11 +64,14 @@ void Progress::begin(const std::string& label) {
 }
 
 void Progress::end(const std::string& label, const Measurement& measurement) {
+  end(label, visible_ ? summary(measurement) : "", measurement.verdict != Verdict::valid);
+}
+
+void Progress::end(const std::string& label, const std::string& outcome, bool keep) {
   ++done_;
   if (!visible_) return;
-  const bool keep = !terminal_ || measurement.verdict != Verdict::valid;
-  show(fmt::format("[{}/{}]{} {}: {}", done_, points_, time_left(), label, summary(measurement)));
-  if (keep) close();
+  show(fmt::format("[{}/{}]{} {}: {}", done_, points_, time_left(), label, outcome));
+  if (!terminal_ || keep) close();
 }
 
 void Progress::show(const std::string& text) {

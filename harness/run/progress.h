@@ -18,6 +18,8 @@ class Progress {
 
   void begin(const std::string& label);
   void end(const std::string& label, const Measurement& measurement);
+  // The same of what is no point of an experiment; `keep`: also on a terminal the line stays.
+  void end(const std::string& label, const std::string& outcome, bool keep);
   // Leaves the cursor at the beginning of an empty line.
   void close();
 

@@ -23,6 +23,15 @@ void Region::read(Bytes offset, std::span<std::byte> into) const {
   mapped::copy_from_shared(into, base_ + offset);
 }
 
+std::uint64_t Region::scan(Bytes offset, Bytes length) const {
+  check(offset, length);
+  if (model_) [[unlikely]] {
+    model_->scan(offset, length);
+    return 0;
+  }
+  return mapped::sum_lines(base_ + offset, length);
+}
+
 bool Region::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) {
   check(offset, kWord);
   if (model_) [[unlikely]]

@@ -31,6 +31,9 @@ class RegionModel {
  public:
   virtual ~RegionModel() = default;
   virtual std::uint64_t load(Bytes offset) = 0;
+  // A model that knows no time need not tell these from load().
+  virtual std::uint64_t load_from_memory(Bytes offset) { return load(offset); }
+  virtual void scan(Bytes, Bytes) {}
   virtual void read(Bytes offset, std::span<std::byte> into) = 0;
   virtual void store(Bytes offset, std::uint64_t value, const WordLayout& layout) = 0;
   virtual bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) = 0;
@@ -93,8 +96,22 @@ class Region {
     return words;
   }
 
-  // Such loads of adjacent words, in order. Word i may be anything unless `needed(i, words)`, which
-  // is told the words before it: memory itself is read faster without asking.
+  // The same of a word whose line no cache holds, as the caller has seen to: `sim` has no caches,
+  // so it must be told. For probes.
+  std::uint64_t load_from_memory(Bytes offset) const {
+    check(offset, kWord);
+    if (model_) [[unlikely]]
+      return model_->load_from_memory(offset);
+    return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
+  }
+
+  // Loads whole lines that no cache holds, in the order of addresses, and keeps nothing but the sum
+  // of their words (0 on `sim`): what memory can deliver, without the cost of a copy. Nobody may
+  // write them meanwhile. For probes.
+  std::uint64_t scan(Bytes offset, Bytes length) const;
+
+  // 8-byte loads of adjacent words, in order. Word i may be anything unless `needed(i, words)`,
+  // which is told the words before it: memory itself is read faster without asking.
   template <std::size_t N, class Needed>
   std::array<std::uint64_t, N> load_words(Bytes offset, Needed needed) const {
     check(offset, N * kWord);

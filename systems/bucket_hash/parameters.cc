@@ -24,8 +24,7 @@ void require_within(std::string_view system, std::string_view what, std::uint64_
 void require_slots(std::string_view system, const KvConfig& config) {
   require_within(system, "key_size", config.key_size, 1, kMaxKeySize);
   require_within(system, "value_size", config.value_size, 0, kMaxValueSize);
-  require_within(system, "max_value_size", config.max_value_size, config.value_size,
-                 kMaxValueSize);
+  require_within(system, "max_value_size", config.max_value_size, config.value_size, kMaxValueSize);
   require_within(system, "records", config.records, 1, std::uint64_t{1} << 31);
   require_within(system, "sessions", config.sessions, 1, 1U << 16);
 }

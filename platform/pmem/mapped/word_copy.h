@@ -21,6 +21,10 @@ void copy_from_shared(std::span<std::byte> into, const std::byte* from);
 // the next drain covers the whole range.
 void stream_to_shared(std::byte* to, std::span<const std::byte> from);
 
+// The sum of the words of whole cache lines, loaded 16 bytes at a time. Nobody may write them
+// meanwhile.
+std::uint64_t sum_lines(const std::byte* from, Bytes length);
+
 // Counts the replacement of the bytes at `target` by `from`; called before the copy.
 void count_write(WriteMeter& meter, Cause cause, const std::byte* target,
                  std::span<const std::byte> from);

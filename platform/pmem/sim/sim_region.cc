@@ -49,16 +49,34 @@ std::uint64_t SimRegion::load(Bytes offset) {
   return value;
 }
 
+void SimRegion::fetch(Bytes lines, bool whole) {
+  SimThread* const thread = SimThread::running();
+  if (thread == nullptr) return;
+  const Picoseconds transfer =
+      transfer_time(lines * kCacheLine, controller_.profile.read_bandwidth);
+  const Time start = controller_.reads.take(engine_.now(), thread->now(), transfer);
+  thread->spin_until(start + controller_.profile.read_latency + (whole ? transfer : Picoseconds{}));
+}
+
+std::uint64_t SimRegion::load_from_memory(Bytes offset) {
+  fetch(1, false);
+  std::uint64_t value;
+  timeline_.cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)), now());
+  if (journal_) [[unlikely]]
+    journal_->load({id_, offset}, kWord, now());
+  return value;
+}
+
+void SimRegion::scan(Bytes offset, Bytes length) {
+  fetch(lines_of(offset, length), true);
+  if (journal_) [[unlikely]]
+    journal_->load({id_, offset}, length, now());
+}
+
 void SimRegion::read(Bytes offset, std::span<std::byte> into) {
-  // A range is taken to miss the caches: one latency, then the bandwidth of the memory, which other
-  // cores and the device share, and the CPU's own cost of copying.
-  if (SimThread* thread = SimThread::running()) {
-    const Picoseconds transfer = transfer_time(lines_of(offset, into.size()) * kCacheLine,
-                                               controller_.profile.read_bandwidth);
-    const Time start = controller_.reads.take(engine_.now(), thread->now(), transfer);
-    thread->spin_until(start + controller_.profile.read_latency + transfer);
-    thread->charge(Work::copy, into.size());
-  }
+  // A range is taken to miss the caches: the memory's time, then the CPU's own of copying.
+  fetch(lines_of(offset, into.size()), true);
+  if (SimThread* thread = SimThread::running()) thread->charge(Work::copy, into.size());
   timeline_.cpu_read(offset, into, now());
   if (journal_) [[unlikely]]
     journal_->load({id_, offset}, into.size(), now());

@@ -34,6 +34,8 @@ class SimRegion final : public RegionModel {
         timeline_(base) {}
 
   std::uint64_t load(Bytes offset) override;
+  std::uint64_t load_from_memory(Bytes offset) override;
+  void scan(Bytes offset, Bytes length) override;
   void read(Bytes offset, std::span<std::byte> into) override;
   void store(Bytes offset, std::uint64_t value, const WordLayout& layout) override;
   bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) override;
@@ -64,6 +66,9 @@ class SimRegion final : public RegionModel {
 
  private:
   Time now() const;
+  // Until memory has delivered lines to the running thread: the bandwidth is shared with other
+  // cores and the device. The first word of the first line is there after the latency.
+  void fetch(Bytes lines, bool whole);
   void change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,
               LineTimes visible);
   void write_back(perdura::sim::SimThread* thread, Time start, Bytes lines);

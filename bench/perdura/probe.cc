@@ -1,0 +1,45 @@
+// perdura probe: what this machine's memory and RDMA do, or a testbed's on the model.
+#include <memory>
+
+#include "bench/perdura/commands.h"
+#include "bench/perdura/experiment_options.h"
+#include "bench/perdura/responder_properties.h"
+#include "bench/probe/probe_run.h"
+#include "systems/persistence/detection.h"
+
+namespace perdura::harness {
+
+void add_probe(CLI::App& app, CommandContext& context, Action& action) {
+  const auto request = std::make_shared<bench::ProbeRequest>();
+  CLI::App* command = app.add_subcommand(
+      "probe",
+      "Measures what memory and RDMA do, and writes it as a profile that other commands read");
+  command
+      ->add_option("--platform", request->platform, "shm: this host; sim: a testbed, on the model")
+      ->required();
+  command->add_option("--profile", request->profile,
+                      "On sim, the testbed; else, where parameters that are not measured come from "
+                      "(default there: remote-log-connectx4)");
+  command->add_option("--set", request->set, "Which probes (default: all)")
+      ->check(CLI::IsMember({"memory", "rdma", "all"}));
+  command
+      ->add_option("--pm-directory", request->pm_directory,
+                   "Where the files of persistent memory are (default: memory of this host)")
+      ->check(is_not_empty);
+  command->add_flag("--quick", request->quick, "Fewer steps and repetitions");
+  command->add_flag("--quiet", request->quiet, "No progress on stderr");
+  command
+      ->add_option_function<std::string>(
+          "-o,--out", [request](const std::string& folder) { request->out = folder; },
+          "Folder for the results; must not exist or be empty (default: out/probe-PLATFORM-N)")
+      ->check(is_not_empty);
+  command->callback([request, &context, &action] {
+    action = [request, &context] {
+      request->command_line = context.command_line;
+      request->responder = responder_properties(persistence::detect());
+      return run_probes(*request, context.locations, context.ranks);
+    };
+  });
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,244 @@
+#include "bench/probe/characterization.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "bench/probe/building_blocks.h"
+
+namespace perdura::bench {
+namespace {
+
+double ns(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
+
+class Profile {
+ public:
+  Profile(const Characterized& found, const sim::Profile& base) : found_(found), base_(base) {}
+
+  std::string text() {
+    text_ = fmt::format(
+        "# Written by perdura probe on {}. What is not measured is as in the profile {}.\n\n"
+        "name = \"{}\"\ntitle = \"Characterization of {}\"\nddio = {}  # {}\n",
+        found_.date, base_.name, found_.name, found_.date, base_.ddio, kept());
+    cpu();
+    node("server", base_.server);
+    node("client", base_.client);
+    memory("dram", base_.dram);
+    memory("pm", base_.pm);
+    nic();
+    link();
+    retry();
+    return std::move(text_);
+  }
+
+ private:
+  using Value = std::optional<double>;
+
+  std::string kept() const { return fmt::format("not measured; from {}", base_.name); }
+  void section(const char* name) { text_ += fmt::format("\n[{}]\n", name); }
+  // The value that was measured, else the base's. Returns it.
+  double put(const char* key, Value measured, double base, const std::string& probe) {
+    // A femtosecond is less than anything here is measured to.
+    const double value = measured ? std::max(*measured, 0.0) : base;
+    text_ += fmt::format("{} = {:.10g}  # {}\n", key, value, measured ? probe : kept());
+    return value;
+  }
+  void keep(const char* key, double value) { put(key, std::nullopt, value, ""); }
+  template <class T>
+  void put_exactly(const char* key, bool measured, T value, const char* probe) {
+    text_ += fmt::format("{} = {}  # {}\n", key, value, measured ? probe : kept());
+  }
+  template <class T>
+  void keep_exactly(const char* key, T value) {
+    put_exactly(key, false, value, "");
+  }
+
+  using Wanted = std::function<bool(const Setting&)>;
+  Value first(const Wanted& wanted) const {
+    for (const Reading& reading : found_.readings) {
+      if (wanted(reading.setting)) return reading.median;
+    }
+    return std::nullopt;
+  }
+  Value largest(const Wanted& wanted) const {
+    Value most;
+    for (const Reading& reading : found_.readings) {
+      if (wanted(reading.setting)) most = std::max(most.value_or(0), reading.median);
+    }
+    return most;
+  }
+  Value block(std::string_view operation, Bytes size) const {
+    return first([=](const Setting& s) {
+      return s.probe == "building-block" && s.operation == operation && s.size == size;
+    });
+  }
+  Value idle(std::string_view medium, std::string_view operation, std::string_view cache) const {
+    return first([=](const Setting& s) {
+      return s.probe == "idle-latency" && s.medium == medium && s.operation == operation &&
+             s.pattern == "random" && s.cache == cache;
+    });
+  }
+  Value rdma(std::string_view probe, std::string_view operation) const {
+    return first([=](const Setting& s) {
+      return s.probe == probe && s.operation == operation && s.size == kWord;
+    });
+  }
+  Value fastest(std::string_view operation) const {
+    return largest([=](const Setting& s) {
+      return s.unit == "Mop/s" && (operation.empty() || s.operation == operation);
+    });
+  }
+
+  void cpu() {
+    section("cpu");
+    constexpr Work kWorks[] = {Work::crc32, Work::copy, Work::hash, Work::compare};
+    constexpr const char* kNames[] = {"crc32", "copy", "hash", "compare"};
+    for (std::size_t i = 0; i < std::size(kWorks); ++i) {
+      const sim::WorkCost& base = base_.cpu.work[static_cast<std::size_t>(kWorks[i])];
+      const Value few = block(kNames[i], kFewBytes);
+      const Value many = block(kNames[i], kManyBytes);
+      Value per_byte;
+      Value fixed;
+      if (few && many) {
+        per_byte = std::max(0.0, (*many - *few) / static_cast<double>(kManyBytes - kFewBytes));
+        fixed = *few - *per_byte * static_cast<double>(kFewBytes);
+      }
+      const std::string probe = fmt::format("building-block {}: at 64 bytes and 4 KiB", kNames[i]);
+      put(fmt::format("{}_ns", kNames[i]).c_str(), fixed, ns(base.fixed), probe);
+      put(fmt::format("{}_ns_per_byte", kNames[i]).c_str(), per_byte, ns(base.per_byte), probe);
+    }
+    keep("dispatch_ns", ns(base_.cpu.work[static_cast<std::size_t>(Work::dispatch)].fixed));
+    put("load_ns", idle("dram", "load", "hot"), ns(base_.cpu.load), "idle-latency dram load, hot");
+    store_ = put("store_ns", block("store", kWord), ns(base_.cpu.store), "building-block store");
+    flush_ = put("flush_ns", block("flush", kWord), ns(base_.cpu.flush), "building-block flush");
+    put("fence_ns", block("fence", kWord), ns(base_.cpu.fence), "building-block fence");
+    post_ = put("post_ns", rdma("rdma-post", "WRITE"), ns(base_.cpu.post), "rdma-post");
+    keep("poll_ns", ns(base_.cpu.poll));
+    keep("context_switch_ns", ns(base_.cpu.context_switch));
+    keep("time_slice_ns", ns(base_.cpu.time_slice));
+  }
+
+  void node(const char* name, const sim::NodeProfile& base) {
+    section(name);
+    const bool known = found_.cores != 0;
+    put_exactly("cores", known, known ? found_.cores : base.cores,
+                "those that the probes could use");
+    keep("wakeup_latency_ns", ns(base.wait.wakeup_latency));
+    keep("wakeup_cpu_ns", ns(base.wait.wakeup_cpu));
+    keep("arm_ns", ns(base.wait.arm));
+    keep("sleep_cpu_ns", ns(base.wait.sleep_cpu));
+    keep_exactly("wakeups", base.wait.wakeups);
+  }
+
+  Value bandwidth(std::string_view medium, bool loads) const {
+    return largest([=](const Setting& s) {
+      return s.unit == "GB/s" && s.medium == medium && s.probe.starts_with("bandwidth") &&
+             (s.operation == "load") == loads;
+    });
+  }
+
+  void memory(const char* name, const sim::MemoryProfile& base) {
+    section(name);
+    const bool dram = std::string_view(name) == "dram";
+    put("read_latency_ns", idle(name, "load", "cold"), ns(base.read_latency),
+        fmt::format("idle-latency {} load random, cold", name));
+    // The model's stores to DRAM never wait for it, so nothing can be seen of it.
+    const Value writes = dram && found_.modelled ? std::nullopt : bandwidth(name, false);
+    const double write_bandwidth = writes.value_or(base.write_bandwidth * 1e-9);
+    Value write_latency;
+    if (const Value persisted = idle(name, "store+clwb", "hot")) {
+      // A line is written back while its flush is issued; then the fence waits.
+      const double transfer = static_cast<double>(kCacheLine) / write_bandwidth;
+      write_latency = *persisted - store_ - std::max(flush_, transfer);
+    }
+    put("write_latency_ns", write_latency, ns(base.write_latency),
+        fmt::format("idle-latency {} store+clwb random, hot, less store and flush", name));
+    put("read_bandwidth_gb_s", bandwidth(name, true), base.read_bandwidth * 1e-9,
+        fmt::format("bandwidth {} load: the highest", name));
+    put("write_bandwidth_gb_s", writes, base.write_bandwidth * 1e-9,
+        fmt::format("bandwidth {} written: the highest", name));
+  }
+
+  // Bytes and ns: GB/s.
+  Value wire_bandwidth() const {
+    const Value payload = largest(
+        [](const Setting& s) { return s.probe == "rdma-bandwidth" && s.operation == "WRITE"; });
+    if (!payload) return payload;
+    return *payload *
+           (1 + static_cast<double>(base_.link.header) / static_cast<double>(base_.link.mtu));
+  }
+
+  void nic() {
+    section("nic");
+    const Value rate = fastest("");
+    put("message_ns", rate ? Value(1e3 / *rate) : rate, ns(base_.nic.message),
+        "the highest rate of any RDMA probe; what posts may be slower than the device");
+    keep("processing_ns", ns(base_.nic.processing));
+    const auto& device = found_.capabilities;
+    put_exactly("max_inline_bytes", device.has_value(),
+                device ? device->max_inline : base_.nic.max_inline, "as the device says");
+    pcie_bandwidth_ = std::max(base_.nic.pcie_bandwidth * 1e-9, wire_bandwidth().value_or(0));
+    keep("pcie_bandwidth_gb_s", pcie_bandwidth_);
+    const Value fetched = rdma("rdma-latency", "WRITE");
+    const Value inlined = rdma("rdma-latency-inline", "WRITE");
+    put("pcie_read_ns",
+        fetched && inlined ? Value(*fetched - *inlined - kWord / pcie_bandwidth_) : std::nullopt,
+        ns(base_.nic.pcie_read), "rdma-latency WRITE of 8 bytes, less that of an inline one");
+    keep("pcie_write_ns", ns(base_.nic.pcie_write));
+    const Value atomics = fastest("FAA");
+    put("atomic_ns", atomics ? Value(1e3 / *atomics) : atomics, ns(base_.nic.atomic),
+        "the highest rate of FAA");
+    const auto flag = [&](const char* key, bool fabric::Capabilities::*member, bool base) {
+      put_exactly(key, device.has_value(), device ? (*device).*member : base, "as the device says");
+    };
+    flag("flush", &fabric::Capabilities::flush, base_.nic.flush);
+    flag("flush_persistence", &fabric::Capabilities::flush_persistence,
+         base_.nic.flush_persistence);
+    flag("atomic_write", &fabric::Capabilities::atomic_write, base_.nic.atomic_write);
+  }
+
+  void link() {
+    section("link");
+    const Value wire = wire_bandwidth();
+    const double gigabytes =
+        put("bandwidth_gbit_s", wire ? Value(*wire * 8) : wire, base_.link.bandwidth * 8e-9,
+            "rdma-bandwidth WRITE: the highest, with its headers") /
+        8;
+    // A WRITE passes three times through a device, and the link in both directions.
+    Value propagation = rdma("rdma-latency-inline", "WRITE");
+    if (propagation) {
+      const auto headers = static_cast<double>(2 * base_.link.header + kWord);
+      const double rest = post_ + ns(base_.cpu.poll) + 2 * ns(base_.nic.pcie_write) +
+                          3 * ns(base_.nic.processing) + headers / gigabytes;
+      propagation = (*propagation - rest) / 2;
+    }
+    put("propagation_ns", propagation, ns(base_.link.propagation),
+        "half of what is left of the latency of an inline WRITE");
+    keep_exactly("mtu_bytes", base_.link.mtu);
+    keep_exactly("header_bytes", base_.link.header);
+  }
+
+  void retry() {
+    section("retry");
+    keep("rnr_timer_ns", ns(base_.retry.rnr_timer));
+    keep_exactly("rnr_retries", base_.retry.rnr_retries);
+    keep("timeout_ns", ns(base_.retry.timeout));
+  }
+
+  const Characterized& found_;
+  const sim::Profile& base_;
+  std::string text_{};
+  double store_ = 0;  // these in ns
+  double flush_ = 0;
+  double post_ = 0;
+  double pcie_bandwidth_ = 0;  // GB/s
+};
+
+}  // namespace
+
+std::string characterize(const Characterized& found, const sim::Profile& base) {
+  return Profile(found, base).text();
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,140 @@
+#include "bench/probe/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "harness/report/gnuplot.h"
+#include "harness/results/atomic_file.h"
+
+namespace perdura::bench {
+namespace {
+
+// What is drawn of one probe, for each medium.
+struct Plan {
+  const char* probe;
+  const char* title;
+  const char* x_label;
+  const char* script;
+  Bytes (*x)(const Setting&);  // null: the state of the cache
+};
+
+constexpr const char* kBars = "latency-over-workload";
+constexpr const char* kDoubling = "latency-over-value-size";
+constexpr const char* kThreads = "throughput-over-clients";
+
+constexpr std::array<Plan, 13> kPlans{{
+    {"idle-latency", "Idle latency of 8 bytes", "cache before the access", kBars, nullptr},
+    {"loaded-latency", "Latency of loads under load", "threads that stream", kThreads,
+     [](const Setting& s) -> Bytes { return s.threads; }},
+    {"bandwidth-over-threads", "Bandwidth over threads, 256 bytes, sequential", "threads", kThreads,
+     [](const Setting& s) -> Bytes { return s.threads; }},
+    {"bandwidth-over-size", "Bandwidth over access size", "access size (bytes)", kDoubling,
+     [](const Setting& s) { return s.size; }},
+    {"mix", "Bandwidth of loads mixed with ntstores", "loads (%)", kThreads,
+     [](const Setting& s) -> Bytes { return s.read_share.value_or(0); }},
+    {"write-amplification", "Write amplification over access size", "access size (bytes)",
+     kDoubling, [](const Setting& s) { return s.size; }},
+    {"rdma-latency", "Latency of RDMA operations", "message size (bytes)", kDoubling,
+     [](const Setting& s) { return s.size; }},
+    {"rdma-bandwidth", "Bandwidth of RDMA operations", "message size (bytes)", kDoubling,
+     [](const Setting& s) { return s.size; }},
+    {"rdma-rate-over-depth", "Rate over operations under way, 8 bytes", "operations under way",
+     kDoubling, [](const Setting& s) -> Bytes { return s.queue_depth; }},
+    {"rdma-rate-over-queue-pairs", "Rate over queue pairs, WRITE of 8 bytes", "queue pairs",
+     kDoubling, [](const Setting& s) -> Bytes { return s.queue_pairs; }},
+    {"rdma-rate-over-regions", "Rate over registered regions, WRITE of 8 bytes",
+     "registered regions", kDoubling, [](const Setting& s) -> Bytes { return s.regions; }},
+    {"rdma-rate-over-region-size", "Rate over region size, WRITE of 8 bytes",
+     "size of the region (MiB)", kDoubling, [](const Setting& s) { return s.region_size / MiB; }},
+    {"rdma-rate-over-threads", "Rate over threads, 8 bytes", "threads", kThreads,
+     [](const Setting& s) -> Bytes { return s.threads; }},
+}};
+
+std::string y_label(const std::string& unit) {
+  if (unit == "ns") return "Latency (ns)";
+  if (unit == "GB/s") return "Bandwidth (GB/s)";
+  if (unit == "Mop/s") return "Rate (Mop/s)";
+  return "Bytes written / bytes issued";
+}
+
+std::string bar_text(double value) {
+  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
+}
+
+// The index of `name` in a list of those met so far.
+std::size_t index_of(std::vector<std::string>& known, const std::string& name) {
+  const auto found = std::find(known.begin(), known.end(), name);
+  if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
+  known.push_back(name);
+  return known.size() - 1;
+}
+
+ProbeFigure figure_of(const Plan& plan, const std::string& medium,
+                      const std::vector<const Reading*>& readings) {
+  ProbeFigure figure{.name = fmt::format("{}-{}", plan.probe, medium),
+                     .script = plan.script,
+                     .title = fmt::format("{}, {}", plan.title, medium == "pm" ? "PM" : "DRAM"),
+                     .x_label = plan.x_label,
+                     .y_label = y_label(readings.front()->setting.unit)};
+  figure.csv =
+      "series,label,series_index,style,x,x_label,x_index,y,y_low,y_high,repetitions,"
+      "paper_average,text\n";
+  std::vector<std::string> all_series;
+  std::vector<std::string> xs;
+  // A series' rows stand together, and lines are drawn in their order.
+  std::map<std::size_t, std::string> rows;
+  for (const Reading* reading : readings) {
+    const Setting& setting = reading->setting;
+    std::string series = setting.operation;
+    if (!setting.pattern.empty()) series += ' ' + setting.pattern;
+    if (std::string_view(plan.probe) == "mix") series = fmt::format("{} threads", setting.threads);
+    const std::size_t number = index_of(all_series, series);
+    const std::string x = plan.x != nullptr ? std::to_string(plan.x(setting)) : setting.cache;
+    const std::size_t place = index_of(xs, x);
+    rows[number] +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},,{}\n", series, series, number, number,
+                    plan.x != nullptr ? x : std::to_string(place), x, place, reading->median,
+                    reading->low, reading->high, reading->repetitions, bar_text(reading->median));
+  }
+  for (const auto& [number, text] : rows) figure.csv += text;
+  return figure;
+}
+
+}  // namespace
+
+std::vector<ProbeFigure> figures_of(const std::vector<Reading>& readings) {
+  std::vector<ProbeFigure> figures;
+  for (const Plan& plan : kPlans) {
+    for (const std::string medium : {"dram", "pm"}) {
+      std::vector<const Reading*> drawn;
+      for (const Reading& reading : readings) {
+        if (reading.setting.probe == plan.probe && reading.setting.medium == medium) {
+          drawn.push_back(&reading);
+        }
+      }
+      if (!drawn.empty()) figures.push_back(figure_of(plan, medium, drawn));
+    }
+  }
+  return figures;
+}
+
+std::string draw(const std::vector<ProbeFigure>& figures, const std::filesystem::path& folder,
+                 const std::filesystem::path& plots, const std::string& origin) {
+  for (const ProbeFigure& figure : figures) {
+    const std::filesystem::path csv = folder / (figure.name + ".csv");
+    harness::write_atomically(csv, figure.csv);
+    for (const std::string format : {"svg", "png"}) {
+      const auto drawn =
+          report::run_gnuplot("gnuplot", plots / (figure.script + ".gp"),
+                              {csv.string(), (folder / (figure.name + '.' + format)).string(),
+                               format, figure.title, figure.x_label, figure.y_label, origin});
+      if (!drawn) return drawn.error().message;
+    }
+  }
+  return "";
+}
+
+}  // namespace perdura::bench

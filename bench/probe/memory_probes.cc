@@ -1,0 +1,500 @@
+#include "bench/probe/memory_probes.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <memory>
+
+#include "bench/probe/host_memory.h"
+
+namespace perdura::bench {
+namespace {
+
+using pmem::Medium;
+
+// Small enough for the nearest cache and its translations.
+constexpr Bytes kHot = 16 * KiB;
+
+double nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
+// Bytes a picosecond are TB/s.
+double gigabytes_per_second(Bytes bytes, Picoseconds time) {
+  return static_cast<double>(bytes) * 1e3 / static_cast<double>(time.count());
+}
+
+// Its pages are all there.
+std::unique_ptr<pmem::Region> create_region(Node& node, const char* name, Medium medium,
+                                            Bytes size) {
+  auto region = node.create_region(name, size, medium);
+  std::memset(region->data(), 0, size);
+  return region;
+}
+
+// Runs the body of one thread of node 0; nothing in a process that is another node.
+using Values = std::vector<double>;
+Values measure_alone(Platform& platform, const std::function<Task<>(Thread&, Values*)>& body) {
+  Values values;
+  if (platform.local_node(0) != nullptr) {
+    platform.start(0, 1, CompletionMode::polling,
+                   [&](Thread& thread) { return body(thread, &values); });
+  }
+  platform.run();
+  return values;
+}
+
+struct Chase {
+  pmem::Region* region;
+  Bytes length;
+  CacheState state;
+  std::uint64_t loads;
+  std::uint32_t repetitions;
+};
+
+Task<> time_chase(Thread& thread, Chase chase, Values* values) {
+  const std::uint64_t lines = chase.length / kCacheLine;
+  // Of flushed lines a round, which takes them back into the caches; else all loads at once.
+  const bool flushed = chase.state == CacheState::flushed;
+  const std::uint64_t loads = flushed ? lines : chase.loads;
+  const std::uint64_t rounds = flushed ? std::max<std::uint64_t>(chase.loads / lines, 1) : 1;
+  Bytes at = 0;
+  if (chase.state == CacheState::hot) at = follow_chain(*chase.region, at, lines);
+  for (std::uint32_t i = 0; i < chase.repetitions; ++i) {
+    Picoseconds spent{};
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      if (flushed) evict(*chase.region, chase.length);
+      const Time begin = thread.executor.now();
+      at = chase.state == CacheState::hot ? follow_chain(*chase.region, at, loads)
+                                          : follow_cold_chain(*chase.region, at, loads);
+      spent += thread.executor.now() - begin;
+    }
+    // `at` is needed for the next turn, so no load can be left out.
+    values->push_back(nanoseconds(spent) / static_cast<double>(loads * rounds));
+    co_await yield();
+  }
+}
+
+struct Persist {
+  pmem::Region* region;
+  Access access;
+  CacheState state;
+  Bytes length;
+  std::uint64_t writes;
+  std::uint32_t repetitions;
+};
+
+Task<> time_persist(Thread& thread, Persist persist, Values* values) {
+  pmem::Region& region = *persist.region;
+  const std::uint64_t lines = persist.length / kCacheLine;
+  const bool flushed = persist.state == CacheState::flushed;
+  const std::uint64_t writes = flushed ? lines : persist.writes;
+  const std::uint64_t rounds = flushed ? std::max<std::uint64_t>(persist.writes / lines, 1) : 1;
+  Offsets offsets(Pattern::random, persist.length, kCacheLine);
+  std::uint64_t value = 0;
+  for (std::uint32_t i = 0; i < persist.repetitions; ++i) {
+    Picoseconds spent{};
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      if (flushed) evict(region, persist.length);
+      const Time begin = thread.executor.now();
+      for (std::uint64_t n = 0; n < writes; ++n) {
+        const Bytes at = offsets.next();
+        ++value;
+        if (persist.access == Access::ntstore) {
+          region.write_streaming(at, std::as_bytes(std::span(&value, 1)));
+        } else {
+          region.store(at, value);
+          region.flush(at, kWord);
+        }
+        region.drain();
+      }
+      spent += thread.executor.now() - begin;
+      co_await yield();
+    }
+    values->push_back(nanoseconds(spent) / static_cast<double>(writes * rounds));
+  }
+}
+
+// One of the threads that stream, in its own part of the region.
+struct Streamer {
+  pmem::Region* region;
+  Stream stream;
+  Bytes begin;
+  Bytes length;
+  Bytes stretch;
+  std::uint64_t taken = 0;  // accesses so far
+  std::uint64_t share = 0;  // of loads, in percent of an access, not yet used up
+  std::uint64_t sum = 0;    // of what was loaded
+  Offsets offsets{stream.pattern, length, stream.size, 0};
+
+  // Accesses worth a stretch; how many bytes.
+  Bytes go() {
+    Bytes done = 0;
+    do {
+      share += stream.load_share;
+      Access access = stream.access;
+      if (share >= 100) {
+        share -= 100;
+        access = Access::load;
+      }
+      sum += access_memory(*region, access, begin + offsets.next(), stream.size);
+      ++taken;
+      done += stream.size;
+    } while (done < stretch);
+    return done;
+  }
+};
+
+std::vector<Streamer> make_streamers(pmem::Region& region, Stream stream, const Effort& effort) {
+  if (stream.access == Access::load) stream.load_share = 100;
+  // So that all parts are powers of two.
+  const Bytes part = region.size() / std::bit_ceil(stream.threads);
+  std::vector<Streamer> streamers;
+  for (std::uint32_t i = 0; i < stream.threads; ++i) {
+    streamers.push_back({&region, stream, part * i, part, effort.stretch});
+  }
+  return streamers;
+}
+
+// A bandwidth is not taken from fewer accesses of a thread: the last one of each has less company.
+// Long ones are enough when they are so many bytes.
+constexpr std::uint64_t kFewestAccesses = 64;
+constexpr Bytes kEnough = 16 * MiB;
+
+Task<> time_stream(Thread& thread, Streamer* streamer, Platform::Barrier* barrier,
+                   Picoseconds interval, std::vector<double>* sums) {
+  for (double& sum : *sums) {
+    co_await barrier->arrive_and_wait();
+    const Time begin = thread.executor.now();
+    const std::uint64_t before = streamer->taken;
+    Bytes done = 0;
+    Picoseconds spent{};
+    do {
+      done += streamer->go();
+      co_await yield();
+      spent = thread.executor.now() - begin;
+    } while (spent < interval || (streamer->taken - before < kFewestAccesses && done < kEnough));
+    // Atomic, for all threads add to it; in which order does not show.
+    std::atomic_ref(sum).fetch_add(gigabytes_per_second(done, spent));
+  }
+}
+
+Task<> stream_until(Streamer* streamer, Platform::Barrier* barrier, const std::atomic<bool>* end) {
+  co_await barrier->arrive_and_wait();
+  while (!end->load(std::memory_order_relaxed)) {
+    streamer->go();
+    co_await yield();
+  }
+}
+
+Task<> time_loaded_chase(Thread& thread, Chase chase, Bytes stretch, Platform::Barrier* barrier,
+                         std::atomic<bool>* end, Values* values) {
+  co_await barrier->arrive_and_wait();
+  const std::uint64_t at_once = std::max<std::uint64_t>(stretch / KiB, 1);
+  Bytes at = 0;
+  for (std::uint32_t i = 0; i < chase.repetitions; ++i) {
+    Picoseconds spent{};
+    std::uint64_t loads = 0;
+    for (; loads < chase.loads; loads += at_once) {
+      const Time begin = thread.executor.now();
+      at = follow_cold_chain(*chase.region, at, at_once);
+      spent += thread.executor.now() - begin;
+      co_await yield();
+    }
+    values->push_back(nanoseconds(spent) / static_cast<double>(loads));
+  }
+  end->store(true);
+}
+
+Task<> count_media(Thread& thread, Streamer streamer, std::uint32_t repetitions, Values* values) {
+  // Of the last 64 media lines some wait in the buffer before and after.
+  constexpr std::uint64_t kWrites = 16 * pmem::XpBuffer::kLines;
+  for (std::uint32_t i = 0; i < repetitions; ++i) {
+    for (std::uint64_t n = 0; n < kWrites; ++n) streamer.go();
+    const pmem::WriteCounts before = thread.node.pm_writes().total();
+    for (std::uint64_t n = 0; n < kWrites; ++n) {
+      streamer.go();
+      co_await yield();
+    }
+    pmem::WriteCounts written = thread.node.pm_writes().total();
+    written -= before;
+    values->push_back(static_cast<double>(written.media_bytes) /
+                      static_cast<double>(written.bytes_issued));
+  }
+}
+
+}  // namespace
+
+Values load_latency(Platform& platform, Medium medium, Pattern pattern, CacheState state,
+                    const Effort& effort) {
+  std::unique_ptr<pmem::Region> region;
+  const Bytes length = state == CacheState::cold ? effort.working_set : kHot;
+  if (Node* node = platform.local_node(0)) {
+    region = create_region(*node, "probe", medium, length);
+    write_chain(*region, length, pattern);
+  }
+  const Chase chase{region.get(), length, state, effort.loads, effort.repetitions};
+  return measure_alone(platform, [chase](Thread& thread, Values* values) {
+    return time_chase(thread, chase, values);
+  });
+}
+
+Values persist_latency(Platform& platform, Medium medium, Access access, CacheState state,
+                       const Effort& effort) {
+  std::unique_ptr<pmem::Region> region;
+  const Bytes length = state == CacheState::cold ? effort.working_set : kHot;
+  if (Node* node = platform.local_node(0)) region = create_region(*node, "probe", medium, length);
+  const Persist persist{region.get(), access, state, length, effort.loads, effort.repetitions};
+  return measure_alone(platform, [persist](Thread& thread, Values* values) {
+    return time_persist(thread, persist, values);
+  });
+}
+
+Values bandwidth(Platform& platform, Medium medium, Stream stream, const Effort& effort) {
+  Values sums(effort.repetitions);
+  Node* const node = platform.local_node(0);
+  std::unique_ptr<pmem::Region> region;
+  std::vector<Streamer> streamers;
+  const auto barrier = platform.create_barrier(stream.threads);
+  if (node != nullptr) {
+    region = create_region(*node, "probe", medium, effort.working_set);
+    streamers = make_streamers(*region, stream, effort);
+  }
+  for (std::uint32_t i = 0; i < streamers.size(); ++i) {
+    platform.start(
+        0, static_cast<fabric::Port>(i + 1), CompletionMode::polling, [&, i](Thread& thread) {
+          return time_stream(thread, &streamers[i], barrier.get(), effort.interval, &sums);
+        });
+  }
+  platform.run();
+  return node != nullptr ? sums : Values{};
+}
+
+Values loaded_latency(Platform& platform, Medium medium, Stream others, const Effort& effort) {
+  Values values;
+  Node* const node = platform.local_node(0);
+  std::unique_ptr<pmem::Region> chased;
+  std::unique_ptr<pmem::Region> streamed;
+  std::vector<Streamer> streamers;
+  std::atomic<bool> end = false;
+  const auto barrier = platform.create_barrier(others.threads + 1);
+  if (node != nullptr) {
+    chased = create_region(*node, "chased", medium, effort.working_set);
+    write_chain(*chased, effort.working_set, Pattern::random);
+    if (others.threads > 0) {
+      streamed = create_region(*node, "streamed", medium, effort.working_set);
+      streamers = make_streamers(*streamed, others, effort);
+    }
+    const Chase chase{chased.get(), effort.working_set, CacheState::cold, effort.loads,
+                      effort.repetitions};
+    platform.start(0, 1, CompletionMode::polling, [&, chase](Thread& thread) {
+      return time_loaded_chase(thread, chase, effort.stretch, barrier.get(), &end, &values);
+    });
+  }
+  for (std::uint32_t i = 0; i < streamers.size(); ++i) {
+    platform.start(0, static_cast<fabric::Port>(i + 2), CompletionMode::polling,
+                   [&, i](Thread&) { return stream_until(&streamers[i], barrier.get(), &end); });
+  }
+  platform.run();
+  return values;
+}
+
+Values write_amplification(Platform& platform, Stream stream, const Effort& effort) {
+  std::unique_ptr<pmem::Region> region;
+  if (Node* node = platform.local_node(0)) {
+    region = create_region(*node, "probe", Medium::pm, effort.working_set);
+  }
+  return measure_alone(platform, [&](Thread& thread, Values* values) {
+    stream.load_share = 0;
+    return count_media(thread, {region.get(), stream, 0, effort.working_set, 1}, 1, values);
+  });
+}
+
+// --- the set
+// ---------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr CacheState kStates[] = {CacheState::hot, CacheState::flushed, CacheState::cold};
+const char* to_string(CacheState state) {
+  switch (state) {
+    case CacheState::hot:
+      return "hot";
+    case CacheState::flushed:
+      return "flushed";
+    case CacheState::cold:
+      return "cold";
+  }
+  return "cold";
+}
+
+// DRAM has no domain that a flush could reach: there persistence is not probed.
+std::vector<Access> accesses_of(Medium medium) {
+  if (medium == Medium::dram) return {Access::load, Access::ntstore, Access::store};
+  return {Access::load, Access::ntstore, Access::store_clwb};
+}
+
+class SetOfMemory {
+ public:
+  SetOfMemory(const Effort& effort, Medium medium) : effort_(effort), medium_(medium) {}
+
+  void latencies() {
+    for (const Pattern pattern : {Pattern::sequential, Pattern::random}) {
+      for (const CacheState state : kStates) {
+        add({.probe = "idle-latency",
+             .operation = "load",
+             .pattern = std::string(to_string(pattern)),
+             .cache = to_string(state),
+             .size = kWord,
+             .unit = "ns"},
+            [=, effort = effort_, medium = medium_](Platform& platform) {
+              return load_latency(platform, medium, pattern, state, effort);
+            });
+      }
+    }
+    if (medium_ == Medium::dram) return;
+    for (const Access access : {Access::store_clwb, Access::ntstore}) {
+      for (const CacheState state : kStates) {
+        add({.probe = "idle-latency",
+             .operation = std::string(to_string(access)),
+             .pattern = "random",
+             .cache = to_string(state),
+             .size = kWord,
+             .unit = "ns"},
+            [=, effort = effort_, medium = medium_](Platform& platform) {
+              return persist_latency(platform, medium, access, state, effort);
+            });
+      }
+    }
+  }
+
+  // Figure 2.3.
+  void over_threads() {
+    for (const Access access : accesses_of(medium_)) {
+      for (const std::uint32_t threads : thread_counts()) {
+        add_bandwidth("bandwidth-over-threads", {.access = access, .threads = threads});
+      }
+    }
+  }
+
+  // Figure 2.4.
+  void over_size() {
+    for (const Access access : accesses_of(medium_)) {
+      for (const Pattern pattern : {Pattern::sequential, Pattern::random}) {
+        for (Bytes size = 64; size <= 2 * MiB; size *= effort_.quick ? 8 : 2) {
+          add_bandwidth("bandwidth-over-size",
+                        {.access = access, .pattern = pattern, .size = size, .threads = several()});
+        }
+      }
+    }
+  }
+
+  // Figure 2.5.
+  void mixes() {
+    for (const std::uint32_t threads : {1U, several()}) {
+      for (std::uint32_t share = 0; share <= 100; share += effort_.quick ? 50 : 25) {
+        add_bandwidth("mix", {.access = Access::ntstore, .threads = threads, .load_share = share});
+        if (effort_.cores == 1) return;
+      }
+    }
+  }
+
+  void under_load() {
+    for (const Access access : {Access::load, Access::ntstore}) {
+      for (const std::uint32_t threads : thread_counts()) {
+        if (threads == effort_.cores) continue;  // one core is the chase's own
+        const Stream others{.access = access, .threads = threads, .load_share = 0};
+        add({.probe = "loaded-latency",
+             .operation = std::string(to_string(access)),
+             .pattern = "random",
+             .size = kWord,
+             .threads = threads,
+             .unit = "ns"},
+            [=, effort = effort_, medium = medium_](Platform& platform) {
+              return loaded_latency(platform, medium, others, effort);
+            });
+      }
+    }
+  }
+
+  void amplification() {
+    for (const Access access : {Access::ntstore, Access::store_clwb}) {
+      for (const Pattern pattern : {Pattern::sequential, Pattern::random}) {
+        for (Bytes size = 64; size <= 4 * KiB; size *= 2) {
+          const Stream stream{.access = access, .pattern = pattern, .size = size};
+          add({.probe = "write-amplification",
+               .operation = std::string(to_string(access)),
+               .pattern = std::string(to_string(pattern)),
+               .size = size,
+               .unit = "ratio"},
+              [=, effort = effort_](Platform& platform) {
+                return write_amplification(platform, stream, effort);
+              });
+          probes_.back().accounting = pmem::WriteMeter::Level::compared;
+        }
+      }
+    }
+  }
+
+  std::vector<Probe> take() { return std::move(probes_); }
+
+ private:
+  void add(Setting setting, std::function<Values(Platform&)> measure) {
+    setting.medium = medium_ == Medium::dram ? "dram" : "pm";
+    probes_.push_back({.setting = std::move(setting), .measure = std::move(measure)});
+  }
+  void add_bandwidth(const char* probe, Stream stream) {
+    if (stream.access == Access::load) stream.load_share = 100;
+    const bool mixed = std::string_view(probe) == "mix";
+    if (!mixed && stream.access != Access::load) stream.load_share = 0;
+    add({.probe = probe,
+         .operation = std::string(to_string(stream.access)),
+         .pattern = std::string(to_string(stream.pattern)),
+         .size = stream.size,
+         .threads = stream.threads,
+         .read_share = mixed ? std::optional(stream.load_share) : std::nullopt,
+         .unit = "GB/s"},
+        [=, effort = effort_, medium = medium_](Platform& platform) {
+          return bandwidth(platform, medium, stream, effort);
+        });
+  }
+  // 1, 2, 4, ... and all.
+  std::vector<std::uint32_t> thread_counts() const {
+    std::vector<std::uint32_t> counts;
+    for (std::uint32_t n = 1; n < effort_.cores; n *= effort_.quick ? 4 : 2) counts.push_back(n);
+    counts.push_back(effort_.cores);
+    return counts;
+  }
+  std::uint32_t several() const { return std::min(effort_.cores, 4U); }
+
+  Effort effort_;
+  Medium medium_;
+  std::vector<Probe> probes_;
+};
+
+}  // namespace
+
+ProbeSet memory_probes(const Effort& effort, bool modelled) {
+  ProbeSet set;
+  for (const Medium medium : {Medium::dram, Medium::pm}) {
+    SetOfMemory probes(effort, medium);
+    probes.latencies();
+    probes.over_threads();
+    probes.over_size();
+    probes.mixes();
+    probes.under_load();
+    if (medium == Medium::pm) probes.amplification();
+    for (Probe& probe : probes.take()) set.probes.push_back(std::move(probe));
+  }
+  if (effort.cores == 1) {
+    set.unanswered.push_back(
+        {"loaded-latency", "one core only: a second thread would take time from the first"});
+  }
+  if (modelled) {
+    set.unanswered.push_back({"pages", "the model has no page sizes"});
+    set.unanswered.push_back({"numa", "the model has one NUMA node"});
+  } else {
+    add_host_probes(effort, set);
+  }
+  return set;
+}
+
+}  // namespace perdura::bench

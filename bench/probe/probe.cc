@@ -1,0 +1,85 @@
+#include "bench/probe/probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace perdura::bench {
+
+Effort Effort::of(bool modelled, std::uint32_t cores, bool quick) {
+  Effort effort;
+  effort.cores = cores;
+  effort.quick = quick;
+  if (modelled) {
+    // The model repeats itself to the picosecond and has no caches to overflow.
+    effort.repetitions = 1;
+    effort.loads = 1'000;
+    effort.interval = std::chrono::microseconds(200);
+    effort.working_set = 16 * MiB;
+    effort.stretch = 1;
+    effort.operations = 1'000;
+    effort.message_bytes = 16 * MiB;
+  } else if (quick) {
+    effort.repetitions = 3;
+    effort.loads = 200'000;
+    effort.interval = std::chrono::milliseconds(20);
+    effort.operations = 5'000;
+  }
+  return effort;
+}
+
+namespace {
+
+std::string size_text(Bytes size) {
+  if (size >= MiB && size % MiB == 0) return fmt::format("{} MiB", size / MiB);
+  if (size >= KiB && size % KiB == 0) return fmt::format("{} KiB", size / KiB);
+  return fmt::format("{} B", size);
+}
+
+}  // namespace
+
+std::string label(const Setting& setting) {
+  std::string text = setting.probe;
+  for (const std::string& word :
+       {setting.medium, setting.operation, setting.pattern, setting.cache}) {
+    if (!word.empty()) text += ' ' + word;
+  }
+  if (setting.size != 0) text += ' ' + size_text(setting.size);
+  if (setting.read_share) text += fmt::format(", {} % reads", *setting.read_share);
+  if (!setting.pages.empty()) text += fmt::format(", {} pages", setting.pages);
+  if (!setting.numa.empty()) text += fmt::format(", NUMA {}", setting.numa);
+  if (setting.threads > 1) text += fmt::format(", {} threads", setting.threads);
+  if (setting.queue_depth > 1) text += fmt::format(", {} under way", setting.queue_depth);
+  if (setting.queue_pairs > 1) text += fmt::format(", {} queue pairs", setting.queue_pairs);
+  if (setting.regions > 1) text += fmt::format(", {} regions", setting.regions);
+  if (setting.region_size != 0) text += fmt::format(", in {}", size_text(setting.region_size));
+  return text;
+}
+
+Reading reading_of(const Setting& setting, std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  const double median =
+      values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  return {setting, median, values.front(), values.back(), values.size()};
+}
+
+std::string to_csv(const std::vector<Reading>& readings, std::string_view platform, bool modelled,
+                   std::string_view profile) {
+  std::string csv =
+      "platform,provenance,profile,probe,medium,operation,pattern,cache,pages,numa,size,threads,"
+      "queue_depth,queue_pairs,regions,region_size,read_percent,value,low,high,repetitions,unit\n";
+  const auto count = [](std::uint64_t n) { return n == 0 ? std::string() : std::to_string(n); };
+  for (const Reading& reading : readings) {
+    const Setting& s = reading.setting;
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                       platform, modelled ? "modelled" : "measured", profile, s.probe, s.medium,
+                       s.operation, s.pattern, s.cache, s.pages, s.numa, count(s.size), s.threads,
+                       count(s.queue_depth), count(s.queue_pairs), count(s.regions),
+                       count(s.region_size), s.read_share ? std::to_string(*s.read_share) : "",
+                       reading.median, reading.low, reading.high, reading.repetitions, s.unit);
+  }
+  return csv;
+}
+
+}  // namespace perdura::bench

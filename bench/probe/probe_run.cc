@@ -1,0 +1,238 @@
+#include "bench/probe/probe_run.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <iterator>
+#include <memory>
+#include <optional>
+
+#include "bench/probe/building_blocks.h"
+#include "bench/probe/characterization.h"
+#include "bench/probe/figures.h"
+#include "bench/probe/memory_probes.h"
+#include "bench/probe/rdma_probes.h"
+#include "harness/config/site.h"
+#include "harness/results/atomic_file.h"
+#include "harness/results/manifest.h"
+#include "harness/results/result_writer.h"
+#include "harness/run/interrupt.h"
+#include "harness/run/platform_factory.h"
+#include "harness/run/progress.h"
+#include "platform/error.h"
+#include "platform/sim/profile.h"
+
+namespace perdura::bench {
+namespace {
+
+using harness::ExitCode;
+using harness::RunStatus;
+
+// Makes the platform of each probe, as for the points of an experiment.
+class Platforms {
+ public:
+  Platforms(const ProbeRequest& request, const harness::Locations& locations, harness::Ranks& ranks)
+      : ranks_(ranks) {
+    for (const auto level : {pmem::WriteMeter::Level::issued, pmem::WriteMeter::Level::compared}) {
+      harness::Experiment experiment{};
+      experiment.name = "probe";
+      experiment.file = "probe";
+      experiment.platform = {request.platform, "--platform"};
+      experiment.profile = {request.profile, "--profile"};
+      experiment.shm.pm_directory = {request.pm_directory, "--pm-directory"};
+      experiment.accounting = level;
+      factories_[level == pmem::WriteMeter::Level::compared] =
+          harness::create_platform_factory(experiment, locations, ranks);
+    }
+  }
+  const harness::PlatformFactory& any() const { return *factories_[0]; }
+
+  std::shared_ptr<Platform> create(const Probe& probe) {
+    harness::Point point{};
+    point.client_nodes = std::max(probe.nodes, nodes_of_ranks()) - 1;
+    return factories_[probe.accounting == pmem::WriteMeter::Level::compared]->create(point);
+  }
+
+ private:
+  // Where every rank is a node there are no fewer.
+  NodeId nodes_of_ranks() const {
+    return any().collective() ? static_cast<NodeId>(ranks_.size()) : 1;
+  }
+
+  harness::Ranks& ranks_;
+  std::array<std::unique_ptr<harness::PlatformFactory>, 2> factories_;
+};
+
+ProbeSet probes_of(const ProbeRequest& request, bool modelled, std::uint32_t cores) {
+  const Effort effort = Effort::of(modelled, cores, request.quick);
+  ProbeSet set;
+  const auto add = [&](ProbeSet more) {
+    std::move(more.probes.begin(), more.probes.end(), std::back_inserter(set.probes));
+    std::move(more.unanswered.begin(), more.unanswered.end(), std::back_inserter(set.unanswered));
+  };
+  if (request.set != "rdma") {
+    add(memory_probes(effort, modelled));
+    add(building_block_probes(effort));
+  }
+  if (request.set != "memory") add(rdma_probes(effort, modelled));
+  return set;
+}
+
+// What one process has measured, to the root.
+std::vector<double> at_root(harness::Ranks& ranks, const std::vector<double>& values) {
+  std::vector<std::uint64_t> words;
+  for (const double value : values) words.push_back(std::bit_cast<std::uint64_t>(value));
+  std::vector<double> all;
+  for (const auto& of_rank : ranks.gather(words)) {
+    for (const std::uint64_t word : of_rank) all.push_back(std::bit_cast<double>(word));
+  }
+  return all;
+}
+
+class Run {
+ public:
+  Run(const ProbeRequest& request, const harness::Locations& locations, harness::Ranks& ranks)
+      : request_(request),
+        ranks_(ranks),
+        platforms_(request, locations, ranks),
+        modelled_(platforms_.any().modelled()) {
+    const std::string base = request.profile.empty() ? "remote-log-connectx4" : request.profile;
+    base_ =
+        sim::load_profile(locations.find(harness::FileKind::profile, {base, "--profile"}).string());
+    cores_ =
+        modelled_ ? base_.server.cores : static_cast<std::uint32_t>(harness::usable_cores().size());
+    plots_ = locations.first_existing("plots");
+    set_ = probes_of(request, modelled_, cores_);
+  }
+
+  ExitCode run() {
+    if (modelled_ && !ranks_.is_root()) return ExitCode::done;  // one process simulates all nodes
+    if (ranks_.is_root()) begin();
+    harness::watch_for_interrupts(ranks_.is_root(), ranks_.are_launched());
+    harness::Progress progress(set_.probes.size(), 0, ranks_.is_root() && !request_.quiet);
+    RunStatus status = RunStatus::complete;
+    for (const Probe& probe : set_.probes) {
+      if (any_interrupted()) {
+        status = RunStatus::interrupted;
+        break;
+      }
+      const std::string name = label(probe.setting);
+      progress.begin(name);
+      const auto platform = platforms_.create(probe);
+      std::vector<double> values = probe.measure(*platform);
+      if (!modelled_) values = at_root(ranks_, values);
+      if (!ranks_.is_root()) continue;
+      if (values.empty()) {
+        progress.end(name, "not measured: the device does not have it", true);
+        continue;
+      }
+      readings_.push_back(reading_of(probe.setting, std::move(values)));
+      const Reading& reading = readings_.back();
+      progress.end(name, fmt::format("{:.4g} {}", reading.median, reading.setting.unit), false);
+    }
+    progress.close();
+    if (request_.set != "memory" && status == RunStatus::complete) {
+      device_ = capabilities(*platforms_.create(Probe{}));
+    }
+    return ranks_.is_root() ? finish(status) : ExitCode::done;
+  }
+
+ private:
+  void begin() {
+    folder_ = request_.out.empty() ? harness::next_result_folder("out", "probe", request_.platform)
+                                   : request_.out;
+    std::error_code error;
+    if (std::filesystem::exists(folder_, error) && !std::filesystem::is_empty(folder_, error)) {
+      throw UsageError(fmt::format("--out {}: holds something already; choose another folder",
+                                   folder_.string()));
+    }
+    std::filesystem::create_directories(folder_, error);
+    if (error) {
+      throw UsageError(fmt::format("--out {}: cannot be created: {}; choose another folder",
+                                   folder_.string(), error.message()));
+    }
+    if (!request_.quiet) {
+      for (const auto& [probe, reason] : set_.unanswered) {
+        fmt::print(stderr, "{}: not measured: {}\n", probe, reason);
+      }
+    }
+    write_manifest(RunStatus::running);
+  }
+
+  // The same answer in all processes that measure together.
+  bool any_interrupted() {
+    if (modelled_) return harness::interrupted();
+    return ranks_.broadcast(harness::interrupted() ? 1 : 0) != 0;
+  }
+
+  ExitCode finish(RunStatus status) {
+    const harness::PlatformFactory& platform = platforms_.any();
+    harness::write_atomically(folder_ / "probes.csv", to_csv(readings_, platform.name(), modelled_,
+                                                             platform.profile_name()));
+    write_manifest(status);
+    if (status != RunStatus::complete) {
+      fmt::print(stderr, "perdura: interrupted; {} of {} probes are in {}\n", readings_.size(),
+                 set_.probes.size(), (folder_ / "probes.csv").string());
+      return ExitCode::failed;
+    }
+    const Characterized found{.name = fmt::format("probe-{}", platform.profile_name()),
+                              .date = started_,
+                              .readings = readings_,
+                              .cores = modelled_ ? 0 : cores_,
+                              .capabilities = device_,
+                              .modelled = modelled_};
+    harness::write_atomically(folder_ / "profile.toml", characterize(found, base_));
+    const std::string problem =
+        draw(figures_of(readings_), folder_, plots_,
+             fmt::format("{} on {} ({})", modelled_ ? "modelled" : "measured", platform.name(),
+                         platform.profile_name()));
+    fmt::print("{}\n", folder_.string());
+    if (problem.empty()) return ExitCode::done;
+    fmt::print(stderr, "perdura: figures are missing: {}\n", problem);
+    return ExitCode::failed;
+  }
+
+  void write_manifest(RunStatus status) {
+    const harness::PlatformFactory& platform = platforms_.any();
+    harness::Manifest manifest{.experiment = "probe-" + request_.set,
+                               .platform = std::string(platform.name()),
+                               .modelled = modelled_,
+                               .profile = platform.profile_name(),
+                               .profile_text = platform.profile_text(),
+                               .points = set_.probes.size(),
+                               .points_done = readings_.size(),
+                               .status = status};
+    if (!modelled_) {
+      manifest.persistent_memory = harness::file_system_of(platform.pm_directory());
+    }
+    manifest.sessions = {{.started = started_,
+                          .directory = std::filesystem::current_path().string(),
+                          .command_line = request_.command_line,
+                          .mpi_ranks = ranks_.size(),
+                          .machines = {harness::describe_machine("/", request_.responder)}}};
+    harness::write_atomically(folder_ / "manifest.json", to_json(manifest));
+  }
+
+  const ProbeRequest& request_;
+  harness::Ranks& ranks_;
+  Platforms platforms_;
+  bool modelled_;
+  sim::Profile base_{};  // on sim the testbed's; else what is not measured is as there
+  std::uint32_t cores_ = 1;
+  std::filesystem::path plots_{};
+  ProbeSet set_{};
+  std::filesystem::path folder_{};
+  std::string started_ = harness::utc_now();
+  std::vector<Reading> readings_{};
+  std::optional<fabric::Capabilities> device_{};
+};
+
+}  // namespace
+
+ExitCode run_probes(const ProbeRequest& request, const harness::Locations& locations,
+                    harness::Ranks& ranks) {
+  return Run(request, locations, ranks).run();
+}
+
+}  // namespace perdura::bench

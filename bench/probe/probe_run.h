@@ -1,0 +1,34 @@
+// Runs sets of probes on a platform and writes a folder: probes.csv, manifest.json, figures and
+// profile.toml (docs/probe.md).
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/probe/probe.h"
+#include "harness/config/locations.h"
+#include "harness/results/machine.h"
+#include "harness/run/ranks.h"
+#include "harness/run/sweep.h"
+
+namespace perdura::bench {
+
+struct ProbeRequest {
+  std::string platform{};
+  std::string profile{};       // of the testbed on sim; else, where the characterization begins
+  std::string pm_directory{};  // of real platforms; empty: their choice
+  std::string set = "all";     // memory, rdma, all
+  bool quick = false;
+  bool quiet = false;           // no progress
+  std::filesystem::path out{};  // empty: out/probe-<platform>-<n>
+  std::string command_line{};   // for the manifest
+  std::vector<harness::ResponderProperty> responder{};
+};
+
+// Every rank calls it. Throws UsageError before anything has run, PlatformError if a probe cannot
+// be finished. `failed` if it was interrupted; what was measured until then is written.
+harness::ExitCode run_probes(const ProbeRequest& request, const harness::Locations& locations,
+                             harness::Ranks& ranks);
+
+}  // namespace perdura::bench

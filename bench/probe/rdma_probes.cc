@@ -1,0 +1,434 @@
+#include "bench/probe/rdma_probes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+
+#include "harness/workload/random.h"
+#include "platform/error.h"
+#include "platform/runtime/sync.h"
+
+namespace perdura::bench {
+namespace {
+
+using fabric::Opcode;
+using Values = std::vector<double>;
+
+constexpr fabric::Port kPassivePort = 1;
+constexpr fabric::Port kFirstActivePort = 16;
+
+double nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
+
+// --- passive nodes
+// ---------------------------------------------------------------------------------
+
+// Where a passive node's memory is: what it answers to a connection. `keys` has a key for each
+// registered part.
+struct Directory {
+  fabric::RemoteAddress keys;
+};
+static_assert(sizeof(Directory) <= fabric::kMaxPrivateData);
+
+struct Passive {
+  std::unique_ptr<pmem::Region> memory;
+  std::unique_ptr<pmem::Region> keys;
+  std::unique_ptr<pmem::Region> buffers;
+  std::unique_ptr<fabric::ReceiveQueue> receives;
+  fabric::MemoryRegion registered_buffers;
+  fabric::CompletionQueue completions;
+  std::vector<std::unique_ptr<fabric::QueuePair>> peers;
+  std::uint32_t buffer = 0;
+
+  void post(std::uint64_t id) { receives->post(registered_buffers.local(id * buffer, buffer), id); }
+};
+
+Task<> take_messages(Passive* passive) {
+  for (;;) {
+    const auto message = co_await passive->completions.next();
+    if (message.status == fabric::Status::success) passive->post(message.buffer_id);
+  }
+}
+
+Task<> serve(Thread& thread, RdmaLoad load) {
+  Passive passive;
+  passive.memory = thread.node.create_region("target", load.region_size, pmem::Medium::pm);
+  passive.keys = thread.node.create_region("keys", load.regions * kWord, pmem::Medium::dram);
+  const Bytes part = load.region_size / load.regions;
+  for (std::uint32_t i = 0; i < load.regions; ++i) {
+    const auto registered = thread.endpoint.register_memory(*passive.memory, part * i, part,
+                                                            fabric::Access::remote_all);
+    passive.keys->store(i * kWord, registered.key.value);
+  }
+  passive.buffer = std::max(load.size, 64U);
+  const auto count = static_cast<std::uint32_t>(
+      std::clamp<Bytes>(64 * MiB / passive.buffer, 4 * load.depth, 1024));
+  passive.buffers =
+      thread.node.create_region("buffers", Bytes{count} * passive.buffer, pmem::Medium::dram);
+  passive.registered_buffers =
+      thread.endpoint.register_memory(*passive.buffers, fabric::Access::remote_all);
+  passive.receives = thread.endpoint.create_receive_queue(count);
+  for (std::uint32_t id = 0; id < count; ++id) passive.post(id);
+  const Directory here{
+      thread.endpoint.register_memory(*passive.keys, fabric::Access::remote_read).remote(0)};
+  thread.executor.spawn(take_messages(&passive));
+  for (;;) {
+    const auto request = co_await thread.endpoint.next_connection();
+    passive.peers.push_back(request->accept(
+        {.receive_queue = passive.receives.get(), .completions = &passive.completions},
+        std::as_bytes(std::span(&here, 1))));
+  }
+}
+
+// --- active threads
+// --------------------------------------------------------------------------------
+
+bool has(const fabric::Capabilities& device, Opcode opcode) {
+  if (opcode == Opcode::flush) return device.flush;
+  return opcode != Opcode::atomic_write || device.atomic_write;
+}
+
+struct Active {
+  RdmaLoad load;
+  std::uint32_t operations = 0;  // of a repetition
+  std::unique_ptr<pmem::Region> memory;
+  fabric::MemoryRegion local;
+  std::vector<std::unique_ptr<fabric::QueuePair>> queue_pairs;
+  std::vector<fabric::RemoteKey> keys;
+  fabric::Capabilities device;
+  workload::Random random{1};
+  std::uint32_t left = 0;     // operations not yet begun
+  std::uint32_t working = 0;  // tasks that have not ended
+  Picoseconds posting{};
+  WaitList done;
+
+  fabric::WorkRequest request(std::uint32_t task) {
+    fabric::WorkRequest request{.opcode = load.opcode};
+    const Bytes part = load.region_size / load.regions;
+    const Bytes unit = std::max<Bytes>(load.size, kWord);
+    request.remote = {keys[random.uniform_below(keys.size())],
+                      random.uniform_below(part / unit) * unit};
+    const bool word = load.opcode == Opcode::compare_and_swap ||
+                      load.opcode == Opcode::fetch_and_add || load.opcode == Opcode::atomic_write;
+    if (word) {
+      request.operand = 1;
+    } else if (load.opcode == Opcode::flush) {
+      request.flush_length = load.size;
+      request.placement = device.flush_persistence ? fabric::Placement::persistence
+                                                   : fabric::Placement::global_visibility;
+    } else {
+      request.local = local.local(Bytes{task} * load.size, load.size);
+    }
+    request.flags.inlined = load.inlined;
+    return request;
+  }
+};
+
+[[noreturn]] void refuse(Opcode opcode, fabric::Status status) {
+  throw PlatformError(fmt::format("probe of {}: it ended as '{}'; see whether the peer runs",
+                                  to_string(opcode), to_string(status)));
+}
+
+// Its share of the operations, one after the other.
+Task<> issue(Thread& thread, Active* active, std::uint32_t task) {
+  fabric::QueuePair& queue_pair = *active->queue_pairs[task % active->queue_pairs.size()];
+  while (active->left > 0) {
+    --active->left;
+    fabric::Operation operation(queue_pair, active->request(task));
+    if (active->load.metric == RdmaMetric::post) {
+      const Time begin = thread.executor.now();
+      operation.post();
+      active->posting += thread.executor.now() - begin;
+    }
+    const fabric::Completion completion = co_await operation;
+    if (!completion) refuse(active->load.opcode, completion.status);
+  }
+  if (--active->working == 0) active->done.wake_all();
+}
+
+Task<> connect(Thread& thread, Active* active, NodeId to) {
+  const RdmaLoad& load = active->load;
+  // Room for a message of every task, and before that for the keys.
+  const Bytes room = std::max<Bytes>(Bytes{load.size} * load.depth, load.regions * kWord);
+  active->memory =
+      thread.node.create_region("source", round_up(room, kCacheLine), pmem::Medium::dram);
+  active->local = thread.endpoint.register_memory(*active->memory, fabric::Access::remote_all);
+  active->device = thread.endpoint.capabilities();
+  Directory there{};
+  for (std::uint32_t i = 0; i < load.queue_pairs; ++i) {
+    fabric::QueuePairOptions options{.send_depth = std::max(load.depth, 1U)};
+    auto connection = co_await thread.endpoint.connect({to, kPassivePort}, options, {});
+    if (connection.status != fabric::Status::success) refuse(load.opcode, connection.status);
+    std::memcpy(&there, connection.private_data.data(), sizeof there);
+    active->queue_pairs.push_back(std::move(connection.queue_pair));
+  }
+  const auto bytes = static_cast<std::uint32_t>(load.regions * kWord);
+  const auto keys = active->local.local(0, bytes);
+  const auto read = co_await active->queue_pairs.front()->read(keys, there.keys);
+  if (!read) refuse(Opcode::read, read.status);
+  for (std::uint32_t i = 0; i < load.regions; ++i) {
+    active->keys.push_back({static_cast<std::uint32_t>(active->memory->load(i * kWord))});
+  }
+}
+
+// Operations of a repetition: large messages are fewer.
+std::uint32_t operations_for(const RdmaLoad& load, const Effort& effort) {
+  const std::uint64_t by_bytes = std::max<Bytes>(effort.message_bytes / std::max(load.size, 1U), 1);
+  const auto fewest = std::uint64_t{4} * load.depth;
+  return static_cast<std::uint32_t>(
+      std::max(std::min<std::uint64_t>(effort.operations, by_bytes), fewest));
+}
+
+// One number a repetition into `values`: of several threads, their sum, but for a latency their
+// mean.
+struct Sums {
+  std::vector<double>* values;
+  double threads;
+};
+
+Task<> drive(Thread& thread, RdmaLoad load, NodeId to, Effort effort, Platform::Barrier* barrier,
+             Sums sums) {
+  Active active;
+  active.load = load;
+  active.operations = operations_for(load, effort);
+  co_await connect(thread, &active, to);
+  if (!has(active.device, load.opcode) || (load.inlined && load.size > active.device.max_inline)) {
+    co_await barrier->arrive_and_wait();
+    co_return;
+  }
+  // The first repetition warms up.
+  for (std::uint32_t i = 0; i <= effort.repetitions; ++i) {
+    co_await barrier->arrive_and_wait();
+    active.left = active.operations;
+    active.working = load.depth;
+    active.posting = {};
+    const Time begin = thread.executor.now();
+    for (std::uint32_t task = 0; task < load.depth; ++task) {
+      thread.executor.spawn(issue(thread, &active, task));
+    }
+    while (active.working > 0) co_await wait(active.done);
+    const Picoseconds spent = thread.executor.now() - begin;
+    if (i == 0) continue;
+    const double operations = active.operations;
+    double value = 0;
+    switch (load.metric) {
+      case RdmaMetric::latency:
+        value = nanoseconds(spent) * load.depth / operations / sums.threads;
+        break;
+      case RdmaMetric::post:
+        value = nanoseconds(active.posting) / operations / sums.threads;
+        break;
+      case RdmaMetric::rate:
+        value = operations * 1e3 / nanoseconds(spent);
+        break;
+      case RdmaMetric::bandwidth:
+        value = operations * load.size / nanoseconds(spent);
+        break;
+    }
+    std::atomic_ref((*sums.values)[i - 1]).fetch_add(value);
+  }
+}
+
+}  // namespace
+
+Values rdma(Platform& platform, RdmaLoad load, const Effort& effort) {
+  const std::uint32_t threads = load.threads * load.active;
+  Values values(effort.repetitions);
+  const auto barrier = platform.create_barrier(threads);
+  for (NodeId node = 0; node < load.passive; ++node) {
+    if (platform.local_node(node) == nullptr) continue;
+    platform.start_service(node, kPassivePort, CompletionMode::polling,
+                           [load](Thread& thread) { return serve(thread, load); });
+  }
+  for (std::uint32_t i = 0; i < threads; ++i) {
+    const NodeId node = load.passive + i % load.active;
+    if (platform.local_node(node) == nullptr) continue;
+    const NodeId to = i % load.passive;
+    platform.start(node, static_cast<fabric::Port>(kFirstActivePort + i), CompletionMode::polling,
+                   [&, to](Thread& thread) {
+                     return drive(thread, load, to, effort, barrier.get(),
+                                  {&values, static_cast<double>(threads)});
+                   });
+  }
+  platform.run();
+  std::erase(values, 0.0);
+  return values;
+}
+
+namespace {
+
+Task<> time_registration(Thread& thread, Bytes size, Effort effort, Values* values) {
+  const auto region = thread.node.create_region("registered", size, pmem::Medium::pm);
+  const std::uint32_t rounds =
+      static_cast<std::uint32_t>(std::clamp<Bytes>(effort.operations * KiB / size, 1, 1000));
+  for (std::uint32_t i = 0; i < effort.repetitions; ++i) {
+    const Time begin = thread.executor.now();
+    for (std::uint32_t n = 0; n < rounds; ++n) {
+      thread.endpoint.deregister_memory(
+          thread.endpoint.register_memory(*region, fabric::Access::remote_all));
+    }
+    values->push_back(nanoseconds(thread.executor.now() - begin) / rounds);
+    co_await yield();
+  }
+}
+
+Task<> ask(Thread& thread, fabric::Capabilities* answer) {
+  *answer = thread.endpoint.capabilities();
+  co_return;
+}
+
+}  // namespace
+
+Values registration(Platform& platform, Bytes size, const Effort& effort) {
+  Values values;
+  if (platform.local_node(1) != nullptr) {
+    platform.start(1, kFirstActivePort, CompletionMode::polling, [&](Thread& thread) {
+      return time_registration(thread, size, effort, &values);
+    });
+  }
+  platform.run();
+  return values;
+}
+
+fabric::Capabilities capabilities(Platform& platform) {
+  fabric::Capabilities found;
+  if (platform.local_node(0) != nullptr) {
+    platform.start(0, kPassivePort, CompletionMode::polling,
+                   [&](Thread& thread) { return ask(thread, &found); });
+  }
+  platform.run();
+  return found;
+}
+
+// --- the set
+// ---------------------------------------------------------------------------------------
+
+namespace {
+
+class SetOfRdma {
+ public:
+  explicit SetOfRdma(const Effort& effort) : effort_(effort) {}
+
+  void over_size() {
+    for (const Opcode opcode : {Opcode::read, Opcode::write, Opcode::send}) {
+      for (std::uint32_t size = 8; size <= MiB; size *= effort_.quick ? 16 : 2) {
+        add("rdma-latency", {.opcode = opcode, .size = size});
+        add("rdma-bandwidth",
+            {.opcode = opcode, .metric = RdmaMetric::bandwidth, .size = size, .depth = 16});
+      }
+    }
+    add("rdma-latency-inline", {.opcode = Opcode::write, .inlined = true});
+    for (const Opcode opcode :
+         {Opcode::compare_and_swap, Opcode::fetch_and_add, Opcode::flush, Opcode::atomic_write}) {
+      add("rdma-latency", {.opcode = opcode});
+    }
+    add("rdma-post", {.metric = RdmaMetric::post, .inlined = true});
+  }
+
+  void over_depth_and_queue_pairs() {
+    for (const Opcode opcode : {Opcode::read, Opcode::write, Opcode::send, Opcode::fetch_and_add}) {
+      for (std::uint32_t n = 1; n <= 64; n *= effort_.quick ? 8 : 2) {
+        add("rdma-rate-over-depth", {.opcode = opcode, .metric = RdmaMetric::rate, .depth = n});
+      }
+    }
+    for (std::uint32_t n = 1; n <= 64; n *= effort_.quick ? 8 : 2) {
+      add("rdma-rate-over-queue-pairs",
+          {.metric = RdmaMetric::rate, .depth = 64, .queue_pairs = n});
+    }
+  }
+
+  void over_regions() {
+    for (std::uint32_t n = 1; n <= 1024; n *= effort_.quick ? 32 : 4) {
+      add("rdma-rate-over-regions", {.metric = RdmaMetric::rate, .depth = 16, .regions = n});
+    }
+    for (Bytes size = 4 * MiB; size <= 256 * MiB; size *= effort_.quick ? 8 : 2) {
+      add("rdma-rate-over-region-size",
+          {.metric = RdmaMetric::rate, .depth = 16, .region_size = size});
+    }
+  }
+
+  void over_threads() {
+    const std::uint32_t most = std::min(effort_.cores, 32U);
+    for (const Opcode opcode : {Opcode::write, Opcode::fetch_and_add}) {
+      for (std::uint32_t n = 1; n < 2 * most; n *= effort_.quick ? 4 : 2) {
+        add("rdma-rate-over-threads", {.opcode = opcode,
+                                       .metric = RdmaMetric::rate,
+                                       .inlined = opcode == Opcode::write,
+                                       .depth = 16,
+                                       .threads = std::min(n, most)});
+      }
+    }
+    // Several nodes to one, and one to several; as many threads in all.
+    constexpr NodeId kSeveral = 3;
+    add("rdma-inbound",
+        {.metric = RdmaMetric::rate, .inlined = true, .depth = 16, .active = kSeveral});
+    add("rdma-outbound", {.metric = RdmaMetric::rate,
+                          .inlined = true,
+                          .depth = 16,
+                          .threads = kSeveral,
+                          .passive = kSeveral});
+  }
+
+  void registrations() {
+    for (Bytes size = 4 * KiB; size <= 64 * MiB; size *= effort_.quick ? 16 : 4) {
+      Setting setting{.probe = "rdma-registration", .medium = "pm", .operation = "register"};
+      setting.region_size = size;
+      setting.unit = "ns";
+      const Effort effort = effort_;
+      probes_.push_back(
+          {.setting = std::move(setting), .nodes = 2, .measure = [=](Platform& platform) {
+             return registration(platform, size, effort);
+           }});
+    }
+  }
+
+  std::vector<Probe> take() { return std::move(probes_); }
+
+ private:
+  static const char* unit(RdmaMetric metric) {
+    if (metric == RdmaMetric::rate) return "Mop/s";
+    return metric == RdmaMetric::bandwidth ? "GB/s" : "ns";
+  }
+  void add(const char* probe, RdmaLoad load) {
+    Setting setting{.probe = probe,
+                    .medium = "pm",
+                    .operation = std::string(to_string(load.opcode)),
+                    .size = load.size,
+                    .threads = load.threads * load.active,
+                    .queue_depth = load.depth,
+                    .queue_pairs = load.queue_pairs,
+                    .regions = load.regions,
+                    .region_size = load.region_size,
+                    .unit = unit(load.metric)};
+    const Effort effort = effort_;
+    probes_.push_back(
+        {.setting = std::move(setting), .nodes = load.nodes(), .measure = [=](Platform& platform) {
+           return rdma(platform, load, effort);
+         }});
+  }
+
+  Effort effort_;
+  std::vector<Probe> probes_;
+};
+
+}  // namespace
+
+ProbeSet rdma_probes(const Effort& effort, bool modelled) {
+  SetOfRdma probes(effort);
+  probes.over_size();
+  probes.over_depth_and_queue_pairs();
+  probes.over_regions();
+  probes.over_threads();
+  ProbeSet set;
+  if (modelled) {
+    set.unanswered.push_back({"rdma-registration", "the model registers memory in no time"});
+  } else {
+    probes.registrations();
+  }
+  set.probes = probes.take();
+  return set;
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,50 @@
+// Probes of the fabric between the nodes of a platform: latency, rate and bandwidth of its
+// operations over message size, operations under way, queue pairs, registered regions (Figure 2.7
+// of "Building Distributed Systems with Non-Volatile Main Memories and RDMA Networks").
+//
+// Some nodes are passive: they have persistent memory registered and receive buffers posted.
+// Threads of the others connect to them and issue operations.
+#pragma once
+
+#include "bench/probe/probe.h"
+#include "platform/fabric/fabric.h"
+
+namespace perdura::bench {
+
+ProbeSet rdma_probes(const Effort& effort, bool modelled);
+
+// --- single ones, for tests and the characterization
+
+enum class RdmaMetric : std::uint8_t {
+  latency,    // ns an operation of each task; of posting only with `post`
+  rate,       // Mop/s of all threads
+  bandwidth,  // GB/s of all threads
+  post,       // ns that the thread takes to post an operation
+};
+
+struct RdmaLoad {
+  fabric::Opcode opcode = fabric::Opcode::write;
+  RdmaMetric metric = RdmaMetric::latency;
+  bool inlined = false;
+  std::uint32_t size = 8;         // of a message; of the range that a FLUSH is about
+  std::uint32_t depth = 1;        // operations under way, of a thread
+  std::uint32_t queue_pairs = 1;  // of a thread
+  std::uint32_t regions = 1;      // that a passive node has registered
+  Bytes region_size = 4 * MiB;    // all of them together
+  std::uint32_t threads = 1;      // of each active node
+  NodeId active = 1;
+  NodeId passive = 1;
+
+  NodeId nodes() const { return active + passive; }
+};
+
+// Nothing if the device does not have the operation. Throws PlatformError if one fails.
+std::vector<double> rdma(Platform& platform, RdmaLoad load, const Effort& effort);
+
+// Nanoseconds to register so much memory, and to deregister it again.
+std::vector<double> registration(Platform& platform, Bytes size, const Effort& effort);
+
+// What the devices say that they can do.
+fabric::Capabilities capabilities(Platform& platform);
+
+}  // namespace perdura::bench
