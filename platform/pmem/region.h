@@ -78,7 +78,16 @@ class Region {
     return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
   }
 
-  // Such loads of several words, in order; all are checked before the first.
+  // The same of a word whose line no cache holds, as the caller has seen to: `sim` has no caches,
+  // so it must be told. For probes.
+  std::uint64_t load_from_memory(Bytes offset) const {
+    check(offset, kWord);
+    if (model_) [[unlikely]]
+      return model_->load_from_memory(offset);
+    return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
+  }
+
+  // Atomic loads of several words, in order; all are checked before the first.
   template <std::size_t N>
   std::array<std::uint64_t, N> load_each(const std::array<Bytes, N>& offsets) const {
     // Unrolled, so that what is not looked at by its number stays in registers.
@@ -94,15 +103,6 @@ class Region {
       words[i] = std::atomic_ref(word(offsets[i])).load(std::memory_order_acquire);
     }
     return words;
-  }
-
-  // The same of a word whose line no cache holds, as the caller has seen to: `sim` has no caches,
-  // so it must be told. For probes.
-  std::uint64_t load_from_memory(Bytes offset) const {
-    check(offset, kWord);
-    if (model_) [[unlikely]]
-      return model_->load_from_memory(offset);
-    return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
   }
 
   // Loads whole lines that no cache holds, in the order of addresses, and keeps nothing but the sum
