@@ -14,7 +14,8 @@ struct Mistake {
 const Mistake kMistakes[] = {
     {"", "perdura: A subcommand is required"},
     {"dance",
-     "perdura: unknown command 'dance'; known are: list, plan, run, report, claims, compare, "
+     "perdura: unknown command 'dance'; known are: list, plan, run, probe, report, claims, "
+     "compare, "
      "advise, "
      "crash, "
      "guarantees"},
