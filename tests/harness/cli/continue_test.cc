@@ -148,7 +148,7 @@ TEST_F(ContinueTest, SoDoesOneOfSeveralRanks) {
   // Starting ranks takes most of the time.
   duration_ = duration_ / 2 + milliseconds(1000);
   for (std::size_t kills = 0; kills < 3;) {
-    kills += finish_with_kills(command, [](Running& program) { program.kill_children(); });
+    kills += finish_with_kills(command, [](Running& program) { program.kill_ranks(); });
     expect_as_uninterrupted();
   }
 }
@@ -189,8 +189,8 @@ TEST_F(ContinueTest, WhatTheRootCannotWriteEndsAllRanks) {
   fs::remove(out_ / "points.csv");
   fs::create_directory(out_ / "points.csv");
   Running program(mpirun_command(2, "run --continue " + out_.string()), log_);
-  ASSERT_TRUE(program.ends_within(std::chrono::minutes(1))) << read(log_);
-  EXPECT_EQ(program.wait(), 1);
+  ASSERT_TRUE(program.ranks_end_within(std::chrono::minutes(1))) << read(log_);
+  EXPECT_NE(program.wait(), 0);
   const std::string text = read(log_);
   EXPECT_NE(text.find(fmt::format("perdura: {}/points.csv: cannot be written: Is a directory; ",
                                   out_.string())),

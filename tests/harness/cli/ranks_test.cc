@@ -121,7 +121,7 @@ class DyingRanks : public testing::Test {
     const pid_t process = program_->rank(rank);
     ASSERT_NE(process, 0);
     ASSERT_EQ(kill(process, SIGKILL), 0);
-    ASSERT_TRUE(program_->ends_within(std::chrono::minutes(1))) << read(log_);
+    ASSERT_TRUE(program_->ranks_end_within(std::chrono::minutes(1))) << read(log_);
     EXPECT_NE(program_->wait(), 0);
   }
   // Of this run, or of the one that it was.
@@ -181,7 +181,7 @@ TEST(StoppedRanks, WithoutTheRootTheOthersSayWhereTheResultsAre) {
   EXPECT_TRUE(test::wait_until([&] { return read(log).find(line) != std::string::npos; }))
       << read(log);
   kill(root, SIGCONT);
-  EXPECT_TRUE(program.ends_within(std::chrono::minutes(1))) << read(log);
+  EXPECT_TRUE(program.ranks_end_within(std::chrono::minutes(1))) << read(log);
 }
 
 // As if ^C reached every process of the terminal.
@@ -189,7 +189,7 @@ TEST_F(DyingRanks, OneLineTellsOfAnInterrupt) {
   const pid_t client = program_->rank(1);
   ASSERT_NE(client, 0);
   for (const pid_t process : {client, server_}) ASSERT_EQ(kill(process, SIGINT), 0);
-  ASSERT_TRUE(program_->ends_within(std::chrono::minutes(1))) << read(log_);
+  ASSERT_TRUE(program_->ranks_end_within(std::chrono::minutes(1))) << read(log_);
   EXPECT_NE(program_->wait(), 0);
   const std::string text = read(log_);
   EXPECT_EQ(lines_with(text, kInterrupted), 1U) << text;
@@ -230,7 +230,7 @@ TEST_F(DyingRanks, WhatNoneOfThemCouldCleanUpTheNextRunDoes) {
     for (const pid_t process : {server_, client}) kill(process, SIGCONT);
     return false;
   }));
-  program_->kill_children();
+  program_->kill_ranks();
   const Outcome outcome =
       mpirun(2, kShm + "--set repetitions=1 --out " + (temporary_.path() / "next").string());
   EXPECT_EQ(outcome.code, 0) << outcome.text;
