@@ -22,5 +22,7 @@ if(PERDURA_BUILD_TESTS)
 endif()
 find_package(benchmark)
 
+# Persistent memory on DAX.
+pkg_check_modules(PMEM2 IMPORTED_TARGET libpmem2)
 # For the platform verbs, and to ask RDMA devices for their features.
 pkg_check_modules(IBVERBS IMPORTED_TARGET libibverbs)

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 
 #include "platform/error.h"
 #include "platform/host_background.h"
@@ -65,12 +64,7 @@ HostNode::HostNode(const runtime::HostClock& clock, NodeId id, const std::string
       pm_directory_(fmt::format("{}/node-{}", pm_directory, id)),
       accounting_(accounting),
       placement_(std::move(placement)) {
-  std::error_code error;
-  std::filesystem::create_directories(pm_directory_, error);
-  if (error) {
-    throw UsageError(fmt::format("cannot create the directory {} for persistent memory: {}",
-                                 pm_directory_, error.message()));
-  }
+  pmem::mapped::create_pool_directory(pm_directory_);
 }
 
 std::string HostNode::pm_path(std::string_view name) const {
@@ -112,10 +106,13 @@ std::unique_ptr<pmem::Region> HostNode::make_region(
     std::shared_ptr<pmem::mapped::Mapping> mapping) {
   std::byte* base = mapping->data();
   const Bytes size = mapping->size();
-  bind_memory(base, size, placement_.numa_node);
+  const auto durable = mapping->granularity() == pmem::mapped::Granularity::byte
+                           ? pmem::Durable::when_visible
+                           : pmem::Durable::when_flushed;
+  bind_memory(base, mapping->mapped_size(), placement_.numa_node);
   std::shared_ptr<void> keeper = adopt(path, medium, std::move(mapping));
   return std::make_unique<pmem::Region>(std::move(name), medium, base, size, nullptr,
-                                        std::move(keeper));
+                                        std::move(keeper), durable);
 }
 
 std::unique_ptr<BackgroundThread> HostNode::start_background_thread() {

@@ -58,7 +58,8 @@ class WritesPublisher final : public runtime::Poller {
 
 class HostNode : public Node {
  public:
-  // `clock`: the platform's. Persistent memory is in files of `pm_directory`/node-N/. Throws
+  // `clock`: the platform's. Persistent memory is in files of `pm_directory`/node-N/, or
+  // in a DAX device as regions so named. Throws
   // UsageError if that cannot be created.
   HostNode(const runtime::HostClock& clock, NodeId id, const std::string& pm_directory,
            pmem::WriteMeter::Level accounting, Placement placement);

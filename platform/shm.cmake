@@ -1,8 +1,12 @@
 # The real platforms' memory and executor, and the fabric over shared memory.
 target_sources(perdura_platform PRIVATE
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/bad_blocks.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/dax_device.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/instructions.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/mapping.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/place.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/pool_file.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/region_directory.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/thread_meter.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/word_copy.cc
   ${CMAKE_SOURCE_DIR}/platform/runtime/doorbell.cc
@@ -24,3 +28,12 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/shm_barrier.cc
   ${CMAKE_SOURCE_DIR}/platform/shm_node.cc
   ${CMAKE_SOURCE_DIR}/platform/shm_platform.cc)
+
+if(PMEM2_FOUND)
+  target_sources(perdura_platform PRIVATE
+    ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/with_libpmem2.cc)
+  target_link_libraries(perdura_platform PRIVATE PkgConfig::PMEM2)
+else()
+  target_sources(perdura_platform PRIVATE
+    ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/without_libpmem2.cc)
+endif()

@@ -23,7 +23,8 @@ struct ShmOptions {
   NodeId node_count = 1;
   // The nodes that this process is; empty: all of them.
   std::vector<NodeId> local_nodes{};
-  // Where the files of persistent memory are: a DAX file system for the real thing. Empty: a place
+  // Where the files of persistent memory are: a DAX file system for the real thing, or a DAX device
+  // or a path below it ("/dev/dax0.0/run"), to which its regions' names then belong. Empty: a place
   // in /dev/shm that goes away with the last process of the job.
   std::string pm_directory{};
   // By node; where there is none for it: anywhere.

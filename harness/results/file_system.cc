@@ -11,6 +11,8 @@
 #include <sstream>
 #include <vector>
 
+#include "platform/pmem/mapped/place.h"
+
 namespace perdura::harness {
 namespace {
 
@@ -50,7 +52,7 @@ std::string dax_of_new_file(const fs::path& directory) {
 FileSystem file_system_of(const fs::path& directory, const fs::path& mounts) {
   std::error_code ignored;
   const fs::path path = fs::weakly_canonical(directory, ignored);
-  FileSystem found{directory, "unknown", "unknown", "unknown", dax_of_new_file(path)};
+  FileSystem found{directory, "unknown", "unknown", "unknown", dax_of_new_file(path), "", ""};
   std::size_t longest = 0;
   std::ifstream input(mounts);
   for (std::string line; std::getline(input, line);) {
@@ -67,6 +69,16 @@ FileSystem file_system_of(const fs::path& directory, const fs::path& mounts) {
     found.type = dash[1];
     found.mount_options = fmt::format("{},{}", fields[5], dash[3]);
   }
+  return found;
+}
+
+FileSystem persistent_memory_of(const fs::path& place) {
+  const auto known = pmem::mapped::place_of(place);
+  FileSystem found = known.kind == pmem::mapped::PlaceKind::device_dax
+                         ? FileSystem{place, "none", "none", "none", "yes", "", ""}
+                         : file_system_of(place);
+  found.granularity = to_string(known.granularity);
+  found.promise = known.promise;
   return found;
 }
 

@@ -1,5 +1,5 @@
-// What a directory is on, for manifest.json: persistent memory that is a file system without DAX is
-// the page cache of a disk.
+// What persistent memory is on, for manifest.json: a file system without DAX is the page cache of a
+// disk.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,14 @@ namespace perdura::harness {
 
 struct FileSystem {
   std::filesystem::path directory{};
-  std::string mount_point{};    // this one and the next two: "unknown" if they are
+  std::string mount_point{};    // this one and the next two: "unknown" if they are, "none" of a
+                                // DAX device
   std::string type{};           // ext4, xfs, tmpfs
   std::string mount_options{};  // of the mount and of the file system, as the kernel tells them
   std::string dax{};            // of a new file there: "yes", "no", or "unknown"
+  // Of persistent memory (platform/pmem/mapped/place.h):
+  std::string granularity{};
+  std::string promise{};
 
   bool operator==(const FileSystem&) const = default;
 };
@@ -20,6 +24,9 @@ struct FileSystem {
 // Of a directory that exists. `mounts` is in the format of /proc/self/mountinfo (man 5 proc).
 FileSystem file_system_of(const std::filesystem::path& directory,
                           const std::filesystem::path& mounts = "/proc/self/mountinfo");
+
+// The same with what persistent memory promises there; also of a DAX device.
+FileSystem persistent_memory_of(const std::filesystem::path& place);
 
 // "/mnt/pmem0 on ext4 at /mnt/pmem0 (rw,dax=always), DAX: yes".
 std::string to_string(const FileSystem& file_system);

@@ -93,7 +93,16 @@ std::string to_json(const Manifest& manifest) {
                                  {"mount_point", memory->mount_point},
                                  {"file_system", memory->type},
                                  {"mount_options", memory->mount_options},
-                                 {"dax", memory->dax}};
+                                 {"dax", memory->dax},
+                                 {"granularity", memory->granularity},
+                                 {"promise", memory->promise}};
+  }
+  if (const auto& writes = manifest.media_writes) {
+    if (writes->bytes) {
+      json["media_writes"] = {{"bytes", *writes->bytes}};
+    } else {
+      json["media_writes"] = {{"not_available", writes->not_available}};
+    }
   }
   if (!manifest.site_text.empty()) json["site"] = {{"text", manifest.site_text}};
   return dumped(json, 2) + '\n';

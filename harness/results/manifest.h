@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/results/file_system.h"
+#include "harness/results/media_writes.h"
 
 namespace perdura::harness {
 
@@ -41,6 +42,7 @@ struct Manifest {
   std::string site_text{};     // the site's file; empty without one
   std::vector<std::pair<std::string, std::string>> workloads{};  // names and files' texts
   std::optional<FileSystem> persistent_memory{};                 // on real platforms
+  std::optional<MediaWrites> media_writes{};  // likewise, at the end: by the last session
   std::uint64_t seed = 0;
   std::uint64_t repetitions = 1;
   std::size_t points = 0;  // that the sweep has, repetitions included

@@ -45,6 +45,9 @@ class ResultWriter {
   // throws PlatformError.
   void finish(RunStatus status);
 
+  // For the manifest, before finish().
+  void set_media_writes(MediaWrites writes) { manifest_.media_writes = std::move(writes); }
+
   // Takes the folder away again, with what has been written to it.
   void discard();
 

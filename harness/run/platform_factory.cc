@@ -9,6 +9,8 @@
 #include "platform/error.h"
 #include "platform/fabric/shm/job.h"
 #include "platform/numa.h"
+#include "platform/pmem/mapped/dax_device.h"
+#include "platform/pmem/mapped/pool_file.h"
 #include "platform/shm_platform.h"
 #include "platform/sim/profile.h"
 #include "platform/sim/sim_platform.h"
@@ -50,10 +52,10 @@ class PointFolder {
       : path_(std::move(path)), nodes_(std::move(nodes)) {}
   ~PointFolder() {
     if (path_.empty()) return;
-    std::error_code ignored;
     for (const NodeId node : nodes_) {
-      std::filesystem::remove_all(path_ / fmt::format("node-{}", node), ignored);
+      pmem::mapped::remove_pool_directory(path_ / fmt::format("node-{}", node));
     }
+    std::error_code ignored;
     std::filesystem::remove(path_, ignored);  // by the last process: it must be empty
   }
   PointFolder(const PointFolder&) = delete;
@@ -71,6 +73,14 @@ void check_pm_directory(const Located& directory) {
   if (path.is_relative()) {
     throw UsageError(
         fmt::format("{}: pm_directory {}: must begin with a '/'", directory.where, path.string()));
+  }
+  if (const auto inside = pmem::mapped::device_path(path)) {
+    try {
+      static_cast<void>(pmem::mapped::DaxDevice(inside->device).regions());
+      return;
+    } catch (const std::runtime_error& error) {
+      throw UsageError(fmt::format("{}: pm_directory {}", directory.where, error.what()));
+    }
   }
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return;

@@ -75,6 +75,7 @@ class Sweep {
 
   void open_results();
   std::optional<FileSystem> persistent_memory() const;
+  MediaWrites media_writes_now() const;
   Manifest manifest() const;
   Identity identity() const;
   void run_together();
@@ -101,7 +102,9 @@ class Sweep {
   const std::vector<Point>& points_;
   std::optional<InterruptedSweep> begun_;  // of the root, if a sweep is continued
   Ranks& ranks_;
-  std::vector<std::string> machines_;    // of the root
+  std::vector<std::string> machines_;  // of the root, like the next two
+  std::optional<FileSystem> persistent_memory_;
+  MediaWrites media_writes_before_;
   std::optional<ResultWriter> results_;  // of the root
   std::optional<Progress> progress_;     // visible at the root
   std::vector<std::uint64_t> missing_;   // indices of the points to run
@@ -116,7 +119,13 @@ class Sweep {
 
 std::optional<FileSystem> Sweep::persistent_memory() const {
   if (platforms_.pm_directory().empty()) return std::nullopt;
-  return file_system_of(platforms_.pm_directory());
+  return persistent_memory_of(platforms_.pm_directory());
+}
+
+// Of the root's host, so far.
+MediaWrites Sweep::media_writes_now() const {
+  if (persistent_memory_->dax != "yes") return {{}, "the persistent memory is not on DAX"};
+  return media_writes();
 }
 
 Manifest Sweep::manifest() const {
@@ -127,7 +136,7 @@ Manifest Sweep::manifest() const {
           .profile_text = platforms_.profile_text(),
           .site_text = prepared_.site.text,
           .workloads = prepared_.workloads,
-          .persistent_memory = persistent_memory(),
+          .persistent_memory = persistent_memory_,
           .seed = experiment_.seed,
           .repetitions = experiment_.repetitions,
           .points = points_.size()};
@@ -142,8 +151,8 @@ Identity Sweep::identity() const {
     for (const std::string& machine : machines_) names.push_back(machine_name(machine));
     identity.emplace_back("machine", fmt::format("{}", fmt::join(names, ", ")));
   }
-  if (const auto memory = persistent_memory()) {
-    identity.emplace_back("persistent memory", to_string(*memory));
+  if (persistent_memory_) {
+    identity.emplace_back("persistent memory", to_string(*persistent_memory_));
   }
   if (platforms_.collective()) identity.emplace_back("ranks", fmt::to_string(ranks_.size()));
   return identity;
@@ -179,7 +188,15 @@ void Sweep::open_results() {
 ExitCode Sweep::run() {
   machines_ = distinct_machines(ranks_.gather_text(describe_machine("/", request_.responder)));
   const auto refused = on_root(ranks_, [this] {
+    persistent_memory_ = persistent_memory();
     open_results();
+    if (persistent_memory_) {
+      media_writes_before_ = media_writes_now();
+      if (!request_.quiet) {
+        fmt::print(stderr, "persistent memory: {}, {}\n", persistent_memory_->directory.string(),
+                   persistent_memory_->promise);
+      }
+    }
     for (std::size_t index = 0; index < points_.size(); ++index) {
       if (!results_->has(index)) missing_.push_back(index);
     }
@@ -400,6 +417,9 @@ ExitCode Sweep::finish() {
     results_->discard();
     fmt::print(stderr, "perdura: {}\n", usage_error_);
     return ExitCode::usage;
+  }
+  if (persistent_memory_) {
+    results_->set_media_writes(written_between(media_writes_before_, media_writes_now()));
   }
   bool whole = results_->done() == points_.size();
   const bool failed = write_problem_ || !usage_error_.empty();

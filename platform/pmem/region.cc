@@ -69,9 +69,14 @@ void Region::flush(Bytes offset, Bytes length) {
   check(offset, length);
   if (model_) [[unlikely]]
     return model_->flush(offset, length);
-  if (medium_ == Medium::dram) return;
+  if (!needs_flush_) [[unlikely]]
+    return flush_for_nothing(offset, length);
   thread_write_meter().flush(offset, length);
   mapped::flush_lines(base_ + offset, length);
+}
+
+void Region::flush_for_nothing(Bytes offset, Bytes length) {
+  if (medium_ == Medium::pm) thread_write_meter().flush(offset, length);
 }
 
 void Region::drain() {

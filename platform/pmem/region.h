@@ -48,16 +48,24 @@ inline constinit thread_local WriteMeter thread_write_meter;
 }
 inline WriteMeter& thread_write_meter() { return detail::thread_write_meter; }
 
+enum class Durable : std::uint8_t {
+  when_flushed,  // and fenced
+  when_visible,  // the caches are in the persistence domain (eADR): a flush would be for nothing
+};
+
 class Region {
  public:
+  // `durable`: what a store to mapped persistent memory needs to be durable.
   Region(std::string name, Medium medium, std::byte* base, Bytes size,
-         std::shared_ptr<RegionModel> model, std::shared_ptr<void> mapping)
+         std::shared_ptr<RegionModel> model, std::shared_ptr<void> mapping,
+         Durable durable = Durable::when_flushed)
       : name_(std::move(name)),
         base_(base),
         size_(size),
         model_(std::move(model)),
         mapping_(std::move(mapping)),
-        medium_(medium) {}
+        medium_(medium),
+        needs_flush_(medium == Medium::pm && durable == Durable::when_flushed) {}
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
@@ -179,7 +187,8 @@ class Region {
 
   // --- persistence -----------------------------------------------------------------------------
 
-  // Starts writing back the lines of a range (clwb, clflushopt or clflush, by CPU).
+  // Starts writing back the lines of a range (clwb, clflushopt or clflush, by CPU). Where memory is
+  // durable when it is visible it is counted, so that counts can be compared, and not executed.
   void flush(Bytes offset, Bytes length);
   // Waits until everything flushed or streamed before is in the persistence domain (sfence).
   void drain();
@@ -213,6 +222,7 @@ class Region {
     }
     return words;
   }
+  void flush_for_nothing(Bytes offset, Bytes length);
   [[noreturn]] void out_of_range(Bytes offset, Bytes length) const;
   std::uint64_t& word(Bytes offset) const {
     assert(offset % kWord == 0);
@@ -225,6 +235,7 @@ class Region {
   std::shared_ptr<RegionModel> model_;
   std::shared_ptr<void> mapping_;
   Medium medium_;
+  bool needs_flush_;
 };
 
 }  // namespace perdura::pmem

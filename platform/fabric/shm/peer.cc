@@ -7,12 +7,27 @@
 #include <array>
 
 #include "platform/error.h"
+#include "platform/pmem/mapped/pool_file.h"
 #include "platform/pmem/mapped/word_copy.h"
 
 namespace perdura::fabric::shm {
 
 using pmem::mapped::File;
 using pmem::mapped::map_file;
+
+namespace {
+
+// Null if it is gone.
+std::shared_ptr<pmem::mapped::Mapping> map_region(const std::string& path, pmem::Medium medium) {
+  if (medium == pmem::Medium::pm) {
+    auto pool = pmem::mapped::open_pool_file(path);
+    return pool ? std::move(pool->mapping) : nullptr;
+  }
+  const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  return file ? map_file(file.get(), path) : nullptr;
+}
+
+}  // namespace
 
 Watch::~Watch() {
   {
@@ -91,14 +106,13 @@ const RemoteRange* PeerMemory::learn(std::uint32_t key) {
   bytes.back() = std::byte{0};
   const std::string path(reinterpret_cast<const char*>(bytes.data()));
 
-  const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  // The entry may have been given to another range while it was read, but then not to this key.
-  if (!file || entry.key.load(std::memory_order_seq_cst) != key) return nullptr;
   try {
-    range.mapping = map_file(file.get(), path);
-  } catch (const PlatformError&) {
+    range.mapping = map_region(path, range.medium);
+  } catch (const std::runtime_error&) {
     return nullptr;  // as if the key were wrong; the data path has no better word for it
   }
+  // The entry may have been given to another range while it was read, but then not to this key.
+  if (!range.mapping || entry.key.load(std::memory_order_seq_cst) != key) return nullptr;
   if (range.region_offset > range.mapping->size() ||
       range.length > range.mapping->size() - range.region_offset) {
     return nullptr;

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "platform/error.h"
@@ -16,45 +18,87 @@
 namespace perdura::pmem::mapped {
 namespace {
 
-using FileId = std::pair<dev_t, ino_t>;
+// A file, and where in it.
+using Place = std::tuple<dev_t, ino_t, Bytes>;
 
 std::mutex mappings_mutex;
 // Weak: a mapping lasts for as long as somebody uses it, and while it does its inode is not reused.
-std::map<FileId, std::weak_ptr<Mapping>>& mappings() {
-  static std::map<FileId, std::weak_ptr<Mapping>> all;
+std::map<Place, std::weak_ptr<Mapping>>& mappings() {
+  static std::map<Place, std::weak_ptr<Mapping>> all;
   return all;
 }
 
-}  // namespace
-
-Mapping::~Mapping() { ::munmap(base_, size_); }
-
-std::shared_ptr<Mapping> map_file(int fd, const std::string& path) {
+struct stat status_of(int fd, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) {
     throw PlatformError(fmt::format("cannot examine {}: {}", path, error_text(errno)));
   }
+  return info;
+}
+
+template <class Make>
+std::shared_ptr<Mapping> find_or_make(const Place& place, Bytes size, const Make& make) {
   const std::scoped_lock lock(mappings_mutex);
   auto& all = mappings();
-  const FileId id{info.st_dev, info.st_ino};
-  const auto size = static_cast<Bytes>(info.st_size);
-  if (const auto found = all.find(id); found != all.end()) {
+  if (const auto found = all.find(place); found != all.end()) {
     if (auto mapping = found->second.lock(); mapping && mapping->size() == size) return mapping;
   }
-  // On a DAX file system flushed stores are durable only if the file's own records of its blocks
-  // are: with MAP_SYNC the kernel sees to it before the first store. Elsewhere there is no such
-  // promise to be had.
-  void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
-  if (base == MAP_FAILED) {
-    base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  if (base == MAP_FAILED) {
-    throw PlatformError(fmt::format("cannot map {} ({} bytes): {}", path, size, error_text(errno)));
-  }
-  auto mapping = std::make_shared<Mapping>(static_cast<std::byte*>(base), size);
+  std::shared_ptr<Mapping> mapping = make();
   std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
-  all[id] = mapping;
+  all[place] = mapping;
   return mapping;
+}
+
+}  // namespace
+
+Mapping::Mapping(PersistentMap map, Bytes size, std::string path, std::shared_ptr<void> holder)
+    : base_(map.base),
+      size_(size),
+      pages_(map.length),
+      path_(std::move(path)),
+      holder_(std::move(holder)),
+      map_(std::move(map)) {}
+
+Mapping::~Mapping() {
+  if (!map_.handle) {
+    ::munmap(base_, size_);
+    return;
+  }
+  if (!is_on_dax()) return;
+  if (const std::string problem = deep_flush(map_); !problem.empty()) {
+    fmt::print(stderr,
+               "perdura: {}: no deep flush, only what flushes and fences made durable: {}\n", path_,
+               problem);
+  }
+}
+
+std::shared_ptr<Mapping> map_file(int fd, const std::string& path) {
+  const struct stat info = status_of(fd, path);
+  const auto size = static_cast<Bytes>(info.st_size);
+  return find_or_make({info.st_dev, info.st_ino, 0}, size, [&] {
+    void* const base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) {
+      throw PlatformError(
+          fmt::format("cannot map {} ({} bytes): {}", path, size, error_text(errno)));
+    }
+    return std::make_shared<Mapping>(static_cast<std::byte*>(base), size);
+  });
+}
+
+std::shared_ptr<Mapping> map_pool(int fd, const std::string& path) {
+  const struct stat info = status_of(fd, path);
+  const auto size = static_cast<Bytes>(info.st_size);
+  return find_or_make({info.st_dev, info.st_ino, 0}, size, [&] {
+    return std::make_shared<Mapping>(map_persistent(fd, {0, size}, path), size, path);
+  });
+}
+
+std::shared_ptr<Mapping> map_part(int fd, Extent part, Bytes size, const std::string& path,
+                                  std::shared_ptr<void> holder) {
+  const struct stat info = status_of(fd, path);
+  return find_or_make({info.st_dev, info.st_ino, part.offset}, size, [&] {
+    return std::make_shared<Mapping>(map_persistent(fd, part, path), size, path, std::move(holder));
+  });
 }
 
 File& File::operator=(File&& other) noexcept {

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "platform/error.h"
+#include "platform/pmem/mapped/dax_device.h"
 
 namespace perdura::pmem::mapped {
 namespace {
@@ -62,9 +63,18 @@ void make_durable(const std::string& path, int fd) {
   }
 }
 
+PoolFile opened(const File& file, const std::string& path) {
+  PoolFile pool{path, map_pool(file.get(), path)};
+  if (pool.mapping->is_on_dax()) refuse_bad_blocks(bad_blocks_of(file.get()), path, false);
+  return pool;
+}
+
 }  // namespace
 
 PoolFile create_pool_file(const std::string& path, Bytes size, Allocation allocation) {
+  if (const auto inside = device_path(path)) {
+    return {path, DaxDevice(inside->device).create(inside->name, size)};
+  }
   if (size == 0) throw UsageError(fmt::format("a region needs a size: {}", path));
   if (::access(path.c_str(), F_OK) == 0) {
     throw UsageError(fmt::format("{} exists already; remove it or choose another name", path));
@@ -78,7 +88,8 @@ PoolFile create_pool_file(const std::string& path, Bytes size, Allocation alloca
   }
   const Removal removal{temporary};
   allocate(file.get(), path, size, allocation);
-  PoolFile pool{path, map_file(file.get(), path)};
+  PoolFile pool = allocation == Allocation::now ? opened(file, path)
+                                                : PoolFile{path, map_file(file.get(), path)};
   if (::link(temporary.c_str(), path.c_str()) != 0) {
     if (errno == EEXIST) {
       throw UsageError(fmt::format("{} exists already; remove it or choose another name", path));
@@ -91,6 +102,11 @@ PoolFile create_pool_file(const std::string& path, Bytes size, Allocation alloca
 }
 
 std::optional<PoolFile> open_pool_file(const std::string& path) {
+  if (const auto inside = device_path(path)) {
+    auto mapping = DaxDevice(inside->device).open(inside->name);
+    if (!mapping) return std::nullopt;
+    return PoolFile{path, std::move(mapping)};
+  }
   const File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) {
     if (errno == ENOENT) return std::nullopt;
@@ -100,12 +116,35 @@ std::optional<PoolFile> open_pool_file(const std::string& path) {
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size <= 0) {
     throw PlatformError(fmt::format("{} is not a region: not a file, or empty", path));
   }
-  return PoolFile{path, map_file(file.get(), path)};
+  return opened(file, path);
 }
 
 void remove_pool_file(const std::string& path) {
+  if (const auto inside = device_path(path)) return DaxDevice(inside->device).remove(inside->name);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
     throw PlatformError(fmt::format("cannot remove {}: {}", path, error_text(errno)));
+  }
+}
+
+void create_pool_directory(const std::string& path) {
+  if (device_path(path)) return;
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    throw UsageError(fmt::format("cannot create the directory {} for persistent memory: {}", path,
+                                 error.message()));
+  }
+}
+
+void remove_pool_directory(const std::string& path) noexcept {
+  try {
+    if (const auto inside = device_path(path)) {
+      DaxDevice(inside->device).remove_all(inside->name + '/');
+    } else {
+      std::filesystem::remove_all(path);
+    }
+  } catch (const std::exception&) {
+    // What is left is in nobody's way but its own name's.
   }
 }
 

@@ -175,6 +175,8 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
     EXPECT_EQ(manifest["persistent_memory"]["directory"], "/dev/shm");
     EXPECT_EQ(manifest["persistent_memory"]["file_system"], "tmpfs");
     EXPECT_EQ(manifest["persistent_memory"]["dax"], "no");
+    EXPECT_EQ(manifest["persistent_memory"]["promise"], "tmpfs; survives processes, not power");
+    EXPECT_EQ(manifest["media_writes"]["not_available"], "the persistent memory is not on DAX");
     const std::string points = read(folder / out / "points.csv");
     EXPECT_NE(points.find(",shm,measured,host,erda,workloada,"), std::string::npos) << points;
     EXPECT_NE(points.find(",all,valid,,,atomic,300,0,0,"), std::string::npos) << points;

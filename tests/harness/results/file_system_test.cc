@@ -35,7 +35,7 @@ TEST(FileSystem, IsTheOneMountedDeepestAndLastAboveADirectory) {
 }
 
 TEST(FileSystem, IsUnknownIfTheKernelDoesNotTell) {
-  const FileSystem expected{"/proc", "unknown", "unknown", "unknown", "unknown"};
+  const FileSystem expected{"/proc", "unknown", "unknown", "unknown", "unknown", "", ""};
   EXPECT_EQ(file_system_of("/proc", "/no/such/file"), expected);
 }
 
@@ -44,6 +44,8 @@ TEST(FileSystem, OfSharedMemoryIsOneWithoutDax) {
   EXPECT_EQ(found.type, "tmpfs");
   EXPECT_EQ(found.mount_point, "/dev/shm");
   EXPECT_EQ(found.dax, "no");
+  EXPECT_EQ(found.promise, "");
+  EXPECT_EQ(persistent_memory_of("/dev/shm").promise, "tmpfs; survives processes, not power");
 }
 
 }  // namespace

@@ -1,13 +1,27 @@
 #include "tests/platform/conformance/conformance.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+
+#include "platform/pmem/mapped/pool_file.h"
 
 namespace perdura::conformance {
 
 using fabric::Access;
 using fabric::RemoteKey;
 using fabric::Status;
+
+std::string new_pm_directory() {
+  const char* const place = std::getenv("PERDURA_TEST_PM");
+  if (place == nullptr) return "";
+  static int created = 0;
+  const auto path = [&](int n) { return std::string(place) + "/conformance-" + std::to_string(n); };
+  // The next one ends what the one before it has left.
+  pmem::mapped::remove_pool_directory(path(created));
+  pmem::mapped::remove_pool_directory(path(++created));
+  return path(created);
+}
 
 void Conformance::prepare(Side& side, const PairOptions& options) {
   Thread& thread = side.thread;

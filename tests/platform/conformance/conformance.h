@@ -28,6 +28,10 @@ struct Options {
   Picoseconds connection_timeout = std::chrono::seconds(10);
 };
 
+// Where a new platform's persistent memory is to be: an empty directory below PERDURA_TEST_PM, a
+// directory or a DAX device; empty, the platform's own choice, where that is not set.
+std::string new_pm_directory();
+
 // All nodes are in the calling process.
 using Factory = std::function<std::unique_ptr<Platform>(const Options&)>;
 

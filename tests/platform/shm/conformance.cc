@@ -11,6 +11,7 @@ std::unique_ptr<perdura::Platform> make_shm(const Options& options,
                                             perdura::Picoseconds network_latency) {
   perdura::ShmOptions shm;
   shm.node_count = options.node_count;
+  shm.pm_directory = perdura::conformance::new_pm_directory();
   shm.fabric.network_latency = network_latency;
   shm.fabric.connection_timeout = options.connection_timeout;
   if (options.receiver_not_ready_retries >= 0) {

@@ -11,6 +11,7 @@ using perdura::conformance::Options;
 std::unique_ptr<perdura::Platform> make_verbs(const Options& options) {
   perdura::VerbsOptions verbs;
   verbs.node_count = options.node_count;
+  verbs.pm_directory = perdura::conformance::new_pm_directory();
   verbs.fabric.connection_timeout = options.connection_timeout;
   if (options.receiver_not_ready_retries >= 0) {
     verbs.fabric.rnr_retries = static_cast<std::uint8_t>(options.receiver_not_ready_retries);

@@ -1,0 +1,112 @@
+#include "platform/pmem/mapped/place.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "platform/error.h"
+#include "platform/pmem/mapped/dax_device.h"
+
+namespace perdura::pmem::mapped {
+namespace {
+
+// For tests, libpmem2 can be told to take any memory for persistent.
+bool is_forced() { return std::getenv("PMEM2_FORCE_GRANULARITY") != nullptr; }
+
+std::string_view on_dax(Granularity granularity) {
+  return granularity == Granularity::byte
+             ? "a store is durable when it is visible (eADR), no flush is needed"
+             : "a flushed line is durable";
+}
+
+bool is_tmpfs(const std::string& path) {
+  struct statfs info {};
+  return ::statfs(path.c_str(), &info) == 0 &&
+         (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
+}
+
+// As a new file there would be.
+Granularity granularity_in(const std::string& directory) {
+  constexpr Bytes kSize = 4096;
+  const File file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file || ::ftruncate(file.get(), kSize) != 0) return Granularity::unknown;
+  try {
+    return map_persistent(file.get(), {0, kSize}, directory).granularity;
+  } catch (const PlatformError&) {
+    return Granularity::unknown;
+  }
+}
+
+bool has_dax(const std::string& directory) {
+  const File file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  struct statx info {};
+  return file && ::statx(file.get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) == 0 &&
+         (info.stx_attributes & STATX_ATTR_DAX) != 0;
+}
+
+}  // namespace
+
+std::string_view to_string(PlaceKind kind) {
+  switch (kind) {
+    case PlaceKind::device_dax:
+      return "device DAX";
+    case PlaceKind::dax_file_system:
+      return "file-system DAX";
+    case PlaceKind::tmpfs:
+      return "tmpfs";
+    case PlaceKind::page_cache:
+      return "page cache";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(Granularity granularity) {
+  switch (granularity) {
+    case Granularity::byte:
+      return "byte";
+    case Granularity::cache_line:
+      return "cache line";
+    case Granularity::page:
+      return "page";
+    case Granularity::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+Place place_of(const std::string& path) {
+  if (const auto inside = device_path(path)) {
+    const DaxDevice device(inside->device);
+    return {PlaceKind::device_dax, device.granularity(),
+            fmt::format("device DAX of {} bytes, alignment {}; {}", device.geometry().size,
+                        device.geometry().alignment, on_dax(device.granularity()))};
+  }
+  const Granularity granularity = granularity_in(path);
+  const std::string_view forced =
+      is_forced() ? " as PMEM2_FORCE_GRANULARITY has it, whatever the memory is" : "";
+  if (has_dax(path)) {
+    if (is_on_dax(granularity)) {
+      return {PlaceKind::dax_file_system, granularity,
+              fmt::format("file-system DAX with MAP_SYNC; {}{}", on_dax(granularity), forced)};
+    }
+    return {
+        PlaceKind::dax_file_system, granularity,
+        "file-system DAX without MAP_SYNC; a flushed line may be lost with the file's record of "
+        "its blocks"};
+  }
+  if (is_tmpfs(path)) {
+    return {PlaceKind::tmpfs, granularity,
+            fmt::format("tmpfs; survives processes, not power{}",
+                        is_forced() ? " (PMEM2_FORCE_GRANULARITY is set)" : "")};
+  }
+  return {PlaceKind::page_cache, granularity,
+          fmt::format("page cache of a file system without DAX; survives processes, not power{}",
+                      is_forced() ? " (PMEM2_FORCE_GRANULARITY is set)" : "")};
+}
+
+}  // namespace perdura::pmem::mapped

@@ -1,0 +1,176 @@
+// What is said of the place of persistent memory. Tests on real DAX need PERDURA_TEST_FSDAX, a
+// directory of a DAX file system, and PERDURA_TEST_DEVDAX, a DAX device that may be overwritten.
+#include "platform/pmem/mapped/place.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "platform/error.h"
+#include "platform/pmem/mapped/dax_device.h"
+#include "platform/pmem/mapped/instructions.h"
+#include "platform/pmem/mapped/pool_file.h"
+#include "platform/shm_platform.h"
+#include "tests/platform/shm/process.h"
+
+namespace perdura::pmem::mapped {
+namespace {
+
+TEST(PlaceOf, SharedMemoryIsTmpfs) {
+  const shm_test::TemporaryDirectory directory;
+  const Place place = place_of(directory.path());
+  EXPECT_EQ(place.kind, PlaceKind::tmpfs);
+  EXPECT_EQ(place.promise, "tmpfs; survives processes, not power");
+  EXPECT_EQ(place.granularity, Granularity::page);
+}
+
+TEST(PlaceOf, AnythingElseIsAPageCache) {
+  const Place place = place_of("/proc");
+  EXPECT_EQ(place.kind, PlaceKind::page_cache);
+  EXPECT_EQ(place.promise,
+            "page cache of a file system without DAX; survives processes, not power");
+}
+
+// libpmem2 may be told that any memory is persistent: what it decides is what is done.
+class Forced : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!have_libpmem2()) GTEST_SKIP() << "this build is without libpmem2";
+    ::setenv("PMEM2_FORCE_GRANULARITY", GetParam(), 1);
+  }
+  void TearDown() override { ::unsetenv("PMEM2_FORCE_GRANULARITY"); }
+  shm_test::TemporaryDirectory directory_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Granularities, Forced, testing::Values("BYTE", "CACHE_LINE", "PAGE"),
+                         [](const auto& name) { return std::string(name.param); });
+
+TEST_P(Forced, MemoryIsFlushedOrNotAndCountedAlike) {
+  ShmOptions options;
+  options.pm_directory = directory_.path();
+  ShmPlatform platform(options);
+  auto region = platform.local_node(0)->create_region("a", 4096, Medium::pm);
+  const Writes before = thread_write_meter().writes();
+  region->store(0, 5);
+  region->persist(0, 8);
+  EXPECT_EQ(thread_write_meter().writes().local_store.flushes, before.local_store.flushes + 1);
+  EXPECT_EQ(thread_write_meter().writes().local_store.fences, before.local_store.fences + 1);
+  // The emulated latency is that of flushes that are executed.
+  set_write_latency(Milliseconds(1));
+  const auto begun = std::chrono::steady_clock::now();
+  region->flush(0, 64 * 20);
+  const auto duration = std::chrono::steady_clock::now() - begun;
+  set_write_latency(Nanoseconds(0));
+  if (std::string_view(GetParam()) == "BYTE") {
+    EXPECT_LT(duration, Milliseconds(20));
+  } else {
+    EXPECT_GE(duration, Milliseconds(20));
+  }
+}
+
+TEST_P(Forced, TmpfsStaysTmpfsInWords) {
+  const Place place = place_of(directory_.path());
+  EXPECT_EQ(place.kind, PlaceKind::tmpfs);
+  EXPECT_EQ(place.promise, "tmpfs; survives processes, not power (PMEM2_FORCE_GRANULARITY is set)");
+  EXPECT_EQ(to_string(place.granularity), std::string_view(GetParam()) == "BYTE" ? "byte"
+                                          : std::string_view(GetParam()) == "CACHE_LINE"
+                                              ? "cache line"
+                                              : "page");
+}
+
+// --- on real DAX ---------------------------------------------------------------------------------
+
+class OnDax : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const char* const value = std::getenv(GetParam());
+    if (value == nullptr) GTEST_SKIP() << "no real DAX: " << GetParam() << " is not set";
+    if (!have_libpmem2()) GTEST_SKIP() << "this build is without libpmem2";
+    place_ = value;
+  }
+  std::string below(const std::string& name) const { return place_ + "/perdura-test/" + name; }
+  bool is_device() const { return device_path(place_).has_value(); }
+
+  std::string place_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Places, OnDax,
+                         testing::Values("PERDURA_TEST_FSDAX", "PERDURA_TEST_DEVDAX"),
+                         [](const auto& name) { return std::string(name.param + 13); });
+
+TEST_P(OnDax, SaysWhatItPromises) {
+  const Place place = place_of(place_);
+  RecordProperty("promise", place.promise);
+  EXPECT_EQ(place.kind, is_device() ? PlaceKind::device_dax : PlaceKind::dax_file_system);
+  EXPECT_TRUE(place.granularity == Granularity::byte ||
+              place.granularity == Granularity::cache_line);
+  EXPECT_TRUE(
+      place.promise.starts_with(is_device() ? "device DAX of " : "file-system DAX with MAP_SYNC; "))
+      << place.promise;
+}
+
+TEST_P(OnDax, KeepsPoolsUnderTheirNames) {
+  create_pool_directory(below(""));
+  remove_pool_file(below("pool"));
+  EXPECT_FALSE(open_pool_file(below("pool")).has_value());
+  {
+    const PoolFile pool = create_pool_file(below("pool"), 3'000'000, Allocation::now);
+    EXPECT_EQ(pool.mapping->size(), 3'000'000U);
+    EXPECT_EQ(pool.mapping->data()[2'999'999], std::byte{0});
+    pool.mapping->data()[2'999'999] = std::byte{9};
+    EXPECT_THROW(create_pool_file(below("pool"), 10, Allocation::now), UsageError);
+  }
+  EXPECT_EQ(open_pool_file(below("pool"))->mapping->data()[2'999'999], std::byte{9});
+  EXPECT_THROW(create_pool_file(below("huge"), 1ULL << 40, Allocation::now), UsageError);
+  remove_pool_directory(place_ + "/perdura-test");
+  EXPECT_FALSE(open_pool_file(below("pool")).has_value());
+}
+
+TEST_P(OnDax, FlushesDeeply) {
+  create_pool_directory(below(""));
+  const PoolFile pool = create_pool_file(below("deep"), 4096, Allocation::now);
+  const File file(::open(is_device() ? place_.c_str() : below("deep").c_str(), O_RDWR));
+  const Extent extent{0, is_device() ? device_geometry(file.get(), place_).alignment : 4096};
+  EXPECT_EQ(deep_flush(map_persistent(file.get(), extent, place_)), "");
+  remove_pool_directory(place_ + "/perdura-test");
+}
+
+TEST_P(OnDax, HasNoBadBlocks) {
+  create_pool_directory(below(""));
+  static_cast<void>(create_pool_file(below("good"), 4096, Allocation::now));
+  const File file(::open(is_device() ? place_.c_str() : below("good").c_str(), O_RDWR));
+  const BadBlocks found = bad_blocks_of(file.get());
+  EXPECT_TRUE(found.extents.empty());
+  EXPECT_EQ(found.unknown, "");
+  remove_pool_directory(place_ + "/perdura-test");
+}
+
+// What a process made durable is there when it was killed, and its node's other regions are not in
+// the way.
+TEST_P(OnDax, KeepsTheRegionsOfAKilledNode) {
+  remove_pool_directory(place_ + "/perdura-test");
+  ShmOptions options;
+  options.pm_directory = place_ + "/perdura-test";
+  shm_test::Process victim([&](const shm_test::Process::Voice& voice) {
+    ShmPlatform platform(options);
+    auto region = platform.local_node(0)->create_region("pool", 5000, Medium::pm);
+    region->store(4992, 77);
+    region->persist(4992, 8);
+    voice.say('p');
+    ::pause();
+  });
+  ASSERT_TRUE(victim.hears('p'));
+  victim.kill();
+  ShmPlatform platform(options);
+  const auto region = platform.local_node(0)->open_region("pool");
+  ASSERT_NE(region, nullptr);
+  EXPECT_EQ(region->size(), 5000U);
+  EXPECT_EQ(region->load(4992), 77U);
+  remove_pool_directory(place_ + "/perdura-test");
+}
+
+}  // namespace
+}  // namespace perdura::pmem::mapped
