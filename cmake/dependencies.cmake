@@ -26,3 +26,5 @@ find_package(benchmark)
 pkg_check_modules(PMEM2 IMPORTED_TARGET libpmem2)
 # For the platform verbs, and to ask RDMA devices for their features.
 pkg_check_modules(IBVERBS IMPORTED_TARGET libibverbs)
+# For its connections on iWARP.
+pkg_check_modules(RDMACM IMPORTED_TARGET librdmacm)

@@ -1,4 +1,5 @@
-# The fabric on libibverbs, where that is installed; FLUSH and ATOMIC WRITE where it knows them.
+# The fabric on libibverbs, where that is installed; FLUSH and ATOMIC WRITE where it knows them, iWARP
+# where librdmacm is installed, too.
 include(CheckCXXSourceCompiles)
 set(CMAKE_REQUIRED_LIBRARIES PkgConfig::IBVERBS)
 check_cxx_source_compiles("
@@ -15,6 +16,7 @@ check_cxx_source_compiles("
   }" PERDURA_VERBS_ATOMIC_WRITE)
 unset(CMAKE_REQUIRED_LIBRARIES)
 target_sources(perdura_platform PRIVATE
+  ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/bring_up.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/connection.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/control_message.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/control_plane.cc
@@ -30,6 +32,14 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/socket.cc
   ${CMAKE_SOURCE_DIR}/platform/verbs_node.cc
   ${CMAKE_SOURCE_DIR}/platform/verbs_platform.cc)
+if(RDMACM_FOUND)
+  target_sources(perdura_platform PRIVATE
+    ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/connection_manager.cc)
+  target_link_libraries(perdura_platform PRIVATE PkgConfig::RDMACM)
+else()
+  target_sources(perdura_platform PRIVATE
+    ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/connection_manager_absent.cc)
+endif()
 target_compile_definitions(perdura_platform
   PUBLIC PERDURA_HAVE_VERBS
   PRIVATE $<$<BOOL:${PERDURA_VERBS_FLUSH}>:PERDURA_VERBS_FLUSH>

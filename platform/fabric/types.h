@@ -111,6 +111,11 @@ struct Capabilities {
   bool atomic_write = false;
   std::uint32_t max_inline = 0;
   std::uint32_t max_message = 0;
+  // What iWARP lacks, and all others have.
+  bool write_with_immediate = true;
+  bool atomics = true;             // compare_and_swap and fetch_and_add
+  bool acknowledged = true;        // a WRITE or SEND completes when the peer's device has it
+  bool waits_for_receiver = true;  // for a receive buffer; else the connection breaks
 };
 
 inline constexpr std::uint32_t kMaxPrivateData = 56;  // as in the RDMA connection manager

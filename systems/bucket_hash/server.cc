@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "platform/error.h"
+#include "platform/fabric/needs.h"
 #include "platform/runtime/work.h"
 
 namespace perdura::systems::bucket_hash {
@@ -54,6 +55,7 @@ Worker::Worker(Thread& thread, std::shared_ptr<Server> server)
       replies_memory_(thread.endpoint.register_memory(*replies_, Access::local)),
       max_inline_(thread.endpoint.capabilities().max_inline),
       sessions_(server_->sessions()) {
+  fabric::need_write_with_immediate(thread.endpoint.capabilities(), server_->name());
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) sessions_[i].number = i;
 }
 

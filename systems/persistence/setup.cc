@@ -95,6 +95,8 @@ void check(const PersisterSetup& setup, const fabric::Capabilities& device) {
        "choose another method");
   need(method, StepKind::atomic_write, device.atomic_write, "ATOMIC WRITE",
        "choose another method");
+  need(method, StepKind::write_immediate, device.write_with_immediate,
+       "WRITE_WITH_IMM (iWARP has none)", "choose a method that sends instead");
   const bool ordered = method.update == Update::ordered;
   if (setup.largest_a == 0 || (ordered && setup.largest_b == 0)) {
     throw UsageError("the largest update must have at least one byte");

@@ -1,21 +1,17 @@
 // How connections are made: the initiator makes its queue pair and sends what the peer needs to
-// know of it to the listening endpoint; whoever accepts makes the other end, which can receive at
-// once, and answers; when the initiator's can, too, it says so, and the acceptor may send.
-#include <fmt/format.h>
-
+// know of it to the listening endpoint; whoever accepts makes the other end, ready to be connected,
+// and answers; when the initiator's is connected (bring_up.h), it says so, and the acceptor may
+// send.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "platform/error.h"
 #include "platform/fabric/verbs/endpoint.h"
 
 namespace perdura::fabric::verbs {
 namespace {
 
 constexpr Picoseconds kLookAgain = Milliseconds(1);
-constexpr std::uint8_t kReceiverNotReadyTimer = 7;  // 0.12 ms
-constexpr int kMostReads = 16;
 
 std::vector<std::byte> with_address(const QueuePairAddress& address,
                                     std::span<const std::byte> private_data) {
@@ -38,88 +34,24 @@ std::span<const std::byte> private_data_in(const Message& message) {
   return std::span(message.data).subspan(before);
 }
 
-unsigned rights_of(const Device& device) {
-  unsigned rights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-#ifdef PERDURA_VERBS_FLUSH
-  if (device.capabilities().flush) rights |= IBV_ACCESS_FLUSH_GLOBAL;
-  if (device.capabilities().flush_persistence) rights |= IBV_ACCESS_FLUSH_PERSISTENT;
-#else
-  static_cast<void>(device);
-#endif
-  return rights;
-}
-
-void set_path(ibv_ah_attr& path, const Device& device, const QueuePairAddress& theirs) {
-  path.dlid = theirs.lid;
-  path.port_num = static_cast<std::uint8_t>(device.port());
-  if (device.port_attributes().link_layer != IBV_LINK_LAYER_ETHERNET) return;
-  path.is_global = 1;
-  std::memcpy(path.grh.dgid.raw, theirs.gid.data(), theirs.gid.size());
-  path.grh.sgid_index = static_cast<std::uint8_t>(device.gid().index);
-  path.grh.hop_limit = 64;
-}
-
 }  // namespace
 
-QueuePairAddress VerbsQueuePair::own_address() const {
-  const Device& device = endpoint_.device();
-  return {number(),
-          first_packet_,
-          device.port_attributes().lid,
-          static_cast<std::uint8_t>(device.port_attributes().active_mtu),
-          static_cast<std::uint8_t>(std::clamp(device.attributes().max_qp_rd_atom, 1, kMostReads)),
-          device.gid().gid};
-}
-
-void VerbsQueuePair::establish(Address peer, std::uint64_t peer_id,
-                               const QueuePairAddress& theirs) {
+void VerbsQueuePair::accept(Address peer, std::uint64_t peer_id, const QueuePairAddress& theirs) {
   peer_ = peer;
   peer_id_ = peer_id;
   opened_ = true;
-  const Device& device = endpoint_.device();
-  const FabricOptions& options = endpoint_.options();
-  const auto modify = [&](ibv_qp_attr& attributes, int mask, std::string_view state) {
-    if (const int error = ibv_modify_qp(pair_.get(), &attributes, mask); error != 0) {
-      throw PlatformError(fmt::format(
-          "{} cannot connect node {} to node {} ({}): {} in the change to {}; look whether both "
-          "hosts' devices are on one network",
-          device.name(), endpoint_.address().node, peer.node, to_string(theirs.gid),
-          pmem::mapped::error_text(error), state));
-    }
-  };
-  ibv_qp_attr init{};
-  init.qp_state = IBV_QPS_INIT;
-  init.port_num = static_cast<std::uint8_t>(device.port());
-  init.qp_access_flags = rights_of(device);
-  modify(init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
-
-  ibv_qp_attr receive{};
-  receive.qp_state = IBV_QPS_RTR;
-  receive.path_mtu =
-      std::min(static_cast<ibv_mtu>(theirs.mtu), device.port_attributes().active_mtu);
-  receive.dest_qp_num = theirs.number;
-  receive.rq_psn = theirs.first_packet;
-  receive.max_dest_rd_atomic = own_address().reads_taken;
-  receive.min_rnr_timer = kReceiverNotReadyTimer;
-  set_path(receive.ah_attr, device, theirs);
-  modify(receive,
-         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-         "RTR");
-
-  ibv_qp_attr send{};
-  send.qp_state = IBV_QPS_RTS;
-  send.sq_psn = first_packet_;
-  send.timeout = options.timeout;
-  send.retry_cnt = options.retries;
-  send.rnr_retry = options.rnr_retries;
-  send.max_rd_atomic = static_cast<std::uint8_t>(
-      std::clamp(device.attributes().max_qp_init_rd_atom, 1, static_cast<int>(theirs.reads_taken)));
-  modify(send,
-         IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-             IBV_QP_MAX_QP_RD_ATOMIC,
-         "RTS");
+  bring_up_->accept(peer, theirs);
   connected_ = true;
+}
+
+Task<Status> VerbsQueuePair::connect(Address peer, std::uint64_t peer_id, QueuePairAddress theirs,
+                                     Time deadline) {
+  peer_ = peer;
+  peer_id_ = peer_id;
+  opened_ = true;
+  const Status status = co_await bring_up_->connect(peer, theirs, deadline);
+  connected_ = status == Status::success;
+  co_return status;
 }
 
 class VerbsConnectionRequest final : public ConnectionRequest {
@@ -142,7 +74,7 @@ class VerbsConnectionRequest final : public ConnectionRequest {
       queue_pair->born_broken(request_.from);
       return queue_pair;
     }
-    queue_pair->establish(request_.from, request_.from_id, address_in(request_));
+    queue_pair->accept(request_.from, request_.from_id, address_in(request_));
     answered_ = true;
     Message accepted;
     accepted.kind = MessageKind::accepted;
@@ -205,8 +137,13 @@ Task<Connection> VerbsEndpoint::connect(Address to, QueuePairOptions options,
       co_return Connection{Status::disconnected, nullptr, {}};
     }
     if (pending.answer && pending.answer->kind == MessageKind::accepted) {
-      const Message& answer = *pending.answer;
-      queue_pair->establish(to, answer.from_id, address_in(answer));
+      const Message answer = std::move(*pending.answer);
+      const Status status =
+          co_await queue_pair->connect(to, answer.from_id, address_in(answer), deadline);
+      if (status != Status::success) {
+        tell(MessageKind::disconnected, to, queue_pair->id(), answer.from_id);
+        co_return Connection{status, nullptr, {}};
+      }
       queue_pair->peer_is_ready();
       tell(MessageKind::established, to, queue_pair->id(), answer.from_id);
       const auto data = private_data_in(answer);
@@ -254,6 +191,9 @@ void VerbsEndpoint::handle(Message message) {
       if (queue_pair != nullptr) queue_pair->peer_is_ready();
       return;
     case MessageKind::disconnected:
+      if (queue_pair != nullptr) queue_pair->peer_has_ended();
+      return;
+    case MessageKind::ended:
       if (queue_pair != nullptr) queue_pair->break_off(Status::retry_exceeded);
       return;
     case MessageKind::found: {

@@ -32,8 +32,10 @@ enum class MessageKind : std::uint32_t {
   passed_barrier,
   ended_run,
   lost,  // the process of node `from.node` has ended
+  // Within a process, by the connection manager: the connection of `to_id` has ended.
+  ended,
 };
-inline constexpr auto kLastMessageKind = MessageKind::lost;
+inline constexpr auto kLastMessageKind = MessageKind::lost;  // that travels
 
 struct Message {
   MessageKind kind = MessageKind::hello;

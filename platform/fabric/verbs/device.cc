@@ -11,6 +11,7 @@
 #include <span>
 
 #include "platform/error.h"
+#include "platform/fabric/verbs/connection_manager.h"
 #include "platform/fabric/verbs/meaning.h"
 
 namespace perdura::fabric::verbs {
@@ -19,6 +20,8 @@ namespace {
 using pmem::mapped::error_text;
 
 constexpr std::uint32_t kWantedInline = 256;
+constexpr std::uint32_t kCompletions = 4096;
+constexpr std::uint32_t kFixedCompletions = 65536;  // of a queue that cannot be made larger
 
 // Bits of enum ib_uverbs_device_cap_flags in Linux' include/uapi/rdma/ib_user_verbs.h, since 6.2.
 #ifdef PERDURA_VERBS_FLUSH
@@ -85,16 +88,36 @@ GidType type_of(std::uint32_t gid_type) {
   return gid_type == IBV_GID_TYPE_ROCE_V1 ? GidType::roce_v1 : GidType::infiniband;
 }
 
-std::vector<GidEntry> gid_table(ibv_context* context) {
+bool is_iwarp(const ibv_context* context) {
+  return context->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
+struct GidTable {
+  std::vector<GidEntry> entries{};
+  std::string problem{"no GID: give its interface an IP address"};  // if there are none
+};
+
+GidTable iwarp_table(const std::string& device, unsigned port) {
+  const PortAddresses addresses = addresses_of(device, port);
+  GidTable table{{}, addresses.problem};
+  for (const std::string& address : addresses.all) {
+    const auto index = static_cast<unsigned>(table.entries.size());
+    table.entries.push_back({port, index, GidType::iwarp, gid_of(address)});
+  }
+  return table;
+}
+
+GidTable gid_table(ibv_context* context, unsigned port) {
+  if (is_iwarp(context)) return iwarp_table(ibv_get_device_name(context->device), port);
   // An attribute of a system call to the device has at most 64 KiB, an entry 32 bytes.
   std::vector<ibv_gid_entry> entries(1024);
   const ssize_t count = ibv_query_gid_table(context, entries.data(), entries.size(), 0);
-  std::vector<GidEntry> table;
+  GidTable table;
   for (ssize_t i = 0; i < count; ++i) {
     const ibv_gid_entry& from = entries[static_cast<std::size_t>(i)];
     GidEntry entry{from.port_num, from.gid_index, type_of(from.gid_type), {}};
     std::memcpy(entry.gid.data(), from.gid.raw, entry.gid.size());
-    table.push_back(entry);
+    if (entry.port == port) table.entries.push_back(entry);
   }
   return table;
 }
@@ -134,7 +157,6 @@ Device::Candidate Device::choose(const DeviceOptions& options) const {
       throw UsageError(fmt::format("platform verbs: {} has no port {}; it has 1 to {}", name,
                                    *options.port, attributes.phys_port_cnt));
     }
-    const std::vector<GidEntry> table = gid_table(context.get());
     Candidate of_device;
     for (unsigned port = 1; port <= attributes.phys_port_cnt; ++port) {
       if (options.port && port != *options.port) continue;
@@ -144,20 +166,19 @@ Device::Candidate Device::choose(const DeviceOptions& options) const {
         unusable.push_back(fmt::format("port {} of {} ({})", port, name, state_name(state.state)));
         continue;
       }
-      std::optional<GidEntry> gid = best_gid(table, port, addresses);
+      const GidTable table = gid_table(context.get(), port);
+      std::optional<GidEntry> gid = best_gid(table.entries, port, addresses);
       if (options.gid_index) {
         gid = std::nullopt;
-        for (const GidEntry& entry : table) {
-          if (entry.port == port && entry.index == *options.gid_index) gid = entry;
+        for (const GidEntry& entry : table.entries) {
+          if (entry.index == *options.gid_index) gid = entry;
         }
       }
       if (!gid) {
-        unusable.push_back(
-            options.gid_index
-                ? fmt::format("port {} of {} (no GID {})", port, name, *options.gid_index)
-                : fmt::format("port {} of {} (no GID: give its interface an IP "
-                              "address)",
-                              port, name));
+        unusable.push_back(fmt::format("port {} of {} ({})", port, name,
+                                       options.gid_index && !table.entries.empty()
+                                           ? fmt::format("no GID {}", *options.gid_index)
+                                           : table.problem));
         continue;
       }
       const int merit_of_port = merit(*gid, addresses);
@@ -189,6 +210,8 @@ Device::Device(const DeviceOptions& options) {
   open(options);
   find_features(options);
   try_queue_pair();
+  try_completion_queue();
+  if (is_iwarp(context_.get())) connection_manager_ = make_connection_manager(*this);
   events_ = std::thread([this] { report_events(); });
 }
 
@@ -203,12 +226,6 @@ void Device::open(const DeviceOptions& options) {
   context_ = std::move(chosen.context);
   gid_ = chosen.gid;
   port_attributes_ = chosen.port;
-  if (context_->device->transport_type == IBV_TRANSPORT_IWARP) {
-    throw PlatformError(fmt::format(
-        "platform verbs: {} is an iWARP device, which connects through the RDMA connection manager "
-        "only; choose an InfiniBand or RoCE device, or use --platform shm",
-        name_));
-  }
   domain_.reset(ibv_alloc_pd(context_.get()));
   if (domain_ == nullptr) {
     throw PlatformError(
@@ -235,6 +252,24 @@ void Device::find_features(const DeviceOptions& options) {
     on_demand_paging_ = true;
   }
   capabilities_.max_message = std::min(port_attributes_.max_msg_sz, 1U << 30);
+  capabilities_.atomics = attributes().atomic_cap != IBV_ATOMIC_NONE;
+  if (is_iwarp(context_.get())) {
+    // RFC 5040 has no immediate data, and a WRITE or SEND is complete when TCP has it; RFC 5041
+    // ends the connection when there is no receive buffer.
+    capabilities_.write_with_immediate = false;
+    capabilities_.acknowledged = false;
+    capabilities_.waits_for_receiver = false;
+    // What a READ fetches is placed like a peer's WRITE.
+    local_rights_ |= IBV_ACCESS_REMOTE_WRITE;
+  }
+}
+
+// Not every device can make a completion queue larger.
+void Device::try_completion_queue() {
+  const Handle<ibv_cq> queue(ibv_create_cq(context_.get(), 16, nullptr, nullptr, 0));
+  const bool grows = queue != nullptr && ibv_resize_cq(queue.get(), 64) == 0;
+  first_completions_ = std::min(grows ? kCompletions : kFixedCompletions,
+                                static_cast<std::uint32_t>(std::max(attributes().max_cqe, 1)));
 }
 
 // Which operations queue pairs take, and how much inline, is found out by making one: the features
@@ -283,7 +318,7 @@ void Device::try_queue_pair() {
 }
 
 Handle<ibv_mr> Device::try_register(std::byte* base, Bytes length, unsigned flags) const {
-  unsigned all = flags | IBV_ACCESS_LOCAL_WRITE;
+  unsigned all = flags | local_rights_;
   if (on_demand_paging_) all |= IBV_ACCESS_ON_DEMAND;
   return Handle<ibv_mr>(ibv_reg_mr(domain_.get(), base, length, static_cast<int>(all)));
 }

@@ -40,6 +40,8 @@ struct VerbsDeleter {
 template <class T>
 using Handle = std::unique_ptr<T, VerbsDeleter>;
 
+class ConnectionManager;
+
 class Device {
  public:
   // Throws UsageError if the options name what is not there, PlatformError if the host has no
@@ -58,6 +60,10 @@ class Device {
   const ibv_device_attr& attributes() const { return attributes_.orig_attr; }
   const Capabilities& capabilities() const { return capabilities_; }
   bool on_demand_paging() const { return on_demand_paging_; }
+  // Null if queue pairs are connected by their numbers (bring_up.h).
+  ConnectionManager* connection_manager() const { return connection_manager_.get(); }
+  // Completions that a queue can be made for at first; more by making it larger.
+  std::uint32_t first_completions() const { return first_completions_; }
   // Whether queue pairs take operations of the extended interface (ibv_wr_*), and which.
   std::uint64_t send_operations() const { return send_operations_; }
 
@@ -79,6 +85,7 @@ class Device {
   void open(const DeviceOptions& options);
   void find_features(const DeviceOptions& options);
   void try_queue_pair();
+  void try_completion_queue();
   void report_events();
 
   std::string name_;
@@ -90,6 +97,9 @@ class Device {
   Capabilities capabilities_;
   bool on_demand_paging_ = false;
   std::uint64_t send_operations_ = 0;
+  unsigned local_rights_ = IBV_ACCESS_LOCAL_WRITE;
+  std::uint32_t first_completions_ = 0;
+  std::unique_ptr<ConnectionManager> connection_manager_;
 
   std::atomic<bool> failed_{false};
   std::mutex mutex_;

@@ -14,7 +14,6 @@
 namespace perdura::fabric::verbs {
 namespace {
 
-constexpr std::uint32_t kFirstCapacity = 4096;
 constexpr int kCompletionsAtOnce = 16;
 
 Handle<ibv_comp_channel> make_channel(const Device& device) {
@@ -41,8 +40,7 @@ VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Device> device, std::shared_ptr<Nod
       executor_(executor),
       mailbox_(executor.doorbell()),
       channel_(make_channel(*device_)),
-      capacity_(std::min(kFirstCapacity,
-                         static_cast<std::uint32_t>(std::max(device_->attributes().max_cqe, 1)))),
+      capacity_(device_->first_completions()),
       completions_(ibv_create_cq(
           device_->context(), static_cast<int>(capacity_), nullptr, channel_.get(),
           static_cast<int>(address.port) % std::max(device_->context()->num_comp_vectors, 1))),

@@ -67,6 +67,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   const FabricOptions& options() const { return options_; }
   ibv_cq* completions() const { return completions_.get(); }
   RequestPool& pool() { return pool_; }
+  Mailbox& mailbox() { return mailbox_; }
 
   // Room for completions; throws PlatformError if the device has no more.
   void reserve_completions(std::uint32_t count);

@@ -14,6 +14,12 @@ std::optional<std::string> ipv4_of(const GidBytes& gid) {
   return std::string(text.data());
 }
 
+GidBytes gid_of(const std::string& ipv4) {
+  GidBytes gid{};
+  if (::inet_pton(AF_INET, ipv4.c_str(), gid.data() + 12) == 1) gid[10] = gid[11] = 0xFF;
+  return gid;
+}
+
 std::string to_string(const GidBytes& gid) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   ::inet_ntop(AF_INET6, gid.data(), text.data(), text.size());

@@ -1,5 +1,6 @@
 // Which GID of a port connections use. On RoCE the choice decides the network: the version of the
-// protocol and the IP address.
+// protocol and the IP address. The GIDs of iWARP tell nothing, so the IP addresses of its interface
+// stand for them.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@ namespace perdura::fabric::verbs {
 
 using GidBytes = std::array<std::uint8_t, 16>;
 
-enum class GidType : std::uint8_t { infiniband, roce_v1, roce_v2 };
+enum class GidType : std::uint8_t { infiniband, roce_v1, roce_v2, iwarp };
 
 struct GidEntry {
   unsigned port = 1;
@@ -25,10 +26,13 @@ struct GidEntry {
 // "10.0.0.1" if the GID is an IPv4 address in IPv6's clothes.
 std::optional<std::string> ipv4_of(const GidBytes& gid);
 std::string to_string(const GidBytes& gid);
+// The GID of an IPv4 address ("10.0.0.1"); zeros if the text is none.
+GidBytes gid_of(const std::string& ipv4);
 
 // How good a GID is; 0 is unusable (all zeros). Best is RoCE v2 with an IPv4 address of this host
 // (`local_addresses`; in a network namespace a device of another one has none), then RoCE v2 with
-// any IPv4 address, with an IPv6 address, and RoCE v1. The GIDs of InfiniBand all serve.
+// any IPv4 address, with an IPv6 address, and RoCE v1; iWARP is like RoCE v2. The GIDs of
+// InfiniBand all serve.
 int merit(const GidEntry& entry, std::span<const std::string> local_addresses);
 
 // The best GID of a port, the first of several; nothing if there is none.

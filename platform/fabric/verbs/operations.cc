@@ -43,6 +43,22 @@ Access needed(Opcode opcode) {
   }
 }
 
+bool has(const Capabilities& can, Opcode opcode) {
+  switch (opcode) {
+    case Opcode::write_with_immediate:
+      return can.write_with_immediate;
+    case Opcode::compare_and_swap:
+    case Opcode::fetch_and_add:
+      return can.atomics;
+    case Opcode::flush:
+      return can.flush;
+    case Opcode::atomic_write:
+      return can.atomic_write;
+    default:
+      return true;
+  }
+}
+
 bool lands_in_persistent(const LocalBuffer& buffer) {
   return buffer.length != 0 && buffer.region->medium() == Medium::pm;
 }
@@ -52,9 +68,7 @@ bool lands_in_persistent(const LocalBuffer& buffer) {
 VerbsQueuePair::Readiness VerbsQueuePair::examine(SendRequest& request, Status& failure) {
   const WorkRequest& wanted = request.request;
   const Capabilities& can = endpoint_.device().capabilities();
-  if ((wanted.flags.inlined && wanted.local.length > can.max_inline) ||
-      (wanted.opcode == Opcode::flush && !can.flush) ||
-      (wanted.opcode == Opcode::atomic_write && !can.atomic_write)) {
+  if ((wanted.flags.inlined && wanted.local.length > can.max_inline) || !has(can, wanted.opcode)) {
     failure = Status::unsupported;
   } else if (wanted.local.length > can.max_message) {
     failure = Status::message_too_long;

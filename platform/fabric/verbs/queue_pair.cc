@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "platform/error.h"
@@ -16,11 +15,6 @@
 namespace perdura::fabric::verbs {
 
 namespace {
-
-std::uint32_t random_packet_number() {
-  thread_local std::minstd_rand random(std::random_device{}());
-  return static_cast<std::uint32_t>(random()) & 0xFFFFFF;
-}
 
 Handle<ibv_qp> make_pair(VerbsEndpoint& endpoint, ReceiveQueueState* receives,
                          std::uint32_t depth) {
@@ -52,7 +46,7 @@ VerbsQueuePair::VerbsQueuePair(VerbsEndpoint& endpoint, std::uint32_t id,
       receive_queue_(state_of(options.receive_queue)),
       pair_(make_pair(endpoint, receive_queue_.get(), depth_)),
       send_queue_(pair_.get(), endpoint.device().send_operations() != 0),
-      first_packet_(random_packet_number()) {
+      bring_up_(make_bring_up(endpoint, id, pair_.get())) {
   if (options_.reported_as == nullptr) options_.reported_as = this;
   endpoint_.add(*this, depth_);
 }
@@ -62,6 +56,7 @@ VerbsQueuePair::~VerbsQueuePair() {
   options_.completions = nullptr;  // nobody wants to hear of this end
   break_off(Status::flushed);
   endpoint_.poll_completions();  // its receive buffers go back into their queue
+  bring_up_.reset();
   pair_.reset();
   give_up();
   endpoint_.remove(*this, depth_);
@@ -187,30 +182,45 @@ void VerbsQueuePair::finish(SendRequest* request, Status status) {
   endpoint_.pool().give_back(request);
 }
 
+// Soft-iWARP tells that a WRITE is complete before a READ that was posted earlier is. Operations
+// end in order, so that what overtook waits.
 void VerbsQueuePair::completed(const ibv_wc& completion) {
-  const auto number = static_cast<std::uint32_t>(completion.wr_id);
-  while (!in_flight_.empty()) {
-    SendRequest* const oldest = in_flight_.front();
-    const auto behind = static_cast<std::int32_t>(number - oldest->number);
-    if (behind < 0) return;
-    in_flight_.pop_front();
-    if (behind > 0) {  // it was not asked for, and what came after it has completed
-      finish(oldest, Status::success);
-      continue;
-    }
-    const Opcode opcode = oldest->request.opcode;
-    const CompletionMeaning meaning = meaning_of(completion.status, opcode);
-    if (meaning.status == Status::success) {
-      finish(oldest, Status::success);
-    } else {
-      if (meaning.status != Status::flushed) report(completion, opcode, meaning.words);
-      const Status reason = std::exchange(oldest_, Status::flushed);
-      finish(oldest, meaning.status == Status::flushed ? reason : meaning.status);
-      break_off(Status::flushed);
-    }
-    break;
+  if (in_flight_.empty()) return;
+  const std::uint32_t before =
+      static_cast<std::uint32_t>(completion.wr_id) - in_flight_.front()->number;
+  if (before >= in_flight_.size()) return;  // given up
+  for (std::uint32_t i = 0; i < before; ++i) {
+    if (!in_flight_[i]->signaled) continue;
+    in_flight_[before]->overtook = true;
+    in_flight_[before]->early = completion;
+    ++overtaking_;
+    return;
+  }
+  settle(completion, before);
+  while (overtaking_ != 0) {
+    std::uint32_t next = 0;
+    while (!in_flight_[next]->signaled && !in_flight_[next]->overtook) ++next;
+    if (!in_flight_[next]->overtook) break;
+    --overtaking_;
+    settle(ibv_wc(in_flight_[next]->early), next);
   }
   if (connected_ && !waiting_.empty()) endpoint_.note(*this);
+}
+
+// `before` operations of which no completion was asked for, and the one that has completed.
+void VerbsQueuePair::settle(const ibv_wc& completion, std::uint32_t before) {
+  for (; before > 0; --before) finish(in_flight_.take_front(), Status::success);
+  SendRequest* const oldest = in_flight_.take_front();
+  const Opcode opcode = oldest->request.opcode;
+  const CompletionMeaning meaning = meaning_of(completion.status, opcode);
+  if (meaning.status == Status::success) {
+    finish(oldest, Status::success);
+    return;
+  }
+  if (meaning.status != Status::flushed) report(completion, opcode, meaning.words);
+  const Status reason = std::exchange(oldest_, Status::flushed);
+  finish(oldest, meaning.status == Status::flushed ? reason : meaning.status);
+  break_off(Status::flushed);
 }
 
 void VerbsQueuePair::report(const ibv_wc& completion, Opcode opcode, std::string_view words) {
@@ -270,6 +280,7 @@ void VerbsQueuePair::announce_end() {
 }
 
 void VerbsQueuePair::give_up() {
+  overtaking_ = 0;
   while (!in_flight_.empty()) {
     finish(in_flight_.take_front(), std::exchange(oldest_, Status::flushed));
   }
@@ -278,6 +289,10 @@ void VerbsQueuePair::give_up() {
 void VerbsQueuePair::born_broken(Address peer) {
   peer_ = peer;
   endpoint_.ends(*this);
+}
+
+void VerbsQueuePair::peer_has_ended() {
+  if (!bring_up_->tells_end()) break_off(Status::retry_exceeded);
 }
 
 void VerbsQueuePair::peer_is_ready() {

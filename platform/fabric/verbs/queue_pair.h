@@ -11,22 +11,13 @@
 #include <vector>
 
 #include "platform/fabric/fabric.h"
+#include "platform/fabric/verbs/bring_up.h"
 #include "platform/fabric/verbs/receive_queue.h"
 #include "platform/fabric/verbs/send_queue.h"
 #include "platform/fabric/verbs/send_request.h"
 #include "platform/runtime/ring.h"
 
 namespace perdura::fabric::verbs {
-
-// What a peer needs to know of a queue pair to connect to it.
-struct QueuePairAddress {
-  std::uint32_t number = 0;
-  std::uint32_t first_packet = 0;
-  std::uint16_t lid = 0;
-  std::uint8_t mtu = IBV_MTU_1024;
-  std::uint8_t reads_taken = 1;  // READs and atomics that it answers at a time
-  GidBytes gid{};
-};
 
 class VerbsQueuePair final : public QueuePair {
  public:
@@ -41,13 +32,17 @@ class VerbsQueuePair final : public QueuePair {
 
   std::uint32_t id() const { return id_; }
   std::uint32_t number() const { return pair_->qp_num; }
-  QueuePairAddress own_address() const;
-  // Connects to the peer's end, which it calls `peer_id`. Throws PlatformError.
-  void establish(Address peer, std::uint64_t peer_id, const QueuePairAddress& theirs);
+  QueuePairAddress own_address() const { return bring_up_->address(); }
+  // Connects to the peer's end, which it calls `peer_id`: the end that was asked, and the one that
+  // asks. Throws PlatformError; see bring_up.h.
+  void accept(Address peer, std::uint64_t peer_id, const QueuePairAddress& theirs);
+  Task<Status> connect(Address peer, std::uint64_t peer_id, QueuePairAddress theirs, Time deadline);
   // The peer can receive.
   void peer_is_ready();
   // The connection never came into being, or the peer is gone.
   void born_broken(Address peer);
+  // The peer says that it has ended the connection.
+  void peer_has_ended();
 
   void start_waiting();
   void completed(const ibv_wc& completion);
@@ -80,6 +75,7 @@ class VerbsQueuePair final : public QueuePair {
   Posting posting_of(SendRequest& request) const;
   void ring();
   void finish(SendRequest* request, Status status);
+  void settle(const ibv_wc& completion, std::uint32_t before);
   void count_completed(SendRequest& request);
   void report(const ibv_wc& completion, Opcode opcode, std::string_view words);
 
@@ -90,7 +86,7 @@ class VerbsQueuePair final : public QueuePair {
   std::shared_ptr<ReceiveQueueState> receive_queue_;
   Handle<ibv_qp> pair_;
   SendQueue send_queue_;
-  std::uint32_t first_packet_;
+  std::unique_ptr<BringUp> bring_up_;
 
   Address peer_{};
   std::uint64_t peer_id_ = 0;
@@ -103,6 +99,7 @@ class VerbsQueuePair final : public QueuePair {
   Ring<SendRequest*> waiting_;
   Ring<SendRequest*> in_flight_;
   std::uint32_t next_number_ = 0;
+  std::uint32_t overtaking_ = 0;  // those in flight that overtook
   std::uint32_t unsignaled_ = 0;  // since the last one that is
   bool counting_ = false;         // the READ of old contents is under way
 

@@ -30,11 +30,13 @@ struct SendRequest {
   bool resolved = false;  // `range` is what it stands for
   bool refused = false;   // it stands for nothing
   bool counted = false;   // in the write accounting
+  bool overtook = false;  // it has completed, `early`, and what was before it has not
   std::uint32_t number = 0;
   std::uint32_t slab_key = 0;  // of the memory that this is in
   WorkRequest request{};
   RemoteRange range{};
-  std::uint64_t result = 0;         // of an atomic
+  std::uint64_t result = 0;  // of an atomic
+  ibv_wc early{};
   std::vector<std::byte> before{};  // what a READ into persistent memory replaces
   std::array<std::byte, kMaxInline> data{};
 };
@@ -50,7 +52,7 @@ class RequestPool {
     request->role = SendRequest::Role::operation;
     request->operation = nullptr;
     request->abandoned = request->owns_data = request->signaled = request->asked = false;
-    request->resolved = request->refused = request->counted = false;
+    request->resolved = request->refused = request->counted = request->overtook = false;
     return request;
   }
   void give_back(SendRequest* request) { free_.push_back(request); }

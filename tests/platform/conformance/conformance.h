@@ -40,12 +40,14 @@ struct Case {
   CompletionMode mode = CompletionMode::polling;
   // What the platform needs and this host has not: then its tests are skipped.
   std::string missing{};
+  // What its device lacks of the following is not tested.
+  fabric::Capabilities can{};
 };
 inline std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << (c.mode == CompletionMode::polling ? "polling" : "event");
 }
 inline std::vector<Case> cases(const Factory& make) {
-  return {{make, CompletionMode::polling, ""}, {make, CompletionMode::event, ""}};
+  return {{make, CompletionMode::polling}, {make, CompletionMode::event}};
 }
 inline std::string case_name(const testing::TestParamInfo<Case>& info) {
   return info.param.mode == CompletionMode::polling ? "polling" : "event";
@@ -136,6 +138,12 @@ std::vector<std::byte> contents(const pmem::Region& region, Bytes offset, std::s
 std::string text_of(const fabric::LocalBuffer& buffer);
 
 }  // namespace perdura::conformance
+
+// In a test: skips it where the device lacks a capability that it is about.
+#define PERDURA_NEEDS(capability)                                                  \
+  do {                                                                             \
+    if (!GetParam().can.capability) GTEST_SKIP() << "the device: no " #capability; \
+  } while (false)
 
 #define PERDURA_CONFORMANCE_SUITE(platform, suite, cases)                         \
   namespace perdura::conformance {                                                \

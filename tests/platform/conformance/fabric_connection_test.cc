@@ -133,6 +133,7 @@ TEST_P(FabricConnection, MessagesSentBeforeTheEndArriveBeforeIt) {
 }
 
 TEST_P(FabricConnection, OperationsUnderWayEndInAnErrorWhenThePeerGoes) {
+  PERDURA_NEEDS(waits_for_receiver);
   PairOptions options;
   options.receives_posted = 0;
   connected(
@@ -201,6 +202,7 @@ TEST_P(FabricConnection, AConnectionCanBeMadeAgain) {
 }
 
 TEST_P(FabricConnection, AThreadHasManyConnections) {
+  PERDURA_NEEDS(waits_for_receiver);
   constexpr std::uint64_t kConnections = 130;
   const auto platform = make();
   const auto barrier = platform->create_barrier(2);

@@ -15,6 +15,7 @@ constexpr std::uint64_t kEach = 500;
 }  // namespace
 
 TEST_P(FabricContention, AddsOfManyInitiatorsAddUp) {
+  PERDURA_NEEDS(atomics);
   const auto platform = make({.node_count = 3});
   const auto barrier = platform->create_barrier(kInitiators + 1);
   RemoteAddress counter;
@@ -46,6 +47,7 @@ TEST_P(FabricContention, AddsOfManyInitiatorsAddUp) {
 }
 
 TEST_P(FabricContention, CompareAndSwapLosesNoUpdate) {
+  PERDURA_NEEDS(atomics);
   const auto platform = make({.node_count = 3});
   const auto barrier = platform->create_barrier(kInitiators + 1);
   RemoteAddress word;

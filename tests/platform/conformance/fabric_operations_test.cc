@@ -82,6 +82,7 @@ TEST_P(FabricOperations, SendLandsInTheBufferThatWasPostedFirst) {
 }
 
 TEST_P(FabricOperations, WriteWithImmediateConsumesABufferAndCarries32Bits) {
+  PERDURA_NEEDS(write_with_immediate);
   connected(
       [](Side& server) -> Task<> {
         const ReceiveCompletion message = co_await server.completions.next();
@@ -101,6 +102,7 @@ TEST_P(FabricOperations, WriteWithImmediateConsumesABufferAndCarries32Bits) {
 }
 
 TEST_P(FabricOperations, CompareAndSwapSwapsOnlyWhatItExpects) {
+  PERDURA_NEEDS(atomics);
   with_idle_server([](Side& client) -> Task<> {
     fabric::QueuePair& peer = *client.queue_pair;
     Completion done = co_await peer.compare_and_swap(client.there + 16, 0, 5);
@@ -117,6 +119,7 @@ TEST_P(FabricOperations, CompareAndSwapSwapsOnlyWhatItExpects) {
 }
 
 TEST_P(FabricOperations, FetchAndAddReturnsTheValueBefore) {
+  PERDURA_NEEDS(atomics);
   with_idle_server([](Side& client) -> Task<> {
     fabric::QueuePair& peer = *client.queue_pair;
     EXPECT_EQ((co_await peer.fetch_and_add(client.there + 8, 40)).old_value, 0U);
@@ -141,6 +144,21 @@ TEST_P(FabricOperations, AtomicWriteReplacesAWordWhereTheDeviceCan) {
   });
 }
 
+TEST_P(FabricOperations, WhatTheDeviceLacksIsUnsupported) {
+  for (const Opcode opcode :
+       {Opcode::write_with_immediate, Opcode::compare_and_swap, Opcode::fetch_and_add}) {
+    with_idle_server([opcode](Side& client) -> Task<> {
+      const auto can = client.thread.endpoint.capabilities();
+      const bool has =
+          opcode == Opcode::write_with_immediate ? can.write_with_immediate : can.atomics;
+      const Completion done = co_await fabric::Operation(
+          *client.queue_pair, {.opcode = opcode, .remote = client.there, .operand = 1});
+      EXPECT_EQ(done.status, has ? Status::success : Status::unsupported) << to_string(opcode);
+      EXPECT_EQ(client.queue_pair->connected(), has);
+    });
+  }
+}
+
 TEST_P(FabricOperations, FlushSucceedsWhereTheDeviceCan) {
   PairOptions options;
   options.memory = pmem::Medium::pm;
@@ -162,8 +180,10 @@ TEST_P(FabricOperations, MessagesMayBeEmpty) {
         ReceiveCompletion message = co_await server.completions.next();
         EXPECT_EQ(message.status, Status::success);
         EXPECT_EQ(message.buffer.length, 0U);
-        message = co_await server.completions.next();
-        EXPECT_EQ(message.immediate, 7U);
+        if (server.thread.endpoint.capabilities().write_with_immediate) {
+          message = co_await server.completions.next();
+          EXPECT_EQ(message.immediate, 7U);
+        }
         co_await server.meet();
       },
       [](Side& client) -> Task<> {
@@ -171,7 +191,9 @@ TEST_P(FabricOperations, MessagesMayBeEmpty) {
         EXPECT_TRUE(co_await peer.read(client.local(0, 0), client.there));
         EXPECT_TRUE(co_await peer.write(client.local(0, 0), client.there));
         EXPECT_TRUE(co_await peer.send(client.local(0, 0)));
-        EXPECT_TRUE(co_await peer.write_with_immediate(client.local(0, 0), client.there, 7));
+        if (client.thread.endpoint.capabilities().write_with_immediate) {
+          EXPECT_TRUE(co_await peer.write_with_immediate(client.local(0, 0), client.there, 7));
+        }
         co_await client.meet();
       });
 }
@@ -251,6 +273,7 @@ TEST_P(FabricOperations, UnsignaledOperationsTakeEffectBeforeLaterOnes) {
 }
 
 TEST_P(FabricOperations, FencedOperationsWork) {
+  PERDURA_NEEDS(atomics);
   with_idle_server([](Side& client) -> Task<> {
     const OperationFlags fenced{.fenced = true};
     auto add = client.queue_pair->fetch_and_add(client.there, 3);

@@ -84,6 +84,7 @@ TEST_P(FabricOrder, AReadSeesEarlierWritesOfItsConnection) {
 }
 
 TEST_P(FabricOrder, MessagesArriveInTheOrderSent) {
+  PERDURA_NEEDS(write_with_immediate);
   constexpr std::uint32_t kCount = 1000;
   connected(
       [](Side& server) -> Task<> {
@@ -115,6 +116,7 @@ TEST_P(FabricOrder, MessagesArriveInTheOrderSent) {
 }
 
 TEST_P(FabricOrder, OperationsMayBeAwaitedInAnyOrder) {
+  PERDURA_NEEDS(atomics);
   with_idle_server([](Side& client) -> Task<> {
     std::deque<Operation> adds;
     for (int i = 0; i < 20; ++i) {
@@ -132,6 +134,7 @@ TEST_P(FabricOrder, OperationsMayBeAwaitedInAnyOrder) {
 }
 
 TEST_P(FabricOrder, OperationsBeyondTheSendDepthWaitInLine) {
+  PERDURA_NEEDS(atomics);
   PairOptions options;
   options.send_depth = 2;
   with_idle_server(options, [](Side& client) -> Task<> {

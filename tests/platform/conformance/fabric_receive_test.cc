@@ -9,6 +9,7 @@ using fabric::ReceiveCompletion;
 using fabric::Status;
 
 TEST_P(FabricReceive, ASenderWaitsForABuffer) {
+  PERDURA_NEEDS(waits_for_receiver);
   PairOptions options;
   options.receives_posted = 0;
   connected(
@@ -46,6 +47,8 @@ TEST_P(FabricReceive, ASenderWaitsForABuffer) {
 }
 
 TEST_P(FabricReceive, WriteWithImmediateWaitsForABufferToo) {
+  PERDURA_NEEDS(write_with_immediate);
+  PERDURA_NEEDS(waits_for_receiver);
   PairOptions options;
   options.receives_posted = 0;
   connected(
@@ -68,6 +71,7 @@ TEST_P(FabricReceive, WriteWithImmediateWaitsForABufferToo) {
 }
 
 TEST_P(FabricReceive, ASenderWithFiniteRetriesGivesUp) {
+  PERDURA_NEEDS(waits_for_receiver);
   PairOptions options;
   options.receives_posted = 0;
   options.platform.receiver_not_ready_retries = 2;
@@ -83,6 +87,7 @@ TEST_P(FabricReceive, ASenderWithFiniteRetriesGivesUp) {
 }
 
 TEST_P(FabricReceive, AMessageLongerThanItsBufferBreaksBothSides) {
+  PERDURA_NEEDS(acknowledged);
   PairOptions options;
   options.receives_posted = 0;
   connected(
@@ -124,6 +129,7 @@ TEST_P(FabricReceive, AMessageMayFillItsBuffer) {
 }
 
 TEST_P(FabricReceive, BuffersAreUsedAgainAndAgain) {
+  PERDURA_NEEDS(waits_for_receiver);
   constexpr int kMessages = 5000;
   PairOptions options;
   options.receives_posted = 3;  // no power of two
@@ -151,6 +157,7 @@ TEST_P(FabricReceive, BuffersAreUsedAgainAndAgain) {
 // arrives once, and those of a connection in order, although all together run short of buffers all
 // the time.
 TEST_P(FabricReceive, ManyConnectionsShareAReceiveQueue) {
+  PERDURA_NEEDS(waits_for_receiver);
   constexpr std::uint32_t kClients = 4;
   constexpr std::uint64_t kEach = 400;
   constexpr std::uint32_t kBuffers = 4;

@@ -19,20 +19,20 @@ std::unique_ptr<perdura::Platform> make_verbs(const Options& options) {
   return std::make_unique<perdura::VerbsPlatform>(std::move(verbs));
 }
 
-// Why the suite cannot run here; empty if it can.
-std::string missing_here() {
+// With why the suite cannot run here, or what the device can.
+std::vector<perdura::conformance::Case> look() {
+  std::vector<perdura::conformance::Case> all = perdura::conformance::cases(make_verbs);
   try {
     const perdura::fabric::verbs::Device device({});
-    return "";
+    for (auto& each : all) each.can = device.capabilities();
   } catch (const perdura::PlatformError& error) {
-    return error.what();
+    for (auto& each : all) each.missing = error.what();
   }
+  return all;
 }
 
 std::vector<perdura::conformance::Case> on_device() {
-  static const std::string missing = missing_here();
-  std::vector<perdura::conformance::Case> all = perdura::conformance::cases(make_verbs);
-  for (auto& each : all) each.missing = missing;
+  static const std::vector<perdura::conformance::Case> all = look();
   return all;
 }
 

@@ -41,6 +41,15 @@ TEST(Gid, WithoutIpv4TheSecondVersionIsStillPreferred) {
   EXPECT_EQ(best_gid(table, 1, kOurs)->index, 0U);
 }
 
+TEST(Gid, OfIwarpTheAddressOfTheInterfaceStandsForIt) {
+  const std::vector<GidEntry> table{{1, 0, GidType::iwarp, gid_of("10.0.0.9")},
+                                    {1, 1, GidType::iwarp, gid_of("10.0.0.1")}};
+  EXPECT_EQ(gid_of("10.0.0.1"), ipv4(1));
+  EXPECT_EQ(gid_of("nowhere"), GidBytes{});
+  EXPECT_EQ(best_gid(table, 1, kOurs)->index, 1U);
+  EXPECT_EQ(merit({1, 0, GidType::iwarp, gid_of("nowhere")}, kOurs), 0);
+}
+
 TEST(Gid, OfInfinibandTheFirstIsTaken) {
   const std::vector<GidEntry> table{{1, 0, GidType::infiniband, link_local()},
                                     {1, 1, GidType::infiniband, ipv4(1)}};

@@ -226,6 +226,10 @@ TEST(PersisterSetup, RefusesWhatCannotRun) {
   setup.receive_buffers = 0;
   EXPECT_NE(refusal(setup).find("at least one session"), std::string::npos);
   setup = setup_of(find_method("write-imm"), pmem::Medium::dram);
+  EXPECT_EQ(refusal(setup), "");
+  EXPECT_NE(refusal(setup, {.max_message = 4096, .write_with_immediate = false})
+                .find("needs WRITE_WITH_IMM"),
+            std::string::npos);
   EXPECT_NO_THROW(check_region(setup, kLargestImmediateRegion));
   EXPECT_THROW(check_region(setup, kLargestImmediateRegion + 1), UsageError);
 }

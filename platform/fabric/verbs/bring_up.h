@@ -1,0 +1,62 @@
+// How a queue pair is connected to its peer's: by an exchange of numbers (InfiniBand, RoCE), or by
+// the RDMA connection manager, which iWARP asks for. What both ends need to know of each other goes
+// over the control plane.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "platform/fabric/types.h"
+#include "platform/fabric/verbs/device.h"
+#include "platform/fabric/verbs/gid.h"
+#include "platform/runtime/task.h"
+
+namespace perdura::fabric::verbs {
+
+class VerbsEndpoint;
+
+// What a peer needs to know of a queue pair to connect to it.
+struct QueuePairAddress {
+  std::uint32_t number = 0;
+  std::uint32_t first_packet = 0;
+  std::uint16_t lid = 0;
+  std::uint8_t mtu = IBV_MTU_1024;
+  std::uint8_t reads_taken = 1;  // READs and atomics that it answers at a time
+  GidBytes gid{};                // on iWARP the IP address
+  std::uint32_t service = 0;     // on iWARP the connection manager's port
+};
+
+// That of one queue pair; ends before it does.
+class BringUp {
+ public:
+  BringUp() = default;
+  virtual ~BringUp() = default;
+  BringUp(const BringUp&) = delete;
+  BringUp& operator=(const BringUp&) = delete;
+
+  virtual QueuePairAddress address() const = 0;
+  // At the end that was asked: when the peer's connect() has succeeded, it can receive. Throws
+  // PlatformError if the device refuses.
+  virtual void accept(Address peer, const QueuePairAddress& theirs) = 0;
+  // At the end that asks. Throws PlatformError if the device refuses; `disconnected` if the peer
+  // has gone meanwhile, `retry_exceeded` if it does not answer until the deadline.
+  virtual Task<Status> connect(Address peer, QueuePairAddress theirs, Time deadline) = 0;
+  // Whether the connection itself tells of its end, after all that the peer has sent; then what the
+  // control plane says of it comes too early.
+  virtual bool tells_end() const = 0;
+};
+
+std::uint32_t random_packet_number();
+// READs and atomics that queue pairs of the device answer at a time, and that they have under way
+// if the peer answers `taken`.
+std::uint8_t reads_answered(const Device& device);
+std::uint8_t reads_under_way(const Device& device, std::uint8_t taken);
+// Changes the state to INIT, with all rights that the device has. An errno if it refuses.
+int change_to_init(const Device& device, ibv_qp* pair);
+
+// As the device's transport asks for it; `id` is the endpoint's name for the queue pair.
+std::unique_ptr<BringUp> make_bring_up(VerbsEndpoint& endpoint, std::uint32_t id, ibv_qp* pair);
+
+}  // namespace perdura::fabric::verbs
