@@ -121,6 +121,9 @@ struct KvSystem {
   // All worker threads serve one partition, instead of each its own.
   bool shares_partition = false;
 
+  // Throws UsageError if the configuration of a partition is impossible; open() and connect() do
+  // too.
+  void (*check)(const KvConfig& config) = [](const KvConfig&) {};
   // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if
   // the configuration is impossible or the pool is damaged or of another shape.
   std::unique_ptr<KvPartition> (*open)(Thread& thread, std::string name, const KvConfig& config);

@@ -8,6 +8,7 @@
 #include "bench/kv/kv_run.h"
 #include "harness/config/section.h"
 #include "platform/error.h"
+#include "systems/partitioned.h"
 
 namespace perdura::bench {
 
@@ -38,6 +39,18 @@ systems::KvConfig store_config(const Point& point) {
   return config;
 }
 
+std::uint32_t partitions(const Point& point, const systems::KvSystem& system) {
+  return system.shares_partition ? 1 : static_cast<std::uint32_t>(point.settings.server_threads);
+}
+
+systems::KvConfig partition_config(const Point& point, const systems::KvSystem& system) {
+  const std::uint32_t count = partitions(point, system);
+  systems::KvConfig config = systems::partition_config(store_config(point), count);
+  config.workers = static_cast<std::uint32_t>(point.settings.server_threads) / count;
+  config.put_method = put_method(point, system);
+  return config;
+}
+
 namespace {
 
 // Where the server's configuration has no effect it must not look as if it had one.
@@ -60,6 +73,19 @@ void check_persistence(const Point& point, const systems::KvSystem& system) {
     put_method(point, system);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}: {}", settings.system.where, system.name, error.what()));
+  }
+}
+
+void check_parameters(const Point& point, const systems::KvSystem& system) {
+  if (point.settings.resizes && point.parameters.contains("resizes")) {
+    throw UsageError(
+        fmt::format("{}: resizes is given to {} and to all systems; remove one of them",
+                    point.settings.system.where, system.name));
+  }
+  try {
+    system.check(partition_config(point, system));
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", point.settings.system.where, error.what()));
   }
 }
 
@@ -109,6 +135,7 @@ void KvDriver::check(const Point& point) const {
         point.settings.workload.where, point.workload_name, operations, spec.loaded_keys()));
   }
   check_persistence(point, system);
+  check_parameters(point, system);
   if (point.settings.check_history) check_values_tell_versions(point);
 }
 

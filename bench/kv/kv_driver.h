@@ -25,6 +25,10 @@ class KvDriver final : public harness::Driver {
 
 // What a store must hold for a point, as a whole.
 systems::KvConfig store_config(const harness::Point& point);
+// All server threads serve one partition, or each its own.
+std::uint32_t partitions(const harness::Point& point, const systems::KvSystem& system);
+// Of one partition. Throws UsageError if its puts cannot be made durable as the point says.
+systems::KvConfig partition_config(const harness::Point& point, const systems::KvSystem& system);
 // What makes the point's puts durable before they are acknowledged, on every server that its
 // configuration may mean; nothing if they are to persist as in the paper. Throws UsageError if
 // there is no such method.

@@ -29,18 +29,15 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
       system_(system),
       clients_total_(static_cast<std::uint32_t>(point.settings.clients)),
       workers_total_(static_cast<std::uint32_t>(point.settings.server_threads)),
-      partitions_(system.shares_partition ? 1 : workers_total_),
+      partitions_(partitions(point, system)),
+      partition_config_(partition_config(point, system)),
       clients_(clients_total_),
       histories_(clients_total_),
       harness_costs_(clients_total_),
       warm_ups_(point.client_nodes),
       costs_(platform.node_count()),
       spaces_(workers_total_),
-      worker_problems_(workers_total_) {
-  partition_config_ = systems::partition_config(store_config(point), partitions_);
-  partition_config_.workers = workers_total_ / partitions_;
-  partition_config_.put_method = put_method(point, system);
-}
+      worker_problems_(workers_total_) {}
 
 harness::Measurement KvRun::execute() {
   const bool over_time = point_.timeline_interval > Nanoseconds{};

@@ -59,10 +59,10 @@ class KvRun {
   Platform& platform_;
   const harness::Point& point_;
   const systems::KvSystem& system_;
-  systems::KvConfig partition_config_;
   std::uint32_t clients_total_;
   std::uint32_t workers_total_;
   std::uint32_t partitions_;  // one, or one a worker
+  systems::KvConfig partition_config_;
   std::unique_ptr<Platform::Barrier> barrier_;
   std::unique_ptr<Platform::Barrier> opened_;  // of the workers; null if each opens a partition
   systems::KvPartition* shared_ = nullptr;     // by all workers, once it is opened

@@ -24,6 +24,7 @@ std::uint64_t WorkloadFormat::key_number(systems::Key key) {
 
 std::optional<std::uint64_t> WorkloadFormat::version(systems::Key key, systems::Value value) {
   if (value.size() < kLeastValueSize || key.size() != keys_.size()) return std::nullopt;
+  if (value.size() < workload::kLeastWithKey) return workload::stored_version(value);
   std::uint64_t number = 0;
   std::memcpy(&number, value.data(), 5);  // harness/workload/value.h
   if (number >= keys_.capacity()) return std::nullopt;

@@ -8,10 +8,13 @@
 
 namespace perdura::history {
 
-// Values must have at least 16 bytes: shorter ones do not hold all of their version.
+// Values must have at least 8 bytes: shorter ones do not hold all of their version, which is less
+// than 2^32, as there are not more operations in a history. A value of less than 16 bytes does not
+// name its key: that it was written for it is checked by whoever knows the key's number, as clients
+// do.
 class WorkloadFormat final : public Format {
  public:
-  static constexpr Bytes kLeastValueSize = 16;
+  static constexpr Bytes kLeastValueSize = 8;
 
   explicit WorkloadFormat(workload::KeyFormat keys)
       : keys_(std::move(keys)), expected_key_(keys_.size()) {}

@@ -14,7 +14,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the layout of a value is little-endian");
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
-constexpr std::size_t kHeader = 2 * kWord;
+constexpr std::size_t kHeader = kLeastWithKey;
+static_assert(kHeader == 2 * kWord);
 constexpr unsigned kKeyBits = 40;
 static_assert(KeyFormat::kMaxCapacity == std::uint64_t{1} << kKeyBits);
 
@@ -54,7 +55,7 @@ std::optional<std::uint64_t> check_short_value(std::span<const std::byte> value,
                                                std::uint64_t key_number) {
   const std::size_t version_bytes = value.size() / 2;
   const std::size_t hash_bytes = value.size() - version_bytes;
-  const std::uint64_t part = load_short(value.data(), version_bytes);
+  const std::uint64_t part = stored_version(value);
   const std::uint64_t stored = load_short(value.data() + version_bytes, hash_bytes);
   if (stored != low_bytes(hash_of(key_number, part), hash_bytes)) return std::nullopt;
   return part;
@@ -81,12 +82,17 @@ void fill_value(std::span<std::byte> value, std::uint64_t key_number, std::uint6
   store_short(body + words * kWord, body_word(hash, words), (value.size() - kHeader) % kWord);
 }
 
+std::uint64_t stored_version(std::span<const std::byte> value) {
+  if (value.size() < kHeader) return load_short(value.data(), value.size() / 2);
+  return load_word(value.data() + kWord);
+}
+
 std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
                                          std::uint64_t key_number) {
   if (value.empty()) return 0;
   if (value.size() < kHeader) return check_short_value(value, key_number);
 
-  const std::uint64_t version = load_word(value.data() + kWord);
+  const std::uint64_t version = stored_version(value);
   const std::uint64_t hash = hash_of(key_number, version);
   if (load_word(value.data()) != first_word(key_number, hash)) return std::nullopt;
 

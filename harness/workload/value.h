@@ -25,6 +25,8 @@ namespace perdura::workload {
 // probability of 2^-(8 * ceil(n / 2)): for one byte 1 in 256, for eight bytes 1 in 4 thousand
 // million. An empty value always passes.
 
+inline constexpr std::size_t kLeastWithKey = 16;
+
 // Precondition: key_number < 2^40 (KeyFormat::kMaxCapacity).
 void fill_value(std::span<std::byte> value, std::uint64_t key_number, std::uint64_t version);
 
@@ -32,5 +34,8 @@ void fill_value(std::span<std::byte> value, std::uint64_t key_number, std::uint6
 // it. Below 16 bytes only the part of the version that is stored.
 std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
                                          std::uint64_t key_number);
+
+// The version that a value says it has, or that part of it which is stored, unchecked.
+std::uint64_t stored_version(std::span<const std::byte> value);
 
 }  // namespace perdura::workload

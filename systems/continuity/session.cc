@@ -73,6 +73,7 @@ const KvSystem kContinuity{
     .max_value_size = bucket_hash::kMaxValueSize,
     .ordered = false,
     .shares_partition = true,
+    .check = [](const KvConfig& config) { continuity::Parameters::of(config); },
     .open = bucket_hash::open_partition<continuity::ContinuityServer, continuity::Parameters>,
     .connect = continuity::ContinuitySession::connect,
 };

@@ -12,6 +12,7 @@ const KvSystem kErda{
     .guarantee = "visible, atomic (old or new); durability at acknowledgment is not promised",
     .level = GuaranteeLevel::atomic,
     .put = {.carrier = persistence::Carrier::write},
+    .check = [](const KvConfig& config) { erda::shape_for(config); },
     .open = [](Thread& thread, std::string name,
                const KvConfig& config) -> std::unique_ptr<KvPartition> {
       return std::make_unique<erda::ErdaPartition>(thread, std::move(name), config);

@@ -81,6 +81,7 @@ const KvSystem kLevel{
     .max_value_size = bucket_hash::kMaxValueSize,
     .ordered = false,
     .shares_partition = true,
+    .check = [](const KvConfig& config) { level::Parameters::of(config); },
     .open = bucket_hash::open_partition<level::LevelServer, level::Parameters>,
     .connect = level::LevelSession::connect,
 };

@@ -45,7 +45,7 @@ Parameters Parameters::of(const KvConfig& config) {
                          std::uint64_t most) {
     bucket_hash::require_within(kName, parameter, value, least, most);
   };
-  within("workers", config.workers, 1, kMaxWorkers);
+  within("workers (server_threads in an experiment)", config.workers, 1, kMaxWorkers);
   within("overflow_percent", overflow_percent, 0, 100);
   within("resizes", resizes, 0, kMaxResizes);
   within("queue_depth", queue_depth, 1, 4096);

@@ -66,6 +66,7 @@ const KvSystem kPFarmKv{
     .max_value_size = bucket_hash::kMaxValueSize,
     .ordered = false,
     .shares_partition = true,
+    .check = [](const KvConfig& config) { pfarm::Parameters::of(config); },
     .open = bucket_hash::open_partition<pfarm::PFarmServer, pfarm::Parameters>,
     .connect = pfarm::PFarmSession::connect,
 };

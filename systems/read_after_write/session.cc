@@ -83,6 +83,11 @@ const KvSystem kReadAfterWrite{
     .level = GuaranteeLevel::durable,
     .put = {.carrier = persistence::Carrier::write},
     .ordered = false,
+    .check =
+        [](const KvConfig& config) {
+          write_ahead::Parameters::of(config, read_after_write::kName,
+                                      read_after_write::kLeastLogSlots);
+        },
     .open = open,
     .connect = read_after_write::RingSession::connect,
 };

@@ -59,6 +59,11 @@ const KvSystem kRedoLogging{
     // with the table whether there was room for it.
     .put = {.carrier = persistence::Carrier::send, .replay = false},
     .ordered = false,
+    .check =
+        [](const KvConfig& config) {
+          write_ahead::Parameters::of(config, redo_logging::kName,
+                                      redo_logging::least_log_slots(config.sessions));
+        },
     .open = open,
     .connect = redo_logging::RedoSession::connect,
 };

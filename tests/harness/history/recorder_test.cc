@@ -372,7 +372,12 @@ TEST(WorkloadFormat, ReadsWhatTheWorkloadWrites) {
     EXPECT_NE(format.key_number(key), format.key_number(other));
     EXPECT_EQ(format.number_in_workload(format.key_number(other), 2, 100), 6U);
     EXPECT_EQ(format.number_in_workload(format.key_number(other), 7, 100), std::nullopt);
-    EXPECT_EQ(format.version(key, std::span(value).first(15)), std::nullopt) << "too short";
+    EXPECT_EQ(format.version(key, std::span(value).first(7)), std::nullopt) << "too short";
+    for (const std::size_t least : {8U, 15U}) {
+      Buffer small(least);
+      workload::fill_value(small, 5, 0xFFFFFFFE);
+      EXPECT_EQ(format.version(key, small), 0xFFFFFFFE) << "the greatest of a history";
+    }
     value[60] ^= std::byte{1};
     EXPECT_EQ(format.version(key, value), std::nullopt) << "torn";
   }

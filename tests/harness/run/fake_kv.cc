@@ -141,6 +141,12 @@ const KvSystem kFakeKv{
     .paper = "none",
     .guarantee = "none",
     .ordered = false,
+    .check =
+        [](const KvConfig& config) {
+          if (config.parameters.contains("capacity") && config.parameters.at("capacity") == 0) {
+            throw UsageError("fake: capacity is 0");
+          }
+        },
     .open = open,
     .connect = connect,
 };

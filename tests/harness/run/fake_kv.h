@@ -2,7 +2,7 @@
 // that sessions look into, an operation takes a microsecond, and every put stores its value once in
 // persistent memory. Its parameters make it misbehave:
 //
-//   capacity        records that fit
+//   capacity        records that fit; none is refused
 //   garble_every    each n-th get returns a damaged value
 //   lose_every      each n-th get finds nothing
 //   refuse_open     open() throws UsageError

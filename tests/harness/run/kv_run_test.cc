@@ -316,6 +316,18 @@ TEST_F(KvRunTest, CheckingTheHistoryChangesNothingThatIsMeasured) {
   EXPECT_EQ(with.serialize(), without.serialize());
 }
 
+TEST_F(KvRunTest, ALostUpdateOfShortValuesIsFoundToo) {
+  point_.settings.clients = 3;
+  point_.settings.check_history = true;
+  for (const Bytes size : {8U, 15U}) {
+    point_.workload.field_length = size;
+    point_.parameters.clear();
+    EXPECT_EQ(run().verdict, Verdict::valid);
+    point_.parameters["drop_every"] = 100;
+    EXPECT_EQ(run().verdict, Verdict::invalid);
+  }
+}
+
 TEST_F(KvRunTest, ALostUpdateIsFoundByTheHistoryOnly) {
   point_.settings.clients = 3;
   point_.parameters["drop_every"] = 100;
@@ -383,6 +395,7 @@ TEST_F(KvRunTest, AServerThatCannotBeReachedFailsThePoint) {
 
 TEST_F(KvRunTest, RefusesWhatItCannotDriveBeforeAnythingRuns) {
   point_.settings.workload.where = "x.toml:9";
+  point_.settings.system.where = "x.toml:8";
   point_.workload_name = "w";
   const auto error = [&]() -> std::string {
     try {
@@ -396,12 +409,19 @@ TEST_F(KvRunTest, RefusesWhatItCannotDriveBeforeAnythingRuns) {
   EXPECT_EQ(error(),
             "x.toml:9: workload w scans, and fake keeps its keys in no order; remove one of them");
   point_.settings.check_history = true;
-  point_.workload.field_length = 15;
+  point_.workload.field_length = 7;
   share({{OperationKind::read, 1}});
-  EXPECT_EQ(
-      error(),
-      "x.toml:9: check_history needs values of at least 16 bytes, which hold their version; w "
-      "has some of 15; raise value_size");
+  EXPECT_EQ(error(),
+            "x.toml:9: check_history needs values of at least 8 bytes, which hold their version; w "
+            "has some of 7; raise value_size");
+  point_.settings.check_history = false;
+  point_.settings.resizes = 3;
+  point_.parameters["resizes"] = 2;
+  EXPECT_EQ(error(), "x.toml:8: resizes is given to fake and to all systems; remove one of them");
+  point_.parameters = {{"capacity", 0}};
+  EXPECT_EQ(error(), "x.toml:8: fake: capacity is 0");
+  point_.parameters.clear();
+  point_.settings.resizes.reset();
   share({{OperationKind::erase, 1}});
   EXPECT_EQ(error(),
             "x.toml:9: w deletes 1000 records, warm-up included, of 100; raise records or lower "
