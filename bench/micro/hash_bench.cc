@@ -43,9 +43,11 @@ Slot item_of(std::uint64_t number, std::uint64_t version) {
       {number, number * 0x9E3779B97F4A7C15, version, kLengths << 56 | number >> 8});
 }
 
-// The i-th of `items` numbers, in an order that no prefetcher guesses.
-std::uint64_t scattered(std::uint64_t i, std::uint64_t items) {
-  return i * 2'654'435'761U % items;  // a prime: every number once
+// The i-th of `items` numbers, in an order that no prefetcher guesses. Items are looked up in
+// another order than they were inserted in, which could be that of their places in memory.
+enum class Order : std::uint32_t { inserted = 2'654'435'761U, other = 3'266'489'917U };
+std::uint64_t scattered(std::uint64_t i, std::uint64_t items, Order order) {
+  return i * static_cast<std::uint32_t>(order) % items;  // a prime: every number once
 }
 
 // Zeros, in huge pages where the kernel has them, as a mapped device would be, and all there: page
@@ -108,7 +110,7 @@ Local<System>& local(const benchmark::State& state, bool full) {
   if (last != nullptr && last->items == items && last->index.items() == wanted) return *last;
   last_table.reset();
   auto made = std::make_shared<Local<System>>(items);
-  for (std::uint64_t i = 0; i < wanted; ++i) made->put(scattered(i, items), 0);
+  for (std::uint64_t i = 0; i < wanted; ++i) made->put(scattered(i, items, Order::inserted), 0);
   last_table = made;
   last_owner = &owner;
   return *made;
@@ -120,10 +122,11 @@ void run(benchmark::State& state, bool full, Operation operation) {
   Local<System>& table = local<System>(state, full);
   pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
   const pmem::WriteCounts before = pmem::thread_write_meter().writes().local_store;
+  const Order order = full ? Order::other : Order::inserted;
   std::uint64_t i = 0;
   bool right = table.index.items() == (full ? table.items : 0);
   for ([[maybe_unused]] auto _ : state) {
-    right &= operation(table, scattered(i, table.items), i + 1);
+    right &= operation(table, scattered(i, table.items, order), i + 1);
     ++i;
   }
   pmem::WriteCounts writes = pmem::thread_write_meter().writes().local_store;

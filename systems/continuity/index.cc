@@ -46,10 +46,12 @@ void Index::persist(Bytes offset, Bytes length) {
 inline Index::Lookup Index::look_up(const Table& table, Home home, const KeyWords& key,
                                     Fingerprint fingerprint) const {
   const Bytes pair = offset_ + table.pair_offset(home.pair);
-  // The bucket, where most items are, comes at the same time.
+  // The bucket, where most items are, comes at the same time, and where most of the others are: the
+  // first line of the SBuckets.
   const Bytes bucket = pair + (home.odd ? table.pair_size() - kBucketSize : 0);
   region_.prefetch(bucket);
   region_.prefetch(bucket + kCacheLine);
+  region_.prefetch(pair + kBucketSize + kHeaderSize);
   const Indicator searched = table.home_bits[home.odd];
   const Header header = region_.load_words<kHeaderWords>(
       pair + kBucketSize, [searched](std::size_t word, const Header& before) {

@@ -16,10 +16,14 @@
 #include <unordered_set>
 
 #include "platform/error.h"
+#include "systems/bucket_hash/flushing.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 
 namespace perdura::test {
+
+using systems::bucket_hash::Flushing;
+using systems::bucket_hash::Readers;
 
 inline constexpr std::array kModels{
     pmem::PersistenceModel{.domain = pmem::PersistenceDomain::dmp, .ddio = false},
@@ -71,10 +75,12 @@ class Explored {
   using Geometry = typename Hash::Geometry;
   using Outcome = typename Hash::Index::Outcome;
 
-  Explored(const Geometry& geometry, const pmem::PersistenceModel& model)
+  Explored(const Geometry& geometry, const pmem::PersistenceModel& model,
+           Readers readers = Readers::one_sided)
       : geometry_(geometry),
+        readers_(readers),
         live_(Image(geometry.size()), model),
-        index_(live_.region, 0, geometry) {
+        index_(live_.region, 0, geometry, Flushing::lines, readers) {
     live_.memory->after_step = [this] { look(before_, after_); };
   }
 
@@ -137,6 +143,7 @@ class Explored {
   }
   // Whether a client reads now what the operation under way changes: then it must stay.
   bool is_read(const Contents& before, const Contents& after) const {
+    if (readers_ == Readers::none) return false;
     for (const Contents* contents : {&before, &after}) {
       for (const auto& [key, value] : *contents) {
         const auto changed = value_in(after, key);
@@ -150,6 +157,7 @@ class Explored {
   }
 
   Geometry geometry_;
+  Readers readers_;
   ExploredRegion live_;
   Tested index_;
   Contents before_;
@@ -181,13 +189,14 @@ using Amounts = std::map<std::string, std::uint64_t>;
 template <class Hash>
 Amounts explore_histories(const pmem::PersistenceModel& model,
                           const std::vector<typename Hash::Geometry>& geometries,
-                          std::uint64_t seeds, const std::vector<int>& operations) {
+                          std::uint64_t seeds, const std::vector<int>& operations,
+                          Readers readers = Readers::one_sided) {
   Amounts amounts;
   for (std::size_t i = 0; i < geometries.size(); ++i) {
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
       SCOPED_TRACE(fmt::format("{}, {}, seed {}", pmem::to_string(model.domain),
                                Hash::describe(geometries[i]), seed));
-      Explored<Hash> explored(geometries[i], model);
+      Explored<Hash> explored(geometries[i], model, readers);
       run_random<Hash>(explored, seed, operations[i % operations.size()]);
       EXPECT_EQ(explored.wrong(), "");
       if (!explored.wrong().empty()) return amounts;
@@ -207,10 +216,10 @@ Amounts explore_histories(const pmem::PersistenceModel& model,
 template <class Hash, class Wrong>
 bool is_noticed(const pmem::PersistenceModel& model,
                 const std::vector<typename Hash::Geometry>& geometries, std::uint64_t seeds,
-                int operations) {
+                int operations, Readers readers = Readers::one_sided) {
   for (const auto& geometry : geometries) {
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-      Explored<Hash, Wrong> explored(geometry, model);
+      Explored<Hash, Wrong> explored(geometry, model, readers);
       run_random<Hash>(explored, seed, operations);
       if (!explored.wrong().empty()) return true;
     }

@@ -11,6 +11,7 @@ using perdura::test::expect_damage_refused;
 using perdura::test::explore_histories;
 using perdura::test::is_noticed;
 using perdura::test::kModels;
+using perdura::test::Readers;
 using perdura::test::RecoveryExplored;
 
 TEST(ContinuityCrash, LosesTearsDuplicatesAndRevivesNothing) {
@@ -21,6 +22,17 @@ TEST(ContinuityCrash, LosesTearsDuplicatesAndRevivesNothing) {
     EXPECT_GE(amounts["resizes"], 8U);
     EXPECT_GT(amounts["groups"], 0U);
     EXPECT_GT(amounts["images"], 5'000U);
+  }
+}
+
+// As LosesTearsDuplicatesAndRevivesNothing, without the checks that only readers of memory need.
+TEST(ContinuityCrash, NorDoesLocalMode) {
+  for (const pmem::PersistenceModel& model : kModels) {
+    Amounts amounts = explore_histories<ContinuityHash>(
+        model, {{1, 1, 0, 1}, {1, 1, 100, 1}, {2, 1, 50, 0}}, 4, {60}, Readers::none);
+    EXPECT_GE(amounts["resizes"], 4U);
+    EXPECT_GT(amounts["groups"], 0U);
+    EXPECT_GT(amounts["images"], 1'000U);
   }
 }
 
@@ -141,6 +153,8 @@ TEST(ContinuityCrash, WrongOrdersAreNoticed) {
     EXPECT_TRUE(noticed<UpdatesByTwoStores>(model));
     EXPECT_TRUE(noticed<LeavesTheOldItem>(model));
     EXPECT_TRUE(noticed<DeletesBeforeItInserts>(model));
+    EXPECT_TRUE((is_noticed<ContinuityHash, DeletesBeforeItInserts>(model, {{1, 1, 0, 1}}, 3, 60,
+                                                                    Readers::none)));
     // Caches that persist need no flush.
     const bool needs_flush = model.domain == pmem::PersistenceDomain::dmp;
     EXPECT_EQ(noticed<DoesNotPersistTheItem>(model), needs_flush);

@@ -11,6 +11,7 @@ using perdura::test::expect_damage_refused;
 using perdura::test::explore_histories;
 using perdura::test::is_noticed;
 using perdura::test::kModels;
+using perdura::test::Readers;
 
 using RecoveryExplored = perdura::test::RecoveryExplored<LevelHash>;
 
@@ -22,6 +23,18 @@ TEST(LevelCrash, LosesTearsDuplicatesAndRevivesNothing) {
     EXPECT_GE(amounts["overwritten slots"], 100U);
     EXPECT_GE(amounts["resizes"], 3U);
     EXPECT_GT(amounts["images"], 20'000U);
+  }
+}
+
+// As LosesTearsDuplicatesAndRevivesNothing, without the checks that only readers of memory need.
+TEST(LevelCrash, NorDoesLocalMode) {
+  for (const pmem::PersistenceModel& model : kModels) {
+    Amounts amounts = explore_histories<LevelHash>(model, {{2, 0}, {2, 1}, {4, 0}}, 3,
+                                                   {200, 200, 400}, Readers::none);
+    EXPECT_GE(amounts["movements"], 5U);
+    EXPECT_GE(amounts["overwritten slots"], 50U);
+    EXPECT_GE(amounts["resizes"], 1U);
+    EXPECT_GT(amounts["images"], 5'000U);
   }
 }
 
@@ -233,6 +246,8 @@ TEST(LevelCrash, WrongOrdersAreNoticed) {
     EXPECT_TRUE(noticed<MarksTheEntryFirst>(model));
     EXPECT_TRUE(noticed<ClearsTheLogFirst>(model));
     EXPECT_TRUE(noticed<MovesByDeletingFirst>(model));
+    EXPECT_TRUE((is_noticed<LevelHash, MovesByDeletingFirst>(model, {{2, 0}, {2, 1}}, 4, 120,
+                                                             Readers::none)));
     EXPECT_TRUE(noticed<DeletesBeforeItInserts>(model));
     // Caches that persist need no flush.
     const bool needs_flush = model.domain == pmem::PersistenceDomain::dmp;

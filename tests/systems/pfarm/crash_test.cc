@@ -10,6 +10,7 @@ using perdura::test::Amounts;
 using perdura::test::expect_damage_refused;
 using perdura::test::explore_histories;
 using perdura::test::kModels;
+using perdura::test::Readers;
 using perdura::test::RecoveryExplored;
 
 TEST(PFarmCrash, LosesTearsDuplicatesAndRevivesNothing) {
@@ -20,6 +21,18 @@ TEST(PFarmCrash, LosesTearsDuplicatesAndRevivesNothing) {
     EXPECT_GE(amounts["movements"], 8U);
     EXPECT_GE(amounts["overflow blocks"], 8U);
     EXPECT_GT(amounts["images"], 10'000U);
+  }
+}
+
+// As LosesTearsDuplicatesAndRevivesNothing, without the checks that only readers of memory need.
+TEST(PFarmCrash, NorDoesLocalMode) {
+  for (const pmem::PersistenceModel& model : kModels) {
+    Amounts amounts = explore_histories<PFarmHash>(model, {{1, 0, 2}, {1, 100, 1}, {2, 100, 0}}, 3,
+                                                   {70}, Readers::none);
+    EXPECT_GE(amounts["resizes"], 4U);
+    EXPECT_GE(amounts["movements"], 4U);
+    EXPECT_GE(amounts["overflow blocks"], 4U);
+    EXPECT_GT(amounts["images"], 3'000U);
   }
 }
 

@@ -116,7 +116,8 @@ TEST(PFarmParameters, TheImpossibleIsRefusedInOneLine) {
   const KvSystem& system = find_kv_system("p-farm-kv");
   KvConfig bad = smallest_config();
   bad.workers = 65;
-  EXPECT_EQ(refusal_of(system, bad), "p-farm-kv: workers is 65, but must be 1 to 64");
+  EXPECT_EQ(refusal_of(system, bad),
+            "p-farm-kv: workers (server_threads in an experiment) is 65, but must be 1 to 64");
   expect_parameters_refused(system, {{"buckets", 0}, {"overflow_percent", 101}});
 }
 

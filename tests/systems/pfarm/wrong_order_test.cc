@@ -239,6 +239,8 @@ TEST(PFarmCrash, WrongOrdersAreNoticed) {
     SCOPED_TRACE(pmem::to_string(model.domain));
     EXPECT_FALSE(noticed<Index>(model));
     EXPECT_TRUE(noticed<DoesNotLog>(model));
+    EXPECT_TRUE((is_noticed<PFarmHash, DoesNotLog>(model, {{1, 0, 2}, {3, 100, 0}}, 2, 60,
+                                                   perdura::test::Readers::none)));
     EXPECT_TRUE(noticed<PersistsTheBitmapBeforeTheItem>(model));
     EXPECT_TRUE(noticed<CommitsBeforeItRecords>(model));
     EXPECT_TRUE(noticed<EndsTheLogTooEarly>(model));
