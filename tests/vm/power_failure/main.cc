@@ -2,20 +2,28 @@
 // what is left, check the history of all lives so far, and go on until the power fails again.
 //
 //   perdura_power_failure server|clients --record FILE --pm DIRECTORY --matrix FILE [--last]
+//       [--device NAME --meeting FILE]
 //
-// Two processes. The exit code is 1, after the operations that contradict each other, if something
-// was lost that the guarantee matrix does not say may be.
+// Two processes, on platform shm; with a device each, on verbs, where the server leaves in the file
+// where it is to be met. The exit code is 1, after the operations that contradict each other, if
+// something was lost that the guarantee matrix does not say may be.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <random>
+#include <thread>
 
 #include "harness/workload/value.h"
 #include "platform/error.h"
 #include "platform/shm_platform.h"
+#ifdef PERDURA_HAVE_VERBS
+#include "platform/verbs_platform.h"
+#endif
 #include "tests/vm/power_failure/record.h"
 #include "tests/vm/power_failure/stores.h"
 
@@ -34,6 +42,8 @@ struct Options {
   std::string record;
   std::string pm_directory;
   std::string matrix;
+  std::string device{};
+  std::string meeting{};
   std::vector<std::string> stores{};
   unsigned seed = 1;
   bool last = false;  // no failure to come: the clients end when all is checked
@@ -65,25 +75,51 @@ class Life {
   void run() {
     const bool server = options_.role == "server";
     const NodeId node = server ? kServer : kClientNode;
-    ShmPlatform platform({.job = "power-failure",
-                          .node_count = 2,
-                          .local_nodes = {node},
-                          .pm_directory = options_.pm_directory});
+    const std::unique_ptr<Platform> platform = make_platform(node);
     if (server) record_.enter(Phase::recovering);
     for (std::size_t store = 0; store < stores_.size(); ++store) {
       const auto port = static_cast<fabric::Port>(store);
       if (server) {
-        platform.start_service(node, port, CompletionMode::event,
-                               [this, store](Thread& thread) { return serve(thread, store); });
+        platform->start_service(node, port, CompletionMode::event,
+                                [this, store](Thread& thread) { return serve(thread, store); });
       } else {
-        platform.start(node, port, CompletionMode::event,
-                       [this, store](Thread& thread) { return use(thread, store); });
+        platform->start(node, port, CompletionMode::event,
+                        [this, store](Thread& thread) { return use(thread, store); });
       }
     }
-    platform.run();
+    platform->run();
   }
 
  private:
+  std::unique_ptr<Platform> make_platform(NodeId node) const {
+    if (options_.device.empty()) {
+      return std::make_unique<ShmPlatform>(ShmOptions{.job = "power-failure",
+                                                      .node_count = 2,
+                                                      .local_nodes = {node},
+                                                      .pm_directory = options_.pm_directory});
+    }
+#ifdef PERDURA_HAVE_VERBS
+    VerbsOptions verbs;
+    verbs.node_count = 2;
+    verbs.local_nodes = {node};
+    verbs.device.name = options_.device;
+    verbs.pm_directory = options_.pm_directory;
+    if (node == kServer) {
+      verbs.listener = std::make_shared<fabric::verbs::ControlListener>();
+      const std::string unfinished = options_.meeting + ".new";
+      std::ofstream(unfinished) << verbs.listener->address();
+      std::filesystem::rename(unfinished, options_.meeting);
+    } else {
+      std::ifstream meeting;
+      for (; !meeting.is_open(); meeting.open(options_.meeting)) std::this_thread::yield();
+      std::getline(meeting, verbs.coordinator);
+    }
+    return std::make_unique<VerbsPlatform>(std::move(verbs));
+#else
+    throw UsageError("--device: this program was built without libibverbs");
+#endif
+  }
+
   Task<> serve(Thread& thread, std::size_t number) {
     const Store& store = stores_[number];
     const auto partition = store.system->open(thread, store.pool, store.config);
@@ -210,6 +246,9 @@ int run(int argc, char** argv) {
   app.add_option("--record", options.record)->required();
   app.add_option("--pm", options.pm_directory)->required();
   app.add_option("--matrix", options.matrix)->required();
+  auto* const device = app.add_option("--device", options.device);
+  app.add_option("--meeting", options.meeting)->needs(device);
+  device->needs("--meeting");
   app.add_option("--stores", options.stores)->delimiter(',');
   app.add_option("--seed", options.seed);
   app.add_flag("--last", options.last);
