@@ -14,19 +14,12 @@ namespace {
 constexpr std::uint64_t kMaxBuckets = std::uint64_t{1} << 40;
 }  // namespace
 
-void require_within(std::string_view system, std::string_view what, std::uint64_t value,
-                    std::uint64_t least, std::uint64_t most) {
-  if (value >= least && value <= most) return;
-  throw UsageError(
-      fmt::format("{}: {} is {}, but must be {} to {}", system, what, value, least, most));
-}
-
-void require_slots(std::string_view system, const KvConfig& config) {
-  require_within(system, "key_size", config.key_size, 1, kMaxKeySize);
-  require_within(system, "value_size", config.value_size, 0, kMaxValueSize);
-  require_within(system, "max_value_size", config.max_value_size, config.value_size, kMaxValueSize);
-  require_within(system, "records", config.records, 1, std::uint64_t{1} << 31);
-  require_within(system, "sessions", config.sessions, 1, 1U << 16);
+void require_slots(const ParameterReader& given, const KvConfig& config) {
+  given.require_within("key_size", config.key_size, 1, kMaxKeySize);
+  given.require_within("value_size", config.value_size, 0, kMaxValueSize);
+  given.require_within("max_value_size", config.max_value_size, config.value_size, kMaxValueSize);
+  given.require_within("records", config.records, 1, std::uint64_t{1} << 31);
+  given.require_within("sessions", config.sessions, 1, 1U << 16);
 }
 
 void require_tables(std::string_view system, std::string_view what, std::uint64_t buckets,

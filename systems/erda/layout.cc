@@ -2,22 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "platform/error.h"
 #include "platform/runtime/work.h"
+#include "systems/parameter_reader.h"
 
 namespace perdura::systems::erda {
 
 namespace {
-
-constexpr std::string_view kParameters[] = {
-    "region_bytes", "segment_bytes",     "regions",
-    "heads",        "neighborhood",      "cleaning_threshold",
-    "clean_always", "client_timeout_ms", "persist_before_update"};
-
-constexpr std::string_view kSwitches[] = {"clean_always", "persist_before_update"};
 
 constexpr Bytes kMaxPool = Bytes{1} << 46;
 constexpr std::uint8_t kDeleteTag = 1;
@@ -44,19 +37,12 @@ std::uint32_t object_crc(std::span<const std::byte> object) {
 }  // namespace
 
 std::uint64_t parameter(const KvConfig& config, std::string_view name, std::uint64_t otherwise) {
-  for (const auto& [given, value] : config.parameters) {
-    if (std::find(std::begin(kParameters), std::end(kParameters), given) == std::end(kParameters)) {
-      throw UsageError(fmt::format("erda has no parameter '{}'; it has: {}", given,
-                                   fmt::join(kParameters, ", ")));
-    }
-  }
-  const auto found = config.parameters.find(name);
-  const bool is_switch =
-      std::find(std::begin(kSwitches), std::end(kSwitches), name) != std::end(kSwitches);
-  if (found != config.parameters.end() && is_switch && found->second > 1) {
-    throw UsageError(fmt::format("erda: {} is {}, but must be 0 or 1", name, found->second));
-  }
-  return found == config.parameters.end() ? otherwise : found->second;
+  const ParameterReader given(
+      "erda", config,
+      {"region_bytes", "segment_bytes", "regions", "heads", "neighborhood", "cleaning_threshold",
+       "clean_always", "client_timeout_ms", "persist_before_update"});
+  const bool is_switch = name == "clean_always" || name == "persist_before_update";
+  return given.number(name, otherwise, 0, is_switch ? 1 : ~std::uint64_t{0});
 }
 
 std::uint32_t Superblock::computed_crc() const {

@@ -27,31 +27,13 @@ std::uint64_t top_buckets_for(std::uint64_t records) {
 }  // namespace
 
 Parameters Parameters::of(const KvConfig& config) {
+  const ParameterReader given(kName, config, {"top_buckets", "resizes", "queue_depth"});
+  bucket_hash::require_slots(given, config);
   Parameters result;
-  std::uint64_t top_buckets = 0;
-  std::uint64_t resizes = result.geometry.resizes;
-  std::uint64_t queue_depth = result.queue_depth;
-  for (const auto& [name, value] : config.parameters) {
-    if (name == "top_buckets") {
-      top_buckets = value;
-    } else if (name == "resizes") {
-      resizes = value;
-    } else if (name == "queue_depth") {
-      queue_depth = value;
-    } else {
-      throw UsageError(fmt::format(
-          "{} has no parameter '{}'; it has top_buckets, resizes and queue_depth", kName, name));
-    }
-  }
-  bucket_hash::require_slots(kName, config);
-  const auto within = [](std::string_view parameter, std::uint64_t value, std::uint64_t least,
-                         std::uint64_t most) {
-    bucket_hash::require_within(kName, parameter, value, least, most);
-  };
-  within("resizes", resizes, 0, kMaxResizes);
-  within("queue_depth", queue_depth, 1, 4096);
-  if (!config.parameters.contains("top_buckets")) top_buckets = top_buckets_for(config.records);
-  within("top_buckets", top_buckets, 4, std::uint64_t{1} << 32);
+  const std::uint32_t resizes = given.number("resizes", result.geometry.resizes, 0, kMaxResizes);
+  result.queue_depth = given.number("queue_depth", result.queue_depth, 1, 4096);
+  const std::uint64_t top_buckets =
+      given.number("top_buckets", top_buckets_for(config.records), 4, std::uint64_t{1} << 32);
   bucket_hash::require_tables(kName, "top_buckets", top_buckets, resizes);
   if (top_buckets % 4 != 0) {
     throw UsageError(fmt::format(
@@ -59,8 +41,7 @@ Parameters Parameters::of(const KvConfig& config) {
         "and both have two halves",
         kName, top_buckets));
   }
-  result.geometry = {top_buckets / 2, static_cast<std::uint32_t>(resizes), kLogs};
-  result.queue_depth = static_cast<std::uint32_t>(queue_depth);
+  result.geometry = {top_buckets / 2, resizes, kLogs};
   return result;
 }
 

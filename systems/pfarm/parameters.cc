@@ -19,42 +19,19 @@ std::uint64_t homes_for(std::uint64_t records) {
 }  // namespace
 
 Parameters Parameters::of(const KvConfig& config) {
+  const ParameterReader given(kName, config,
+                              {"buckets", "overflow_percent", "resizes", "queue_depth"});
+  bucket_hash::require_slots(given, config);
+  given.require_within("workers (server_threads in an experiment)", config.workers, 1, kMaxWorkers);
   Parameters result;
-  std::uint64_t homes = 0;
-  std::uint64_t overflow_percent = result.geometry.overflow_percent;
-  std::uint64_t resizes = result.geometry.resizes;
-  std::uint64_t queue_depth = result.queue_depth;
-  for (const auto& [name, value] : config.parameters) {
-    if (name == "buckets") {
-      homes = value;
-    } else if (name == "overflow_percent") {
-      overflow_percent = value;
-    } else if (name == "resizes") {
-      resizes = value;
-    } else if (name == "queue_depth") {
-      queue_depth = value;
-    } else {
-      throw UsageError(
-          fmt::format("{} has no parameter '{}'; it has buckets, overflow_percent, resizes and "
-                      "queue_depth",
-                      kName, name));
-    }
-  }
-  bucket_hash::require_slots(kName, config);
-  const auto within = [](std::string_view parameter, std::uint64_t value, std::uint64_t least,
-                         std::uint64_t most) {
-    bucket_hash::require_within(kName, parameter, value, least, most);
-  };
-  within("workers (server_threads in an experiment)", config.workers, 1, kMaxWorkers);
-  within("overflow_percent", overflow_percent, 0, 100);
-  within("resizes", resizes, 0, kMaxResizes);
-  within("queue_depth", queue_depth, 1, 4096);
-  if (!config.parameters.contains("buckets")) homes = homes_for(config.records);
-  within("buckets", homes, 1, std::uint64_t{1} << 32);
+  const std::uint32_t overflow_percent =
+      given.number("overflow_percent", result.geometry.overflow_percent, 0, 100);
+  const std::uint32_t resizes = given.number("resizes", result.geometry.resizes, 0, kMaxResizes);
+  result.queue_depth = given.number("queue_depth", result.queue_depth, 1, 4096);
+  const std::uint64_t homes =
+      given.number("buckets", homes_for(config.records), 1, std::uint64_t{1} << 32);
   bucket_hash::require_tables(kName, "buckets", homes, resizes);
-  result.geometry = {homes, static_cast<std::uint32_t>(overflow_percent),
-                     static_cast<std::uint32_t>(resizes), kMaxWorkers};
-  result.queue_depth = static_cast<std::uint32_t>(queue_depth);
+  result.geometry = {homes, overflow_percent, resizes, kMaxWorkers};
   return result;
 }
 

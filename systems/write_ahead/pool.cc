@@ -7,6 +7,7 @@
 
 #include "platform/error.h"
 #include "platform/runtime/work.h"
+#include "systems/parameter_reader.h"
 #include "systems/write_ahead/record.h"
 
 namespace perdura::systems::write_ahead {
@@ -63,47 +64,24 @@ void check_header(const PoolHeader& found, const std::string& name, std::string_
 
 Parameters Parameters::of(const KvConfig& config, std::string_view system,
                           std::uint64_t least_log_slots) {
+  const ParameterReader given(
+      system, config, {"log_slots", "max_key_size", "long_keys", "neighborhood", "queue_depth"});
+  given.require_within("key_size", config.key_size, 1, kLongestKey);
   Parameters result;
-  result.max_key_size = std::max(config.key_size, kDefaultMaxKeySize);
-  result.long_keys = config.records / 8 + 1;
-  for (const auto& [name, value] : config.parameters) {
-    if (name == "log_slots") {
-      result.log_slots = value;
-    } else if (name == "max_key_size") {
-      result.max_key_size = value;
-    } else if (name == "long_keys") {
-      result.long_keys = value;
-    } else if (name == "neighborhood") {
-      result.neighborhood = value;
-    } else if (name == "queue_depth") {
-      result.queue_depth = value;
-    } else {
-      throw UsageError(
-          fmt::format("{} has no parameter '{}'; it has log_slots, max_key_size, "
-                      "neighborhood and queue_depth",
-                      system, name));
-    }
-  }
-  const auto within = [&](std::string_view what, std::uint64_t value, std::uint64_t least,
-                          std::uint64_t most) {
-    if (value >= least && value <= most) return;
-    throw UsageError(
-        fmt::format("{}: {} is {}, but must be {} to {}", system, what, value, least, most));
-  };
-  within("key_size", config.key_size, 1, kLongestKey);
-  within("max_key_size", result.max_key_size, config.key_size, kLongestKey);
-  within("max_value_size", config.max_value_size, config.value_size, kLongestValue);
-  within("records", config.records, 1, std::uint64_t{1} << 31);
-  within("long_keys", result.long_keys, 0, (std::uint64_t{1} << 31) - 2);
-  within("sessions", config.sessions, 1, 1U << 16);
-  within("neighborhood", result.neighborhood, 1, hopscotch::kMaxNeighborhood);
-  within("queue_depth", result.queue_depth, 1, 4096);
-  if (!config.parameters.contains("log_slots")) {
-    const Bytes slot = write_ahead::log_slot_size(result.max_key_size, config.max_value_size);
-    result.log_slots =
-        std::max(least_log_slots, std::min(kDefaultLogSlots, kDefaultLogBytes / slot));
-  }
-  within("log_slots", result.log_slots, least_log_slots, std::uint64_t{1} << 24);
+  result.max_key_size = given.number("max_key_size", std::max(config.key_size, kDefaultMaxKeySize),
+                                     config.key_size, kLongestKey);
+  given.require_within("max_value_size", config.max_value_size, config.value_size, kLongestValue);
+  given.require_within("records", config.records, 1, std::uint64_t{1} << 31);
+  result.long_keys =
+      given.number("long_keys", config.records / 8 + 1, 0, (std::uint64_t{1} << 31) - 2);
+  given.require_within("sessions", config.sessions, 1, 1U << 16);
+  result.neighborhood =
+      given.number("neighborhood", result.neighborhood, 1, hopscotch::kMaxNeighborhood);
+  result.queue_depth = given.number("queue_depth", result.queue_depth, 1, 4096);
+  const Bytes slot = write_ahead::log_slot_size(result.max_key_size, config.max_value_size);
+  const std::uint64_t usual =
+      std::max(least_log_slots, std::min(kDefaultLogSlots, kDefaultLogBytes / slot));
+  result.log_slots = given.number("log_slots", usual, least_log_slots, std::uint64_t{1} << 24);
   return result;
 }
 
