@@ -54,7 +54,7 @@ void evict(pmem::Region& region, Bytes length) {
 namespace {
 
 // What is written comes from the nearest cache, however long the access is.
-constexpr Bytes kSource = 4 * KiB;
+constexpr Bytes kSource = 16 * KiB;
 constexpr std::array<std::byte, kSource> make_source() {
   std::array<std::byte, kSource> source{};
   for (std::size_t i = 0; i < kSource; ++i) source[i] = static_cast<std::byte>(i * 37 + i / 256);

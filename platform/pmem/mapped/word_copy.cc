@@ -56,6 +56,22 @@ void stream_word(std::byte* to, const std::byte* from) {
 #endif
 }
 
+// Two words by each store, which memory takes several times as fast.
+void stream_line(std::byte* to, const std::byte* from) {
+#if defined(__SANITIZE_THREAD__)
+  for (std::size_t i = 0; i < kCacheLine; i += kWord) store_word(to + i, from + i);
+#else
+  for (std::size_t i = 0; i < kCacheLine; i += sizeof(__m128i)) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+  }
+#endif
+}
+
+std::size_t bytes_to_line(const std::byte* p) {
+  return static_cast<std::size_t>(-reinterpret_cast<std::uintptr_t>(p)) % kCacheLine;
+}
+
 }  // namespace
 
 void copy_to_shared(std::byte* to, std::span<const std::byte> from) {
@@ -92,19 +108,31 @@ void copy_from_shared(std::span<std::byte> into, const std::byte* from) {
 void stream_to_shared(std::byte* to, std::span<const std::byte> from) {
   const std::byte* source = from.data();
   std::size_t left = from.size();
-  const std::size_t head = std::min(bytes_to_alignment(to), left);
-  if (head != 0) {
-    store_bytes(to, source, head);
-    flush_lines(to, head);
-  }
-  to += head;
-  source += head;
-  left -= head;
-  for (; left >= kWord; to += kWord, source += kWord, left -= kWord) stream_word(to, source);
-  if (left != 0) {
-    store_bytes(to, source, left);
-    flush_lines(to, left);
-  }
+  const auto bytes = [&](std::size_t count) {
+    store_bytes(to, source, count);
+    flush_lines(to, count);
+    to += count;
+    source += count;
+    left -= count;
+  };
+  const auto words = [&](std::size_t most) {
+    for (most = std::min(most, left) / kWord; most > 0; --most) {
+      stream_word(to, source);
+      to += kWord;
+      source += kWord;
+      left -= kWord;
+    }
+  };
+  if (const std::size_t head = std::min(bytes_to_alignment(to), left); head != 0) bytes(head);
+  words(bytes_to_line(to));
+  const std::size_t lines = left / kCacheLine * kCacheLine;
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < lines; i += kCacheLine) stream_line(to + i, source + i);
+  to += lines;
+  source += lines;
+  left -= lines;
+  words(left);
+  if (left != 0) bytes(left);
 }
 
 std::uint64_t sum_lines(const std::byte* from, Bytes length) {

@@ -61,9 +61,10 @@ TEST(ProbeAccess, ARandomOrderIsNotThatOfAddresses) {
 TEST(ProbeAccess, EveryWayOfWritingWritesAllBytesAndNoOthers) {
   for (const std::string& name : perdura::test::platform_names()) {
     for (const Access access : {Access::ntstore, Access::store, Access::store_clwb}) {
-      for (const Bytes size : {Bytes{64}, Bytes{256}, 4 * KiB, 16 * KiB}) {
+      for (const Bytes size : {Bytes{64}, Bytes{256}, 16 * KiB, 32 * KiB}) {
         const auto platform = perdura::test::make_platform(name, 1);
-        const auto region = platform->local_node(0)->create_region("x", 64 * KiB, pmem::Medium::pm);
+        const auto region =
+            platform->local_node(0)->create_region("x", 128 * KiB, pmem::Medium::pm);
         std::memset(region->data(), 0xEE, region->size());
         access_memory(*region, access, size, size);
         const std::byte* const data = region->data();
@@ -71,7 +72,7 @@ TEST(ProbeAccess, EveryWayOfWritingWritesAllBytesAndNoOthers) {
         EXPECT_EQ(data[2 * size], std::byte{0xEE});
         for (Bytes i = 0; i < size; ++i) {
           ASSERT_EQ(data[size + i],
-                    static_cast<std::byte>(i % (4 * KiB) * 37 + i % (4 * KiB) / 256))
+                    static_cast<std::byte>(i % (16 * KiB) * 37 + i % (16 * KiB) / 256))
               << name << ' ' << to_string(access) << ' ' << i;
         }
       }
