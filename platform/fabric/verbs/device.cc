@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -73,6 +74,13 @@ std::string_view state_name(ibv_port_state state) { return ibv_port_state_str(st
       fmt::join(known, ", ")));
 }
 
+// libibverbs leaves the error of what it tried last, which may be another way to the device.
+int why_not_opened(const ibv_device* device) {
+  const int error = errno;
+  const std::string file = fmt::format("/dev/infiniband/{}", device->dev_name);
+  return access(file.c_str(), R_OK | W_OK) == 0 ? error : errno;
+}
+
 [[noreturn]] void cannot_open(const std::string& name, int error) {
   const bool forbidden = error == EACCES || error == EPERM;
   throw PlatformError(fmt::format(
@@ -138,6 +146,8 @@ Device::Candidate Device::choose(const DeviceOptions& options) const {
   const std::vector<std::string> addresses = local_addresses();
   std::vector<std::string> names;
   std::vector<std::string> unusable;
+  std::vector<std::string> closed;  // to this process
+  int why_closed = 0;
   Candidate best;
   bool named = options.name.empty();
   for (ibv_device* const device : list.all()) {
@@ -148,8 +158,9 @@ Device::Candidate Device::choose(const DeviceOptions& options) const {
     Handle<ibv_context> context(ibv_open_device(device));
     ibv_device_attr attributes{};
     if (context == nullptr || ibv_query_device(context.get(), &attributes) != 0) {
-      if (!options.name.empty() || list.all().size() == 1) cannot_open(name, errno);
-      unusable.push_back(fmt::format("{} ({})", name, error_text(errno)));
+      why_closed = why_not_opened(device);
+      closed.push_back(name);
+      unusable.push_back(fmt::format("{} ({})", name, error_text(why_closed)));
       continue;
     }
     if (options.port && (*options.port == 0 || *options.port > attributes.phys_port_cnt)) {
@@ -195,13 +206,18 @@ Device::Candidate Device::choose(const DeviceOptions& options) const {
     throw UsageError(fmt::format("platform verbs: there is no RDMA device '{}'; known are: {}",
                                  options.name, fmt::join(names, ", ")));
   }
+  if (best.context == nullptr && unusable.empty()) {
+    throw UsageError(fmt::format("platform verbs: none of {} has port {}", fmt::join(names, ", "),
+                                 options.port.value_or(1)));
+  }
+  if (best.context == nullptr && unusable.size() == closed.size()) {
+    cannot_open(fmt::format("{}", fmt::join(closed, ", ")), why_closed);
+  }
   if (best.context == nullptr) {
     throw PlatformError(fmt::format(
         "platform verbs: no port can be used: {}; connect it, bring its interface up (ip link set "
         "... up, needs root), or use --platform shm, which needs no device",
-        unusable.empty() ? fmt::format("none of {} has port {}", fmt::join(names, ", "),
-                                       options.port.value_or(1))
-                         : fmt::format("{}", fmt::join(unusable, ", "))));
+        fmt::join(unusable, ", ")));
   }
   return best;
 }
