@@ -32,6 +32,13 @@ class BackgroundThread {
 };
 
 // One machine of the cluster.
+// A part of a node's memory: for probes of it.
+struct MemoryPlace {
+  bool remote = false;    // of the other NUMA node than its threads'
+  bool one_dimm = false;  // not interleaved
+  bool operator==(const MemoryPlace&) const = default;
+};
+
 class Node {
  public:
   virtual ~Node() = default;
@@ -41,6 +48,9 @@ class Node {
   // name that exists already, or a medium that is full, throws UsageError.
   virtual std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                                       pmem::Medium medium) = 0;
+  // The same in a place of its memory that the caller chooses, where the platform can.
+  virtual std::unique_ptr<pmem::Region> create_region_at(MemoryPlace place, std::string_view name,
+                                                         Bytes size, pmem::Medium medium);
   // A PM region that was created before; null if there is none.
   virtual std::unique_ptr<pmem::Region> open_region(std::string_view name) = 0;
   virtual void remove_region(std::string_view name) = 0;

@@ -71,7 +71,7 @@ void in_pieces(Bytes offset, Bytes size, const Write& write) {
 
 }  // namespace
 
-std::uint64_t access_memory(pmem::Region& region, Access access, Bytes offset, Bytes size) {
+std::uint64_t access_part(pmem::Region& region, Access access, Bytes offset, Bytes size) {
   switch (access) {
     case Access::load:
       return region.scan(offset, size);
@@ -79,7 +79,6 @@ std::uint64_t access_memory(pmem::Region& region, Access access, Bytes offset, B
       in_pieces(offset, size, [&](Bytes at, std::span<const std::byte> bytes) {
         region.write_streaming(at, bytes);
       });
-      region.drain();
       return 0;
     case Access::store:
       in_pieces(offset, size,
@@ -90,10 +89,19 @@ std::uint64_t access_memory(pmem::Region& region, Access access, Bytes offset, B
         region.write(at, bytes);
         region.flush(at, bytes.size());
       });
-      region.drain();
       return 0;
   }
   return 0;
+}
+
+void end_access(pmem::Region& region, Access access) {
+  if (access == Access::ntstore || access == Access::store_clwb) region.drain();
+}
+
+std::uint64_t access_memory(pmem::Region& region, Access access, Bytes offset, Bytes size) {
+  const std::uint64_t sum = access_part(region, access, offset, size);
+  end_access(region, access);
+  return sum;
 }
 
 }  // namespace perdura::bench

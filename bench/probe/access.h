@@ -36,6 +36,11 @@ std::string_view to_string(Access access);  // load, ntstore, store, store+clwb
 // compiler from leaving loads out.
 std::uint64_t access_memory(pmem::Region& region, Access access, Bytes offset, Bytes size);
 
+// The same without the fence that ends it: for a part of an access. Only writes that must reach
+// memory have one; end_access() makes it.
+std::uint64_t access_part(pmem::Region& region, Access access, Bytes offset, Bytes size);
+void end_access(pmem::Region& region, Access access);
+
 // Offsets of accesses in [0, length), aligned to `size`: in order and again from the start, or in
 // an order that visits each once before it repeats. `length` / `size` is a power of two, or
 // sequential.

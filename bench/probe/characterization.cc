@@ -10,6 +10,11 @@
 namespace perdura::bench {
 namespace {
 
+// Local memory, interleaved as the platform does.
+bool in_usual_place(const Setting& setting) {
+  return (setting.numa.empty() || setting.numa == "local") && setting.dimms != "one";
+}
+
 double ns(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
 
 class Profile {
@@ -26,6 +31,7 @@ class Profile {
     node("client", base_.client);
     memory("dram", base_.dram);
     memory("pm", base_.pm);
+    numa();
     nic();
     link();
     retry();
@@ -76,7 +82,7 @@ class Profile {
   Value idle(std::string_view medium, std::string_view operation, std::string_view cache) const {
     return first([=](const Setting& s) {
       return s.probe == "idle-latency" && s.medium == medium && s.operation == operation &&
-             s.pattern == "random" && s.cache == cache;
+             s.pattern == "random" && s.cache == cache && in_usual_place(s);
     });
   }
   Value rdma(std::string_view probe, std::string_view operation) const {
@@ -134,7 +140,7 @@ class Profile {
   Value bandwidth(std::string_view medium, bool loads) const {
     return largest([=](const Setting& s) {
       return s.unit == "GB/s" && s.medium == medium && s.probe.starts_with("bandwidth") &&
-             (s.operation == "load") == loads;
+             (s.operation == "load") == loads && in_usual_place(s);
     });
   }
 
@@ -158,6 +164,30 @@ class Profile {
         fmt::format("bandwidth {} load: the highest", name));
     put("write_bandwidth_gb_s", writes, base.write_bandwidth * 1e-9,
         fmt::format("bandwidth {} written: the highest", name));
+    if (base.streaming_latency != base.write_latency) {
+      keep("streaming_write_latency_ns", ns(base.streaming_latency));
+    }
+    if (base.rows) {
+      keep_exactly("row_bytes", base.rows->size);
+      keep_exactly("open_rows", base.rows->open);
+      keep("row_hit_latency_ns", ns(base.rows->hit_latency));
+    }
+    if (!base.dimms) return;
+    keep_exactly("dimms", base.dimms->count);
+    keep_exactly("interleave_bytes", base.dimms->interleave);
+    keep_exactly("buffer_lines", base.dimms->buffer_lines);
+    keep_exactly("buffer_ways", base.dimms->buffer_ways);
+    keep("buffer_read_latency_ns", ns(base.dimms->buffer_read_latency));
+    keep("port_bandwidth_gb_s", base.dimms->port_bandwidth * 1e-9);
+    keep_exactly("write_queue_lines", base.dimms->write_queue);
+    keep_exactly("loads_under_way", base.dimms->loads_under_way);
+  }
+
+  void numa() {
+    if (!base_.numa) return;
+    section("numa");
+    keep("round_trip_ns", ns(base_.numa->round_trip));
+    keep("bandwidth_gb_s", base_.numa->bandwidth * 1e-9);
   }
 
   // Bytes and ns: GB/s.

@@ -90,6 +90,8 @@ ProbeFigure figure_of(const Plan& plan, const std::string& medium,
     const Setting& setting = reading->setting;
     std::string series = setting.operation;
     if (!setting.pattern.empty()) series += ' ' + setting.pattern;
+    if (setting.dimms == "one") series += " one DIMM";
+    if (setting.numa == "remote") series += " remote";
     if (std::string_view(plan.probe) == "mix") series = fmt::format("{} threads", setting.threads);
     const std::size_t number = index_of(all_series, series);
     const std::string x = plan.x != nullptr ? std::to_string(plan.x(setting)) : setting.cache;

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <memory>
 
-#include "bench/probe/host_memory.h"
-
 namespace perdura::bench {
 namespace {
 
@@ -23,9 +21,9 @@ double gigabytes_per_second(Bytes bytes, Picoseconds time) {
 }
 
 // Its pages are all there.
-std::unique_ptr<pmem::Region> create_region(Node& node, const char* name, Medium medium,
-                                            Bytes size) {
-  auto region = node.create_region(name, size, medium);
+std::unique_ptr<pmem::Region> create_region(Node& node, const char* name, Medium medium, Bytes size,
+                                            MemoryPlace place = {}) {
+  auto region = node.create_region_at(place, name, size, medium);
   std::memset(region->data(), 0, size);
   return region;
 }
@@ -120,26 +118,53 @@ struct Streamer {
   Bytes begin;
   Bytes length;
   Bytes stretch;
+  Bytes piece = 0;
+  std::uint64_t start = 0;  // the number of its first access
   std::uint64_t taken = 0;  // accesses so far
   std::uint64_t share = 0;  // of loads, in percent of an access, not yet used up
   std::uint64_t sum = 0;    // of what was loaded
-  Offsets offsets{stream.pattern, length, stream.size, 0};
+  Offsets offsets{stream.pattern, length, stream.size, start};
+  Access access = stream.access;  // of the one that has begun
+  Bytes at = 0;                   // its next piece
+  Bytes left = 0;                 // 0: none has begun
 
-  // Accesses worth a stretch; how many bytes.
+  // Accesses worth a stretch, or the next piece of one; how many bytes.
   Bytes go() {
+    if (piece != 0) return next_piece();
     Bytes done = 0;
     do {
-      share += stream.load_share;
-      Access access = stream.access;
-      if (share >= 100) {
-        share -= 100;
-        access = Access::load;
-      }
+      choose();
       sum += access_memory(*region, access, begin + offsets.next(), stream.size);
       ++taken;
       done += stream.size;
     } while (done < stretch);
     return done;
+  }
+
+ private:
+  void choose() {
+    share += stream.load_share;
+    access = stream.access;
+    if (share >= 100) {
+      share -= 100;
+      access = Access::load;
+    }
+  }
+  Bytes next_piece() {
+    if (left == 0) {
+      choose();
+      at = begin + offsets.next();
+      left = stream.size;
+    }
+    const Bytes size = std::min(piece, left);
+    sum += access_part(*region, access, at, size);
+    at += size;
+    left -= size;
+    if (left == 0) {
+      end_access(*region, access);
+      ++taken;
+    }
+    return size;
   }
 };
 
@@ -148,8 +173,12 @@ std::vector<Streamer> make_streamers(pmem::Region& region, Stream stream, const 
   // So that all parts are powers of two.
   const Bytes part = region.size() / std::bit_ceil(stream.threads);
   std::vector<Streamer> streamers;
+  // Each begins somewhere else in its part, or threads of a model would go from DIMM to DIMM in
+  // step.
+  std::uint64_t start = 0;
   for (std::uint32_t i = 0; i < stream.threads; ++i) {
-    streamers.push_back({&region, stream, part * i, part, effort.stretch});
+    streamers.push_back({&region, stream, part * i, part, effort.stretch, effort.piece, start});
+    start = Offsets::following(Pattern::random, start, Bytes{1} << 32) >> 8;
   }
   return streamers;
 }
@@ -224,11 +253,11 @@ Task<> count_media(Thread& thread, Streamer streamer, std::uint32_t repetitions,
 }  // namespace
 
 Values load_latency(Platform& platform, Medium medium, Pattern pattern, CacheState state,
-                    const Effort& effort) {
+                    const Effort& effort, MemoryPlace place) {
   std::unique_ptr<pmem::Region> region;
   const Bytes length = state == CacheState::cold ? effort.working_set : kHot;
   if (Node* node = platform.local_node(0)) {
-    region = create_region(*node, "probe", medium, length);
+    region = create_region(*node, "probe", medium, length, place);
     write_chain(*region, length, pattern);
   }
   const Chase chase{region.get(), length, state, effort.loads, effort.repetitions};
@@ -238,10 +267,12 @@ Values load_latency(Platform& platform, Medium medium, Pattern pattern, CacheSta
 }
 
 Values persist_latency(Platform& platform, Medium medium, Access access, CacheState state,
-                       const Effort& effort) {
+                       const Effort& effort, MemoryPlace place) {
   std::unique_ptr<pmem::Region> region;
   const Bytes length = state == CacheState::cold ? effort.working_set : kHot;
-  if (Node* node = platform.local_node(0)) region = create_region(*node, "probe", medium, length);
+  if (Node* node = platform.local_node(0)) {
+    region = create_region(*node, "probe", medium, length, place);
+  }
   const Persist persist{region.get(), access, state, length, effort.loads, effort.repetitions};
   return measure_alone(platform, [persist](Thread& thread, Values* values) {
     return time_persist(thread, persist, values);
@@ -255,7 +286,7 @@ Values bandwidth(Platform& platform, Medium medium, Stream stream, const Effort&
   std::vector<Streamer> streamers;
   const auto barrier = platform.create_barrier(stream.threads);
   if (node != nullptr) {
-    region = create_region(*node, "probe", medium, effort.working_set);
+    region = create_region(*node, "probe", medium, effort.working_set, stream.place);
     streamers = make_streamers(*region, stream, effort);
   }
   for (std::uint32_t i = 0; i < streamers.size(); ++i) {
@@ -306,195 +337,6 @@ Values write_amplification(Platform& platform, Stream stream, const Effort& effo
     stream.load_share = 0;
     return count_media(thread, {region.get(), stream, 0, effort.working_set, 1}, 1, values);
   });
-}
-
-// --- the set
-// ---------------------------------------------------------------------------------------
-
-namespace {
-
-constexpr CacheState kStates[] = {CacheState::hot, CacheState::flushed, CacheState::cold};
-const char* to_string(CacheState state) {
-  switch (state) {
-    case CacheState::hot:
-      return "hot";
-    case CacheState::flushed:
-      return "flushed";
-    case CacheState::cold:
-      return "cold";
-  }
-  return "cold";
-}
-
-// DRAM has no domain that a flush could reach: there persistence is not probed.
-std::vector<Access> accesses_of(Medium medium) {
-  if (medium == Medium::dram) return {Access::load, Access::ntstore, Access::store};
-  return {Access::load, Access::ntstore, Access::store_clwb};
-}
-
-class SetOfMemory {
- public:
-  SetOfMemory(const Effort& effort, Medium medium) : effort_(effort), medium_(medium) {}
-
-  void latencies() {
-    for (const Pattern pattern : {Pattern::sequential, Pattern::random}) {
-      for (const CacheState state : kStates) {
-        add({.probe = "idle-latency",
-             .operation = "load",
-             .pattern = std::string(to_string(pattern)),
-             .cache = to_string(state),
-             .size = kWord,
-             .unit = "ns"},
-            [=, effort = effort_, medium = medium_](Platform& platform) {
-              return load_latency(platform, medium, pattern, state, effort);
-            });
-      }
-    }
-    if (medium_ == Medium::dram) return;
-    for (const Access access : {Access::store_clwb, Access::ntstore}) {
-      for (const CacheState state : kStates) {
-        add({.probe = "idle-latency",
-             .operation = std::string(to_string(access)),
-             .pattern = "random",
-             .cache = to_string(state),
-             .size = kWord,
-             .unit = "ns"},
-            [=, effort = effort_, medium = medium_](Platform& platform) {
-              return persist_latency(platform, medium, access, state, effort);
-            });
-      }
-    }
-  }
-
-  // Figure 2.3.
-  void over_threads() {
-    for (const Access access : accesses_of(medium_)) {
-      for (const std::uint32_t threads : thread_counts()) {
-        add_bandwidth("bandwidth-over-threads", {.access = access, .threads = threads});
-      }
-    }
-  }
-
-  // Figure 2.4.
-  void over_size() {
-    for (const Access access : accesses_of(medium_)) {
-      for (const Pattern pattern : {Pattern::sequential, Pattern::random}) {
-        for (Bytes size = 64; size <= 2 * MiB; size *= effort_.quick ? 8 : 2) {
-          add_bandwidth("bandwidth-over-size",
-                        {.access = access, .pattern = pattern, .size = size, .threads = several()});
-        }
-      }
-    }
-  }
-
-  // Figure 2.5.
-  void mixes() {
-    for (const std::uint32_t threads : {1U, several()}) {
-      for (std::uint32_t share = 0; share <= 100; share += effort_.quick ? 50 : 25) {
-        add_bandwidth("mix", {.access = Access::ntstore, .threads = threads, .load_share = share});
-        if (effort_.cores == 1) return;
-      }
-    }
-  }
-
-  void under_load() {
-    for (const Access access : {Access::load, Access::ntstore}) {
-      for (const std::uint32_t threads : thread_counts()) {
-        if (threads == effort_.cores) continue;  // one core is the chase's own
-        const Stream others{.access = access, .threads = threads, .load_share = 0};
-        add({.probe = "loaded-latency",
-             .operation = std::string(to_string(access)),
-             .pattern = "random",
-             .size = kWord,
-             .threads = threads,
-             .unit = "ns"},
-            [=, effort = effort_, medium = medium_](Platform& platform) {
-              return loaded_latency(platform, medium, others, effort);
-            });
-      }
-    }
-  }
-
-  void amplification() {
-    for (const Access access : {Access::ntstore, Access::store_clwb}) {
-      for (const Pattern pattern : {Pattern::sequential, Pattern::random}) {
-        for (Bytes size = 64; size <= 4 * KiB; size *= 2) {
-          const Stream stream{.access = access, .pattern = pattern, .size = size};
-          add({.probe = "write-amplification",
-               .operation = std::string(to_string(access)),
-               .pattern = std::string(to_string(pattern)),
-               .size = size,
-               .unit = "ratio"},
-              [=, effort = effort_](Platform& platform) {
-                return write_amplification(platform, stream, effort);
-              });
-          probes_.back().accounting = pmem::WriteMeter::Level::compared;
-        }
-      }
-    }
-  }
-
-  std::vector<Probe> take() { return std::move(probes_); }
-
- private:
-  void add(Setting setting, std::function<Values(Platform&)> measure) {
-    setting.medium = medium_ == Medium::dram ? "dram" : "pm";
-    probes_.push_back({.setting = std::move(setting), .measure = std::move(measure)});
-  }
-  void add_bandwidth(const char* probe, Stream stream) {
-    if (stream.access == Access::load) stream.load_share = 100;
-    const bool mixed = std::string_view(probe) == "mix";
-    if (!mixed && stream.access != Access::load) stream.load_share = 0;
-    add({.probe = probe,
-         .operation = std::string(to_string(stream.access)),
-         .pattern = std::string(to_string(stream.pattern)),
-         .size = stream.size,
-         .threads = stream.threads,
-         .read_share = mixed ? std::optional(stream.load_share) : std::nullopt,
-         .unit = "GB/s"},
-        [=, effort = effort_, medium = medium_](Platform& platform) {
-          return bandwidth(platform, medium, stream, effort);
-        });
-  }
-  // 1, 2, 4, ... and all.
-  std::vector<std::uint32_t> thread_counts() const {
-    std::vector<std::uint32_t> counts;
-    for (std::uint32_t n = 1; n < effort_.cores; n *= effort_.quick ? 4 : 2) counts.push_back(n);
-    counts.push_back(effort_.cores);
-    return counts;
-  }
-  std::uint32_t several() const { return std::min(effort_.cores, 4U); }
-
-  Effort effort_;
-  Medium medium_;
-  std::vector<Probe> probes_;
-};
-
-}  // namespace
-
-ProbeSet memory_probes(const Effort& effort, bool modelled) {
-  ProbeSet set;
-  for (const Medium medium : {Medium::dram, Medium::pm}) {
-    SetOfMemory probes(effort, medium);
-    probes.latencies();
-    probes.over_threads();
-    probes.over_size();
-    probes.mixes();
-    probes.under_load();
-    if (medium == Medium::pm) probes.amplification();
-    for (Probe& probe : probes.take()) set.probes.push_back(std::move(probe));
-  }
-  if (effort.cores == 1) {
-    set.unanswered.push_back(
-        {"loaded-latency", "one core only: a second thread would take time from the first"});
-  }
-  if (modelled) {
-    set.unanswered.push_back({"pages", "the model has no page sizes"});
-    set.unanswered.push_back({"numa", "the model has one NUMA node"});
-  } else {
-    add_host_probes(effort, set);
-  }
-  return set;
 }
 
 }  // namespace perdura::bench

@@ -16,12 +16,12 @@ ProbeSet memory_probes(const Effort& effort, bool modelled);
 // Nanoseconds a load of a chain in [0, working set) whose lines are in that state.
 enum class CacheState : std::uint8_t { hot, flushed, cold };
 std::vector<double> load_latency(Platform& platform, pmem::Medium medium, Pattern pattern,
-                                 CacheState state, const Effort& effort);
+                                 CacheState state, const Effort& effort, MemoryPlace place = {});
 
 // Nanoseconds until an 8-byte write is persistent: store, clwb and fence, or a non-temporal store
 // and a fence.
 std::vector<double> persist_latency(Platform& platform, pmem::Medium medium, Access access,
-                                    CacheState state, const Effort& effort);
+                                    CacheState state, const Effort& effort, MemoryPlace place = {});
 
 // GB/s of `threads` together, each in its own part of memory.
 struct Stream {
@@ -30,6 +30,7 @@ struct Stream {
   Bytes size = 256;
   std::uint32_t threads = 1;
   std::uint32_t load_share = 100;  // percent; the rest of the accesses are of `access`
+  MemoryPlace place{};
 };
 std::vector<double> bandwidth(Platform& platform, pmem::Medium medium, Stream stream,
                               const Effort& effort);

@@ -28,6 +28,17 @@ Effort Effort::of(bool modelled, std::uint32_t cores, bool quick) {
   return effort;
 }
 
+Effort Effort::of(const sim::Profile& profile, bool quick) {
+  Effort effort = of(true, profile.server.cores, quick);
+  effort.remote = profile.numa.has_value();
+  if (profile.pm.dimms) {
+    effort.one_dimm = profile.pm.dimms->count > 1;
+    effort.piece = kCacheLine;
+    effort.working_set = 64 * MiB;  // a part for each of 16 threads that holds the longest accesses
+  }
+  return effort;
+}
+
 namespace {
 
 std::string size_text(Bytes size) {
@@ -48,6 +59,7 @@ std::string label(const Setting& setting) {
   if (setting.read_share) text += fmt::format(", {} % reads", *setting.read_share);
   if (!setting.pages.empty()) text += fmt::format(", {} pages", setting.pages);
   if (!setting.numa.empty()) text += fmt::format(", NUMA {}", setting.numa);
+  if (setting.dimms == "one") text += ", one DIMM";
   if (setting.threads > 1) text += fmt::format(", {} threads", setting.threads);
   if (setting.queue_depth > 1) text += fmt::format(", {} under way", setting.queue_depth);
   if (setting.queue_pairs > 1) text += fmt::format(", {} queue pairs", setting.queue_pairs);
@@ -64,18 +76,35 @@ Reading reading_of(const Setting& setting, std::vector<double> values) {
   return {setting, median, values.front(), values.back(), values.size()};
 }
 
+std::vector<Reading> peaks_of(const std::vector<Reading>& readings) {
+  std::vector<Reading> peaks;
+  for (const Reading& reading : readings) {
+    const Setting& setting = reading.setting;
+    if (setting.probe != "bandwidth-over-threads") continue;
+    const auto of_it = std::find_if(peaks.begin(), peaks.end(), [&](const Reading& peak) {
+      return peak.setting.medium == setting.medium && peak.setting.numa == setting.numa &&
+             peak.setting.dimms == setting.dimms && peak.setting.operation == setting.operation;
+    });
+    Reading* peak = of_it == peaks.end() ? &peaks.emplace_back(reading) : &*of_it;
+    if (reading.median > peak->median) *peak = reading;
+    peak->setting.probe = "peak-bandwidth";
+  }
+  return peaks;
+}
+
 std::string to_csv(const std::vector<Reading>& readings, std::string_view platform, bool modelled,
                    std::string_view profile) {
   std::string csv =
-      "platform,provenance,profile,probe,medium,operation,pattern,cache,pages,numa,size,threads,"
+      "platform,provenance,profile,probe,medium,operation,pattern,cache,pages,numa,dimms,size,"
+      "threads,"
       "queue_depth,queue_pairs,regions,region_size,read_percent,value,low,high,repetitions,unit\n";
   const auto count = [](std::uint64_t n) { return n == 0 ? std::string() : std::to_string(n); };
   for (const Reading& reading : readings) {
     const Setting& s = reading.setting;
-    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
                        platform, modelled ? "modelled" : "measured", profile, s.probe, s.medium,
-                       s.operation, s.pattern, s.cache, s.pages, s.numa, count(s.size), s.threads,
-                       count(s.queue_depth), count(s.queue_pairs), count(s.regions),
+                       s.operation, s.pattern, s.cache, s.pages, s.numa, s.dimms, count(s.size),
+                       s.threads, count(s.queue_depth), count(s.queue_pairs), count(s.regions),
                        count(s.region_size), s.read_share ? std::to_string(*s.read_share) : "",
                        reading.median, reading.low, reading.high, reading.repetitions, s.unit);
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "platform/platform.h"
+#include "platform/sim/profile.h"
 
 namespace perdura::bench {
 
@@ -25,7 +26,8 @@ struct Setting {
   std::string pattern{};    // sequential, random
   std::string cache{};      // hot, flushed, cold: of the lines, before they are used
   std::string pages{};      // small, huge
-  std::string numa{};       // local, or the number of a remote node
+  std::string numa{};       // local, remote, or the number of a remote node
+  std::string dimms{};      // one, interleaved; empty where the platform cannot choose
   Bytes size = 0;           // of one access or message
   std::uint32_t threads = 1;
   std::uint32_t queue_depth = 0;
@@ -48,6 +50,11 @@ struct Effort {
   // Threads of different cores of a simulated node run one after the other: a thread that goes far
   // ahead takes bandwidth that another one should have had. So it stops after so many bytes.
   Bytes stretch = MiB;
+  // Where a model knows the lines of its memory, it must be asked for them in the order of time: an
+  // access pauses after so many bytes. 0: it does not.
+  Bytes piece = 0;
+  bool one_dimm = false;              // the platform can keep memory within a DIMM
+  bool remote = false;                // and place it on the other NUMA node
   std::uint32_t cores = 1;            // that may be used: threads of the probes go up to it
   std::uint32_t operations = 20'000;  // of an RDMA probe, of a repetition
   Bytes message_bytes = 256 * MiB;    // of one, where its messages are large
@@ -55,6 +62,8 @@ struct Effort {
 
   // For a platform; `cores` of the node that is probed.
   static Effort of(bool modelled, std::uint32_t cores, bool quick);
+  // On the model of a testbed.
+  static Effort of(const sim::Profile& profile, bool quick);
 };
 
 struct Probe {
@@ -87,6 +96,10 @@ struct Reading {
 };
 // `values` is not empty.
 Reading reading_of(const Setting& setting, std::vector<double> values);
+
+// Of each kind of access, medium and place, the reading of bandwidth-over-threads that is highest,
+// as the probe `peak-bandwidth`.
+std::vector<Reading> peaks_of(const std::vector<Reading>& readings);
 
 // Tidy CSV, one row a reading.
 std::string to_csv(const std::vector<Reading>& readings, std::string_view platform, bool modelled,

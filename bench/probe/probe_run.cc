@@ -64,8 +64,7 @@ class Platforms {
   std::array<std::unique_ptr<harness::PlatformFactory>, 2> factories_;
 };
 
-ProbeSet probes_of(const ProbeRequest& request, bool modelled, std::uint32_t cores) {
-  const Effort effort = Effort::of(modelled, cores, request.quick);
+ProbeSet probes_of(const ProbeRequest& request, const Effort& effort, bool modelled) {
   ProbeSet set;
   const auto add = [&](ProbeSet more) {
     std::move(more.probes.begin(), more.probes.end(), std::back_inserter(set.probes));
@@ -103,7 +102,9 @@ class Run {
     cores_ =
         modelled_ ? base_.server.cores : static_cast<std::uint32_t>(harness::usable_cores().size());
     plots_ = locations.first_existing("plots");
-    set_ = probes_of(request, modelled_, cores_);
+    const Effort effort =
+        modelled_ ? Effort::of(base_, request.quick) : Effort::of(false, cores_, request.quick);
+    set_ = probes_of(request, effort, modelled_);
   }
 
   ExitCode run() {
@@ -132,6 +133,7 @@ class Run {
       progress.end(name, fmt::format("{:.4g} {}", reading.median, reading.setting.unit), false);
     }
     progress.close();
+    for (Reading& peak : peaks_of(readings_)) readings_.push_back(std::move(peak));
     if (request_.set != "memory" && status == RunStatus::complete) {
       device_ = capabilities(*platforms_.create(Probe{}));
     }

@@ -28,7 +28,10 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 bool is_column(std::string_view name) {
-  return std::any_of(kPointColumns.begin(), kPointColumns.end(),
+  const auto named = [name](std::string_view column) { return column == name; };
+  return std::any_of(kProbeSettings.begin(), kProbeSettings.end(), named) ||
+         std::any_of(kProbeReadings.begin(), kProbeReadings.end(), named) ||
+         std::any_of(kPointColumns.begin(), kPointColumns.end(),
                      [&](const Column& column) { return column.name == name; });
 }
 
@@ -176,7 +179,9 @@ bool all_hold(const std::vector<Condition>& conditions, const Points& points, st
 std::vector<std::string> agreeing(const Claim& claim) {
   std::vector<std::string> columns = claim.same;
   columns.emplace_back("repetition");
-  for (const std::string_view key : Points::key_columns()) {
+  std::vector<std::string_view> keys = Points::key_columns();
+  keys.insert(keys.end(), kProbeSettings.begin(), kProbeSettings.end());
+  for (const std::string_view key : keys) {
     if (names(claim.lower, key) || names(claim.higher, key)) continue;
     if (std::find(claim.any.begin(), claim.any.end(), key) != claim.any.end()) continue;
     columns.emplace_back(key);

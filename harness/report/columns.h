@@ -122,6 +122,14 @@ inline constexpr std::size_t kIdentityColumns = [] {
 // latency_mean_us to latency_p9999_high_us, and the same of response_*.
 inline constexpr std::size_t kLatencyColumns = 20;
 
+// The columns of probes.csv (docs/probe.md) that points.csv does not have: what was probed, and
+// what was found.
+inline constexpr std::array<std::string_view, 14> kProbeSettings{
+    "probe", "medium",      "pattern", "cache",       "pages",        "numa", "dimms",
+    "size",  "queue_pairs", "regions", "region_size", "read_percent", "unit", "threads"};
+inline constexpr std::array<std::string_view, 4> kProbeReadings{"value", "low", "high",
+                                                                "repetitions"};
+
 // The columns of timeline.csv after those of the identity.
 inline constexpr std::array kTimelineColumns{
     Column{"time_ms"},        Column{"operations"},   Column{"latency_mean_us"},

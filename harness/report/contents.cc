@@ -202,6 +202,7 @@ std::set<std::string> papers_of(const std::vector<ResultFolder>& folders) {
   for (const ResultFolder& folder : folders) {
     for (const FigureSpec& spec : folder.specs.figures) names.insert(spec.paper);
     for (const TableSpec& spec : folder.specs.tables) names.insert(spec.paper);
+    if (folder.points.are_probes()) names.insert("optane");  // what they are modelled on
   }
   names.erase("");
   return names;

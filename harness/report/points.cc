@@ -57,6 +57,41 @@ Expected<Points> Points::read(const std::filesystem::path& file) {
   return points;
 }
 
+Expected<Points> Points::read_probes(const std::filesystem::path& file) {
+  const auto table = read_csv(file, advice_on_damaged(file));
+  if (!table) return tl::unexpected(table.error());
+  std::vector<std::string_view> needed{"platform", "provenance", "profile", "operation"};
+  needed.insert(needed.end(), kProbeSettings.begin(), kProbeSettings.end());
+  needed.insert(needed.end(), kProbeReadings.begin(), kProbeReadings.end());
+  if (auto complete = require_columns(*table, needed); !complete) {
+    return tl::unexpected(complete.error());
+  }
+  Points points;
+  points.table_.file = file;
+  std::vector<std::string>& header = points.table_.header;
+  for (const Column& column : kPointColumns) header.emplace_back(column.name);
+  header.insert(header.end(), kProbeSettings.begin(), kProbeSettings.end());
+  header.insert(header.end(), kProbeReadings.begin(), kProbeReadings.end());
+  for (std::size_t i = 0; i < header.size(); ++i) points.index_.emplace(header[i], i);
+  for (const CsvRow& row : table->rows) {
+    CsvRow point{row.line, std::vector<std::string>(header.size())};
+    for (const std::string_view name : needed) {
+      point.cells[points.index_.find(name)->second] = row.cells[*table->column(name)];
+    }
+    point.cells[points.index_.find("experiment")->second] = "probe";
+    point.cells[points.index_.find("verdict")->second] = "valid";
+    points.table_.rows.push_back(std::move(point));
+    const std::size_t last = points.size() - 1;
+    for (const std::string_view name : kProbeReadings) {
+      if (!can_be(name, points.number(last, name))) {
+        return fail(fmt::format("{}:{}: {} is '{}', not a number from 0; {}", file.string(),
+                                row.line, name, points.text(last, name), advice_on_damaged(file)));
+      }
+    }
+  }
+  return points;
+}
+
 Expected<void> Points::check(std::size_t row) const {
   const auto wrong = [&](const std::string& what) {
     return fail(fmt::format("{}:{}: {}", file().string(), line(row), what));
@@ -103,7 +138,9 @@ Expected<void> Points::check(std::size_t row) const {
 }
 
 const std::string& Points::text(std::size_t row, std::string_view column) const {
-  return table_.rows[row].cells[index_.find(column)->second];
+  static const std::string none;
+  const auto found = index_.find(column);
+  return found == index_.end() ? none : table_.rows[row].cells[found->second];
 }
 
 std::optional<double> Points::number(std::size_t row, std::string_view column) const {

@@ -19,12 +19,16 @@ namespace perdura::report {
 class Points {
  public:
   static Expected<Points> read(const std::filesystem::path& file);
+  /// The rows of a probes.csv (docs/probe.md) in the same form: of the experiment `probe`, each
+  /// valid, with the columns of probes.csv besides.
+  static Expected<Points> read_probes(const std::filesystem::path& file);
 
+  bool are_probes() const { return index_.contains("probe"); }
   const std::filesystem::path& file() const { return table_.file; }
   std::size_t size() const { return table_.rows.size(); }
   std::size_t line(std::size_t row) const { return table_.rows[row].line; }
 
-  /// The cell's text. The column must exist.
+  /// The cell's text; empty where a column of probes.csv is asked of a points.csv.
   const std::string& text(std::size_t row, std::string_view column) const;
   /// The cell's number; nothing when the cell is empty ("not measured").
   std::optional<double> number(std::size_t row, std::string_view column) const;

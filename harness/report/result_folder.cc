@@ -55,7 +55,9 @@ Expected<ResultFolder> read_folder(const fs::path& path) {
   folder.path = path;
   const fs::path whole = fs::absolute(path).lexically_normal();
   folder.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
-  auto points = Points::read(path / "points.csv");
+  const bool probed = !fs::exists(path / "points.csv");
+  auto points =
+      probed ? Points::read_probes(path / "probes.csv") : Points::read(path / "points.csv");
   if (!points) return tl::unexpected(points.error());
   folder.points = std::move(*points);
   if (fs::exists(path / "timeline.csv")) {
@@ -63,12 +65,14 @@ Expected<ResultFolder> read_folder(const fs::path& path) {
     if (!timelines) return tl::unexpected(timelines.error());
     folder.timelines = std::move(*timelines);
   }
-  auto text = read_text(path / "experiment.toml");
-  if (!text) return tl::unexpected(text.error());
-  folder.experiment_text = std::move(*text);
-  auto specs = read_specs(path / "experiment.toml");
-  if (!specs) return tl::unexpected(specs.error());
-  folder.specs = std::move(*specs);
+  if (!probed) {  // nor does a probe's folder have figures for the report
+    auto text = read_text(path / "experiment.toml");
+    if (!text) return tl::unexpected(text.error());
+    folder.experiment_text = std::move(*text);
+    auto specs = read_specs(path / "experiment.toml");
+    if (!specs) return tl::unexpected(specs.error());
+    folder.specs = std::move(*specs);
+  }
   auto manifest = read_manifest(path / "manifest.json");
   if (!manifest) return tl::unexpected(manifest.error());
   folder.manifest = std::move(*manifest);
@@ -92,12 +96,15 @@ std::string ResultFolder::unfinished() const {
 
 Expected<std::vector<ResultFolder>> read_result_folders(const fs::path& input) {
   std::error_code problem;
+  const auto has_results = [](const fs::path& path) {
+    return fs::exists(path / "points.csv") || fs::exists(path / "probes.csv");
+  };
   std::vector<fs::path> paths;
-  if (fs::exists(input / "points.csv", problem)) {
+  if (has_results(input)) {
     paths.push_back(input);
   } else {
     for (const auto& entry : fs::directory_iterator(input, problem)) {
-      if (fs::exists(entry.path() / "points.csv")) paths.push_back(entry.path());
+      if (has_results(entry.path())) paths.push_back(entry.path());
     }
   }
   if (paths.empty()) {

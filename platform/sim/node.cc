@@ -44,6 +44,14 @@ class SimBackgroundThread final : public BackgroundThread {
   SimThread& thread_;
 };
 
+std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& memory,
+                                                        const Profile& profile) {
+  std::vector<pmem::sim::MemoryController> controllers;
+  controllers.emplace_back(memory);
+  if (profile.numa) controllers.emplace_back(memory, &*profile.numa);
+  return controllers;
+}
+
 }  // namespace
 
 SimNode::SimNode(Engine& engine, const Profile& profile, NodeId id)
@@ -52,13 +60,14 @@ SimNode::SimNode(Engine& engine, const Profile& profile, NodeId id)
       profile_(id == 0 ? profile.server : profile.client),
       id_(id),
       cores_(profile_.cores),
-      dram_{profile.dram, {}, {}},
-      pm_{profile.pm, {}, {}},
+      dram_(controllers_of(profile.dram, profile)),
+      pm_(controllers_of(profile.pm, profile)),
       nic_(profile) {}
 
 SimNode::~SimNode() = default;
 
-SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium medium) {
+SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium medium,
+                                 MemoryPlace place) {
   const Bytes length = round_up(size, 4 * KiB);
   // Pages that nobody touches cost nothing, so a pool may be as large as on the real machine.
   void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE,
@@ -70,6 +79,8 @@ SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium
   Block block;
   block.base = static_cast<std::byte*>(base);
   block.size = size;
+  block.controller = &(medium == pmem::Medium::pm ? pm_ : dram_)[place.remote ? 1 : 0];
+  block.address = block.controller->allocate(size, place.one_dimm);
   block.mapping = std::shared_ptr<void>(base, [length](void* p) { munmap(p, length); });
   block.model = make_model(block, medium);
   return block;
@@ -77,8 +88,9 @@ SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium
 
 std::shared_ptr<pmem::sim::SimRegion> SimNode::make_model(const Block& block, pmem::Medium medium) {
   const bool persistent = medium == pmem::Medium::pm;
-  auto model = std::make_shared<pmem::sim::SimRegion>(
-      engine_, persistent ? pm_ : dram_, persistent ? &meter_ : nullptr, block.base, block.mapping);
+  auto model = std::make_shared<pmem::sim::SimRegion>(engine_, *block.controller, block.address,
+                                                      persistent ? &meter_ : nullptr, block.base,
+                                                      block.mapping);
   if (persistent && journal_ != nullptr) model->track(journal_);
   return model;
 }
@@ -115,10 +127,19 @@ void SimNode::restore_power() {
 
 std::unique_ptr<pmem::Region> SimNode::create_region(std::string_view name, Bytes size,
                                                      pmem::Medium medium) {
+  return create_region_at({}, name, size, medium);
+}
+
+std::unique_ptr<pmem::Region> SimNode::create_region_at(MemoryPlace place, std::string_view name,
+                                                        Bytes size, pmem::Medium medium) {
+  if (place.remote && !testbed_.numa) {
+    throw UsageError(fmt::format(
+        "profile {}: its machines have one NUMA node; add [numa] for another", testbed_.name));
+  }
   if (medium == pmem::Medium::pm && persistent_.contains(name)) {
     throw UsageError(fmt::format("node {} has a region '{}' already", id_, name));
   }
-  Block block = allocate(name, size, medium);
+  Block block = allocate(name, size, medium, place);
   auto region = std::make_unique<pmem::Region>(std::string(name), medium, block.base, size,
                                                block.model, block.mapping);
   if (medium == pmem::Medium::pm) persistent_.emplace(name, std::move(block));

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "platform/fabric/sim/nic.h"
 #include "platform/platform.h"
@@ -21,6 +22,8 @@ class SimNode final : public Node {
   NodeId id() const override { return id_; }
   std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                               pmem::Medium medium) override;
+  std::unique_ptr<pmem::Region> create_region_at(MemoryPlace place, std::string_view name,
+                                                 Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
   std::unique_ptr<BackgroundThread> start_background_thread() override;
@@ -46,10 +49,12 @@ class SimNode final : public Node {
   struct Block {
     std::byte* base = nullptr;
     Bytes size = 0;
+    pmem::sim::MemoryController* controller = nullptr;
+    Bytes address = 0;
     std::shared_ptr<pmem::sim::SimRegion> model;
     std::shared_ptr<void> mapping;
   };
-  Block allocate(std::string_view name, Bytes size, pmem::Medium medium);
+  Block allocate(std::string_view name, Bytes size, pmem::Medium medium, MemoryPlace place);
   std::shared_ptr<pmem::sim::SimRegion> make_model(const Block& block, pmem::Medium medium);
 
   Engine& engine_;
@@ -58,8 +63,9 @@ class SimNode final : public Node {
   NodeId id_;
   Cores cores_;
   pmem::WriteMeter meter_;
-  pmem::sim::MemoryController dram_;
-  pmem::sim::MemoryController pm_;
+  // Of both NUMA nodes; threads run on the first.
+  std::vector<pmem::sim::MemoryController> dram_;
+  std::vector<pmem::sim::MemoryController> pm_;
   fabric::sim::Nic nic_;
   std::map<std::string, Block, std::less<>> persistent_;
   std::list<SimThread> threads_;

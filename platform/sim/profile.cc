@@ -43,6 +43,17 @@ class Section {
     }
     return static_cast<std::uint32_t>(*value);
   }
+  std::uint32_t at_least_one(const std::string& key) {
+    const std::uint32_t value = count(key);
+    if (value == 0)
+      fail(find(key).source(), fmt::format("'{}' in [{}] must be above zero", key, name_));
+    return value;
+  }
+  // For keys that may be left out.
+  bool has(const std::string& key) {
+    read_.insert(key);
+    return table_->contains(key);
+  }
   bool flag(const std::string& key) {
     const toml::node& node = find(key);
     const auto value = node.value_exact<bool>();
@@ -51,6 +62,10 @@ class Section {
   }
   WorkCost cost(const std::string& key) {
     return {nanoseconds(key + "_ns"), nanoseconds(key + "_ns_per_byte")};
+  }
+
+  [[noreturn]] void refuse(const std::string& key, const std::string& must_be) {
+    fail(find(key).source(), fmt::format("'{}' in [{}] must be {}", key, name_, must_be));
   }
 
   // To be called when all keys have been read.
@@ -118,14 +133,49 @@ NodeProfile read_node(Section section) {
   return node;
 }
 
+DimmProfile read_dimms(Section& section) {
+  DimmProfile dimms;
+  dimms.count = section.at_least_one("dimms");
+  dimms.interleave = section.at_least_one("interleave_bytes");
+  dimms.buffer_lines = section.at_least_one("buffer_lines");
+  dimms.buffer_ways = section.at_least_one("buffer_ways");
+  dimms.buffer_read_latency = section.nanoseconds("buffer_read_latency_ns");
+  dimms.port_bandwidth = section.gigabytes_per_second("port_bandwidth_gb_s");
+  dimms.write_queue = section.at_least_one("write_queue_lines");
+  dimms.loads_under_way = section.at_least_one("loads_under_way");
+  if (dimms.interleave % kMediaLine != 0) {
+    section.refuse("interleave_bytes", fmt::format("a multiple of {}", kMediaLine));
+  }
+  if (dimms.buffer_lines % dimms.buffer_ways != 0) {
+    section.refuse("buffer_lines", "a multiple of buffer_ways");
+  }
+  return dimms;
+}
+
 MemoryProfile read_memory(Section section) {
   MemoryProfile memory;
   memory.read_latency = section.nanoseconds("read_latency_ns");
   memory.write_latency = section.nanoseconds("write_latency_ns");
   memory.read_bandwidth = section.gigabytes_per_second("read_bandwidth_gb_s");
   memory.write_bandwidth = section.gigabytes_per_second("write_bandwidth_gb_s");
+  memory.streaming_latency = section.has("streaming_write_latency_ns")
+                                 ? section.nanoseconds("streaming_write_latency_ns")
+                                 : memory.write_latency;
+  if (section.has("dimms")) memory.dimms = read_dimms(section);
+  if (section.has("row_bytes")) {
+    memory.rows = {section.at_least_one("row_bytes"), section.at_least_one("open_rows"),
+                   section.nanoseconds("row_hit_latency_ns")};
+  }
   section.done();
   return memory;
+}
+
+NumaProfile read_numa(Section section) {
+  NumaProfile numa;
+  numa.round_trip = section.nanoseconds("round_trip_ns");
+  numa.bandwidth = section.gigabytes_per_second("bandwidth_gb_s");
+  section.done();
+  return numa;
 }
 
 NicProfile read_nic(Section section) {
@@ -178,8 +228,8 @@ Profile load_profile(const std::string& path) {
     throw UsageError(
         fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
   }
-  static const std::set<std::string> known{"name", "title", "ddio", "cpu",  "server", "client",
-                                           "dram", "pm",    "nic",  "link", "retry"};
+  static const std::set<std::string> known{"name", "title", "ddio", "cpu", "server", "client",
+                                           "dram", "pm",    "numa", "nic", "link",   "retry"};
   for (const auto& [key, node] : root) {
     if (!known.contains(std::string(key.str()))) {
       throw UsageError(fmt::format("{}:{}: unknown key '{}'; known are: {}", path,
@@ -200,6 +250,7 @@ Profile load_profile(const std::string& path) {
   profile.client = read_node({path, root, "client"});
   profile.dram = read_memory({path, root, "dram"});
   profile.pm = read_memory({path, root, "pm"});
+  if (root.contains("numa")) profile.numa = read_numa({path, root, "numa"});
   profile.nic = read_nic({path, root, "nic"});
   profile.link = read_link({path, root, "link"});
   profile.retry = read_retry({path, root, "retry"});

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "platform/platform.h"
@@ -46,12 +47,42 @@ struct NodeProfile {
   WaitProfile wait;
 };
 
+// What a DIMM of 3D XPoint is made of ("Building Distributed Systems with Non-Volatile Main
+// Memories and RDMA Networks", section 2.2.1). Its media read and write whole lines of kMediaLine,
+// at the DIMM's share of the bandwidth of its MemoryProfile.
+struct DimmProfile {
+  std::uint32_t count = 1;            // interleaved, in turn
+  Bytes interleave = 4096;            // bytes of adjacent addresses in one DIMM
+  std::uint32_t buffer_lines = 0;     // media lines that the on-DIMM buffer (XPBuffer) holds
+  std::uint32_t buffer_ways = 1;      // of them may hold a given line
+  Picoseconds buffer_read_latency{};  // of a line that the buffer holds
+  double port_bandwidth = 0;          // bytes per second between controller and DIMM
+  std::uint32_t write_queue = 0;      // lines in the controller's queue of a DIMM
+  std::uint32_t loads_under_way = 0;  // lines that a core waits for at once
+};
+
+// DRAM that keeps rows open.
+struct RowProfile {
+  Bytes size = 0;
+  std::uint32_t open = 0;     // at once, of all banks
+  Picoseconds hit_latency{};  // of a line in an open row; read_latency is that in another one
+};
+
 struct MemoryProfile {
   Picoseconds read_latency{};  // of a line that no cache holds
   Picoseconds
       write_latency{};  // from the write-back of a line to its arrival in the persistence domain
   double read_bandwidth = 0;  // bytes per second of all DIMMs together
   double write_bandwidth = 0;
+  Picoseconds streaming_latency{};   // write_latency of non-temporal stores
+  std::optional<DimmProfile> dimms;  // else memory is one pipe, whatever the address
+  std::optional<RowProfile> rows;    // else all reads take as long
+};
+
+// The link between the two NUMA nodes of a machine. Threads run on the first.
+struct NumaProfile {
+  Picoseconds round_trip{};
+  double bandwidth = 0;  // bytes per second, each direction
 };
 
 struct NicProfile {
@@ -89,6 +120,7 @@ struct Profile {
   NodeProfile client;  // all others
   MemoryProfile dram;
   MemoryProfile pm;
+  std::optional<NumaProfile> numa;  // else a node has one NUMA node
   bool ddio = true;
   NicProfile nic;
   LinkProfile link;

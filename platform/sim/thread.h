@@ -64,6 +64,15 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // What it has flushed or streamed will be in the persistence domain by then; a fence waits.
   void written_back_by(Time when) { written_back_ = std::max(written_back_, when); }
   void wait_for_write_backs() { spin_until(written_back_); }
+  // A load that no cache answers has one of `count` fill buffers until its line is there.
+  Time fill_buffer_free(std::uint32_t count) {
+    if (fill_buffers_.size() < count) fill_buffers_.resize(count);
+    return fill_buffers_[next_fill_buffer_];
+  }
+  void fill_buffer_taken_until(Time when) {
+    fill_buffers_[next_fill_buffer_] = when;
+    next_fill_buffer_ = (next_fill_buffer_ + 1) % fill_buffers_.size();
+  }
   const CpuProfile& cpu() const { return cpu_; }
 
   // While one is alive, tasks of the thread that become ready do so because the device reported
@@ -121,6 +130,8 @@ class SimThread final : public Executor, public CostMeter, private Event {
   bool completion_arrives_ = false;
   Picoseconds charged_{};  // by the task that runs now
   Time written_back_{};
+  std::vector<Time> fill_buffers_;  // until when each is taken; used in turn
+  std::size_t next_fill_buffer_ = 0;
   Picoseconds cpu_time_{};
   Time started_;
   Time stopped_at_{};

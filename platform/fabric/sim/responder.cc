@@ -194,10 +194,8 @@ void End::place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time
   Time end = start + bus;
   if (!profile.ddio) {
     // Past the cache, straight to the memory controller.
-    const Picoseconds memory_time =
-        transfer_time(round_up(bytes, kCacheLine), region.controller().profile.write_bandwidth);
-    end = std::max(end, region.controller().writes.take(network_.engine.now(), start, memory_time) +
-                            memory_time);
+    end = std::max(end,
+                   region.device_writes(start, offset, round_up(bytes, kCacheLine) / kCacheLine));
   }
   const Time first = std::max(start, last_placement_) + profile.nic.pcie_write;
   end = std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
@@ -217,14 +215,11 @@ void End::execute_read(Flight& flight, Time at) {
   // A read pushes earlier placements of its connection in front of it (PCI Express ordering).
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Time start = nic_.dma_read.take(std::max(at, last_placement_), bus);
-  const Picoseconds memory_time =
-      transfer_time(round_up(bytes, kCacheLine), region.controller().profile.read_bandwidth);
-  const Time served = region.controller().reads.take(
-      network_.engine.now(), start + profile.nic.pcie_read / 2, memory_time);
-  const Time first = served + region.controller().profile.read_latency;
   const Bytes begin = flight.memory->offset + flight.request.remote.offset;
+  const auto [first, last] = region.device_reads(start + profile.nic.pcie_read / 2, begin,
+                                                 round_up(bytes, kCacheLine) / kCacheLine);
   const std::int64_t count = lines(begin, bytes);
-  const Picoseconds span = std::max(bus, memory_time);
+  const Picoseconds span = std::max(bus, last - first);
   flight.seen = {first, span / count};
   region.begin_device_read(begin, bytes, flight.seen);
   flight.stage = Flight::Stage::executes;

@@ -7,7 +7,6 @@
 namespace perdura::pmem::sim {
 
 using perdura::sim::SimThread;
-using perdura::sim::transfer_time;
 
 namespace {
 
@@ -49,17 +48,32 @@ std::uint64_t SimRegion::load(Bytes offset) {
   return value;
 }
 
-void SimRegion::fetch(Bytes lines, bool whole) {
+Time SimRegion::start_loads(SimThread& thread, Bytes offset, Bytes lines) {
+  const std::uint32_t limit = controller_.profile().dimms->loads_under_way;
+  Time last{};
+  for (Bytes line = 0; line < lines; ++line) {
+    thread.spin_until(thread.fill_buffer_free(limit));
+    last = controller_.read(engine_.now(), thread.now(), address_ + offset + line * kCacheLine, 1)
+               .first;
+    thread.fill_buffer_taken_until(last);
+  }
+  return last;
+}
+
+void SimRegion::fetch(Bytes offset, Bytes lines, bool whole) {
   SimThread* const thread = SimThread::running();
   if (thread == nullptr) return;
-  const Picoseconds transfer =
-      transfer_time(lines * kCacheLine, controller_.profile.read_bandwidth);
-  const Time start = controller_.reads.take(engine_.now(), thread->now(), transfer);
-  thread->spin_until(start + controller_.profile.read_latency + (whole ? transfer : Picoseconds{}));
+  if (controller_.has_dimms()) {
+    thread->spin_until(start_loads(*thread, offset, lines));
+    return;
+  }
+  const auto [first, last] =
+      controller_.read(engine_.now(), thread->now(), address_ + offset, lines);
+  thread->spin_until(whole ? last : first);
 }
 
 std::uint64_t SimRegion::load_from_memory(Bytes offset) {
-  fetch(1, false);
+  fetch(offset, 1, false);
   std::uint64_t value;
   timeline_.cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)), now());
   if (journal_) [[unlikely]]
@@ -68,14 +82,20 @@ std::uint64_t SimRegion::load_from_memory(Bytes offset) {
 }
 
 void SimRegion::scan(Bytes offset, Bytes length) {
-  fetch(lines_of(offset, length), true);
+  SimThread* const thread = SimThread::running();
+  if (thread != nullptr && controller_.has_dimms()) {
+    // Nothing needs what it loads, so the thread goes on while the last lines are under way.
+    start_loads(*thread, offset, lines_of(offset, length));
+  } else {
+    fetch(offset, lines_of(offset, length), true);
+  }
   if (journal_) [[unlikely]]
     journal_->load({id_, offset}, length, now());
 }
 
 void SimRegion::read(Bytes offset, std::span<std::byte> into) {
   // A range is taken to miss the caches: the memory's time, then the CPU's own of copying.
-  fetch(lines_of(offset, into.size()), true);
+  fetch(offset, lines_of(offset, into.size()), true);
   if (SimThread* thread = SimThread::running()) thread->charge(Work::copy, into.size());
   timeline_.cpu_read(offset, into, now());
   if (journal_) [[unlikely]]
@@ -124,7 +144,7 @@ void SimRegion::write(Bytes offset, std::span<const std::byte> from, bool stream
     }
   }
   change(Timeline::Writer::cpu, offset, from, visible);
-  if (streaming) write_back(thread, start, lines);
+  if (streaming) write_back(thread, start, offset, lines, true);
 }
 
 void SimRegion::flush(Bytes offset, Bytes length) {
@@ -138,16 +158,27 @@ void SimRegion::flush(Bytes offset, Bytes length) {
   if (thread != nullptr) {
     thread->charge_time(thread->cpu().flush * static_cast<std::int64_t>(lines));
   }
-  write_back(thread, start, lines);
+  write_back(thread, start, offset, lines, false);
 }
 
 // What a fence of the thread waits for; those of others do not.
-void SimRegion::write_back(SimThread* thread, Time start, Bytes lines) {
-  const Picoseconds transfer =
-      transfer_time(lines * kCacheLine, controller_.profile.write_bandwidth);
-  const Time begin = controller_.writes.take(engine_.now(), start, transfer);
+void SimRegion::write_back(SimThread* thread, Time start, Bytes offset, Bytes lines,
+                           bool streaming) {
+  const Picoseconds gap =
+      controller_.has_dimms() ? (now() - start) / static_cast<std::int64_t>(lines) : Picoseconds{};
+  const Time taken = controller_.write(engine_.now(), start, address_ + offset, lines, gap);
   if (thread == nullptr) return;
-  thread->written_back_by(std::max(now(), begin + transfer) + controller_.profile.write_latency);
+  // A store waits for a place in the queue.
+  if (controller_.has_dimms()) thread->spin_until(taken);
+  thread->written_back_by(std::max(now(), taken) + controller_.write_latency(streaming));
+}
+
+MemoryController::Read SimRegion::device_reads(Time at, Bytes offset, Bytes lines) {
+  return controller_.read(engine_.now(), at, address_ + offset, lines);
+}
+
+Time SimRegion::device_writes(Time at, Bytes offset, Bytes lines) {
+  return controller_.write(engine_.now(), at, address_ + offset, lines);
 }
 
 void SimRegion::drain() {

@@ -6,8 +6,7 @@
 
 #include "platform/pmem/region.h"
 #include "platform/pmem/sim/journal.h"
-#include "platform/sim/profile.h"
-#include "platform/sim/resource.h"
+#include "platform/pmem/sim/memory_controller.h"
 
 namespace perdura::sim {
 class SimThread;
@@ -15,19 +14,14 @@ class SimThread;
 
 namespace perdura::pmem::sim {
 
-// The memory of one kind of a node, shared by its regions.
-struct MemoryController {
-  const perdura::sim::MemoryProfile& profile;
-  perdura::sim::SharedResource reads;
-  perdura::sim::SharedResource writes;
-};
-
 class SimRegion final : public RegionModel {
  public:
-  SimRegion(perdura::sim::Engine& engine, MemoryController& controller, WriteMeter* meter,
-            std::byte* base, std::shared_ptr<void> mapping)
+  // `address` is that of its memory in the controller's.
+  SimRegion(perdura::sim::Engine& engine, MemoryController& controller, Bytes address,
+            WriteMeter* meter, std::byte* base, std::shared_ptr<void> mapping)
       : engine_(engine),
         controller_(controller),
+        address_(address),
         meter_(meter),
         base_(base),
         mapping_(std::move(mapping)),
@@ -56,7 +50,9 @@ class SimRegion final : public RegionModel {
   void end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
   // FLUSH for persistence.
   void device_flush(Journal::Operation operation, Bytes offset, Bytes length);
-  MemoryController& controller() { return controller_; }
+  // The memory's part of that: when lines that the device asks for, or writes, at `at` are there.
+  MemoryController::Read device_reads(Time at, Bytes offset, Bytes lines);
+  Time device_writes(Time at, Bytes offset, Bytes lines);
 
   // From now on tells a journal, that of its node, what happens to it. When the node's power is
   // gone, whatever still arrives changes nothing: the memory goes on under another model.
@@ -68,16 +64,20 @@ class SimRegion final : public RegionModel {
   Time now() const;
   // Until memory has delivered lines to the running thread: the bandwidth is shared with other
   // cores and the device. The first word of the first line is there after the latency.
-  void fetch(Bytes lines, bool whole);
+  void fetch(Bytes offset, Bytes lines, bool whole);
+  // Asks for lines as the thread's fill buffers become free; returns when the last is there.
+  Time start_loads(perdura::sim::SimThread& thread, Bytes offset, Bytes lines);
   void change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,
               LineTimes visible);
-  void write_back(perdura::sim::SimThread* thread, Time start, Bytes lines);
+  void write_back(perdura::sim::SimThread* thread, Time start, Bytes offset, Bytes lines,
+                  bool streaming);
   void count_placement(Bytes offset, std::span<const std::byte> from);
   bool counted() const { return meter_ != nullptr; }
   std::uint64_t newest(Bytes offset) const;
 
   perdura::sim::Engine& engine_;
   MemoryController& controller_;
+  Bytes address_;
   WriteMeter* meter_;  // null for DRAM
   std::byte* base_;
   std::shared_ptr<void> mapping_;  // the memory outlives the region: messages may be under way

@@ -103,6 +103,22 @@ TEST(Characterization, AWriteTakesAsLongOnTheProfileThatWasWritten) {
   EXPECT_NEAR(latency(back) / latency(testbed), 1, 0.01);
 }
 
+TEST(Characterization, KeepsWhatItsBaseSaysOfDimmsRowsAndNumaNodes) {
+  const sim::Profile base = load("optane-cascadelake");
+  const sim::Profile back = read_back(characterize({.name = "x", .date = "today"}, base));
+  ASSERT_TRUE(back.pm.dimms && back.dram.rows && back.numa);
+  EXPECT_EQ(back.pm.dimms->count, base.pm.dimms->count);
+  EXPECT_EQ(back.pm.dimms->interleave, base.pm.dimms->interleave);
+  EXPECT_EQ(back.pm.dimms->buffer_lines, base.pm.dimms->buffer_lines);
+  EXPECT_EQ(back.pm.dimms->buffer_ways, base.pm.dimms->buffer_ways);
+  EXPECT_EQ(back.pm.dimms->buffer_read_latency, base.pm.dimms->buffer_read_latency);
+  EXPECT_EQ(back.pm.dimms->write_queue, base.pm.dimms->write_queue);
+  EXPECT_EQ(back.pm.dimms->loads_under_way, base.pm.dimms->loads_under_way);
+  EXPECT_EQ(back.pm.streaming_latency, base.pm.streaming_latency);
+  EXPECT_EQ(back.dram.rows->hit_latency, base.dram.rows->hit_latency);
+  EXPECT_EQ(back.numa->round_trip, base.numa->round_trip);
+}
+
 TEST(Characterization, WhatWasNotMeasuredIsAsInTheBaseAndSaysSo) {
   const sim::Profile base = load("erda-connectx3");
   const std::string text = characterize({.name = "x", .date = "today"}, base);

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "platform/error.h"
 #include "platform/shm_platform.h"
 #include "platform/sim/profile.h"
 #include "platform/sim/sim_platform.h"
@@ -159,6 +160,63 @@ TEST(MemoryProbes, TheModelsAnswersAreTheSameEveryTime) {
   EXPECT_EQ(once(), once());
 }
 
+// A model with DIMMs, rows and two NUMA nodes.
+class OnOptane : public testing::Test {
+ protected:
+  sim::Profile profile = sim::load_profile(perdura::test::profile_path("optane-cascadelake"));
+  Effort effort = Effort::of(profile, true);
+
+  double load(Medium medium, Pattern pattern, MemoryPlace place = {}) const {
+    sim::SimPlatform platform(profile, 1);
+    return load_latency(platform, medium, pattern, CacheState::cold, effort, place).at(0);
+  }
+  double stream(Stream stream) const {
+    sim::SimPlatform platform(profile, 1);
+    return bandwidth(platform, Medium::pm, stream, effort).at(0);
+  }
+};
+
+TEST_F(OnOptane, AFourthOfSequentialLoadsWaitForTheMedia) {
+  const double hit = ns(profile.pm.dimms->buffer_read_latency);
+  const double media = ns(profile.pm.read_latency);
+  EXPECT_NEAR(load(Medium::pm, Pattern::sequential), (media + 3 * hit) / 4, 0.01 * media);
+  EXPECT_NEAR(load(Medium::pm, Pattern::random), media, 0.01 * media);
+  EXPECT_NEAR(load(Medium::dram, Pattern::random), ns(profile.dram.read_latency), 1);
+  EXPECT_NEAR(load(Medium::dram, Pattern::sequential), ns(profile.dram.rows->hit_latency), 1);
+}
+
+TEST_F(OnOptane, RemoteLoadsTakeARoundTripMore) {
+  for (const Pattern pattern : kPatterns) {
+    EXPECT_NEAR(load(Medium::pm, pattern, {.remote = true}) - load(Medium::pm, pattern),
+                ns(profile.numa->round_trip), 1e-6);
+  }
+}
+
+TEST_F(OnOptane, RandomWritesOfPartsOfALineTakeTheMediasTimeForReadingAndWritingIt) {
+  const double dimms = profile.pm.dimms->count;
+  const double line = kMediaLine / (profile.pm.read_bandwidth / dimms) * 1e9 +
+                      kMediaLine / (profile.pm.write_bandwidth / dimms) * 1e9;
+  const double found = stream({.access = Access::ntstore,
+                               .pattern = Pattern::random,
+                               .size = 64,
+                               .threads = 8,
+                               .load_share = 0,
+                               .place = {.one_dimm = true}});
+  EXPECT_NEAR(found, 64 / line, 0.1 * found);
+}
+
+TEST(MemoryProbes, WhereThereIsOneNumaNodeTheOtherCannotBeChosen) {
+  const auto create = [](Platform& platform, MemoryPlace place) {
+    platform.local_node(0)->create_region_at(place, "x", KiB, Medium::dram);
+  };
+  sim::SimPlatform sim(sim::load_profile(perdura::test::profile_path("continuity-connectx5")), 1);
+  EXPECT_THROW(create(sim, {.remote = true}), UsageError);
+  ShmPlatform shm{ShmOptions{}};
+  EXPECT_THROW(create(shm, {.remote = true}), UsageError);
+  EXPECT_THROW(create(shm, {.one_dimm = true}), UsageError);
+  EXPECT_NO_THROW(create(shm, {}));
+}
+
 Effort little() {
   Effort effort = Effort::of(false, 2, true);
   effort.repetitions = 2;
@@ -197,7 +255,7 @@ TEST(MemoryProbes, WhatTheModelDoesNotHaveIsNamed) {
   const ProbeSet set = memory_probes(Effort::of(true, 8, true), true);
   std::vector<std::string> names;
   for (const Unanswered& unanswered : set.unanswered) names.push_back(unanswered.probe);
-  EXPECT_EQ(names, (std::vector<std::string>{"pages", "numa"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"pages", "numa", "one DIMM"}));
 }
 
 }  // namespace

@@ -1,0 +1,110 @@
+#include "platform/pmem/sim/dimm.h"
+
+#include <algorithm>
+
+namespace perdura::pmem::sim {
+
+using perdura::sim::transfer_time;
+
+namespace {
+
+std::uint8_t part_of(Bytes address) {
+  return static_cast<std::uint8_t>(1U << (address % kMediaLine / kCacheLine));
+}
+
+// Of neighbors, and of those a power of two apart, numbers that have nothing to do with each other.
+std::uint64_t scattered(std::uint64_t number) {
+  constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
+  number *= kFactor;
+  number ^= number >> 32;
+  return number * kFactor >> 40;
+}
+
+}  // namespace
+
+Dimm::Dimm(const perdura::sim::MemoryProfile& memory)
+    : memory_(memory),
+      media_read_(transfer_time(kMediaLine * memory.dimms->count, memory.read_bandwidth)),
+      media_write_(transfer_time(kMediaLine * memory.dimms->count, memory.write_bandwidth)),
+      port_time_(transfer_time(kCacheLine, memory.dimms->port_bandwidth)),
+      buffer_(memory.dimms->buffer_lines),
+      left_(memory.dimms->write_queue) {}
+
+// Lines that follow one another go to sets that do, so that any region as large as the buffer fits;
+// what lies further away begins anywhere, as after an indirection for wear leveling.
+Dimm::Place* Dimm::set_of(std::uint64_t line) {
+  const std::size_t ways = memory_.dimms->buffer_ways;
+  const std::size_t sets = buffer_.size() / ways;
+  return &buffer_[(line + scattered(line / buffer_.size())) % sets * ways];
+}
+
+Dimm::Place* Dimm::find(std::uint64_t line) {
+  Place* const set = set_of(line);
+  Place* const end = set + memory_.dimms->buffer_ways;
+  Place* const found =
+      std::find_if(set, end, [line](const Place& place) { return place.line == line + 1; });
+  return found == end ? nullptr : found;
+}
+
+Dimm::Place& Dimm::oldest(std::uint64_t line) {
+  Place* const set = set_of(line);
+  return *std::min_element(set, set + memory_.dimms->buffer_ways,
+                           [](const Place& a, const Place& b) { return a.used < b.used; });
+}
+
+Time Dimm::evict(Time now, Time at, Place& place) {
+  Time done = at;
+  if (place.written) {
+    const bool whole = place.held == kWhole;
+    const Picoseconds busy = media_write_ + (whole ? Picoseconds{} : media_read_);
+    done = media_.take(now, at, busy) + busy;
+    ++media_writes_;
+    if (!whole) ++media_reads_;
+  }
+  place = {};
+  return done;
+}
+
+Time Dimm::read(Time now, Time at, Bytes address) {
+  const std::uint64_t line = address / kMediaLine;
+  Place* place = find(line);
+  if (place == nullptr || (place->held & part_of(address)) == 0) {
+    const Time begin = media_.take(now, at, media_read_);
+    ++media_reads_;
+    if (place == nullptr) {
+      // What is read does not wait for what it drives out.
+      place = &oldest(line);
+      evict(now, begin + media_read_, *place);
+      place->line = line + 1;
+    }
+    place->held = kWhole;
+    place->filled = begin + memory_.read_latency - memory_.dimms->buffer_read_latency;
+  }
+  place->used = ++uses_;
+  return port_.take(now, std::max(at, place->filled), port_time_) +
+         memory_.dimms->buffer_read_latency;
+}
+
+Time Dimm::write(Time now, Time at, Bytes address) {
+  const std::uint64_t line = address / kMediaLine;
+  Time& slot = left_[next_left_];
+  next_left_ = (next_left_ + 1) % left_.size();
+  const Time queued = std::max(at, slot);
+  Time leaves = std::max(queued, last_left_);
+  Place* place = find(line);
+  if (place == nullptr) {
+    place = &oldest(line);
+    // What it drives out waits in a register until the media have taken what was driven out before.
+    leaves = std::max(leaves, evicted_);
+    evicted_ = evict(now, leaves, *place);
+    place->line = line + 1;
+  }
+  place->held |= part_of(address);
+  place->written = true;
+  place->used = ++uses_;
+  leaves = port_.take(now, leaves, port_time_) + port_time_;
+  slot = last_left_ = leaves;
+  return queued;
+}
+
+}  // namespace perdura::pmem::sim

@@ -1,0 +1,67 @@
+// A DIMM of 3D XPoint, as "Building Distributed Systems with Non-Volatile Main Memories and RDMA
+// Networks" describes it (section 2.2.1): media that read and write lines of 256 bytes, behind a
+// small buffer (XPBuffer) that merges writes and keeps what was read, behind the write-pending
+// queue of the memory controller.
+//
+// A line of 64 bytes that is read comes from the buffer, or the media read its media line into the
+// buffer first. One that is written waits in the queue until the buffer has a place for its media
+// line; the place is that of the line that was used longest ago, which the media write if it was
+// written to. If only a part of it was, the media read it first.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "platform/sim/profile.h"
+#include "platform/sim/resource.h"
+#include "platform/units.h"
+
+namespace perdura::pmem::sim {
+
+class Dimm {
+ public:
+  explicit Dimm(const perdura::sim::MemoryProfile& memory);
+
+  // When the CPU has the line at `address` (of the DIMM) that it asks for at `at`. `now` is the
+  // engine's time, for SharedResource.
+  Time read(Time now, Time at, Bytes address);
+  // When the queue takes a line that is written at `at`. Lines enter it in the order of the calls.
+  Time write(Time now, Time at, Bytes address);
+
+  // Of the media, in lines.
+  std::uint64_t media_reads() const { return media_reads_; }
+  std::uint64_t media_writes() const { return media_writes_; }
+
+ private:
+  static constexpr std::uint8_t kWhole = 0b1111;  // all four lines of a media line
+
+  struct Place {
+    std::uint64_t line = 0;  // address / kMediaLine + 1; 0 is free
+    std::uint64_t used = 0;
+    std::uint8_t held = 0;  // which of its four lines
+    bool written = false;
+    Time filled{};  // when the media had delivered it
+  };
+  Place* find(std::uint64_t line);
+  Place& oldest(std::uint64_t line);
+  Place* set_of(std::uint64_t line);
+  // Empties a place; returns when the media are done with it.
+  Time evict(Time now, Time at, Place& place);
+
+  const perdura::sim::MemoryProfile& memory_;
+  Picoseconds media_read_;
+  Picoseconds media_write_;
+  Picoseconds port_time_;
+  perdura::sim::SharedResource media_;
+  perdura::sim::SharedResource port_;
+  std::vector<Place> buffer_;  // a set's places are adjacent
+  std::vector<Time> left_;     // when the last lines left the queue, as a ring
+  std::size_t next_left_ = 0;
+  Time last_left_{};
+  Time evicted_{};  // when the media have written the last line that a write drove out
+  std::uint64_t uses_ = 0;
+  std::uint64_t media_reads_ = 0;
+  std::uint64_t media_writes_ = 0;
+};
+
+}  // namespace perdura::pmem::sim
