@@ -81,7 +81,7 @@ class ClaimReader {
 
   void known(const std::string& column) {
     if (!column.empty() && !is_column(column)) {
-      wrong(fmt::format("points.csv has no column '{}'", column));
+      wrong(fmt::format("neither points.csv nor probes.csv has a column '{}'", column));
     }
   }
 

@@ -159,6 +159,9 @@ class CommittedResults : public ReportTest {
                             root() / name / "experiment.toml");
       write(name + "/manifest.json", "{}");
     }
+    std::filesystem::create_directories(root() / "probe");
+    std::filesystem::copy(PERDURA_REFERENCE "/probe/probes.csv", root() / "probe" / "probes.csv");
+    write("probe/manifest.json", "{}");
   }
 };
 
@@ -183,7 +186,7 @@ TEST_F(CommittedResults, MeasureEveryClaimAndExplainEachThatDiffers) {
           << result.claim->id << " " << result.measured;
     }
   }
-  EXPECT_EQ(count_claims(results).words(), "64 hold (2 of them fitted), 20 differ, 0 not measured");
+  EXPECT_EQ(count_claims(results).words(), "80 hold (7 of them fitted), 24 differ, 0 not measured");
 }
 
 }  // namespace

@@ -112,9 +112,12 @@ TEST_F(ClaimsTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(mistake(order, "lower", ""), "lower and higher need each other");
   EXPECT_EQ(mistake(order, "lower", "system"),
             "lower: 'system' must be COLUMN=VALUE or COLUMN=VALUE|VALUE");
-  EXPECT_EQ(mistake(order, "where", "cache=on"), "points.csv has no column 'cache'");
+  EXPECT_EQ(mistake(order, "where", "color=red"),
+            "neither points.csv nor probes.csv has a column 'color'");
   for (const std::string column : {"y", "any", "same"}) {
-    EXPECT_EQ(mistake(order, column, "cache"), "points.csv has no column 'cache'") << column;
+    EXPECT_EQ(mistake(order, column, "color"),
+              "neither points.csv nor probes.csv has a column 'color'")
+        << column;
   }
 }
 
@@ -167,6 +170,44 @@ TEST_F(ClaimsTest, AMeanIsThatOfTheValidRowsThatAreNamed) {
   EXPECT_EQ(mean_of(claim, read, all_rows(read)), 1.5);
   claim.where = {{"system", {"c"}}};
   EXPECT_EQ(mean_of(claim, read, all_rows(read)), std::nullopt);
+}
+
+const char* const kProbesHeader =
+    "platform,provenance,profile,probe,medium,operation,pattern,cache,pages,numa,dimms,size,"
+    "threads,"
+    "queue_depth,queue_pairs,regions,region_size,read_percent,value,low,high,repetitions,unit\n";
+
+TEST_F(ClaimsTest, AreAboutProbesToo) {
+  write("probes.csv",
+        kProbesHeader +
+            std::string(
+                "sim,modelled,p,peak,pm,load,,,,,one,256,4,,,,,,6,6,6,1,GB/s\n"
+                "sim,modelled,p,peak,pm,load,,,,,interleaved,256,24,,,,,,36,36,36,1,GB/s\n"
+                "sim,modelled,p,peak,pm,ntstore,,,,,interleaved,256,8,,,,,,12,12,12,1,GB/s\n"));
+  const auto probes = Points::read_probes(root() / "probes.csv");
+  ASSERT_TRUE(probes) << probes.error().message;
+  EXPECT_TRUE(probes->are_probes());
+  Claim claim;
+  claim.kind = Claim::Kind::ratio;
+  claim.y = "value";
+  claim.lower = {{"dimms", {"one"}}};
+  claim.higher = {{"dimms", {"interleaved"}}};
+  EXPECT_EQ(find_pairs(claim, *probes, all_rows(*probes)).size(), 0U) << "the threads differ";
+  claim.any = {"threads"};
+  EXPECT_EQ(find_pairs(claim, *probes, all_rows(*probes)).ratios, std::vector<double>{6});
+  claim.where = {{"operation", {"ntstore"}}};
+  EXPECT_EQ(mean_of(claim, *probes, all_rows(*probes)), 12.0);
+}
+
+TEST_F(ClaimsTest, OfProbesThatAreDamagedSayWhere) {
+  write(
+      "probes.csv",
+      kProbesHeader + std::string("sim,modelled,p,peak,pm,load,,,,,one,256,4,,,,,,x,6,6,1,GB/s\n"));
+  const auto probes = Points::read_probes(root() / "probes.csv");
+  ASSERT_FALSE(probes);
+  EXPECT_TRUE(probes.error().message.starts_with(
+      (root() / "probes.csv:2: value is 'x', not a number from 0").string()))
+      << probes.error().message;
 }
 
 }  // namespace
