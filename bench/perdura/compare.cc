@@ -36,6 +36,12 @@ std::vector<report::ResultFolder> read(const std::string& folder) {
   }
   auto folders = report::read_result_folders(folder);
   if (!folders) throw UsageError(fmt::format("compare: {}", folders.error().message));
+  std::erase_if(*folders,
+                [](const report::ResultFolder& each) { return each.points.are_probes(); });
+  if (folders->empty()) {
+    throw UsageError(fmt::format(
+        "compare: {}: holds probes only; give a folder that 'perdura run' wrote", folder));
+  }
   return std::move(*folders);
 }
 

@@ -1,5 +1,7 @@
 // The program itself: what it writes, and its exit codes.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/harness/cli/program.h"
@@ -77,6 +79,24 @@ TEST(Cli, RunWritesTheFolderAndSaysWhere) {
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_EQ(outcome.text, folder.string() + "\n");
   EXPECT_TRUE(fs::exists(folder / "points.csv"));
+}
+
+TEST(Cli, ProbesMeasureClaimsAndAreNotCompared) {
+  const test::TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path() / "out" / "probe";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(PERDURA_SOURCE_DIR "/results/reference/probe/probes.csv",
+                        folder / "probes.csv");
+  std::ofstream(folder / "manifest.json") << "{}";
+  const std::string out = folder.parent_path().string();
+  const Outcome claims = perdura("claims " + out);
+  EXPECT_EQ(claims.code, 0) << claims.text;
+  EXPECT_NE(claims.text.find("84 not measured"), std::string::npos) << claims.text;
+  const Outcome compared = perdura(fmt::format("compare {} {}", out, out));
+  EXPECT_EQ(compared.code, 2);
+  EXPECT_TRUE(
+      compared.text.starts_with(fmt::format("perdura: compare: {}: holds probes only; give", out)))
+      << compared.text;
 }
 
 TEST(Cli, ClaimsAreMeasuredInTextAndJson) {
