@@ -267,5 +267,37 @@ TEST(Profile, FaultsAreRefusedWithFileAndLine) {
   EXPECT_THROW(load_profile("no-such-profile.toml"), UsageError);
 }
 
+TEST(Profile, WhatIsSaidOfDimmsMustFit) {
+  const Profile optane = load_profile(perdura::test::profile_path("optane-cascadelake"));
+  ASSERT_TRUE(optane.pm.dimms && optane.dram.rows && optane.numa);
+  EXPECT_FALSE(testbed().pm.dimms || testbed().dram.rows || testbed().numa);
+  const std::string path = testing::TempDir() + "faulty-dimms.toml";
+  const auto message_for = [&](const std::string& from, const std::string& to) -> std::string {
+    std::string text = optane.text;
+    const auto found = text.find(from);
+    EXPECT_NE(found, std::string::npos) << from;
+    text.replace(found, from.size(), to);
+    std::ofstream(path) << text;
+    try {
+      load_profile(path);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "was accepted";
+  };
+  const auto says = [&](const std::string& message, const char* words) {
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  says(message_for("dimms = 6 ", "dimms = 0 "), "'dimms' in [pm] must be above zero");
+  says(message_for("interleave_bytes = 4096", "interleave_bytes = 100"),
+       "'interleave_bytes' in [pm] must be a multiple of 256");
+  says(message_for("buffer_lines = 64", "buffer_lines = 63"),
+       "'buffer_lines' in [pm] must be a multiple of buffer_ways");
+  says(message_for("buffer_ways = 2", "#"), "'buffer_ways' is missing in [pm]");
+  says(message_for("dimms = 6 ", "#"), "unknown key 'buffer_lines' in [pm]");
+  says(message_for("open_rows = 192", "#"), "'open_rows' is missing in [dram]");
+  says(message_for("round_trip_ns = 60", "#"), "'round_trip_ns' is missing in [numa]");
+}
+
 }  // namespace
 }  // namespace perdura::sim
