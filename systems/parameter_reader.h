@@ -13,7 +13,8 @@ namespace perdura::systems {
 
 class ParameterReader {
  public:
-  // Throws if the configuration has a parameter that is not among `known`. `config` must outlive this.
+  // Throws if the configuration has a parameter that is not among `known`. `config` must outlive
+  // this.
   ParameterReader(std::string_view system, const KvConfig& config,
                   std::initializer_list<std::string_view> known);
 

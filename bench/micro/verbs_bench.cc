@@ -127,7 +127,8 @@ Task<> use(Thread& thread, std::uint32_t size, const Body* body, benchmark::Stat
   if (!done) state->SkipWithError("an operation failed");
 }
 
-int serve_as_process(VerbsOptions options, std::uint32_t size, const Body& server) {
+int serve_as_process(VerbsOptions options, std::uint32_t size, CompletionMode mode,
+                     const Body& server) {
   try {
     if (const char* const peer = std::getenv("PERDURA_PEER_NAMESPACE")) {
       const int file = ::open(peer, O_RDONLY | O_CLOEXEC);
@@ -137,7 +138,7 @@ int serve_as_process(VerbsOptions options, std::uint32_t size, const Body& serve
       }
     }
     VerbsPlatform platform(std::move(options));
-    platform.start_service(0, 1, CompletionMode::polling,
+    platform.start_service(0, 1, mode,
                            [&](Thread& thread) { return serve(thread, size, &server); });
     platform.run();
   } catch (const std::exception& error) {
@@ -147,8 +148,14 @@ int serve_as_process(VerbsOptions options, std::uint32_t size, const Body& serve
   return 0;
 }
 
-// Runs `client` here and `server` in another process.
-void between_processes(benchmark::State& state, const Body& server, const Body& client) {
+Task<bool> wait_for_the_end(Side& side) {
+  const bool message = co_await side.message();
+  co_return !message;
+}
+
+// Runs `client` here and `server` in another process, which polls only if it takes part.
+void between_processes(benchmark::State& state, const Body& server, const Body& client,
+                       CompletionMode of_server_mode = CompletionMode::polling) {
   const auto size = static_cast<std::uint32_t>(state.range(0));
   VerbsOptions options{.node_count = 2, .local_nodes = {1}};
   options.listener = std::make_shared<fabric::verbs::ControlListener>();
@@ -158,7 +165,7 @@ void between_processes(benchmark::State& state, const Body& server, const Body& 
   std::fflush(nullptr);
   const pid_t process = ::fork();
   if (process < 0) return state.SkipWithError("cannot fork");
-  if (process == 0) ::_exit(serve_as_process(std::move(of_server), size, server));
+  if (process == 0) ::_exit(serve_as_process(std::move(of_server), size, of_server_mode, server));
   try {
     VerbsPlatform platform(std::move(options));
     platform.start(1, 1, CompletionMode::polling,
@@ -196,11 +203,6 @@ class Intervals {
   std::vector<Time> times_;
 };
 
-Task<bool> wait_for_the_end(Side& side) {
-  const bool message = co_await side.message();
-  co_return !message;
-}
-
 Task<bool> answer_writes(Side& side) {
   for (std::uint64_t round = 1;; ++round) {
     co_await side.written(round);
@@ -223,17 +225,20 @@ void fabric_verbs_write(benchmark::State& state) {
 }
 
 void fabric_verbs_read(benchmark::State& state) {
-  between_processes(state, wait_for_the_end, [&](Side& side) -> Task<bool> {
-    Intervals intervals(state);
-    for ([[maybe_unused]] auto _ : state) {
-      intervals.next();
-      if (!co_await side.peer->read(side.memory.local(kIn, side.size), side.there)) {
-        co_return false;
-      }
-    }
-    intervals.report(1);
-    co_return true;
-  });
+  between_processes(
+      state, wait_for_the_end,
+      [&](Side& side) -> Task<bool> {
+        Intervals intervals(state);
+        for ([[maybe_unused]] auto _ : state) {
+          intervals.next();
+          if (!co_await side.peer->read(side.memory.local(kIn, side.size), side.there)) {
+            co_return false;
+          }
+        }
+        intervals.report(1);
+        co_return true;
+      },
+      CompletionMode::event);
 }
 
 Task<bool> answer_messages(Side& side) {
@@ -263,31 +268,34 @@ void fabric_verbs_send(benchmark::State& state) {
 constexpr std::uint32_t kHalf = 64;
 
 void fabric_verbs_write_rate(benchmark::State& state) {
-  between_processes(state, wait_for_the_end, [&](Side& side) -> Task<bool> {
-    const fabric::LocalBuffer from = side.memory.local(kOut, side.size);
-    std::array<std::optional<Operation>, 2> halves;
-    std::size_t half = 0;
-    for ([[maybe_unused]] auto _ : state) {
-      for (std::uint32_t i = 1; i < kHalf; ++i) {
-        side.peer->post_unsignaled(
-            {.opcode = fabric::Opcode::write, .local = from, .remote = side.there});
-      }
-      halves[half]
-          .emplace(*side.peer,
-                   fabric::WorkRequest{
-                       .opcode = fabric::Opcode::write, .local = from, .remote = side.there})
-          .post();
-      half ^= 1;
-      if (!halves[half]) continue;
-      Operation& before = *halves[half];
-      const auto done = co_await before;
-      if (!done) co_return false;
-    }
-    Operation& last = *halves[half ^ 1];
-    const auto done = co_await last;
-    if (!done) co_return false;
-    co_return true;
-  });
+  between_processes(
+      state, wait_for_the_end,
+      [&](Side& side) -> Task<bool> {
+        const fabric::LocalBuffer from = side.memory.local(kOut, side.size);
+        std::array<std::optional<Operation>, 2> halves;
+        std::size_t half = 0;
+        for ([[maybe_unused]] auto _ : state) {
+          for (std::uint32_t i = 1; i < kHalf; ++i) {
+            side.peer->post_unsignaled(
+                {.opcode = fabric::Opcode::write, .local = from, .remote = side.there});
+          }
+          halves[half]
+              .emplace(*side.peer,
+                       fabric::WorkRequest{
+                           .opcode = fabric::Opcode::write, .local = from, .remote = side.there})
+              .post();
+          half ^= 1;
+          if (!halves[half]) continue;
+          Operation& before = *halves[half];
+          const auto done = co_await before;
+          if (!done) co_return false;
+        }
+        Operation& last = *halves[half ^ 1];
+        const auto done = co_await last;
+        if (!done) co_return false;
+        co_return true;
+      },
+      CompletionMode::event);
   state.SetItemsProcessed(state.iterations() * kHalf);
 }
 
