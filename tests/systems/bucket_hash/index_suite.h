@@ -249,9 +249,11 @@ TYPED_TEST_P(HashIndex, WhatWasWrittenWithoutReadersIsReadAfterARestart) {
   }
 }
 
+TYPED_TEST_P(HashIndex, NoneOfAMillionIsLost) { EXPECT_EQ(wrong_of_a_million<TypeParam>(), 0U); }
+
 REGISTER_TYPED_TEST_SUITE_P(HashIndex, BehavesLikeAMap, ARefusedPutChangesNothing,
                             NothingIsMissedDuringAResize, AReadOfWordsFromTwoMomentsIsNoticed,
                             FlushesNothingIfCachesPersist,
-                            WhatWasWrittenWithoutReadersIsReadAfterARestart);
+                            WhatWasWrittenWithoutReadersIsReadAfterARestart, NoneOfAMillionIsLost);
 
 }  // namespace perdura::test

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <vector>
 
+#include "systems/bucket_hash/flushing.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 
@@ -56,6 +57,37 @@ std::vector<double> loads_before_resizes(const typename Hash::Geometry& geometry
   for (const double load : loads) std::cout << fmt::format(" {:.2f}", load);
   std::cout << "\n";
   return loads;
+}
+
+// How many of a million inserts, updates, finds and deletes, on one thread and through a resize, do
+// what they should not. Of published codes one reports an update in a million as not found, another
+// loses a key in seventy, and a benchmark counts deletes of what is not there.
+template <class Hash, class Tested = typename Hash::Index>
+std::uint64_t wrong_of_a_million() {
+  constexpr std::uint64_t kKeys = 1'000'000;
+  systems::KvConfig config;
+  config.value_size = config.max_value_size = 15;
+  config.records = kKeys / 2;
+  const auto geometry = Hash::Parameters::of(config).geometry;
+  PlainMemory memory(geometry.size());
+  Tested index(memory.region(), 0, geometry, systems::bucket_hash::Flushing::lines,
+               systems::bucket_hash::Readers::none);
+  const auto item = [](std::uint64_t number, std::string_view value) {
+    return item_of(fmt::format("{:016}", number), std::string(value));
+  };
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < kKeys; ++i) wrong += !index.put(item(i, "first"));
+  wrong += index.items() != kKeys || Hash::table(index) == 0;
+  for (std::uint64_t i = 0; i < kKeys; ++i) wrong += !index.put(item(i, "second"));
+  wrong += index.items() != kKeys;
+  for (std::uint64_t i = 0; i < kKeys; ++i) {
+    const auto found = index.find(item(i, ""));
+    wrong += !found || as_text(found->value_bytes()) != "second";
+  }
+  for (std::uint64_t i = 0; i < kKeys; ++i) wrong += !index.erase(item(i, ""));
+  for (std::uint64_t i = 0; i < kKeys; ++i) wrong += index.erase(item(i, "")).has_value();
+  wrong += index.items() != 0;
+  return wrong;
 }
 
 }  // namespace perdura::test

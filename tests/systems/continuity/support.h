@@ -3,6 +3,7 @@
 #pragma once
 
 #include "systems/continuity/index.h"
+#include "systems/continuity/parameters.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 
@@ -51,6 +52,7 @@ struct ContinuityHash {
   using Index = continuity::Index;
   using Watched = Index;
   using Geometry = continuity::Geometry;
+  using Parameters = continuity::Parameters;
 
   // What is rare in a history, counted.
   static std::map<std::string, std::uint64_t> rare(const Index& index) {

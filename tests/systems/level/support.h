@@ -3,6 +3,7 @@
 #pragma once
 
 #include "systems/level/index.h"
+#include "systems/level/parameters.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 
@@ -117,6 +118,7 @@ struct LevelHash {
   using Index = level::Index;
   using Watched = CountingIndex;
   using Geometry = level::Geometry;
+  using Parameters = level::Parameters;
 
   // What is rare in a history, counted.
   static std::map<std::string, std::uint64_t> rare(const CountingIndex& index) {

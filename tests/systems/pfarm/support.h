@@ -3,6 +3,7 @@
 #pragma once
 
 #include "systems/pfarm/index.h"
+#include "systems/pfarm/parameters.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 
@@ -72,6 +73,7 @@ struct PFarmHash {
   using Index = pfarm::Index;
   using Watched = Index;
   using Geometry = pfarm::Geometry;
+  using Parameters = pfarm::Parameters;
 
   // What is rare in a history, counted.
   static std::map<std::string, std::uint64_t> rare(const Index& index) {
