@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <map>
 
 #include "harness/report/gnuplot.h"
@@ -12,7 +13,7 @@
 namespace perdura::bench {
 namespace {
 
-// What is drawn of one probe, for each medium.
+// What is drawn of one probe, for each medium and where in it the memory is.
 struct Plan {
   const char* probe;
   const char* title;
@@ -72,11 +73,25 @@ std::size_t index_of(std::vector<std::string>& known, const std::string& name) {
   return known.size() - 1;
 }
 
-ProbeFigure figure_of(const Plan& plan, const std::string& medium,
+// "pm one DIMM remote"
+std::string memory_of(const Setting& setting) {
+  std::string memory = setting.medium;
+  if (setting.dimms == "one") memory += " one DIMM";
+  if (setting.numa == "remote") memory += " remote";
+  return memory;
+}
+
+ProbeFigure figure_of(const Plan& plan, const std::string& memory,
                       const std::vector<const Reading*>& readings) {
-  ProbeFigure figure{.name = fmt::format("{}-{}", plan.probe, medium),
+  std::string name = memory;
+  std::transform(name.begin(), name.end(), name.begin(), [](char letter) {
+    return letter == ' ' ? '-' : static_cast<char>(std::tolower(letter));
+  });
+  const std::string medium = readings.front()->setting.medium;
+  ProbeFigure figure{.name = fmt::format("{}-{}", plan.probe, name),
                      .script = plan.script,
-                     .title = fmt::format("{}, {}", plan.title, medium == "pm" ? "PM" : "DRAM"),
+                     .title = fmt::format("{}, {}{}", plan.title, medium == "pm" ? "PM" : "DRAM",
+                                          memory.substr(medium.size())),
                      .x_label = plan.x_label,
                      .y_label = y_label(readings.front()->setting.unit)};
   figure.csv =
@@ -90,8 +105,6 @@ ProbeFigure figure_of(const Plan& plan, const std::string& medium,
     const Setting& setting = reading->setting;
     std::string series = setting.operation;
     if (!setting.pattern.empty()) series += ' ' + setting.pattern;
-    if (setting.dimms == "one") series += " one DIMM";
-    if (setting.numa == "remote") series += " remote";
     if (std::string_view(plan.probe) == "mix") series = fmt::format("{} threads", setting.threads);
     const std::size_t number = index_of(all_series, series);
     const std::string x = plan.x != nullptr ? std::to_string(plan.x(setting)) : setting.cache;
@@ -110,14 +123,13 @@ ProbeFigure figure_of(const Plan& plan, const std::string& medium,
 std::vector<ProbeFigure> figures_of(const std::vector<Reading>& readings) {
   std::vector<ProbeFigure> figures;
   for (const Plan& plan : kPlans) {
-    for (const std::string medium : {"dram", "pm"}) {
-      std::vector<const Reading*> drawn;
-      for (const Reading& reading : readings) {
-        if (reading.setting.probe == plan.probe && reading.setting.medium == medium) {
-          drawn.push_back(&reading);
-        }
-      }
-      if (!drawn.empty()) figures.push_back(figure_of(plan, medium, drawn));
+    std::map<std::string, std::vector<const Reading*>> drawn;
+    for (const Reading& reading : readings) {
+      if (reading.setting.probe == plan.probe)
+        drawn[memory_of(reading.setting)].push_back(&reading);
+    }
+    for (const auto& [memory, of_memory] : drawn) {
+      figures.push_back(figure_of(plan, memory, of_memory));
     }
   }
   return figures;
