@@ -31,7 +31,6 @@ class BackgroundThread {
   virtual Task<> run(Task<> work) = 0;
 };
 
-// One machine of the cluster.
 // A part of a node's memory: for probes of it.
 struct MemoryPlace {
   bool remote = false;    // of the other NUMA node than its threads'
@@ -39,6 +38,7 @@ struct MemoryPlace {
   bool operator==(const MemoryPlace&) const = default;
 };
 
+// One machine of the cluster.
 class Node {
  public:
   virtual ~Node() = default;
