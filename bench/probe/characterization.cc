@@ -139,18 +139,17 @@ class Profile {
 
   Value bandwidth(std::string_view medium, bool loads) const {
     return largest([=](const Setting& s) {
+      // Lines that are only stored may stay in the caches.
       return s.unit == "GB/s" && s.medium == medium && s.probe.starts_with("bandwidth") &&
-             (s.operation == "load") == loads && in_usual_place(s);
+             s.operation != "store" && (s.operation == "load") == loads && in_usual_place(s);
     });
   }
 
   void memory(const char* name, const sim::MemoryProfile& base) {
     section(name);
-    const bool dram = std::string_view(name) == "dram";
     put("read_latency_ns", idle(name, "load", "cold"), ns(base.read_latency),
         fmt::format("idle-latency {} load random, cold", name));
-    // The model's stores to DRAM never wait for it, so nothing can be seen of it.
-    const Value writes = dram && found_.modelled ? std::nullopt : bandwidth(name, false);
+    const Value writes = bandwidth(name, false);
     const double write_bandwidth = writes.value_or(base.write_bandwidth * 1e-9);
     Value write_latency;
     if (const Value persisted = idle(name, "store+clwb", "hot")) {

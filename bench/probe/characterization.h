@@ -18,7 +18,6 @@ struct Characterized {
   std::vector<Reading> readings{};
   std::uint32_t cores = 0;                             // of a node; 0: not known
   std::optional<fabric::Capabilities> capabilities{};  // of the devices, if they were asked
-  bool modelled = false;
 };
 
 // The text of the profile's file. Each value says in a comment which probe it comes from; what

@@ -182,8 +182,7 @@ class Run {
                               .date = started_,
                               .readings = readings_,
                               .cores = modelled_ ? 0 : cores_,
-                              .capabilities = device_,
-                              .modelled = modelled_};
+                              .capabilities = device_};
     harness::write_atomically(folder_ / "profile.toml", characterize(found, base_));
     const std::string problem =
         draw(figures_of(readings_), folder_, plots_,

@@ -168,8 +168,9 @@ void SimRegion::write_back(SimThread* thread, Time start, Bytes offset, Bytes li
       controller_.has_dimms() ? (now() - start) / static_cast<std::int64_t>(lines) : Picoseconds{};
   const Time taken = controller_.write(engine_.now(), start, address_ + offset, lines, gap);
   if (thread == nullptr) return;
-  // A store waits for a place in the queue.
-  if (controller_.has_dimms()) thread->spin_until(taken);
+  // A store waits for a place in the queue. Of DRAM, on which no fence waits, that is the memory
+  // itself.
+  if (controller_.has_dimms() || !counted()) thread->spin_until(taken);
   thread->written_back_by(std::max(now(), taken) + controller_.write_latency(streaming));
 }
 

@@ -38,7 +38,7 @@ bool is_used(const Setting& s) {
 
 Characterized probe(const sim::Profile& testbed) {
   const Effort effort = Effort::of(true, testbed.server.cores, true);
-  Characterized found{.name = "found", .date = "today", .modelled = true};
+  Characterized found{.name = "found", .date = "today"};
   for (const ProbeSet& set :
        {memory_probes(effort, true), building_block_probes(effort), rdma_probes(effort, true)}) {
     for (const Probe& probe : set.probes) {
