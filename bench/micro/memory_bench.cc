@@ -87,27 +87,39 @@ void set_bytes(benchmark::State& state, Bytes bytes) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
 }
 
+// Each access is `size` bytes, its sum of its own, as a probe has it.
 void read_stream(benchmark::State& state) {
+  const auto size = static_cast<std::size_t>(state.range(0));
   const auto* const words = reinterpret_cast<const std::uint64_t*>(memory().data());
   for (auto _ : state) {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < kSize / kWord; ++i) sum += words[i];
-    benchmark::DoNotOptimize(sum);
+    for (std::size_t from = 0; from < kSize / kWord; from += size / kWord) {
+      std::array<std::uint64_t, 8> sums{};  // a line's words, so that no addition waits for another
+      for (std::size_t i = from; i < from + size / kWord; i += sums.size()) {
+        for (std::size_t word = 0; word < sums.size(); ++word) sums[word] += words[i + word];
+      }
+      benchmark::DoNotOptimize(sums);
+    }
   }
   set_bytes(state, kSize);
 }
-BENCHMARK(read_stream)->UseRealTime();
+BENCHMARK(read_stream)->Arg(256)->Arg(4096)->UseRealTime();
 
+// A fence behind each access.
 void fill_stream(benchmark::State& state) {
+  const auto size = static_cast<std::size_t>(state.range(0));
   auto* const lines = reinterpret_cast<__m128i*>(memory().data());
-  const __m128i value = _mm_set1_epi64x(state.iterations());
+  const __m128i value = _mm_set1_epi64x(state.max_iterations);
   for (auto _ : state) {
-    for (std::size_t i = 0; i < kSize / sizeof value; ++i) _mm_stream_si128(lines + i, value);
-    _mm_sfence();
+    for (std::size_t from = 0; from < kSize / sizeof value; from += size / sizeof value) {
+      for (std::size_t i = from; i < from + size / sizeof value; ++i) {
+        _mm_stream_si128(lines + i, value);
+      }
+      _mm_sfence();
+    }
   }
   set_bytes(state, kSize);
 }
-BENCHMARK(fill_stream)->UseRealTime();
+BENCHMARK(fill_stream)->Arg(256)->Arg(4096)->Arg(kSize)->UseRealTime();
 
 // From one half to the other, a word at a time; both directions count, as in STREAM.
 void copy_stream(benchmark::State& state) {
@@ -136,8 +148,6 @@ void access_probe(benchmark::State& state, Access access) {
   set_bytes(state, kSize);
 }
 BENCHMARK_CAPTURE(access_probe, load, Access::load)->Arg(256)->Arg(4096)->UseRealTime();
-// Each access ends with a fence, that of fill_stream with one for all of memory: the longest is the
-// one to compare.
 BENCHMARK_CAPTURE(access_probe, ntstore, Access::ntstore)
     ->Arg(256)
     ->Arg(4096)

@@ -76,9 +76,7 @@ std::uint64_t access_part(pmem::Region& region, Access access, Bytes offset, Byt
     case Access::load:
       return region.scan(offset, size);
     case Access::ntstore:
-      in_pieces(offset, size, [&](Bytes at, std::span<const std::byte> bytes) {
-        region.write_streaming(at, bytes);
-      });
+      region.fill_streaming(offset, size);
       return 0;
     case Access::store:
       in_pieces(offset, size,

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -9,6 +11,24 @@
 #include "platform/pmem/mapped/word_copy.h"
 
 namespace perdura::pmem {
+namespace {
+
+// Not zero: some processors do not write zeros over zeros back.
+constexpr auto kFillByte = std::byte{0xA5};
+// What is filled at once on a model, which is given bytes to copy.
+constexpr auto kFill = [] {
+  std::array<std::byte, 16 * KiB> bytes{};
+  bytes.fill(kFillByte);
+  return bytes;
+}();
+
+void count_streaming(const std::byte* base, Bytes offset, std::span<const std::byte> from) {
+  WriteMeter& meter = thread_write_meter();
+  mapped::count_write(meter, Cause::local_store, base + offset, from);
+  meter.lines_written(Cause::local_store, offset, from.size());
+}
+
+}  // namespace
 
 void Region::out_of_range(Bytes offset, Bytes length) const {
   fmt::print(stderr, "perdura: access to bytes {}..{} of region {}, which has {}\n", offset,
@@ -58,11 +78,21 @@ void Region::write_streaming(Bytes offset, std::span<const std::byte> from) {
   check(offset, from.size());
   if (model_) [[unlikely]]
     return model_->write(offset, from, true);
-  if (medium_ == Medium::pm) {
-    mapped::count_write(thread_write_meter(), Cause::local_store, base_ + offset, from);
-    thread_write_meter().lines_written(Cause::local_store, offset, from.size());
-  }
+  if (medium_ == Medium::pm) count_streaming(base_, offset, from);
   mapped::stream_to_shared(base_ + offset, from);
+}
+
+void Region::fill_streaming(Bytes offset, Bytes length) {
+  check(offset, length);
+  for (Bytes done = 0; done < length; done += kFill.size()) {
+    const auto piece = std::span(kFill).first(std::min<Bytes>(kFill.size(), length - done));
+    if (model_) [[unlikely]] {
+      model_->write(offset + done, piece, true);
+      continue;
+    }
+    if (medium_ == Medium::pm) count_streaming(base_, offset + done, piece);
+    mapped::fill_lines(base_ + offset + done, piece.size(), kFillByte);
+  }
 }
 
 void Region::flush(Bytes offset, Bytes length) {

@@ -185,6 +185,10 @@ class Region {
   // the next drain, without a flush.
   void write_streaming(Bytes offset, std::span<const std::byte> from);
 
+  // The same of whole lines that are all alike: what memory can take, without the cost of reading
+  // what is written. For probes.
+  void fill_streaming(Bytes offset, Bytes length);
+
   // --- persistence -----------------------------------------------------------------------------
 
   // Starts writing back the lines of a range (clwb, clflushopt or clflush, by CPU). Where memory is

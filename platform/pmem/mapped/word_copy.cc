@@ -135,6 +135,20 @@ void stream_to_shared(std::byte* to, std::span<const std::byte> from) {
   if (left != 0) bytes(left);
 }
 
+void fill_lines(std::byte* to, Bytes length, std::byte value) {
+#if defined(__SANITIZE_THREAD__)
+  std::array<std::byte, kWord> word;
+  word.fill(value);
+  for (Bytes i = 0; i < length; i += kWord) store_word(to + i, word.data());
+#else
+  const __m128i words = _mm_set1_epi8(static_cast<char>(value));
+  auto* at = reinterpret_cast<__m128i*>(to);
+  for (const auto* const end = at + length / sizeof words; at < end; at += 4) {
+    for (int i = 0; i < 4; ++i) _mm_stream_si128(at + i, words);
+  }
+#endif
+}
+
 std::uint64_t sum_lines(const std::byte* from, Bytes length) {
   const auto* line = reinterpret_cast<const __m128i*>(from);
   // Several sums, so that no addition waits for the one before it.

@@ -21,6 +21,9 @@ void copy_from_shared(std::span<std::byte> into, const std::byte* from);
 // the next drain covers the whole range.
 void stream_to_shared(std::byte* to, std::span<const std::byte> from);
 
+// Non-temporal stores of one byte to all of whole cache lines.
+void fill_lines(std::byte* to, Bytes length, std::byte value);
+
 // The sum of the words of whole cache lines, loaded 16 bytes at a time. Nobody may write them
 // meanwhile.
 std::uint64_t sum_lines(const std::byte* from, Bytes length);
