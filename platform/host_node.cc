@@ -80,13 +80,22 @@ std::string HostNode::pm_path(std::string_view name) const {
 
 std::unique_ptr<pmem::Region> HostNode::create_region(std::string_view name, Bytes size,
                                                       pmem::Medium medium) {
+  return create_region_at({}, name, size, medium);
+}
+
+std::unique_ptr<pmem::Region> HostNode::create_region_at(MemoryPlace place, std::string_view name,
+                                                         Bytes size, pmem::Medium medium) {
+  const bool pages_only = medium == pmem::Medium::dram && !place.remote && !place.one_dimm;
+  if (place != MemoryPlace{} && !pages_only) {
+    return Node::create_region_at(place, name, size, medium);
+  }
   const MemoryBinding binding(placement_.numa_node);  // of what is allocated here
   if (medium == pmem::Medium::pm) {
     const std::string path = pm_path(name);
     auto file = pmem::mapped::create_pool_file(path, size, Allocation::now);
     return make_region(std::string(name), medium, path, std::move(file.mapping));
   }
-  Dram dram = create_dram(name, size);
+  Dram dram = create_dram(name, size, place.pages);
   return make_region(std::string(name), medium, dram.path, std::move(dram.mapping));
 }
 

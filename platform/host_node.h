@@ -69,6 +69,8 @@ class HostNode : public Node {
   // messages only and need not differ.
   std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                               pmem::Medium medium) override;
+  std::unique_ptr<pmem::Region> create_region_at(MemoryPlace place, std::string_view name,
+                                                 Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
   std::unique_ptr<BackgroundThread> start_background_thread() override;
@@ -83,12 +85,13 @@ class HostNode : public Node {
   ThreadUse& add_thread();
 
  protected:
-  // New DRAM for a region, and the path of its file if it has one.
+  // New DRAM for a region, and the path of its file if it has one. Throws UsageError if its pages
+  // cannot be chosen.
   struct Dram {
     std::shared_ptr<pmem::mapped::Mapping> mapping;
     std::string path{};
   };
-  virtual Dram create_dram(std::string_view name, Bytes size) = 0;
+  virtual Dram create_dram(std::string_view name, Bytes size, pmem::Pages pages) = 0;
   // A region came into being; what is returned lives until it goes away.
   virtual std::shared_ptr<void> adopt(const std::string& path, pmem::Medium medium,
                                       std::shared_ptr<pmem::mapped::Mapping> mapping) = 0;

@@ -10,7 +10,8 @@ std::unique_ptr<pmem::Region> Node::create_region_at(MemoryPlace place, std::str
                                                      Bytes size, pmem::Medium medium) {
   if (place == MemoryPlace{}) return create_region(name, size, medium);
   throw UsageError(fmt::format(
-      "region '{}': this platform cannot choose the NUMA node or the DIMM of memory; use sim",
+      "region '{}': this platform cannot choose its memory so; sim chooses the NUMA node and the "
+      "DIMM, verbs the size of DRAM's pages",
       name));
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "platform/fabric/fabric.h"
+#include "platform/pmem/pages.h"
 #include "platform/pmem/region.h"
 #include "platform/runtime/executor.h"
 
@@ -35,6 +36,7 @@ class BackgroundThread {
 struct MemoryPlace {
   bool remote = false;    // of the other NUMA node than its threads'
   bool one_dimm = false;  // not interleaved
+  pmem::Pages pages = pmem::Pages::any;
   bool operator==(const MemoryPlace&) const = default;
 };
 
@@ -48,7 +50,8 @@ class Node {
   // name that exists already, or a medium that is full, throws UsageError.
   virtual std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                                       pmem::Medium medium) = 0;
-  // The same in a place of its memory that the caller chooses, where the platform can.
+  // The same in a place of its memory that the caller chooses. Throws UsageError where the platform
+  // cannot.
   virtual std::unique_ptr<pmem::Region> create_region_at(MemoryPlace place, std::string_view name,
                                                          Bytes size, pmem::Medium medium);
   // A PM region that was created before; null if there is none.

@@ -1,5 +1,6 @@
 # The real platforms' memory and executor, and the fabric over shared memory.
 target_sources(perdura_platform PRIVATE
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/anonymous.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/bad_blocks.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/dax_device.cc
   ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/instructions.cc

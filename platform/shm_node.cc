@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "platform/error.h"
 #include "platform/pmem/mapped/pool_file.h"
 
 namespace perdura {
@@ -13,7 +14,13 @@ ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directo
       job_(job),
       memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))) {}
 
-HostNode::Dram ShmNode::create_dram(std::string_view, Bytes size) {
+HostNode::Dram ShmNode::create_dram(std::string_view name, Bytes size, pmem::Pages pages) {
+  if (pages != pmem::Pages::any) {
+    throw UsageError(fmt::format(
+        "region '{}': the pages of memory that processes share are the kernel's choice; on verbs "
+        "they can be chosen",
+        name));
+  }
   const std::string path = fmt::format("{}.dram-{}", job_.node_path(id()), next_dram_.fetch_add(1));
   auto file = pmem::mapped::create_pool_file(path, size, pmem::mapped::Allocation::on_touch);
   return {std::move(file.mapping), path};

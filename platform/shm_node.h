@@ -19,7 +19,7 @@ class ShmNode final : public HostNode {
   fabric::shm::NodeMemory& memory() { return *memory_; }
 
  private:
-  Dram create_dram(std::string_view name, Bytes size) override;
+  Dram create_dram(std::string_view name, Bytes size, pmem::Pages pages) override;
   std::shared_ptr<void> adopt(const std::string& path, pmem::Medium medium,
                               std::shared_ptr<pmem::mapped::Mapping> mapping) override;
 

@@ -1,11 +1,9 @@
 #include "platform/verbs_node.h"
 
 #include <fmt/core.h>
-#include <sys/mman.h>
-
-#include <cerrno>
 
 #include "platform/error.h"
+#include "platform/pmem/mapped/anonymous.h"
 
 namespace perdura {
 
@@ -18,15 +16,9 @@ void VerbsNode::try_flush_persistence() {
   remove_region(kName);
 }
 
-HostNode::Dram VerbsNode::create_dram(std::string_view name, Bytes size) {
+HostNode::Dram VerbsNode::create_dram(std::string_view name, Bytes size, pmem::Pages pages) {
   if (size == 0) throw UsageError(fmt::format("region {}: a region has at least one byte", name));
-  void* const base =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (base == MAP_FAILED) {
-    throw PlatformError(fmt::format("no memory for region {} of {} bytes: {}", name, size,
-                                    pmem::mapped::error_text(errno)));
-  }
-  return {std::make_shared<pmem::mapped::Mapping>(static_cast<std::byte*>(base), size)};
+  return {pmem::mapped::map_anonymous(fmt::format("region {}", name), size, pages)};
 }
 
 std::shared_ptr<void> VerbsNode::adopt(const std::string& path, pmem::Medium medium,

@@ -24,7 +24,7 @@ class VerbsNode final : public HostNode {
   const std::shared_ptr<fabric::verbs::NodeMemory>& memory() const { return memory_; }
 
  private:
-  Dram create_dram(std::string_view name, Bytes size) override;
+  Dram create_dram(std::string_view name, Bytes size, pmem::Pages pages) override;
   std::shared_ptr<void> adopt(const std::string& path, pmem::Medium medium,
                               std::shared_ptr<pmem::mapped::Mapping> mapping) override;
 

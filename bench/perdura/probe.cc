@@ -15,7 +15,10 @@ void add_probe(CLI::App& app, CommandContext& context, Action& action) {
       "probe",
       "Measures what memory and RDMA do, and writes it as a profile that other commands read");
   command
-      ->add_option("--platform", request->platform, "shm: this host; sim: a testbed, on the model")
+      ->add_option(
+          "--platform", request->platform,
+          "shm: this host; verbs: hosts with RDMA devices, a rank each; sim: a testbed, on "
+          "the model")
       ->required();
   command->add_option("--profile", request->profile,
                       "On sim, the testbed; else, where parameters that are not measured come from "
@@ -23,9 +26,20 @@ void add_probe(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("--set", request->set, "Which probes (default: all)")
       ->check(CLI::IsMember({"memory", "rdma", "all"}));
   command
-      ->add_option("--pm-directory", request->pm_directory,
-                   "Where the files of persistent memory are (default: memory of this host)")
+      ->add_option_function<std::string>(
+          "--pm-directory",
+          [request](const std::string& path) {
+            request->verbs.pm_directory = {path, "--pm-directory"};
+          },
+          "Where persistent memory is: a directory, on verbs also a DAX device (default: memory of "
+          "this host)")
       ->check(is_not_empty);
+  command->add_option("--device", request->verbs.device,
+                      "On verbs, as ibv_devices names it (default: one whose port is active)");
+  command->add_option("--port", request->verbs.port, "On verbs: of the device");
+  command->add_option("--gid-index", request->verbs.gid_index, "On verbs, as show_gids names it");
+  command->add_flag("--odp", request->verbs.on_demand_paging,
+                    "On verbs: on-demand paging instead of locked pages");
   command->add_flag("--quick", request->quick, "Fewer steps and repetitions");
   command->add_flag("--quiet", request->quiet, "No progress on stderr");
   command

@@ -26,7 +26,7 @@ constexpr const char* kBars = "latency-over-workload";
 constexpr const char* kDoubling = "latency-over-value-size";
 constexpr const char* kThreads = "throughput-over-clients";
 
-constexpr std::array<Plan, 13> kPlans{{
+constexpr std::array<Plan, 14> kPlans{{
     {"idle-latency", "Idle latency of 8 bytes", "cache before the access", kBars, nullptr},
     {"loaded-latency", "Latency of loads under load", "threads that stream", kThreads,
      [](const Setting& s) -> Bytes { return s.threads; }},
@@ -52,6 +52,8 @@ constexpr std::array<Plan, 13> kPlans{{
      "size of the region (MiB)", kDoubling, [](const Setting& s) { return s.region_size / MiB; }},
     {"rdma-rate-over-threads", "Rate over threads, 8 bytes", "threads", kThreads,
      [](const Setting& s) -> Bytes { return s.threads; }},
+    {"rdma-registration", "Registering and deregistering memory", "size of the region (KiB)",
+     kDoubling, [](const Setting& s) { return s.region_size / KiB; }},
 }};
 
 std::string y_label(const std::string& unit) {
@@ -105,6 +107,7 @@ ProbeFigure figure_of(const Plan& plan, const std::string& memory,
     const Setting& setting = reading->setting;
     std::string series = setting.operation;
     if (!setting.pattern.empty()) series += ' ' + setting.pattern;
+    if (!setting.pages.empty()) series += fmt::format(" {} pages", setting.pages);
     if (std::string_view(plan.probe) == "mix") series = fmt::format("{} threads", setting.threads);
     const std::size_t number = index_of(all_series, series);
     const std::string x = plan.x != nullptr ? std::to_string(plan.x(setting)) : setting.cache;

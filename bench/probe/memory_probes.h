@@ -4,12 +4,13 @@
 #pragma once
 
 #include "bench/probe/access.h"
+#include "bench/probe/host_memory.h"
 #include "bench/probe/probe.h"
 
 namespace perdura::bench {
 
-// All of them. `modelled` platforms have neither page sizes nor several NUMA nodes.
-ProbeSet memory_probes(const Effort& effort, bool modelled);
+// All of them. `host` is null on the model, which has no page sizes.
+ProbeSet memory_probes(const Effort& effort, const HostMemory* host);
 
 // --- single ones, for tests and for benchmarks beside them
 

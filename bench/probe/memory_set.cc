@@ -190,7 +190,7 @@ class SetOfMemory {
 
 }  // namespace
 
-ProbeSet memory_probes(const Effort& effort, bool modelled) {
+ProbeSet memory_probes(const Effort& effort, const HostMemory* host) {
   ProbeSet set;
   for (const Medium medium : {Medium::dram, Medium::pm}) {
     SetOfMemory probes(effort, medium);
@@ -215,7 +215,7 @@ ProbeSet memory_probes(const Effort& effort, bool modelled) {
     set.unanswered.push_back(
         {"loaded-latency", "one core only: a second thread would take time from the first"});
   }
-  if (modelled) {
+  if (host == nullptr) {
     set.unanswered.push_back({"pages", "the model has no page sizes"});
     if (!effort.remote) {
       set.unanswered.push_back({"numa", "the profile's machines have one NUMA node: no [numa]"});
@@ -226,7 +226,7 @@ ProbeSet memory_probes(const Effort& effort, bool modelled) {
   } else {
     set.unanswered.push_back(
         {"one DIMM", "where a page lies is up to the machine's interleaving; set it in the BIOS"});
-    add_host_probes(effort, set);
+    add_host_probes(effort, *host, set);
   }
   return set;
 }

@@ -68,6 +68,10 @@ std::string label(const Setting& setting) {
   return text;
 }
 
+std::unique_ptr<pmem::Region> create(Node& node, std::string_view name, Room room) {
+  return node.create_region_at({.pages = room.pages}, name, room.size, room.medium());
+}
+
 Reading reading_of(const Setting& setting, std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;

@@ -66,9 +66,21 @@ struct Effort {
   static Effort of(const sim::Profile& profile, bool quick);
 };
 
+// Of DRAM, if its pages are chosen, else of persistent memory.
+struct Room {
+  Bytes size = 0;
+  pmem::Pages pages = pmem::Pages::any;
+
+  pmem::Medium medium() const {
+    return pages == pmem::Pages::any ? pmem::Medium::pm : pmem::Medium::dram;
+  }
+};
+
 struct Probe {
   Setting setting;
   NodeId nodes = 1;
+  // What node 0 must have room for: tried before, so that a probe that does not fit is left out.
+  Room room{};
   // Compared where the probe counts what the media write.
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
   // On a fresh platform, by every process of it. One value for each repetition, in the setting's
@@ -86,6 +98,9 @@ struct ProbeSet {
   std::vector<Probe> probes;
   std::vector<Unanswered> unanswered;
 };
+
+// Throws UsageError or PlatformError if there is no such memory.
+std::unique_ptr<pmem::Region> create(Node& node, std::string_view name, Room room);
 
 struct Reading {
   Setting setting;

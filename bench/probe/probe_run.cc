@@ -40,7 +40,8 @@ class Platforms {
       experiment.file = "probe";
       experiment.platform = {request.platform, "--platform"};
       experiment.profile = {request.profile, "--profile"};
-      experiment.shm.pm_directory = {request.pm_directory, "--pm-directory"};
+      experiment.shm.pm_directory = request.verbs.pm_directory;
+      experiment.verbs = request.verbs;
       experiment.accounting = level;
       factories_[level == pmem::WriteMeter::Level::compared] =
           harness::create_platform_factory(experiment, locations, ranks);
@@ -64,18 +65,22 @@ class Platforms {
   std::array<std::unique_ptr<harness::PlatformFactory>, 2> factories_;
 };
 
-ProbeSet probes_of(const ProbeRequest& request, const Effort& effort, bool modelled) {
-  ProbeSet set;
-  const auto add = [&](ProbeSet more) {
-    std::move(more.probes.begin(), more.probes.end(), std::back_inserter(set.probes));
-    std::move(more.unanswered.begin(), more.unanswered.end(), std::back_inserter(set.unanswered));
-  };
-  if (request.set != "rdma") {
-    add(memory_probes(effort, modelled));
-    add(building_block_probes(effort));
-  }
-  if (request.set != "memory") add(rdma_probes(effort, modelled));
-  return set;
+// All processes make the same set of probes: that of the root's host, where node 0 is.
+HostMemory of_root(HostMemory host, harness::Ranks& ranks) {
+  std::vector<std::uint64_t> words{host.cores, host.core, host.own_node};
+  words.insert(words.end(), host.nodes.begin(), host.nodes.end());
+  words = ranks.broadcast(std::move(words));
+  const auto number = [&](std::size_t i) { return static_cast<std::uint32_t>(words[i]); };
+  HostMemory root{.cores = number(0), .core = number(1), .own_node = number(2)};
+  for (std::size_t i = 3; i < words.size(); ++i) root.nodes.push_back(number(i));
+  root.no_huge_pages = ranks.broadcast_text(host.no_huge_pages);
+  return root;
+}
+
+std::string value_text(const Reading& reading) {
+  const std::string number = reading.median < 1000 ? fmt::format("{:.4g}", reading.median)
+                                                   : fmt::format("{:.0f}", reading.median);
+  return number + ' ' + reading.setting.unit;
 }
 
 // What one process has measured, to the root.
@@ -99,12 +104,14 @@ class Run {
     const std::string base = request.profile.empty() ? "remote-log-connectx4" : request.profile;
     base_ =
         sim::load_profile(locations.find(harness::FileKind::profile, {base, "--profile"}).string());
-    cores_ =
-        modelled_ ? base_.server.cores : static_cast<std::uint32_t>(harness::usable_cores().size());
     plots_ = locations.first_existing("plots");
-    const Effort effort =
-        modelled_ ? Effort::of(base_, request.quick) : Effort::of(false, cores_, request.quick);
-    set_ = probes_of(request, effort, modelled_);
+    if (modelled_) {
+      make_set(Effort::of(base_, request.quick), nullptr);
+    } else {
+      const HostMemory host = of_root(memory_of_this_host(), ranks);
+      cores_ = host.cores;
+      make_set(Effort::of(false, cores_, request.quick), &host);
+    }
   }
 
   ExitCode run() {
@@ -121,16 +128,23 @@ class Run {
       const std::string name = label(probe.setting);
       progress.begin(name);
       const auto platform = platforms_.create(probe);
-      std::vector<double> values = probe.measure(*platform);
-      if (!modelled_) values = at_root(ranks_, values);
+      std::string reason = refusal(*platform, probe.room);
+      std::vector<double> values;
+      if (reason.empty()) {
+        values = probe.measure(*platform);
+        if (!modelled_) values = at_root(ranks_, values);
+        if (values.empty()) reason = "the device does not have it";
+      } else {
+        platform->run();
+      }
       if (!ranks_.is_root()) continue;
-      if (values.empty()) {
-        progress.end(name, "not measured: the device does not have it", true);
+      if (!reason.empty()) {
+        progress.end(name, "not measured: " + reason, true);
         continue;
       }
       readings_.push_back(reading_of(probe.setting, std::move(values)));
       const Reading& reading = readings_.back();
-      progress.end(name, fmt::format("{:.4g} {}", reading.median, reading.setting.unit), false);
+      progress.end(name, value_text(reading), false);
     }
     progress.close();
     for (Reading& peak : peaks_of(readings_)) readings_.push_back(std::move(peak));
@@ -141,6 +155,53 @@ class Run {
   }
 
  private:
+  void make_set(const Effort& effort, const HostMemory* host) {
+    const auto add = [&](ProbeSet more) {
+      std::move(more.probes.begin(), more.probes.end(), std::back_inserter(set_.probes));
+      std::move(more.unanswered.begin(), more.unanswered.end(),
+                std::back_inserter(set_.unanswered));
+    };
+    if (request_.set != "rdma") {
+      add(memory_probes(effort, host));
+      add(building_block_probes(effort));
+    }
+    if (request_.set != "memory") {
+      const std::vector<pmem::Pages> pages = pages_to_choose();
+      add(rdma_probes(effort, modelled_, pages));
+    }
+  }
+
+  // The sizes of pages that node 0 can choose for its DRAM.
+  std::vector<pmem::Pages> pages_to_choose() {
+    std::vector<pmem::Pages> possible;
+    for (const pmem::Pages pages : {pmem::Pages::small, pmem::Pages::huge}) {
+      const auto platform = platforms_.create(Probe{});
+      const std::string reason = refusal(*platform, {4 * KiB, pages});
+      platform->run();
+      if (reason.empty()) {
+        possible.push_back(pages);
+      } else {
+        set_.unanswered.push_back({fmt::format("RDMA in {} pages", to_string(pages)), reason});
+      }
+    }
+    return possible;
+  }
+
+  // Why node 0 has no such memory, as its process tells all; empty: it has.
+  std::string refusal(Platform& platform, Room room) {
+    std::string reason;
+    if (Node* const node = platform.local_node(0); node != nullptr && room.size != 0) {
+      constexpr std::string_view kName = "room";
+      try {
+        create(*node, kName, room).reset();
+        if (room.medium() == pmem::Medium::pm) node->remove_region(kName);
+      } catch (const std::runtime_error& error) {
+        reason = error.what();
+      }
+    }
+    return modelled_ ? reason : ranks_.broadcast_text(reason);
+  }
+
   void begin() {
     folder_ = request_.out.empty() ? harness::next_result_folder("out", "probe", request_.platform)
                                    : request_.out;
@@ -181,7 +242,7 @@ class Run {
     const Characterized found{.name = fmt::format("probe-{}", platform.profile_name()),
                               .date = started_,
                               .readings = readings_,
-                              .cores = modelled_ ? 0 : cores_,
+                              .cores = cores_,
                               .capabilities = device_};
     harness::write_atomically(folder_ / "profile.toml", characterize(found, base_));
     const std::string problem =
@@ -220,7 +281,7 @@ class Run {
   Platforms platforms_;
   bool modelled_;
   sim::Profile base_{};  // on sim the testbed's; else what is not measured is as there
-  std::uint32_t cores_ = 1;
+  std::uint32_t cores_ = 0;
   std::filesystem::path plots_{};
   ProbeSet set_{};
   std::filesystem::path folder_{};

@@ -16,9 +16,9 @@ namespace perdura::bench {
 
 struct ProbeRequest {
   std::string platform{};
-  std::string profile{};       // of the testbed on sim; else, where the characterization begins
-  std::string pm_directory{};  // of real platforms; empty: their choice
-  std::string set = "all";     // memory, rdma, all
+  std::string profile{};           // of the testbed on sim; else, where the characterization begins
+  harness::VerbsSettings verbs{};  // on verbs; its directory of persistent memory on shm, too
+  std::string set = "all";         // memory, rdma, all
   bool quick = false;
   bool quiet = false;           // no progress
   std::filesystem::path out{};  // empty: out/probe-<platform>-<n>

@@ -54,7 +54,7 @@ Task<> take_messages(Passive* passive) {
 
 Task<> serve(Thread& thread, RdmaLoad load) {
   Passive passive;
-  passive.memory = thread.node.create_region("target", load.region_size, pmem::Medium::pm);
+  passive.memory = create(thread.node, "target", load.room());
   passive.keys = thread.node.create_region("keys", load.regions * kWord, pmem::Medium::dram);
   const Bytes part = load.region_size / load.regions;
   for (std::uint32_t i = 0; i < load.regions; ++i) {
@@ -259,10 +259,10 @@ Values rdma(Platform& platform, RdmaLoad load, const Effort& effort) {
 
 namespace {
 
-Task<> time_registration(Thread& thread, Bytes size, Effort effort, Values* values) {
-  const auto region = thread.node.create_region("registered", size, pmem::Medium::pm);
+Task<> time_registration(Thread& thread, Room room, Effort effort, Values* values) {
+  const auto region = create(thread.node, "registered", room);
   const std::uint32_t rounds =
-      static_cast<std::uint32_t>(std::clamp<Bytes>(effort.operations * KiB / size, 1, 1000));
+      static_cast<std::uint32_t>(std::clamp<Bytes>(effort.operations * KiB / room.size, 1, 1000));
   for (std::uint32_t i = 0; i < effort.repetitions; ++i) {
     const Time begin = thread.executor.now();
     for (std::uint32_t n = 0; n < rounds; ++n) {
@@ -281,11 +281,11 @@ Task<> ask(Thread& thread, fabric::Capabilities* answer) {
 
 }  // namespace
 
-Values registration(Platform& platform, Bytes size, const Effort& effort) {
+Values registration(Platform& platform, Room room, const Effort& effort) {
   Values values;
-  if (platform.local_node(1) != nullptr) {
-    platform.start(1, kFirstActivePort, CompletionMode::polling, [&](Thread& thread) {
-      return time_registration(thread, size, effort, &values);
+  if (platform.local_node(0) != nullptr) {
+    platform.start(0, kPassivePort, CompletionMode::polling, [&](Thread& thread) {
+      return time_registration(thread, room, effort, &values);
     });
   }
   platform.run();
@@ -343,9 +343,13 @@ class SetOfRdma {
     for (std::uint32_t n = 1; n <= 1024; n *= effort_.quick ? 32 : 4) {
       add("rdma-rate-over-regions", {.metric = RdmaMetric::rate, .depth = 16, .regions = n});
     }
+    over_region_size(pmem::Pages::any);
+  }
+
+  void over_region_size(pmem::Pages pages) {
     for (Bytes size = 4 * MiB; size <= 256 * MiB; size *= effort_.quick ? 8 : 2) {
       add("rdma-rate-over-region-size",
-          {.metric = RdmaMetric::rate, .depth = 16, .region_size = size});
+          {.metric = RdmaMetric::rate, .depth = 16, .region_size = size, .pages = pages});
     }
   }
 
@@ -371,16 +375,18 @@ class SetOfRdma {
                           .passive = kSeveral});
   }
 
-  void registrations() {
+  void registrations(pmem::Pages pages) {
     for (Bytes size = 4 * KiB; size <= 64 * MiB; size *= effort_.quick ? 16 : 4) {
-      Setting setting{.probe = "rdma-registration", .medium = "pm", .operation = "register"};
-      setting.region_size = size;
+      const Room room{size, pages};
+      Setting setting{.probe = "rdma-registration", .operation = "register"};
+      place(setting, room);
       setting.unit = "ns";
       const Effort effort = effort_;
       probes_.push_back(
-          {.setting = std::move(setting), .nodes = 2, .measure = [=](Platform& platform) {
-             return registration(platform, size, effort);
-           }});
+          {.setting = std::move(setting),
+           .nodes = 2,
+           .room = room,
+           .measure = [=](Platform& platform) { return registration(platform, room, effort); }});
     }
   }
 
@@ -391,22 +397,27 @@ class SetOfRdma {
     if (metric == RdmaMetric::rate) return "Mop/s";
     return metric == RdmaMetric::bandwidth ? "GB/s" : "ns";
   }
+  static void place(Setting& setting, Room room) {
+    setting.medium = room.medium() == pmem::Medium::pm ? "pm" : "dram";
+    if (room.pages != pmem::Pages::any) setting.pages = to_string(room.pages);
+    setting.region_size = room.size;
+  }
   void add(const char* probe, RdmaLoad load) {
     Setting setting{.probe = probe,
-                    .medium = "pm",
                     .operation = std::string(to_string(load.opcode)),
                     .size = load.size,
                     .threads = load.threads * load.active,
                     .queue_depth = load.depth,
                     .queue_pairs = load.queue_pairs,
                     .regions = load.regions,
-                    .region_size = load.region_size,
                     .unit = unit(load.metric)};
+    place(setting, load.room());
     const Effort effort = effort_;
     probes_.push_back(
-        {.setting = std::move(setting), .nodes = load.nodes(), .measure = [=](Platform& platform) {
-           return rdma(platform, load, effort);
-         }});
+        {.setting = std::move(setting),
+         .nodes = load.nodes(),
+         .room = load.room(),
+         .measure = [=](Platform& platform) { return rdma(platform, load, effort); }});
   }
 
   Effort effort_;
@@ -415,17 +426,19 @@ class SetOfRdma {
 
 }  // namespace
 
-ProbeSet rdma_probes(const Effort& effort, bool modelled) {
+ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::Pages> pages) {
   SetOfRdma probes(effort);
   probes.over_size();
   probes.over_depth_and_queue_pairs();
   probes.over_regions();
+  for (const pmem::Pages chosen : pages) probes.over_region_size(chosen);
   probes.over_threads();
   ProbeSet set;
   if (modelled) {
     set.unanswered.push_back({"rdma-registration", "the model registers memory in no time"});
   } else {
-    probes.registrations();
+    probes.registrations(pmem::Pages::any);
+    for (const pmem::Pages chosen : pages) probes.registrations(chosen);
   }
   set.probes = probes.take();
   return set;

@@ -6,12 +6,15 @@
 // Threads of the others connect to them and issue operations.
 #pragma once
 
+#include <span>
+
 #include "bench/probe/probe.h"
 #include "platform/fabric/fabric.h"
 
 namespace perdura::bench {
 
-ProbeSet rdma_probes(const Effort& effort, bool modelled);
+// `pages`: those that node 0 can choose for its DRAM, apart from pmem::Pages::any.
+ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::Pages> pages);
 
 // --- single ones, for tests and the characterization
 
@@ -31,18 +34,20 @@ struct RdmaLoad {
   std::uint32_t queue_pairs = 1;  // of a thread
   std::uint32_t regions = 1;      // that a passive node has registered
   Bytes region_size = 4 * MiB;    // all of them together
+  pmem::Pages pages{};            // of them: see Room
   std::uint32_t threads = 1;      // of each active node
   NodeId active = 1;
   NodeId passive = 1;
 
   NodeId nodes() const { return active + passive; }
+  Room room() const { return {region_size, pages}; }
 };
 
 // Nothing if the device does not have the operation. Throws PlatformError if one fails.
 std::vector<double> rdma(Platform& platform, RdmaLoad load, const Effort& effort);
 
-// Nanoseconds to register so much memory, and to deregister it again.
-std::vector<double> registration(Platform& platform, Bytes size, const Effort& effort);
+// Nanoseconds to register so much memory of node 0, and to deregister it again.
+std::vector<double> registration(Platform& platform, Room room, const Effort& effort);
 
 // What the devices say that they can do.
 fabric::Capabilities capabilities(Platform& platform);

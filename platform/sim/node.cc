@@ -132,6 +132,9 @@ std::unique_ptr<pmem::Region> SimNode::create_region(std::string_view name, Byte
 
 std::unique_ptr<pmem::Region> SimNode::create_region_at(MemoryPlace place, std::string_view name,
                                                         Bytes size, pmem::Medium medium) {
+  if (place.pages != pmem::Pages::any) {
+    throw UsageError(fmt::format("region '{}': the model has no pages", name));
+  }
   if (place.remote && !testbed_.numa) {
     throw UsageError(fmt::format(
         "profile {}: its machines have one NUMA node; add [numa] for another", testbed_.name));

@@ -61,7 +61,7 @@ Mapping::Mapping(PersistentMap map, Bytes size, std::string path, std::shared_pt
 
 Mapping::~Mapping() {
   if (!map_.handle) {
-    ::munmap(base_, size_);
+    ::munmap(base_, pages_);
     return;
   }
   if (!is_on_dax()) return;
@@ -81,7 +81,7 @@ std::shared_ptr<Mapping> map_file(int fd, const std::string& path) {
       throw PlatformError(
           fmt::format("cannot map {} ({} bytes): {}", path, size, error_text(errno)));
     }
-    return std::make_shared<Mapping>(static_cast<std::byte*>(base), size);
+    return std::make_shared<Mapping>(static_cast<std::byte*>(base), size, size);
   });
 }
 

@@ -12,8 +12,8 @@ namespace perdura::pmem::mapped {
 
 class Mapping {
  public:
-  // Memory of mmap(), unmapped at the end.
-  Mapping(std::byte* base, Bytes size) : base_(base), size_(size), pages_(size) {}
+  // Memory of mmap(), unmapped at the end; its first `size` bytes of `mapped`.
+  Mapping(std::byte* base, Bytes size, Bytes mapped) : base_(base), size_(size), pages_(mapped) {}
   // Persistent memory: its first `size` bytes. What `holder` holds goes with it. At the end, what
   // is on DAX is flushed deeply: who closes a region in good order shall have it even if the
   // machine's flushing at a power failure fails some day (docs/dax.md).

@@ -4,9 +4,7 @@
 
 namespace perdura::pmem::mapped {
 
-void PublishedWrites::publish(const Writes& writes) {
-  if (writes == last_) return;
-  last_ = writes;
+void PublishedWrites::store(const Writes& writes) {
   const auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(writes);
   for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_relaxed);
 }

@@ -39,8 +39,8 @@ bool is_used(const Setting& s) {
 Characterized probe(const sim::Profile& testbed) {
   const Effort effort = Effort::of(true, testbed.server.cores, true);
   Characterized found{.name = "found", .date = "today"};
-  for (const ProbeSet& set :
-       {memory_probes(effort, true), building_block_probes(effort), rdma_probes(effort, true)}) {
+  for (const ProbeSet& set : {memory_probes(effort, nullptr), building_block_probes(effort),
+                              rdma_probes(effort, true, {})}) {
     for (const Probe& probe : set.probes) {
       if (!is_used(probe.setting)) continue;
       sim::SimPlatform platform(testbed, probe.nodes);

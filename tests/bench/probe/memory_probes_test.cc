@@ -208,7 +208,7 @@ TEST_F(OnOptane, RandomWritesOfPartsOfALineTakeTheMediasTimeForReadingAndWriting
   EXPECT_NEAR(found, 64 / line, 0.1 * found);
 }
 
-TEST(MemoryProbes, WhereThereIsOneNumaNodeTheOtherCannotBeChosen) {
+TEST(MemoryProbes, WhatAPlatformCannotChooseOfItsMemoryIsRefused) {
   const auto create = [](Platform& platform, MemoryPlace place) {
     platform.local_node(0)->create_region_at(place, "x", KiB, Medium::dram);
   };
@@ -218,6 +218,10 @@ TEST(MemoryProbes, WhereThereIsOneNumaNodeTheOtherCannotBeChosen) {
   EXPECT_THROW(create(shm, {.remote = true}), UsageError);
   EXPECT_THROW(create(shm, {.one_dimm = true}), UsageError);
   EXPECT_NO_THROW(create(shm, {}));
+  for (const pmem::Pages pages : {pmem::Pages::small, pmem::Pages::huge}) {
+    EXPECT_THROW(create(sim, {.pages = pages}), UsageError);
+    EXPECT_THROW(create(shm, {.pages = pages}), UsageError);
+  }
 }
 
 Effort little() {
@@ -231,7 +235,8 @@ Effort little() {
 
 // Every probe of the set, with as little work as there can be, on memory that is really there.
 TEST(MemoryProbes, EachGivesAPositiveNumberForEachRepetitionOnSharedMemory) {
-  const ProbeSet set = memory_probes(little(), false);
+  const HostMemory host = memory_of_this_host();
+  const ProbeSet set = memory_probes(little(), &host);
   std::set<std::string> names;
   for (const Probe& probe : set.probes) {
     ShmOptions options;
@@ -255,7 +260,7 @@ TEST(MemoryProbes, MediaWriteWholeLinesOnSharedMemoryToo) {
 }
 
 TEST(MemoryProbes, WhatTheModelDoesNotHaveIsNamed) {
-  const ProbeSet set = memory_probes(Effort::of(true, 8, true), true);
+  const ProbeSet set = memory_probes(Effort::of(true, 8, true), nullptr);
   std::vector<std::string> names;
   for (const Unanswered& unanswered : set.unanswered) names.push_back(unanswered.probe);
   EXPECT_EQ(names, (std::vector<std::string>{"pages", "numa", "one DIMM"}));

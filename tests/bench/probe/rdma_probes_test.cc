@@ -89,7 +89,7 @@ TEST(RdmaProbes, EachGivesAPositiveNumberOnEveryPlatform) {
     effort.repetitions = 2;
     effort.operations = 20;
     std::set<std::string> names;
-    for (const Probe& probe : rdma_probes(effort, name == "sim").probes) {
+    for (const Probe& probe : rdma_probes(effort, name == "sim", {}).probes) {
       if (probe.setting.operation == "FLUSH" || probe.setting.operation == "ATOMIC_WRITE") continue;
       const auto platform = perdura::test::make_platform(name, probe.nodes);
       const std::vector<double> values = probe.measure(*platform);
