@@ -45,3 +45,11 @@ target_compile_definitions(perdura_platform
   PRIVATE $<$<BOOL:${PERDURA_VERBS_FLUSH}>:PERDURA_VERBS_FLUSH>
           $<$<BOOL:${PERDURA_VERBS_ATOMIC_WRITE}>:PERDURA_VERBS_ATOMIC_WRITE>)
 target_link_libraries(perdura_platform PUBLIC PkgConfig::IBVERBS)
+# What an operation passes on its way is one unit, for its two flattened functions (post and poll).
+set_source_files_properties(
+  ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/endpoint.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/operations.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/queue_pair.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/send_queue.cc
+  PROPERTIES UNITY_GROUP way_of_an_operation)
+set_target_properties(perdura_platform PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)

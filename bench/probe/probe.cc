@@ -24,6 +24,7 @@ Effort Effort::of(bool modelled, std::uint32_t cores, bool quick) {
     effort.loads = 200'000;
     effort.interval = std::chrono::milliseconds(20);
     effort.operations = 5'000;
+    effort.message_bytes = 32 * MiB;
   }
   return effort;
 }

@@ -58,7 +58,8 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
                            std::vector<std::byte> private_data) override;
   Task<std::unique_ptr<ConnectionRequest>> next_connection() override;
 
-  bool poll() override;
+  // One function with all that operations pass that go well; what is rare is kept out of it.
+  [[gnu::flatten]] bool poll() override;
   int arm() override;
 
   // --- for its queue pairs and receive queues ----------------------------------------------------
@@ -88,7 +89,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   ibv_sge locate(const LocalBuffer& buffer);
   // Null if this thread has not learned yet what the key stands for.
   const RemoteRange* known_range(NodeId node, std::uint32_t key) const;
-  void ask(Address peer, std::uint32_t queue_pair, std::uint32_t key);
+  [[gnu::cold, gnu::noinline]] void ask(Address peer, std::uint32_t queue_pair, std::uint32_t key);
   // The device has placed data in a local buffer.
   static void count_placed(const LocalBuffer& buffer, std::span<const std::byte> before);
 
@@ -96,7 +97,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   friend class VerbsConnectionRequest;
   struct Pending;
 
-  void handle(Message message);
+  [[gnu::cold, gnu::noinline]] void handle(Message message);
   void handle_lost(NodeId node);
   bool start_noted();
   VerbsQueuePair* find(std::uint64_t id) const;

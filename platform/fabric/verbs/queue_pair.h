@@ -46,38 +46,40 @@ class VerbsQueuePair final : public QueuePair {
 
   void start_waiting();
   void completed(const ibv_wc& completion);
-  void received(const ibv_wc& completion, ReceiveQueueState& queue, std::uint32_t slot);
+  [[gnu::noinline]] void received(const ibv_wc& completion, ReceiveQueueState& queue,
+                                  std::uint32_t slot);
   void key_found(std::uint32_t key, const std::optional<RemoteRange>& range);
   // Ends the connection from this side; the oldest operation under way ends with `oldest`.
-  void break_off(Status oldest);
+  [[gnu::cold, gnu::noinline]] void break_off(Status oldest);
   // Everything that arrived before the end has been handed out.
-  void announce_end();
+  [[gnu::cold, gnu::noinline]] void announce_end();
   // The device completes nothing any more.
-  void give_up();
+  [[gnu::cold, gnu::noinline]] void give_up();
 
   bool noted = false;  // in the endpoint's list of those with something to start
 
  private:
   enum class Readiness : std::uint8_t { ready, not_yet, never };
 
-  void post(Operation& operation) override;
+  [[gnu::flatten]] void post(Operation& operation) override;
   void abandon(Operation& operation) override;
 
   void submit(const WorkRequest& request, Operation* operation);
   Readiness examine(SendRequest& request, Status& failure);
   bool look_up(SendRequest& request);
   Status check(const SendRequest& request) const;
-  bool wait_until_alone();
+  [[gnu::cold, gnu::noinline]] bool wait_until_alone();
   bool replaces_persistent(const SendRequest& request) const;
-  void read_old_contents(const SendRequest& request);
-  void count_replacement(SendRequest& request);
+  [[gnu::noinline]] void read_old_contents(const SendRequest& request);
+  [[gnu::noinline]] void count_replacement(SendRequest& request);
   void hand_over(SendRequest* request, Posting posting);
   Posting posting_of(SendRequest& request) const;
   void ring();
   void finish(SendRequest* request, Status status);
   void settle(const ibv_wc& completion, std::uint32_t before);
   void count_completed(SendRequest& request);
-  void report(const ibv_wc& completion, Opcode opcode, std::string_view words);
+  [[gnu::cold, gnu::noinline]] void report(const ibv_wc& completion, Opcode opcode,
+                                           std::string_view words);
 
   VerbsEndpoint& endpoint_;
   const std::uint32_t id_;

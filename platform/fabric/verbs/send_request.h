@@ -63,7 +63,7 @@ class RequestPool {
     std::unique_ptr<SendRequest[]> requests;
     Handle<ibv_mr> memory;
   };
-  void grow() {
+  [[gnu::cold, gnu::noinline]] void grow() {
     Slab slab{std::make_unique<SendRequest[]>(kSlab), nullptr};
     slab.memory = device_->register_memory(reinterpret_cast<std::byte*>(slab.requests.get()),
                                            kSlab * sizeof(SendRequest), 0, "send requests", "");
