@@ -36,8 +36,10 @@ void add_probe(CLI::App& app, CommandContext& context, Action& action) {
       ->check(is_not_empty);
   command->add_option("--device", request->verbs.device,
                       "On verbs, as ibv_devices names it (default: one whose port is active)");
-  command->add_option("--port", request->verbs.port, "On verbs: of the device");
-  command->add_option("--gid-index", request->verbs.gid_index, "On verbs, as show_gids names it");
+  command->add_option("--port", request->verbs.port, "On verbs: of the device")
+      ->check(CLI::Range(1, 255));
+  command->add_option("--gid-index", request->verbs.gid_index, "On verbs, as show_gids names it")
+      ->check(CLI::Range(0, 65535));
   command->add_flag("--odp", request->verbs.on_demand_paging,
                     "On verbs: on-demand paging instead of locked pages");
   command->add_flag("--quick", request->quick, "Fewer steps and repetitions");

@@ -49,6 +49,11 @@ class Platforms {
   }
   const harness::PlatformFactory& any() const { return *factories_[0]; }
 
+  // One process is as many nodes as there are to be.
+  bool have_nodes_for(const Probe& probe) const {
+    return nodes_of_ranks() == 1 || probe.nodes <= nodes_of_ranks();
+  }
+
   std::shared_ptr<Platform> create(const Probe& probe) {
     harness::Point point{};
     point.client_nodes = std::max(probe.nodes, nodes_of_ranks()) - 1;
@@ -94,10 +99,25 @@ std::vector<double> at_root(harness::Ranks& ranks, const std::vector<double>& va
   return all;
 }
 
+// Options that would change nothing are mistakes.
+const ProbeRequest& checked(const ProbeRequest& request) {
+  const harness::VerbsSettings& verbs = request.verbs;
+  if (request.platform == "sim" && !verbs.pm_directory.text.empty()) {
+    throw UsageError("--pm-directory is for real memory; leave it out on sim");
+  }
+  if (request.platform != "verbs" &&
+      (!verbs.device.empty() || verbs.port || verbs.gid_index || verbs.on_demand_paging)) {
+    throw UsageError(
+        fmt::format("--device, --port, --gid-index and --odp are for verbs; leave them out on {}",
+                    request.platform));
+  }
+  return request;
+}
+
 class Run {
  public:
   Run(const ProbeRequest& request, const harness::Locations& locations, harness::Ranks& ranks)
-      : request_(request),
+      : request_(checked(request)),
         ranks_(ranks),
         platforms_(request, locations, ranks),
         modelled_(platforms_.any().modelled()) {
@@ -127,16 +147,8 @@ class Run {
       }
       const std::string name = label(probe.setting);
       progress.begin(name);
-      const auto platform = platforms_.create(probe);
-      std::string reason = refusal(*platform, probe.room);
-      std::vector<double> values;
-      if (reason.empty()) {
-        values = probe.measure(*platform);
-        if (!modelled_) values = at_root(ranks_, values);
-        if (values.empty()) reason = "the device does not have it";
-      } else {
-        platform->run();
-      }
+      std::string reason;
+      std::vector<double> values = measure(probe, reason);
       if (!ranks_.is_root()) continue;
       if (!reason.empty()) {
         progress.end(name, "not measured: " + reason, true);
@@ -166,9 +178,27 @@ class Run {
       add(building_block_probes(effort));
     }
     if (request_.set != "memory") {
-      const std::vector<pmem::Pages> pages = pages_to_choose();
+      const auto pages = modelled_ ? std::vector<pmem::Pages>{} : pages_to_choose();
       add(rdma_probes(effort, modelled_, pages));
     }
+  }
+
+  // At the root; nothing, and why, if it cannot be measured.
+  std::vector<double> measure(const Probe& probe, std::string& reason) {
+    if (!platforms_.have_nodes_for(probe)) {
+      reason = fmt::format("it takes {0} nodes, a rank each; start mpirun -n {0}", probe.nodes);
+      return {};
+    }
+    const auto platform = platforms_.create(probe);
+    reason = refusal(*platform, probe.room);
+    if (!reason.empty()) {
+      platform->run();
+      return {};
+    }
+    std::vector<double> values = probe.measure(*platform);
+    if (!modelled_) values = at_root(ranks_, values);
+    if (values.empty()) reason = "the device does not have it";
+    return values;
   }
 
   // The sizes of pages that node 0 can choose for its DRAM.
@@ -178,11 +208,11 @@ class Run {
       const auto platform = platforms_.create(Probe{});
       const std::string reason = refusal(*platform, {4 * KiB, pages});
       platform->run();
-      if (reason.empty()) {
-        possible.push_back(pages);
-      } else {
+      if (!reason.empty()) {
         set_.unanswered.push_back({fmt::format("RDMA in {} pages", to_string(pages)), reason});
+        break;
       }
+      possible.push_back(pages);
     }
     return possible;
   }

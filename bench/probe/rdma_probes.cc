@@ -436,6 +436,7 @@ ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::
   ProbeSet set;
   if (modelled) {
     set.unanswered.push_back({"rdma-registration", "the model registers memory in no time"});
+    set.unanswered.push_back({"RDMA over page size", "the model has no page sizes"});
   } else {
     probes.registrations(pmem::Pages::any);
     for (const pmem::Pages chosen : pages) probes.registrations(chosen);

@@ -1,0 +1,33 @@
+// perdura probe as a user starts it.
+#include <filesystem>
+
+#include "tests/harness/cli/program.h"
+#include "tests/harness/temporary_folder.h"
+
+namespace perdura {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Every rank is a node: what takes more of them is left out, and says so.
+TEST(CliProbe, TwoRanksAreTwoNodesAndWhatTheyFindIsAProfile) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  const Outcome probed =
+      mpirun(2, "probe --platform shm --set rdma --quick --out " + folder.string());
+  ASSERT_EQ(probed.code, 0) << probed.text;
+  EXPECT_NE(probed.text.find("not measured: it takes 4 nodes, a rank each; start mpirun -n 4"),
+            std::string::npos)
+      << probed.text;
+  const std::string readings = read(folder / "probes.csv");
+  EXPECT_NE(readings.find("shm,measured,host,rdma-latency,pm,WRITE"), std::string::npos);
+  EXPECT_EQ(readings.find("rdma-inbound"), std::string::npos);
+  EXPECT_TRUE(fs::exists(folder / "rdma-registration-pm.svg"));
+  const Outcome run = perdura("run erda-latency --set workload.operations=100 --profile " +
+                                    (folder / "profile.toml").string() + " --quiet --out " +
+                                    (temporary.path() / "run").string());
+  EXPECT_EQ(run.code, 0) << run.text;
+}
+
+}  // namespace
+}  // namespace perdura
