@@ -33,7 +33,9 @@ CLI::Option* ExperimentOptions::add_to(CLI::App& command) {
 }
 
 ExperimentRequest ExperimentOptions::request() const {
-  ExperimentRequest request{.experiment = experiment_, .overrides = {}, .site = site_};
+  ExperimentRequest request;
+  request.experiment = experiment_;
+  request.site = site_;
   const auto quoted = [](const std::string& text) { return fmt::format("\"{}\"", text); };
   const auto override_with = [&](std::string_view key, const std::string& given,
                                  const std::string& value) {

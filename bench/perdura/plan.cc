@@ -126,8 +126,10 @@ void write_hostfile(const Site& site, const std::string& path) {
 }
 
 ExitCode plan(const PlanArguments& arguments, CommandContext& context) {
-  const PreparedSweep sweep = prepare_sweep(arguments.experiment.request(), context.locations,
-                                            all_drivers(), context.ranks);
+  ExperimentRequest request = arguments.experiment.request();
+  request.plan_only = true;
+  const PreparedSweep sweep =
+      prepare_sweep(request, context.locations, all_drivers(), context.ranks);
   if (!context.ranks.is_root()) return ExitCode::done;
   if (!arguments.hostfile.empty()) write_hostfile(sweep.site, arguments.hostfile);
   const std::optional<PastRun> past =

@@ -20,9 +20,11 @@ void add_probe(CLI::App& app, CommandContext& context, Action& action) {
           "shm: this host; verbs: hosts with RDMA devices, a rank each; sim: a testbed, on "
           "the model")
       ->required();
-  command->add_option("--profile", request->profile,
-                      "On sim, the testbed; else, where parameters that are not measured come from "
-                      "(default there: remote-log-connectx4)");
+  command
+      ->add_option("--profile", request->profile,
+                   "On sim, the testbed; else, where parameters that are not measured come from "
+                   "(default there: remote-log-connectx4)")
+      ->check(is_not_empty);
   command->add_option("--set", request->set, "Which probes (default: all)")
       ->check(CLI::IsMember({"memory", "rdma", "all"}));
   command
@@ -34,8 +36,10 @@ void add_probe(CLI::App& app, CommandContext& context, Action& action) {
           "Where persistent memory is: a directory, on verbs also a DAX device (default: memory of "
           "this host)")
       ->check(is_not_empty);
-  command->add_option("--device", request->verbs.device,
-                      "On verbs, as ibv_devices names it (default: one whose port is active)");
+  command
+      ->add_option("--device", request->verbs.device,
+                   "On verbs, as ibv_devices names it (default: one whose port is active)")
+      ->check(is_not_empty);
   command->add_option("--port", request->verbs.port, "On verbs: of the device")
       ->check(CLI::Range(1, 255));
   command->add_option("--gid-index", request->verbs.gid_index, "On verbs, as show_gids names it")

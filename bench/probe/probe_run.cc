@@ -125,12 +125,15 @@ class Run {
     base_ =
         sim::load_profile(locations.find(harness::FileKind::profile, {base, "--profile"}).string());
     plots_ = locations.first_existing("plots");
+    platforms_.any().check_machine();
     if (modelled_) {
       make_set(Effort::of(base_, request.quick), nullptr);
     } else {
       const HostMemory host = of_root(memory_of_this_host(), ranks);
       cores_ = host.cores;
-      make_set(Effort::of(false, cores_, request.quick), &host);
+      const Effort effort = Effort::of(false, cores_, request.quick);
+      check_room(effort);
+      make_set(effort, &host);
     }
   }
 
@@ -140,11 +143,26 @@ class Run {
     harness::watch_for_interrupts(ranks_.is_root(), ranks_.are_launched());
     harness::Progress progress(set_.probes.size(), 0, ranks_.is_root() && !request_.quiet);
     RunStatus status = RunStatus::complete;
+    try {
+      status = measure_all(progress);
+    } catch (...) {
+      // What was measured until then is written.
+      progress.close();
+      if (ranks_.is_root()) finish(RunStatus::failed);
+      throw;
+    }
+    progress.close();
+    for (Reading& peak : peaks_of(readings_)) readings_.push_back(std::move(peak));
+    if (request_.set != "memory" && status == RunStatus::complete) {
+      device_ = capabilities(*platforms_.create(Probe{}));
+    }
+    return ranks_.is_root() ? finish(status) : ExitCode::done;
+  }
+
+ private:
+  RunStatus measure_all(harness::Progress& progress) {
     for (const Probe& probe : set_.probes) {
-      if (any_interrupted()) {
-        status = RunStatus::interrupted;
-        break;
-      }
+      if (any_interrupted()) return RunStatus::interrupted;
       const std::string name = label(probe.setting);
       progress.begin(name);
       std::string reason;
@@ -158,15 +176,18 @@ class Run {
       const Reading& reading = readings_.back();
       progress.end(name, value_text(reading), false);
     }
-    progress.close();
-    for (Reading& peak : peaks_of(readings_)) readings_.push_back(std::move(peak));
-    if (request_.set != "memory" && status == RunStatus::complete) {
-      device_ = capabilities(*platforms_.create(Probe{}));
-    }
-    return ranks_.is_root() ? finish(status) : ExitCode::done;
+    return RunStatus::complete;
   }
 
- private:
+  // Before anything is written or measured.
+  void check_room(const Effort& effort) {
+    const auto platform = platforms_.create(Probe{});
+    const Bytes least = request_.set == "rdma" ? RdmaLoad{}.region_size : effort.working_set;
+    const std::string reason = refusal(*platform, {least});
+    platform->run();
+    if (!reason.empty()) throw UsageError("probe: " + reason);
+  }
+
   void make_set(const Effort& effort, const HostMemory* host) {
     const auto add = [&](ProbeSet more) {
       std::move(more.probes.begin(), more.probes.end(), std::back_inserter(set_.probes));
@@ -265,8 +286,8 @@ class Run {
                                                              platform.profile_name()));
     write_manifest(status);
     if (status != RunStatus::complete) {
-      fmt::print(stderr, "perdura: interrupted; {} of {} probes are in {}\n", readings_.size(),
-                 set_.probes.size(), (folder_ / "probes.csv").string());
+      fmt::print(stderr, "perdura: {}; {} of {} probes are in {}\n", to_string(status),
+                 readings_.size(), set_.probes.size(), (folder_ / "probes.csv").string());
       return ExitCode::failed;
     }
     const Characterized found{.name = fmt::format("probe-{}", platform.profile_name()),

@@ -84,6 +84,12 @@ void check_pm_directory(const Located& directory) {
   }
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return;
+  if (path.string().starts_with("/dev/dax")) {
+    throw UsageError(fmt::format(
+        "{}: pm_directory {}: there is no such DAX device; 'daxctl list' names those there are, "
+        "'ndctl create-namespace --mode devdax' makes one (root)",
+        directory.where, path.string()));
+  }
   throw UsageError(
       fmt::format("{}: pm_directory {}: there is no such directory; mount the file system of the "
                   "persistent memory, or create the directory there",
@@ -224,9 +230,9 @@ class VerbsFactory final : public HostFactory {
  public:
   VerbsFactory(const Experiment& experiment, Ranks& ranks_of_run, const Site& site)
       : HostFactory(experiment, experiment.verbs.pm_directory, ranks_of_run, site),
-        device_(device_options(experiment.verbs, site, rank())) {
-    const fabric::verbs::Device tried(device_);  // what is missing is told before anything runs
-  }
+        device_(device_options(experiment.verbs, site, rank())) {}
+
+  void check_machine() const override { const fabric::verbs::Device tried(device_); }
 
   std::string_view name() const override { return "verbs"; }
 

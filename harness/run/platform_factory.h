@@ -29,6 +29,8 @@ class PlatformFactory {
   virtual bool collective() const = 0;
   // Where the files of persistent memory are; empty if they are none.
   virtual std::filesystem::path pm_directory() const = 0;
+  // Throws PlatformError if this machine lacks what the platform needs; plans need nothing.
+  virtual void check_machine() const {}
   // Where an experiment does not say.
   virtual NodeId default_client_nodes() const = 0;
   // Throws UsageError, with what to change, if a point with so many client nodes cannot be run.

@@ -50,6 +50,7 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   apply_site(sweep.site, sweep.experiment);
   sweep.driver = &find_driver(drivers, sweep.experiment.driver);
   sweep.platforms = create_platform_factory(sweep.experiment, locations, ranks, sweep.site);
+  if (!request.plan_only) sweep.platforms->check_machine();
   sweep.points = plan_points(sweep.experiment, locations, *sweep.driver,
                              sweep.platforms->default_client_nodes());
   for (const Point& point : sweep.points) sweep.platforms->check_client_nodes(point.client_nodes);

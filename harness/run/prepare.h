@@ -24,7 +24,8 @@ namespace perdura::harness {
 struct ExperimentRequest {
   std::string experiment{};  // a name or a path
   std::vector<Override> overrides{};
-  std::string site{};  // likewise; empty: none
+  std::string site{};      // likewise; empty: none
+  bool plan_only = false;  // this machine need not have what the platform needs
 };
 
 struct PreparedSweep {

@@ -131,8 +131,10 @@ void create_pool_directory(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) {
-    throw UsageError(fmt::format("cannot create the directory {} for persistent memory: {}", path,
-                                 error.message()));
+    throw UsageError(
+        fmt::format("cannot create the directory {} for persistent memory: {}; choose "
+                    "another pm_directory",
+                    path, error.message()));
   }
 }
 

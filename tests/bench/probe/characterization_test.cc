@@ -103,6 +103,22 @@ TEST(Characterization, AWriteTakesAsLongOnTheProfileThatWasWritten) {
   EXPECT_NEAR(latency(back) / latency(testbed), 1, 0.01);
 }
 
+// What was measured is less than the passes of the base take by themselves.
+TEST(Characterization, ASlowBaseDoesNotMakeAFastFabricSlow) {
+  sim::Profile fast = load("continuity-connectx5");
+  fast.nic.processing /= 100;
+  fast.nic.pcie_write /= 100;
+  fast.link.propagation /= 100;
+  const std::string text = characterize(probe(fast), load("remote-log-connectx4"));
+  EXPECT_NE(text.find("of what it is in remote-log-connectx4, which is more than"),
+            std::string::npos);
+  const auto latency = [](const sim::Profile& profile) {
+    sim::SimPlatform platform(profile, 2);
+    return rdma(platform, {.inlined = true}, Effort::of(true, 4, true)).at(0);
+  };
+  EXPECT_NEAR(latency(read_back(text)) / latency(fast), 1, 0.02);
+}
+
 TEST(Characterization, KeepsWhatItsBaseSaysOfDimmsRowsAndNumaNodes) {
   const sim::Profile base = load("optane-cascadelake");
   const sim::Profile back = read_back(characterize({.name = "x", .date = "today"}, base));

@@ -24,8 +24,8 @@ TEST(CliProbe, TwoRanksAreTwoNodesAndWhatTheyFindIsAProfile) {
   EXPECT_EQ(readings.find("rdma-inbound"), std::string::npos);
   EXPECT_TRUE(fs::exists(folder / "rdma-registration-pm.svg"));
   const Outcome run = perdura("run erda-latency --set workload.operations=100 --profile " +
-                                    (folder / "profile.toml").string() + " --quiet --out " +
-                                    (temporary.path() / "run").string());
+                              (folder / "profile.toml").string() + " --quiet --out " +
+                              (temporary.path() / "run").string());
   EXPECT_EQ(run.code, 0) << run.text;
 }
 

@@ -46,12 +46,13 @@ class SweepTest : public testing::Test {
     const systems::KvSystem table[] = {test::kFakeKv};
     const bench::KvDriver kv(table);
     const Driver* const drivers[] = {&kv};
-    return run_experiment({.experiment = {.experiment = (folder_ / "sweep.toml").string(),
-                                          .overrides = std::move(changes)},
-                           .out = folder_ / out,
-                           .command_line = "test",
-                           .quiet = true},
-                          Locations({PERDURA_SOURCE_DIR}), drivers, ranks_);
+    RunRequest request;
+    request.experiment.experiment = (folder_ / "sweep.toml").string();
+    request.experiment.overrides = std::move(changes);
+    request.out = folder_ / out;
+    request.command_line = "test";
+    request.quiet = true;
+    return run_experiment(request, Locations({PERDURA_SOURCE_DIR}), drivers, ranks_);
   }
   std::size_t lines_with(const fs::path& file, std::string_view text) {
     std::ifstream input(file);
