@@ -1,4 +1,4 @@
-// perdura probe as a user starts it.
+// perdura probe and perdura plan as a user starts them.
 #include <filesystem>
 
 #include "tests/harness/cli/program.h"
@@ -27,6 +27,14 @@ TEST(CliProbe, TwoRanksAreTwoNodesAndWhatTheyFindIsAProfile) {
                               (folder / "profile.toml").string() + " --quiet --out " +
                               (temporary.path() / "run").string());
   EXPECT_EQ(run.code, 0) << run.text;
+}
+
+// A plan is made where there is no device, as on a login node.
+TEST(CliPlan, NeedsNothingOfThePlatform) {
+  const Outcome planned = perdura("plan erda-shm --platform verbs");
+  if (planned.text.find("built without libibverbs") != std::string::npos) GTEST_SKIP();
+  EXPECT_EQ(planned.code, 0) << planned.text;
+  EXPECT_NE(planned.text.find("ranks"), std::string::npos) << planned.text;
 }
 
 }  // namespace
