@@ -6,6 +6,11 @@ has_paper = 0
 stats csv using (missing("paper_average") ? 0 : (has_paper = 1, column("paper_average"))) nooutput
 if (STATS_max > top) { top = STATS_max }
 set yrange [0:(top > 0 ? top * 1.12 : 1)]
+if (!exists("log_y")) { log_y = 0 }
+if (log_y) {
+  set logscale y
+  set yrange [*:*]
+}
 
 # Vectors with square heads: gnuplot's own error bars paint a white disc under each point.
 # The paper's line begins with the series' point, which tells whose it is without color.

@@ -81,7 +81,7 @@ if (titled) {
   set label 2 title_text at screen 0.02, 0.95 left textcolor rgb ink font ",".title_size
 }
 set key at screen 0.03, screen (titled ? 0.905 : 0.985) left top vertical maxrows key_rows \
-    Left reverse samplen 2.5 spacing 1.15 width -2 textcolor rgb ink
+    Left reverse samplen 2.5 spacing 1.15 width (longest_label < 8 ? 1 : -2) textcolor rgb ink
 # Not `set ylabel`: its distance depends on how wide each terminal takes the tics to be.
 set label 3 y_label at screen 0.026, graph 0.5 center rotate by 90 textcolor rgb ink
 # An image leaves its page; where the numbers come from must travel with it.

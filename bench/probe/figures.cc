@@ -24,6 +24,7 @@ struct Plan {
 
 constexpr const char* kBars = "latency-over-workload";
 constexpr const char* kDoubling = "latency-over-value-size";
+constexpr const char* kMessages = "over-message-size";
 constexpr const char* kThreads = "throughput-over-clients";
 
 constexpr std::array<Plan, 14> kPlans{{
@@ -38,9 +39,9 @@ constexpr std::array<Plan, 14> kPlans{{
      [](const Setting& s) -> Bytes { return s.read_share.value_or(0); }},
     {"write-amplification", "Write amplification over access size", "access size (bytes)",
      kDoubling, [](const Setting& s) { return s.size; }},
-    {"rdma-latency", "Latency of RDMA operations", "message size (bytes)", kDoubling,
+    {"rdma-latency", "Latency of RDMA operations", "message size (bytes)", kMessages,
      [](const Setting& s) { return s.size; }},
-    {"rdma-bandwidth", "Bandwidth of RDMA operations", "message size (bytes)", kDoubling,
+    {"rdma-bandwidth", "Bandwidth of RDMA operations", "message size (bytes)", kMessages,
      [](const Setting& s) { return s.size; }},
     {"rdma-rate-over-depth", "Rate over operations under way, 8 bytes", "operations under way",
      kDoubling, [](const Setting& s) -> Bytes { return s.queue_depth; }},
@@ -53,11 +54,14 @@ constexpr std::array<Plan, 14> kPlans{{
     {"rdma-rate-over-threads", "Rate over threads, 8 bytes", "threads", kThreads,
      [](const Setting& s) -> Bytes { return s.threads; }},
     {"rdma-registration", "Registering and deregistering memory", "size of the region (KiB)",
-     kDoubling, [](const Setting& s) { return s.region_size / KiB; }},
+     kMessages, [](const Setting& s) { return s.region_size / KiB; }},
 }};
 
-std::string y_label(const std::string& unit) {
-  if (unit == "ns") return "Latency (ns)";
+// Latencies of which one is so long are drawn in microseconds.
+constexpr double kLong = 10'000;  // ns
+
+std::string y_label(const std::string& unit, bool microseconds) {
+  if (unit == "ns") return microseconds ? "Latency (µs)" : "Latency (ns)";
   if (unit == "GB/s") return "Bandwidth (GB/s)";
   if (unit == "Mop/s") return "Rate (Mop/s)";
   return "Bytes written / bytes issued";
@@ -90,12 +94,17 @@ ProbeFigure figure_of(const Plan& plan, const std::string& memory,
     return letter == ' ' ? '-' : static_cast<char>(std::tolower(letter));
   });
   const std::string medium = readings.front()->setting.medium;
+  const std::string unit = readings.front()->setting.unit;
+  const bool microseconds =
+      unit == "ns" && std::any_of(readings.begin(), readings.end(),
+                                  [](const Reading* r) { return r->median >= kLong; });
+  const double scale = microseconds ? 1e-3 : 1;
   ProbeFigure figure{.name = fmt::format("{}-{}", plan.probe, name),
                      .script = plan.script,
                      .title = fmt::format("{}, {}{}", plan.title, medium == "pm" ? "PM" : "DRAM",
                                           memory.substr(medium.size())),
                      .x_label = plan.x_label,
-                     .y_label = y_label(readings.front()->setting.unit)};
+                     .y_label = y_label(unit, microseconds)};
   figure.csv =
       "series,label,series_index,style,x,x_label,x_index,y,y_low,y_high,repetitions,"
       "paper_average,text\n";
@@ -106,7 +115,8 @@ ProbeFigure figure_of(const Plan& plan, const std::string& memory,
   for (const Reading* reading : readings) {
     const Setting& setting = reading->setting;
     std::string series = setting.operation;
-    if (!setting.pattern.empty()) series += ' ' + setting.pattern;
+    // Names that are longer do not stand side by side.
+    if (!setting.pattern.empty()) series += setting.pattern == "sequential" ? " seq." : " random";
     if (!setting.pages.empty()) series += fmt::format(" {} pages", setting.pages);
     if (std::string_view(plan.probe) == "mix") series = fmt::format("{} threads", setting.threads);
     const std::size_t number = index_of(all_series, series);
@@ -114,8 +124,9 @@ ProbeFigure figure_of(const Plan& plan, const std::string& memory,
     const std::size_t place = index_of(xs, x);
     rows[number] +=
         fmt::format("{},{},{},{},{},{},{},{},{},{},{},,{}\n", series, series, number, number,
-                    plan.x != nullptr ? x : std::to_string(place), x, place, reading->median,
-                    reading->low, reading->high, reading->repetitions, bar_text(reading->median));
+                    plan.x != nullptr ? x : std::to_string(place), x, place,
+                    reading->median * scale, reading->low * scale, reading->high * scale,
+                    reading->repetitions, bar_text(reading->median * scale));
   }
   for (const auto& [number, text] : rows) figure.csv += text;
   return figure;
@@ -140,9 +151,10 @@ std::vector<ProbeFigure> figures_of(const std::vector<Reading>& readings) {
 
 std::string draw(const std::vector<ProbeFigure>& figures, const std::filesystem::path& folder,
                  const std::filesystem::path& plots, const std::string& origin) {
+  const auto csv_of = [&](const ProbeFigure& figure) { return folder / (figure.name + ".csv"); };
+  for (const ProbeFigure& figure : figures) harness::write_atomically(csv_of(figure), figure.csv);
   for (const ProbeFigure& figure : figures) {
-    const std::filesystem::path csv = folder / (figure.name + ".csv");
-    harness::write_atomically(csv, figure.csv);
+    const std::filesystem::path csv = csv_of(figure);
     for (const std::string format : {"svg", "png"}) {
       const auto drawn =
           report::run_gnuplot("gnuplot", plots / (figure.script + ".gp"),

@@ -24,16 +24,18 @@ const char* to_string(CacheState state) {
   return "cold";
 }
 
-// DRAM has no domain that a flush could reach: there persistence is not probed.
-std::vector<Access> accesses_of(Medium medium) {
-  if (medium == Medium::dram) return {Access::load, Access::ntstore, Access::store};
-  return {Access::load, Access::ntstore, Access::store_clwb};
+// DRAM has no domain that a flush could reach: there persistence is not probed. On the model stores
+// to it end in a cache that takes everything.
+std::vector<Access> accesses_of(Medium medium, bool modelled) {
+  if (medium == Medium::pm) return {Access::load, Access::ntstore, Access::store_clwb};
+  if (modelled) return {Access::load, Access::ntstore};
+  return {Access::load, Access::ntstore, Access::store};
 }
 
 class SetOfMemory {
  public:
-  SetOfMemory(const Effort& effort, Medium medium, MemoryPlace place = {})
-      : effort_(effort), medium_(medium), place_(place) {
+  SetOfMemory(const Effort& effort, Medium medium, bool modelled, MemoryPlace place = {})
+      : effort_(effort), medium_(medium), modelled_(modelled), place_(place) {
     if (medium == Medium::dram) {
       effort_.piece = 0;
     } else if (effort.piece != 0) {
@@ -74,7 +76,7 @@ class SetOfMemory {
 
   // Figure 2.3.
   void over_threads() {
-    for (const Access access : accesses_of(medium_)) {
+    for (const Access access : accesses_of(medium_, modelled_)) {
       for (const std::uint32_t threads : thread_counts()) {
         add_bandwidth("bandwidth-over-threads", {.access = access, .threads = threads});
       }
@@ -83,7 +85,7 @@ class SetOfMemory {
 
   // Figure 2.4.
   void over_size() {
-    for (const Access access : accesses_of(medium_)) {
+    for (const Access access : accesses_of(medium_, modelled_)) {
       for (const Pattern pattern : {Pattern::sequential, Pattern::random}) {
         for (Bytes size = 64; size <= 2 * MiB; size *= effort_.quick ? 8 : 2) {
           add_bandwidth(
@@ -184,6 +186,7 @@ class SetOfMemory {
 
   Effort effort_;
   Medium medium_;
+  bool modelled_;
   MemoryPlace place_;
   std::vector<Probe> probes_;
 };
@@ -193,7 +196,7 @@ class SetOfMemory {
 ProbeSet memory_probes(const Effort& effort, const HostMemory* host) {
   ProbeSet set;
   for (const Medium medium : {Medium::dram, Medium::pm}) {
-    SetOfMemory probes(effort, medium);
+    SetOfMemory probes(effort, medium, host == nullptr);
     probes.latencies();
     probes.over_threads();
     probes.over_size();
@@ -203,7 +206,7 @@ ProbeSet memory_probes(const Effort& effort, const HostMemory* host) {
     for (Probe& probe : probes.take()) set.probes.push_back(std::move(probe));
   }
   const auto add_place = [&](MemoryPlace place, bool sizes) {
-    SetOfMemory probes(effort, Medium::pm, place);
+    SetOfMemory probes(effort, Medium::pm, host == nullptr, place);
     probes.latencies();
     probes.over_threads();
     if (sizes) probes.over_size();
