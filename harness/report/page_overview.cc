@@ -165,8 +165,17 @@ std::string promise_sentence(const std::vector<ResultFolder>& folders) {
   return fmt::format("As published, a completed operation is {}.", listed(parts));
 }
 
+/// As the experiments whose results these are call it.
+std::string shown_system(const std::string& system, const std::vector<ResultFolder>& folders) {
+  const auto titled = std::find_if(folders.begin(), folders.end(), [&](const auto& folder) {
+    return folder.specs.systems.titles.contains(system);
+  });
+  return titled == folders.end() ? shown_name(system) : titled->specs.systems.shown(system);
+}
+
 /// On how many servers each system, as published, was found to lose nothing that it acknowledged.
-std::string kept_sentence(const std::vector<GuaranteeTable>& tables) {
+std::string kept_sentence(const std::vector<GuaranteeTable>& tables,
+                          const std::vector<ResultFolder>& folders) {
   for (const GuaranteeTable& table : tables) {
     if (table.name != "systems") continue;
     std::vector<std::string> parts;
@@ -174,7 +183,7 @@ std::string kept_sentence(const std::vector<GuaranteeTable>& tables) {
       // Settings follow a comma.
       if (row.cells.front().find(',') != std::string::npos) continue;
       parts.push_back(
-          fmt::format("{} on {} of {} kinds of servers", shown_name(row.cells.front()),
+          fmt::format("{} on {} of {} kinds of servers", shown_system(row.cells.front(), folders),
                       std::count(row.cells.begin() + 1, row.cells.end(), std::string("durable")),
                       row.cells.size() - 1));
     }
@@ -204,7 +213,7 @@ std::vector<std::string> sentences(const Contents& contents,
     }
   }
   add(promise_sentence(folders), true);
-  add(kept_sentence(contents.guarantees), true);
+  add(kept_sentence(contents.guarantees, folders), true);
   for (const Section& section : contents.sections) {
     const auto load = std::find_if(section.figures.begin(), section.figures.end(),
                                    [](const auto& each) { return !load_sentence(each).empty(); });

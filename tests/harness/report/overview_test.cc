@@ -61,15 +61,16 @@ TEST_F(OverviewTest, SaysWhatIsPromisedAndWhatIsKept) {
   write("guarantees/systems.csv",
         "system,dmp,mhp,wsp\nerda,none,none,durable\n\"erda, mended\",durable,durable,durable\n"
         "redo-logging,durable,durable,durable\n");
-  const std::string head = overview_of(rows, latency_figure("14"));
+  const std::string titled = "[systems.redo-logging]\ntitle = \"REDO\"\n";
+  const std::string head = overview_of(rows, titled + latency_figure("14"));
   EXPECT_EQ(count(head,
                   "As published, a completed operation is atomic with Erda and durable with "
-                  "Redo Logging and Read After Write."),
+                  "REDO and Read After Write."),
             1U)
       << head;
   EXPECT_EQ(count(head,
                   "nothing that was acknowledged is lost by Erda on 1 of 3 kinds of servers "
-                  "and Redo Logging on 3 of 3 kinds of servers."),
+                  "and REDO on 3 of 3 kinds of servers."),
             1U)
       << head;
 }
