@@ -29,6 +29,32 @@ TEST(CliProbe, TwoRanksAreTwoNodesAndWhatTheyFindIsAProfile) {
   EXPECT_EQ(run.code, 0) << run.text;
 }
 
+TEST(CliProbe, MemoryThatCannotBeHadIsRefusedBeforeAnythingIsWritten) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  const Outcome outcome = perdura(
+      "probe --platform shm --set memory --quick --pm-directory /proc --out " + folder.string());
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+// What was measured before something went wrong is kept.
+TEST(CliProbe, AProbeThatFailsTakesNothingFromThoseBeforeIt) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  const fs::path memory = temporary.path() / "pm";
+  fs::create_directory(memory);
+  // The directory becomes a file once the first probe has said what it found.
+  const Outcome outcome = shell(
+      fmt::format("{} probe --platform shm --set rdma --quick --pm-directory {} --out {} 2>&1 | "
+                  "(read -r refused; read -r first; echo \"$first\"; mv {} {}.old; touch {}; cat)",
+                  PERDURA_PROGRAM, memory.string(), folder.string(), memory.string(),
+                  memory.string(), memory.string()));
+  EXPECT_NE(outcome.text.find("perdura: failed; "), std::string::npos) << outcome.text;
+  EXPECT_NE(read(folder / "probes.csv").find("rdma-latency,pm,READ"), std::string::npos);
+  EXPECT_NE(read(folder / "manifest.json").find("\"failed\""), std::string::npos);
+}
+
 // A plan is made where there is no device, as on a login node.
 TEST(CliPlan, NeedsNothingOfThePlatform) {
   const Outcome planned = perdura("plan erda-shm --platform verbs");
