@@ -35,7 +35,7 @@ struct Series {
 };
 
 struct FigureData {
-  std::string unit;             ///< of the points: us, KOp/s, ratio
+  std::string unit;             ///< of the points: us, kop/s, ratio
   std::vector<Series> series;   ///< only those with a point
   std::vector<std::string> xs;  ///< rising if numbers, else in the order of the sweep
   std::map<std::pair<std::string, std::string>, DrawnPoint> points;  ///< by series and x

@@ -134,7 +134,7 @@ std::string load_sentence(const FigureResult& figure) {
       if (place.first == series.name) most = std::max(most, point.at);
     }
     parts.push_back(
-        fmt::format("{} KOp/s with {}", shown_number(most), figure.spec.shown_series(series.name)));
+        fmt::format("{} kop/s with {}", shown_number(most), figure.spec.shown_series(series.name)));
   }
   return fmt::format("{}, throughput under rising load comes to at most {} ({}).",
                      where(figure.origin), listed(parts), figure.spec.title);

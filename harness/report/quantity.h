@@ -9,7 +9,7 @@ namespace perdura::report {
 struct Quantity {
   std::string noun;  ///< in a sentence: "average latency"
   std::string axis;  ///< without the unit: "Mean latency"
-  std::string unit;  ///< as in results/reported: us, KOp/s, bytes; empty: a count
+  std::string unit;  ///< as in results/reported: us, kop/s, bytes; empty: a count
   double scale = 1;  ///< a cell times this is in `unit`
 
   std::string axis_with_unit() const;

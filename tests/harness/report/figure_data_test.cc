@@ -141,7 +141,7 @@ TEST_F(FigureDataTest, ThroughputIsShownInThousandsPerSecond) {
   spec.y = "throughput_ops_s";
   const auto figure = data({{{"throughput_ops_s", "96350"}}}, spec);
   ASSERT_TRUE(figure) << figure.error().message;
-  EXPECT_EQ(figure->unit, "KOp/s");
+  EXPECT_EQ(figure->unit, "kop/s");
   EXPECT_DOUBLE_EQ(figure->find("erda", "workloadc")->mean, 96.35);
 }
 

@@ -175,8 +175,8 @@ TEST_F(OverviewTest, SaysHowFarEachSystemComesUnderRisingLoad) {
                   "[[figure]]\nid = \"load\"\ntitle = \"Mix\"\nplot = \"latency-over-throughput\"\n"
                   "x = \"offered_load\"\nat = \"throughput_ops_s\"\ny = \"response_p99_us\"\n");
   EXPECT_EQ(count(head,
-                  "throughput under rising load comes to at most 3.00 KOp/s with Erda and "
-                  "0.80 KOp/s with Redo Logging (Mix)."),
+                  "throughput under rising load comes to at most 3.00 kop/s with Erda and "
+                  "0.80 kop/s with Redo Logging (Mix)."),
             1U)
       << head;
 }

@@ -203,10 +203,10 @@ TEST_F(PageTest, LatencyIsDrawnOverTheThroughputAtWhichItWasMeasured) {
             "erda,Erda,0,0,3,5000,1,2000,2000,2000,2,,2000\n"
             "erda,Erda,0,0,2.5,9000,2,40000,40000,40000,2,,40000\n");
   const std::string svg = read("report/figures/load.svg");
-  EXPECT_EQ(count(svg, "Throughput (KOp/s)"), 1U);
+  EXPECT_EQ(count(svg, "Throughput (kop/s)"), 1U);
   EXPECT_EQ(count(svg, "Response time, p99 (µs)"), 1U);
   // The table names the load, of which no average is taken.
-  EXPECT_EQ(count(html, "<th>Offered load (Op/s)</th>"), 1U);
+  EXPECT_EQ(count(html, "<th>Offered load (op/s)</th>"), 1U);
   EXPECT_EQ(count(html, "<td>9000</td>"), 1U);
 }
 
