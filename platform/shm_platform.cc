@@ -29,7 +29,7 @@ struct DoorbellLease {
 ShmPlatform::ShmPlatform(ShmOptions options)
     : HostPlatform(options.node_count, options.local_nodes, options.accounting),
       options_(std::move(options)),
-      job_(options_.job, options_.node_count, local_ids()),
+      job_(options_.job, options_.node_count, local_ids(), options_.join_timeout),
       watch_(job_),
       runs_(job_.runs_before()) {
   pmem::mapped::set_write_latency(options_.write_latency);

@@ -32,6 +32,8 @@ struct ShmOptions {
   // Time that each flushed line costs in addition; for the whole process.
   Nanoseconds write_latency{0};
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::compared;
+  // How long another process of the job, stopped perhaps, may keep this one from joining.
+  Picoseconds join_timeout = std::chrono::seconds(60);
   // Emulated network and retries.
   fabric::shm::FabricOptions fabric{};
 };

@@ -19,6 +19,7 @@ ShmEndpoint::ShmEndpoint(Job& job, NodeMemory& memory, Watch& watch, const Fabri
       address_(address),
       executor_(executor),
       segment_(job.endpoint_path(address), job.node(address.node)->generation, doorbell),
+      life_(life_of(segment_.shared().generation, address.node)),
       listener_(watch.add_listener([this] { notify(segment_.shared()); })) {}
 
 ShmEndpoint::~ShmEndpoint() {

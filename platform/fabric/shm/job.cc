@@ -25,12 +25,31 @@ using pmem::mapped::map_file;
 
 constexpr std::string_view kPrefix = "/dev/shm/perdura-";
 constexpr std::string_view kAutomatic = "auto-";
+constexpr Microseconds kLookAgain{50};
+
+using SteadyTime = std::chrono::steady_clock::time_point;
 
 struct flock whole_file_lock() {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   return lock;
+}
+
+SteadyTime after(Picoseconds duration) {
+  return std::chrono::steady_clock::now() + std::chrono::ceil<Nanoseconds>(duration);
+}
+
+// Of the node that a file is; nothing while it is only half made, or if it is of another version.
+std::optional<std::uint64_t> generation_in(int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || static_cast<Bytes>(info.st_size) != sizeof(NodeSegment)) {
+    return std::nullopt;
+  }
+  std::uint64_t generation = 0;
+  constexpr off_t kPlace = offsetof(NodeSegment, generation);
+  if (::pread(fd, &generation, sizeof generation, kPlace) != sizeof generation) return std::nullopt;
+  return generation;
 }
 
 bool same_file(int fd, const std::string& path) {
@@ -40,25 +59,34 @@ bool same_file(int fd, const std::string& path) {
          a.st_ino == b.st_ino;
 }
 
-// Holds the directory against all others that come and go; null if it is busy or not there.
-File lock_directory(const std::string& path, bool wait) {
+// Holds the directory against all others that come and go; null if it is busy until the deadline,
+// or not there. The kernel would wait for a process that is stopped for as long as it is.
+File lock_directory(const std::string& path, SteadyTime deadline) {
   for (;;) {
     File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!directory) return {};
-    while (::flock(directory.get(), wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EINTR) return {};
+    while (::flock(directory.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EINTR && errno != EWOULDBLOCK) return {};
+      if (std::chrono::steady_clock::now() >= deadline) return {};
+      std::this_thread::sleep_for(kLookAgain);
     }
     if (same_file(directory.get(), path)) return directory;
     // Its last user removed it meanwhile.
   }
 }
 
-File make_and_lock_directory(const std::string& path) {
+File make_and_lock_directory(const std::string& path, SteadyTime deadline) {
   for (;;) {
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
       throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
     }
-    if (File directory = lock_directory(path, true)) return directory;
+    if (File directory = lock_directory(path, deadline)) return directory;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw PlatformError(
+          fmt::format("cannot join the job in {}: another process keeps it locked; is one stopped "
+                      "in the middle of joining?",
+                      path));
+    }
   }
 }
 
@@ -100,7 +128,7 @@ void sweep_abandoned_jobs() {
     if (entry.path().filename().string().starts_with(wanted)) found.push_back(entry.path());
   }
   for (const std::string& path : found) {
-    const File lock = lock_directory(path, false);
+    const File lock = lock_directory(path, SteadyTime::min());
     if (!lock || has_living_node(path)) continue;
     remove_contents(path);
     fs::remove(path, ignored);
@@ -126,12 +154,14 @@ bool is_locked(int fd) {
   return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> local_nodes) {
+Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> local_nodes,
+         Picoseconds join_timeout)
+    : join_timeout_(join_timeout), deadline_(after(join_timeout)) {
   if (node_count == 0 || node_count > kMaxNodes) {
     throw UsageError(fmt::format("{} nodes: choose 1 to {}", node_count, kMaxNodes));
   }
-  if (name.find('/') != std::string::npos) {
-    throw UsageError(fmt::format("the job name '{}' must not contain a slash", name));
+  if (name.find('/') != std::string::npos || name.find('\0') != std::string::npos) {
+    throw UsageError(fmt::format("the job name '{}' must not contain a slash or a zero", name));
   }
   std::string job = name;
   if (job.empty()) {
@@ -140,7 +170,7 @@ Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> loc
   }
   if (job.starts_with(kAutomatic)) sweep_abandoned_jobs();
   directory_ = fmt::format("{}{}", kPrefix, job);
-  const File lock = make_and_lock_directory(directory_);
+  const File lock = make_and_lock_directory(directory_, deadline_);
   if (!has_living_node(directory_)) remove_contents(directory_);
   found_or_join(node_count);
   find_runs();
@@ -153,9 +183,11 @@ Job::Job(const std::string& name, NodeId node_count, std::span<const NodeId> loc
 }
 
 Job::~Job() {
-  const File lock = lock_directory(directory_, true);
+  const File lock = lock_directory(directory_, after(join_timeout_));
   std::error_code ignored;
   for (LocalNode& node : local_nodes_) {
+    // Without the lock another process may be in the middle of them; it buries this life, too.
+    if (!lock) break;
     for (const std::string& path : files_of(node.id)) fs::remove(path, ignored);
   }
   local_nodes_.clear();
@@ -209,8 +241,7 @@ void Job::claim(NodeId node) {
       throw UsageError(
           fmt::format("node {} of the job in {} is running already", node, directory_));
     }
-    const auto segment = map_file(old.get(), path);
-    bury(node, reinterpret_cast<NodeSegment*>(segment->data())->generation);
+    bury(node, generation_in(old.get()).value_or(0));
   }
   auto segment = create_segment(path, sizeof(NodeSegment));
   File lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
@@ -228,14 +259,24 @@ void Job::claim(NodeId node) {
   local_nodes_.push_back({node, std::move(lock), std::move(segment)});
 }
 
-// A peer may be in the middle of an operation, without a core perhaps.
+bool Job::lives(std::uint64_t life) const {
+  const File file(::open(node_path(node_of_life(life)).c_str(), O_RDWR | O_CLOEXEC));
+  return file && is_locked(file.get()) && generation_in(file.get()) == generation_of_life(life);
+}
+
+// A peer may be in the middle of an operation, without a core perhaps; or it died in the middle of
+// it, and its node may be another process by now.
 void Job::wait_for_change(const ConnectionSlot& slot) const {
   for (;;) {
-    const std::uint32_t by = slot.changing.load(std::memory_order_seq_cst);
-    if (by == 0) return;
-    const File file(::open(node_path(by - 1).c_str(), O_RDWR | O_CLOEXEC));
-    if (!file || !is_locked(file.get())) return;  // it died in the middle of it
-    std::this_thread::sleep_for(Microseconds(50));
+    const std::uint64_t life = slot.changing.load(std::memory_order_seq_cst);
+    if (life == 0 || !lives(life)) return;
+    if (std::chrono::steady_clock::now() >= deadline_) {
+      throw PlatformError(fmt::format(
+          "cannot join the job in {}: node {} does not end an operation on the memory of the one "
+          "that was here before; is its process stopped?",
+          directory_, node_of_life(life)));
+    }
+    std::this_thread::sleep_for(kLookAgain);
   }
 }
 

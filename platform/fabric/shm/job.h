@@ -6,6 +6,7 @@
 // next job of that name or, of a job with an automatic name, by the next one with any such name.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,8 +20,11 @@ namespace perdura::fabric::shm {
 class Job {
  public:
   // Joins the job as these nodes. An empty name stands for a new job of this process alone. Throws
-  // UsageError if the job has another number of nodes or one of the nodes is running already.
-  Job(const std::string& name, NodeId node_count, std::span<const NodeId> local_nodes);
+  // UsageError if the name cannot be one, if the job has another number of nodes or if one of the
+  // nodes is running already; PlatformError if another process, stopped in the middle of joining or
+  // of an operation, keeps this one from joining for so long.
+  Job(const std::string& name, NodeId node_count, std::span<const NodeId> local_nodes,
+      Picoseconds join_timeout = std::chrono::seconds(60));
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -54,9 +58,12 @@ class Job {
   void claim(NodeId node);
   void bury(NodeId node, std::uint64_t generation);
   void wait_for_change(const ConnectionSlot& slot) const;
+  bool lives(std::uint64_t life) const;
   std::vector<std::string> files_of(NodeId node) const;
 
   std::string directory_;
+  Picoseconds join_timeout_;
+  std::chrono::steady_clock::time_point deadline_{};  // of joining
   std::shared_ptr<pmem::mapped::Mapping> control_;
   std::vector<LocalNode> local_nodes_;
   std::uint32_t runs_before_ = 0;

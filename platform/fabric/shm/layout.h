@@ -27,7 +27,7 @@ using Word = std::atomic<std::uint64_t>;
 using HalfWord = std::atomic<std::uint32_t>;
 static_assert(Word::is_always_lock_free && HalfWord::is_always_lock_free);
 
-inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524103;  // "PERDURA", 3
+inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524104;  // "PERDURA", 4
 
 // --- control -----------------------------------------------------------------------------------
 
@@ -92,6 +92,16 @@ struct NodeSegment {
   std::array<RegionEntry, kMaxRegions> regions;
 };
 
+// A life of a node: who is in the middle of something. The number alone would not do: when its
+// process has died, another may be that node, and will never finish what the first began.
+constexpr std::uint64_t life_of(std::uint64_t generation, NodeId node) {
+  return generation << 16 | (std::uint64_t{node} + 1);
+}
+constexpr NodeId node_of_life(std::uint64_t life) {
+  return static_cast<NodeId>((life & 0xFFFF) - 1);
+}
+constexpr std::uint64_t generation_of_life(std::uint64_t life) { return life >> 16; }
+
 // --- an endpoint ---------------------------------------------------------------------------------
 
 inline constexpr std::uint32_t kMaxConnections = 4096;
@@ -147,9 +157,8 @@ struct ConnectionSlot {
   alignas(kCacheLine) std::atomic<SlotState> state;
   // Set by the peer when it will never again touch this slot, its ring or the buffers it claimed.
   HalfWord detached;
-  // By the peer, while one of its operations changes memory of this slot's node: the peer's node
-  // + 1.
-  HalfWord changing;
+  // By the peer, while one of its operations changes memory of this slot's node: the peer's life.
+  Word changing;
   std::uint32_t ring_is_watched;
 
   // Written by the owner before it asks for, or answers with, a connection.

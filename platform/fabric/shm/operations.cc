@@ -64,8 +64,8 @@ ShmQueuePair::Outcome ShmQueuePair::execute(const WorkRequest& request, Payload 
   if (request.opcode == Opcode::read || request.opcode == Opcode::flush) {
     return perform(request, payload);
   }
-  HalfWord& changing = remote_slot().changing;
-  changing.store(endpoint_.address().node + 1, std::memory_order_seq_cst);
+  Word& changing = remote_slot().changing;
+  changing.store(endpoint_.life_, std::memory_order_seq_cst);
   const Outcome outcome = perform(request, payload);
   changing.store(0, std::memory_order_release);
   return outcome;

@@ -1,10 +1,14 @@
 // The job directory: who may join, what is left behind and removed, how failures spread.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -54,18 +58,28 @@ TEST(ShmJob, AnExceptionElsewhereEndsTheWaitAtABarrier) {
 
 // Peers of a dead process may still hold connections to it, and use them before they learn of its
 // death. Who takes its place breaks them first, and waits for the operation that a living peer is
-// in the middle of.
+// in the middle of; not for one that a dead peer was in the middle of, though that peer's node
+// lives again.
+//
+// Generations count the nodes that joined the job: the bystander, node 2, is the first, then come
+// the two of the victim.
+using fabric::shm::life_of;
 struct Change {
   const char* name;
-  std::uint32_t by;  // node + 1, in the middle of an operation; 0: nobody
-  bool waits;
+  std::uint64_t by;  // the life that is in the middle of an operation; 0: none
+  bool lives_again = false;
+  bool waits = false;
 };
 class AnotherLife : public testing::TestWithParam<Change> {};
-INSTANTIATE_TEST_SUITE_P(ShmJob, AnotherLife,
-                         testing::Values(Change{"nothing", 0, false},
-                                         Change{"of_a_living_peer", 3, true},
-                                         Change{"of_a_dead_peer", 2, false}),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    ShmJob, AnotherLife,
+    testing::Values(Change{.name = "nothing", .by = 0},
+                    Change{.name = "of_a_living_peer", .by = life_of(1, 2), .waits = true},
+                    Change{.name = "of_a_dead_peer", .by = life_of(3, 1)},
+                    Change{.name = "of_a_dead_peer_that_lives_again",
+                           .by = life_of(3, 1),
+                           .lives_again = true}),
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST_P(AnotherLife, BreaksTheConnectionsOfTheLast) {
   const TemporaryJob temporary;
@@ -89,14 +103,20 @@ TEST_P(AnotherLife, BreaksTheConnectionsOfTheLast) {
       platform.run();
     });
     ASSERT_TRUE(victim.hears('k'));
-    // Generations count the nodes that joined the job: the bystander was the first.
     segment = fabric::shm::PeerSegment::open(directory_of(job) + "/node-0.port-1", 2);
     ASSERT_NE(segment, nullptr);
     victim.kill();
   }
   auto& slot = segment->shared().connections[0];
   EXPECT_EQ(slot.state, fabric::shm::SlotState::open);
-  if (GetParam().by != 0) slot.changing = GetParam().by;
+  slot.changing = GetParam().by;
+  std::unique_ptr<ShmPlatform> again;
+  if (GetParam().lives_again) again = std::make_unique<ShmPlatform>(node_of(job, 1, 3));
+  if (GetParam().waits) {
+    ShmOptions impatient = node_of(job, 0, 3);
+    impatient.join_timeout = Milliseconds(1);
+    EXPECT_THROW(ShmPlatform{impatient}, PlatformError);
+  }
   std::atomic<bool> joined{false};
   std::thread successor([&] {
     const ShmPlatform platform(node_of(job, 0, 3));
@@ -113,6 +133,39 @@ TEST_P(AnotherLife, BreaksTheConnectionsOfTheLast) {
   successor.join();
   EXPECT_TRUE(joined);
   EXPECT_EQ(slot.state, fabric::shm::SlotState::closed);
+}
+
+// Killed between any two instructions of joining.
+TEST(ShmJob, AHalfMadeNodeIsMadeAnew) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  const ShmPlatform bystander(node_of(job, 1));  // the job goes on meanwhile
+  const std::string file = directory_of(job) + "/node-0";
+  for (const std::uintmax_t size : {std::uintmax_t{0}, sizeof(fabric::shm::NodeSegment)}) {
+    std::ofstream(file).close();
+    std::filesystem::resize_file(file, size);
+    std::ofstream(file + ".port-1.new").close();
+    const ShmPlatform next(node_of(job, 0));
+    EXPECT_EQ(std::filesystem::file_size(file), sizeof(fabric::shm::NodeSegment));
+    EXPECT_FALSE(exists(file + ".port-1.new"));
+  }
+}
+
+TEST(ShmJob, WaitsForAProcessThatIsStoppedWhileItJoinsNoLongerThanItIsTold) {
+  const TemporaryJob temporary;
+  ASSERT_TRUE(std::filesystem::create_directory(directory_of(temporary.name())));
+  const pmem::mapped::File stopped(
+      ::open(directory_of(temporary.name()).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(stopped.get(), LOCK_EX), 0);
+  ShmOptions impatient = node_of(temporary.name(), 0);
+  impatient.join_timeout = Milliseconds(1);
+  EXPECT_THROW(ShmPlatform{impatient}, PlatformError);
+}
+
+TEST(ShmJob, ANameIsOneOfAFile) {
+  for (const std::string& name : {std::string("a/b"), std::string("a\0b", 3)}) {
+    EXPECT_THROW(ShmPlatform(node_of(name, 0)), UsageError);
+  }
 }
 
 TEST(ShmJob, WhatAKilledJobLeftIsRemovedByTheNext) {
