@@ -46,29 +46,38 @@ Crash* find(int signal) {
 
 void on_crash(int signal) {
   const Crash* crash = find(signal);
-  std::array<char, 1024> line;
-  std::size_t size = 0;
-  const auto append = [&](std::string_view text) {
-    std::copy(text.begin(), text.end(), line.begin() + size);
-    size += text.size();
-  };
-  append("perdura: ");
-  append({who.bytes.data(), who.size});
-  append(" died of ");
-  append(crash->name);
-  if (const Text* text = current.load()) {
-    append(" while running ");
-    append({text->bytes.data(), text->size});
-  }
-  append("\n");
-  // In one piece: other ranks write to the same terminal.
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), size);
+  write_last_words("died of", crash->name, "");
   if (CrashListener* told = listener.load()) told->crashed(signal);
   sigaction(signal, &crash->before, nullptr);
   raise(signal);
 }
 
 }  // namespace
+
+void write_last_words(std::string_view did, std::string_view what_it_was, std::string_view end) {
+  std::array<char, 1400> line;
+  std::size_t size = 0;
+  const auto append = [&](std::string_view text) {
+    const std::size_t room = std::min(text.size(), line.size() - size);
+    std::copy_n(text.begin(), room, line.begin() + size);
+    size += room;
+  };
+  append("perdura: ");
+  append({who.bytes.data(), who.size});
+  append(" ");
+  append(did);
+  append(" ");
+  append(what_it_was);
+  if (const Text* text = current.load()) {
+    append(" while running ");
+    append({text->bytes.data(), text->size});
+  }
+  if (!end.empty()) append("; ");
+  append(end);
+  append("\n");
+  // In one piece: other ranks write to the same terminal.
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), size);
+}
 
 void promise_last_words(const std::string& name) {
   who = name;

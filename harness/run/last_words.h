@@ -12,6 +12,10 @@ namespace perdura::harness {
 // before, such as a core dump. `who` is "rank 3 on host b".
 void promise_last_words(const std::string& who);
 
+// Writes "perdura: WHO died of SIGABRT while running WHAT; THE END" in one piece, with `did` and
+// `what` as "died of" and "SIGABRT"; `end` may be empty. Safe in a signal's handler.
+void write_last_words(std::string_view did, std::string_view what, std::string_view end);
+
 // Is told of a crash, after the line was written, in the signal's handler.
 class CrashListener {
  public:

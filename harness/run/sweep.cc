@@ -222,6 +222,7 @@ ExitCode Sweep::run() {
     ranks_lost_ = true;
     heartbeat_.stop();
   }
+  heed_interrupt();
   const ExitCode code = ranks_.is_root() ? finish() : ExitCode::done;
   if (ranks_lost_) ranks_.abort(static_cast<int>(ExitCode::failed));
   // Watched until nobody needs anybody any more.
@@ -475,6 +476,7 @@ ExitCode run_experiment(const RunRequest& request, const Locations& locations,
   PreparedSweep prepared = prepare_sweep(experiment, places, drivers, ranks);
   watch_for_interrupts(ranks.is_root(), ranks.are_launched());
   promise_last_words(ranks.describe(ranks.rank()));
+  end_if_unheeded();
   return Sweep(request, std::move(prepared), std::move(begun), ranks).run();
 }
 

@@ -19,7 +19,7 @@ const std::string kSmall =
     "--set 'matrix.system=[\"erda\"]' ";
 
 // The line that tells of a signal.
-const std::string kInterrupted = "interrupted: stopping; once more ends it at once";
+const std::string kInterrupted = "interrupted: stopping; press ^C again to quit now";
 
 std::size_t lines_with(const std::string& text, const std::string& what) {
   std::istringstream input(text);

@@ -1,0 +1,39 @@
+#include "harness/run/interrupt.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "harness/run/last_words.h"
+
+namespace perdura::harness {
+namespace {
+
+// In a process of its own each time: handlers stay.
+[[noreturn]] void be_interrupted_and_wait(bool heed) {
+  promise_last_words("this process");
+  set_last_words("point 1 (erda)");
+  watch_for_interrupts(true, false);
+  end_if_unheeded(std::chrono::seconds(1));
+  raise(SIGTERM);
+  if (heed) {
+    heed_interrupt();
+    _exit(alarm(0) == 0 ? 7 : 8);
+  }
+  while (true) pause();
+}
+
+TEST(Interrupt, ThatNobodyHeedsEndsTheProcess) {
+  EXPECT_EXIT(be_interrupted_and_wait(false), testing::ExitedWithCode(1),
+              "perdura: this process did not stop when it was told to while running point 1 "
+              "\\(erda\\); it is ended now, and what was finished is kept\n$");
+}
+
+TEST(Interrupt, ThatIsHeededLeavesTimeToEnd) {
+  EXPECT_EXIT(be_interrupted_and_wait(true), testing::ExitedWithCode(7),
+              "interrupted: stopping; press \\^C again to quit now");
+}
+
+}  // namespace
+}  // namespace perdura::harness
