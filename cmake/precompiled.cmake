@@ -1,0 +1,63 @@
+# Headers of the standard library and of well-kept libraries are read once for all sources of a kind: most of the
+# time of compiling this tree is spent in them. No header of the project is among them, so that a change of one
+# compiles again only what includes it.
+set(perdura_product_headers
+  <algorithm> <array> <atomic> <bit> <cmath> <coroutine> <cstdint> <cstring> <deque> <filesystem> <functional>
+  <map> <memory> <optional> <set> <span> <string> <string_view> <vector>
+  <fmt/format.h>)
+# What the program's commands include besides.
+set(perdura_program_headers ${perdura_product_headers} <CLI/CLI.hpp> <nlohmann/json.hpp>)
+# What tests include besides.
+set(perdura_test_headers
+  ${perdura_product_headers}
+  <chrono> <fstream> <mutex> <numeric> <random> <sstream> <thread>
+  <gtest/gtest.h>)
+
+# One target compiles the headers, all others of its kind take the result.
+function(perdura_precompile name headers)
+  set(source ${PROJECT_BINARY_DIR}/${name}.cc)
+  if(NOT EXISTS ${source})
+    file(WRITE ${source} "")
+  endif()
+  add_library(${name} OBJECT ${source})
+  target_link_libraries(${name} PRIVATE ${ARGN})
+  target_precompile_headers(${name} PRIVATE ${headers})
+endfunction()
+
+function(perdura_targets_below directory result)
+  get_property(targets DIRECTORY ${directory} PROPERTY BUILDSYSTEM_TARGETS)
+  get_property(folders DIRECTORY ${directory} PROPERTY SUBDIRECTORIES)
+  foreach(folder ${folders})
+    perdura_targets_below(${folder} below)
+    list(APPEND targets ${below})
+  endforeach()
+  set(${result} ${targets} PARENT_SCOPE)
+endfunction()
+
+function(perdura_use_precompiled directory)
+  perdura_targets_below(${directory} targets)
+  foreach(target ${targets})
+    get_target_property(type ${target} TYPE)
+    get_target_property(libraries ${target} LINK_LIBRARIES)
+    if(target STREQUAL perdura)
+      target_precompile_headers(${target} REUSE_FROM perdura_program_precompiled)
+    elseif(libraries MATCHES "GTest::")
+      target_precompile_headers(${target} REUSE_FROM perdura_test_precompiled)
+    elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
+      target_precompile_headers(${target} REUSE_FROM perdura_product_precompiled)
+    endif()
+  endforeach()
+endfunction()
+
+perdura_precompile(perdura_product_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
+perdura_precompile(perdura_program_precompiled "${perdura_program_headers}"
+  fmt::fmt Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json)
+if(PERDURA_BUILD_TESTS)
+  perdura_precompile(perdura_test_precompiled "${perdura_test_headers}" fmt::fmt Threads::Threads GTest::gtest)
+  target_compile_options(perdura_test_precompiled PRIVATE ${perdura_test_options})
+endif()
+foreach(folder platform systems harness bench library tests)
+  if(PERDURA_BUILD_TESTS OR NOT folder STREQUAL tests)
+    perdura_use_precompiled(${PROJECT_SOURCE_DIR}/${folder})
+  endif()
+endforeach()
