@@ -55,12 +55,11 @@ void on_crash(int signal) {
 }  // namespace
 
 void write_last_words(std::string_view did, std::string_view what_it_was, std::string_view end) {
-  std::array<char, 1400> line;
+  std::array<char, 1400> line;  // both texts at their longest, and the few words of whoever calls
   std::size_t size = 0;
   const auto append = [&](std::string_view text) {
-    const std::size_t room = std::min(text.size(), line.size() - size);
-    std::copy_n(text.begin(), room, line.begin() + size);
-    size += room;
+    std::copy(text.begin(), text.end(), line.begin() + size);
+    size += text.size();
   };
   append("perdura: ");
   append({who.bytes.data(), who.size});
