@@ -22,7 +22,8 @@ set key at screen 0.03, screen below_top(titled ? 26 : 4) maxrows 1
 unset label 3
 set label 1 at screen 0.975, screen above_bottom(10)
 set label 3 shown at screen 0.03, screen above_bottom(10) left textcolor rgb muted font ",".small_size
-if (titled) { set label 2 at screen 0.03, screen below_top(14) }
+# One line: the figure is wide.
+if (titled) { set label 2 title_text at screen 0.03, screen below_top(14) }
 
 array NAME[rows]
 stats csv using (NAME[int(column("row")) + 1] = strcol("name"), column("threshold")) nooutput

@@ -10,6 +10,7 @@ if (!exists("log_y")) { log_y = 0 }
 if (log_y) {
   set logscale y
   set yrange [*:*]
+  set format y "%.0s%c"
 }
 
 # Vectors with square heads: gnuplot's own error bars paint a white disc under each point.

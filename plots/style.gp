@@ -21,8 +21,10 @@ if (ARG3 eq "png") {
   # 400 pixels: on a phone the figure is drawn nearly 1:1, so that its text stays legible.
   set terminal svg size svg_width,svg_height dynamic font "sans-serif,13" linewidth 1 noenhanced
 }
+# Here, since ARG3 is gone in files that are loaded.
 small_size = ARG3 eq "png" ? "22" : "10"
-bar_size = ARG3 eq "png" ? "25" : "11"  # here: ARG3 is gone in files that are loaded
+bar_size = ARG3 eq "png" ? "25" : "11"
+title_size = ARG3 eq "png" ? "27" : "12"
 set output output_file
 set datafile separator comma
 set datafile columnheaders
@@ -33,16 +35,19 @@ faint = "#dddddd"
 shade = "#ece5d5"
 
 # Okabe and Ito's palette: distinguishable with every common color deficiency. Dash types, point
-# types and fill patterns repeat the distinction for print without color.
-array COLOR[6]   = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]
-array PATTERN[6] = [3, 4, 1, 5, 2, 6]
-slot(i) = (i % 6) + 1
+# types and fill patterns repeat the distinction for print without color. The seventh and eighth are
+# not theirs, whose black and yellow are too close to the text and to the paper.
+array COLOR[8]   = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7a4b9d", "#8a6d3b"]
+array PATTERN[8] = [3, 4, 1, 5, 2, 6, 7, 0]
+slot(i) = (i % 8) + 1
 set style line 1 lc rgb COLOR[1] lw 1.8 dt 1             pt 7  ps 0.8
-set style line 2 lc rgb COLOR[2] lw 1.8 dt (9, 4)        pt 4  ps 1.1
+set style line 2 lc rgb COLOR[2] lw 1.8 dt (9, 4)        pt 4  ps 0.9
 set style line 3 lc rgb COLOR[3] lw 1.8 dt (3, 3)        pt 9  ps 0.9
-set style line 4 lc rgb COLOR[4] lw 1.8 dt (9, 3, 2, 3)  pt 12 ps 1.2
+set style line 4 lc rgb COLOR[4] lw 1.8 dt (9, 3, 2, 3)  pt 12 ps 1.0
 set style line 5 lc rgb COLOR[5] lw 1.8 dt (6, 2, 2, 2, 2, 2) pt 11 ps 0.9
 set style line 6 lc rgb COLOR[6] lw 1.8 dt (2, 5)        pt 2  ps 0.9
+set style line 7 lc rgb COLOR[7] lw 1.8 dt (12, 3)       pt 1  ps 1.1
+set style line 8 lc rgb COLOR[8] lw 1.8 dt (4, 2)        pt 13 ps 0.9
 
 # Names and styles of the series, in the order of the CSV.
 array LABEL[32]
@@ -67,20 +72,24 @@ set xlabel x_label textcolor rgb ink offset 0,0.5
 # Fixed margins: figures that stand side by side have their axes in line. From the top: title (if
 # any), key, plot, tics, name of the x-axis, origin.
 titled = strlen(title_text) > 0
-set lmargin at screen 0.16
+set lmargin at screen 0.185
 set rmargin at screen 0.975
 # Two columns of names at most, and only of short ones: more side by side would not fit.
 if (!exists("more_names")) { more_names = 0 }
 key_rows = longest_label > 20 ? series_count + more_names : series_count < 4 ? 2 : ceil((series_count + 1) / 2.0)
 if (key_rows < 2) { key_rows = 2 }
-set tmargin at screen (titled ? 0.745 : 0.815) - 0.062 * (key_rows - 2)
+# A title of more than a line stands in two.
+fold(text, at) = text[at:at] eq " " ? text[1:at - 1]."\n".text[at + 1:*] : at < 20 ? text : fold(text, at - 1)
+title_most = 54 * svg_width / 400
+folded = strlen(title_text) > title_most
+key_top = folded ? 0.865 : titled ? 0.905 : 0.985
+set tmargin at screen key_top - 0.16 - 0.062 * (key_rows - 2)
 set bmargin at screen strlen(x_label) ? 0.225 : 0.165
-title_length = strlen(title_text)
-title_size = sprintf("%.0f", title_length > 52 ? 29.0 * 52 / title_length : 29)
 if (titled) {
-  set label 2 title_text at screen 0.02, 0.95 left textcolor rgb ink font ",".title_size
+  set label 2 (folded ? fold(title_text, title_most) : title_text) at screen 0.02, 0.955 left \
+      textcolor rgb ink font ",".title_size
 }
-set key at screen 0.03, screen (titled ? 0.905 : 0.985) left top vertical maxrows key_rows \
+set key at screen 0.03, screen key_top left top vertical maxrows key_rows \
     Left reverse samplen 2.5 spacing 1.15 width (longest_label < 8 ? 1 : -2) textcolor rgb ink
 # Not `set ylabel`: its distance depends on how wide each terminal takes the tics to be.
 set label 3 y_label at screen 0.026, graph 0.5 center rotate by 90 textcolor rgb ink

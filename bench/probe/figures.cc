@@ -50,11 +50,11 @@ constexpr std::array<Plan, 14> kPlans{{
     {"rdma-rate-over-regions", "Rate over registered regions, WRITE of 8 bytes",
      "registered regions", kDoubling, [](const Setting& s) -> Bytes { return s.regions; }},
     {"rdma-rate-over-region-size", "Rate over region size, WRITE of 8 bytes",
-     "size of the region (MiB)", kDoubling, [](const Setting& s) { return s.region_size / MiB; }},
+     "size of the region (bytes)", kDoubling, [](const Setting& s) { return s.region_size; }},
     {"rdma-rate-over-threads", "Rate over threads, 8 bytes", "threads", kThreads,
      [](const Setting& s) -> Bytes { return s.threads; }},
-    {"rdma-registration", "Registering and deregistering memory", "size of the region (KiB)",
-     kMessages, [](const Setting& s) { return s.region_size / KiB; }},
+    {"rdma-registration", "Registering and deregistering memory", "size of the region (bytes)",
+     kMessages, [](const Setting& s) { return s.region_size; }},
 }};
 
 // Latencies of which one is so long are drawn in microseconds.
