@@ -54,7 +54,8 @@ void print_table(const std::vector<std::vector<std::string>>& lines) {
 
 std::string verdict_words(const ClaimResult& result) {
   std::string words(to_string(result.verdict));
-  if (result.claim->fitted) words += " (fitted)";
+  const report::Claim::Basis basis = result.claim->basis;
+  if (basis != report::Claim::Basis::prediction) words += fmt::format(" ({})", to_string(basis));
   for (const std::size_t note : result.notes) words += fmt::format(" [{}]", note + 1);
   return words;
 }
@@ -69,8 +70,22 @@ void print_reasons(const std::vector<ClaimResult>& results, const report::Papers
     if (!notes.empty()) fmt::print("\nwhat differs from {}, and why\n", name);
     for (const std::size_t note : notes) {
       fmt::print("\n[{}] {}", note + 1, paper.notes[note].text);
+      const std::string& run = paper.notes[note].run;
+      if (!run.empty()) fmt::print("To put it to the test: {}\n", run);
     }
   }
+}
+
+void print_not_covered(const std::vector<ClaimResult>& results) {
+  std::vector<std::vector<std::string>> lines;
+  for (const ClaimResult& result : results) {
+    const report::Claim& claim = *result.claim;
+    if (claim.not_covered.empty()) continue;
+    lines.push_back({"  " + claim.id, claim.section, claim.not_covered});
+  }
+  if (lines.empty()) return;
+  fmt::print("\nnot covered, and why\n");
+  print_table(lines);
 }
 
 void print_text(const std::vector<ClaimResult>& results, const report::Papers& papers) {
@@ -78,13 +93,16 @@ void print_text(const std::vector<ClaimResult>& results, const report::Papers& p
       {"id", "paper", "section", "quantity", "reported", "measured", "deviation", "verdict"}};
   for (const ClaimResult& result : results) {
     const report::Claim& claim = *result.claim;
+    // They have their own list, with the reasons.
+    if (!claim.not_covered.empty()) continue;
     lines.push_back({claim.id, shortened(claim.paper, 12), claim.section,
                      shortened(shown_quantity(claim), 60), shown_reported(claim),
                      shortened(result.measured, 44), shown_deviation(result),
                      verdict_words(result)});
   }
-  print_table(lines);
+  if (lines.size() > 1) print_table(lines);
   print_reasons(results, papers);
+  print_not_covered(results);
   fmt::print("\n{} claims: {}\n", results.size(), count_claims(results).words());
 }
 
@@ -94,13 +112,13 @@ nlohmann::ordered_json to_json(const ClaimResult& result) {
                               {"paper", claim.paper},
                               {"section", claim.section},
                               {"quantity", shown_quantity(claim)},
-                              {"kind", to_string(claim.kind)},
+                              {"kind", claim.not_covered.empty() ? to_string(claim.kind) : ""},
                               {"reported", shown_reported(claim)},
                               {"measured", result.measured},
                               {"deviation_percent", nullptr},
                               {"tolerance_percent", nullptr},
                               {"verdict", to_string(result.verdict)},
-                              {"fitted", claim.fitted},
+                              {"basis", claim.not_covered.empty() ? to_string(claim.basis) : ""},
                               {"run", result.run},
                               {"provenance", result.origin.provenance},
                               {"platform", result.origin.platform},
@@ -118,11 +136,13 @@ void print_json(const std::vector<ClaimResult>& results) {
   const auto counts = count_claims(results);
   nlohmann::ordered_json claims = nlohmann::ordered_json::array();
   for (const ClaimResult& result : results) claims.push_back(to_json(result));
-  const nlohmann::ordered_json json{{"claims", std::move(claims)},
-                                    {"holds", counts.holds},
-                                    {"fitted", counts.fitted},
-                                    {"differs", counts.differs},
-                                    {"not_measured", counts.not_measured}};
+  const auto score = [](const report::ClaimScore& of) {
+    return nlohmann::ordered_json{{"holds", of.holds}, {"differs", of.differs}};
+  };
+  const nlohmann::ordered_json json{
+      {"claims", std::move(claims)},         {"predictions", score(counts.predictions)},
+      {"fitted", score(counts.fitted)},      {"inputs", score(counts.inputs)},
+      {"not_measured", counts.not_measured}, {"not_covered", counts.not_covered}};
   fmt::print("{}\n", json.dump(2));
 }
 

@@ -33,6 +33,9 @@ class Measuring {
       : contents_(contents), folders_(folders), paper_(paper), claim_(claim) {}
 
   std::vector<ClaimResult> results() {
+    if (!claim_.not_covered.empty()) {
+      return {{&paper_, &claim_, Verdict::not_covered, "", {}, claim_.not_covered, {}, {}}};
+    }
     if (claim_.y.empty()) {
       for (const Section& section : contents_.sections) measure_figures(section);
     } else {
@@ -148,8 +151,11 @@ class Measuring {
     }
     for (const auto& [origin, candidates] : rows) {
       if (claim_.lower.empty()) {
-        const auto mean = mean_of(claim_, folder.points, candidates);
-        if (mean) add_number(folder, origin, *mean * quantity_of(claim_.y).scale);
+        std::vector<double> values = values_of(claim_, folder.points, candidates);
+        if (claim_.over.empty()) {
+          for (double& value : values) value *= quantity_of(claim_.y).scale;
+        }
+        measure_numbers(folder, origin, values);
         continue;
       }
       const Pairs pairs = find_pairs(claim_, folder.points, candidates);
@@ -157,19 +163,44 @@ class Measuring {
       if (claim_.kind == Claim::Kind::order) {
         measure_order(folder, origin, pairs);
       } else {
-        add_number(folder, origin, mean_ratio(pairs));
+        measure_numbers(folder, origin, in_unit(pairs));
       }
     }
   }
 
+  void measure_numbers(const ResultFolder& folder, const Origin& origin,
+                       const std::vector<double>& numbers) {
+    if (numbers.empty()) return;
+    if (claim_.is_bound()) {
+      measure_bound(folder, origin, numbers);
+      return;
+    }
+    const double sum = std::accumulate(numbers.begin(), numbers.end(), 0.0);
+    add_number(folder, origin, sum / static_cast<double>(numbers.size()));
+  }
+
+  /// By the number that comes nearest to the bound, or is farthest beyond it.
+  void measure_bound(const ResultFolder& folder, const Origin& origin,
+                     const std::vector<double>& numbers) {
+    const auto [least, largest] = std::minmax_element(numbers.begin(), numbers.end());
+    const bool lower = claim_.kind == Claim::Kind::at_least;
+    const double worst = lower ? *least : *largest;
+    const double slack = claim_.number * *claim_.tolerance / 100;
+    const bool holds = lower ? worst >= claim_.number - slack : worst <= claim_.number + slack;
+    const std::string from = shown_number(*least);
+    const std::string to = shown_number(*largest);
+    std::optional<double> beyond;
+    if (!holds && claim_.number > 0) beyond = (worst / claim_.number - 1) * 100;
+    add(folder, origin, from == to ? from : fmt::format("{} to {}", from, to), beyond, holds);
+  }
+
   /// In the unit of the claim: how many times as much, or by how much less in percent.
-  double mean_ratio(const Pairs& pairs) const {
-    const bool reduction = claim_.unit == "percent";
-    const double sum = std::accumulate(
-        pairs.ratios.begin(), pairs.ratios.end(), 0.0, [&](double before, double ratio) {
-          return before + (reduction ? (1 - 1 / ratio) * 100 : ratio);
-        });
-    return sum / static_cast<double>(pairs.size());
+  std::vector<double> in_unit(const Pairs& pairs) const {
+    std::vector<double> numbers = pairs.ratios;
+    if (claim_.unit == "percent") {
+      for (double& number : numbers) number = (1 - 1 / number) * 100;
+    }
+    return numbers;
   }
 
   void measure_order(const ResultFolder& folder, const Origin& origin, const Pairs& pairs) {
@@ -204,6 +235,8 @@ std::string_view to_string(ClaimResult::Verdict verdict) {
       return "differs";
     case Verdict::not_measured:
       return "not measured";
+    case Verdict::not_covered:
+      return "not covered";
   }
   return "";
 }
@@ -218,11 +251,13 @@ std::string shown_printed(const Claim& claim) {
 }
 
 std::string shown_reported(const Claim& claim) {
-  if (claim.kind == Claim::Kind::order) return claim.tolerance ? "the same" : "lower";
-  const std::string value = shown_printed(claim);
-  if (claim.unit == "percent") return value + " %";
-  const std::string unit = shown_unit(claim.unit);
-  return unit.empty() ? value : value + " " + unit;
+  if (claim.not_covered.empty() && claim.kind == Claim::Kind::order) {
+    return claim.tolerance ? "no difference" : "this order";
+  }
+  std::string shown = shown_printed(claim);
+  if (claim.is_bound()) shown = fmt::format("{} {}", to_string(claim.kind), shown);
+  const std::string unit = claim.unit == "percent" ? "%" : shown_unit(claim.unit);
+  return unit.empty() || shown.empty() ? shown : shown + " " + unit;
 }
 
 std::string shown_quantity(const Claim& claim) {
@@ -251,20 +286,36 @@ std::vector<ClaimResult> measure_claims(const Contents& contents,
   return all;
 }
 
+namespace {
+
+std::string score_words(const ClaimScore& score, std::string_view one, std::string_view several) {
+  return fmt::format("of {} {}, {} hold{} and {} differ{}", score.size(),
+                     score.size() == 1 ? one : several, score.holds, score.holds == 1 ? "s" : "",
+                     score.differs, score.differs == 1 ? "s" : "");
+}
+
+}  // namespace
+
 std::string ClaimCounts::words() const {
-  const std::string of_them = fitted == 0 ? "" : fmt::format(" ({} of them fitted)", fitted);
-  return fmt::format("{} {}{}, {} {}, {} not measured", holds, holds == 1 ? "holds" : "hold",
-                     of_them, differs, differs == 1 ? "differs" : "differ", not_measured);
+  std::string text = score_words(predictions, "prediction", "predictions");
+  if (fitted.size() > 0)
+    text += "; " + score_words(fitted, "fitted statement", "fitted statements");
+  if (inputs.size() > 0) text += "; " + score_words(inputs, "input", "inputs");
+  if (not_measured > 0) text += fmt::format("; {} not measured", not_measured);
+  if (not_covered > 0) text += fmt::format("; {} not covered", not_covered);
+  return text;
 }
 
 ClaimCounts count_claims(const std::vector<ClaimResult>& results) {
   ClaimCounts counts;
   for (const ClaimResult& result : results) {
     if (result.verdict == Verdict::not_measured) ++counts.not_measured;
-    if (result.verdict == Verdict::differs) ++counts.differs;
-    if (result.verdict != Verdict::holds) continue;
-    ++counts.holds;
-    if (result.claim->fitted) ++counts.fitted;
+    if (result.verdict == Verdict::not_covered) ++counts.not_covered;
+    ClaimScore& score = result.claim->basis == Claim::Basis::prediction ? counts.predictions
+                        : result.claim->basis == Claim::Basis::fitted   ? counts.fitted
+                                                                        : counts.inputs;
+    if (result.verdict == Verdict::holds) ++score.holds;
+    if (result.verdict == Verdict::differs) ++score.differs;
   }
   return counts;
 }

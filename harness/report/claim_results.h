@@ -12,25 +12,26 @@ namespace perdura::report {
 /// What became of one claim in one run (docs/claims.md). A run whose sweep has not ended measures
 /// none.
 struct ClaimResult {
-  enum class Verdict { holds, differs, not_measured };
+  enum class Verdict { holds, differs, not_measured, not_covered };
 
   const ReportedPaper* paper = nullptr;
   const Claim* claim = nullptr;
   Verdict verdict = Verdict::not_measured;
   std::string run;  ///< name of its folder; empty if there is none
   Origin origin;    ///< of its rows
-  /// In words or a number, in the claim's unit. If not: what would, or how far the run has come.
+  /// In words or a number, in the claim's unit. If not: what would measure it, how far the run has
+  /// come, or why nothing does.
   std::string measured;
   /// Percent of the reported value; of two that should be the same, by how much they differ.
   std::optional<double> deviation;
   std::vector<std::size_t> notes;  ///< of the paper, that say why it differs
 };
 
-std::string_view to_string(ClaimResult::Verdict verdict);  // "holds", "differs", "not measured"
+std::string_view to_string(ClaimResult::Verdict verdict);  // "holds", "not covered", ...
 
 /// As printed: "2·N", "∞".
 std::string shown_printed(const Claim& claim);
-/// With its unit; "lower" for an order.
+/// With its unit; of an order that it is one: the claim's words say which.
 std::string shown_reported(const Claim& claim);
 /// "average latency, YCSB-C, Erda".
 std::string shown_quantity(const Claim& claim);
@@ -43,13 +44,24 @@ std::vector<ClaimResult> measure_claims(const Contents& contents,
                                         const std::vector<ResultFolder>& folders,
                                         const Papers& papers);
 
-struct ClaimCounts {
+/// Of how many claims of one basis the verdict is which.
+struct ClaimScore {
   std::size_t holds = 0;
-  std::size_t fitted = 0;  ///< of those that hold
   std::size_t differs = 0;
-  std::size_t not_measured = 0;
 
-  std::string words() const;  ///< "9 hold (1 of them fitted), 2 differ, 3 not measured"
+  std::size_t size() const { return holds + differs; }
+};
+
+/// Predictions are counted apart: that a fitted number or an input holds says nothing of the model.
+struct ClaimCounts {
+  ClaimScore predictions;
+  ClaimScore fitted;
+  ClaimScore inputs;
+  std::size_t not_measured = 0;
+  std::size_t not_covered = 0;
+
+  /// "of 11 predictions, 9 hold and 2 differ; of 3 fitted, 3 hold and none differs; ..."
+  std::string words() const;
 };
 ClaimCounts count_claims(const std::vector<ClaimResult>& results);
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <numeric>
 #include <set>
 
 #include "harness/report/columns.h"
@@ -96,14 +96,22 @@ class ClaimReader {
   std::string mistake_;
 };
 
-Claim::Kind read_kind(ClaimReader& reader) {
-  const std::string kind = reader.text("kind");
-  if (kind == "exact") return Claim::Kind::exact;
-  if (kind == "ratio") return Claim::Kind::ratio;
-  if (kind != "order") {
-    reader.wrong(fmt::format("kind is '{}'; it must be exact, ratio or order", kind));
+constexpr std::array kKinds{Claim::Kind::exact, Claim::Kind::ratio, Claim::Kind::at_least,
+                            Claim::Kind::at_most, Claim::Kind::order};
+constexpr std::array kBases{Claim::Basis::prediction, Claim::Basis::fitted, Claim::Basis::input};
+
+/// One of a list, by its name.
+template <class Value, std::size_t count>
+Value read_word(ClaimReader& reader, const char* column, const std::array<Value, count>& values) {
+  const std::string word = reader.text(column);
+  std::vector<std::string_view> known;
+  for (const Value value : values) {
+    if (to_string(value) == word) return value;
+    known.push_back(to_string(value));
   }
-  return Claim::Kind::order;
+  reader.wrong(
+      fmt::format("{} is '{}'; it must be one of: {}", column, word, fmt::join(known, ", ")));
+  return values.front();
 }
 
 void read_value(ClaimReader& reader, Claim& claim) {
@@ -128,7 +136,19 @@ void check_sides(ClaimReader& reader, const Claim& claim) {
     if (claim.y.empty() && claim.figure.empty()) reader.wrong("needs a figure, or y and where");
   }
   if (claim.tolerance && claim.tolerance_reason.empty()) reader.wrong("tolerance_reason is empty");
-  if (claim.y.empty() && (sides || !claim.where.empty())) reader.wrong("selectors need y");
+  if (claim.is_bound() && claim.y.empty()) reader.wrong("a bound needs y and where");
+  const bool selects = sides || !claim.where.empty() || !claim.over.empty();
+  if (claim.y.empty() && selects) reader.wrong("selectors need y");
+}
+
+/// What says how a claim is measured has no place beside the reason why it is not.
+void check_not_covered(ClaimReader& reader) {
+  for (const char* column : {"kind", "tolerance", "experiment", "y", "where", "lower", "higher",
+                             "any", "same", "over", "basis"}) {
+    if (!reader.text(column).empty()) {
+      reader.wrong(fmt::format("{} must be empty, since not_covered is not", column));
+    }
+  }
 }
 
 Claim read_claim(ClaimReader& reader) {
@@ -142,7 +162,13 @@ Claim read_claim(ClaimReader& reader) {
   claim.system = reader.text("system");
   claim.value = reader.text("value");
   claim.unit = reader.text("unit");
-  claim.kind = read_kind(reader);
+  claim.note = reader.text("note");
+  claim.not_covered = reader.text("not_covered");
+  if (!claim.not_covered.empty()) {
+    check_not_covered(reader);
+    return claim;
+  }
+  claim.kind = read_word(reader, "kind", kKinds);
   claim.tolerance = reader.number("tolerance");
   claim.tolerance_reason = reader.text("tolerance_reason");
   claim.experiments = split(reader.required("experiment"), '|');
@@ -153,12 +179,8 @@ Claim read_claim(ClaimReader& reader) {
   claim.higher = reader.conditions("higher");
   claim.any = reader.columns("any");
   claim.same = reader.columns("same");
-  claim.note = reader.text("note");
-  const std::string fitted = reader.text("fitted");
-  if (fitted != "yes" && fitted != "no") {
-    reader.wrong(fmt::format("fitted is '{}'; it must be yes or no", fitted));
-  }
-  claim.fitted = fitted == "yes";
+  claim.over = reader.conditions("over");
+  claim.basis = read_word(reader, "basis", kBases);
   check_sides(reader, claim);
   if (claim.kind != Claim::Kind::order) read_value(reader, claim);
   return claim;
@@ -175,19 +197,65 @@ bool all_hold(const std::vector<Condition>& conditions, const Points& points, st
   });
 }
 
-/// The columns in which the rows of a pair agree.
-std::vector<std::string> agreeing(const Claim& claim) {
-  std::vector<std::string> columns = claim.same;
-  columns.emplace_back("repetition");
+/// All columns that tell points and their repetitions apart, but those that `leave_out` names.
+template <class LeaveOut>
+std::vector<std::string> keys_but(LeaveOut leave_out) {
   std::vector<std::string_view> keys = Points::key_columns();
   keys.insert(keys.end(), kProbeSettings.begin(), kProbeSettings.end());
+  keys.emplace_back("repetition");
+  std::vector<std::string> columns;
   for (const std::string_view key : keys) {
-    if (names(claim.lower, key) || names(claim.higher, key)) continue;
-    if (std::find(claim.any.begin(), claim.any.end(), key) != claim.any.end()) continue;
-    columns.emplace_back(key);
+    if (!leave_out(key)) columns.emplace_back(key);
   }
   return columns;
 }
+
+/// The columns in which the rows of a pair agree.
+std::vector<std::string> agreeing(const Claim& claim) {
+  std::vector<std::string> columns = keys_but([&](std::string_view key) {
+    return names(claim.lower, key) || names(claim.higher, key) ||
+           std::find(claim.any.begin(), claim.any.end(), key) != claim.any.end();
+  });
+  columns.insert(columns.end(), claim.same.begin(), claim.same.end());
+  return columns;
+}
+
+bool agree(const Points& points, std::size_t left, std::size_t right,
+           const std::vector<std::string>& columns) {
+  return std::all_of(columns.begin(), columns.end(), [&](const std::string& column) {
+    return points.text(left, column) == points.text(right, column);
+  });
+}
+
+/// y of a row, over that of the row which `over` names.
+class RowValues {
+ public:
+  RowValues(const Claim& claim, const Points& points, const std::vector<std::size_t>& candidates)
+      : claim_(claim), points_(points) {
+    if (claim.over.empty()) return;
+    columns_ = keys_but([&](std::string_view key) { return names(claim.over, key); });
+    for (const std::size_t row : candidates) {
+      if (points.valid(row) && all_hold(claim.over, points, row)) bases_.push_back(row);
+    }
+  }
+
+  std::optional<double> of(std::size_t row) const {
+    const auto y = points_.number(row, claim_.y);
+    if (!y || claim_.over.empty()) return y;
+    for (const std::size_t base : bases_) {
+      if (!agree(points_, row, base, columns_)) continue;
+      const auto by = points_.number(base, claim_.y);
+      return by && *by > 0 ? std::optional(*y / *by) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Claim& claim_;
+  const Points& points_;
+  std::vector<std::string> columns_;
+  std::vector<std::size_t> bases_;
+};
 
 }  // namespace
 
@@ -197,8 +265,24 @@ std::string_view to_string(Claim::Kind kind) {
       return "exact";
     case Claim::Kind::ratio:
       return "ratio";
+    case Claim::Kind::at_least:
+      return "at least";
+    case Claim::Kind::at_most:
+      return "at most";
     case Claim::Kind::order:
       return "order";
+  }
+  return "";
+}
+
+std::string_view to_string(Claim::Basis basis) {
+  switch (basis) {
+    case Claim::Basis::prediction:
+      return "prediction";
+    case Claim::Basis::fitted:
+      return "fitted";
+    case Claim::Basis::input:
+      return "input";
   }
   return "";
 }
@@ -207,10 +291,10 @@ Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file) {
   auto table = read_csv(file);
   if (!table) return tl::unexpected(table.error());
   const std::vector<std::string_view> columns{
-      "id",         "paper",  "section", "figure", "quantity",  "workload",
-      "system",     "value",  "unit",    "kind",   "tolerance", "tolerance_reason",
-      "experiment", "y",      "where",   "lower",  "higher",    "any",
-      "same",       "fitted", "note"};
+      "id",         "paper", "section", "figure", "quantity",   "workload",
+      "system",     "value", "unit",    "kind",   "tolerance",  "tolerance_reason",
+      "experiment", "y",     "where",   "lower",  "higher",     "any",
+      "same",       "over",  "basis",   "note",   "not_covered"};
   if (auto complete = require_columns(*table, columns); !complete) {
     return tl::unexpected(complete.error());
   }
@@ -246,16 +330,13 @@ Pairs find_pairs(const Claim& claim, const Points& points,
     return rows;
   };
   const std::vector<std::size_t> higher_rows = rows_with(claim.higher);
+  const RowValues values(claim, points, candidates);
   Pairs pairs;
   for (const std::size_t low : rows_with(claim.lower)) {
     for (const std::size_t high : higher_rows) {
-      const bool pair = low != high &&
-                        std::all_of(columns.begin(), columns.end(), [&](const std::string& column) {
-                          return points.text(low, column) == points.text(high, column);
-                        });
-      if (!pair) continue;
-      const auto lower = points.number(low, claim.y);
-      const auto higher = points.number(high, claim.y);
+      if (low == high || !agree(points, low, high, columns)) continue;
+      const auto lower = values.of(low);
+      const auto higher = values.of(high);
       if (lower && higher && *lower > 0) pairs.ratios.push_back(*higher / *lower);
     }
   }
@@ -269,19 +350,15 @@ std::size_t holding(const Claim& claim, const Pairs& pairs) {
       }));
 }
 
-std::optional<double> mean_of(const Claim& claim, const Points& points,
+std::vector<double> values_of(const Claim& claim, const Points& points,
                               const std::vector<std::size_t>& candidates) {
-  double sum = 0;
-  std::size_t count = 0;
+  const RowValues values(claim, points, candidates);
+  std::vector<double> found;
   for (const std::size_t row : candidates) {
     if (!points.valid(row) || !all_hold(claim.where, points, row)) continue;
-    const auto y = points.number(row, claim.y);
-    if (!y) continue;
-    sum += *y;
-    ++count;
+    if (const auto y = values.of(row)) found.push_back(*y);
   }
-  if (count == 0) return std::nullopt;
-  return sum / static_cast<double>(count);
+  return found;
 }
 
 }  // namespace perdura::report

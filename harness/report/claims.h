@@ -17,9 +17,18 @@ namespace perdura::report {
 /// (docs/claims.md).
 struct Claim {
   enum class Kind {
-    exact,  ///< a number, or a formula of sizes
-    ratio,  ///< a number that does not depend on how fast the testbed is
+    exact,     ///< a number, or a formula of sizes
+    ratio,     ///< a number that does not depend on how fast the testbed is
+    at_least,  ///< a bound that holds in each row or pair of rows, on any testbed
+    at_most,
     order,  ///< of two, one is lower; or with a tolerance: they differ by no more
+  };
+  /// What the model knew of it when it was made.
+  enum class Basis {
+    prediction,  ///< nothing
+    fitted,      ///< a value or a choice was made to meet it, or with it at hand, or it follows
+                 ///< from one that was
+    input,       ///< the number itself: the profile puts in what is measured
   };
 
   std::string id;
@@ -41,17 +50,22 @@ struct Claim {
   std::vector<Condition> higher;
   std::vector<std::string> any;   ///< key columns in which the two need not agree
   std::vector<std::string> same;  ///< further columns in which they must
-  bool fitted = false;            ///< a profile was fitted to it
+  /// Each y is divided by that of the row that agrees in all key columns but these; empty: by none.
+  std::vector<Condition> over;
+  Basis basis = Basis::prediction;
   std::string note;
+  std::string not_covered;  ///< why nothing here measures it; empty if something does
 
-  double number = 0;  ///< of value; unused for a formula or an order
+  double number = 0;  ///< of value; unused for a formula, an order or what is not covered
   std::size_t line = 0;
 
-  bool is_formula() const { return figure.starts_with("Table "); }
+  /// Of a table a number is a formula, too, unless `y` says how it is measured.
+  bool is_formula() const { return y.empty() && figure.starts_with("Table "); }
+  bool is_bound() const { return kind == Kind::at_least || kind == Kind::at_most; }
 };
 
-/// "exact", "ratio" or "order".
-std::string_view to_string(Claim::Kind kind);
+std::string_view to_string(Claim::Kind kind);    // "exact", "ratio", "at least", ...
+std::string_view to_string(Claim::Basis basis);  // "prediction", "fitted", "input"
 
 /// All rows of a claims.csv, in its order. Errors: file, line, and what is wrong: a cell that
 /// cannot be read, a column that points.csv does not have, an id used twice.
@@ -74,9 +88,8 @@ Pairs find_pairs(const Claim& claim, const Points& points,
 /// In how many pairs an order holds.
 std::size_t holding(const Claim& claim, const Pairs& pairs);
 
-/// The mean of y over the valid rows of `candidates` that `where` asks for; nothing if there are
-/// none.
-std::optional<double> mean_of(const Claim& claim, const Points& points,
+/// Each y of the valid rows of `candidates` that `where` asks for.
+std::vector<double> values_of(const Claim& claim, const Points& points,
                               const std::vector<std::size_t>& candidates);
 
 }  // namespace perdura::report

@@ -127,6 +127,11 @@ class Gatherer {
     return found == papers_.end() ? nullptr : &found->second;
   }
 
+  std::string short_name_of(const DataSpec& spec) const {
+    const ReportedPaper* paper = paper_of(spec);
+    return paper == nullptr ? "" : paper->short_name;
+  }
+
   Section& section(const Origin& origin) {
     Section& found = sections_[origin];
     found.origin = origin;
@@ -135,7 +140,7 @@ class Gatherer {
 
   Expected<void> add_figure(const ResultFolder& folder, const FigureSpec& spec,
                             const Origin& origin, const std::vector<std::size_t>& rows) {
-    FigureResult figure{&folder, spec, origin, "", {}, {}, {}, ""};
+    FigureResult figure{&folder, spec, origin, "", short_name_of(spec), {}, {}, {}, ""};
     if (spec.data == FigureSpec::Data::timeline) return add_over_time(std::move(figure), rows);
     auto data = collect(folder.points, rows, spec, order_of(folders_, spec.series));
     if (!data) return tl::unexpected(data.error());
@@ -172,7 +177,7 @@ class Gatherer {
 
   Expected<void> add_table(const ResultFolder& folder, const TableSpec& spec, const Origin& origin,
                            const std::vector<std::size_t>& rows) {
-    TableResult table{&folder, spec, origin, "", {}};
+    TableResult table{&folder, spec, origin, "", short_name_of(spec), {}};
     const ComparisonContext context{table.spec, paper_of(spec), origin.modelled()};
     auto data = collect_table(folder.points, rows, spec, order_of(folders_, spec.series), context);
     if (!data) return tl::unexpected(data.error());
@@ -193,8 +198,10 @@ Origin origin_of(const Points& points, std::size_t row) {
           points.text(row, "profile")};
 }
 
-std::string figure_label(const FigureSpec& spec) {
-  return numbered(spec.id) ? "Figure " + spec.id : "";
+std::string figure_label(const FigureResult& figure) {
+  if (!numbered(figure.spec.id)) return "";
+  const std::string label = "Figure " + figure.spec.id;
+  return figure.paper_name.empty() ? label : fmt::format("{}, {}", figure.paper_name, label);
 }
 
 std::set<std::string> papers_of(const std::vector<ResultFolder>& folders) {

@@ -31,7 +31,8 @@ struct FigureResult {
   const ResultFolder* folder = nullptr;
   FigureSpec spec;
   Origin origin;
-  std::string name;  ///< of its files and its anchor; unique in the report
+  std::string name;        ///< of its files and its anchor; unique in the report
+  std::string paper_name;  ///< short, to tell its "Figure 2" from another's; may be empty
   FigureData data;
   Comparison comparison;
   std::vector<TimelineRow> timeline;  ///< of a figure over time, in place of points and comparison
@@ -45,6 +46,7 @@ struct TableResult {
   TableSpec spec;
   Origin origin;
   std::string name;
+  std::string paper_name;
   TableData data;
 };
 
@@ -68,8 +70,8 @@ std::set<std::string> papers_of(const std::vector<ResultFolder>& folders);
 /// Error: whatever a figure's or table's data or the reported values make impossible.
 Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers);
 
-/// "Figure 14"; empty if the id is not a number in a paper but a name of our own.
-std::string figure_label(const FigureSpec& spec);
+/// "Erda, Figure 14"; empty if the id is not a number in a paper but a name of our own.
+std::string figure_label(const FigureResult& figure);
 
 /// A series as the legend names it: with its guarantee if those of the figure's series differ.
 std::string legend_label(const FigureResult& figure, const Series& series);

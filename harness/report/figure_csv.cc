@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "harness/report/contents.h"
@@ -65,7 +66,8 @@ std::string figure_csv(const FigureResult& figure) {
                            csv_cell(legend_label(figure, series)), series_index, series.style,
                            figure.spec.at.empty() ? csv_cell(x) : number(point->at),
                            csv_cell(figure.spec.shown_x(x)), x_index, number(point->mean),
-                           number(point->mean - point->half_width),
+                           // Nothing that is drawn can be less than nothing.
+                           number(std::max(0.0, point->mean - point->half_width)),
                            number(point->mean + point->half_width), point->repetitions,
                            paper_average(figure, series.name), bar_text(point->mean));
       }

@@ -55,7 +55,7 @@ std::string navigation(const Contents& contents, const Papers& papers, bool tabl
     html += "<li><a href=\"#guarantees\">What is guaranteed when the power fails</a></li>\n";
   }
   if (!papers.empty()) {
-    html += "<li><a href=\"#differences\">What differs from the paper</a></li>\n";
+    html += "<li><a href=\"#differences\">Where results differ from the papers</a></li>\n";
   }
   html +=
       "<li><a href=\"#not-drawn\">Rows not drawn</a></li>\n"
@@ -86,9 +86,9 @@ std::string badge(const Origin& origin) {
 }
 
 Page make_page(const Contents& contents, const std::vector<ResultFolder>& folders,
-               const Papers& papers) {
+               const Papers& papers, const std::filesystem::path& folder) {
   Page page;
-  const std::string not_drawn = not_drawn_block(contents, folders, page.rows_not_drawn);
+  const std::string not_drawn = not_drawn_block(contents, folders, folder, page.rows_not_drawn);
   page.html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -103,11 +103,12 @@ Page make_page(const Contents& contents, const std::vector<ResultFolder>& folder
   page.html += tables + claims_block(claims);
   page.html += guarantees_block(contents);
   if (!papers.empty()) {
-    page.html += "<section>\n<h2 id=\"differences\">What differs from the paper and why</h2>\n";
+    page.html +=
+        "<section>\n<h2 id=\"differences\">Where results differ from the papers, and why</h2>\n";
     for (const auto& [name, paper] : papers) page.html += notes_block(name, paper, contents);
     page.html += "</section>\n";
   }
-  page.html += not_drawn + settings_block(folders) + provenance_block(folders);
+  page.html += not_drawn + settings_block(folders, folder) + provenance_block(folders, folder);
   page.html += "</main>\n</body>\n</html>\n";
   return page;
 }

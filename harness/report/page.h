@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ struct Page {
 
 /// One HTML page that asks nothing of the network: figures and style are inlined, and there is no
 /// script.
+/// Beside it, where `folder` is, lie the files that it links.
 Page make_page(const Contents& contents, const std::vector<ResultFolder>& folders,
-               const Papers& papers);
+               const Papers& papers, const std::filesystem::path& folder);
 
 }  // namespace perdura::report

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -20,11 +22,11 @@ std::string links_to(const std::string& id, const std::string& paper, const Cont
   };
   for (const Section& section : contents.sections) {
     for (const FigureResult& figure : section.figures) {
-      const std::string label = figure_label(figure.spec);
+      const std::string label = figure_label(figure);
       add(figure.spec, "fig-" + figure.name, escaped(label.empty() ? figure.spec.title : label));
     }
     for (const TableResult& table : section.tables) {
-      add(table.spec, table.name, table_label(table.spec));
+      add(table.spec, table.name, table_label(table));
     }
   }
   return links.empty() ? escaped(id) : links;
@@ -57,6 +59,30 @@ using Reasons = std::map<std::size_t, std::string>;  // by row of points.csv
 
 void add_reasons(Reasons& reasons, const std::vector<OmittedRow>& omitted) {
   for (const OmittedRow& each : omitted) reasons.emplace(each.row, each.reason);
+}
+
+/// Where a file of a result folder lies, from the page's folder, as a URL.
+std::string link_to(const ResultFolder& folder, const char* file,
+                    const std::filesystem::path& page) {
+  const std::string path = (folder.path / file).lexically_proximate(page).generic_string();
+  std::string url;
+  for (const char character : path) {
+    const auto byte = static_cast<unsigned char>(character);
+    const bool plain = std::isalnum(byte) != 0 || std::strchr("/._-~", character) != nullptr;
+    url += plain ? std::string(1, character) : fmt::format("%{:02X}", byte);
+  }
+  return url;
+}
+
+std::vector<std::string> links_to_files(const ResultFolder& folder,
+                                        const std::filesystem::path& page) {
+  std::vector<std::string> links;
+  for (const char* file : {"points.csv", "probes.csv", "histograms.csv", "timeline.csv",
+                           "experiment.toml", "manifest.json"}) {
+    if (!std::filesystem::exists(folder.path / file)) continue;
+    links.push_back(fmt::format("<a href=\"{}\">{}</a>", link_to(folder, file, page), file));
+  }
+  return links;
 }
 
 std::string distinct(const Points& points, std::string_view column) {
@@ -109,13 +135,18 @@ std::string notes_block(const std::string& paper_name, const ReportedPaper& pape
       links += (links.empty() ? "" : ", ") + links_to(id, paper_name, contents);
     }
     if (!links.empty()) html += fmt::format("<h4>{}</h4>\n", links);
-    html += paragraphs(paper.notes[i].text) + "</div>\n";
+    html += paragraphs(paper.notes[i].text);
+    if (!paper.notes[i].run.empty()) {
+      html += fmt::format("<p class=\"small\">To put it to the test: <code>{}</code></p>\n",
+                          escaped(paper.notes[i].run));
+    }
+    html += "</div>\n";
   }
   return html;
 }
 
 std::string not_drawn_block(const Contents& contents, const std::vector<ResultFolder>& folders,
-                            std::size_t& count) {
+                            const std::filesystem::path& page, std::size_t& count) {
   count = 0;
   std::string items;
   for (const ResultFolder& folder : folders) {
@@ -135,9 +166,11 @@ std::string not_drawn_block(const Contents& contents, const std::vector<ResultFo
       }
     }
     for (const auto& [row, reason] : reasons) {
-      items += fmt::format("<li>{} <code>{}/points.csv:{}</code> <strong>{}</strong></li>\n",
-                           escaped(describe(folder, row)), escaped(folder.name),
-                           folder.points.line(row), escaped(reason));
+      items += fmt::format(
+          "<li>{} <a href=\"{}\">{}/points.csv</a>, line {}: "
+          "<strong>{}</strong></li>\n",
+          escaped(describe(folder, row)), link_to(folder, "points.csv", page), escaped(folder.name),
+          folder.points.line(row), escaped(reason));
     }
     count += reasons.size();
   }
@@ -151,7 +184,8 @@ std::string not_drawn_block(const Contents& contents, const std::vector<ResultFo
                     count <= 20 ? " open" : "", items);
 }
 
-std::string settings_block(const std::vector<ResultFolder>& folders) {
+std::string settings_block(const std::vector<ResultFolder>& folders,
+                           const std::filesystem::path& page) {
   std::string html = "<section>\n<h2 id=\"settings\">Settings</h2>\n";
   for (const ResultFolder& folder : folders) {
     html += fmt::format("<details><summary>{}</summary>\n<div class=\"scroll\"><table><tbody>\n",
@@ -167,20 +201,23 @@ std::string settings_block(const std::vector<ResultFolder>& folders) {
                           quantity.unit.empty() ? "" : ", " + quantity.unit, escaped(values));
     }
     html += fmt::format(
-        "</tbody></table></div>\n<p class=\"small\">experiment.toml</p>"
+        "</tbody></table></div>\n<p class=\"small\"><a href=\"{}\">experiment.toml</a></p>"
         "<pre>{}</pre></details>\n",
-        escaped(folder.experiment_text));
+        link_to(folder, "experiment.toml", page), escaped(folder.experiment_text));
   }
   return html + "</section>\n";
 }
 
-std::string provenance_block(const std::vector<ResultFolder>& folders) {
+std::string provenance_block(const std::vector<ResultFolder>& folders,
+                             const std::filesystem::path& page) {
   std::string html =
       "<section>\n<h2 id=\"provenance\">Provenance</h2>\n"
       "<p>From each run's manifest: what is needed to get the same rows again.</p>\n";
   for (const ResultFolder& folder : folders) {
-    html += fmt::format("<details><summary>{}</summary><div class=\"scroll\"><table><tbody>\n",
-                        escaped(folder.name));
+    html += fmt::format(
+        "<details><summary>{}</summary>\n<p class=\"small\">{}</p>\n"
+        "<div class=\"scroll\"><table><tbody>\n",
+        escaped(folder.name), fmt::join(links_to_files(folder, page), " · "));
     for (const auto& [name, value] : folder.manifest) {
       const bool several_lines = value.find('\n') != std::string::npos;
       const std::string shown =

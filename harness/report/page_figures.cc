@@ -32,6 +32,17 @@ std::string course(const std::vector<TimelineRow>& rows) {
       summary->cleanings == 1 ? "" : "s", summary->cleaning_percent);
 }
 
+/// The figure's files beside the page.
+std::string file_links(const FigureResult& figure) {
+  std::string links = fmt::format("<a href=\"figures/{}.csv\">data</a>", figure.name);
+  if (figure.svg.empty()) return links;
+  return links + fmt::format(
+                     " · <a href=\"figures/{0}.svg\">SVG</a> · "
+                     "<a href=\"figures/{0}.png\">PNG</a> · "
+                     "<a href=\"plots/{1}.gp\">gnuplot script</a>",
+                     figure.name, figure.spec.plot);
+}
+
 }  // namespace
 
 std::string constants(const Points& points, const std::vector<std::size_t>& rows) {
@@ -65,7 +76,7 @@ std::string unfinished_line(const ResultFolder& folder) {
 }
 
 std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors) {
-  const std::string label = figure_label(figure.spec);
+  const std::string label = figure_label(figure);
   std::string html = fmt::format(
       "<figure id=\"fig-{}\">\n<figcaption><h3>{} {}</h3>{}</figcaption>\n", figure.name,
       escaped(label.empty() ? figure.spec.title : label), badge(figure.origin),
@@ -95,10 +106,8 @@ std::string figure_block(const FigureResult& figure, const std::vector<std::stri
     remarks += fmt::format("<a href=\"#not-drawn\">{} row{} not drawn</a> · ",
                            figure.data.omitted.size(), figure.data.omitted.size() == 1 ? "" : "s");
   }
-  return html + fmt::format(
-                    "<p class=\"small\">{}data: <code>figures/{}.csv</code></p>\n"
-                    "</figure>\n",
-                    remarks, figure.name);
+  return html +
+         fmt::format("<p class=\"small\">{}{}</p>\n</figure>\n", remarks, file_links(figure));
 }
 
 }  // namespace perdura::report

@@ -88,8 +88,8 @@ std::string finding_table(const std::vector<Finding>& findings, const std::strin
   for (const Finding& finding : findings) paper = paper || !finding.ratios.paper.empty();
   const Finding& first = findings.front();
   std::string html = fmt::format(
-      "<p>{} {} for {} is {}{}. All ratios, in this order:</p>\n", names, first.quantity,
-      first.workload, colons(first.ratios.ours),
+      "<p>{} for {}, {}: {}{}. All ratios, in this order:</p>\n", capitalized(first.quantity),
+      first.workload, names, colons(first.ratios.ours),
       first.ratios.paper.empty() ? "" : fmt::format(" (paper {})", colons(first.ratios.paper)));
   return html + fmt::format(
                     "<div class=\"scroll\"><table>\n<thead><tr><th></th>"
@@ -111,8 +111,10 @@ std::string formula_sentence(const TableResult& table) {
   }
   if (all == 0) return "";
   return fmt::format(
-      "{} equals the paper's formula in <b>{} of {}</b> cases, <a href=\"#{}\">Table {}</a>.",
-      quantity_of(table.spec.y).noun, equal, all, table.name, escaped(table.spec.id));
+      "{}: what was counted equals the paper's formula in <b>{} of {}</b> cases "
+      "(<a href=\"#{}\">{}</a>).",
+      escaped(capitalized(quantity_of(table.spec.y).noun)), equal, all, table.name,
+      table_label(table));
 }
 
 std::string findings(const Section& section) {

@@ -86,16 +86,18 @@ std::string formula_table(const std::vector<FormulaBlock>& blocks, const std::st
 
 }  // namespace
 
-std::string table_label(const TableSpec& spec) {
+std::string table_label(const TableResult& table) {
+  const TableSpec& spec = table.spec;
   const bool range = spec.id.find('-') != std::string::npos;
   const bool figures = spec.kind == TableSpec::Kind::average && range;
-  return fmt::format("{} {}", figures ? "Figures" : "Table", escaped(shown_range(spec.id)));
+  return fmt::format("{}{} {}", escaped(table.paper_name.empty() ? "" : table.paper_name + ", "),
+                     figures ? "Figures" : "Table", escaped(shown_range(spec.id)));
 }
 
 std::string table_block(const TableResult& table, const std::vector<std::string>& note_anchors) {
   std::string html =
       fmt::format("<div class=\"block\" id=\"{}\">\n<h3>{} {}</h3>\n<p>{}</p>\n", table.name,
-                  table_label(table.spec), badge(table.origin), escaped(table.spec.title));
+                  table_label(table), badge(table.origin), escaped(table.spec.title));
   html += unfinished_line(*table.folder);
   if (table.spec.kind == TableSpec::Kind::average) {
     html += comparison_table(table.data.comparisons, table.origin, table.spec);
@@ -103,11 +105,11 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
   } else if (table.data.formulas.empty()) {
     html += "<p class=\"none\">No valid row.</p>\n";
   } else {
-    html +=
-        "<p class=\"small\">Bytes per operation, counted and compared with the paper's formula: "
-        "key "
-        "is the size of the key, N that of the key-value pair.</p>\n" +
-        overview_table(table);
+    html += fmt::format(
+                "<p class=\"small\">{}, counted, beside the paper's formula. In a formula, key is "
+                "the size of the key and N that of the key-value pair.</p>\n",
+                escaped(quantity_of(table.spec.y).axis)) +
+            overview_table(table);
     const bool all_equal = std::all_of(
         table.data.formulas.begin(), table.data.formulas.end(),
         [](const FormulaBlock& block) { return equal_rows(block) == block.rows.size(); });
@@ -120,8 +122,9 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
     }
     html += "</div></details>\n";
   }
-  return html + fmt::format("<p class=\"small\">{}data: <code>figures/{}.csv</code></p>\n</div>\n",
-                            note_links(note_anchors), table.name);
+  return html +
+         fmt::format("<p class=\"small\">{}<a href=\"figures/{}.csv\">data</a></p>\n</div>\n",
+                     note_links(note_anchors), table.name);
 }
 
 }  // namespace perdura::report

@@ -21,8 +21,24 @@ struct Lead {
   bool of_zero = false;  ///< the least is 0 somewhere: there is no ratio
 };
 
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+/// Less than this apart, two are equal as far as the page shows numbers: 1.00 times.
+constexpr double kEqual = 1.005;
+
+/// The repetitions of a system at a point, to be set in order.
+struct Place {
+  double mean = 0;
+  double half_width = 0;  ///< of the interval that the mean is known by
+  std::string system;
+};
+
+Place place_of(const std::string& system, const std::vector<double>& values) {
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return {sum / static_cast<double>(values.size()), confidence_half_width(values), system};
+}
+
+bool leads(const Place& first, const Place& second) {
+  return second.mean > first.mean * kEqual &&
+         second.mean - second.half_width > first.mean + first.half_width;
 }
 
 std::map<Point, BySystem> values_of(const Points& points, std::string_view column) {
@@ -39,16 +55,19 @@ std::map<Point, BySystem> values_of(const Points& points, std::string_view colum
   return values;
 }
 
-void add_point(const BySystem& systems, std::vector<Lead>& leads) {
-  std::vector<std::pair<double, std::string>> order;
-  for (const auto& [system, repetitions] : systems) order.emplace_back(mean(repetitions), system);
-  std::sort(order.begin(), order.end());
-  if (order[0].first == order[1].first) return;  // none leads
-  auto lead = std::find_if(leads.begin(), leads.end(),
-                           [&](const Lead& each) { return each.system == order[0].second; });
-  if (lead == leads.end()) lead = leads.insert(leads.end(), Lead{order[0].second, {}});
-  if (order[0].first == 0) lead->of_zero = true;
-  lead->ratios.push_back(order[1].first / order[0].first);
+void add_point(const BySystem& systems, std::vector<Lead>& all) {
+  std::vector<Place> order;
+  for (const auto& [system, repetitions] : systems) order.push_back(place_of(system, repetitions));
+  std::sort(order.begin(), order.end(),
+            [](const Place& left, const Place& right) { return left.mean < right.mean; });
+  const Place& first = order[0];
+  const Place& second = order[1];
+  if (!leads(first, second)) return;
+  auto lead = std::find_if(all.begin(), all.end(),
+                           [&](const Lead& each) { return each.system == first.system; });
+  if (lead == all.end()) lead = all.insert(all.end(), Lead{first.system, {}});
+  if (first.mean == 0) lead->of_zero = true;
+  lead->ratios.push_back(second.mean / first.mean);
 }
 
 std::string times(const Lead& lead) {
@@ -56,7 +75,8 @@ std::string times(const Lead& lead) {
   const auto [least, most] = std::minmax_element(lead.ratios.begin(), lead.ratios.end());
   const std::string low = shown_number(*least);
   const std::string high = shown_number(*most);
-  return fmt::format(" (the next: {}{} times as much)", low, low == high ? "" : " to " + high);
+  return fmt::format(" (the next one has {}{} times as much)", low,
+                     low == high ? "" : " to " + high);
 }
 
 }  // namespace
@@ -68,18 +88,18 @@ std::string lead_sentence(const ResultFolder& folder, std::string_view column) {
   for (std::size_t row = 0; row < points.size(); ++row) systems.insert(points.text(row, "system"));
   if (systems.size() < 2) return "";
   std::size_t shared = 0;
-  std::vector<Lead> leads;
+  std::vector<Lead> found;
   for (const auto& [point, by_system] : values_of(points, column)) {
     if (by_system.size() != systems.size()) continue;
     ++shared;
-    add_point(by_system, leads);
+    add_point(by_system, found);
   }
-  if (leads.empty()) return "";
-  std::stable_sort(leads.begin(), leads.end(), [](const Lead& left, const Lead& right) {
+  if (found.empty()) return "";
+  std::stable_sort(found.begin(), found.end(), [](const Lead& left, const Lead& right) {
     return left.ratios.size() > right.ratios.size();
   });
   std::vector<std::string> parts;
-  for (const Lead& lead : leads) {
+  for (const Lead& lead : found) {
     const std::string how_often = parts.empty()
                                       ? fmt::format("{} of the {} points that {} systems share",
                                                     lead.ratios.size(), shared, systems.size())
@@ -87,10 +107,8 @@ std::string lead_sentence(const ResultFolder& folder, std::string_view column) {
     parts.push_back(
         fmt::format("{} at {}{}", folder.specs.systems.shown(lead.system), how_often, times(lead)));
   }
-  const Quantity quantity = quantity_of(column);
-  const bool several = quantity.noun.find("bytes") != std::string::npos;
-  return fmt::format("{}, {} {} least with {}.", where(origin_of(points, 0)), quantity.noun,
-                     several ? "are" : "is", listed(parts));
+  return fmt::format("{}, lowest {}: {}.", where(origin_of(points, 0)), quantity_of(column).noun,
+                     listed(parts));
 }
 
 }  // namespace perdura::report

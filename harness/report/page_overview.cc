@@ -18,8 +18,6 @@ constexpr std::size_t kSentences = 8;
 /// If there are fewer than so many, more are made of what every run measures.
 constexpr std::size_t kEnough = 5;
 
-std::string plural(std::string noun) { return noun.ends_with('s') ? noun : noun + "s"; }
-
 /// How one series stands to the baseline for one workload, here and in the paper.
 struct Ratio {
   std::string workload;
@@ -43,13 +41,13 @@ struct Contrast {
   std::string sentence() const {
     std::vector<std::string> parts;
     for (const Ratio& each : ratios) {
+      const std::string of_what = each.workload.empty() ? "" : " for " + each.workload;
       parts.push_back(
-          fmt::format("{} for {}{}", shown_number(each.ours), each.workload,
+          fmt::format("{}{}{}", shown_number(each.ours), of_what,
                       each.paper ? fmt::format(" (paper: {})", shown_number(*each.paper)) : ""));
     }
-    return fmt::format("{}, {}'s {} over all {}, relative to {}'s, is {}.", where(*origin),
-                       spec->shown_series(of), quantity_of(spec->y).noun,
-                       plural(quantity_of(spec->x).noun), spec->shown_series(to), listed(parts));
+    return fmt::format("{}, {}, {} over {}: {}.", where(*origin), quantity_of(spec->y).noun,
+                       spec->shown_series(of), spec->shown_series(to), listed(parts));
   }
 };
 
@@ -80,7 +78,6 @@ class Contrasts {
  private:
   static std::optional<Ratio> ratio_of(const Comparison& comparison, const Compared& other) {
     Ratio ratio{shown_workload(other.workload), 0, std::nullopt};
-    if (other.workload.empty()) ratio.workload = "all workloads";
     if (comparison.normalized) {
       if (!std::isfinite(other.ours)) return std::nullopt;
       ratio.ours = other.ours;
@@ -136,7 +133,7 @@ std::string load_sentence(const FigureResult& figure) {
     parts.push_back(
         fmt::format("{} kop/s with {}", shown_number(most), figure.spec.shown_series(series.name)));
   }
-  return fmt::format("{}, throughput under rising load comes to at most {} ({}).",
+  return fmt::format("{}, the highest throughput under rising load is {} ({}).",
                      where(figure.origin), listed(parts), figure.spec.title);
 }
 
@@ -187,8 +184,9 @@ std::string kept_sentence(const std::vector<GuaranteeTable>& tables,
                       std::count(row.cells.begin() + 1, row.cells.end(), std::string("durable")),
                       row.cells.size() - 1));
     }
-    return fmt::format("When the power fails, nothing that was acknowledged is lost by {}.",
-                       listed(parts));
+    return fmt::format(
+        "Nothing that was acknowledged is lost when the server's power fails, as published, by {}.",
+        listed(parts));
   }
   return "";
 }
@@ -219,9 +217,21 @@ std::vector<std::string> sentences(const Contents& contents,
                                    [](const auto& each) { return !load_sentence(each).empty(); });
     if (load != section.figures.end()) add(load_sentence(*load), true);
   }
+  // Of each run at least one sentence, of none all before the next one has its first.
+  std::set<const ResultFolder*> told;
   for (const Contrast& contrast : contrasts) {
-    if (!contrast.has_paper()) add(contrast.sentence(), false);
+    if (contrast.has_paper()) told.insert(contrast.folder);
   }
+  std::vector<const Contrast*> more;
+  for (const Contrast& contrast : contrasts) {
+    if (contrast.has_paper()) continue;
+    if (told.insert(contrast.folder).second) {
+      add(contrast.sentence(), true);
+    } else {
+      more.push_back(&contrast);
+    }
+  }
+  for (const Contrast* contrast : more) add(contrast->sentence(), false);
   for (const char* column :
        {"latency_p99_us", "latency_mean_us", "server_cpu_us_per_op", "nvm_field_bytes_per_op"}) {
     for (const ResultFolder& folder : folders) {
@@ -229,10 +239,6 @@ std::vector<std::string> sentences(const Contents& contents,
     }
   }
   return found;
-}
-
-std::string count_of(std::size_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 /// "erda-cpu (48 points, 2 not valid)", "erda-cpu (unfinished: 23 of 60 points, all valid)".
@@ -276,6 +282,10 @@ std::string runs_line(const Section& section, const std::vector<ResultFolder>& f
 
 }  // namespace
 
+std::string count_of(std::size_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string listed(const std::vector<std::string>& parts) {
   std::string text;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -310,8 +320,8 @@ std::string overview(const Contents& contents, const std::vector<ResultFolder>& 
   }
   if (!claims.empty()) {
     html += fmt::format(
-        "<h3>What becomes of the papers' claims</h3>\n"
-        "<p>Of {}: <b>{}</b>. <a href=\"#claims\">Each of them</a></p>\n",
+        "<h3>How the claims fare</h3>\n"
+        "<p>{}: <b>{}</b>. <a href=\"#claims\">Each of them</a></p>\n",
         count_of(claims.size(), "claim"), escaped(count_claims(claims).words()));
   }
   return html;

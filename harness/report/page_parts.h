@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +25,8 @@ std::string findings(const Section& section);
 
 std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors);
 
-/// "Table 1"; a table of averages over several figures is "Figures 22–25".
-std::string table_label(const TableSpec& spec);
+/// "Erda, Table 1"; a table of averages over several figures is "Erda, Figures 22–25".
+std::string table_label(const TableResult& table);
 std::string table_block(const TableResult& table, const std::vector<std::string>& note_anchors);
 
 /// Ours and the paper's, side by side; the rows of all comparisons in one table.
@@ -36,6 +37,8 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, const O
 /// papers' claims.
 std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
                      const std::vector<ClaimResult>& claims);
+/// "1 point", "2 points".
+std::string count_of(std::size_t count, const std::string& noun);
 /// "Erda", "Erda and Redo Logging", "Erda, Redo Logging and Read After Write".
 std::string listed(const std::vector<std::string>& parts);
 /// How a sentence of the overview begins: "On the model erda-2019".
@@ -63,11 +66,14 @@ std::vector<std::string> notes_on(const DataSpec& spec, const Papers& papers);
 std::string note_links(const std::vector<std::string>& anchors);
 std::string note_anchor(const std::string& paper_name, std::size_t index);
 
+// `page` is the folder of the page, from which files are linked.
 /// Every row that no figure may draw, and why. Counts them in `count`.
 std::string not_drawn_block(const Contents& contents, const std::vector<ResultFolder>& folders,
-                            std::size_t& count);
-std::string settings_block(const std::vector<ResultFolder>& folders);
-std::string provenance_block(const std::vector<ResultFolder>& folders);
+                            const std::filesystem::path& page, std::size_t& count);
+std::string settings_block(const std::vector<ResultFolder>& folders,
+                           const std::filesystem::path& page);
+std::string provenance_block(const std::vector<ResultFolder>& folders,
+                             const std::filesystem::path& page);
 
 /// "16-byte keys, 100000 records": the key columns that have one value in all of these rows, and
 /// the number of repetitions.

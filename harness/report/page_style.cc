@@ -12,7 +12,7 @@ std::string_view page_style() {
   --rule: #3a3d40; --panel: #1e2123; --link: #7cc0f0; --tint: #2a2d30;
   --c-222222: #e4e4e2; --c-6b6b6b: #a4a6a8; --c-dddddd: #34373a; --c-ece5d5: #3d3a30;
   --c-0072b2: #58b4ee; --c-d55e00: #ff9650; --c-009e73: #3fce9f; --c-cc79a7: #e29cc2;
-  --c-56b4e9: #9ad4f5; --c-e69f00: #f5bf4a; } }
+  --c-56b4e9: #9ad4f5; --c-e69f00: #f5bf4a; --c-7a4b9d: #b99ad6; --c-8a6d3b: #d0b27a; } }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body { margin: 0 auto; padding: 1.25rem 1rem 4rem; max-width: 70rem; background: var(--bg);

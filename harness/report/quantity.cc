@@ -101,6 +101,7 @@ std::string capitalized(std::string text) {
 }
 
 std::string shown_name(std::string_view value) {
+  if (value == "p-farm-kv") return "P-FaRM-KV";
   std::string shown;
   while (true) {
     const auto end = value.find_first_of("-_");
@@ -113,6 +114,9 @@ std::string shown_name(std::string_view value) {
 
 std::string shown_value(std::string_view column, std::string_view value) {
   if (column == "workload") return shown_workload(value);
+  if (column == "persistence") {
+    return value == "correct" ? "Durable when acknowledged" : "As published";
+  }
   if (column == "domain" || column == "receive_buffers" || column == "transport") {
     for (const auto& [word, shown] : spellings) {
       if (word == value) return std::string(shown);

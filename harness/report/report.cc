@@ -63,11 +63,25 @@ class Writer {
     return {};
   }
 
+  /// The scripts load each other, so a figure can be drawn again only with all of them.
+  Expected<void> copy_scripts() {
+    std::error_code problem;
+    for (const auto& entry : fs::directory_iterator(options_.plots, problem)) {
+      if (entry.path().extension() != ".gp") continue;
+      std::ifstream input(entry.path(), std::ios::binary);
+      const std::string text{std::istreambuf_iterator<char>(input),
+                             std::istreambuf_iterator<char>()};
+      const fs::path copy = fs::path("plots") / entry.path().filename();
+      if (auto written = write(copy, text); !written) return written;
+    }
+    return {};
+  }
+
   Expected<void> draw(FigureResult& figure) {
     const fs::path base = fs::path("figures") / figure.name;
     if (auto written = write(base.string() + ".csv", figure_csv(figure)); !written) return written;
     if (figure.empty()) return {};
-    const std::string label = figure_label(figure.spec);
+    const std::string label = figure_label(figure);
     std::string title =
         label.empty() ? figure.spec.title : fmt::format("{}. {}", label, figure.spec.title);
     const std::string unfinished = figure.folder->unfinished();
@@ -119,7 +133,9 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
   if (!guarantees) return tl::unexpected(guarantees.error());
   contents->guarantees = std::move(*guarantees);
 
-  Writer writer(options, options.output.empty() ? options.input / "report" : options.output);
+  const fs::path output = options.output.empty() ? options.input / "report" : options.output;
+  Writer writer(options, output);
+  if (auto copied = writer.copy_scripts(); !copied) return tl::unexpected(copied.error());
   for (Section& section : contents->sections) {
     for (FigureResult& figure : section.figures) {
       if (auto drawn = writer.draw(figure); !drawn) return tl::unexpected(drawn.error());
@@ -130,7 +146,7 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
       ++writer.result().tables;
     }
   }
-  const Page page = make_page(*contents, *folders, compared);
+  const Page page = make_page(*contents, *folders, compared, output);
   if (auto written = writer.write("index.html", page.html); !written) {
     return tl::unexpected(written.error());
   }

@@ -28,8 +28,7 @@ std::vector<std::string> texts(const toml::table& table, const char* key) {
   return found;
 }
 
-Expected<std::vector<Note>> read_notes(const std::filesystem::path& file) {
-  std::vector<Note> notes;
+Expected<void> read_notes(const std::filesystem::path& file, ReportedPaper& paper) {
   toml::table document;
   try {
     document = toml::parse_file(file.string());
@@ -37,8 +36,10 @@ Expected<std::vector<Note>> read_notes(const std::filesystem::path& file) {
     return fail(fmt::format("{}:{}: {}; mend the file", file.string(), problem.source().begin.line,
                             problem.description()));
   }
+  paper.title = document["title"].value_or(paper.title);
+  paper.short_name = document["short_name"].value_or("");
   const toml::array* entries = document["note"].as_array();
-  if (entries == nullptr) return notes;
+  if (entries == nullptr) return {};
   for (const toml::node& entry : *entries) {
     const toml::table* table = entry.as_table();
     const auto text = table ? (*table)["text"].value<std::string>() : std::nullopt;
@@ -46,9 +47,10 @@ Expected<std::vector<Note>> read_notes(const std::filesystem::path& file) {
       return fail(fmt::format("{}:{}: a note needs text = \"...\"", file.string(),
                               entry.source().begin.line));
     }
-    notes.push_back({texts(*table, "figures"), texts(*table, "claims"), *text});
+    paper.notes.push_back({texts(*table, "figures"), texts(*table, "claims"), *text,
+                           (*table)["run"].value_or(std::string{})});
   }
-  return notes;
+  return {};
 }
 
 bool contains(const std::vector<std::string>& list, std::string_view text) {
@@ -73,7 +75,9 @@ std::vector<std::size_t> ReportedPaper::notes_on(const Claim& claim) const {
   std::vector<std::size_t> naming_figure;
   // A table's id in an experiment is its number alone.
   std::string_view figure = claim.figure;
-  if (claim.is_formula()) figure.remove_prefix(std::string_view("Table ").size());
+  if (constexpr std::string_view table = "Table "; figure.starts_with(table)) {
+    figure.remove_prefix(table.size());
+  }
   for (std::size_t i = 0; i < notes.size(); ++i) {
     if (contains(notes[i].claims, claim.id)) naming_it.push_back(i);
     if (contains(notes[i].figures, figure)) naming_figure.push_back(i);
@@ -101,11 +105,10 @@ Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
                     claims_csv.string(), name));
   }
   for (auto& [name, paper] : papers) {
+    paper.title = name;
     const auto file = notes / (name + "-notes.toml");
     if (!std::filesystem::exists(file)) continue;
-    auto read = read_notes(file);
-    if (!read) return tl::unexpected(read.error());
-    paper.notes = std::move(*read);
+    if (auto read = read_notes(file, paper); !read) return tl::unexpected(read.error());
   }
   return papers;
 }

@@ -17,10 +17,13 @@ struct Note {
   std::vector<std::string> figures;  ///< ids; none of these and claims: about the whole comparison
   std::vector<std::string> claims;   ///< ids of the claims that it explains
   std::string text;                  ///< paragraphs, parted by blank lines
+  std::string run;                   ///< the command that could refute it; may be empty
 };
 
-/// All that a paper's text and tables state, and the notes on it.
+/// What a paper's text and tables state, and the notes on it.
 struct ReportedPaper {
+  std::string title;           ///< as the paper says it; without notes its name in claims.csv
+  std::string short_name;      ///< before the number of a figure: "Erda"; may be empty
   std::filesystem::path file;  ///< of the claims
   std::vector<Claim> claims;
   std::vector<Note> notes;
@@ -38,7 +41,7 @@ using Papers = std::map<std::string, ReportedPaper>;
 enum class OtherPapers { leave_out, read_too };
 
 /// The papers of these names from claims.csv, and the others that it has if they are wanted, too.
-/// Their notes are <notes>/<paper>-notes.toml, if there is such a file.
+/// Their notes and titles are in <notes>/<paper>-notes.toml, if there is such a file.
 /// Error: besides what read_claims says, a name of which there is no claim.
 Expected<Papers> read_papers(const std::filesystem::path& claims_csv,
                              const std::filesystem::path& notes, const std::set<std::string>& names,

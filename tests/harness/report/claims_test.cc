@@ -65,7 +65,8 @@ TEST_F(ClaimsTest, AreReadFromTheirRow) {
               {"same", "method"},
               {"tolerance", "1.5"},
               {"tolerance_reason", "r"},
-              {"fitted", "yes"},
+              {"basis", "fitted"},
+              {"over", "system=c"},
               {"experiment", "one|two"}});
   const auto claims = read_rows({number_claim("14", "w", "s", "62.84"), row});
   ASSERT_TRUE(claims) << claims.error().message;
@@ -73,7 +74,7 @@ TEST_F(ClaimsTest, AreReadFromTheirRow) {
   EXPECT_EQ(claims->front().number, 62.84);
   EXPECT_EQ(claims->front().tolerance, 5.0);
   EXPECT_EQ(claims->front().line, 2U);
-  EXPECT_FALSE(claims->front().fitted);
+  EXPECT_EQ(claims->front().basis, Claim::Basis::prediction);
   const Claim& order = claims->back();
   EXPECT_EQ(order.kind, Claim::Kind::order);
   EXPECT_EQ(order.y, "latency_mean_us");
@@ -87,7 +88,9 @@ TEST_F(ClaimsTest, AreReadFromTheirRow) {
   EXPECT_EQ(order.same, std::vector<std::string>{"method"});
   EXPECT_EQ(order.tolerance, 1.5);
   EXPECT_EQ(order.experiments, (std::vector<std::string>{"one", "two"}));
-  EXPECT_TRUE(order.fitted);
+  EXPECT_EQ(order.basis, Claim::Basis::fitted);
+  ASSERT_EQ(order.over.size(), 1U);
+  EXPECT_EQ(order.over[0].column, "system");
 }
 
 TEST_F(ClaimsTest, MistakesAreNamedWithTheirPlace) {
@@ -98,13 +101,17 @@ TEST_F(ClaimsTest, MistakesAreNamedWithTheirPlace) {
     EXPECT_EQ(mistake(number, column, ""), column + " is empty");
   }
   EXPECT_EQ(mistake(number, "id", "c1"), "id 'c1' is used twice");
-  EXPECT_EQ(mistake(number, "kind", "guess"), "kind is 'guess'; it must be exact, ratio or order");
+  EXPECT_EQ(mistake(number, "kind", "guess"),
+            "kind is 'guess'; it must be one of: exact, ratio, at least, at most, order");
   EXPECT_EQ(mistake(number, "value", "fast"), "value is 'fast'; it must be a number");
   EXPECT_EQ(mistake(number, "figure", ""), "needs a figure, or y and where");
   EXPECT_EQ(mistake(number, "tolerance", ""), "tolerance is empty");
   EXPECT_EQ(mistake(number, "tolerance", "-1"), "tolerance is '-1'; it must be a number from 0");
   EXPECT_EQ(mistake(number, "tolerance_reason", ""), "tolerance_reason is empty");
-  EXPECT_EQ(mistake(number, "fitted", "maybe"), "fitted is 'maybe'; it must be yes or no");
+  EXPECT_EQ(mistake(number, "basis", "maybe"),
+            "basis is 'maybe'; it must be one of: prediction, fitted, input");
+  EXPECT_EQ(mistake(number, "kind", "at most"), "a bound needs y and where");
+  EXPECT_EQ(mistake(number, "not_covered", "why"), "kind must be empty, since not_covered is not");
   EXPECT_EQ(mistake(number, "where", "system=a"), "selectors need y");
   EXPECT_EQ(mistake(number_claim("Table 1", "w", "s", "key - 1")),
             "'key - 1' is not a number, key, value or N; write a sum of products");
@@ -159,7 +166,7 @@ TEST_F(ClaimsTest, MaySayThatTwoAreNearlyEqual) {
   EXPECT_EQ(holds(claim, {point("a", "wsp", "1.0"), point("a", "mhp", "0.89")}), 0U);
 }
 
-TEST_F(ClaimsTest, AMeanIsThatOfTheValidRowsThatAreNamed) {
+TEST_F(ClaimsTest, ValuesAreThoseOfTheValidRowsThatAreNamed) {
   Claim claim;
   claim.y = "latency_mean_us";
   claim.where = {{"system", {"a"}}};
@@ -167,9 +174,40 @@ TEST_F(ClaimsTest, AMeanIsThatOfTheValidRowsThatAreNamed) {
                           point("a", "dmp", "100"), point("a", "dmp", "")};
   rows[3]["verdict"] = "invalid";
   const Points read = points(rows);
-  EXPECT_EQ(mean_of(claim, read, all_rows(read)), 1.5);
+  EXPECT_EQ(values_of(claim, read, all_rows(read)), (std::vector<double>{1, 2}));
   claim.where = {{"system", {"c"}}};
-  EXPECT_EQ(mean_of(claim, read, all_rows(read)), std::nullopt);
+  EXPECT_EQ(values_of(claim, read, all_rows(read)), std::vector<double>{});
+}
+
+// "The gain over messages is more pronounced for WSP": an order of ratios.
+TEST_F(ClaimsTest, MayBeAboutTheRatioToAnotherRow) {
+  Claim claim;
+  claim.kind = Claim::Kind::order;
+  claim.y = "latency_mean_us";
+  claim.lower = {{"domain", {"wsp"}}};
+  claim.higher = {{"domain", {"mhp"}}};
+  claim.where = {{"system", {"a"}}};
+  claim.over = {{"system", {"b"}}};
+  std::vector<Cells> rows{point("a", "wsp", "3"), point("a", "mhp", "2"), point("b", "wsp", "6"),
+                          point("b", "mhp", "2")};
+  EXPECT_EQ(pairs(claim, rows).ratios, std::vector<double>{2});
+  const Points read = points(rows);
+  EXPECT_EQ(values_of(claim, read, all_rows(read)), (std::vector<double>{0.5, 1}));
+  rows[3]["verdict"] = "failed";
+  EXPECT_EQ(pairs(claim, rows).size(), 0U) << "there is nothing to divide by";
+  rows[3] = point("b", "mhp", "0");
+  EXPECT_EQ(pairs(claim, rows).size(), 0U);
+}
+
+TEST_F(ClaimsTest, MayBeWithoutAMeasurement) {
+  const auto claims = read_rows({not_covered_claim("no number")});
+  ASSERT_TRUE(claims) << claims.error().message;
+  EXPECT_EQ(claims->front().not_covered, "no number");
+  for (const std::string column : {"experiment", "y", "where", "lower", "over", "tolerance"}) {
+    Cells row = not_covered_claim("no number");
+    row[column] = "system=a";
+    EXPECT_EQ(mistake(row), column + " must be empty, since not_covered is not");
+  }
 }
 
 const char* const kProbesHeader =
@@ -196,7 +234,7 @@ TEST_F(ClaimsTest, AreAboutProbesToo) {
   claim.any = {"threads"};
   EXPECT_EQ(find_pairs(claim, *probes, all_rows(*probes)).ratios, std::vector<double>{6});
   claim.where = {{"operation", {"ntstore"}}};
-  EXPECT_EQ(mean_of(claim, *probes, all_rows(*probes)), 12.0);
+  EXPECT_EQ(values_of(claim, *probes, all_rows(*probes)), std::vector<double>{12});
 }
 
 TEST_F(ClaimsTest, OfProbesThatAreDamagedSayWhere) {

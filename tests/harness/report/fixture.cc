@@ -132,17 +132,18 @@ std::string points_csv(const std::vector<Cells>& rows) {
 
 std::string claims_csv(const std::vector<Cells>& rows) {
   const std::vector<std::string> columns{
-      "id",         "paper",  "section", "figure", "quantity",  "workload",
-      "system",     "value",  "unit",    "kind",   "tolerance", "tolerance_reason",
-      "experiment", "y",      "where",   "lower",  "higher",    "any",
-      "same",       "fitted", "note"};
+      "id",         "paper", "section", "figure", "quantity",   "workload",
+      "system",     "value", "unit",    "kind",   "tolerance",  "tolerance_reason",
+      "experiment", "y",     "where",   "lower",  "higher",     "any",
+      "same",       "over",  "basis",   "note",   "not_covered"};
   const Cells plain{{"paper", "p"},
                     {"section", "1"},
                     {"quantity", "latency"},
                     {"experiment", "test"},
-                    {"fitted", "no"}};
+                    {"basis", "prediction"}};
   std::string text;
-  for (const std::string& column : columns) text += column + (column == "note" ? "\n" : ",");
+  for (const std::string& column : columns)
+    text += column + (column == columns.back() ? "\n" : ",");
   std::size_t number = 0;
   for (Cells row : rows) {
     row.insert(plain.begin(), plain.end());
@@ -150,7 +151,7 @@ std::string claims_csv(const std::vector<Cells>& rows) {
     id += std::to_string(++number);
     row.insert({"id", id});
     for (const std::string& column : columns) {
-      text += csv_cell(row[column]) + (column == "note" ? "\n" : ",");
+      text += csv_cell(row[column]) + (column == columns.back() ? "\n" : ",");
     }
   }
   return text;
@@ -166,6 +167,10 @@ Cells number_claim(const std::string& figure, const std::string& workload,
 
 Cells order_claim(const std::string& lower, const std::string& higher) {
   return {{"kind", "order"}, {"y", "latency_mean_us"}, {"lower", lower}, {"higher", higher}};
+}
+
+Cells not_covered_claim(const std::string& reason) {
+  return {{"not_covered", reason}, {"experiment", ""}, {"basis", ""}};
 }
 
 Cells measured(Cells cells) {

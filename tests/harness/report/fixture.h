@@ -28,6 +28,9 @@ Cells number_claim(const std::string& figure, const std::string& workload,
 /// That the mean latency is lower where `lower` holds than where `higher` does.
 Cells order_claim(const std::string& lower, const std::string& higher);
 
+/// That nothing measures, and why.
+Cells not_covered_claim(const std::string& reason);
+
 /// The cells of a measured row, to be completed.
 Cells measured(Cells cells);
 

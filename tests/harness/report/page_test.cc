@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::report {
@@ -33,7 +35,47 @@ TEST_F(PageTest, AsksNothingOfTheNetworkAndRunsNoScript) {
     EXPECT_EQ(count(html, part), 0u) << part;
   }
   EXPECT_EQ(count(html, "url("), count(html, "url(#"));
-  EXPECT_EQ(count(html, "href="), count(html, "href=\"#") + count(html, "href='#"));
+  // What is linked lies beside the page.
+  EXPECT_EQ(count(html, "href="), count(html, "href=\"#") + count(html, "href='#") +
+                                      count(html, "href=\"figures/") +
+                                      count(html, "href=\"plots/") + count(html, "href=\"../"));
+}
+
+// Each link leads to a file, whatever the folder's name and wherever the page is.
+TEST_F(PageTest, LinksTheFilesThatItIsMadeOf) {
+  result("results/a run", latency_rows(), latency_figure("14", "paper = \"erda\""));
+  for (const char* out : {"", "elsewhere/deep"}) {
+    ReportOptions chosen = options();
+    chosen.input = root() / "results";
+    if (*out != '\0') chosen.output = root() / out;
+    const auto written = write_report(chosen);
+    ASSERT_TRUE(written) << written.error().message;
+    const std::filesystem::path folder = written->page.parent_path();
+    const std::string html = read(std::filesystem::relative(written->page, root()));
+    std::size_t links = 0;
+    const std::string start = "<a href=\"";
+    for (std::size_t at = 0; (at = html.find(start, at)) != std::string::npos; ++at) {
+      const std::size_t from = at + start.size();
+      std::string link = html.substr(from, html.find('"', from) - from);
+      if (link.starts_with("#")) continue;
+      for (std::size_t space = 0; (space = link.find("%20")) != std::string::npos;) {
+        link.replace(space, 3, " ");
+      }
+      EXPECT_TRUE(std::filesystem::exists(folder / link)) << link;
+      ++links;
+    }
+    EXPECT_GE(links, 7U) << "data, SVG, PNG, script, points, experiment, manifest";
+  }
+}
+
+TEST_F(PageTest, AScriptBesideThePageDrawsItsFigureAgain) {
+  result("run", latency_rows(), latency_figure("14"));
+  page();
+  const std::string folder = (root() / "report").string();
+  const std::string command = "gnuplot -d -c '" + folder + "/plots/latency-over-value-size.gp' '" +
+                              folder + "/figures/14.csv' '" + folder + "/again.svg' svg '' x y z";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_GT(read("report/again.svg").size(), 1000U);
 }
 
 TEST_F(PageTest, IsTheSameToTheByteForTheSameInput) {
@@ -71,7 +113,7 @@ TEST_F(PageTest, DrawsTheIntervalOverRepetitionsWithEveryPlot) {
 
 TEST_F(PageTest, SaysTheRatiosOfOursAndOfThePaper) {
   result("run", latency_rows(), latency_figure("14", "paper = \"erda\""));
-  EXPECT_NE(page().find("Erda : Redo Logging : Read After Write average latency for YCSB-C is "
+  EXPECT_NE(page().find("Average latency for YCSB-C, Erda : Redo Logging : Read After Write: "
                         "1 : 1.49 : 1.98 (paper 1 : 1.48 : 1.47)"),
             std::string::npos);
 }
@@ -119,7 +161,7 @@ TEST_F(PageTest, ListsRowsThatAreNotValidAndDrawsNoneOfThem) {
   EXPECT_EQ(count(read("report/figures/14.csv"), "777777"), 0u);
   const std::string html = read("report/index.html");
   EXPECT_EQ(count(html, "777777"), 0u);
-  EXPECT_NE(html.find("run/points.csv:5</code> <strong>invalid: the clock went backwards"),
+  EXPECT_NE(html.find(">run/points.csv</a>, line 5: <strong>invalid: the clock went backwards"),
             std::string::npos);
 }
 
@@ -142,8 +184,9 @@ TEST_F(PageTest, ModelledAndMeasuredNeverShareAFigure) {
   result("run", rows, latency_figure("14", "paper = \"erda\""));
   const std::string html = page();
   EXPECT_EQ(count(html, "<figure "), 2u);
-  EXPECT_EQ(count(html, "<h3>Figure 14 <span class=\"badge modelled\">modelled"), 1u);
-  EXPECT_EQ(count(html, "<h3>Figure 14 <span class=\"badge measured\">measured on this host"), 1u);
+  EXPECT_EQ(count(html, "<h3>Erda, Figure 14 <span class=\"badge modelled\">modelled"), 1u);
+  EXPECT_EQ(count(html, "<h3>Erda, Figure 14 <span class=\"badge measured\">measured on this host"),
+            1u);
   EXPECT_EQ(count(read("report/figures/14-sim.csv"), "\n"), 7u);
   EXPECT_EQ(count(read("report/figures/14-sim.csv"), ",5,"), 0u);
   EXPECT_EQ(count(read("report/figures/14-shm.csv"), "\n"), 7u);
@@ -260,7 +303,7 @@ TEST_F(PageTest, NotesStandUnderTheirHeadingAndAreLinkedFromTheirFigures) {
 TEST_F(PageTest, ClaimsStandAfterTheTablesWithWhatBecameOfThem) {
   result("results/run", latency_rows(), latency_figure("14", "paper = \"p\""));
   Cells fitted = number_claim("14", "workloadc", "redo-logging", "91");
-  fitted["fitted"] = "yes";
+  fitted["basis"] = "fitted";
   write("claims.csv", claims_csv({number_claim("14", "workloadc", "erda", "50"), fitted,
                                   order_claim("system=<b>", "system=erda")}));
   write("p-notes.toml", "[[note]]\nclaims = [\"c1\"]\ntext = \"So.\"\n");

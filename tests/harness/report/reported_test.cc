@@ -49,13 +49,15 @@ TEST_F(ReportedErda, Table1HasAFormulaForEachSystemAndOperation) {
   }
 }
 
-// profiles/erda-connectx3.toml names both.
-TEST_F(ReportedErda, TwoNumbersWereUsedToFitTheModel) {
-  std::vector<std::string> fitted;
+// profiles/erda-connectx3.toml names two numbers of Figure 14. What is measured of YCSB-C, and of
+// YCSB-B, 19 of 20 operations of which are the same, follows from them.
+TEST_F(ReportedErda, WhatFollowsFromAFittedNumberIsNoPrediction) {
   for (const Claim& claim : paper_.claims) {
-    if (claim.fitted) fitted.push_back(claim.value);
+    if (!claim.not_covered.empty() || claim.system.empty()) continue;
+    const bool follows = claim.figure == "14" || claim.figure == "15" || claim.figure == "18" ||
+                         claim.figure == "19";
+    EXPECT_EQ(claim.basis == Claim::Basis::fitted, follows) << claim.id;
   }
-  EXPECT_EQ(fitted, (std::vector<std::string>{"62.84", "92.7"}));
 }
 
 class ReportedTest : public ReportTest {

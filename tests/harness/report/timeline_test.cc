@@ -83,7 +83,8 @@ TEST_F(OverTimeTest, ShowsTheFirstRepetitionAndListsTheOthers) {
          figure());
   const std::string html = page();
   EXPECT_EQ(count(html, "<svg "), 1U);
-  EXPECT_NE(html.find("repetition 1 <code>run/points.csv:2</code> <strong>a figure over time shows "
+  EXPECT_NE(html.find("repetition 1 <a href=\"../run/points.csv\">run/points.csv</a>, line 2: "
+                      "<strong>a figure over time shows "
                       "the first repetition"),
             std::string::npos);
 }
