@@ -133,12 +133,20 @@ void RedoServer::take(const Slot& message) {
 
 ReplyStatus RedoServer::admit(Position p, const Slot& message) {
   Log& log = store_.log();
-  const std::optional<Record> record = store_.arrived(p, message.length);
+  std::optional<Record> record = store_.arrived(p, message.length);
   if (!record) {
     log.skip();
     return ReplyStatus::stale_lap;
   }
-  const Result<std::optional<Room>> room = store_.room_for(record->key);
+  Result<std::optional<Room>> room = store_.room_for(record->key);
+  if (!room && log.pending()) {
+    // Buckets that are kept for records not yet applied cannot be moved out of the way; entries
+    // can. So the store is full only if it is after all of them.
+    while (store_.apply_next()) {
+    }
+    record = store_.arrived(p, message.length);
+    room = store_.room_for(record->key);
+  }
   if (!room) {
     store_.invalidate(p);
     log.skip();

@@ -1,5 +1,8 @@
 // Redo Logging beyond what every key-value system must do (tests/systems/kv).
+#include <set>
+
 #include "platform/error.h"
+#include "platform/sim/sim_platform.h"
 #include "tests/systems/kv/support.h"
 
 namespace perdura::systems::test {
@@ -95,6 +98,129 @@ TEST_P(RedoLogging, ALogTooShortForItsSessionsIsRefused) {
   });
   run();
   EXPECT_EQ(refusal, "redo-logging: log_slots is 15, but must be 16 to 16777216");
+}
+
+constexpr std::uint64_t kSessions = 15;
+
+// Every session inserts its share of the keys, as many at once as it may. Calls `acknowledged` for
+// each put that ended well.
+std::function<Task<>(KvSession&, Thread&)> inserter(std::uint64_t session_number, std::uint64_t keys,
+    std::function<void(std::uint64_t)> acknowledged) {
+  return [=](KvSession& session, Thread& thread) -> Task<> {
+    constexpr std::uint64_t kLanes = 80;
+    std::uint64_t ended = 0;
+    const auto lane = [&](std::uint64_t first) -> Task<> {
+      for (std::uint64_t number = first; number < keys; number += kSessions * kLanes) {
+        const Buffer key = key_of(number);
+        const Buffer value = value_of(number, 1, 64);
+        const auto put = co_await session.put(key, value);
+        if (put) {
+          acknowledged(number);
+        } else if (put.error() != Error::disconnected) {
+          ADD_FAILURE() << "key " << number << " of " << keys << ": " << to_string(put.error());
+        }
+      }
+      ++ended;
+    };
+    for (std::uint64_t id = 0; id < kLanes; ++id) {
+      thread.executor.spawn(lane(session_number * kLanes + id));
+    }
+    while (ended < kLanes) co_await sleep_for(Microseconds(10));
+  };
+}
+
+// Buckets that are kept for inserts that are not applied yet stand in the way of others; but they
+// are not taken. Full is what has as many keys as configured, and no sooner.
+TEST_P(RedoLogging, IsFullOnlyWhenWhatIsNotAppliedYetDoesNotMatter) {
+  if (!platform().modelled()) GTEST_SKIP() << "only a model has a thread for each client at hand";
+  for (const std::uint64_t neighborhood : {2U, 4U, 8U}) {
+    for (const std::uint64_t records : {100U, 700U, 1100U}) {
+      SCOPED_TRACE(testing::Message() << records << " records, neighborhood " << neighborhood);
+      SetUp();
+      config_.records = records;
+      config_.parameters = {{"neighborhood", neighborhood},
+                            {"long_keys", 0},
+                            {"queue_depth", 128},
+                            {"log_slots", 8192}};
+      next_client_ = 0;
+      serve();
+      std::atomic<std::uint64_t> stored{0};
+      const auto barrier = platform().create_barrier(kSessions);
+      for (std::uint64_t c = 0; c < kSessions; ++c) {
+        connect([&, c](KvSession& session, Thread& thread) -> Task<> {
+          const auto insert = inserter(c, records, [&](std::uint64_t) { ++stored; });
+          co_await insert(session, thread);
+          co_await barrier->arrive_and_wait();
+          if (c > 0) co_return;
+          Buffer into(4096);
+          for (std::uint64_t number = 0; number < records; ++number) {
+            const Buffer key = key_of(number);
+            const auto got = co_await session.get(key, into);
+            EXPECT_TRUE(got && version_of(number, std::span(into).first(*got)) == 1) << number;
+          }
+          const Buffer key = key_of(records);
+          const Buffer value = value_of(records, 1, 64);
+          const auto more = co_await session.put(key, value);
+          EXPECT_FALSE(more.has_value()) << "one key more than configured";
+        });
+      }
+      run();
+      EXPECT_EQ(stored, records);
+    }
+  }
+}
+
+// Recovery knows nothing of who kept which bucket, and finds one again for all.
+TEST(RedoLoggingOnSim, WhatManyInsertsWereToldIsThereAfterAPowerFailure) {
+  constexpr std::uint64_t kKeys = 1000;
+  const KvSystem& system = find_kv_system("redo-logging");
+  KvConfig config{.key_size = 16,
+                  .value_size = 64,
+                  .max_value_size = 64,
+                  .records = kKeys,
+                  .writes = 20000,
+                  .sessions = kSessions + 1,
+                  .parameters = {{"long_keys", 0}, {"queue_depth", 128}, {"log_slots", 8192}}};
+  std::size_t most = 0;
+  for (std::int64_t failure = 1; failure <= 12; ++failure) {
+    SCOPED_TRACE(testing::Message() << "power failure after " << failure * 120 << " us");
+    const auto made = perdura::test::make_platform("sim", 4);
+    auto& platform = static_cast<perdura::sim::SimPlatform&>(*made);
+    platform.track_durability({pmem::PersistenceDomain::dmp, true});
+    const auto server = [&](Thread& thread) -> Task<> {
+      const auto partition = system.open(thread, "pool", config);
+      co_await partition->serve();
+    };
+    platform.start_service(0, 0, CompletionMode::polling, server);
+    std::set<std::uint64_t> acknowledged;
+    for (std::uint64_t c = 0; c < kSessions; ++c) {
+      platform.start(static_cast<NodeId>(1 + c % 3), static_cast<fabric::Port>(10 + c),
+                     CompletionMode::polling, [&, c](Thread& thread) -> Task<> {
+                       const auto session = co_await system.connect(thread, {0, 0}, config);
+                       const auto insert = inserter(c, kKeys, [&](std::uint64_t number) {
+                         acknowledged.insert(number);
+                       });
+                       co_await insert(*session, thread);
+                     });
+    }
+    platform.at(Time(Microseconds(120 * failure)), [&] {
+      pmem::LeastChoices least;
+      platform.fail_power(0, least);
+      platform.start_service(0, 0, CompletionMode::polling, server);
+      platform.start(3, 9, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+        const auto session = co_await system.connect(thread, {0, 0}, config);
+        Buffer into(4096);
+        for (const std::uint64_t number : acknowledged) {
+          const Buffer key = key_of(number);
+          const auto got = co_await session->get(key, into);
+          EXPECT_TRUE(got && version_of(number, std::span(into).first(*got)) == 1) << number;
+        }
+        most = std::max(most, acknowledged.size());
+      });
+    });
+    platform.run();
+  }
+  EXPECT_GT(most, kKeys / 2) << "no failure came late";
 }
 
 // "The server verifies the integrity of the message in the redo log and applies the write request
