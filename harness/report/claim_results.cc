@@ -85,19 +85,25 @@ class Measuring {
                         {}});
   }
 
+  /// Other units stand beside it, in the column of what was reported.
+  std::string with_unit(const std::string& number) const {
+    return claim_.unit == "percent" || claim_.unit == "%" ? number + " %" : number;
+  }
+
   void add_number(const ResultFolder& folder, const Origin& origin, double number) {
     // Another machine's absolute numbers say nothing of the paper's.
     if (claim_.kind == Claim::Kind::exact && !origin.modelled()) return;
+    const std::string shown = with_unit(shown_number(number));
     if (number == claim_.number) {  // 0 and infinity, too
-      add(folder, origin, shown_number(number), 0.0, true);
+      add(folder, origin, shown, 0.0, true);
       return;
     }
     if (claim_.number == 0 || std::isinf(claim_.number) || std::isinf(number)) {
-      add(folder, origin, shown_number(number), std::nullopt, false);
+      add(folder, origin, shown, std::nullopt, false);
       return;
     }
     const double deviation = (number / claim_.number - 1) * 100;
-    add(folder, origin, shown_number(number), deviation, std::abs(deviation) <= *claim_.tolerance);
+    add(folder, origin, shown, deviation, std::abs(deviation) <= *claim_.tolerance);
   }
 
   void measure_comparison(const ResultFolder& folder, const DataSpec& spec, const Origin& origin,

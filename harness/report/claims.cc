@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <unordered_map>
+#include <utility>
 
 #include "harness/report/columns.h"
 #include "harness/report/csv_table.h"
@@ -220,41 +222,62 @@ std::vector<std::string> agreeing(const Claim& claim) {
   return columns;
 }
 
-bool agree(const Points& points, std::size_t left, std::size_t right,
-           const std::vector<std::string>& columns) {
-  return std::all_of(columns.begin(), columns.end(), [&](const std::string& column) {
-    return points.text(left, column) == points.text(right, column);
-  });
-}
+/// Rows by what they have in some columns, so that those that agree are found without comparing
+/// each with each.
+class RowsByKey {
+ public:
+  RowsByKey(const Points& points, std::vector<std::string> columns)
+      : points_(points), columns_(std::move(columns)) {}
+
+  void add(std::size_t row) { rows_[key_of(row)].push_back(row); }
+
+  /// In the order in which they were added.
+  const std::vector<std::size_t>& agreeing_with(std::size_t row) const {
+    static const std::vector<std::size_t> none;
+    const auto found = rows_.find(key_of(row));
+    return found == rows_.end() ? none : found->second;
+  }
+
+ private:
+  std::string key_of(std::size_t row) const {
+    std::string key;
+    for (const std::string& column : columns_) {
+      key += points_.text(row, column);
+      key += '\0';
+    }
+    return key;
+  }
+
+  const Points& points_;
+  std::vector<std::string> columns_;
+  std::unordered_map<std::string, std::vector<std::size_t>> rows_;
+};
 
 /// y of a row, over that of the row which `over` names.
 class RowValues {
  public:
   RowValues(const Claim& claim, const Points& points, const std::vector<std::size_t>& candidates)
-      : claim_(claim), points_(points) {
+      : claim_(claim),
+        points_(points),
+        bases_(points, keys_but([&](std::string_view key) { return names(claim.over, key); })) {
     if (claim.over.empty()) return;
-    columns_ = keys_but([&](std::string_view key) { return names(claim.over, key); });
     for (const std::size_t row : candidates) {
-      if (points.valid(row) && all_hold(claim.over, points, row)) bases_.push_back(row);
+      if (points.valid(row) && all_hold(claim.over, points, row)) bases_.add(row);
     }
   }
 
   std::optional<double> of(std::size_t row) const {
     const auto y = points_.number(row, claim_.y);
     if (!y || claim_.over.empty()) return y;
-    for (const std::size_t base : bases_) {
-      if (!agree(points_, row, base, columns_)) continue;
-      const auto by = points_.number(base, claim_.y);
-      return by && *by > 0 ? std::optional(*y / *by) : std::nullopt;
-    }
-    return std::nullopt;
+    const auto& bases = bases_.agreeing_with(row);
+    const auto by = bases.empty() ? std::nullopt : points_.number(bases.front(), claim_.y);
+    return by && *by > 0 ? std::optional(*y / *by) : std::nullopt;
   }
 
  private:
   const Claim& claim_;
   const Points& points_;
-  std::vector<std::string> columns_;
-  std::vector<std::size_t> bases_;
+  RowsByKey bases_;
 };
 
 }  // namespace
@@ -319,25 +342,22 @@ double Pairs::largest() const { return *std::max_element(ratios.begin(), ratios.
 
 Pairs find_pairs(const Claim& claim, const Points& points,
                  const std::vector<std::size_t>& candidates) {
-  const std::vector<std::string> columns = agreeing(claim);
-  const auto rows_with = [&](const std::vector<Condition>& side) {
-    std::vector<std::size_t> rows;
-    for (const std::size_t row : candidates) {
-      if (points.valid(row) && all_hold(claim.where, points, row) && all_hold(side, points, row)) {
-        rows.push_back(row);
-      }
-    }
-    return rows;
+  const auto is_on = [&](const std::vector<Condition>& side, std::size_t row) {
+    return points.valid(row) && all_hold(claim.where, points, row) && all_hold(side, points, row);
   };
-  const std::vector<std::size_t> higher_rows = rows_with(claim.higher);
+  RowsByKey higher_rows(points, agreeing(claim));
+  for (const std::size_t row : candidates) {
+    if (is_on(claim.higher, row)) higher_rows.add(row);
+  }
   const RowValues values(claim, points, candidates);
   Pairs pairs;
-  for (const std::size_t low : rows_with(claim.lower)) {
-    for (const std::size_t high : higher_rows) {
-      if (low == high || !agree(points, low, high, columns)) continue;
-      const auto lower = values.of(low);
-      const auto higher = values.of(high);
-      if (lower && higher && *lower > 0) pairs.ratios.push_back(*higher / *lower);
+  for (const std::size_t low : candidates) {
+    if (!is_on(claim.lower, low)) continue;
+    const auto lower = values.of(low);
+    if (!lower || *lower <= 0) continue;
+    for (const std::size_t high : higher_rows.agreeing_with(low)) {
+      const auto higher = low == high ? std::nullopt : values.of(high);
+      if (higher) pairs.ratios.push_back(*higher / *lower);
     }
   }
   return pairs;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "harness/report/quantity.h"
 
@@ -19,21 +20,39 @@ bool matches(const Points& points, std::size_t row, const DataSpec& spec) {
   });
 }
 
-/// The row that agrees with `row` in everything but the series' column, and is valid.
-std::optional<std::size_t> normalizing_row(const Points& points,
-                                           const std::vector<std::size_t>& matching,
-                                           std::size_t row, const DataSpec& spec) {
-  for (const std::size_t other : matching) {
-    if (!points.valid(other) || !spec.normalize->holds(points.text(other, spec.series))) continue;
-    if (points.number(other, "repetition") != points.number(row, "repetition")) continue;
-    const auto& keys = Points::key_columns();
-    const bool agrees = std::all_of(keys.begin(), keys.end(), [&](std::string_view key) {
-      return key == spec.series || points.text(other, key) == points.text(row, key);
-    });
-    if (agrees) return other;
+/// For each point and repetition the valid row by which the others are divided, which agrees with
+/// them in everything but the series' column.
+class NormalizingRows {
+ public:
+  NormalizingRows(const Points& points, const std::vector<std::size_t>& matching,
+                  const DataSpec& spec)
+      : points_(points), spec_(spec) {
+    if (!spec.normalize) return;
+    for (const std::size_t row : matching) {
+      if (!points.valid(row) || !spec.normalize->holds(points.text(row, spec.series))) continue;
+      rows_.emplace(key_of(row), row);
+    }
   }
-  return std::nullopt;
-}
+
+  std::optional<std::size_t> of(std::size_t row) const {
+    const auto found = rows_.find(key_of(row));
+    return found == rows_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  std::string key_of(std::size_t row) const {
+    std::string key = points_.text(row, "repetition");
+    for (const std::string_view column : Points::key_columns()) {
+      key += '\0';
+      if (column != spec_.series) key += points_.text(row, column);
+    }
+    return key;
+  }
+
+  const Points& points_;
+  const DataSpec& spec_;
+  std::unordered_map<std::string, std::size_t> rows_;
+};
 
 /// 0 divided by 0 is 0: the series whose cost is 0 costs nothing, whatever the unit.
 double divide(double value, double by) {
@@ -121,6 +140,8 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
   FigureData data;
   const Quantity quantity = quantity_of(spec.y);
   data.unit = spec.normalize ? "ratio" : quantity.unit;
+  const NormalizingRows normalizing(points, matching, spec);
+  std::set<std::string> known_xs;
   std::map<std::pair<std::string, std::string>, Samples> samples;
   for (const std::size_t row : matching) {
     if (!points.valid(row)) {
@@ -140,7 +161,7 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
       continue;
     }
     if (spec.normalize) {
-      const auto base = normalizing_row(points, matching, row, spec);
+      const auto base = normalizing.of(row);
       const auto by = base ? points.number(*base, spec.y) : std::nullopt;
       if (!by) {
         data.omitted.push_back(
@@ -157,7 +178,7 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     if (!added) return tl::unexpected(ambiguous(points, spec, known->second, row));
     here.values.push_back(*value);
     here.at_sum += *at * quantity_of(spec.at).scale;
-    if (std::find(data.xs.begin(), data.xs.end(), x) == data.xs.end()) data.xs.push_back(x);
+    if (known_xs.insert(x).second) data.xs.push_back(x);
     data.rows.push_back(row);
   }
   order_axis(data.xs);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "harness/report/html.h"
 #include "harness/report/page_parts.h"
@@ -13,23 +14,25 @@
 namespace perdura::report {
 namespace {
 
-/// Every anchor of a figure or table with this id that is compared with this paper.
-std::string links_to(const std::string& id, const std::string& paper, const Contents& contents) {
-  std::string links;
-  const auto add = [&](const DataSpec& spec, const std::string& anchor, const std::string& label) {
-    if (spec.id != id || spec.paper != paper) return;
-    links += fmt::format("{}<a href=\"#{}\">{}</a>", links.empty() ? "" : ", ", anchor, label);
+/// Every figure or table with this id that is compared with this paper, under whose title the links
+/// stand; none if there is none in this report.
+std::vector<std::string> links_to(const std::string& id, const std::string& paper,
+                                  const Contents& contents) {
+  std::vector<std::string> links;
+  const auto add = [&](const auto& result, const std::string& anchor, std::string label) {
+    if (result.spec.id != id || result.spec.paper != paper) return;
+    const std::string before = result.paper_name + ", ";
+    if (label.starts_with(before)) label.erase(0, before.size());
+    links.push_back(fmt::format("<a href=\"#{}\">{}</a>", anchor, escaped(label)));
   };
   for (const Section& section : contents.sections) {
     for (const FigureResult& figure : section.figures) {
       const std::string label = figure_label(figure);
-      add(figure.spec, "fig-" + figure.name, escaped(label.empty() ? figure.spec.title : label));
+      add(figure, "fig-" + figure.name, label.empty() ? figure.spec.title : label);
     }
-    for (const TableResult& table : section.tables) {
-      add(table.spec, table.name, table_label(table));
-    }
+    for (const TableResult& table : section.tables) add(table, table.name, table_label(table));
   }
-  return links.empty() ? escaped(id) : links;
+  return links;
 }
 
 std::string paragraphs(const std::string& text) {
@@ -87,9 +90,10 @@ std::vector<std::string> links_to_files(const ResultFolder& folder,
 
 std::string distinct(const Points& points, std::string_view column) {
   std::vector<std::string> values;
+  std::set<std::string_view> known;
   for (std::size_t row = 0; row < points.size(); ++row) {
     const std::string& value = points.text(row, column);
-    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    if (known.insert(value).second) values.push_back(value);
   }
   return fmt::format("{}", fmt::join(values, ", "));
 }
@@ -127,14 +131,14 @@ std::string notes_block(const std::string& paper_name, const ReportedPaper& pape
   if (paper.notes.empty()) {
     return fmt::format("<p>There are no notes on {} yet.</p>\n", escaped(paper_name));
   }
-  std::string html;
+  std::string html = fmt::format("<h3>{}</h3>\n", escaped(paper.title));
   for (std::size_t i = 0; i < paper.notes.size(); ++i) {
     html += fmt::format("<div class=\"block\" id=\"{}\">\n", note_anchor(paper_name, i));
-    std::string links;
+    std::vector<std::string> links;
     for (const std::string& id : paper.notes[i].figures) {
-      links += (links.empty() ? "" : ", ") + links_to(id, paper_name, contents);
+      for (std::string& link : links_to(id, paper_name, contents)) links.push_back(std::move(link));
     }
-    if (!links.empty()) html += fmt::format("<h4>{}</h4>\n", links);
+    if (!links.empty()) html += fmt::format("<h4>{}</h4>\n", fmt::join(links, ", "));
     html += paragraphs(paper.notes[i].text);
     if (!paper.notes[i].run.empty()) {
       html += fmt::format("<p class=\"small\">To put it to the test: <code>{}</code></p>\n",

@@ -114,7 +114,7 @@ std::string formula_sentence(const TableResult& table) {
       "{}: what was counted equals the paper's formula in <b>{} of {}</b> cases "
       "(<a href=\"#{}\">{}</a>).",
       escaped(capitalized(quantity_of(table.spec.y).noun)), equal, all, table.name,
-      table_label(table));
+      escaped(table_label(table)));
 }
 
 std::string findings(const Section& section) {

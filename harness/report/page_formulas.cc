@@ -90,14 +90,14 @@ std::string table_label(const TableResult& table) {
   const TableSpec& spec = table.spec;
   const bool range = spec.id.find('-') != std::string::npos;
   const bool figures = spec.kind == TableSpec::Kind::average && range;
-  return fmt::format("{}{} {}", escaped(table.paper_name.empty() ? "" : table.paper_name + ", "),
-                     figures ? "Figures" : "Table", escaped(shown_range(spec.id)));
+  return fmt::format("{}{} {}", table.paper_name.empty() ? "" : table.paper_name + ", ",
+                     figures ? "Figures" : "Table", shown_range(spec.id));
 }
 
 std::string table_block(const TableResult& table, const std::vector<std::string>& note_anchors) {
   std::string html =
       fmt::format("<div class=\"block\" id=\"{}\">\n<h3>{} {}</h3>\n<p>{}</p>\n", table.name,
-                  table_label(table), badge(table.origin), escaped(table.spec.title));
+                  escaped(table_label(table)), badge(table.origin), escaped(table.spec.title));
   html += unfinished_line(*table.folder);
   if (table.spec.kind == TableSpec::Kind::average) {
     html += comparison_table(table.data.comparisons, table.origin, table.spec);

@@ -97,7 +97,7 @@ TEST_F(ClaimResultsTest, ARatioMayBeAReductionInPercent) {
       {{"value", "60"}, {"unit", "percent"}, {"tolerance", "10"}, {"tolerance_reason", "r"}});
   reduction["kind"] = "ratio";
   write("claims.csv", claims_csv({reduction}));
-  EXPECT_EQ(results(), Lines{"c1: differs, 49.59, -17.3 %"});
+  EXPECT_EQ(results(), Lines{"c1: differs, 49.59 %, -17.3 %"});
 }
 
 TEST_F(ClaimResultsTest, NothingAndInfinityAreMetExactlyOrNotAtAll) {
