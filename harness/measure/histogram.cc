@@ -13,11 +13,36 @@ constexpr std::size_t kHeaderWords = 7;
 
 }  // namespace
 
+Histogram::Counts& Histogram::Counts::operator=(const Counts& other) {
+  if (this == &other) return *this;
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    const auto& from = other.chunks_[i];
+    chunks_[i] = from == nullptr ? nullptr : std::make_unique<Chunk>(*from);
+  }
+  return *this;
+}
+
+void Histogram::Counts::clear() {
+  for (const auto& chunk : chunks_) {
+    if (chunk != nullptr) *chunk = {};
+  }
+}
+
+bool Histogram::Counts::operator==(const Counts& other) const {
+  static const Chunk kNothing;
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    const Chunk& one = chunks_[i] == nullptr ? kNothing : *chunks_[i];
+    const Chunk& another = other.chunks_[i] == nullptr ? kNothing : *other.chunks_[i];
+    if (one.counts != another.counts) return false;
+  }
+  return true;
+}
+
 void Histogram::merge(const Histogram& other) {
   if (other.count_ == 0) return;
   const std::size_t end = other.last_index() + 1;
   for (std::size_t index = other.first_index(); index < end; ++index) {
-    counts_[index] += other.counts_[index];
+    if (const std::uint64_t count = other.counts_.at(index); count != 0) counts_[index] += count;
   }
   count_ += other.count_;
   sum_ += other.sum_;
@@ -28,8 +53,7 @@ void Histogram::merge(const Histogram& other) {
 
 void Histogram::reset() {
   if (count_ == 0) return;
-  std::fill(counts_.begin() + static_cast<std::ptrdiff_t>(first_index()),
-            counts_.begin() + static_cast<std::ptrdiff_t>(last_index() + 1), 0);
+  counts_.clear();
   count_ = 0;
   sum_ = 0;
   min_ = std::numeric_limits<std::uint64_t>::max();
@@ -50,7 +74,7 @@ std::size_t Histogram::index_at(std::uint64_t rank) const {
   const std::size_t last = last_index();
   std::uint64_t seen = 0;
   for (std::size_t index = first_index(); index < last; ++index) {
-    seen += counts_[index];
+    seen += counts_.at(index);
     if (seen >= rank) return index;
   }
   return last;
@@ -80,10 +104,11 @@ std::optional<Interval> Histogram::mean_interval(double confidence) const {
   const double middle = mean();
   double squares = 0.0;
   for (std::size_t index = first_index(); index <= last_index(); ++index) {
-    if (counts_[index] == 0) continue;
+    const std::uint64_t count = counts_.at(index);
+    if (count == 0) continue;
     const double farthest = std::max(std::abs(static_cast<double>(lowest_in(index)) - middle),
                                      std::abs(static_cast<double>(highest_in(index)) - middle));
-    squares += static_cast<double>(counts_[index]) * farthest * farthest;
+    squares += static_cast<double>(count) * farthest * farthest;
   }
   const double samples = static_cast<double>(count_);
   const double margin =
@@ -102,9 +127,10 @@ std::vector<std::uint64_t> Histogram::serialize() const {
   if (count_ == 0) return words;
   const std::size_t end = last_index() + 1;
   for (std::size_t index = first_index(); index < end; ++index) {
-    if (counts_[index] == 0) continue;
+    const std::uint64_t count = counts_.at(index);
+    if (count == 0) continue;
     words.push_back(index);
-    words.push_back(counts_[index]);
+    words.push_back(count);
   }
   return words;
 }

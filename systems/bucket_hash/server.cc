@@ -78,8 +78,9 @@ Task<> Worker::accept_connections(std::shared_ptr<Worker> self) {
 }
 
 void Worker::accept(fabric::ConnectionRequest& request) {
-  const auto free = std::find_if(sessions_.begin(), sessions_.end(),
+  const auto free = std::find_if(sessions_.begin() + first_perhaps_free_, sessions_.end(),
                                  [](const Session& session) { return !session.queue_pair; });
+  first_perhaps_free_ = free - sessions_.begin();
   const auto hello = read_message<Hello>(request.private_data());
   if (hello.version != kProtocolVersion || free == sessions_.end()) return request.reject();
   Session& session = *free;
@@ -101,6 +102,7 @@ void Worker::end(Session& session) {
   session_of_.erase(session.queue_pair.get());
   session.queue_pair.reset();
   session.immediates.reset();
+  first_perhaps_free_ = std::min<std::ptrdiff_t>(first_perhaps_free_, session.number);
 }
 
 // --- requests ------------------------------------------------------------------------------------

@@ -98,6 +98,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
   std::vector<Session> sessions_;
+  std::ptrdiff_t first_perhaps_free_ = 0;  // those before it are connected
   std::unordered_map<const fabric::QueuePair*, std::uint32_t> session_of_;
 };
 

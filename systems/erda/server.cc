@@ -102,8 +102,9 @@ Task<> ErdaPartition::serve() {
 Task<> ErdaPartition::accept_sessions() {
   for (;;) {
     const auto request = co_await thread_.endpoint.next_connection();
-    const auto free = std::find_if(sessions_.begin(), sessions_.end(),
+    const auto free = std::find_if(sessions_.begin() + first_perhaps_free_, sessions_.end(),
                                    [](const Session& s) { return s.queue_pair == nullptr; });
+    first_perhaps_free_ = free - sessions_.begin();
     if (free == sessions_.end()) {
       request->reject();
       continue;
@@ -305,6 +306,7 @@ void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_
 void ErdaPartition::end_session(fabric::QueuePair& queue_pair) {
   Session* session = find_session(queue_pair);
   session->queue_pair.reset();
+  first_perhaps_free_ = std::min<std::ptrdiff_t>(first_perhaps_free_, session->id);
   ++session->generation;
   session->last_sequence = {};
   end_reservations(*session, std::nullopt);

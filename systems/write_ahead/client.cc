@@ -63,7 +63,7 @@ void Client::allocate() {
   slots_ = std::vector<Slot>(depth);
   for (std::uint32_t i = 0; i < depth; ++i) {
     free_slots_.push_back(i);
-    replies_->post(reply_buffer(i), i);
+    free_reply_buffers_.push_back(i);
   }
 }
 
@@ -180,14 +180,26 @@ void Client::fail() {
 
 Task<Client::Lease> Client::lease() {
   while (free_slots_.empty()) co_await wait(waiting_for_slot_);
-  const std::uint32_t slot = free_slots_.back();
+  const std::uint32_t number = free_slots_.back();
   free_slots_.pop_back();
-  co_return Lease(*this, slot);
+  // One that ended without its reply has left a buffer posted.
+  Slot& slot = slots_[number];
+  if (!slot.expects_reply) {
+    post_reply_buffer(free_reply_buffers_.back());
+    free_reply_buffers_.pop_back();
+    slot.expects_reply = true;
+  }
+  co_return Lease(*this, number);
 }
 
-void Client::give_back(std::uint32_t slot) {
-  repost(slots_[slot]);
-  free_slots_.push_back(slot);
+void Client::give_back(std::uint32_t number) {
+  Slot& slot = slots_[number];
+  if (slot.has_buffer) {
+    slot.has_buffer = false;
+    slot.expects_reply = false;
+    free_reply_buffers_.push_back(slot.buffer);
+  }
+  free_slots_.push_back(number);
   waiting_for_slot_.wake_one();
 }
 
@@ -205,7 +217,11 @@ void Client::end_log_turn() {
 void Client::repost(Slot& slot) {
   if (!slot.has_buffer) return;
   slot.has_buffer = false;
-  if (!broken_) replies_->post(reply_buffer(slot.buffer), slot.buffer);
+  post_reply_buffer(slot.buffer);
+}
+
+void Client::post_reply_buffer(std::uint64_t buffer) {
+  if (!broken_) replies_->post(reply_buffer(buffer), buffer);
 }
 
 LocalBuffer Client::request_buffer(std::uint32_t slot) const {

@@ -96,6 +96,7 @@ class Client : public KvSession {
  private:
   struct Slot {
     bool answered = false;
+    bool expects_reply = false;  // a reply buffer is posted for it, or it has one
     bool has_buffer = false;
     Reply reply;
     std::uint64_t buffer = 0;  // in which the reply came, until it is posted again
@@ -105,6 +106,7 @@ class Client : public KvSession {
   Task<std::optional<Reply>> reply_for(std::uint32_t slot);
   void deliver(const fabric::ReceiveCompletion& completion);
   void repost(Slot& slot);
+  void post_reply_buffer(std::uint64_t buffer);
   void give_back(std::uint32_t slot);
   void end_log_turn();
   void allocate();
@@ -119,6 +121,7 @@ class Client : public KvSession {
   fabric::MemoryRegion buffer_memory_;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_slots_;
+  std::vector<std::uint64_t> free_reply_buffers_;
   WaitList waiting_for_slot_;
   std::uint32_t log_turns_ = 0;  // taken
   WaitList waiting_for_turn_;

@@ -56,9 +56,10 @@ void Server::accept(fabric::ConnectionRequest& request) {
 }
 
 void Server::accept_session(fabric::ConnectionRequest& request) {
-  const auto free = std::find_if(sessions_.begin(), sessions_.end(), [](const Session& session) {
-    return !session.requests && !session.log;
-  });
+  const auto free = std::find_if(
+      sessions_.begin() + first_perhaps_free_, sessions_.end(),
+      [](const Session& session) { return !session.requests && !session.log; });
+  first_perhaps_free_ = free - sessions_.begin();
   if (free == sessions_.end()) return request.reject();
   Session& session = *free;
   session.request_buffers = thread_.endpoint.create_receive_queue(request_buffers());
@@ -99,6 +100,7 @@ void Server::connection_ended(Session& session, const fabric::QueuePair* queue_p
   if (session.log.get() == queue_pair) session.log.reset();
   if (!session.requests) session.request_buffers.reset();
   session.connected = false;
+  first_perhaps_free_ = std::min<std::ptrdiff_t>(first_perhaps_free_, session.number);
   session_ended(session);
 }
 

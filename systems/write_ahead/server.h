@@ -76,6 +76,7 @@ class Server : public std::enable_shared_from_this<Server> {
  protected:
   fabric::CompletionQueue completions_;
   std::vector<Session> sessions_;
+  std::ptrdiff_t first_perhaps_free_ = 0;  // those before it are taken
 
  private:
   void accept(fabric::ConnectionRequest& request);

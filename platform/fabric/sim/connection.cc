@@ -37,14 +37,12 @@ pmem::RemoteKind kind_of(const WorkRequest& request) {
 
 // --- what connections share ----------------------------------------------------------------------
 
-struct Network::Callback final : Event {
-  std::function<void()> function;
-  bool pending = true;
-  void fire() override {
-    pending = false;
-    std::exchange(function, nullptr)();
-  }
-};
+void Network::Callback::fire() {
+  // It may ask for another one, which may be this one again.
+  const std::function<void()> called = std::exchange(function, nullptr);
+  network->free_callbacks_.push_back(this);
+  called();
+}
 
 Network::Network(Engine& event_engine) : engine(event_engine) {}
 Network::~Network() = default;
@@ -69,11 +67,17 @@ void Network::release(Flight& flight) {
 }
 
 void Network::after(Picoseconds delay, std::function<void()> function) {
-  std::erase_if(callbacks_, [](const auto& callback) { return !callback->pending; });
-  auto& callback = *callbacks_.emplace_back(std::make_unique<Callback>());
-  callback.function = std::move(function);
+  Callback* callback = nullptr;
+  if (free_callbacks_.empty()) {
+    callback = &callbacks_.emplace_back();
+    callback->network = this;
+  } else {
+    callback = free_callbacks_.back();
+    free_callbacks_.pop_back();
+  }
+  callback->function = std::move(function);
   const Time now = SimThread::running() != nullptr ? SimThread::running()->now() : engine.now();
-  engine.schedule(now + delay, callback);
+  engine.schedule(now + delay, *callback);
 }
 
 End& Network::new_end(Nic& nic, SimThread& thread, Address address,

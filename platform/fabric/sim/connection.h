@@ -78,13 +78,18 @@ class Network {
   End& new_end(Nic& nic, SimThread& thread, Address address, const QueuePairOptions& options);
 
  private:
-  struct Callback;
+  struct Callback final : Event {
+    Network* network = nullptr;
+    std::function<void()> function;
+    void fire() override;
+  };
   std::deque<Flight> flights_;
   std::vector<Flight*> free_flights_;
   std::deque<Delivery> deliveries_;
   std::vector<Delivery*> free_deliveries_;
   std::deque<End> ends_;  // kept to the end: messages under way refer to them
-  std::vector<std::unique_ptr<Callback>> callbacks_;
+  std::deque<Callback> callbacks_;
+  std::vector<Callback*> free_callbacks_;
 };
 
 class End {

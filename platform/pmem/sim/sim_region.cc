@@ -40,9 +40,14 @@ void SimRegion::change(Timeline::Writer writer, Bytes offset, std::span<const st
 }
 
 std::uint64_t SimRegion::load(Bytes offset) {
+void SimRegion::cpu_read(Bytes offset, std::span<std::byte> into) {
+  timeline_.forget_before(engine_.now());
+  timeline_.cpu_read(offset, into, now());
+}
+
   if (SimThread* thread = SimThread::running()) thread->charge_time(thread->cpu().load);
   std::uint64_t value;
-  timeline_.cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)), now());
+  cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)));
   if (journal_) [[unlikely]]
     journal_->load({id_, offset}, kWord, now());
   return value;
@@ -75,7 +80,7 @@ void SimRegion::fetch(Bytes offset, Bytes lines, bool whole) {
 std::uint64_t SimRegion::load_from_memory(Bytes offset) {
   fetch(offset, 1, false);
   std::uint64_t value;
-  timeline_.cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)), now());
+  cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)));
   if (journal_) [[unlikely]]
     journal_->load({id_, offset}, kWord, now());
   return value;
@@ -97,7 +102,7 @@ void SimRegion::read(Bytes offset, std::span<std::byte> into) {
   // A range is taken to miss the caches: the memory's time, then the CPU's own of copying.
   fetch(offset, lines_of(offset, into.size()), true);
   if (SimThread* thread = SimThread::running()) thread->charge(Work::copy, into.size());
-  timeline_.cpu_read(offset, into, now());
+  cpu_read(offset, into);
   if (journal_) [[unlikely]]
     journal_->load({id_, offset}, into.size(), now());
 }
@@ -227,6 +232,7 @@ void SimRegion::begin_device_read(Bytes offset, Bytes length, LineTimes seen) {
 
 void SimRegion::end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen) {
   timeline_.device_read(offset, into, seen);
+  timeline_.forget_before(engine_.now());
   timeline_.end_device_read(seen.first);
 }
 
@@ -235,7 +241,7 @@ void SimRegion::device_flush(Journal::Operation operation, Bytes offset, Bytes l
     journal_->cover(operation, {id_, offset}, length);
 }
 
-std::uint64_t SimRegion::device_load(Bytes offset) const {
+std::uint64_t SimRegion::device_load(Bytes offset) {
   std::uint64_t value;
   timeline_.device_read(offset, std::as_writable_bytes(std::span(&value, 1)), {engine_.now(), {}});
   return value;

@@ -42,7 +42,7 @@ class SimRegion final : public RegionModel {
   void device_write(Journal::Operation operation, Bytes offset, std::span<const std::byte> from,
                     LineTimes visible);
   void device_store(Journal::Operation operation, Bytes offset, std::uint64_t value);
-  std::uint64_t device_load(Bytes offset) const;
+  std::uint64_t device_load(Bytes offset);
   // The node's own READ has brought this.
   void answer_arrived(Bytes offset, std::span<const std::byte> from);
   // A peer's READ looks at the lines.
@@ -57,6 +57,7 @@ class SimRegion final : public RegionModel {
   // From now on tells a journal, that of its node, what happens to it. When the node's power is
   // gone, whatever still arrives changes nothing: the memory goes on under another model.
   void track(std::shared_ptr<Journal> journal);
+  const Timeline& timeline() const { return timeline_; }
   // In the journal.
   Journal::RegionId id() const { return id_; }
 
@@ -67,6 +68,7 @@ class SimRegion final : public RegionModel {
   void fetch(Bytes offset, Bytes lines, bool whole);
   // Asks for lines as the thread's fill buffers become free; returns when the last is there.
   Time start_loads(perdura::sim::SimThread& thread, Bytes offset, Bytes lines);
+  void cpu_read(Bytes offset, std::span<std::byte> into);
   void change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,
               LineTimes visible);
   void write_back(perdura::sim::SimThread* thread, Time start, Bytes offset, Bytes lines,

@@ -2,8 +2,26 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 namespace perdura::pmem::sim {
+
+void Earliest::add(Time moment) {
+  added_.push_back(moment);
+  std::push_heap(added_.begin(), added_.end(), std::greater<>());
+}
+
+void Earliest::remove(Time moment) {
+  removed_.push_back(moment);
+  std::push_heap(removed_.begin(), removed_.end(), std::greater<>());
+  while (!removed_.empty() && removed_.front() == added_.front()) {
+    for (std::vector<Time>* heap : {&added_, &removed_}) {
+      std::pop_heap(heap->begin(), heap->end(), std::greater<>());
+      heap->pop_back();
+    }
+  }
+}
 
 void Timeline::change(Time now, Bytes offset, std::span<const std::byte> bytes, Writer writer,
                       LineTimes visible) {
@@ -24,10 +42,10 @@ void Timeline::change(Time now, Bytes offset, std::span<const std::byte> bytes, 
 }
 
 template <class MomentOfLine>
-void Timeline::undo(const Change& change, Bytes offset, std::span<std::byte> into,
-                    MomentOfLine moment) {
-  const Bytes begin = std::max(offset, change.offset);
-  const Bytes end = std::min(offset + into.size(), change.offset + change.replaced.size());
+void Timeline::undo(const Change& change, Bytes begin, Bytes end, Bytes offset,
+                    std::span<std::byte> into, MomentOfLine moment) {
+  begin = std::max(begin, change.offset);
+  end = std::min(end, change.offset + change.replaced.size());
   for (Bytes at = begin; at < end;) {
     const Bytes line_end = std::min(end, (at / kCacheLine + 1) * kCacheLine);
     const Time visible = change.visible.of(at / kCacheLine - change.offset / kCacheLine);
@@ -39,35 +57,82 @@ void Timeline::undo(const Change& change, Bytes offset, std::span<std::byte> int
   }
 }
 
-void Timeline::device_read(Bytes offset, std::span<std::byte> into, LineTimes seen) const {
-  if (into.empty()) return;
-  std::memcpy(into.data(), base_ + offset, into.size());
-  for (std::size_t i = changes_.size(); i-- > 0;) {
-    undo(changes_[i], offset, into, [&](Bytes line) { return seen.of(line); });
+template <class Visit>
+void Timeline::for_each_change(Bytes offset, Bytes length, Visit visit) {
+  const Bytes end = offset + length;
+  const std::uint64_t first = offset / kBlock;
+  const std::uint64_t last = (end - 1) / kBlock;
+  if (changes_.size() <= std::max<std::size_t>(kFew, last - first)) {
+    looked_at_ += changes_.size();
+    for (std::size_t i = changes_.size(); i-- > 0;) visit(changes_[i], offset, end);
+    return;
   }
-}
-
-void Timeline::cpu_read(Bytes offset, std::span<std::byte> into, Time when) const {
-  if (into.empty()) return;
-  std::memcpy(into.data(), base_ + offset, into.size());
-  for (std::size_t i = changes_.size(); i-- > 0;) {
-    if (changes_[i].writer == Writer::device) {
-      undo(changes_[i], offset, into, [when](Bytes) { return when; });
+  chain_up();
+  for (std::uint64_t block = first; block <= last; ++block) {
+    const Bytes from = std::max(offset, block * kBlock);
+    const Bytes to = std::min(end, (block + 1) * kBlock);
+    std::uint64_t number = chains_[block & (chains_.size() - 1)];
+    while (number >= first_touch_) {
+      const Touch& touch = touches_[number - first_touch_];
+      ++looked_at_;
+      if (touch.block == block) visit(changes_[touch.change - first_change_], from, to);
+      number = touch.older;
     }
   }
 }
 
-void Timeline::end_device_read(Time from) {
-  readers_.erase(std::find(readers_.begin(), readers_.end(), from));
+// Of the changes that are in no chain yet.
+void Timeline::chain_up() {
+  constexpr std::size_t kLeastChains = 64;
+  for (; chained_ < first_change_ + changes_.size(); ++chained_) {
+    const Change& change = changes_[chained_ - first_change_];
+    const std::uint64_t last = (change.offset + change.replaced.size() - 1) / kBlock;
+    for (std::uint64_t block = change.offset / kBlock; block <= last; ++block) {
+      if (touches_.size() >= chains_.size()) {
+        chains_.assign(std::max(kLeastChains, 2 * chains_.size()), 0);
+        for (std::size_t i = 0; i < touches_.size(); ++i) chain(touches_[i], first_touch_ + i);
+      }
+      Touch touch{chained_, block, 0};
+      chain(touch, first_touch_ + touches_.size());
+      touches_.push_back(touch);
+    }
+  }
 }
 
-void Timeline::forget_before(Time now) {
-  Time horizon = now;
-  for (const Time reader : readers_) horizon = std::min(horizon, reader);
+void Timeline::chain(Touch& touch, std::uint64_t number) {
+  touch.older = std::exchange(chains_[touch.block & (chains_.size() - 1)], number);
+}
+
+void Timeline::device_read(Bytes offset, std::span<std::byte> into, LineTimes seen) {
+  if (into.empty()) return;
+  std::memcpy(into.data(), base_ + offset, into.size());
+  if (changes_.empty()) return;
+  for_each_change(offset, into.size(), [&](const Change& change, Bytes begin, Bytes end) {
+    undo(change, begin, end, offset, into, [&](Bytes line) { return seen.of(line); });
+  });
+}
+
+void Timeline::cpu_read(Bytes offset, std::span<std::byte> into, Time when) {
+  if (into.empty()) return;
+  std::memcpy(into.data(), base_ + offset, into.size());
+  if (changes_.empty()) return;
+  for_each_change(offset, into.size(), [&](const Change& change, Bytes begin, Bytes end) {
+    if (change.writer != Writer::device) return;
+    undo(change, begin, end, offset, into, [when](Bytes) { return when; });
+  });
+}
+
+void Timeline::drop_visible(Time horizon) {
   while (!changes_.empty() && changes_.front().last_visible <= horizon) {
+    while (!touches_.empty() && touches_.front().change == first_change_) {
+      touches_.pop_front();
+      ++first_touch_;
+    }
     free_buffers_.push_back(std::move(changes_.front().replaced));
     changes_.pop_front();
+    ++first_change_;
   }
+  chained_ = std::max(chained_, first_change_);
 }
 
 }  // namespace perdura::pmem::sim

@@ -8,6 +8,7 @@
 // visible by then: an object half old and half new, where hardware would show one.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,21 @@ struct LineTimes {
   }
 };
 
+// The earliest of a number of moments that come and go.
+class Earliest {
+ public:
+  bool empty() const { return added_.size() == removed_.size(); }
+  Time get() const { return added_.front(); }
+  void add(Time moment);
+  // One that was added.
+  void remove(Time moment);
+
+ private:
+  // Heaps, the earliest in front. What is removed stays in both until it is the earliest.
+  std::vector<Time> added_;
+  std::vector<Time> removed_;
+};
+
 class Timeline {
  public:
   enum class Writer : std::uint8_t { cpu, device };
@@ -42,16 +58,24 @@ class Timeline {
               LineTimes visible);
 
   // What a device sees that looks at line i at `seen.of(i)`, none later than now.
-  void device_read(Bytes offset, std::span<std::byte> into, LineTimes seen) const;
+  void device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
 
   // What a CPU of the node sees at `when`: every CPU's stores, and of devices what has been placed.
-  void cpu_read(Bytes offset, std::span<std::byte> into, Time when) const;
+  void cpu_read(Bytes offset, std::span<std::byte> into, Time when);
 
   // Between these a device reads and may look at moments from `from` on.
-  void begin_device_read(Time from) { readers_.push_back(from); }
-  void end_device_read(Time from);
+  void begin_device_read(Time from) { readers_.add(from); }
+  void end_device_read(Time from) { readers_.remove(from); }
+
+  // Drops what nobody looks at any more; a read after it has less to look through. `now` is the
+  // engine's time, before which nobody begins to look.
+  void forget_before(Time now) {
+    if (!changes_.empty()) drop_visible(readers_.empty() ? now : std::min(now, readers_.get()));
+  }
 
   std::size_t changes_remembered() const { return changes_.size(); }
+  // What reads have cost: how many changes they went over, those not theirs included.
+  std::uint64_t changes_looked_at() const { return looked_at_; }
 
  private:
   struct Change {
@@ -61,17 +85,42 @@ class Timeline {
     Writer writer = Writer::cpu;
     std::vector<std::byte> replaced{};
   };
+  // That a change touches a block of memory. With many clients thousands of changes are under way,
+  // of which a read must not look at all: the touches of a block are a chain, and the heads of the
+  // chains a hash table.
+  static constexpr Bytes kBlock = 512;
+  struct Touch {
+    std::uint64_t change = 0;  // its number, counted from the first there ever was
+    std::uint64_t block = 0;
+    std::uint64_t older = 0;  // of the same chain: number of a touch; before the first kept: none
+  };
+  // So few changes are looked through as they are, and are in no chain.
+  static constexpr std::size_t kFew = 8;
 
-  // Puts back what `change` replaced where it was not yet visible.
+  void drop_visible(Time horizon);
+  // Calls `visit(change, begin, end)` for the changes that touch a range, in parts of it that lie
+  // apart; of each part from the newest to the oldest.
+  template <class Visit>
+  void for_each_change(Bytes offset, Bytes length, Visit visit);
+  void chain_up();
+  void chain(Touch& touch, std::uint64_t number);
+  // Puts back what `change` replaced between `begin` and `end`, where it was not yet visible.
   template <class MomentOfLine>
-  static void undo(const Change& change, Bytes offset, std::span<std::byte> into,
-                   MomentOfLine moment);
-  void forget_before(Time now);
+  static void undo(const Change& change, Bytes begin, Bytes end, Bytes offset,
+                   std::span<std::byte> into, MomentOfLine moment);
 
   std::byte* base_;
   Ring<Change> changes_;                              // in the order made
   std::vector<std::vector<std::byte>> free_buffers_;  // of forgotten changes
-  std::vector<Time> readers_;
+  Earliest readers_;
+  std::uint64_t looked_at_ = 0;
+
+  // Touches of the changes before number `chained_`, in their order; numbers begin at 1.
+  Ring<Touch> touches_;
+  std::vector<std::uint64_t> chains_;  // the newest touch of each; a power of two
+  std::uint64_t first_change_ = 1;     // number of changes_[0]
+  std::uint64_t first_touch_ = 1;      // number of touches_[0]
+  std::uint64_t chained_ = 1;
 };
 
 }  // namespace perdura::pmem::sim

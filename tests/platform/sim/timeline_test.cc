@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <random>
 #include <vector>
 
 namespace perdura::pmem::sim {
@@ -94,6 +96,112 @@ TEST(Timeline, ThePastIsForgottenWhenNobodyCanLookAtItAnyMore) {
                     {at(i * 10 + 5), {}});
     EXPECT_LE(timeline.changes_remembered(), 2U);
   }
+}
+
+// Every change that there ever was, looked through from the newest to the oldest.
+struct WholeHistory {
+  struct Change {
+    Bytes offset;
+    LineTimes visible;
+    Timeline::Writer writer;
+    std::vector<std::byte> replaced;
+  };
+  std::vector<std::byte> memory;
+  std::vector<Change> changes;
+
+  void change(Bytes offset, std::span<const std::byte> bytes, Timeline::Writer writer,
+              LineTimes visible) {
+    const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(offset);
+    changes.push_back({offset, visible, writer,
+                       {begin, begin + static_cast<std::ptrdiff_t>(bytes.size())}});
+    std::copy(bytes.begin(), bytes.end(), begin);
+  }
+  std::vector<std::byte> read(Bytes offset, Bytes length, LineTimes seen, bool cpu) const {
+    const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(offset);
+    std::vector<std::byte> bytes(begin, begin + static_cast<std::ptrdiff_t>(length));
+    for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+      if (cpu && change->writer == Timeline::Writer::cpu) continue;
+      for (Bytes at = std::max(offset, change->offset);
+           at < std::min(offset + length, change->offset + change->replaced.size()); ++at) {
+        const Time visible = change->visible.of(at / 64 - change->offset / 64);
+        const Time moment = cpu ? seen.first : seen.of(at / 64 - offset / 64);
+        if (visible > moment) bytes[at - offset] = change->replaced[at - change->offset];
+      }
+    }
+    return bytes;
+  }
+};
+
+// However many changes are under way, and however few: what is seen is the same.
+TEST(Timeline, OfManyChangesUnderWayReadsSeeWhatTheWholeHistoryTells) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  constexpr Bytes kSize = 32 * KiB;
+  for (const int under_way : {3, 30, 3000}) {
+    std::vector<std::byte> memory(kSize);
+    Timeline timeline(memory.data());
+    WholeHistory whole{std::vector<std::byte>(kSize), {}};
+    std::vector<std::pair<Time, Time>> readers;  // from when on, and when they end
+    std::size_t most = 0;
+    for (int step = 0; step < 4000; ++step) {
+      const Time now = at(step * 10);
+      const Bytes length = 1 + random() % (random() % 8 == 0 ? 6000 : 200);
+      const Bytes offset = random() % (kSize - length);
+      const auto lines = static_cast<std::uint32_t>((offset + length - 1) / 64 - offset / 64 + 1);
+      const Time first = now + Picoseconds(random() % (10 * under_way));
+      const Picoseconds per_line(random() % 20);
+      switch (random() % 4) {
+        case 0:
+        case 1: {
+          const auto writer = random() % 2 == 0 ? Timeline::Writer::cpu : Timeline::Writer::device;
+          const LineTimes visible{first, per_line, lines, 1,
+                                  static_cast<std::uint32_t>(random() % lines)};
+          const auto bytes = filled(length, step);
+          timeline.change(now, offset, bytes, writer, visible);
+          whole.change(offset, bytes, writer, visible);
+          break;
+        }
+        case 2:
+          readers.emplace_back(first, first + Picoseconds(100));
+          timeline.begin_device_read(first);
+          break;
+        default: {
+          timeline.forget_before(now);
+          std::vector<std::byte> seen(length);
+          timeline.cpu_read(offset, seen, first);
+          ASSERT_EQ(seen, whole.read(offset, length, {first, {}}, true)) << "step " << step;
+        }
+      }
+      std::erase_if(readers, [&](const auto& reader) {
+        if (reader.second > now) return false;
+        timeline.forget_before(now);
+        std::vector<std::byte> seen(length);
+        const LineTimes moments{reader.first, Picoseconds(100) / lines};
+        timeline.device_read(offset, seen, moments);
+        EXPECT_EQ(seen, whole.read(offset, length, moments, false)) << "step " << step;
+        timeline.end_device_read(reader.first);
+        return true;
+      });
+      most = std::max(most, timeline.changes_remembered());
+    }
+    EXPECT_GE(most, under_way / 4) << "that many should be under way at once";
+  }
+}
+
+// What a read costs depends on what happens where it looks, not on all that is under way.
+TEST(Timeline, AReadLooksOnlyAtChangesNearby) {
+  std::vector<std::byte> memory(4 * MiB);
+  Timeline timeline(memory.data());
+  for (Bytes offset = 0; offset < memory.size(); offset += 4096) {
+    timeline.change(at(0), offset, filled(1024, 1), Timeline::Writer::cpu, {at(100), {}});
+  }
+  std::vector<std::byte> seen(1024);
+  timeline.begin_device_read(at(1));
+  timeline.device_read(2 * MiB, seen, {at(1), {}});
+  EXPECT_EQ(seen, filled(1024, 0));
+  EXPECT_LE(timeline.changes_looked_at(), 8U);
+  timeline.end_device_read(at(1));
 }
 
 }  // namespace
