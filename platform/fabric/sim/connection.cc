@@ -89,6 +89,8 @@ void Flight::fire() {
   switch (stage) {
     case Stage::arrives:
       return from->peer_->arrived(*this);
+    case Stage::responds:
+      return from->peer_->first_packet_read(*this);
     case Stage::executes:
       return from->peer_->executed(*this);
     case Stage::answered:

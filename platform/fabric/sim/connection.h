@@ -28,7 +28,7 @@ class SimReceiveQueue;
 
 // A message and its answer.
 struct Flight final : Event {
-  enum class Stage : std::uint8_t { arrives, executes, answered };
+  enum class Stage : std::uint8_t { arrives, responds, executes, answered };
 
   End* from = nullptr;
   Operation* operation = nullptr;  // null if unsignaled, or nobody waits any more
@@ -44,6 +44,8 @@ struct Flight final : Event {
   bool arrived = false;
   bool cut = false;             // the requester died before the last packet had left
   pmem::sim::LineTimes seen{};  // by a READ
+  Time read_by{};               // a READ: when its last packet can be sent
+  Time placed{};                // a READ: when its last packet is with the requester's memory
   bool flushed = false;         // completed early; only its event is still to come
   void fire() override;
 };
@@ -127,9 +129,11 @@ class End {
   bool process(Flight& flight);  // false: no receive buffer
   void place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time at);
   void execute_read(Flight& flight, Time at);
+  void first_packet_read(Flight& flight);
   void executed(Flight& flight);
   void acknowledge(Flight& flight, Time at);
-  void respond(Flight& flight, Time at);
+  Time send_response(Flight& flight, Bytes bytes, Time last_packet);
+  void respond(Flight& flight);
   void refuse(Flight& flight, Status status, Time at);
   void complete_at(Flight& flight, Time sent, Time at);
   void tell_completed(const Flight& flight, Time sent);

@@ -1,5 +1,6 @@
 // The responder's side of a connection: what the device of the peer does with a message.
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -222,8 +223,22 @@ void End::execute_read(Flight& flight, Time at) {
   const Picoseconds span = std::max(bus, last - first);
   flight.seen = {first, span / count};
   region.begin_device_read(begin, bytes, flight.seen);
+  flight.read_by = first + span + profile.nic.pcie_read / 2;
+  // A packet leaves as soon as it has been read.
+  Picoseconds of_first = span;
+  if (bytes > profile.link.mtu) {
+    const double part = static_cast<double>(profile.link.mtu) / static_cast<double>(bytes);
+    of_first = Picoseconds(std::llround(static_cast<double>(span.count()) * part));
+  }
+  flight.stage = Flight::Stage::responds;
+  network_.engine.schedule(first + of_first + profile.nic.pcie_read / 2, flight);
+}
+
+void End::first_packet_read(Flight& flight) {
+  flight.placed = send_response(flight, flight.request.local.length, flight.read_by);
+  if (flight.read_by <= network_.engine.now()) return executed(flight);
   flight.stage = Flight::Stage::executes;
-  network_.engine.schedule(first + span + profile.nic.pcie_read / 2, flight);
+  network_.engine.schedule(flight.read_by, flight);
 }
 
 void End::executed(Flight& flight) {
@@ -233,13 +248,13 @@ void End::executed(Flight& flight) {
   if (request.opcode == Opcode::read) {
     flight.payload.resize(request.local.length);
     flight.memory->region().end_device_read(offset, flight.payload, flight.seen);
-    return respond(flight, network_.engine.now());
+    return flight.from->complete_at(flight, network_.engine.now(), flight.placed);
   }
   if (request.opcode == Opcode::flush) {
     if (request.placement == Placement::persistence) {
       flight.memory->region().device_flush(flight.known_as, offset, request.flush_length);
     }
-    return respond(flight, network_.engine.now());
+    return respond(flight);
   }
   pmem::sim::SimRegion& region = flight.memory->region();
   flight.old_value = region.device_load(offset);
@@ -259,7 +274,7 @@ void End::executed(Flight& flight) {
       break;
   }
   last_placement_ = std::max(last_placement_, network_.engine.now());
-  respond(flight, network_.engine.now());
+  respond(flight);
 }
 
 void End::acknowledge(Flight& flight, Time at) {
@@ -269,20 +284,32 @@ void End::acknowledge(Flight& flight, Time at) {
                                profile.nic.processing + profile.nic.pcie_write);
 }
 
-void End::respond(Flight& flight, Time at) {
+// The first packet of an answer can be sent now, the last one at `last_packet`. Returns when all of
+// it is in the requester's memory.
+Time End::send_response(Flight& flight, Bytes bytes, Time last_packet) {
   const Profile& profile = nic_.profile;
-  const Bytes bytes = flight.request.opcode == Opcode::read ? flight.request.local.length : kWord;
   const Picoseconds wire = wire_time(profile, bytes);
-  const Time arrival = nic_.link.take(at, wire) + wire + profile.link.propagation;
+  const Picoseconds packet = first_packet_time(profile, bytes);
+  const Time departure = nic_.link.take(network_.engine.now(), wire);
+  const Time first_arrival = departure + packet + profile.link.propagation;
+  const Time last_arrival =
+      std::max(departure + wire, last_packet + packet) + profile.link.propagation;
   Nic& requester = flight.from->nic_;
   const Time received =
-      requester.receive.take(arrival, profile.nic.message) + profile.nic.processing;
+      requester.receive.take(first_arrival, profile.nic.message) + profile.nic.processing;
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
-  // All but the last packet has been placed while the others arrived.
   const Picoseconds last_bus =
       transfer_time(std::min(bytes, profile.link.mtu), profile.nic.pcie_bandwidth);
-  const Time placed = requester.dma_write.take(received, bus) + last_bus;
-  flight.from->complete_at(flight, at, placed + profile.nic.pcie_write);
+  // All but the last packet are placed while the others arrive.
+  const Time placed = requester.dma_write.take(received, bus) + bus;
+  return std::max(placed, last_arrival + profile.nic.processing + last_bus) +
+         profile.nic.pcie_write;
+}
+
+// Of a FLUSH or an atomic.
+void End::respond(Flight& flight) {
+  const Time now = network_.engine.now();
+  flight.from->complete_at(flight, now, send_response(flight, kWord, now));
 }
 
 void End::refuse(Flight& flight, Status status, Time at) {
