@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "harness/run/interrupt.h"
 #include "platform/error.h"
 #include "platform/fabric/shm/job.h"
 #include "platform/numa.h"
@@ -36,7 +37,10 @@ class SimFactory final : public PlatformFactory {
   std::shared_ptr<Platform> create(const Point& point) override {
     sim::Profile profile = profile_;
     if (!point.settings.ddio.empty()) profile.ddio = point.settings.ddio == "on";
-    return std::make_shared<sim::SimPlatform>(std::move(profile), point.client_nodes + 1);
+    auto platform =
+        std::make_shared<sim::SimPlatform>(std::move(profile), point.client_nodes + 1);
+    platform->end_when(interrupt_signaled);
+    return platform;
   }
 
  private:

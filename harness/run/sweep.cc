@@ -252,6 +252,8 @@ Sweep::Finished Sweep::run_point(const Point& point) {
   } catch (const UsageError& error) {
     finished.measurement.usage_error = error.what();
   } catch (const std::exception& error) {
+    // A simulated point is ended wherever it is, which is nothing that its system did.
+    finished.measurement.interrupted = interrupted() && platforms_.modelled();
     finished.measurement.judge(Verdict::failed, error.what());
   }
   finished.wall = std::chrono::steady_clock::now() - began;

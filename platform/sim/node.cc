@@ -170,7 +170,7 @@ std::unique_ptr<BackgroundThread> SimNode::start_background_thread() {
 
 Picoseconds SimNode::cpu_time() const {
   Picoseconds sum{};
-  for (const SimThread& thread : threads_) sum += thread.cpu_time();
+  for (const SimThread& thread : threads_) sum = limited(sum + thread.cpu_time());
   return sum;
 }
 

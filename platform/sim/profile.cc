@@ -12,6 +12,18 @@
 namespace perdura::sim {
 namespace {
 
+// What a number may be. Beyond any machine's, but so that a run's times stay far from the end of
+// virtual time and its tables in memory.
+struct Range {
+  double least;
+  double most;
+};
+constexpr double kMostNanoseconds = 1e9;
+constexpr Range kNanosecondsPerByte{0, 1e3};
+constexpr Range kBandwidth{1e-3, 1e6};  // GB/s or Gbit/s
+constexpr std::uint32_t kMostBytes = 1U << 30;
+constexpr std::uint32_t kMostLines = 1U << 12;
+
 // One table of the file: every key must be there, none may be left over.
 class Section {
  public:
@@ -22,32 +34,20 @@ class Section {
     if (table_ == nullptr) fail(root.source(), fmt::format("section [{}] is missing", name_));
   }
 
-  double number(const std::string& key) {
-    const toml::node& node = find(key);
-    const auto value = node.value<double>();
-    if (!value || *value < 0) {
-      fail(node.source(), fmt::format("'{}' in [{}] must be a number, not negative", key, name_));
-    }
-    return *value;
+  Picoseconds nanoseconds(const std::string& key, double least = 0) {
+    return picoseconds(key, {least, kMostNanoseconds});
   }
-  Picoseconds nanoseconds(const std::string& key) {
-    return Picoseconds(static_cast<std::int64_t>(number(key) * 1e3 + 0.5));
-  }
-  double gigabytes_per_second(const std::string& key) { return positive(key) * 1e9; }
-  double gigabits_per_second(const std::string& key) { return positive(key) * 1e9 / 8; }
-  std::uint32_t count(const std::string& key) {
+  double gigabytes_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9; }
+  double gigabits_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9 / 8; }
+  std::uint32_t count(const std::string& key, std::uint32_t least, std::uint32_t most) {
     const toml::node& node = find(key);
     const auto value = node.value<std::int64_t>();
-    if (!value || *value < 0 || *value > UINT32_MAX) {
-      fail(node.source(), fmt::format("'{}' in [{}] must be a whole number", key, name_));
+    if (!node.is_integer() || !value || *value < least || *value > most) {
+      fail(node.source(),
+           fmt::format("'{}' in [{}] must be a whole number from {} to {}, but is {}", key, name_,
+                       least, most, text_of(node)));
     }
     return static_cast<std::uint32_t>(*value);
-  }
-  std::uint32_t at_least_one(const std::string& key) {
-    const std::uint32_t value = count(key);
-    if (value == 0)
-      fail(find(key).source(), fmt::format("'{}' in [{}] must be above zero", key, name_));
-    return value;
   }
   // For keys that may be left out.
   bool has(const std::string& key) {
@@ -61,7 +61,7 @@ class Section {
     return *value;
   }
   WorkCost cost(const std::string& key) {
-    return {nanoseconds(key + "_ns"), nanoseconds(key + "_ns_per_byte")};
+    return {nanoseconds(key + "_ns"), picoseconds(key + "_ns_per_byte", kNanosecondsPerByte)};
   }
 
   [[noreturn]] void refuse(const std::string& key, const std::string& must_be) {
@@ -85,12 +85,24 @@ class Section {
     if (node == nullptr) fail(table_->source(), fmt::format("'{}' is missing in [{}]", key, name_));
     return *node;
   }
-  double positive(const std::string& key) {
-    const double value = number(key);
-    if (value == 0) {
-      fail(find(key).source(), fmt::format("'{}' in [{}] must be above zero", key, name_));
+  double number(const std::string& key, const Range& range) {
+    const toml::node& node = find(key);
+    const auto value = node.value<double>();
+    // Not a number is in no range.
+    if (!node.is_number() || !value || !(*value >= range.least && *value <= range.most)) {
+      fail(node.source(), fmt::format("'{}' in [{}] must be a number from {:g} to {:g}, but is {}",
+                                      key, name_, range.least, range.most, text_of(node)));
     }
-    return value;
+    return *value;
+  }
+  Picoseconds picoseconds(const std::string& key, const Range& range) {
+    return Picoseconds(static_cast<std::int64_t>(number(key, range) * 1e3 + 0.5));
+  }
+  static std::string text_of(const toml::node& node) {
+    if (const auto whole = node.value_exact<std::int64_t>()) return fmt::to_string(*whole);
+    if (const auto real = node.value_exact<double>()) return fmt::to_string(*real);
+    if (const auto text = node.value_exact<std::string>()) return fmt::format("\"{}\"", *text);
+    return "something else";
   }
   [[noreturn]] void fail(const toml::source_region& where, const std::string& what) const {
     throw UsageError(fmt::format("{}:{}: {}", path_, where.begin.line, what));
@@ -123,26 +135,26 @@ CpuProfile read_cpu(Section section) {
 
 NodeProfile read_node(Section section) {
   NodeProfile node;
-  node.cores = section.count("cores");
+  node.cores = section.count("cores", 1, 1U << 16);
   node.wait.wakeup_latency = section.nanoseconds("wakeup_latency_ns");
   node.wait.wakeup_cpu = section.nanoseconds("wakeup_cpu_ns");
   node.wait.arm = section.nanoseconds("arm_ns");
   node.wait.sleep_cpu = section.nanoseconds("sleep_cpu_ns");
-  node.wait.wakeups = section.count("wakeups");
+  node.wait.wakeups = section.count("wakeups", 0, 1000);
   section.done();
   return node;
 }
 
 DimmProfile read_dimms(Section& section) {
   DimmProfile dimms;
-  dimms.count = section.at_least_one("dimms");
-  dimms.interleave = section.at_least_one("interleave_bytes");
-  dimms.buffer_lines = section.at_least_one("buffer_lines");
-  dimms.buffer_ways = section.at_least_one("buffer_ways");
+  dimms.count = section.count("dimms", 1, 64);
+  dimms.interleave = section.count("interleave_bytes", 1, kMostBytes);
+  dimms.buffer_lines = section.count("buffer_lines", 1, kMostLines);
+  dimms.buffer_ways = section.count("buffer_ways", 1, kMostLines);
   dimms.buffer_read_latency = section.nanoseconds("buffer_read_latency_ns");
   dimms.port_bandwidth = section.gigabytes_per_second("port_bandwidth_gb_s");
-  dimms.write_queue = section.at_least_one("write_queue_lines");
-  dimms.loads_under_way = section.at_least_one("loads_under_way");
+  dimms.write_queue = section.count("write_queue_lines", 1, kMostLines);
+  dimms.loads_under_way = section.count("loads_under_way", 1, kMostLines);
   if (dimms.interleave % kMediaLine != 0) {
     section.refuse("interleave_bytes", fmt::format("a multiple of {}", kMediaLine));
   }
@@ -163,7 +175,7 @@ MemoryProfile read_memory(Section section) {
                                  : memory.write_latency;
   if (section.has("dimms")) memory.dimms = read_dimms(section);
   if (section.has("row_bytes")) {
-    memory.rows = {section.at_least_one("row_bytes"), section.at_least_one("open_rows"),
+    memory.rows = {section.count("row_bytes", 1, kMostBytes), section.count("open_rows", 1, kMostLines),
                    section.nanoseconds("row_hit_latency_ns")};
   }
   section.done();
@@ -182,7 +194,7 @@ NicProfile read_nic(Section section) {
   NicProfile nic;
   nic.message = section.nanoseconds("message_ns");
   nic.processing = section.nanoseconds("processing_ns");
-  nic.max_inline = section.count("max_inline_bytes");
+  nic.max_inline = section.count("max_inline_bytes", 0, 1U << 16);
   nic.pcie_bandwidth = section.gigabytes_per_second("pcie_bandwidth_gb_s");
   nic.pcie_read = section.nanoseconds("pcie_read_ns");
   nic.pcie_write = section.nanoseconds("pcie_write_ns");
@@ -198,16 +210,17 @@ LinkProfile read_link(Section section) {
   LinkProfile link;
   link.bandwidth = section.gigabits_per_second("bandwidth_gbit_s");
   link.propagation = section.nanoseconds("propagation_ns");
-  link.mtu = section.count("mtu_bytes");
-  link.header = section.count("header_bytes");
+  link.mtu = section.count("mtu_bytes", 1, 1U << 16);
+  link.header = section.count("header_bytes", 0, 1U << 16);
   section.done();
   return link;
 }
 
 RetryProfile read_retry(Section section) {
   RetryProfile retry;
-  retry.rnr_timer = section.nanoseconds("rnr_timer_ns");
-  retry.rnr_retries = section.count("rnr_retries");
+  // A receiver that is tried again at once, without end, is never ready.
+  retry.rnr_timer = section.nanoseconds("rnr_timer_ns", 1);
+  retry.rnr_retries = section.count("rnr_retries", 0, 7);
   retry.timeout = section.nanoseconds("timeout_ns");
   section.done();
   return retry;
@@ -254,11 +267,6 @@ Profile load_profile(const std::string& path) {
   profile.nic = read_nic({path, root, "nic"});
   profile.link = read_link({path, root, "link"});
   profile.retry = read_retry({path, root, "retry"});
-  if (profile.server.cores == 0 || profile.client.cores == 0) {
-    throw UsageError(fmt::format("{}: a node needs at least one core", path));
-  }
-  if (profile.link.mtu == 0)
-    throw UsageError(fmt::format("{}: mtu_bytes must be above zero", path));
   return profile;
 }
 

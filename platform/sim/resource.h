@@ -2,11 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <vector>
 
-#include "platform/units.h"
+#include "platform/sim/virtual_time.h"
 
 namespace perdura::sim {
 
@@ -14,8 +13,8 @@ class Resource {
  public:
   // Occupies the resource for `duration` from `at` on or as soon as it is free; returns the start.
   Time take(Time at, Picoseconds duration) {
-    const Time start = std::max(at, free_at_);
-    free_at_ = start + duration;
+    const Time start = limited(std::max(at, free_at_));
+    free_at_ = limited(start + duration);
     return start;
   }
   Time free_at() const { return free_at_; }
@@ -39,11 +38,11 @@ class SharedResource {
     auto next =
         std::partition_point(taken_.begin() + static_cast<std::ptrdiff_t>(first_), taken_.end(),
                              [&](const Span& span) { return span.end <= at; });
-    Time start = at;
+    Time start = limited(at);
     for (; next != taken_.end() && next->begin < start + duration; ++next) {
       start = std::max(start, next->end);
     }
-    if (duration > Picoseconds{}) taken_.insert(next, {start, start + duration});
+    if (duration > Picoseconds{}) taken_.insert(next, {start, limited(start + duration)});
     return start;
   }
 
@@ -55,10 +54,5 @@ class SharedResource {
   std::vector<Span> taken_;  // apart from each other, in the order of time
   std::size_t first_ = 0;    // those before it are past
 };
-
-// Time to move `bytes` at `bandwidth` bytes per second, rounded to whole picoseconds.
-inline Picoseconds transfer_time(Bytes bytes, double bandwidth) {
-  return Picoseconds(std::llround(static_cast<double>(bytes) * 1e12 / bandwidth));
-}
 
 }  // namespace perdura::sim

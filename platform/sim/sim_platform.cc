@@ -79,17 +79,57 @@ void SimPlatform::end(Running& running) {
   running.endpoint.reset();
 }
 
+void SimPlatform::fail(const std::string& problem) {
+  if (!failure_) failure_ = std::make_exception_ptr(PlatformError(problem));
+}
+
+// What was cut off would be wrong.
+void SimPlatform::check_time() {
+  if (!time_ran_out && engine_.now() < kEndOfTime) return;
+  fail(fmt::format(
+      "virtual time would pass its end, {:.0f} days; raise the bandwidths or lower the times of "
+      "profile {}, or run less",
+      to_microseconds(kLongest) * 1e-6 / 86400, profile_.name));
+}
+
+// Ends what would go on for ever.
+void SimPlatform::look_after_run() {
+  // No cluster has so much to do in an instant; one whose profile says that polling takes no time
+  // has, and never gets beyond it.
+  constexpr std::uint64_t kMostAtOnce = 1U << 24;
+  check_time();
+  if (end_ != nullptr && end_->load(std::memory_order_relaxed)) {
+    fail("the simulation was interrupted");
+  } else if (engine_.now() != seen_) {
+    seen_ = engine_.now();
+    events_seen_ = engine_.fired();
+  } else if (engine_.fired() - events_seen_ > kMostAtOnce) {
+    fail(
+        fmt::format("virtual time stands still at {} us; give polling, sleeping and retrying a "
+                    "time in profile {}",
+                    to_microseconds(seen_.time_since_epoch()), profile_.name));
+  }
+}
+
 void SimPlatform::run() {
+  constexpr int kEventsBetweenLooks = 4096;
+  int events_until_look = 1;
+  time_ran_out = false;
   while (unfinished_ > 0 && !failure_) {
+    if (--events_until_look == 0) {
+      events_until_look = kEventsBetweenLooks;
+      look_after_run();
+      if (failure_) break;
+    }
     if (between_events_) [[unlikely]] {
       between_events_();
       if (unfinished_ == 0) break;
     }
     if (!engine_.step()) {
-      failure_ = std::make_exception_ptr(
-          PlatformError("the simulation stands still: every thread waits for something"));
+      fail("the simulation stands still: every thread waits for something");
     }
   }
+  check_time();
   for (Running& running : running_) end(running);
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }

@@ -2,6 +2,7 @@
 // profile, program and seed give the same result to the last digit on every machine.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <list>
@@ -53,6 +54,10 @@ class SimPlatform final : public Platform {
   // given to at() may.
   void between_events(std::function<void()> function) { between_events_ = std::move(function); }
 
+  // run() ends, throwing PlatformError, within milliseconds after this has become true. The flag
+  // outlives the run.
+  void end_when(const std::atomic<bool>& flag) { end_ = &flag; }
+
   Engine& engine() { return engine_; }
   const Profile& profile() const { return profile_; }
 
@@ -69,6 +74,9 @@ class SimPlatform final : public Platform {
   void launch(NodeId node, fabric::Port port, CompletionMode mode, Body body, bool service);
   static Task<> run_body(SimPlatform& platform, Running& running);
   void end(Running& running);
+  void fail(const std::string& problem);
+  void check_time();
+  void look_after_run();
 
   Profile profile_;
   Engine engine_;
@@ -80,6 +88,10 @@ class SimPlatform final : public Platform {
   std::list<Running> running_;
   std::size_t unfinished_ = 0;
   std::exception_ptr failure_;
+  const std::atomic<bool>* end_ = nullptr;  // null: nobody ends the run from outside
+  // For noticing that time does not pass.
+  Time seen_{};
+  std::uint64_t events_seen_ = 0;
 };
 
 }  // namespace perdura::sim

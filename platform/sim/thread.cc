@@ -145,11 +145,11 @@ void SimThread::run_one() {
 
 void SimThread::charge(Work work, Bytes bytes) {
   const WorkCost& cost = cpu_.work[static_cast<int>(work)];
-  charged_ += cost.fixed + cost.per_byte * static_cast<std::int64_t>(bytes);
+  charge_time(cost.fixed + times(cost.per_byte, bytes));
 }
 
 void SimThread::spin_until(Time when) {
-  if (when > now()) charged_ += when - now();
+  if (when > now()) charge_time(when - now());
 }
 
 Picoseconds SimThread::cpu_time() const {

@@ -18,6 +18,7 @@
 #include "platform/runtime/ring.h"
 #include "platform/sim/engine.h"
 #include "platform/sim/profile.h"
+#include "platform/sim/virtual_time.h"
 
 namespace perdura::sim {
 
@@ -60,7 +61,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // --- CostMeter
   void charge(Work work, Bytes bytes) override;
   void spin_until(Time when) override;
-  void charge_time(Picoseconds time) { charged_ += time; }
+  void charge_time(Picoseconds time) { charged_ = limited(charged_ + time); }
   // What it has flushed or streamed will be in the persistence domain by then; a fence waits.
   void written_back_by(Time when) { written_back_ = std::max(written_back_, when); }
   void wait_for_write_backs() { spin_until(written_back_); }

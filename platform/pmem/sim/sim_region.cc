@@ -7,6 +7,7 @@
 namespace perdura::pmem::sim {
 
 using perdura::sim::SimThread;
+using perdura::sim::times;
 
 namespace {
 
@@ -39,12 +40,12 @@ void SimRegion::change(Timeline::Writer writer, Bytes offset, std::span<const st
   timeline_.change(engine_.now(), offset, from, writer, visible);
 }
 
-std::uint64_t SimRegion::load(Bytes offset) {
 void SimRegion::cpu_read(Bytes offset, std::span<std::byte> into) {
   timeline_.forget_before(engine_.now());
   timeline_.cpu_read(offset, into, now());
 }
 
+std::uint64_t SimRegion::load(Bytes offset) {
   if (SimThread* thread = SimThread::running()) thread->charge_time(thread->cpu().load);
   std::uint64_t value;
   cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)));
@@ -136,7 +137,7 @@ void SimRegion::write(Bytes offset, std::span<const std::byte> from, bool stream
   SimThread* const thread = SimThread::running();
   if (thread != nullptr) {
     thread->charge(Work::copy, from.size());
-    thread->charge_time(thread->cpu().store * static_cast<std::int64_t>(lines));
+    thread->charge_time(times(thread->cpu().store, lines));
   }
   if (lines == 0) return;
   const Picoseconds per_line = (now() - start) / static_cast<std::int64_t>(lines);
@@ -161,7 +162,7 @@ void SimRegion::flush(Bytes offset, Bytes length) {
   if (journal_) [[unlikely]]
     journal_->flush(thread, {id_, offset}, length, start);
   if (thread != nullptr) {
-    thread->charge_time(thread->cpu().flush * static_cast<std::int64_t>(lines));
+    thread->charge_time(times(thread->cpu().flush, lines));
   }
   write_back(thread, start, offset, lines, false);
 }
@@ -231,8 +232,8 @@ void SimRegion::begin_device_read(Bytes offset, Bytes length, LineTimes seen) {
 }
 
 void SimRegion::end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen) {
-  timeline_.device_read(offset, into, seen);
   timeline_.forget_before(engine_.now());
+  timeline_.device_read(offset, into, seen);
   timeline_.end_device_read(seen.first);
 }
 
