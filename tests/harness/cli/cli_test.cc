@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
 
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
@@ -24,6 +26,34 @@ TEST(Cli, HelpAndVersionAreNoMistakes) {
   const Outcome version = perdura("--version");
   EXPECT_EQ(version.code, 0);
   EXPECT_TRUE(version.text.starts_with("perdura ")) << version.text;
+}
+
+// An explanation names the run that could refute it: whoever gives the command must not be refused.
+TEST(Cli, RunsThatCouldRefuteAnExplanationCanBeGiven) {
+  std::size_t planned = 0;
+  for (const auto& file : fs::directory_iterator(PERDURA_SOURCE_DIR "/results/reported")) {
+    std::istringstream notes(read(file.path()));
+    for (std::string line; std::getline(notes, line);) {
+      if (!line.starts_with("run = ")) continue;
+      const std::string start = "perdura run ";
+      const auto from = line.find(start);
+      if (from == std::string::npos) continue;  // a probe
+      const std::string opening = line.substr(6, from - 6);
+      std::string command = line.substr(from + start.size());
+      command.resize(command.rfind(opening));
+      for (const auto& [word, instead] :
+           {std::pair<std::string, std::string>{"--profile COPY", "--profile erda-connectx3"},
+            {"--platform verbs", "--platform shm"}}) {
+        if (const auto at = command.find(word); at != std::string::npos) {
+          command.replace(at, word.size(), instead);
+        }
+      }
+      const Outcome outcome = perdura("plan " + command);
+      EXPECT_EQ(outcome.code, 0) << command << "\n" << outcome.text;
+      ++planned;
+    }
+  }
+  EXPECT_GT(planned, 10U);
 }
 
 TEST(Cli, ListNamesWhatThereIs) {
