@@ -119,11 +119,15 @@ std::vector<std::string> notes_on(const DataSpec& spec, const Papers& papers) {
 }
 
 std::string note_links(const std::vector<std::string>& anchors) {
-  std::string links;
-  for (const std::string& anchor : anchors) {
-    links += fmt::format("<a href=\"#{}\">what differs and why</a> · ", anchor);
+  if (anchors.empty()) return "";
+  if (anchors.size() == 1) {
+    return fmt::format("<a href=\"#{}\">what differs and why</a> · ", anchors.front());
   }
-  return links;
+  std::vector<std::string> links;
+  for (const std::string& anchor : anchors) {
+    links.push_back(fmt::format("<a href=\"#{}\">{}</a>", anchor, links.size() + 1));
+  }
+  return fmt::format("what differs and why: {} · ", fmt::join(links, ", "));
 }
 
 std::string notes_block(const std::string& paper_name, const ReportedPaper& paper,

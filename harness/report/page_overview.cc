@@ -46,8 +46,9 @@ struct Contrast {
           fmt::format("{}{}{}", shown_number(each.ours), of_what,
                       each.paper ? fmt::format(" (paper: {})", shown_number(*each.paper)) : ""));
     }
-    return fmt::format("{}, {}, {} over {}: {}.", where(*origin), quantity_of(spec->y).noun,
-                       spec->shown_series(of), spec->shown_series(to), listed(parts));
+    return fmt::format("{}, ratio of {}, {} over {}: {}.", where(*origin),
+                       quantity_of(spec->y).noun, spec->shown_series(of), spec->shown_series(to),
+                       listed(parts));
   }
 };
 
