@@ -8,7 +8,11 @@ namespace perdura::bench {
 
 namespace {
 
-constexpr std::uint64_t kLogMagic = 0x474F4C45544F4D52;  // "RMOTELOG"
+constexpr std::uint64_t kLogMagic = 0x474F4C45544F4D52;         // "RMOTELOG"
+constexpr std::uint64_t kOrderedLogMagic = 0x4C494154544F4D52;  // "RMOTTAIL"
+std::uint64_t magic_of(const LogOptions& options) {
+  return options.has_tail() ? kOrderedLogMagic : kLogMagic;
+}
 // Records that are applied before messages get a turn.
 constexpr std::uint64_t kBatch = 16;
 
@@ -42,20 +46,27 @@ void LogServer::make() {
   region_->store(kSlotsWord, options_.slots);
   region_->store(kLargestRecordWord, options_.largest_record);
   region_->persist(kSlotsWord, 2 * kWord);
-  region_->store(0, kLogMagic);
+  region_->store(0, magic_of(options_));
   region_->persist(0, kWord);
 }
 
 void LogServer::check_shape(const std::string& name) const {
-  if (region_->load(0) == kLogMagic && region_->load(kSlotsWord) == options_.slots &&
-      region_->load(kLargestRecordWord) == options_.largest_record &&
-      region_->size() == options_.region_size()) {
+  const auto text = [](std::uint64_t magic, std::uint64_t slots, std::uint64_t largest) {
+    return fmt::format("{} records of {} bytes with {}", slots, largest,
+                       magic == kLogMagic ? "checksums" : "a tail pointer");
+  };
+  const std::uint64_t magic = region_->load(0);
+  const std::uint64_t slots = region_->load(kSlotsWord);
+  const std::uint64_t largest = region_->load(kLargestRecordWord);
+  if (magic == magic_of(options_) && slots == options_.slots &&
+      largest == options_.largest_record && region_->size() == options_.region_size()) {
     return;
   }
-  throw UsageError(
-      fmt::format("region '{}' is no log of {} records of {} bytes; remove it, or ask "
-                  "for what it is",
-                  name, options_.slots, options_.largest_record));
+  const bool is_log = magic == kLogMagic || magic == kOrderedLogMagic;
+  throw persistence::OptionsDiffer(
+      fmt::format("region '{}' is {}, not one of {}; remove it, or ask for what it is", name,
+                  is_log ? "a log of " + text(magic, slots, largest) : std::string("no log"),
+                  text(magic_of(options_), options_.slots, options_.largest_record)));
 }
 
 Task<> LogServer::collect(Picoseconds interval) {
@@ -68,13 +79,18 @@ Task<> LogServer::collect(Picoseconds interval) {
   }
 }
 
+void LogServer::begin_end() {
+  ending_ = true;
+  responder_->begin_end();
+}
+
 // A record that is visible is applied, though the client may not rely on it yet. If power fails
 // now, the head stays behind it, whatever becomes of its slot.
 std::uint64_t LogServer::apply_some(std::uint64_t most) {
   const bool checked = !options_.has_tail();
   const std::uint64_t tail = checked ? head_ + most : region_->load(kTailOffset);
   std::uint64_t applied = 0;
-  while (applied < most && head_ < tail) {
+  while (applied < most && head_ < tail && !ending_) {
     region_->read(options_.slot_offset(head_ + 1), record_);
     const auto length = length_of(record_, head_ + 1, checked);
     if (!length) {

@@ -19,13 +19,18 @@ class LogServer {
   using Apply = std::function<void(std::uint64_t number, std::span<const std::byte> payload)>;
 
   // Opens the log in the persistent region `name` of the thread's node, recovering it, or makes it.
-  // Throws UsageError if it is there with other options, or if the method cannot run here.
+  // Throws OptionsDiffer if it is there with other options, UsageError if the method cannot run
+  // here.
   LogServer(Thread& thread, const std::string& name, const LogOptions& options, Apply apply);
 
   // Serves the client; does not end by itself.
   Task<> serve() { return responder_->serve(); }
   // Applies records as they come, looking for them at least this often; does not end by itself.
   Task<> collect(Picoseconds interval);
+
+  // Applies no more, and asks the client to go: what is under way is ended, nothing is in doubt.
+  void begin_end();
+  bool has_client() const { return responder_->has_requesters(); }
 
   // Applies the records that are there, at most so many, and publishes the new head, durably.
   // Returns how many.
@@ -43,6 +48,7 @@ class LogServer {
   std::unique_ptr<pmem::Region> region_;
   std::shared_ptr<persistence::Responder> responder_;
   std::uint64_t head_ = 0;
+  bool ending_ = false;
   std::vector<std::byte> record_;
 };
 

@@ -14,9 +14,9 @@ Task<std::unique_ptr<RemoteLog>> RemoteLog::connect(Thread& thread, fabric::Addr
   auto persister =
       co_await persistence::RemotePersister::connect(thread, server, 0, options.setup());
   if (persister->region_size() != options.region_size()) {
-    throw PlatformError(
-        fmt::format("the log of the server has {} bytes, not {}: its options differ",
-                    persister->region_size(), options.region_size()));
+    throw persistence::OptionsDiffer(fmt::format(
+        "the server's log holds {} records, not {}; give both sides the same options",
+        (persister->region_size() - kSlotsOffset) / options.slot_size(), options.slots));
   }
   std::unique_ptr<RemoteLog> log(new RemoteLog(std::move(persister), options));
   const auto found = co_await log->find_tail();
@@ -60,6 +60,9 @@ Task<tl::expected<std::uint64_t, UpdateError>> RemoteLog::append(
     const auto head = co_await read_word(kHeadOffset);
     if (!head) co_return tl::unexpected(head.error());
     head_ = *head;
+    if (number - head_ > options_.slots && is_over()) {
+      co_return tl::unexpected(UpdateError::disconnected);
+    }
   }
   const std::span<std::byte> room = persister_->room();
   copy_bytes(room.subspan(sizeof(RecordHeader), payload.size()), payload);

@@ -258,7 +258,8 @@ class ConnectionRequest {
   virtual std::span<const std::byte> private_data() const = 0;
   virtual std::unique_ptr<QueuePair> accept(const QueuePairOptions& options,
                                             std::span<const std::byte> private_data) = 0;
-  virtual void reject() = 0;
+  virtual void reject(std::span<const std::byte> private_data) = 0;
+  void reject() { reject({}); }
 };
 
 // Throws UsageError if it is more than a connection takes (kMaxPrivateData).
@@ -267,7 +268,7 @@ void check_private_data(std::size_t size);
 struct Connection {
   Status status = Status::success;
   std::unique_ptr<QueuePair> queue_pair;  // null unless status is success
-  std::vector<std::byte> private_data;    // what the acceptor answered
+  std::vector<std::byte> private_data;    // what the acceptor answered, or who rejected
 };
 
 class Endpoint {

@@ -31,7 +31,7 @@ class FaultyRequest final : public fabric::ConnectionRequest {
     queue_pair->attach(inner_->accept(inner, private_data));
     return queue_pair;
   }
-  void reject() override { inner_->reject(); }
+  void reject(std::span<const std::byte> private_data) override { inner_->reject(private_data); }
 
  private:
   std::shared_ptr<Faults> faults_;

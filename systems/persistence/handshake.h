@@ -7,7 +7,7 @@
 
 namespace perdura::persistence {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 struct Hello {
   std::uint32_t version = kProtocolVersion;
@@ -29,7 +29,20 @@ struct Welcome {
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
+// Why the responder wants none of it, and what it was set up for.
+struct Rejection {
+  enum class Reason : std::uint32_t { none, version, no_session, setup, busy, ending };
+  Reason reason = Reason::none;
+  std::uint32_t sessions = 0;
+  std::uint32_t method = 0;  // PersisterSetup::method_checksum
+  std::uint32_t largest_a = 0;
+  std::uint32_t largest_b = 0;
+};
+static_assert(sizeof(Rejection) <= fabric::kMaxPrivateData);
+
 // An acknowledgment: how many messages have arrived in the session.
 using Acknowledgment = std::uint64_t;
+// In place of one: the responder is about to end, and the requester should let go of it.
+inline constexpr Acknowledgment kGoodbye = ~Acknowledgment{0};
 
 }  // namespace perdura::persistence

@@ -73,7 +73,7 @@ void MessageRing::check_shape(const std::string& name) const {
   }
   if (found.sessions != sessions_ || found.buffers != buffers_ ||
       found.buffer_size != buffer_size_) {
-    throw UsageError(fmt::format(
+    throw OptionsDiffer(fmt::format(
         "region '{}' was made for {} sessions with {} receive buffers of {} bytes, not {} with {} "
         "of {}; ask for the same, or remove it",
         name, found.sessions, found.buffers, found.buffer_size, sessions_, buffers_, buffer_size_));

@@ -29,6 +29,49 @@ const RemoteUpdate& part(const UpdateRequest& request, std::size_t update) {
   return update == 0 ? request.a : request.b;
 }
 
+// What another PersisterSetup was, in words.
+std::string text_of(std::uint32_t method_checksum, std::uint32_t largest_a,
+                    std::uint32_t largest_b) {
+  std::string name = "of its own";
+  for (const Method& method : methods()) {
+    for (const Method& variant : {method, with_read_for_flush(method)}) {
+      if (PersisterSetup{.method = variant}.method_checksum() == method_checksum) {
+        name = fmt::format("'{}'", method.name);
+      }
+    }
+  }
+  return fmt::format("method {} with updates of {} and {} bytes", name, largest_a, largest_b);
+}
+
+[[noreturn]] void refused(const fabric::Connection& connection, fabric::Address responder,
+                          std::uint32_t session, const PersisterSetup& setup) {
+  Rejection rejection;
+  if (connection.private_data.size() >= sizeof rejection) {
+    std::memcpy(&rejection, connection.private_data.data(), sizeof rejection);
+  }
+  const std::string who =
+      fmt::format("the responder at node {}, port {} refuses session {}: ", responder.node,
+                  responder.port, session);
+  switch (rejection.reason) {
+    case Rejection::Reason::version:
+      throw OptionsDiffer(who + "it is of another version of perdura; use the same on both sides");
+    case Rejection::Reason::no_session:
+      throw OptionsDiffer(fmt::format("{}it has {}", who, rejection.sessions));
+    case Rejection::Reason::setup:
+      throw OptionsDiffer(
+          fmt::format("{}it has {}, not {}; give both sides the same options", who,
+                      text_of(rejection.method, rejection.largest_a, rejection.largest_b),
+                      text_of(setup.method_checksum(), setup.largest_a, setup.largest_b)));
+    case Rejection::Reason::busy:
+      throw PlatformError(who + "it is in use");
+    case Rejection::Reason::ending:
+      throw PlatformError(who + "the responder ends");
+    case Rejection::Reason::none:
+      break;
+  }
+  throw PlatformError(who + "it does not say why");
+}
+
 std::size_t only(UpdateSet updates) { return static_cast<std::size_t>(std::countr_zero(updates)); }
 
 }  // namespace
@@ -118,10 +161,7 @@ Task<> RemotePersister::open(fabric::Address responder, std::uint32_t session) {
       responder, {.receive_queue = receive_queue_.get(), .completions = &completions_},
       std::vector<std::byte>(bytes.begin(), bytes.end()));
   if (connection.status == fabric::Status::disconnected) {
-    throw PlatformError(fmt::format(
-        "the responder at node {}, port {} refuses session {}: it is in use, or the responder runs "
-        "another method than '{}' or has other sizes",
-        responder.node, responder.port, session, setup_.method.name));
+    refused(connection, responder, session, setup_);
   }
   if (connection.status != fabric::Status::success ||
       connection.private_data.size() < sizeof welcome_) {
@@ -148,11 +188,14 @@ Task<tl::expected<void, UpdateError>> RemotePersister::update(UpdateRequest requ
       const fabric::Completion completion = co_await operation;
       if (!completion) co_return tl::unexpected(UpdateError::disconnected);
     } else if (action.kind == StepKind::receive_ack) {
-      const fabric::ReceiveCompletion ack = co_await completions_.next();
-      if (ack.status != fabric::Status::success) {
-        co_return tl::unexpected(UpdateError::disconnected);
+      // A goodbye may come before it.
+      for (bool acknowledged = false; !acknowledged;) {
+        const fabric::ReceiveCompletion message = co_await completions_.next();
+        if (message.status != fabric::Status::success) {
+          co_return tl::unexpected(UpdateError::disconnected);
+        }
+        acknowledged = take(message) != kGoodbye;
       }
-      post_ack_buffer(ack.buffer_id);
     } else if (action.awaited) {
       last.emplace(*queue_pair_, prepare(action, request));
       last->post();
@@ -161,6 +204,23 @@ Task<tl::expected<void, UpdateError>> RemotePersister::update(UpdateRequest requ
     }
   }
   co_return tl::expected<void, UpdateError>();
+}
+
+Acknowledgment RemotePersister::take(const fabric::ReceiveCompletion& message) {
+  Acknowledgment count = 0;
+  std::memcpy(&count, message.buffer.bytes().data(), sizeof count);
+  over_ |= count == kGoodbye;
+  post_ack_buffer(message.buffer_id);
+  return count;
+}
+
+// Between updates nothing else arrives than a goodbye and the end of the connection.
+bool RemotePersister::is_over() {
+  while (const auto message = completions_.try_next()) {
+    over_ |= message->status != fabric::Status::success;
+    if (!over_) take(*message);
+  }
+  return over_ || !queue_pair_->connected();
 }
 
 tl::expected<void, UpdateError> RemotePersister::check(const UpdateRequest& request) const {
@@ -178,7 +238,7 @@ tl::expected<void, UpdateError> RemotePersister::check(const UpdateRequest& requ
       return tl::unexpected(UpdateError::misaligned);
     }
   }
-  if (!queue_pair_->connected()) return tl::unexpected(UpdateError::disconnected);
+  if (over_ || !queue_pair_->connected()) return tl::unexpected(UpdateError::disconnected);
   return {};
 }
 

@@ -47,8 +47,8 @@ struct UpdateRequest {
 class RemotePersister {
  public:
   // Connects as a session, of which the responder has so many, numbered from 0. Throws UsageError
-  // if the method cannot run here, PlatformError if the responder does not answer or refuses: the
-  // session is in use, or its setup is another.
+  // if the method cannot run here, OptionsDiffer if the responder's setup is another, PlatformError
+  // if it does not answer, or refuses now and may not later: the session is in use, or it ends.
   static Task<std::unique_ptr<RemotePersister>> connect(Thread& thread, fabric::Address responder,
                                                         std::uint32_t session,
                                                         PersisterSetup setup);
@@ -62,6 +62,11 @@ class RemotePersister {
   // Reads the remote region; up to as many bytes as the largest "a". Other than update() it takes a
   // round trip, and no notice of persistence.
   Task<tl::expected<void, UpdateError>> read(Bytes offset, std::span<std::byte> into);
+
+  // True once the responder has asked to be let go of, or the connection is broken: after the
+  // update that is under way this object is of no more use. May be asked between updates, and from
+  // within a task that waits for room in the region.
+  bool is_over();
 
   Bytes region_size() const { return welcome_.region_size; }
   const PersisterSetup& setup() const { return setup_; }
@@ -79,6 +84,7 @@ class RemotePersister {
   RemotePersister(Thread& thread, const PersisterSetup& setup);
   void plan();
   Task<> open(fabric::Address responder, std::uint32_t session);
+  Acknowledgment take(const fabric::ReceiveCompletion& message);
 
   tl::expected<void, UpdateError> check(const UpdateRequest& request) const;
   void stage(const UpdateRequest& request);
@@ -106,6 +112,7 @@ class RemotePersister {
 
   Welcome welcome_;
   std::uint64_t sequence_ = 0;
+  bool over_ = false;
   // Where the last operation that changed something did so: what FLUSH and READ name.
   fabric::RemoteAddress last_place_;
   Bytes last_length_ = 0;

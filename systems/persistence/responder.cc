@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "platform/runtime/work.h"
-#include "systems/persistence/handshake.h"
 
 namespace perdura::persistence {
 
@@ -72,16 +72,31 @@ Task<> Responder::accept_requesters(std::shared_ptr<Responder> self) {
   }
 }
 
+Rejection::Reason Responder::rejection_of(const Hello& hello) const {
+  using Reason = Rejection::Reason;
+  if (hello.version != kProtocolVersion) return Reason::version;
+  if (hello.session >= sessions_.size()) return Reason::no_session;
+  if (hello.method != setup_.method_checksum() || hello.largest_a != setup_.largest_a ||
+      hello.largest_b != setup_.largest_b) {
+    return Reason::setup;
+  }
+  if (sessions_[hello.session].queue_pair != nullptr) return Reason::busy;
+  return ending_ ? Reason::ending : Reason::none;
+}
+
 // A session is busy until the end of its connection has arrived: after that nothing that came over
 // it is placed any more.
 void Responder::accept(fabric::ConnectionRequest& request) {
   Hello hello{};
   if (request.private_data().size() < sizeof hello) return request.reject();
   std::memcpy(&hello, request.private_data().data(), sizeof hello);
-  if (hello.version != kProtocolVersion || hello.session >= sessions_.size() ||
-      sessions_[hello.session].queue_pair != nullptr || hello.method != setup_.method_checksum() ||
-      hello.largest_a != setup_.largest_a || hello.largest_b != setup_.largest_b) {
-    return request.reject();
+  if (const auto reason = rejection_of(hello); reason != Rejection::Reason::none) {
+    const Rejection rejection{.reason = reason,
+                              .sessions = setup_.sessions,
+                              .method = setup_.method_checksum(),
+                              .largest_a = setup_.largest_a,
+                              .largest_b = setup_.largest_b};
+    return request.reject(std::as_bytes(std::span(&rejection, 1)));
   }
   Session& session = sessions_[hello.session];
   const std::uint32_t generation = ring_.begin_generation(session.number, is_replayed());
@@ -194,9 +209,25 @@ void Responder::apply_later(const Incoming& incoming) {
   }
 }
 
-void Responder::acknowledge(Session& session) {
-  const LocalBuffer buffer = ack_memory_.local(session.number * kCacheLine, sizeof(Acknowledgment));
-  const Acknowledgment count = session.received;
+void Responder::acknowledge(Session& session) { send_count(session, 0, session.received); }
+
+// Not from the place of acknowledgments: one may be on its way.
+void Responder::begin_end() {
+  if (std::exchange(ending_, true)) return;
+  for (Session& session : sessions_) {
+    if (session.queue_pair != nullptr) send_count(session, kWord, kGoodbye);
+  }
+}
+
+bool Responder::has_requesters() const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const Session& session) { return session.queue_pair != nullptr; });
+}
+
+// `place` is in the session's cache line.
+void Responder::send_count(Session& session, Bytes place, Acknowledgment count) {
+  const LocalBuffer buffer =
+      ack_memory_.local(session.number * kCacheLine + place, sizeof(Acknowledgment));
   std::memcpy(buffer.bytes().data(), &count, sizeof count);
   session.queue_pair->post_unsignaled({.opcode = fabric::Opcode::send,
                                        .flags = {.inlined = sizeof count <= max_inline_},

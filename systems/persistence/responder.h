@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "platform/platform.h"
+#include "systems/persistence/handshake.h"
 #include "systems/persistence/message.h"
 #include "systems/persistence/message_ring.h"
 #include "systems/persistence/setup.h"
@@ -26,6 +27,12 @@ class Responder : public std::enable_shared_from_this<Responder> {
 
   // Accepts requesters and serves them; does not end by itself.
   Task<> serve();
+
+  // Takes no more requesters, and asks those that are connected to let go when they have ended what
+  // they are about: else the last update of one could be in doubt for as long as nobody serves it.
+  void begin_end();
+  // Whether one is connected still.
+  bool has_requesters() const;
 
   // How many messages the constructor has replayed.
   std::uint64_t replayed() const { return replayed_; }
@@ -55,6 +62,8 @@ class Responder : public std::enable_shared_from_this<Responder> {
   void copy(const Incoming& incoming, std::size_t update);
   void apply_later(const Incoming& incoming);
   void acknowledge(Session& session);
+  void send_count(Session& session, Bytes place, Acknowledgment count);
+  Rejection::Reason rejection_of(const Hello& hello) const;
   void settle(Session& session);
   void post_buffers(Session& session);
   void disconnect(Session& session);
@@ -75,6 +84,7 @@ class Responder : public std::enable_shared_from_this<Responder> {
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
   std::vector<Session> sessions_;
+  bool ending_ = false;
 };
 
 }  // namespace perdura::persistence

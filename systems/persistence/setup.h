@@ -3,12 +3,19 @@
 
 #include <cstdint>
 
+#include "platform/error.h"
 #include "platform/fabric/types.h"
 #include "platform/pmem/model/persistence.h"
 #include "platform/units.h"
 #include "systems/persistence/method.h"
 
 namespace perdura::persistence {
+
+// The two sides were given different options, or those of now differ from those that persistent
+// memory was made with: trying again does not help.
+struct OptionsDiffer : UsageError {
+  using UsageError::UsageError;
+};
 
 struct PersisterSetup {
   Method method;

@@ -15,6 +15,18 @@ std::uint64_t mail_state(std::uint64_t generation, NodeId node, std::uint64_t ph
   return generation << 24 | std::uint64_t{node} << 8 | phase;
 }
 
+// Before the slot's state says that there is one.
+void write_answer(ConnectionSlot& slot, std::span<const std::byte> private_data) {
+  slot.private_length = static_cast<std::uint32_t>(private_data.size());
+  std::copy(private_data.begin(), private_data.end(), slot.private_data.begin());
+}
+
+std::vector<std::byte> answer_in(const ConnectionSlot& slot) {
+  const std::size_t length = std::min<std::size_t>(slot.private_length, kMaxPrivateData);
+  return {slot.private_data.begin(),
+          slot.private_data.begin() + static_cast<std::ptrdiff_t>(length)};
+}
+
 }  // namespace
 
 class ShmConnectionRequest final : public ConnectionRequest {
@@ -22,7 +34,7 @@ class ShmConnectionRequest final : public ConnectionRequest {
   ShmConnectionRequest(ShmEndpoint& endpoint, ShmEndpoint::Request request)
       : endpoint_(endpoint), request_(std::move(request)) {}
   ~ShmConnectionRequest() override {
-    if (!answered_) reject();
+    if (!answered_) reject({});
   }
 
   Address from() const override { return request_.from; }
@@ -44,8 +56,7 @@ class ShmConnectionRequest final : public ConnectionRequest {
     if (segment != nullptr) {
       ConnectionSlot& theirs = segment->shared().connections[request_.slot];
       theirs.peer_slot = index;
-      theirs.private_length = static_cast<std::uint32_t>(private_data.size());
-      std::copy(private_data.begin(), private_data.end(), theirs.private_data.begin());
+      write_answer(theirs, private_data);
     }
     auto memory = peer == nullptr ? nullptr : endpoint_.memory_of(peer);
     auto queue_pair = std::make_unique<ShmQueuePair>(
@@ -62,9 +73,10 @@ class ShmConnectionRequest final : public ConnectionRequest {
     return queue_pair;
   }
 
-  void reject() override {
+  void reject(std::span<const std::byte> private_data) override {
+    check_private_data(private_data.size());
     answered_ = true;
-    endpoint_.reject(request_);
+    endpoint_.reject(request_, private_data);
   }
 
  private:
@@ -187,10 +199,11 @@ void ShmEndpoint::collect_mail() {
   }
 }
 
-void ShmEndpoint::reject(const Request& request) {
+void ShmEndpoint::reject(const Request& request, std::span<const std::byte> private_data) {
   const auto segment = PeerSegment::open(job_.endpoint_path(request.from), request.generation);
   if (segment == nullptr) return;
   ConnectionSlot& slot = segment->shared().connections[request.slot];
+  write_answer(slot, private_data);
   auto expected = SlotState::connecting;
   slot.state.compare_exchange_strong(expected, SlotState::rejected, std::memory_order_seq_cst);
   slot.detached.store(1, std::memory_order_seq_cst);
@@ -219,8 +232,7 @@ Task<Connection> ShmEndpoint::connect(Address to, QueuePairOptions options,
         if (pending.slot().state.compare_exchange_strong(expected, SlotState::open,
                                                          std::memory_order_seq_cst)) {
           const ConnectionSlot& slot = pending.slot();
-          std::vector<std::byte> answer(slot.private_data.begin(),
-                                        slot.private_data.begin() + slot.private_length);
+          std::vector<std::byte> answer = answer_in(slot);
           const std::uint32_t index = pending.take();
           slots_[index].use = LocalSlot::Use::connected;
           auto queue_pair = std::make_unique<ShmQueuePair>(
@@ -230,7 +242,7 @@ Task<Connection> ShmEndpoint::connect(Address to, QueuePairOptions options,
           co_return Connection{Status::success, std::move(queue_pair), std::move(answer)};
         }
         if (expected == SlotState::rejected) {
-          co_return Connection{Status::disconnected, nullptr, {}};
+          co_return Connection{Status::disconnected, nullptr, answer_in(pending.slot())};
         }
       }
     }

@@ -26,7 +26,7 @@ ShmEndpoint::~ShmEndpoint() {
   watch_.remove_listener(listener_);
   segment_.shared().closed.store(1, std::memory_order_seq_cst);
   collect_mail();
-  for (const Request& request : requests_) reject(request);
+  for (const Request& request : requests_) reject(request, {});
 }
 
 Capabilities ShmEndpoint::capabilities() const {

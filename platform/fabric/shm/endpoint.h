@@ -77,7 +77,7 @@ class ShmEndpoint final : public Endpoint, public runtime::Poller {
   bool post_mail(EndpointSegment& peer, std::uint32_t slot,
                  const std::vector<std::byte>& private_data);
   void collect_mail();
-  void reject(const Request& request);
+  void reject(const Request& request, std::span<const std::byte> private_data);
   std::uint32_t open_slot(const QueuePairOptions& options, std::shared_ptr<PeerNode> peer,
                           SlotState state);
   void leave_slot(std::uint32_t slot);

@@ -52,7 +52,7 @@ class SimConnectionRequest final : public ConnectionRequest {
   SimConnectionRequest(SimEndpoint& to, std::shared_ptr<SimEndpoint::Attempt> attempt)
       : to_(to), attempt_(std::move(attempt)), from_(attempt_->address) {}
   ~SimConnectionRequest() override {
-    if (!answered_) reject();
+    if (!answered_) reject({});
   }
 
   Address from() const override { return from_; }
@@ -78,8 +78,10 @@ class SimConnectionRequest final : public ConnectionRequest {
     return queue_pair;
   }
 
-  void reject() override {
+  void reject(std::span<const std::byte> private_data) override {
+    assert(private_data.size() <= kMaxPrivateData);
     answered_ = true;
+    attempt_->answer.assign(private_data.begin(), private_data.end());
     answer(nullptr);
   }
 
@@ -185,7 +187,9 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
   });
   while (!attempt.answered && !attempt.abandoned) co_await wait(attempt.waiting);
   if (!attempt.answered) co_return Connection{Status::retry_exceeded, nullptr, {}};
-  if (attempt.end == nullptr) co_return Connection{Status::disconnected, nullptr, {}};
+  if (attempt.end == nullptr) {
+    co_return Connection{Status::disconnected, nullptr, std::move(attempt.answer)};
+  }
   co_return Connection{Status::success,
                        std::make_unique<SimQueuePair>(*std::exchange(attempt.end, nullptr)),
                        std::move(attempt.answer)};

@@ -59,7 +59,7 @@ class VerbsConnectionRequest final : public ConnectionRequest {
   VerbsConnectionRequest(VerbsEndpoint& endpoint, Message request)
       : endpoint_(endpoint), request_(std::move(request)) {}
   ~VerbsConnectionRequest() override {
-    if (!answered_) reject();
+    if (!answered_) reject({});
   }
 
   Address from() const override { return request_.from; }
@@ -87,9 +87,16 @@ class VerbsConnectionRequest final : public ConnectionRequest {
     return queue_pair;
   }
 
-  void reject() override {
+  void reject(std::span<const std::byte> private_data) override {
+    check_private_data(private_data.size());
     answered_ = true;
-    endpoint_.tell(MessageKind::refused, request_.from, 0, request_.from_id);
+    Message refused;
+    refused.kind = MessageKind::refused;
+    refused.from = endpoint_.address_;
+    refused.to = request_.from;
+    refused.to_id = request_.from_id;
+    refused.data.assign(private_data.begin(), private_data.end());
+    endpoint_.control_.send(std::move(refused));
   }
 
  private:
@@ -134,7 +141,7 @@ Task<Connection> VerbsEndpoint::connect(Address to, QueuePairOptions options,
       co_await runtime::until([asked] { return asked->answer.has_value(); }, deadline);
     }
     if (pending.answer && pending.answer->kind == MessageKind::refused) {
-      co_return Connection{Status::disconnected, nullptr, {}};
+      co_return Connection{Status::disconnected, nullptr, std::move(pending.answer->data)};
     }
     if (pending.answer && pending.answer->kind == MessageKind::accepted) {
       const Message answer = std::move(*pending.answer);

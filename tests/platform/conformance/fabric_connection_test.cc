@@ -37,7 +37,7 @@ TEST_P(FabricConnection, PrivateDataGoBothWays) {
 TEST_P(FabricConnection, ARejectedConnectionIsNone) {
   const auto platform = make();
   platform->start(0, 1, mode(), [&](Thread& thread) -> Task<> {
-    (co_await thread.endpoint.next_connection())->reject();
+    (co_await thread.endpoint.next_connection())->reject(pattern(kMaxPrivateData, 3));
     auto request = co_await thread.endpoint.next_connection();
     request.reset();  // not answered at all: that is a rejection too
     auto accepted = co_await thread.endpoint.next_connection();
@@ -50,6 +50,8 @@ TEST_P(FabricConnection, ARejectedConnectionIsNone) {
       const Connection refused = co_await thread.endpoint.connect({0, 1}, {}, {});
       EXPECT_EQ(refused.status, Status::disconnected);
       EXPECT_EQ(refused.queue_pair, nullptr);
+      EXPECT_EQ(refused.private_data, i == 0 ? pattern(kMaxPrivateData, 3) : bytes_of(""))
+          << "why, if it was said";
     }
     const Connection accepted = co_await thread.endpoint.connect({0, 1}, {}, {});
     EXPECT_EQ(accepted.status, Status::success);

@@ -80,8 +80,12 @@ TEST_P(Requester, IsRefusedIfTheResponderIsSetUpOtherwise) {
     for (const PersisterSetup& asked : {larger, other}) {
       try {
         co_await RemotePersister::connect(thread, {0, 0}, 0, asked);
-      } catch (const PlatformError& error) {
-        EXPECT_NE(std::string(error.what()).find("refuses session 0"), std::string::npos);
+      } catch (const OptionsDiffer& error) {
+        const std::string message = error.what();
+        EXPECT_NE(message.find("refuses session 0: it has method 'write-message'"),
+                  std::string::npos)
+            << message;
+        EXPECT_NE(message.find("not method '" + asked.method.name), std::string::npos) << message;
         ++refused;
       }
     }
@@ -90,6 +94,10 @@ TEST_P(Requester, IsRefusedIfTheResponderIsSetUpOtherwise) {
       try {
         co_await RemotePersister::connect(thread, {0, 0}, session, agreed);
       } catch (const PlatformError&) {
+        EXPECT_EQ(session, 0U) << "which is in use now, and perhaps not later";
+        ++refused;
+      } catch (const OptionsDiffer&) {
+        EXPECT_EQ(session, 1U) << "which there never is";
         ++refused;
       }
     }
@@ -97,6 +105,47 @@ TEST_P(Requester, IsRefusedIfTheResponderIsSetUpOtherwise) {
     const Buffer data(8, std::byte{1});
     EXPECT_TRUE(co_await first->update({.a = {0, data}}));
   });
+}
+
+// An update that is under way when the responder is about to end is ended, the requester learns of
+// it, and nobody else is let in.
+TEST_P(Requester, IsAskedToGoWhenTheResponderEnds) {
+  for (const char* method : {"write-message", "write-flush", "ordered-send-copy-flush"}) {
+    const PersisterSetup agreed = setup(method);
+    const auto platform = perdura::test::make_platform(GetParam(), 2);
+    std::uint64_t acknowledged = 0;
+    std::uint64_t found = 0;
+    platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      const auto region = open_or_create(thread.node, "pool", History::kRegion);
+      const auto responder = std::make_shared<Responder>(thread, *region, agreed);
+      thread.executor.spawn(responder->serve());
+      // In the middle of updates: after some have begun to arrive.
+      while (region->load(0) == 0) co_await sleep_for(Microseconds(1));
+      EXPECT_TRUE(responder->has_requesters());
+      responder->begin_end();
+      while (responder->has_requesters()) co_await sleep_for(Microseconds(1));
+      found = region->load(0);
+    });
+    platform->start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      auto persister = co_await RemotePersister::connect(thread, {0, 0}, 0, agreed);
+      for (std::uint64_t i = 1; !persister->is_over(); ++i) {
+        const auto word = std::as_bytes(std::span(&i, 1));
+        UpdateRequest request{.a = {0, word}};
+        if (agreed.method.update == Update::ordered) request.b = {64, word};
+        const auto done = co_await persister->update(request);
+        EXPECT_TRUE(done) << method << ": none is left in doubt";
+        if (!done) co_return;
+        acknowledged = i;
+      }
+      const Buffer data(8);
+      EXPECT_EQ(co_await error_of(*persister, {.a = {0, data}}), UpdateError::disconnected);
+      EXPECT_THROW(co_await RemotePersister::connect(thread, {0, 0}, 0, agreed), PlatformError);
+      persister.reset();
+    });
+    platform->run();
+    EXPECT_GE(acknowledged, 1U);
+    EXPECT_EQ(found, acknowledged);
+  }
 }
 
 // A session that has ended can be had again, and goes on where it was.
