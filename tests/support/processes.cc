@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "platform/shm_platform.h"
+#include "tests/support/leftovers.h"
 
 namespace perdura::test {
 
@@ -21,14 +22,17 @@ SharedMemory::SharedMemory(std::size_t bytes)
 SharedMemory::~SharedMemory() { munmap(bytes_.data(), bytes_.size()); }
 
 Processes::Processes(const std::string& name)
-    : job_(name + "-" + std::to_string(getpid())),
-      pool_directory_("/dev/shm/perdura-pools-" + job_) {
+    : job_(job_name(name)), pool_directory_("/dev/shm/perdura-pools-" + job_) {
+  remove_leftovers();
   std::filesystem::create_directories(pool_directory_);
 }
 
 Processes::~Processes() {
   kill_all();
-  std::filesystem::remove_all(pool_directory_);
+  // The job has ended with its last process, which had no time to say so.
+  std::error_code ignored;
+  std::filesystem::remove_all("/dev/shm/perdura-" + job_, ignored);
+  std::filesystem::remove_all(pool_directory_, ignored);
 }
 
 pid_t Processes::start(NodeId node, const Body& body) {

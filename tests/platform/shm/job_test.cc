@@ -15,6 +15,7 @@
 #include "platform/error.h"
 #include "platform/fabric/shm/segment.h"
 #include "tests/platform/shm/process.h"
+#include "tests/support/leftovers.h"
 
 namespace perdura::shm_test {
 
@@ -211,6 +212,33 @@ TEST(ShmJob, WhatAKilledJobWithoutANameLeftIsRemovedByTheNext) {
     EXPECT_EQ(::kill(static_cast<pid_t>(std::stoi(name.substr(13))), 0), 0) << name;
   }
   EXPECT_GE(directories, 1U);
+}
+
+// By whatever guard of a test the folders were made.
+TEST(ShmJob, WhatAKilledTestLeftIsRemovedByTheNext) {
+  {
+    Process victim([&](const Process::Voice& voice) {
+      const TemporaryJob temporary;
+      const TemporaryDirectory directory;
+      const ShmPlatform platform(node_of(temporary.name(), 0));
+      voice.say('k');
+      for (;;) ::pause();
+    });
+    ASSERT_TRUE(victim.hears('k'));
+    victim.kill();
+  }
+  const TemporaryJob next;
+  const ShmPlatform platform(node_of(next.name(), 0));
+  std::size_t folders = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t mark = name.find(test::kTestMark);
+    if (!name.starts_with("perdura-") || mark == std::string::npos) continue;
+    ++folders;
+    const auto process = static_cast<pid_t>(std::stoi(name.substr(mark + test::kTestMark.size())));
+    EXPECT_EQ(::kill(process, 0), 0) << name;
+  }
+  EXPECT_GE(folders, 1U);
 }
 
 TEST(ShmJob, AServerThatWaitsForEventsCostsNoCpuTime) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
+
+#include "tests/support/leftovers.h"
 
 namespace perdura::shm_test {
 namespace {
@@ -33,6 +36,7 @@ Process::Process(const Body& body) {
   pid_ = ::fork();
   if (pid_ == 0) {
     ::close(ends[0]);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     int code = 0;
     try {
       body(Voice(ends[1]));
@@ -89,7 +93,8 @@ int Process::exit_code() {
 
 TemporaryJob::TemporaryJob() {
   static std::atomic<int> next{0};
-  name_ = "test-" + std::to_string(::getpid()) + "-" + std::to_string(next.fetch_add(1));
+  test::remove_leftovers();
+  name_ = test::job_name(std::to_string(next.fetch_add(1)));
 }
 
 TemporaryJob::~TemporaryJob() {
@@ -97,7 +102,9 @@ TemporaryJob::~TemporaryJob() {
   std::filesystem::remove_all(directory_of(name_), ignored);
 }
 
-TemporaryDirectory::TemporaryDirectory() : path_("/dev/shm/perdura-test-pm-XXXXXX") {
+TemporaryDirectory::TemporaryDirectory()
+    : path_("/dev/shm/perdura-pools-" + test::job_name("XXXXXX")) {
+  test::remove_leftovers();
   if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no temporary directory");
 }
 
