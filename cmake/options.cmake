@@ -25,6 +25,12 @@ elseif(NOT PERDURA_SANITIZE STREQUAL "")
   message(FATAL_ERROR "PERDURA_SANITIZE is '${PERDURA_SANITIZE}'; choose address, thread or leave it empty")
 endif()
 
+# For what the shared library holds. Its calls of itself need no detour: nobody replaces its functions.
+function(perdura_position_independent target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+endfunction()
+
 # Same results in a debug and in a release build: no contraction of floating-point expressions.
 add_compile_options(-ffp-contract=off)
 

@@ -1,12 +1,18 @@
 #include "library/choice.h"
 
+#include <fmt/format.h>
+
+#include "platform/error.h"
 #include "systems/persistence/detection.h"
+#include "systems/persistence/responder_descriptor.h"
 
 namespace perdura {
 
 namespace library {
 
 namespace {
+
+using persistence::ResponderDescriptor;
 
 pmem::PersistenceDomain domain_of(Domain domain) {
   switch (domain) {
@@ -15,52 +21,65 @@ pmem::PersistenceDomain domain_of(Domain domain) {
     case Domain::mhp:
       return pmem::PersistenceDomain::mhp;
     case Domain::wsp:
-      break;
+      return pmem::PersistenceDomain::wsp;
   }
-  return pmem::PersistenceDomain::wsp;
+  throw std::invalid_argument("a configuration's domain is none of dmp, mhp and wsp");
 }
 
-std::optional<pmem::Transport> transport_of(const Configuration& configuration) {
-  if (!configuration.transport) return std::nullopt;
-  return *configuration.transport == Transport::iwarp ? pmem::Transport::iwarp
-                                                      : pmem::Transport::infiniband;
+Domain domain_of(pmem::PersistenceDomain domain) {
+  return domain == pmem::PersistenceDomain::dmp   ? Domain::dmp
+         : domain == pmem::PersistenceDomain::mhp ? Domain::mhp
+                                                  : Domain::wsp;
 }
 
-// All that the responder may be.
-std::vector<persistence::Configuration> possible(const Configuration& given,
-                                                 const persistence::Detection& found) {
-  const auto domain = given.domain ? std::optional(domain_of(*given.domain)) : found.domain.value;
-  const auto ddio = given.ddio ? given.ddio : found.ddio.value;
-  const auto transport = given.transport ? transport_of(given) : found.transport.value;
-  // Buffers are the program's own; the library places them in DRAM unless it is told otherwise.
-  const pmem::Medium buffers =
-      given.receive_buffers_in_pm.value_or(false) ? pmem::Medium::pm : pmem::Medium::dram;
-  std::vector<persistence::Configuration> result;
-  for (const auto each : {pmem::Transport::infiniband, pmem::Transport::iwarp}) {
-    if (transport && *transport != each) continue;
-    for (const auto& configuration : persistence::configurations(each)) {
-      if ((!domain || configuration.model.domain == *domain) &&
-          (!ddio || configuration.model.ddio == *ddio) &&
-          configuration.receive_buffers == buffers) {
-        result.push_back(configuration);
-      }
+pmem::Transport transport_of(Transport transport) {
+  return transport == Transport::iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband;
+}
+
+// What is given, in place of what was found.
+template <class Found, class Given>
+void state(persistence::Detected<Found>& property, const std::optional<Given>& given,
+           const auto& meaning) {
+  if (given) property = {meaning(*given), "stated"};
+}
+
+void state(ResponderDescriptor& responder, const Configuration& given) {
+  const auto as_it_is = [](bool value) { return value; };
+  state(responder.domain, given.domain, [](Domain domain) { return domain_of(domain); });
+  state(responder.ddio, given.ddio, as_it_is);
+  state(responder.receive_buffers, given.receive_buffers_in_pm,
+        [](bool in_pm) { return in_pm ? pmem::Medium::pm : pmem::Medium::dram; });
+  state(responder.transport, given.transport, transport_of);
+  state(responder.flush, given.flush, as_it_is);
+  state(responder.flush_persistence, given.flush_persistence, as_it_is);
+  state(responder.atomic_write, given.atomic_write, as_it_is);
+}
+
+// The buffers of this machine's programs are their own; the library places them in DRAM unless it
+// is told otherwise.
+ResponderDescriptor described_here(const persistence::Detection& found,
+                                   const Configuration& given) {
+  ResponderDescriptor responder = persistence::describe(found);
+  responder.receive_buffers = {pmem::Medium::dram, "the library places them there"};
+  state(responder, given);
+  return responder;
+}
+
+persistence::Advice advise_for(const ResponderDescriptor& responder, const Update& update,
+                               const persistence::DeviceFeatures& features) {
+  constexpr std::size_t kLargest = std::size_t{1} << 40;
+  for (const std::size_t size : {update.size, update.second_size}) {
+    if (size == 0 || size > kLargest) {
+      throw std::invalid_argument("an update has 1 byte to 1 TiB");
     }
   }
-  return result;
-}
-
-persistence::Advice advise_for(const std::vector<persistence::Configuration>& configurations,
-                               const Update& update, const Configuration& given,
-                               persistence::DeviceFeatures features) {
-  features.flush = given.flush.value_or(features.flush);
-  features.flush_persistence = given.flush_persistence.value_or(features.flush_persistence);
-  features.atomic_write = given.atomic_write.value_or(features.atomic_write);
   persistence::UpdateNeeds needs;
   needs.update = update.ordered ? persistence::Update::ordered : persistence::Update::single;
   needs.size = update.size;
   needs.second_size = update.second_size;
   needs.responder_cpu = update.responder_cpu;
   needs.replay = update.replay;
+  const auto configurations = persistence::configurations(responder);
   persistence::Advice advice = persistence::advise(configurations, needs, features);
   if (advice.choices.empty()) {
     throw Refused(persistence::why_nothing(configurations, needs, advice));
@@ -68,55 +87,169 @@ persistence::Advice advise_for(const std::vector<persistence::Configuration>& co
   return advice;
 }
 
+// What is stated, else what a method may use.
+persistence::DeviceFeatures with(const Configuration& given, persistence::DeviceFeatures features) {
+  features.flush = given.flush.value_or(features.flush);
+  features.flush_persistence = given.flush_persistence.value_or(features.flush_persistence);
+  features.atomic_write = given.atomic_write.value_or(features.atomic_write);
+  return features;
+}
+
 }  // namespace
 
 persistence::Advice advise(const Configuration& configuration, const Update& update) {
   const persistence::Detection found = persistence::detect();
-  return advise_for(possible(configuration, found), update, configuration,
-                    persistence::usable_features(found));
-}
-
-bench::LogOptions log_options(const LogOptions& options) {
-  // The log's devices are shared memory, whatever RDMA devices there are.
-  const persistence::Advice advice = advise_for(
-      possible(options.configuration, persistence::detect()),
-      {.ordered = options.ordered, .size = options.largest_record}, options.configuration, {});
-  bench::LogOptions result;
-  result.method = advice.choices.front().method;
-  result.slots = options.records;
-  result.largest_record = static_cast<std::uint32_t>(options.largest_record);
-  result.receive_medium = options.configuration.receive_buffers_in_pm.value_or(false)
-                              ? pmem::Medium::pm
-                              : pmem::Medium::dram;
-  return result;
-}
-
-ShmOptions shm_options(const LogOptions& options, std::uint32_t node) {
-  ShmOptions result;
-  result.job = options.job;
-  result.node_count = 2;
-  result.local_nodes = {node};
-  result.pm_directory = options.directory;
-  return result;
+  return advise_for(described_here(found, configuration), update,
+                    with(configuration, persistence::usable_features(found)));
 }
 
 }  // namespace library
 
-std::vector<Choice> choose(const Configuration& configuration, const Update& update) {
+namespace {
+
+Agent agent_of(const pmem::Agent& agent) {
+  return agent.responder ? Agent::responder : Agent::requester;
+}
+
+Action action_of(pmem::StepKind kind) {
+  using pmem::StepKind;
+  switch (kind) {
+    case StepKind::write:
+      return Action::write;
+    case StepKind::write_immediate:
+      return Action::write_immediate;
+    case StepKind::send:
+      return Action::send;
+    case StepKind::send_names:
+      return Action::send_names;
+    case StepKind::atomic_write:
+      return Action::atomic_write;
+    case StepKind::read:
+      return Action::read;
+    case StepKind::flush_visibility:
+      return Action::flush_visibility;
+    case StepKind::flush_persistence:
+      return Action::flush_persistence;
+    case StepKind::completion:
+      return Action::completion;
+    case StepKind::receive_ack:
+      return Action::receive_ack;
+    case StepKind::receive:
+      return Action::receive;
+    case StepKind::copy:
+      return Action::copy;
+    case StepKind::flush:
+      return Action::flush;
+    case StepKind::send_ack:
+      return Action::send_ack;
+    default:
+      // The taxonomy has no others; they are for proofs.
+      throw std::logic_error("a method of the taxonomy has a step that cannot be run");
+  }
+}
+
+Step step_of(const pmem::Program& program, const pmem::Agent& agent, const pmem::Step& step,
+             const std::string& reason) {
+  Step result{.agent = to_string(program, agent),
+              .text = to_string(program, step),
+              .reason = reason,
+              .of = agent_of(agent),
+              .action = action_of(step.kind)};
+  for (const pmem::Step::Change& change : step.changes) {
+    (change.variable == 0 ? result.first : result.second) = true;
+  }
+  result.fenced = step.fenced;
+  return result;
+}
+
+std::vector<Choice> choices_of(const persistence::Advice& advice) {
   std::vector<Choice> choices;
-  for (const persistence::Choice& right : library::advise(configuration, update).choices) {
+  for (const persistence::Choice& right : advice.choices) {
     Choice& choice = choices.emplace_back();
     choice.method = right.method.name;
     choice.wasteful = right.wasteful;
     std::size_t i = 0;
     for (const pmem::Agent& agent : right.method.program.agents) {
       for (const pmem::Step& step : agent.steps) {
-        choice.steps.push_back({to_string(right.method.program, agent),
-                                to_string(right.method.program, step), right.reasons[i++]});
+        choice.steps.push_back(step_of(right.method.program, agent, step, right.reasons[i++]));
       }
     }
   }
   return choices;
+}
+
+// The suite's description, and the library's.
+persistence::ResponderDescriptor descriptor_of(const Responder& responder) {
+  persistence::ResponderDescriptor result;
+  result.host = responder.host;
+  result.device = responder.device;
+  library::state(result, responder.configuration);
+  return result;
+}
+
+Responder responder_of(const persistence::ResponderDescriptor& descriptor) {
+  Responder result;
+  result.host = descriptor.host;
+  result.device = descriptor.device;
+  Configuration& configuration = result.configuration;
+  if (descriptor.domain.value) configuration.domain = library::domain_of(*descriptor.domain.value);
+  configuration.ddio = descriptor.ddio.value;
+  if (descriptor.receive_buffers.value) {
+    configuration.receive_buffers_in_pm = *descriptor.receive_buffers.value == pmem::Medium::pm;
+  }
+  if (descriptor.transport.value) {
+    configuration.transport = *descriptor.transport.value == pmem::Transport::iwarp
+                                  ? Transport::iwarp
+                                  : Transport::infiniband;
+  }
+  configuration.flush = descriptor.flush.value;
+  configuration.flush_persistence = descriptor.flush_persistence.value;
+  configuration.atomic_write = descriptor.atomic_write.value;
+  return result;
+}
+
+}  // namespace
+
+std::vector<Choice> choose(const Configuration& configuration, const Update& update) {
+  return choices_of(library::advise(configuration, update));
+}
+
+Responder this_responder() { return responder_of(persistence::describe(persistence::detect())); }
+
+std::string to_json(const Responder& responder) {
+  return persistence::to_json(descriptor_of(responder));
+}
+
+Responder responder_from_json(std::string_view text) {
+  try {
+    return responder_of(persistence::responder_from_json(text));
+  } catch (const UsageError& error) {
+    throw std::invalid_argument(error.what());
+  }
+}
+
+Features features_of_device(const std::string& device) {
+  if (device.empty()) {
+    const persistence::Detection found = persistence::detect();
+    return {.flush = found.flush.value.value_or(false),
+            .flush_persistence = found.flush_persistence.value.value_or(false),
+            .atomic_write = found.atomic_write.value.value_or(false)};
+  }
+  const auto features = persistence::query_rdma_device(device);
+  if (!features) throw std::invalid_argument(features.error());
+  return {.flush = features->flush,
+          .flush_persistence = features->flush_persistence,
+          .atomic_write = features->atomic_write};
+}
+
+std::vector<Choice> choose(const Responder& responder, const Update& update,
+                           const Features& requester) {
+  const persistence::ResponderDescriptor descriptor = descriptor_of(responder);
+  persistence::DeviceFeatures features = persistence::usable_features(descriptor);
+  features.flush &= requester.flush;
+  features.flush_persistence &= requester.flush_persistence;
+  features.atomic_write &= requester.atomic_write;
+  return choices_of(library::advise_for(descriptor, update, features));
 }
 
 }  // namespace perdura

@@ -1,5 +1,7 @@
-// What the library chooses, in the suite's own terms.
+// What the library chooses and is told, in the suite's own terms.
 #pragma once
+
+#include <chrono>
 
 #include "bench/log/log_format.h"
 #include "library/perdura.h"
@@ -8,13 +10,21 @@
 
 namespace perdura::library {
 
-// Throws Refused.
+// Throws Refused, std::invalid_argument.
 persistence::Advice advise(const Configuration& configuration, const Update& update);
-// The same for client and server, given the same options. Throws Refused.
+// The same for client and server, given the same options. Throws Refused, std::invalid_argument.
 bench::LogOptions log_options(const LogOptions& options);
 
-// The platform of one of the two.
+// The platform of one of the two. Throws std::invalid_argument if the server's directory is not
+// there, or is not persistent memory and need be.
 ShmOptions shm_options(const LogOptions& options, std::uint32_t node);
+
+// A limit that may be as long as the clock's.
+Picoseconds picoseconds(std::chrono::milliseconds limit);
+
+// When a call's limit is over; nothing if never.
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+Deadline deadline_after(std::chrono::milliseconds limit);
 
 inline constexpr std::uint32_t kServer = 0;
 inline constexpr std::uint32_t kClient = 1;

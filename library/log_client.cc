@@ -1,48 +1,64 @@
+#include <fmt/format.h>
+
+#include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 
 #include "bench/log/remote_log.h"
 #include "library/choice.h"
 #include "platform/error.h"
+#include "platform/runtime/thread_executor.h"
 
 namespace perdura {
 
 namespace {
 
-// Looks for work without a pause while work keeps coming, and seldom when it does not.
-constexpr int kTurnsBeforeSleep = 20'000;
-constexpr Picoseconds kSleep = Microseconds(50);
 constexpr Picoseconds kBetweenAttempts = Milliseconds(1);
 
 // Thrown in the client's own thread to leave the job: its platform stops at once.
 struct Leave {};
 
+std::string in_seconds(std::chrono::milliseconds limit) {
+  return fmt::format("{} s", std::chrono::duration<double>(limit).count());
+}
+
 }  // namespace
 
-// The platform runs on a thread of its own; append() hands records over.
+// The platform runs on a thread of its own; append() puts records in line for it.
+//
+// While a record is under way its bytes are a copy, so that the call that brought it may give up
+// and return: the record stays where it is in line, and is tried until it is in the log.
 class LogClient::Impl {
  public:
   explicit Impl(const LogOptions& options)
       : options_(library::log_options(options)),
-        platform_(library::shm_options(options, library::kClient)) {
-    platform_.start(library::kClient, library::kPort, CompletionMode::polling,
+        job_(options.job),
+        connect_timeout_(options.connect_timeout),
+        append_timeout_(options.append_timeout),
+        platform_(platform_options(options)) {
+    const library::Deadline deadline = library::deadline_after(connect_timeout_);
+    platform_.start(library::kClient, library::kPort, CompletionMode::event,
                     [this](Thread& thread) { return serve(thread); });
     thread_ = std::thread([this] { run(); });
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return connected_ || error_; });
-    if (!error_) return;
+    const bool in_time = wait(lock, connected_changed_, deadline,
+                              [this] { return connected_ || error_ != nullptr; });
+    if (in_time && error_ == nullptr) return;
+    const std::exception_ptr error = error_;
+    const std::string problem = problem_;
     lock.unlock();
-    thread_.join();
-    std::rethrow_exception(error_);
+    leave();
+    if (error != nullptr) std::rethrow_exception(error);
+    throw TimedOut(fmt::format("no server of the log '{}' after {}{}", job_,
+                               in_seconds(connect_timeout_), problem),
+                   false);
   }
-  ~Impl() {
-    if (!thread_.joinable()) return;
-    leaving_ = true;
-    thread_.join();
-  }
+  ~Impl() { leave(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -51,13 +67,18 @@ class LogClient::Impl {
       throw std::invalid_argument("a record of this log has at most " +
                                   std::to_string(options_.largest_record) + " bytes");
     }
+    const library::Deadline deadline = library::deadline_after(append_timeout_);
+    Request request{.record = record};
     std::unique_lock lock(mutex_);
-    record_ = record;
-    appended_ = 0;
-    waiting_.store(true, std::memory_order_release);
-    changed_.wait(lock, [this] { return appended_ != 0 || error_; });
-    if (error_) std::rethrow_exception(error_);
-    return appended_;
+    if (error_ != nullptr) std::rethrow_exception(error_);
+    line_.push_back(&request);
+    waiting_.fetch_add(1, std::memory_order_seq_cst);
+    if (doorbell_ != nullptr) doorbell_->ring();
+    const bool in_time = wait(lock, request.changed, deadline,
+                              [&] { return request.number != 0 || error_ != nullptr; });
+    if (request.number != 0) return request.number;
+    if (!in_time) give_up(request);
+    std::rethrow_exception(error_);
   }
 
   std::uint64_t tail() {
@@ -67,99 +88,184 @@ class LogClient::Impl {
   const std::string& method() const { return options_.method.name; }
 
  private:
+  // A call of append(), in its frame.
+  struct Request {
+    std::string_view record;
+    std::uint64_t number = 0;  // when it is in the log
+    std::condition_variable changed{};
+  };
+
+  static ShmOptions platform_options(const LogOptions& options) {
+    ShmOptions result = library::shm_options(options, library::kClient);
+    // Attempts are repeated here, where there is a limit for all of them.
+    result.fabric.connection_timeout =
+        std::min<Picoseconds>(library::picoseconds(options.connect_timeout), Milliseconds(100));
+    return result;
+  }
+
+  // False if the deadline came first.
+  static bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
+                   const library::Deadline& deadline, const auto& condition) {
+    if (deadline) return changed.wait_until(lock, *deadline, condition);
+    changed.wait(lock, condition);
+    return true;
+  }
+
+  [[noreturn]] void give_up(Request& request) {
+    const std::string text = fmt::format("a record is not in the log '{}' after {}{}", job_,
+                                         in_seconds(append_timeout_), problem_);
+    if (under_way_ == &request) {
+      under_way_ = nullptr;
+      throw TimedOut(text + "; it is under way still", true);
+    }
+    std::erase(line_, &request);
+    waiting_.fetch_sub(1, std::memory_order_seq_cst);
+    throw TimedOut(text, false);
+  }
+
+  void leave() {
+    if (!thread_.joinable()) return;
+    leaving_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      if (doorbell_ != nullptr) doorbell_->ring();
+    }
+    thread_.join();
+  }
+
+  // --- on the platform's threads
+
   void run() {
     std::exception_ptr error;
     try {
       platform_.run();
     } catch (const Leave&) {
+    } catch (const persistence::OptionsDiffer& problem) {
+      error = std::make_exception_ptr(OptionsDiffer(problem.what()));
     } catch (const PlatformError& problem) {
+      error = std::make_exception_ptr(std::runtime_error(problem.what()));
+    } catch (const UsageError& problem) {
       error = std::make_exception_ptr(std::runtime_error(problem.what()));
     } catch (...) {
       error = std::current_exception();
     }
     const std::lock_guard lock(mutex_);
+    doorbell_ = nullptr;
     error_ = error;
-    changed_.notify_all();
+    connected_changed_.notify_all();
+    for (Request* request : line_) request->changed.notify_one();
+    if (under_way_ != nullptr) under_way_->changed.notify_one();
+  }
+
+  // What the other tasks wait for may never come.
+  Task<> leave_when_told() {
+    co_await runtime::until([this] { return leaving_.load(); });
+    throw Leave{};
   }
 
   Task<> serve(Thread& thread) {
+    auto& executor = runtime::current_thread_executor();
+    {
+      const std::lock_guard lock(mutex_);
+      doorbell_ = &executor.doorbell();
+    }
+    thread.executor.spawn(leave_when_told());
     for (;;) {
-      auto log = co_await connect(thread);
+      const auto log = co_await connect(thread);
       {
         const std::lock_guard lock(mutex_);
         connected_ = true;
+        problem_.clear();
         tail_ = log->tail();
-        // A record that was under way when the connection broke is the next one, or was not taken:
+        // A record that was under way when the connection broke is the last one, or was not taken:
         // nobody else appends.
-        if (under_way_ != 0 && tail_ == under_way_) finish(under_way_);
-        changed_.notify_all();
+        if (number_ != 0 && tail_ == number_) finish();
+        connected_changed_.notify_all();
       }
-      co_await use(*log);
+      co_await use(*log, executor);
     }
   }
 
   Task<std::unique_ptr<bench::RemoteLog>> connect(Thread& thread) {
     for (;;) {
-      leave_if_told();
-      std::unique_ptr<bench::RemoteLog> log;
       try {
-        log = co_await bench::RemoteLog::connect(thread, {library::kServer, library::kPort},
-                                                 options_);
-      } catch (const PlatformError&) {
+        co_return co_await bench::RemoteLog::connect(thread, {library::kServer, library::kPort},
+                                                     options_);
+      } catch (const PlatformError& problem) {
         // The server is not there, or not yet.
+        const std::lock_guard lock(mutex_);
+        problem_ = fmt::format(": {}", problem.what());
       }
-      if (log) co_return log;
       co_await sleep_for(kBetweenAttempts);
     }
   }
 
-  // Until the connection breaks.
-  Task<> use(bench::RemoteLog& log) {
-    int turns = 0;
-    for (;;) {
-      leave_if_told();
-      if (!waiting_.load(std::memory_order_acquire)) {
-        if (++turns < kTurnsBeforeSleep) {
-          co_await yield();
-        } else {
-          co_await sleep_for(kSleep);
-        }
+  // Until the connection is over. Looks for work without a pause while an append is under way, and
+  // sleeps when there is none.
+  Task<> use(bench::RemoteLog& log, runtime::ThreadExecutor& executor) {
+    while (!log.is_over()) {
+      if (!take_next()) {
+        co_await runtime::until(
+            [&] { return waiting_.load(std::memory_order_seq_cst) != 0 || log.is_over(); });
         continue;
       }
-      turns = 0;
-      under_way_ = log.tail() + 1;
+      number_ = log.tail() + 1;
+      executor.set_mode(CompletionMode::polling);
       const auto number = co_await log.append(std::as_bytes(std::span(record_)));
+      executor.set_mode(CompletionMode::event);
       if (!number) co_return;
       const std::lock_guard lock(mutex_);
       tail_ = *number;
-      finish(*number);
+      finish();
     }
   }
 
-  void finish(std::uint64_t number) {
-    under_way_ = 0;
-    waiting_ = false;
-    appended_ = number;
-    changed_.notify_all();
+  // The record that is under way, if there is one, or else the first in line. False if there is
+  // none.
+  bool take_next() {
+    const std::lock_guard lock(mutex_);
+    if (number_ != 0) return true;
+    if (line_.empty()) return false;
+    under_way_ = line_.front();
+    line_.pop_front();
+    waiting_.fetch_sub(1, std::memory_order_seq_cst);
+    record_.assign(under_way_->record);
+    return true;
   }
-  void leave_if_told() const {
-    if (leaving_) throw Leave{};
+
+  // The record that was under way is in the log.
+  void finish() {
+    if (under_way_ != nullptr) {
+      under_way_->number = number_;
+      under_way_->changed.notify_one();
+    }
+    under_way_ = nullptr;
+    number_ = 0;
   }
 
   bench::LogOptions options_;
+  std::string job_;
+  std::chrono::milliseconds connect_timeout_;
+  std::chrono::milliseconds append_timeout_;
   ShmPlatform platform_;
   std::thread thread_;
 
+  // The platform's thread only.
+  std::string record_;
+  std::uint64_t number_ = 0;  // that it has or is to have; 0 if none is under way
+
+  std::atomic<std::uint64_t> waiting_{0};  // in line
+  std::atomic<bool> leaving_{false};
+
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string_view record_;
-  std::uint64_t appended_ = 0;  // its number, when it is done
+  std::condition_variable connected_changed_;
+  std::deque<Request*> line_;
+  Request* under_way_ = nullptr;  // null also if its call has given up
+  runtime::Doorbell* doorbell_ = nullptr;
   std::uint64_t tail_ = 0;
   bool connected_ = false;
+  std::string problem_;  // why the server cannot be reached
   std::exception_ptr error_;
-  std::atomic<bool> waiting_{false};
-  std::atomic<bool> leaving_{false};
-  std::uint64_t under_way_ = 0;  // the platform's thread only
 };
 
 LogClient::LogClient(const LogOptions& options) : impl_(std::make_unique<Impl>(options)) {}

@@ -17,6 +17,7 @@ class LogServer::Impl {
  public:
   Impl(const LogOptions& options, Apply apply)
       : options_(library::log_options(options)),
+        stop_timeout_(library::picoseconds(options.stop_timeout)),
         apply_(std::move(apply)),
         platform_(library::shm_options(options, library::kServer)) {}
 
@@ -26,6 +27,8 @@ class LogServer::Impl {
     try {
       platform_.run();
     } catch (const Stopped&) {
+    } catch (const persistence::OptionsDiffer& problem) {
+      throw OptionsDiffer(problem.what());
     } catch (const PlatformError& problem) {
       throw std::runtime_error(problem.what());
     } catch (const UsageError& problem) {
@@ -38,18 +41,26 @@ class LogServer::Impl {
   struct Stopped {};
 
   Task<> serve(Thread& thread) {
+    bench::LogServer* log = nullptr;
     bench::LogServer server(
         thread, library::kRegion, options_,
-        [this](std::uint64_t number, std::span<const std::byte> payload) {
+        [&](std::uint64_t number, std::span<const std::byte> payload) {
           apply_(number, {reinterpret_cast<const char*>(payload.data()), payload.size()});
+          if (stopping_) log->begin_end();
         });
+    log = &server;
     thread.executor.spawn(server.serve());
     thread.executor.spawn(server.collect(kCollect));
     while (!stopping_) co_await sleep_for(kLook);
+    // What is applied is acknowledged before the end.
+    server.begin_end();
+    const Time deadline = thread.executor.now() + stop_timeout_;
+    while (server.has_client() && thread.executor.now() < deadline) co_await yield();
     throw Stopped{};
   }
 
   bench::LogOptions options_;
+  Picoseconds stop_timeout_;
   Apply apply_;
   ShmPlatform platform_;
   std::atomic<bool> stopping_{false};

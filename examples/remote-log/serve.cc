@@ -1,12 +1,28 @@
-// Serves a remote log and prints each record, its number first: serve JOB DIRECTORY
+// Serves a remote log and prints each record, its number first.
 #include <perdura.h>
 
 #include <iostream>
+#include <string_view>
 
-int main(int, char** arguments) {
-  perdura::LogServer server({.job = arguments[1], .directory = arguments[2]},
-                            [](std::uint64_t number, std::string_view record) {
-                              std::cout << number << ' ' << record << std::endl;
-                            });
-  server.run();
+int main(int count, char** arguments) {
+  const bool emulated = count == 4 && std::string_view(arguments[3]) == "--emulated";
+  if (count != 3 && !emulated) {
+    std::cerr << "usage: serve JOB DIRECTORY [--emulated]\n"
+                 "serves a log in the persistent memory of DIRECTORY, a DAX file system or device, "
+                 "and prints each\n"
+                 "record; with --emulated any directory will do, and what is in it does not "
+                 "survive a power failure\n";
+    return 2;
+  }
+  try {
+    perdura::LogServer server(
+        {.job = arguments[1], .directory = arguments[2], .emulated = emulated},
+        [](std::uint64_t number, std::string_view record) {
+          std::cout << number << ' ' << record << std::endl;
+        });
+    server.run();
+  } catch (const std::exception& error) {
+    std::cerr << "serve: " << error.what() << '\n';
+    return 1;
+  }
 }

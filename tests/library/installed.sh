@@ -1,34 +1,104 @@
 #!/usr/bin/env bash
-# installed.sh CMAKE BUILD EXAMPLE: installs the library from BUILD, builds EXAMPLE against it, and lets
-# it append three records to a log; twice, the second time behind the first.
+# installed.sh CMAKE BUILD SOURCE: installs from BUILD and uses the library as programs outside the tree do: the
+# example by find_package, a C program by pkg-config, a shared library of somebody's that holds it.
 set -euo pipefail
-cmake=$1 build=$2 example=$3
+cmake=$1 build=$2 source=$3
 place=$(mktemp -d)
+job=test.$$-installed
 server=
 cleanup() {
-  [ -z "$server" ] || kill "$server" 2>/dev/null || true
-  rm -rf "$place"
+  [ -z "$server" ] || kill -9 "$server" 2>/dev/null || true
+  rm -rf "$place" "/dev/shm/perdura-$job" "/dev/shm/perdura-$job-c"
 }
 trap cleanup EXIT
+fail() {
+  echo "installed.sh: $*" >&2
+  exit 1
+}
 
-"$cmake" --install "$build" --prefix "$place/prefix" >/dev/null
-"$cmake" -S "$example" -B "$place/build" -DCMAKE_PREFIX_PATH="$place/prefix" -DCMAKE_BUILD_TYPE=Release >/dev/null
+"$cmake" --install "$build" --prefix "$place/first" >/dev/null
+# A prefix may move.
+mv "$place/first" "$place/prefix"
+library=$(dirname "$(find "$place/prefix" -name libperdura.so)")
+
+# --- the example, by find_package
+"$cmake" -S "$source/examples/remote-log" -B "$place/build" -DCMAKE_PREFIX_PATH="$place/prefix" \
+  -DCMAKE_BUILD_TYPE=Release >/dev/null
 "$cmake" --build "$place/build" >/dev/null
-
-job=example-$$
+for program in serve append; do
+  code=0
+  said=$("$place/build/$program" 2>&1) || code=$?
+  [ $code -eq 2 ] || fail "$program without arguments ends with $code"
+  [[ $said == "usage: $program "* ]] || fail "$program without arguments says '$said'"
+done
 mkdir "$place/pm"
+code=0
+said=$("$place/build/serve" "$job" "$place/mistyped" 2>&1) || code=$?
+[ $code -eq 1 ] && [[ $said == *"mistyped is not there"* ]] || fail "a mistyped directory: $code, '$said'"
 for round in 1 2; do
-  "$place/build/serve" "$job" "$place/pm" >"$place/served$round" &
+  "$place/build/serve" "$job" "$place/pm" --emulated >"$place/served$round" &
   server=$!
-  appended=$(printf '%s\n' one two three | "$place/build/append" "$job" "$place/pm" | tr '\n' ' ')
+  appended=$(printf '%s\n' one two three | "$place/build/append" "$job" | tr '\n' ' ')
   expected=$(seq -s ' ' $((3 * round - 2)) $((3 * round)))
-  if [ "$appended" != "$expected " ]; then
-    echo "round $round: appended as '$appended', expected '$expected '" >&2
-    exit 1
-  fi
+  [ "$appended" = "$expected " ] || fail "round $round: appended as '$appended', expected '$expected '"
   # The server prints what it applies; it is killed only then.
   until [ "$(grep -c . "$place/served$round" || true)" -ge 3 ]; do :; done
   kill -9 "$server"
   wait "$server" 2>/dev/null || true
-  tail -n 3 "$place/served$round" | diff - <(paste -d ' ' <(seq $((3 * round - 2)) $((3 * round))) <(printf '%s\n' one two three))
+  server=
+  tail -n 3 "$place/served$round" |
+    diff - <(paste -d ' ' <(seq $((3 * round - 2)) $((3 * round))) <(printf '%s\n' one two three))
 done
+
+# --- the static library in a shared one
+cat >"$place/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(Plugin LANGUAGES CXX)
+find_package(Perdura REQUIRED)
+add_library(plugin SHARED plugin.cc)
+target_link_libraries(plugin PRIVATE Perdura::perdura)
+target_link_options(plugin PRIVATE LINKER:--no-undefined)
+add_executable(program program.cc)
+target_link_libraries(program PRIVATE Perdura::perdura_shared)
+END
+cat >"$place/plugin.cc" <<'END'
+#include <perdura.h>
+std::size_t plugin() { return perdura::choose(perdura::Configuration{}, {}).size(); }
+END
+cat >"$place/program.cc" <<'END'
+#include <perdura.h>
+int main() {
+  try {
+    perdura::LogClient({.job = ""});
+  } catch (const std::invalid_argument&) {
+    return perdura::choose(perdura::Configuration{}, {}).empty() ? 1 : 0;
+  }
+  return 1;
+}
+END
+"$cmake" -S "$place" -B "$place/plugin" -DCMAKE_PREFIX_PATH="$place/prefix" -DCMAKE_BUILD_TYPE=Release >/dev/null
+"$cmake" --build "$place/plugin" >/dev/null
+"$place/plugin/program" || fail "a program with the shared library fails"
+
+# --- a C program, by pkg-config
+export PKG_CONFIG_PATH=$library/pkgconfig
+flags=$(pkg-config --cflags perdura)
+version=$(pkg-config --modversion perdura)
+for kind in shared static; do
+  if [ $kind = shared ]; then
+    libraries=$(pkg-config --libs perdura)
+  else
+    libraries="-Wl,-Bstatic -lperdura -Wl,-Bdynamic $(pkg-config --libs --static perdura | sed 's/-lperdura //')"
+    libraries="-L$library ${libraries}"
+  fi
+  # shellcheck disable=SC2086 # words
+  cc -std=c99 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wpedantic -Werror $flags "$source/tests/library/c_test.c" \
+    -o "$place/c_$kind" $libraries -lpthread
+  mkdir -p "$place/pm-$kind"
+  LD_LIBRARY_PATH=$library "$place/c_$kind" "$job-c" "$place/pm-$kind" >/dev/null || fail "C, $kind: $?"
+done
+soname=$(readelf -d "$place/c_shared" | sed -n 's/.*NEEDED.*\[\(libperdura[^]]*\)\].*/\1/p')
+[ "$soname" = "libperdura.so.${version%.*}" ] || fail "the C program needs '$soname'"
+[ -z "$(readelf -d "$place/c_static" | grep 'NEEDED.*libperdura' || true)" ] || fail "the static one needs the shared"
+strange=$(nm -D --defined-only -C "$library/libperdura.so" | cut -d ' ' -f 3- | grep -v '^perdura\(::\|_\)\|^PERDURA_' || true)
+[ -z "$strange" ] || fail "the shared library shows what is not its own: $strange"

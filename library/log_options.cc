@@ -1,0 +1,131 @@
+// Options of a log: what cannot be is refused before anything is made.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "library/choice.h"
+#include "platform/error.h"
+#include "platform/pmem/mapped/dax_device.h"
+#include "platform/pmem/mapped/place.h"
+
+namespace perdura::library {
+
+namespace {
+
+namespace fs = std::filesystem;
+using pmem::mapped::PlaceKind;
+
+// A message has a header, and devices take at most 1 GiB.
+constexpr std::size_t kLargestRecord = (std::size_t{1} << 30) - 4096;
+// What 47 bits of addresses can hold, with room for the rest of the program.
+constexpr std::uint64_t kLargestLog = std::uint64_t{1} << 46;
+constexpr std::size_t kLongestJob = 200;
+
+void check_job(const std::string& job) {
+  const auto is_plain = [](unsigned char c) { return c > ' ' && c != '/' && c != 0x7F; };
+  if (job.empty() || job.size() > kLongestJob || !std::all_of(job.begin(), job.end(), is_plain)) {
+    throw std::invalid_argument(fmt::format(
+        "the job of a log is a name of 1 to {} characters without slashes and blanks; client and "
+        "server say the same",
+        kLongestJob));
+  }
+}
+
+void check_sizes(const LogOptions& options) {
+  if (options.largest_record == 0 || options.largest_record > kLargestRecord) {
+    throw std::invalid_argument(fmt::format("largest_record is {}; a record has 1 to {} bytes",
+                                            options.largest_record, kLargestRecord));
+  }
+  // Each record has a header and fills whole cache lines.
+  const std::uint64_t slot = options.largest_record + 2 * kCacheLine;
+  if (options.records == 0 || options.records > kLargestLog / slot) {
+    throw std::invalid_argument(fmt::format("records is {}; a log of such records holds 1 to {}",
+                                            options.records, kLargestLog / slot));
+  }
+}
+
+void check_limits(const LogOptions& options) {
+  for (const auto limit : {options.connect_timeout, options.append_timeout, options.stop_timeout}) {
+    if (limit.count() < 0) {
+      throw std::invalid_argument("a timeout is negative; zero waits for nothing");
+    }
+  }
+}
+
+// A mistyped one must not become a folder of an ordinary disk.
+void check_directory(const LogOptions& options) {
+  const bool device = pmem::mapped::device_path(options.directory).has_value();
+  std::error_code ignored;
+  if (!device && !fs::is_directory(options.directory, ignored)) {
+    throw std::invalid_argument(fmt::format(
+        "the log's directory {} is not there, or is no directory; make it, or name another",
+        options.directory));
+  }
+  if (options.emulated) return;
+  const pmem::mapped::Place place = pmem::mapped::place_of(options.directory);
+  if (place.kind == PlaceKind::device_dax || place.kind == PlaceKind::dax_file_system) return;
+  throw std::invalid_argument(
+      fmt::format("the log's directory {} is no persistent memory ({}); name one with DAX, or set "
+                  "emulated",
+                  options.directory, place.promise));
+}
+
+}  // namespace
+
+bench::LogOptions log_options(const LogOptions& options) {
+  check_job(options.job);
+  check_sizes(options);
+  check_limits(options);
+  // The log's devices are shared memory, whatever RDMA devices there are.
+  Configuration configuration = options.configuration;
+  configuration.flush = configuration.flush.value_or(true);
+  configuration.flush_persistence = configuration.flush_persistence.value_or(false);
+  configuration.atomic_write = configuration.atomic_write.value_or(true);
+  const persistence::Advice advice =
+      advise(configuration, {.ordered = options.ordered, .size = options.largest_record});
+  bench::LogOptions result;
+  result.method = advice.choices.front().method;
+  result.slots = options.records;
+  result.largest_record = static_cast<std::uint32_t>(options.largest_record);
+  result.receive_medium = options.configuration.receive_buffers_in_pm.value_or(false)
+                              ? pmem::Medium::pm
+                              : pmem::Medium::dram;
+  try {
+    persistence::check_region(result.setup(), result.region_size());
+  } catch (const UsageError& error) {
+    throw std::invalid_argument(error.what());
+  }
+  return result;
+}
+
+ShmOptions shm_options(const LogOptions& options, std::uint32_t node) {
+  ShmOptions result;
+  result.job = options.job;
+  result.node_count = 2;
+  result.local_nodes = {node};
+  result.join_timeout = picoseconds(options.connect_timeout);
+  // The client maps what the server registers.
+  if (node == kServer && !options.directory.empty()) {
+    check_directory(options);
+    result.pm_directory = options.directory;
+  }
+  return result;
+}
+
+Picoseconds picoseconds(std::chrono::milliseconds limit) {
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 30);
+  return std::min(limit, kLongest);
+}
+
+Deadline deadline_after(std::chrono::milliseconds limit) {
+  const auto now = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  if (limit >
+      std::chrono::duration_cast<std::chrono::milliseconds>(Clock::time_point::max() - now)) {
+    return std::nullopt;
+  }
+  return now + limit;
+}
+
+}  // namespace perdura::library

@@ -1,0 +1,397 @@
+// A log whose options cannot be, whose sides do not agree, or one of which does not come, stops, or
+// is stopped: every call ends, within its limit, and says why.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "tests/library/processes.h"
+#include "tests/support/wait_until.h"
+
+namespace perdura::library_test {
+namespace {
+
+using std::chrono::milliseconds;
+
+// --- options that cannot be
+
+struct Bad {
+  const char* name;
+  std::function<void(LogOptions&)> change;
+  const char* says;
+};
+class LibraryOptions : public testing::TestWithParam<Bad> {};
+
+const Bad kBad[] = {
+    {"no_job", [](LogOptions& o) { o.job = ""; }, "the job of a log is a name"},
+    {"slashes", [](LogOptions& o) { o.job = "a/b"; }, "without slashes"},
+    {"a_zero", [](LogOptions& o) { o.job = std::string("a\0b", 3); }, "the job of a log is a name"},
+    {"a_long_job", [](LogOptions& o) { o.job = std::string(300, 'x'); }, "1 to 200 characters"},
+    {"no_records", [](LogOptions& o) { o.records = 0; }, "records is 0"},
+    {"too_many_records", [](LogOptions& o) { o.records = std::uint64_t{1} << 63; },
+     "records is 9223372036854775808"},
+    {"empty_records", [](LogOptions& o) { o.largest_record = 0; }, "largest_record is 0"},
+    {"records_of_1_tib", [](LogOptions& o) { o.largest_record = std::size_t{1} << 40; },
+     "largest_record is 1099511627776"},
+    {"records_of_4_gib", [](LogOptions& o) { o.largest_record = std::size_t{1} << 32; },
+     "largest_record is 4294967296"},
+    {"the_largest_number", [](LogOptions& o) { o.largest_record = ~std::size_t{0}; },
+     "largest_record is 18446744073709551615"},
+    {"a_negative_limit", [](LogOptions& o) { o.append_timeout = milliseconds(-1); },
+     "a timeout is negative"},
+    {"no_such_domain", [](LogOptions& o) { o.configuration.domain = static_cast<Domain>(7); },
+     "none of dmp, mhp and wsp"},
+};
+INSTANTIATE_TEST_SUITE_P(All, LibraryOptions, testing::ValuesIn(kBad),
+                         [](const auto& bad) { return std::string(bad.param.name); });
+
+void expect_invalid(const std::function<void()>& call, const std::string& says) {
+  try {
+    call();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
+  }
+}
+
+TEST_P(LibraryOptions, ThatCannotBeAreRefusedByBothSides) {
+  const Place place;
+  LogOptions options = place.options();
+  options.connect_timeout = milliseconds(0);
+  GetParam().change(options);
+  expect_invalid([&] { LogClient client(options); }, GetParam().says);
+  expect_invalid([&] { LogServer server(options, [](auto...) {}); }, GetParam().says);
+}
+
+TEST(LibraryDirectory, ThatIsNotThereIsNotMade) {
+  const Place place;
+  LogOptions options = place.options();
+  options.directory += "/mistyped";
+  expect_invalid([&] { LogServer server(options, [](auto...) {}); }, "mistyped is not there");
+  EXPECT_FALSE(std::filesystem::exists(options.directory));
+}
+
+TEST(LibraryDirectory, WithoutPersistentMemoryIsTakenOnlyOnDemand) {
+  const Place place;
+  LogOptions options = place.options();
+  options.emulated = false;
+  expect_invalid([&] { LogServer server(options, [](auto...) {}); }, "is no persistent memory");
+  EXPECT_TRUE(std::filesystem::is_empty(options.directory));
+  options.emulated = true;
+  const LogServer server(options, [](auto...) {});
+}
+
+TEST(LibraryDirectory, OfAClientIsNotTouched) {
+  const Place place;
+  LogOptions options = place.options();
+  options.directory += "/of the server";
+  options.connect_timeout = milliseconds(0);
+  EXPECT_THROW(LogClient{options}, TimedOut);
+  EXPECT_FALSE(std::filesystem::exists(options.directory));
+}
+
+TEST(LibraryChoose, RefusesUpdatesThatCannotBe) {
+  for (const std::size_t size : {std::size_t{0}, ~std::size_t{0}}) {
+    EXPECT_THROW(choose(Configuration{}, {.size = size}), std::invalid_argument);
+    EXPECT_THROW(choose(Configuration{}, {.ordered = true, .second_size = size}),
+                 std::invalid_argument);
+  }
+}
+
+// --- the other side
+
+// A server on a thread of this process.
+class Serving {
+ public:
+  explicit Serving(
+      const LogOptions& options, LogServer::Apply apply = [](auto...) {})
+      : server_(options, std::move(apply)), thread_([this] {
+          try {
+            server_.run();
+          } catch (...) {
+            problem_ = std::current_exception();
+          }
+        }) {}
+  ~Serving() { end(); }
+  void stop() { server_.stop(); }
+  // Stops it; rethrows what run() threw.
+  void end() {
+    if (!thread_.joinable()) return;
+    server_.stop();
+    thread_.join();
+  }
+  std::exception_ptr wait() {
+    thread_.join();
+    return problem_;
+  }
+
+ private:
+  LogServer server_;
+  std::exception_ptr problem_;
+  std::thread thread_;
+};
+
+TEST(LibraryLimits, AClientWithoutAServerGivesUp) {
+  const Place place;
+  LogOptions options = place.options();
+  options.connect_timeout = milliseconds(20);
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    LogClient client(options);
+    FAIL();
+  } catch (const TimedOut& error) {
+    EXPECT_FALSE(error.in_doubt());
+    EXPECT_NE(std::string(error.what()).find("no server of the log 'test."), std::string::npos)
+        << error.what();
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, options.connect_timeout);
+}
+
+struct Other {
+  const char* name;
+  std::function<void(LogOptions&)> change;
+};
+class LibraryOptionsDiffer : public testing::TestWithParam<Other> {};
+const Other kOther[] = {
+    {"record_size", [](LogOptions& o) { o.largest_record += 1; }},
+    {"records", [](LogOptions& o) { o.records *= 2; }},
+    {"ordering", [](LogOptions& o) { o.ordered = !o.ordered; }},
+    {"configuration",
+     [](LogOptions& o) {
+       o.configuration = {.domain = Domain::wsp, .transport = Transport::infiniband};
+     }},
+};
+INSTANTIATE_TEST_SUITE_P(All, LibraryOptionsDiffer, testing::ValuesIn(kOther),
+                         [](const auto& other) { return std::string(other.param.name); });
+
+LogOptions with_dmp(const Place& place) {
+  return place.with({.domain = Domain::dmp, .ddio = true, .transport = Transport::infiniband});
+}
+
+TEST_P(LibraryOptionsDiffer, BetweenClientAndServer) {
+  const Place place;
+  const LogOptions options = with_dmp(place);
+  Serving serving(options);
+  LogOptions other = options;
+  GetParam().change(other);
+  try {
+    LogClient client(other);
+    FAIL() << "connected";
+  } catch (const OptionsDiffer& error) {
+    EXPECT_NE(std::string(error.what()).find("give both sides the same options"), std::string::npos)
+        << error.what();
+  }
+  LogClient client(options);
+  EXPECT_EQ(client.append("the server is none the worse"), 1U);
+}
+
+TEST_P(LibraryOptionsDiffer, BetweenTheServerAndTheLogThatIsThere) {
+  if (std::string(GetParam().name) == "configuration") GTEST_SKIP() << "a log is not made for one";
+  const Place place;
+  const LogOptions options = with_dmp(place);
+  {
+    Serving serving(options);
+    LogClient(options).append("a record");
+  }
+  LogOptions other = options;
+  GetParam().change(other);
+  {
+    Serving serving(other);
+    EXPECT_THROW(std::rethrow_exception(serving.wait()), OptionsDiffer);
+  }
+  Serving again(options);
+  EXPECT_EQ(LogClient(options).tail(), 1U) << "it is as it was";
+}
+
+TEST(LibraryLimits, ASecondClientIsRefused) {
+  const Place place;
+  Serving serving(place.options());
+  LogClient client(place.options());
+  EXPECT_THROW(LogClient{place.options()}, std::runtime_error);
+  EXPECT_EQ(client.append("a record"), 1U);
+}
+
+// --- stopping
+
+class LibraryStop : public testing::TestWithParam<Configuration> {};
+INSTANTIATE_TEST_SUITE_P(
+    Configurations, LibraryStop,
+    testing::Values(
+        Configuration{.domain = Domain::dmp, .ddio = true, .transport = Transport::infiniband},
+        Configuration{.domain = Domain::dmp, .ddio = false, .transport = Transport::infiniband},
+        Configuration{.domain = Domain::wsp,
+                      .receive_buffers_in_pm = true,
+                      .transport = Transport::infiniband}),
+    [](const auto& cell) {
+      return std::string(cell.param.domain == Domain::wsp ? "wsp"
+                         : *cell.param.ddio               ? "dmp_ddio"
+                                                          : "dmp_no_ddio");
+    });
+
+// What stop() from Apply did before: the server had applied the record, and went without a word.
+TEST_P(LibraryStop, FromApplyLeavesNoAppliedRecordInDoubt) {
+  for (std::uint64_t last = 1; last <= 30; ++last) {
+    const Place place;
+    LogOptions options = place.with(GetParam());
+    options.stop_timeout = std::chrono::seconds(60);
+    options.append_timeout = std::chrono::seconds(60);
+    std::uint64_t applied = 0;
+    Serving* serving = nullptr;
+    std::mutex mutex;
+    std::unique_lock made(mutex);
+    Serving server(options, [&](std::uint64_t number, std::string_view) {
+      const std::lock_guard wait_until_it_is_made(mutex);
+      applied = number;
+      if (number == last) serving->stop();
+    });
+    serving = &server;
+    made.unlock();
+    LogClient client(options);
+    for (std::uint64_t i = 1; i <= last; ++i) ASSERT_EQ(client.append("a record"), i);
+    EXPECT_FALSE(server.wait());
+    EXPECT_EQ(applied, last) << "none after stop()";
+  }
+}
+
+constexpr milliseconds kShort{20};
+
+// Until it is under way: with a short limit a busy machine may not even begin. False if it was not
+// acknowledged.
+bool append_under_way(LogClient& client, const std::string& record) {
+  for (;;) {
+    try {
+      client.append(record);
+      return true;
+    } catch (const TimedOut& error) {
+      if (error.in_doubt()) return false;
+    }
+  }
+}
+
+// Until it is in the log.
+void append_within_short_limits(LogClient& client, const std::string& record) {
+  const std::uint64_t number = client.tail() + 1;
+  if (!append_under_way(client, record)) {
+    EXPECT_TRUE(test::wait_until([&] { return client.tail() == number; }));
+  }
+}
+
+TEST(LibraryLimits, AppendGivesUpAndGoesOnWhenTheServerIsThereAgain) {
+  const Place place;
+  LogOptions options = place.options();
+  options.stop_timeout = std::chrono::seconds(60);
+  std::optional<Serving> serving(options);
+  options.append_timeout = kShort;
+  LogClient client(options);
+  append_within_short_limits(client, "first");
+  serving.reset();
+  // The client was asked to go, so nothing is under way.
+  try {
+    client.append("never");
+    FAIL() << "there is no server";
+  } catch (const TimedOut& error) {
+    EXPECT_FALSE(error.in_doubt()) << error.what();
+  }
+  serving.emplace(place.options());
+  append_within_short_limits(client, "second");
+  EXPECT_EQ(client.tail(), 2U) << "what was given up is not in the log";
+}
+
+// A process that is stopped by a signal lives, and does nothing.
+TEST(LibraryLimits, AppendToAServerThatStandsStillGivesUpInDoubt) {
+  const Place place;
+  LogOptions options = with_dmp(place);
+  struct Told {
+    std::atomic<std::uint64_t> applied{0};
+    std::atomic<bool> wrong{false};
+  };
+  const Shared<Told> told;
+  Child server([&] {
+    LogServer log(options, [&](std::uint64_t number, std::string_view record) {
+      if (record != std::to_string(number)) told->wrong = true;
+      told->applied = number;
+    });
+    log.run();
+  });
+  options.append_timeout = kShort;
+  LogClient client(options);
+  append_within_short_limits(client, "1");
+  server.signal(SIGSTOP);
+  EXPECT_FALSE(append_under_way(client, "2")) << "the server stands still";
+  // It is before this one in line.
+  try {
+    client.append("not this");
+    FAIL() << "the server stands still";
+  } catch (const TimedOut& error) {
+    EXPECT_FALSE(error.in_doubt());
+  }
+  server.signal(SIGCONT);
+  EXPECT_TRUE(test::wait_until([&] { return client.tail() == 2; }));
+  append_within_short_limits(client, "3");
+  EXPECT_TRUE(test::wait_until([&] { return told->applied == 3; }));
+  EXPECT_FALSE(told->wrong);
+}
+
+TEST(LibraryLimits, AClientOfAServerThatStandsStillCanBeDestroyed) {
+  const Place place;
+  LogOptions options = with_dmp(place);
+  Child server([&] { LogServer(options, [](auto...) {}).run(); });
+  options.append_timeout = kShort;
+  {
+    LogClient client(options);
+    append_within_short_limits(client, "1");
+    server.signal(SIGSTOP);
+    EXPECT_FALSE(append_under_way(client, "2"));
+  }
+  server.signal(SIGCONT);
+}
+
+TEST(LibraryLimits, AServerWaitsForAClientThatStandsStillNoLongerThanItIsTold) {
+  const Place place;
+  LogOptions options = place.options();
+  options.connect_timeout = std::chrono::seconds(60);
+  options.stop_timeout = kShort;
+  struct Told {
+    std::atomic<bool> appended{false};
+  };
+  const Shared<Told> told;
+  Child client([&] {
+    LogClient log(options);
+    log.append("1");
+    told->appended = true;
+    for (;;) pause();
+  });
+  Serving serving(options);
+  ASSERT_TRUE(test::wait_until([&] { return told->appended.load(); }));
+  client.signal(SIGSTOP);
+  serving.stop();
+  EXPECT_FALSE(serving.wait());
+}
+
+TEST(LibraryLimits, WhatApplyThrowsLeavesRun) {
+  const Place place;
+  LogOptions options = place.options();
+  options.append_timeout = kShort;
+  Serving serving(options, [](auto...) { throw std::length_error("enough"); });
+  LogClient client(options);
+  append_under_way(client, "1");
+  EXPECT_THROW(std::rethrow_exception(serving.wait()), std::length_error);
+}
+
+TEST(LibraryLimits, TheLongestLimitIsNone) {
+  const Place place;
+  LogOptions options = place.options();
+  options.connect_timeout = options.append_timeout = options.stop_timeout = milliseconds::max();
+  Serving serving(options);
+  LogClient client(options);
+  EXPECT_EQ(client.append(""), 1U) << "a record may be empty";
+  EXPECT_EQ(client.append(std::string(options.largest_record, 'x')), 2U);
+  EXPECT_THROW(client.append(std::string(options.largest_record + 1, 'x')), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace perdura::library_test
