@@ -164,10 +164,9 @@ class LogClient::Impl {
   }
 
   Task<> serve(Thread& thread) {
-    auto& executor = runtime::current_thread_executor();
     {
       const std::lock_guard lock(mutex_);
-      doorbell_ = &executor.doorbell();
+      doorbell_ = &runtime::current_thread_executor().doorbell();
     }
     thread.executor.spawn(leave_when_told());
     for (;;) {
@@ -182,7 +181,7 @@ class LogClient::Impl {
         if (number_ != 0 && tail_ == number_) finish();
         connected_changed_.notify_all();
       }
-      co_await use(*log, executor);
+      co_await use(*log);
     }
   }
 
@@ -200,9 +199,8 @@ class LogClient::Impl {
     }
   }
 
-  // Until the connection is over. Looks for work without a pause while an append is under way, and
-  // sleeps when there is none.
-  Task<> use(bench::RemoteLog& log, runtime::ThreadExecutor& executor) {
+  // Until the connection is over.
+  Task<> use(bench::RemoteLog& log) {
     while (!log.is_over()) {
       if (!take_next()) {
         co_await runtime::until(
@@ -210,9 +208,7 @@ class LogClient::Impl {
         continue;
       }
       number_ = log.tail() + 1;
-      executor.set_mode(CompletionMode::polling);
       const auto number = co_await log.append(std::as_bytes(std::span(record_)));
-      executor.set_mode(CompletionMode::event);
       if (!number) co_return;
       const std::lock_guard lock(mutex_);
       tail_ = *number;

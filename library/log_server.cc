@@ -22,7 +22,7 @@ class LogServer::Impl {
         platform_(library::shm_options(options, library::kServer)) {}
 
   void run() {
-    platform_.start(library::kServer, library::kPort, CompletionMode::polling,
+    platform_.start(library::kServer, library::kPort, CompletionMode::event,
                     [this](Thread& thread) { return serve(thread); });
     try {
       platform_.run();

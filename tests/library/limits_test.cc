@@ -320,7 +320,7 @@ TEST(LibraryLimits, AppendToAServerThatStandsStillGivesUpInDoubt) {
   options.append_timeout = kShort;
   LogClient client(options);
   append_within_short_limits(client, "1");
-  server.signal(SIGSTOP);
+  server.stand_still();
   EXPECT_FALSE(append_under_way(client, "2")) << "the server stands still";
   // It is before this one in line.
   try {
@@ -329,7 +329,7 @@ TEST(LibraryLimits, AppendToAServerThatStandsStillGivesUpInDoubt) {
   } catch (const TimedOut& error) {
     EXPECT_FALSE(error.in_doubt());
   }
-  server.signal(SIGCONT);
+  server.go_on();
   EXPECT_TRUE(test::wait_until([&] { return client.tail() == 2; }));
   append_within_short_limits(client, "3");
   EXPECT_TRUE(test::wait_until([&] { return told->applied == 3; }));
@@ -344,10 +344,10 @@ TEST(LibraryLimits, AClientOfAServerThatStandsStillCanBeDestroyed) {
   {
     LogClient client(options);
     append_within_short_limits(client, "1");
-    server.signal(SIGSTOP);
+    server.stand_still();
     EXPECT_FALSE(append_under_way(client, "2"));
   }
-  server.signal(SIGCONT);
+  server.go_on();
 }
 
 TEST(LibraryLimits, AServerWaitsForAClientThatStandsStillNoLongerThanItIsTold) {
@@ -367,7 +367,7 @@ TEST(LibraryLimits, AServerWaitsForAClientThatStandsStillNoLongerThanItIsTold) {
   });
   Serving serving(options);
   ASSERT_TRUE(test::wait_until([&] { return told->appended.load(); }));
-  client.signal(SIGSTOP);
+  client.stand_still();
   serving.stop();
   EXPECT_FALSE(serving.wait());
 }

@@ -89,7 +89,12 @@ class Child {
   }
   ~Child() { end(); }
 
-  void signal(int number) const { kill(process_, number); }
+  // When it returns, none of its threads runs.
+  void stand_still() const {
+    kill(process_, SIGSTOP);
+    waitpid(process_, nullptr, WUNTRACED);
+  }
+  void go_on() const { kill(process_, SIGCONT); }
   void end() {
     if (process_ <= 0) return;
     kill(process_, SIGKILL);
