@@ -69,9 +69,13 @@ cat >"$place/program.cc" <<'END'
 #include <perdura.h>
 int main() {
   try {
-    perdura::LogClient({.job = ""});
-  } catch (const std::invalid_argument&) {
-    return perdura::choose(perdura::Configuration{}, {}).empty() ? 1 : 0;
+    perdura::LogClient({.job = "nobody serves it", .connect_timeout = std::chrono::milliseconds(0)});
+  } catch (const std::invalid_argument&) {  // a blank
+    try {
+      perdura::choose(perdura::Configuration{.domain = perdura::Domain::dmp, .ddio = true}, {.responder_cpu = false});
+    } catch (const perdura::Refused&) {  // known on both sides of the library's border
+      return 0;
+    }
   }
   return 1;
 }
