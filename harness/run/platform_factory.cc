@@ -37,8 +37,7 @@ class SimFactory final : public PlatformFactory {
   std::shared_ptr<Platform> create(const Point& point) override {
     sim::Profile profile = profile_;
     if (!point.settings.ddio.empty()) profile.ddio = point.settings.ddio == "on";
-    auto platform =
-        std::make_shared<sim::SimPlatform>(std::move(profile), point.client_nodes + 1);
+    auto platform = std::make_shared<sim::SimPlatform>(std::move(profile), point.client_nodes + 1);
     platform->end_when(interrupt_signaled);
     return platform;
   }

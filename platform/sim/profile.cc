@@ -175,7 +175,8 @@ MemoryProfile read_memory(Section section) {
                                  : memory.write_latency;
   if (section.has("dimms")) memory.dimms = read_dimms(section);
   if (section.has("row_bytes")) {
-    memory.rows = {section.count("row_bytes", 1, kMostBytes), section.count("open_rows", 1, kMostLines),
+    memory.rows = {section.count("row_bytes", 1, kMostBytes),
+                   section.count("open_rows", 1, kMostLines),
                    section.nanoseconds("row_hit_latency_ns")};
   }
   section.done();

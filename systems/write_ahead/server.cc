@@ -56,9 +56,9 @@ void Server::accept(fabric::ConnectionRequest& request) {
 }
 
 void Server::accept_session(fabric::ConnectionRequest& request) {
-  const auto free = std::find_if(
-      sessions_.begin() + first_perhaps_free_, sessions_.end(),
-      [](const Session& session) { return !session.requests && !session.log; });
+  const auto free =
+      std::find_if(sessions_.begin() + first_perhaps_free_, sessions_.end(),
+                   [](const Session& session) { return !session.requests && !session.log; });
   first_perhaps_free_ = free - sessions_.begin();
   if (free == sessions_.end()) return request.reject();
   Session& session = *free;

@@ -79,8 +79,8 @@ Picoseconds time_of_everything(const Profile& profile, CompletionMode mode) {
     const auto receives = thread.endpoint.create_receive_queue(4);
     fabric::CompletionQueue completions;
     const auto request = co_await thread.endpoint.next_connection();
-    const auto peer = request->accept(
-        {.receive_queue = receives.get(), .completions = &completions}, {});
+    const auto peer =
+        request->accept({.receive_queue = receives.get(), .completions = &completions}, {});
     // The first message finds no buffer.
     co_await sleep_for(Milliseconds(1));
     std::vector<std::byte> bytes(kSize);
@@ -141,7 +141,8 @@ enum class Effect { slower, faster, either };
 // What more of it does.
 Effect effect_of(const Number& number) {
   const auto is = [&](std::initializer_list<const char*> keys) {
-    return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return number.key == key; });
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](const char* key) { return number.key == key; });
   };
   if (number.key.find("bandwidth") != std::string::npos) return Effect::faster;
   if (is({"cores"})) return Effect::faster;
@@ -167,8 +168,7 @@ bool matters(const Number& number, CompletionMode mode) {
 }
 
 TEST(ProfileEffects, MoreOfATimeIsNeverFasterAndMoreOfABandwidthNeverSlower) {
-  const auto lines =
-      lines_of(load_profile(perdura::test::profile_path("erda-connectx3")).text);
+  const auto lines = lines_of(load_profile(perdura::test::profile_path("erda-connectx3")).text);
   std::size_t moved = 0;
   for (const Number& number : numbers_in(lines)) {
     const Effect effect = effect_of(number);

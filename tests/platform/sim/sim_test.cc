@@ -271,8 +271,8 @@ TEST(Sim, ALongMessageTakesAsLongAsItsNarrowestPlace) {
     const auto packet = static_cast<std::uint32_t>(profile.link.mtu);
     for (const auto opcode : {fabric::Opcode::read, fabric::Opcode::write}) {
       for (const std::uint32_t packets : {2U, 16U, 256U}) {
-        SCOPED_TRACE(testing::Message() << to_string(opcode) << " of " << packets << " packets, "
-                                        << pcie << " GB/s");
+        SCOPED_TRACE(testing::Message()
+                     << to_string(opcode) << " of " << packets << " packets, " << pcie << " GB/s");
         const Picoseconds more =
             time_of(opcode, packets * packet, profile) - time_of(opcode, packet, profile);
         const Picoseconds expected = transfer_time((packets - 1) * packet, narrowest);
@@ -412,9 +412,11 @@ TEST(Profile, EveryNumberHasARangeThatIsToldWithFileAndLine) {
           ADD_FAILURE() << name << ": " << changed[i] << " was accepted";
         } catch (const UsageError& error) {
           const std::string message = error.what();
-          EXPECT_TRUE(message.starts_with(path + ":" + std::to_string(i + 1) + ": '" + key + "' in "))
+          EXPECT_TRUE(
+              message.starts_with(path + ":" + std::to_string(i + 1) + ": '" + key + "' in "))
               << message;
-          EXPECT_TRUE(std::regex_search(message, std::regex("must be a (whole )?number from .* to ")))
+          EXPECT_TRUE(
+              std::regex_search(message, std::regex("must be a (whole )?number from .* to ")))
               << message;
         }
       }
@@ -478,7 +480,8 @@ TEST(Profile, WhatIsSaidOfDimmsMustFit) {
   const auto says = [&](const std::string& message, const char* words) {
     EXPECT_NE(message.find(words), std::string::npos) << message;
   };
-  says(message_for("dimms = 6 ", "dimms = 0 "), "'dimms' in [pm] must be a whole number from 1 to 64, but is 0");
+  says(message_for("dimms = 6 ", "dimms = 0 "),
+       "'dimms' in [pm] must be a whole number from 1 to 64, but is 0");
   says(message_for("interleave_bytes = 4096", "interleave_bytes = 100"),
        "'interleave_bytes' in [pm] must be a multiple of 256");
   says(message_for("buffer_lines = 64", "buffer_lines = 63"),

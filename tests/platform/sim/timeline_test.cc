@@ -112,8 +112,8 @@ struct WholeHistory {
   void change(Bytes offset, std::span<const std::byte> bytes, Timeline::Writer writer,
               LineTimes visible) {
     const auto begin = memory.begin() + static_cast<std::ptrdiff_t>(offset);
-    changes.push_back({offset, visible, writer,
-                       {begin, begin + static_cast<std::ptrdiff_t>(bytes.size())}});
+    changes.push_back(
+        {offset, visible, writer, {begin, begin + static_cast<std::ptrdiff_t>(bytes.size())}});
     std::copy(bytes.begin(), bytes.end(), begin);
   }
   std::vector<std::byte> read(Bytes offset, Bytes length, LineTimes seen, bool cpu) const {

@@ -104,7 +104,8 @@ constexpr std::uint64_t kSessions = 15;
 
 // Every session inserts its share of the keys, as many at once as it may. Calls `acknowledged` for
 // each put that ended well.
-std::function<Task<>(KvSession&, Thread&)> inserter(std::uint64_t session_number, std::uint64_t keys,
+std::function<Task<>(KvSession&, Thread&)> inserter(
+    std::uint64_t session_number, std::uint64_t keys,
     std::function<void(std::uint64_t)> acknowledged) {
   return [=](KvSession& session, Thread& thread) -> Task<> {
     constexpr std::uint64_t kLanes = 80;
@@ -197,9 +198,8 @@ TEST(RedoLoggingOnSim, WhatManyInsertsWereToldIsThereAfterAPowerFailure) {
       platform.start(static_cast<NodeId>(1 + c % 3), static_cast<fabric::Port>(10 + c),
                      CompletionMode::polling, [&, c](Thread& thread) -> Task<> {
                        const auto session = co_await system.connect(thread, {0, 0}, config);
-                       const auto insert = inserter(c, kKeys, [&](std::uint64_t number) {
-                         acknowledged.insert(number);
-                       });
+                       const auto insert = inserter(
+                           c, kKeys, [&](std::uint64_t number) { acknowledged.insert(number); });
                        co_await insert(*session, thread);
                      });
     }
