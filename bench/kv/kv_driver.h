@@ -15,6 +15,7 @@ class KvDriver final : public harness::Driver {
   void check(const harness::Point& point) const override;
   std::vector<std::string_view> systems() const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
+  std::optional<Bytes> memory(const harness::Point& point) const override;
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 
  private:

@@ -71,6 +71,18 @@ std::string expected_text(const PreparedSweep& sweep, const std::optional<PastRu
                      rest);
 }
 
+// What the point takes that takes most.
+std::string memory_needed(const PreparedSweep& sweep) {
+  const auto most = std::max_element(sweep.memory.begin(), sweep.memory.end());
+  if (most == sweep.memory.end() || !*most) return "not known";
+  const std::string available = sweep.available_memory
+                                    ? fmt::format("; {} has {}", sweep.available_memory->of,
+                                                  memory_text(sweep.available_memory->bytes))
+                                    : "";
+  return fmt::format("about {}, in point {}{}", memory_text(**most),
+                     most - sweep.memory.begin() + 1, available);
+}
+
 void print(const PreparedSweep& sweep, const std::optional<PastRun>& past,
            const Estimate& expected) {
   const Launch launch = launch_of(sweep);
@@ -84,6 +96,7 @@ void print(const PreparedSweep& sweep, const std::optional<PastRun>& past,
   fmt::print("nodes     {}: the server and {} client nodes\n",
              sweep.points.front().client_nodes + 1, sweep.points.front().client_nodes);
   fmt::print("ranks     {}\n", launch.text);
+  if (sweep.platforms->modelled()) fmt::print("memory    {}\n", memory_needed(sweep));
   fmt::print("expected  {}\n", expected_text(sweep, past, expected));
 }
 
@@ -99,6 +112,8 @@ void print_json(const PreparedSweep& sweep, const std::optional<PastRun>& past,
                       {"nodes", point.client_nodes + 1},
                       {"seed", point.seed},
                       {"repetition", point.repetition}});
+    const bool has_memory = i < sweep.memory.size() && sweep.memory[i];
+    points.back()["memory_bytes"] = has_memory ? ordered_json(*sweep.memory[i]) : ordered_json();
     points.back()["expected_s"] = past ? ordered_json(expected.seconds[i]) : ordered_json();
   }
   ordered_json json{
@@ -110,6 +125,8 @@ void print_json(const PreparedSweep& sweep, const std::optional<PastRun>& past,
        {{"allowed",
          launch.allowed_ranks.empty() ? ordered_json() : ordered_json(launch.allowed_ranks)},
         {"share_points", !sweep.platforms->collective()}}}};
+  json["memory_available_bytes"] =
+      sweep.available_memory ? ordered_json(sweep.available_memory->bytes) : ordered_json();
   json["expected_s"] = past ? ordered_json(expected.total) : ordered_json();
   json["expected_like"] = past ? ordered_json(past->folder.string()) : ordered_json();
   json["points_not_run_there"] =

@@ -15,25 +15,21 @@ constexpr std::size_t kHeaderWords = 7;
 
 Histogram::Counts& Histogram::Counts::operator=(const Counts& other) {
   if (this == &other) return *this;
-  for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    const auto& from = other.chunks_[i];
-    chunks_[i] = from == nullptr ? nullptr : std::make_unique<Chunk>(*from);
+  clear();
+  for (std::size_t i = 0; i < branches_.size(); ++i) {
+    if (other.branches_[i] == nullptr) continue;
+    branches_[i] = std::make_unique<Branch>();
+    for (std::size_t j = 0; j < branches_[i]->leaves.size(); ++j) {
+      const auto& leaf = other.branches_[i]->leaves[j];
+      if (leaf != nullptr) branches_[i]->leaves[j] = std::make_unique<Leaf>(*leaf);
+    }
   }
   return *this;
 }
 
-void Histogram::Counts::clear() {
-  for (const auto& chunk : chunks_) {
-    if (chunk != nullptr) *chunk = {};
-  }
-}
-
 bool Histogram::Counts::operator==(const Counts& other) const {
-  static const Chunk kNothing;
-  for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    const Chunk& one = chunks_[i] == nullptr ? kNothing : *chunks_[i];
-    const Chunk& another = other.chunks_[i] == nullptr ? kNothing : *other.chunks_[i];
-    if (one.counts != another.counts) return false;
+  for (std::size_t index = 0; index < kBuckets; ++index) {
+    if (at(index) != other.at(index)) return false;
   }
   return true;
 }

@@ -28,8 +28,9 @@ namespace perdura::measure {
 //
 // One object belongs to one thread: give every client its own and merge them at the end, which
 // loses nothing. (Two threads that share an atomic histogram slow each other down tenfold and
-// more.) It takes 2 KiB, and 1 KiB for each 128 neighboring buckets in which there is anything, so
-// that ten thousand clients can have one; all buckets together are 270 KB.
+// more.) It takes some hundred bytes, half a KiB for each power of two in which there is anything,
+// and 128 bytes for each 16 neighboring buckets, so that ten thousand clients can have one; all
+// buckets together are 290 KB.
 class Histogram {
  public:
   static constexpr std::uint64_t kMaxNanoseconds = 3'600'000'000'000ULL;
@@ -150,7 +151,8 @@ class Histogram {
   static constexpr int kMaxShift = std::bit_width(kMaxNanoseconds) - kSubBucketBits;
   static constexpr std::size_t kBuckets = kMaxShift * kHalf + (kMaxNanoseconds >> kMaxShift) + 1;
 
-  // The counters of all buckets; those that are still 0 take next to no memory.
+  // The counters of all buckets, as a tree; where all are still 0 there is none of it. Its leaves
+  // are small, since a client with few operations has each in a bucket far from the others.
   class Counts {
    public:
     Counts() = default;
@@ -161,26 +163,35 @@ class Histogram {
     ~Counts() = default;
 
     std::uint64_t& operator[](std::size_t index) {
-      std::unique_ptr<Chunk>& chunk = chunks_[index / kChunk];
-      if (chunk == nullptr) [[unlikely]]
-        chunk = std::make_unique<Chunk>();
-      return chunk->counts[index % kChunk];
+      std::unique_ptr<Branch>& branch = branches_[index / kBranch];
+      if (branch == nullptr) [[unlikely]]
+        branch = std::make_unique<Branch>();
+      std::unique_ptr<Leaf>& leaf = branch->leaves[index % kBranch / kLeaf];
+      if (leaf == nullptr) [[unlikely]]
+        leaf = std::make_unique<Leaf>();
+      return leaf->counts[index % kLeaf];
     }
     std::uint64_t at(std::size_t index) const {
-      const std::unique_ptr<Chunk>& chunk = chunks_[index / kChunk];
-      return chunk == nullptr ? 0 : chunk->counts[index % kChunk];
+      const Branch* const branch = branches_[index / kBranch].get();
+      if (branch == nullptr) return 0;
+      const Leaf* const leaf = branch->leaves[index % kBranch / kLeaf].get();
+      return leaf == nullptr ? 0 : leaf->counts[index % kLeaf];
     }
-    // Makes all of them 0 and keeps the memory.
-    void clear();
+    // Makes all of them 0.
+    void clear() { branches_ = {}; }
     bool operator==(const Counts& other) const;
 
    private:
-    static constexpr std::size_t kChunk = 128;
+    static constexpr std::size_t kLeaf = 16;
+    static constexpr std::size_t kBranch = 1024;
     // On cache lines that no other thread's histogram shares.
-    struct alignas(64) Chunk {
-      std::array<std::uint64_t, kChunk> counts{};
+    struct alignas(64) Leaf {
+      std::array<std::uint64_t, kLeaf> counts{};
     };
-    std::array<std::unique_ptr<Chunk>, (kBuckets + kChunk - 1) / kChunk> chunks_;
+    struct alignas(64) Branch {
+      std::array<std::unique_ptr<Leaf>, kBranch / kLeaf> leaves;
+    };
+    std::array<std::unique_ptr<Branch>, (kBuckets + kBranch - 1) / kBranch> branches_;
   };
 
   // The range of buckets that can be other than empty. Precondition: count_ > 0.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,10 @@ class Driver {
   // measures it. What a system reports ends up in the verdict; an exception means that the run
   // cannot go on.
   virtual Measurement run(Platform& platform, const Point& point) const = 0;
+  // Memory that a point takes where one process is all of its nodes: an estimate from what the
+  // point says and from what was measured of others, such as what a session costs. Nothing if
+  // unknown.
+  virtual std::optional<Bytes> memory(const Point&) const { return std::nullopt; }
   // Judges what takes the shares of all processes together, such as their history. Called once for
   // a point, by one process, with the merged measurement.
   virtual void conclude(const Point&, Measurement&) const {}

@@ -37,6 +37,35 @@ std::vector<std::pair<std::string, std::string>> workload_texts(const std::vecto
   return texts;
 }
 
+// Of this rank's host, this one included.
+std::size_t ranks_here(const Ranks& ranks) {
+  const auto& hosts = ranks.hosts();
+  if (hosts.empty()) return 1;
+  return static_cast<std::size_t>(
+      std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(ranks.rank())]));
+}
+
+// A process that takes more than there is would be killed, or others would. Only a model has all
+// nodes in one process, and ranks that run a point each.
+void check_memory(PreparedSweep& sweep, const Ranks& ranks) {
+  if (!sweep.platforms->modelled()) return;
+  sweep.available_memory = available_memory();
+  const std::size_t processes = ranks_here(ranks);
+  for (const Point& point : sweep.points) {
+    const std::optional<Bytes> needed = sweep.driver->memory(point);
+    sweep.memory.push_back(needed);
+    if (!needed || !sweep.available_memory) continue;
+    if (*needed <= sweep.available_memory->bytes / processes) continue;
+    throw UsageError(fmt::format(
+        "{}: {}: needs about {} of memory{}, and {} has {} left; lower clients, server_threads, "
+        "records or operations{}",
+        sweep.experiment.file, point.label, memory_text(*needed),
+        processes > 1 ? fmt::format(" in each of {} ranks", processes) : "",
+        sweep.available_memory->of, memory_text(sweep.available_memory->bytes),
+        processes > 1 ? ", or take fewer ranks" : ""));
+  }
+}
+
 PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& locations,
                            std::span<const Driver* const> drivers, Ranks& ranks) {
   PreparedSweep sweep;
@@ -54,6 +83,7 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   sweep.points = plan_points(sweep.experiment, locations, *sweep.driver,
                              sweep.platforms->default_client_nodes());
   for (const Point& point : sweep.points) sweep.platforms->check_client_nodes(point.client_nodes);
+  check_memory(sweep, ranks);
   sweep.workloads = workload_texts(sweep.points, locations);
   return sweep;
 }

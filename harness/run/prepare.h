@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "harness/config/locations.h"
 #include "harness/config/site.h"
 #include "harness/results/identity.h"
+#include "harness/run/memory.h"
 #include "harness/run/platform_factory.h"
 #include "harness/run/point.h"
 #include "harness/run/ranks.h"
@@ -34,6 +36,8 @@ struct PreparedSweep {
   const Driver* driver = nullptr;
   std::unique_ptr<PlatformFactory> platforms;
   std::vector<Point> points;
+  std::vector<std::optional<Bytes>> memory;  // that each needs, as far as it can be estimated
+  std::optional<AvailableMemory> available_memory;
   // Names, as in results, and texts of the files that the points were made from.
   std::vector<std::pair<std::string, std::string>> workloads;
 };

@@ -102,6 +102,27 @@ TEST(Cli, AdviseMindsWhatTheDevicesHave) {
   }
 }
 
+// A point that the machine has no memory for is refused before it is started, by both in one line.
+TEST(Cli, MemoryIsPlannedAndWhatIsNotThereIsRefused) {
+  const auto plan = nlohmann::json::parse(perdura("plan erda-latency --json").text);
+  EXPECT_GT(plan["memory_available_bytes"].get<std::uint64_t>(), 0U);
+  for (const auto& point : plan["points"]) EXPECT_GT(point["memory_bytes"], 1 << 20);
+  EXPECT_NE(perdura("plan erda-latency").text.find("\nmemory    about "), std::string::npos);
+
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  const std::string far_too_much =
+      " erda-latency --set workload.clients=60000 --set workload.server_threads=1024 ";
+  for (const std::string& command :
+       {"plan" + far_too_much, "run" + far_too_much + "--out " + folder.string()}) {
+    const Outcome outcome = perdura(command);
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    EXPECT_NE(outcome.text.find(" of memory, and "), std::string::npos) << outcome.text;
+    EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+  }
+  EXPECT_FALSE(fs::exists(folder));
+}
+
 TEST(Cli, RunWritesTheFolderAndSaysWhere) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";
