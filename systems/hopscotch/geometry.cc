@@ -39,15 +39,34 @@ double crowded_runs_per_bucket(double load, std::uint32_t neighborhood) {
 
 }  // namespace
 
-Geometry Geometry::for_records(std::uint64_t records, Bytes key_size, std::uint32_t neighborhood) {
+namespace {
+
+std::uint64_t buckets_for(std::uint64_t records, std::uint32_t neighborhood) {
   constexpr double kCrowdedRuns = 1e-3;
-  Geometry geometry{key_size, neighborhood, std::max<std::uint64_t>(2 * records, 1)};
+  std::uint64_t buckets = std::max<std::uint64_t>(2 * records, 1);
   for (;;) {
-    const double buckets = static_cast<double>(geometry.buckets);
-    const double load = static_cast<double>(records) / buckets;
-    if (buckets * crowded_runs_per_bucket(load, neighborhood) < kCrowdedRuns) return geometry;
-    geometry.buckets += geometry.buckets / 8 + 1;
+    const auto count = static_cast<double>(buckets);
+    const double load = static_cast<double>(records) / count;
+    if (count * crowded_runs_per_bucket(load, neighborhood) < kCrowdedRuns) return buckets;
+    buckets += buckets / 8 + 1;
   }
+}
+
+}  // namespace
+
+// Every session and store of a run asks for the same, and the sums of probabilities take longer
+// than many an operation: each thread remembers the last answer.
+Geometry Geometry::for_records(std::uint64_t records, Bytes key_size, std::uint32_t neighborhood) {
+  struct Answer {
+    std::uint64_t records;
+    std::uint32_t neighborhood;
+    std::uint64_t buckets;
+  };
+  thread_local Answer last{0, 0, 0};
+  if (last.buckets == 0 || last.records != records || last.neighborhood != neighborhood) {
+    last = {records, neighborhood, buckets_for(records, neighborhood)};
+  }
+  return Geometry{key_size, neighborhood, last.buckets};
 }
 
 StoredKey Geometry::stored(Key key) const {
