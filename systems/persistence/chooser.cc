@@ -39,7 +39,18 @@ Configuration as_used(Configuration configuration, const UpdateNeeds& needs) {
 }
 
 std::string reason_of(const pmem::Step& step, const Proof& without) {
-  return fmt::format("{}; without it: {}", purpose(step.kind), summary(without));
+  const std::string_view what = purpose(step.kind);
+  switch (without.verdict) {
+    case Verdict::right:
+      return fmt::format("{}; not needed here", what);
+    case Verdict::endless:
+      return fmt::format("{}; without it, the update would never finish", what);
+    case Verdict::wrong:
+      break;
+  }
+  std::vector<std::string_view> breaches;
+  for (const Breach breach : without.breaches) breaches.push_back(to_string(breach));
+  return fmt::format("{}; without it, updates may be {}", what, fmt::join(breaches, " or "));
 }
 
 // What a method costs if nobody can measure it: round trips, then the responder's CPU, then steps.
@@ -52,6 +63,39 @@ auto rough_cost(const Method& method) {
     }
   }
   return std::tuple(round_trips, method.responder().empty() ? 0 : 1, steps);
+}
+
+// How many operations it takes that not every device has.
+int special_operations(const Method& method) {
+  int count = 0;
+  for (const StepKind kind :
+       {StepKind::flush_persistence, StepKind::atomic_write, StepKind::flush_visibility}) {
+    if (method.uses(kind)) ++count;
+  }
+  return count;
+}
+
+// What has steps that are not needed comes last, whatever it takes. Of the others the fastest come
+// first; but those that are as fast as the fastest, as far as the model can tell, by what they
+// need.
+void sort(std::vector<Choice>& choices) {
+  Picoseconds fastest = Picoseconds::max();
+  for (const Choice& choice : choices) {
+    if (!choice.wasteful) fastest = std::min(fastest, choice.expected.value_or(fastest));
+  }
+  const auto rank = [&](const Choice& choice) {
+    const Picoseconds time = choice.expected.value_or(Picoseconds::max());
+    const bool among_fastest =
+        !choice.wasteful && (time - fastest) <= fastest / 100 * kModelErrorPercent;
+    const Picoseconds slower = among_fastest ? Picoseconds{} : time;
+    const auto [round_trips, responder, steps] = rough_cost(choice.method);
+    // Where nobody measures, round trips are what costs time.
+    const auto in_place_of_time = choice.expected ? 0 : round_trips;
+    return std::tuple(choice.wasteful, slower, in_place_of_time, responder,
+                      special_operations(choice.method), round_trips, steps, time);
+  };
+  std::stable_sort(choices.begin(), choices.end(),
+                   [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
 }
 
 }  // namespace
@@ -100,11 +144,7 @@ Advice advise(const std::vector<Configuration>& configurations, const UpdateNeed
     if (cost) choice.expected = cost(choice.method);
     advice.choices.push_back(std::move(choice));
   }
-  const auto rank = [](const Choice& choice) {
-    return std::tuple(choice.expected.value_or(Picoseconds::max()), rough_cost(choice.method));
-  };
-  std::stable_sort(advice.choices.begin(), advice.choices.end(),
-                   [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
+  sort(advice.choices);
   return advice;
 }
 

@@ -50,8 +50,15 @@ struct Advice {
 // How long an update takes by a method; nothing if that is not known.
 using CostOf = std::function<std::optional<Picoseconds>(const Method&)>;
 
+// How far modelled times may be off: that near the model comes to the ratios that papers report
+// (results/claims.csv). Methods that differ by no more are as fast as each other, as far as anybody
+// knows before measuring them.
+inline constexpr int kModelErrorPercent = 10;
+
 // A method must be right on each of `configurations`: those that the responder may have, as far as
-// is known. Without costs, those with fewer round trips and steps come first.
+// is known. What has steps that are not needed there comes last. Of those that are as fast as the
+// fastest, the first are those that leave the responder's CPU alone and need the fewest operations
+// that not every device has; without costs, those with fewer round trips come first.
 Advice advise(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
               const DeviceFeatures& features, const CostOf& cost = {});
 

@@ -57,14 +57,15 @@ Matrix cells_matrix() {
 }
 
 Matrix steps_matrix() {
-  Matrix matrix{"steps",
-                "Every step left out",
-                "What happens to a cell of the taxonomy without one of its steps: something is "
-                "lost, torn or out of order, or the method is endless, since somebody waits for "
-                "what never comes.",
-                false,
-                {"method", "used on", "agent", "step", "without it"},
-                {}};
+  Matrix matrix{
+      "steps",
+      "Every step left out",
+      "What happens to a cell of the taxonomy without one of its steps: something is "
+      "lost, torn or out of order, or the method never finishes, since somebody waits for "
+      "what never comes.",
+      false,
+      {"method", "used on", "agent", "step", "without it"},
+      {}};
   for (const Method& method : methods()) {
     // The same on most configurations, which then share their rows.
     std::vector<std::pair<std::vector<std::string>, std::string>> results;

@@ -34,7 +34,7 @@ std::optional<Finding> judge(const pmem::Instant& instant) {
 }  // namespace
 
 std::string_view to_string(Verdict verdict) {
-  constexpr std::string_view kNames[] = {"right", "wrong", "endless"};
+  constexpr std::string_view kNames[] = {"right", "wrong", "never finishes"};
   return kNames[static_cast<int>(verdict)];
 }
 
@@ -89,14 +89,15 @@ Proof prove(const Method& method, const Configuration& configuration, const Proo
   return proof;
 }
 
-std::vector<StepProof> prove_steps(const Method& method, const Configuration& configuration) {
+std::vector<StepProof> prove_steps(const Method& method, const Configuration& configuration,
+                                   const ProofOptions& options) {
   std::vector<StepProof> proofs;
   for (std::uint32_t a = 0; a < method.program.agents.size(); ++a) {
     for (std::uint32_t s = 0; s < method.program.agents[a].steps.size(); ++s) {
       Method shorter = method;
       auto& steps = shorter.program.agents[a].steps;
       steps.erase(steps.begin() + s);
-      proofs.push_back({a, s, prove(shorter, configuration)});
+      proofs.push_back({a, s, prove(shorter, configuration, options)});
     }
   }
   return proofs;

@@ -24,7 +24,7 @@ namespace perdura::persistence {
 enum class Verdict : std::uint8_t {
   right,    // in every execution
   wrong,    // in some execution something is lost or out of order
-  endless,  // it waits for what never comes
+  endless,  // it waits for what never comes, and would never finish
 };
 std::string_view to_string(Verdict verdict);
 
@@ -36,14 +36,14 @@ std::string_view to_string(Breach breach);  // "out of order", "torn", "lost"
 struct Proof {
   Verdict verdict = Verdict::right;
   std::set<Breach> breaches;
-  std::string broken;  // the promise that the trace breaks, or the step that is endless
+  std::string broken;  // the promise that the trace breaks, or the step that never ends
   std::string trace;   // an execution that breaks it, a step on a line
   std::uint64_t instants = 0;
   std::uint64_t images = 0;
   bool too_many = false;  // images, so that not all were tried: wrong is wrong, right is not proven
 };
 
-// "right", "endless", or the breaches: "torn, lost".
+// "right", "never finishes", or the breaches: "torn, lost".
 std::string summary(const Proof& proof);
 
 struct ProofOptions {
@@ -62,7 +62,8 @@ struct StepProof {
   std::uint32_t step = 0;
   Proof without;
 };
-std::vector<StepProof> prove_steps(const Method& method, const Configuration& configuration);
+std::vector<StepProof> prove_steps(const Method& method, const Configuration& configuration,
+                                   const ProofOptions& options = {});
 
 // Right, but not as short as it could be here: it stays right without some step.
 bool is_wasteful(const Method& method, const Configuration& configuration);
