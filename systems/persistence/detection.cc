@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <system_error>
+
+#include "systems/persistence/acpi_tables.h"
+#include "systems/persistence/pci.h"
 
 namespace perdura::persistence {
 
@@ -44,6 +48,12 @@ Detected<Value> agreed(const std::vector<std::pair<std::optional<Value>, std::st
   return {said.front().first, said.front().second};
 }
 
+std::optional<Nfit> nfit_of(const fs::path& root) {
+  std::ifstream input(root / "sys/firmware/acpi/tables/NFIT", std::ios::binary);
+  return read_nfit(
+      std::string{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()});
+}
+
 Detected<pmem::PersistenceDomain> detect_domain(const fs::path& root) {
   std::vector<std::pair<std::optional<pmem::PersistenceDomain>, std::string>> said;
   for (const fs::path& region : entries(root / "sys/bus/nd/devices", "region")) {
@@ -54,6 +64,17 @@ Detected<pmem::PersistenceDomain> detect_domain(const fs::path& root) {
     if (word == "memory_controller") domain = pmem::PersistenceDomain::dmp;
     if (word == "cpu_cache") domain = pmem::PersistenceDomain::mhp;
     said.emplace_back(domain, fmt::format("{} says {}", region.filename().string(), word));
+  }
+  if (const auto nfit = nfit_of(root); nfit && (!said.empty() || !nfit->persistent.empty())) {
+    // Firmware that says neither has said nothing.
+    if (nfit->flushes_caches.value_or(false)) {
+      said.emplace_back(pmem::PersistenceDomain::mhp,
+                        "the firmware (NFIT) says that CPU caches are flushed when power is lost");
+    } else if (nfit->flushes_controllers.value_or(false)) {
+      said.emplace_back(
+          pmem::PersistenceDomain::dmp,
+          "the firmware (NFIT) says that memory controllers are flushed when power is lost");
+    }
   }
   return agreed(said, "there is no region of persistent memory (/sys/bus/nd/devices/region*)");
 }
@@ -70,6 +91,30 @@ Detected<pmem::Transport> detect_transport(const std::vector<fs::path>& devices)
     said.emplace_back(transport,
                       fmt::format("{} is a {}", device.filename().string(),
                                   type.size() > 3 ? type.substr(3) : "device of no type"));
+  }
+  return agreed(said, kNoRdmaDevice);
+}
+
+Detected<bool> detect_ddio(const std::vector<fs::path>& devices) {
+  std::vector<std::pair<std::optional<bool>, std::string>> said;
+  for (const fs::path& device : devices) {
+    const std::string name = device.filename().string();
+    const auto pci = pci_device_of(device / "device");
+    if (!pci) {
+      said.emplace_back(
+          std::nullopt,
+          fmt::format("{} is no PCI device; if a driver in software, a CPU stores what "
+                      "it receives, as with DDIO",
+                      name));
+      continue;
+    }
+    const auto port = root_port_of(*pci);
+    if (!port) {
+      said.emplace_back(std::nullopt, fmt::format("{} is behind no root port that is shown", name));
+      continue;
+    }
+    auto found = allocating_writes_of(*port);
+    said.emplace_back(found.value, fmt::format("{}: {}", name, found.reason));
   }
   return agreed(said, kNoRdmaDevice);
 }
@@ -189,7 +234,7 @@ Detection detect(const fs::path& root, const FeaturesOf& features_of) {
   const auto devices = entries(root / "sys/class/infiniband", "");
   Detection found;
   found.domain = detect_domain(root);
-  found.ddio = {std::nullopt, "Linux does not tell where a device's messages are placed"};
+  found.ddio = detect_ddio(devices);
   found.transport = detect_transport(devices);
   found.has_rdma_device = !devices.empty();
   detect_features(devices, features_of, found);
