@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
 #include "bench/crash/crash_scenario.h"
 #include "bench/crash/crash_verdict.h"
@@ -19,6 +21,19 @@ void note(Guarantee& guarantee, const std::string& where, const std::string& why
   guarantee.first_loss = where + "\n" + why;
 }
 
+// Gets that returned a version before its put had been acknowledged.
+std::uint64_t early_reads(const history::History& history) {
+  const auto& all = history.operations();
+  return static_cast<std::uint64_t>(
+      std::count_if(all.begin(), all.end(), [&](const history::Operation& get) {
+        return get.kind == history::Kind::get && get.outcome == history::Outcome::ok &&
+               std::any_of(all.begin(), all.end(), [&](const history::Operation& put) {
+                 return put.kind == history::Kind::put && put.key == get.key &&
+                        put.version == get.version && put.end > get.end;
+               });
+      }));
+}
+
 void check_without_failure(const systems::KvSystem& system, const CrashScenario& scenario) {
   std::string problem = scenario.problem();
   if (problem.empty()) {
@@ -30,48 +45,95 @@ void check_without_failure(const systems::KvSystem& system, const CrashScenario&
       fmt::format("{} fails already without a power failure: {}", system.name, problem));
 }
 
+class Exploration {
+ public:
+  Exploration(const systems::KvSystem& system, const sim::Profile& profile,
+              const CrashOptions& options)
+      : system_(system), profile_(profile), options_(options) {}
+
+  CrashResult explore() {
+    std::vector<Schedule> schedules(kSchedules.begin(), kSchedules.end());
+    if (options_.schedule) schedules = {*options_.schedule};
+    const auto passes = schedules.size() * (2 + options_.random_images);
+    for (const Schedule schedule : schedules) {
+      const auto explore = [&](sim::Images which, std::uint64_t seed) {
+        return pass(schedule, which, seed, passes);
+      };
+      const std::uint64_t moments = explore(sim::Images::least, 0);
+      explore(sim::Images::most, 0);
+      for (std::uint32_t i = 0; i < options_.random_images; ++i) {
+        explore(sim::Images::random, options_.seed * options_.random_images + i);
+      }
+      result_.moments += moments;
+    }
+    result_.images = images_.size();
+    return result_;
+  }
+
+ private:
+  // All moments once. Returns how many there are.
+  std::uint64_t pass(Schedule schedule, sim::Images which, std::uint64_t seed, std::size_t passes) {
+    const sim::Explored explored = sim::explore_failures(
+        {.images = which,
+         .seed = seed,
+         .first = options_.first,
+         .last = options_.last,
+         .stride = options_.stride,
+         .progress =
+             [&](std::uint64_t tried, std::uint64_t all) {
+               if (!options_.progress) return;
+               const double of_pass = static_cast<double>(tried) / static_cast<double>(all);
+               options_.progress((static_cast<double>(passes_done_) + of_pass) /
+                                 static_cast<double>(passes));
+             }},
+        [&](sim::Failure& failure) { run(schedule, failure, which == sim::Images::least); });
+    ++passes_done_;
+    result_.runs += explored.runs;
+    return explored.moments;
+  }
+
+  void run(Schedule schedule, sim::Failure& failure, bool first_of_schedule) {
+    CrashScenario scenario(system_, profile_, options_, schedule);
+    scenario.run(failure);
+    if (!scenario.failed_at()) {
+      if (!first_of_schedule) return;
+      check_without_failure(system_, scenario);
+      result_.cleanings += scenario.cleanings();
+      result_.early_reads += early_reads(scenario.history());
+      return;
+    }
+    images_.insert(scenario.image());
+    const CrashVerdict verdict =
+        judge_crash(scenario.history(), *scenario.failed_at(), kCrashReader, scenario.problem());
+    const std::string where = fmt::format("{}, {}", failure.text(), to_string(schedule));
+    note(result_.durable, where, verdict.durable);
+    note(result_.acknowledged, where, verdict.acknowledged);
+    note(result_.observed, where, verdict.observed);
+    note(result_.ordered, where, verdict.ordered);
+    note(result_.atomic, where, verdict.atomic);
+  }
+
+  const systems::KvSystem& system_;
+  const sim::Profile& profile_;
+  const CrashOptions& options_;
+  CrashResult result_;
+  std::size_t passes_done_ = 0;
+  std::set<std::uint64_t> images_;
+};
+
 }  // namespace
 
-std::string_view CrashResult::strongest() const {
-  return durable.held ? "durable" : ordered.held ? "ordered" : atomic.held ? "atomic" : "none";
+systems::GuaranteeLevel CrashResult::strongest() const {
+  using systems::GuaranteeLevel;
+  if (durable.held) return GuaranteeLevel::durable;
+  if (ordered.held)
+    return acknowledged.held ? GuaranteeLevel::durable_writes : GuaranteeLevel::ordered;
+  return atomic.held ? GuaranteeLevel::atomic : GuaranteeLevel::none;
 }
 
 CrashResult explore_crashes(const systems::KvSystem& system, const sim::Profile& profile,
                             const CrashOptions& options) {
-  CrashResult result;
-  std::set<std::uint64_t> images;
-  const auto run = [&](sim::Failure& failure) {
-    CrashScenario scenario(system, profile, options);
-    scenario.run(failure);
-    if (!scenario.failed_at()) {
-      check_without_failure(system, scenario);
-      result.cleanings = scenario.cleanings();
-      return;
-    }
-    images.insert(scenario.image());
-    const CrashVerdict verdict =
-        judge_crash(scenario.history(), *scenario.failed_at(), kCrashReader, scenario.problem());
-    note(result.durable, failure.text(), verdict.durable);
-    note(result.ordered, failure.text(), verdict.ordered);
-    note(result.atomic, failure.text(), verdict.atomic);
-  };
-  const auto explore = [&](sim::Images which, std::uint64_t seed) {
-    const sim::Explored explored = sim::explore_failures({.images = which,
-                                                          .seed = seed,
-                                                          .first = options.first,
-                                                          .last = options.last,
-                                                          .stride = options.stride},
-                                                         run);
-    result.moments = explored.moments;
-    result.runs += explored.runs;
-  };
-  explore(sim::Images::least, 0);
-  explore(sim::Images::most, 0);
-  for (std::uint32_t i = 0; i < options.random_images; ++i) {
-    explore(sim::Images::random, options.seed * options.random_images + i);
-  }
-  result.images = images.size();
-  return result;
+  return Exploration(system, profile, options).explore();
 }
 
 }  // namespace perdura::bench

@@ -6,6 +6,7 @@
 
 #include "harness/workload/value.h"
 #include "platform/error.h"
+#include "platform/faults/faulty_thread.h"
 
 namespace perdura::bench {
 
@@ -14,9 +15,13 @@ namespace {
 using history::Kind;
 
 constexpr NodeId kServer = 0;
+constexpr std::uint32_t kSlowWriter = 0;
 constexpr Bytes kKeySize = 16;
 constexpr Bytes kValueSize = 64;    // or the longest that the system takes
 constexpr std::size_t kSteps = 16;  // of a client, besides the puts that create the keys
+// How late each operation of a slow writer is: enough for several gets between any two of them.
+constexpr Picoseconds kLate = Microseconds(25);
+constexpr Picoseconds kBetweenGets = Microseconds(6);
 // Of virtual time: a store that has not served the reader by then never will.
 constexpr Picoseconds kPatience = std::chrono::seconds(2);
 
@@ -94,8 +99,9 @@ class CrashScenario::Present {
 };
 
 CrashScenario::CrashScenario(const systems::KvSystem& system, const sim::Profile& profile,
-                             const CrashOptions& options)
-    : system_(system),
+                             const CrashOptions& options, Schedule schedule)
+    : schedule_(schedule),
+      system_(system),
       seed_(options.seed),
       config_(small_store(system, options)),
       platform_(profile, kCrashClients + 2) {
@@ -170,10 +176,18 @@ Task<> CrashScenario::serve(Thread& thread) {
 
 Task<> CrashScenario::use(Thread& thread, std::uint32_t number, bool reader) {
   const Present present(clients_);
+  const bool slow = schedule_ == Schedule::slow_writer && number == kSlowWriter;
+  struct Writing {
+    bool& flag;
+    bool ends;
+    ~Writing() { flag = flag && !ends; }
+  } writing{writing_, slow};
+  std::optional<faults::FaultyThread> late;
+  if (slow) late.emplace(thread, faults::FaultPlan{.slow = {kLate, kLate}});
   std::unique_ptr<systems::KvSession> session;
   std::string problem;
   try {
-    session = co_await system_.connect(thread, {kServer, 0}, config_);
+    session = co_await system_.connect(slow ? late->thread() : thread, {kServer, 0}, config_);
   } catch (const PlatformError& error) {
     problem = error.what();
   }
@@ -186,6 +200,8 @@ Task<> CrashScenario::use(Thread& thread, std::uint32_t number, bool reader) {
   history::RecordedSession recorded(*session, number, format, logs_[number]);
   if (reader) {
     co_await read(recorded);
+  } else if (schedule_ == Schedule::slow_writer && !slow) {
+    co_await watch(recorded, number);
   } else {
     co_await change(recorded, number);
   }
@@ -193,8 +209,13 @@ Task<> CrashScenario::use(Thread& thread, std::uint32_t number, bool reader) {
 
 // --- what clients do -----------------------------------------------------------------------------
 
-// First every key is created, so that both clients have the same ones; then anything.
+// Alone, a writer does what can be seen early: a creation, an update, a deletion, and a creation
+// where a deleted key was. With another one, first every key is created, so that both clients have
+// the same ones; then anything.
 std::vector<CrashScenario::Step> CrashScenario::plan(std::uint32_t client) const {
+  if (schedule_ == Schedule::slow_writer) {
+    return {{Kind::put, 0}, {Kind::put, 0}, {Kind::erase, 0}, {Kind::put, 0}};
+  }
   std::vector<Step> steps;
   for (std::uint64_t key = client; key < kCrashKeys; key += kCrashClients) {
     steps.push_back({Kind::put, key});
@@ -212,6 +233,15 @@ Task<> CrashScenario::change(systems::KvSession& session, std::uint32_t number) 
   const std::vector<Step> steps = plan(number);
   for (const Step& next : steps) {
     if (!co_await step(session, next, number)) co_return;
+  }
+}
+
+// Gets for as long as the slow writer writes.
+Task<> CrashScenario::watch(systems::KvSession& session, std::uint32_t number) {
+  const Step get{Kind::get, 0};
+  for (bool answered = true; answered && writing_;) {
+    answered = co_await step(session, get, number);
+    co_await sleep_for(kBetweenGets);
   }
 }
 

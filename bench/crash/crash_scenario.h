@@ -1,5 +1,5 @@
-// One run of a small store: a server, two clients that put, update, delete and get the same few
-// keys, perhaps a power failure of the server, its recovery, and a reader that finds what is left.
+// One run of a small store: a server, two clients that use the same few keys as a schedule says,
+// perhaps a power failure of the server, its recovery, and a reader that finds what is left.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kCrashReader = kCrashClients;  // its number in t
 class CrashScenario {
  public:
   CrashScenario(const systems::KvSystem& system, const sim::Profile& profile,
-                const CrashOptions& options);
+                const CrashOptions& options, Schedule schedule);
   CrashScenario(const CrashScenario&) = delete;
   CrashScenario& operator=(const CrashScenario&) = delete;
 
@@ -56,10 +56,12 @@ class CrashScenario {
   Task<> serve(Thread& thread);
   Task<> use(Thread& thread, std::uint32_t number, bool reader);
   Task<> change(systems::KvSession& session, std::uint32_t number);
+  Task<> watch(systems::KvSession& session, std::uint32_t number);
   Task<> read(systems::KvSession& session);
   Task<bool> step(systems::KvSession& session, Step step, std::uint32_t number);
   std::vector<Step> plan(std::uint32_t client) const;
 
+  Schedule schedule_;
   const systems::KvSystem& system_;
   std::uint64_t seed_;
   systems::KvConfig config_;
@@ -67,6 +69,7 @@ class CrashScenario {
   std::array<std::uint64_t, kCrashClients + 1> versions_{};  // put so far
   std::array<std::string, kCrashClients> client_problems_;
   std::uint32_t clients_ = 0;  // at work
+  bool writing_ = true;        // the slow writer
   std::optional<Time> failed_at_;
   std::uint64_t image_ = 0;
   std::string problem_;

@@ -49,13 +49,53 @@ std::string trace(const History& all, std::optional<std::uint64_t> key, Failure 
   return text + fmt::format("  => {}\n", conclusion);
 }
 
-// Empty if the store kept the promise.
-std::string broken(const History& history, Failure failure, history::Promise promise) {
-  const history::Verdict verdict = history::check(history, promise);
+// Empty if the store kept the promise, as far as `judged` tells; `all` is what is shown if not.
+std::string broken(const History& judged, const History& all, Failure failure,
+                   history::Promise promise) {
+  const history::Verdict verdict = history::check(judged, promise);
   if (verdict.accepted()) return "";
-  if (verdict.violations.empty()) return trace(history, std::nullopt, failure, describe(verdict));
+  if (verdict.violations.empty()) return trace(all, std::nullopt, failure, describe(verdict));
   const history::Violation& first = verdict.violations.front();
-  return trace(history, first.key, failure, describe(first));
+  return trace(all, first.key, failure, describe(first));
+}
+
+// Tells what the key holds, and changes nothing.
+bool observes(const Operation& operation) {
+  return operation.outcome == Outcome::not_found ||
+         (operation.kind == Kind::get && operation.outcome == Outcome::ok);
+}
+
+// What clients were told of their writes, and what the reader finds.
+History writes_of(const History& all, Failure failure) {
+  History writes;
+  for (const Operation& operation : all.operations()) {
+    const bool before = operation.client != failure.reader;
+    if (!before || (operation.kind != Kind::get && !observes(operation))) writes.add(operation);
+  }
+  writes.add_power_failure(failure.at);
+  return writes;
+}
+
+// What clients have read, and what the reader finds: a write counts as acknowledged only if it had
+// been when the last read of its key began, which then told of it.
+History observations_of(const History& all, Failure failure) {
+  std::map<std::uint64_t, Time> last_read;  // by key: when it began
+  for (const Operation& operation : all.operations()) {
+    if (operation.client == failure.reader || !observes(operation)) continue;
+    Time& last = last_read.try_emplace(operation.key, operation.start).first->second;
+    last = std::max(last, operation.start);
+  }
+  History observations;
+  for (Operation operation : all.operations()) {
+    if (operation.client != failure.reader && !observes(operation)) {
+      const auto last = last_read.find(operation.key);
+      const bool was_told = last != last_read.end() && operation.end < last->second;
+      if (operation.outcome == Outcome::ok && !was_told) operation.outcome = Outcome::unknown;
+    }
+    observations.add(operation);
+  }
+  observations.add_power_failure(failure.at);
+  return observations;
 }
 
 // What the reader finds first is one of the key's states; from there on the store is linearizable.
@@ -85,7 +125,7 @@ std::string broken_atomicity(const History& history, Failure failure) {
     }
     afterwards.add_preload({operation.key, 1, operation.version});
   }
-  return broken(afterwards, failure, {});
+  return broken(afterwards, afterwards, failure, {});
 }
 
 }  // namespace
@@ -96,15 +136,17 @@ CrashVerdict judge_crash(const History& history, Time failed_at, std::uint32_t r
   CrashVerdict verdict;
   if (!problem.empty()) {
     verdict.atomic = trace(history, std::nullopt, failure, problem);
-    verdict.durable = verdict.ordered = verdict.atomic;
+    verdict.durable = verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic;
     return verdict;
   }
   History with_failure = history;
   with_failure.add_power_failure(failed_at);
-  verdict.durable = broken(with_failure, failure, {});
+  verdict.durable = broken(with_failure, with_failure, failure, {});
   if (verdict.durable.empty()) return verdict;
-  verdict.ordered =
-      broken(with_failure, failure, {.undone = history::Promise::Undone::last_version});
+  verdict.acknowledged = broken(writes_of(history, failure), with_failure, failure, {});
+  verdict.observed = broken(observations_of(history, failure), with_failure, failure, {});
+  verdict.ordered = broken(with_failure, with_failure, failure,
+                           {.undone = history::Promise::Undone::last_version});
   if (verdict.ordered.empty()) return verdict;
   verdict.atomic = broken_atomicity(history, failure);
   return verdict;

@@ -10,6 +10,8 @@ namespace perdura::bench {
 struct CrashVerdict {
   // Why not, in lines of which the last names the key; empty if it was kept.
   std::string durable;
+  std::string acknowledged;
+  std::string observed;
   std::string ordered;
   std::string atomic;
 };

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "bench/crash/explored.h"
 #include "bench/kv/kv_history.h"
 #include "bench/kv/kv_run.h"
 #include "harness/config/section.h"
@@ -100,8 +102,23 @@ std::optional<persistence::Method> put_method(const Point& point, const systems:
       system.put, {});
 }
 
-systems::GuaranteeLevel guarantee_of(const Point& point, const systems::KvSystem& system) {
-  return point.settings.persistence == "correct" ? systems::GuaranteeLevel::durable : system.level;
+std::optional<systems::GuaranteeLevel> guarantee_of(const Point& point,
+                                                    const systems::KvSystem& system) {
+  const harness::PointSettings& settings = point.settings;
+  const auto known = [](const std::string& said, const std::string& of_testbed) {
+    return said.empty() ? of_testbed : said;
+  };
+  const auto open = persistence::configurations(
+      {settings.domain, known(settings.ddio, point.testbed.ddio), settings.receive_buffers,
+       known(settings.transport, point.testbed.transport)});
+  std::optional<systems::GuaranteeLevel> weakest;
+  for (const persistence::Configuration& configuration : open) {
+    const auto level = explored_level(system, point.parameters, settings.persistence == "correct",
+                                      configuration.model);
+    if (!level) return std::nullopt;
+    weakest = std::min(weakest.value_or(*level), *level);
+  }
+  return weakest;
 }
 
 const systems::KvSystem& KvDriver::system_of(const Point& point) const {
@@ -144,7 +161,9 @@ harness::Measurement KvDriver::run(Platform& platform, const Point& point) const
 }
 
 void KvDriver::conclude(const Point& point, harness::Measurement& measurement) const {
-  measurement.guarantee = to_string(guarantee_of(point, system_of(point)));
+  if (const auto level = guarantee_of(point, system_of(point))) {
+    measurement.guarantee = to_string(*level);
+  }
   if (point.settings.check_history) check_history(point, measurement);
 }
 

@@ -35,7 +35,9 @@ systems::KvConfig partition_config(const harness::Point& point, const systems::K
 // there is no such method.
 std::optional<persistence::Method> put_method(const harness::Point& point,
                                               const systems::KvSystem& system);
-// What its paper promises, or durable if the point's puts persist by a method that is right.
-systems::GuaranteeLevel guarantee_of(const harness::Point& point, const systems::KvSystem& system);
+// What exploration has found that is kept on every server that the point leaves open, as far as its
+// testbed does not tell (bench/crash/explored.h); nothing if the system was not explored.
+std::optional<systems::GuaranteeLevel> guarantee_of(const harness::Point& point,
+                                                    const systems::KvSystem& system);
 
 }  // namespace perdura::bench

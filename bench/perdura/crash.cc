@@ -10,6 +10,7 @@
 
 #include "bench/perdura/crash_arguments.h"
 #include "bench/perdura/whole_number.h"
+#include "harness/run/long_work.h"
 #include "platform/error.h"
 #include "systems/persistence/proof.h"
 
@@ -20,6 +21,7 @@ using nlohmann::json;
 using persistence::Configuration;
 using persistence::Method;
 using persistence::Proof;
+using persistence::StepProof;
 using persistence::Verdict;
 
 // Beyond so many images, some seconds' worth, each moment gets some random ones.
@@ -64,9 +66,10 @@ json as_json(const Method& method, const Configuration& configuration, const Pro
   return result;
 }
 
-json steps_as_json(const Method& method, const Configuration& configuration) {
+json steps_as_json(const Method& method, const Configuration& configuration,
+                   const persistence::ProofOptions& options) {
   json result = json::array();
-  for (const auto& proof : prove_steps(method, configuration)) {
+  for (const StepProof& proof : prove_steps(method, configuration, options)) {
     const pmem::Agent& agent = method.program.agents[proof.agent];
     result.push_back({{"agent", to_string(method.program, agent)},
                       {"step", to_string(method.program, agent.steps[proof.step])},
@@ -75,13 +78,14 @@ json steps_as_json(const Method& method, const Configuration& configuration) {
   return result;
 }
 
-void print_steps(const Method& method, const Configuration& configuration) {
-  for (const auto& proof : prove_steps(method, configuration)) {
+void print_steps(const Method& method, const std::vector<StepProof>& proofs) {
+  for (const StepProof& proof : proofs) {
     const pmem::Agent& agent = method.program.agents[proof.agent];
     fmt::print("  without {:<10} {:<18} {}\n", to_string(method.program, agent),
                to_string(method.program, agent.steps[proof.step]),
-               proof.without.verdict == Verdict::right ? "right, too: the step is not needed"
-                                                       : summary(proof.without));
+               proof.without.verdict != Verdict::right ? summary(proof.without)
+               : proof.without.too_many ? "right in all that was tried, too"
+                                        : "right, too: the step is not needed");
   }
 }
 
@@ -97,24 +101,31 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (!arguments.parameters.empty() || arguments.profile) {
     throw UsageError("crash: --parameter and --profile are for systems; a method has neither");
   }
+  if (arguments.schedule) {
+    throw UsageError("crash: --schedule is for systems; a method has one order of steps");
+  }
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
   }
   const Method method = load_method(arguments.target);
   persistence::ProofOptions options;
-  options.sampling = {arguments.samples, arguments.seed, arguments.exhaustive ? 0 : kFeasible};
+  options.sampling = {arguments.samples, arguments.seed, arguments.exhaustive ? 0 : kFeasible, {}};
   json results = json::array();
   bool all_right = true;
   const Proof* shown_first = nullptr;
   std::vector<Proof> proofs;
   const auto configurations = arguments.configuration.matching();
   proofs.reserve(configurations.size());
+  LongWork work(configurations.size(), context.ranks);
   for (const Configuration& configuration : configurations) {
+    const std::string name = to_string(configuration);
+    work.begin(name);
+    options.sampling.progress = [&](double share) { work.within(name, share); };
     proofs.push_back(prove(method, configuration, options));
     const bool sampled = proofs.back().too_many || arguments.samples > 0;
     if (proofs.back().too_many) {
       persistence::ProofOptions fewer = options;
-      fewer.sampling = {kUsualSamples, arguments.seed, 0};
+      fewer.sampling = {kUsualSamples, arguments.seed, 0, options.sampling.progress};
       proofs.back() = prove(method, configuration, fewer);
     }
     const Proof& proof = proofs.back();
@@ -122,13 +133,18 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
     if (arguments.as_json) {
       json& result = results.emplace_back(as_json(method, configuration, proof));
       result["sampled"] = sampled;
-      if (arguments.steps) result["steps"] = steps_as_json(method, configuration);
+      if (arguments.steps) result["steps"] = steps_as_json(method, configuration, options);
+      work.skip();
       continue;
     }
+    const std::vector<StepProof> steps =
+        arguments.steps ? prove_steps(method, configuration, options) : std::vector<StepProof>{};
+    work.skip();
     fmt::print("{} on {:<22} {:<26} {} moments, {} images{}\n", method.name,
                to_string(configuration) + ":", summary(proof), proof.instants, proof.images,
                sampled ? fmt::format(", sampled, seed {}", arguments.seed) : "");
-    if (arguments.steps) print_steps(method, configuration);
+    print_steps(method, steps);
+    std::fflush(stdout);
     if (proof.verdict != Verdict::right && shown_first == nullptr) shown_first = &proof;
   }
   if (arguments.as_json) {
@@ -163,7 +179,7 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("--parameter", arguments->parameters, "NAME=VALUE: of the system");
   command
       ->add_option("--from", arguments->from,
-                   "First moment of a system's history to try: goes on with an exploration")
+                   "First moment of each history of a system to try: goes on with an exploration")
       ->check(whole_number(0, ~std::uint64_t{0}));
   command->add_option("--to", arguments->to, "Last one; the same as the first replays a loss")
       ->check(whole_number(0, ~std::uint64_t{0}));
@@ -172,6 +188,11 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
                    "How a system's puts persist: as in its paper, or so that they are durable on "
                    "the configuration when they are acknowledged")
       ->check(CLI::IsMember({"paper", "correct"}));
+  command
+      ->add_option("--schedule", arguments->schedule,
+                   "Only this history of a system: of two equal writers, or of a slow writer and a "
+                   "quick reader")
+      ->check(CLI::IsMember({"equal-writers", "slow-writer"}));
   command->add_option("--profile", arguments->profile,
                       "Testbed on whose model the system runs (default: erda-connectx3)");
   command->add_flag("--json", arguments->as_json, "Writes JSON");

@@ -21,14 +21,13 @@ struct CrashArguments {
   std::vector<std::string> parameters;  // NAME=VALUE, of a system
   std::optional<std::uint64_t> from;    // moment of a system's history
   std::optional<std::uint64_t> to;
-  std::string persistence = "paper";   // of a system's puts, or "correct"
-  std::optional<std::string> profile;  // of a system: default erda-connectx3
+  std::string persistence = "paper";    // of a system's puts, or "correct"
+  std::optional<std::string> schedule;  // of a system's history; absent: all
+  std::optional<std::string> profile;   // of a system: default erda-connectx3
   bool as_json = false;
 };
 
 bool is_system(const std::string& name);
-// The configurations of responders that a whole system can tell apart: receive buffers are its own.
-std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options);
 // Explores a system; done if what it acknowledges is durable on all of the models.
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
 

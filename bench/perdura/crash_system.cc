@@ -2,11 +2,14 @@
 // moment.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "bench/crash/crash.h"
+#include "bench/crash/explored.h"
 #include "bench/perdura/crash_arguments.h"
+#include "harness/run/long_work.h"
 #include "platform/error.h"
 #include "systems/kv.h"
 
@@ -37,14 +40,17 @@ std::map<std::string, std::uint64_t, std::less<>> read_parameters(
   return parameters;
 }
 
-std::string name_of(const pmem::PersistenceModel& model) {
-  return fmt::format("{} {}{}", to_string(model.domain), model.ddio ? "ddio" : "no-ddio",
-                     model.transport == pmem::Transport::iwarp ? " iwarp" : "");
-}
-
 const bench::Guarantee& first_broken(const bench::CrashResult& result) {
   if (!result.atomic.held) return result.atomic;
-  return result.ordered.held ? result.durable : result.ordered;
+  if (!result.ordered.held) return result.ordered;
+  return result.acknowledged.held ? result.durable : result.acknowledged;
+}
+
+// Both conditions of durability, each judged by itself.
+std::string conditions_of(const bench::CrashResult& result) {
+  return fmt::format("acknowledged writes {}, what gets returned {}",
+                     result.acknowledged.held ? "survive" : "are lost",
+                     result.observed.held ? "survives" : "is lost");
 }
 
 }  // namespace
@@ -56,6 +62,8 @@ bool is_system(const std::string& name) {
   return false;
 }
 
+namespace {
+
 std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options) {
   std::vector<pmem::PersistenceModel> models;
   for (const persistence::Configuration& configuration : options.matching()) {
@@ -65,6 +73,8 @@ std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& op
   }
   return models;
 }
+
+}  // namespace
 
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context) {
   if (arguments.exhaustive) {
@@ -90,13 +100,24 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
   options.seed = arguments.seed;
   options.random_images =
       arguments.samples > 0 ? static_cast<std::uint32_t>(arguments.samples) : kUsualImages;
+  if (arguments.schedule) {
+    options.schedule = *std::find_if(
+        bench::kSchedules.begin(), bench::kSchedules.end(),
+        [&](bench::Schedule schedule) { return to_string(schedule) == *arguments.schedule; });
+  }
   json results = json::array();
   bool all_durable = true;
   std::string trace;
-  for (const pmem::PersistenceModel& model : system_models(arguments.configuration)) {
+  const auto models = system_models(arguments.configuration);
+  LongWork work(models.size(), context.ranks);
+  for (const pmem::PersistenceModel& model : models) {
     options.model = model;
+    const std::string name = bench::explored_name(model);
+    work.begin(name);
+    options.progress = [&](double share) { work.within(name, share); };
     const bench::CrashResult result =
         explore_crashes(systems::find_kv_system(arguments.target), profile, options);
+    work.skip();
     if (result.runs == 0) {
       throw UsageError(fmt::format("crash: --from {} is beyond the last of {} moments, {}",
                                    options.first, result.moments, result.moments - 1));
@@ -107,7 +128,9 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                          {"domain", to_string(model.domain)},
                          {"ddio", model.ddio},
                          {"transport", to_string(model.transport)},
-                         {"guarantee", result.strongest()},
+                         {"guarantee", to_string(result.strongest())},
+                         {"acknowledged_writes_survive", result.acknowledged.held},
+                         {"what_gets_returned_survives", result.observed.held},
                          {"moments", result.moments},
                          {"failures", result.runs},
                          {"images", result.images},
@@ -115,12 +138,12 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                          {"trace", result.durable.held ? "" : first_broken(result).first_loss}});
       continue;
     }
-    fmt::print("{} on {:<16} {:<8} {} moments, {} failures, {} images, seed {}\n", arguments.target,
-               name_of(model) + ":", result.strongest(), result.moments, result.runs, result.images,
-               arguments.seed);
+    fmt::print("{} on {:<18} {:<15} {}; {} moments, {} failures, {} images, seed {}\n",
+               arguments.target, name + ":", to_string(result.strongest()), conditions_of(result),
+               result.moments, result.runs, result.images, arguments.seed);
     std::fflush(stdout);
     if (trace.empty() && !result.durable.held) {
-      trace = fmt::format("\non {}:\n{}", name_of(model), first_broken(result).first_loss);
+      trace = fmt::format("\non {}:\n{}", name, first_broken(result).first_loss);
     }
   }
   if (arguments.as_json) {

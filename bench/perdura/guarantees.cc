@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -10,8 +11,10 @@
 #include <thread>
 
 #include "bench/crash/crash.h"
-#include "bench/perdura/crash_arguments.h"
+#include "bench/crash/explored.h"
+#include "bench/perdura/commands.h"
 #include "harness/report/guarantees.h"
+#include "harness/run/long_work.h"
 #include "platform/error.h"
 #include "systems/kv.h"
 #include "systems/persistence/matrices.h"
@@ -62,12 +65,14 @@ void write(const fs::path& file, const std::string& text) {
 struct Exploration {
   const systems::KvSystem& system;
   bench::CrashOptions options;
+  std::string name;
   std::promise<std::string> found{};
   std::future<std::string> guarantee = found.get_future();
 };
 
 // On all cores: each explores by itself, and the results do not depend on who does which.
-void explore_all(std::vector<Exploration>& explorations, const sim::Profile& profile) {
+void explore_all(std::vector<Exploration>& explorations, const sim::Profile& profile,
+                 LongWork& work) {
   std::atomic<std::size_t> next{0};
   std::vector<std::jthread> workers;
   for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
@@ -75,8 +80,11 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
       for (std::size_t mine; (mine = next++) < explorations.size();) {
         Exploration& exploration = explorations[mine];
         try {
-          exploration.found.set_value(std::string(
-              explore_crashes(exploration.system, profile, exploration.options).strongest()));
+          exploration.options.progress = [](double) { LongWork::stop_if_interrupted(); };
+          const auto level =
+              explore_crashes(exploration.system, profile, exploration.options).strongest();
+          work.end(exploration.name, std::string(to_string(level)));
+          exploration.found.set_value(std::string(to_string(level)));
         } catch (...) {
           exploration.found.set_exception(std::current_exception());
         }
@@ -86,14 +94,50 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
 }
 
 // Of whole systems: a row for each setting that changes what is guaranteed.
-Matrix systems_matrix(const CommandContext& context) {
-  const sim::Profile profile =
-      sim::load_profile(context.locations.find(FileKind::profile, {"erda-connectx3", ""}).string());
-  Matrix matrix{
+class SystemsMatrix {
+ public:
+  SystemsMatrix() {
+    for (const pmem::PersistenceModel& model : models_) {
+      matrix_.header.push_back(bench::explored_name(model));
+    }
+    for (const systems::KvSystem& system : systems::kv_systems()) {
+      for (const bench::ExploredSetting& setting : bench::explored_settings(system)) {
+        matrix_.rows.push_back({bench::explored_name(system, setting)});
+        for (const pmem::PersistenceModel& model : models_) {
+          explorations_.push_back(
+              {system,
+               {.model = model,
+                .parameters = setting.parameters,
+                .correct = setting.correct,
+                .random_images = 1},
+               fmt::format("{} on {}", matrix_.rows.back().front(), bench::explored_name(model))});
+        }
+      }
+    }
+  }
+
+  std::size_t explorations() const { return explorations_.size(); }
+
+  Matrix explore(const sim::Profile& profile, LongWork& work) {
+    explore_all(explorations_, profile, work);
+    for (std::size_t i = 0; i < explorations_.size(); ++i) {
+      matrix_.rows[i / models_.size()].push_back(explorations_[i].guarantee.get());
+    }
+    return std::move(matrix_);
+  }
+
+ private:
+  std::vector<pmem::PersistenceModel> models_ = bench::explored_models();
+  std::vector<Exploration> explorations_;
+  Matrix matrix_{
       "systems",
       "What a completed operation of each system guarantees",
-      "Explored, with the server's power failing at every moment of a small history. durable: "
-      "nothing acknowledged is lost; ordered: of each key at most the last change is lost; "
+      "Explored, with the server's power failing at every moment of two small histories: one of "
+      "two "
+      "writers, one of a slow writer whose values a reader gets before they are acknowledged. "
+      "durable: durable linearizability, nothing that a completed operation told is lost; "
+      "durable-writes: every acknowledged write survives, but what a get returned of a write that "
+      "was not yet acknowledged may be lost; ordered: of each key at most the last change is lost; "
       "atomic: of each key one of the states that it ever had is found; none: not even that. "
       "Systems persist as in their papers, or by the method for the configuration "
       "(persistence = correct). Receive buffers are where a system puts them, so they make no "
@@ -101,36 +145,7 @@ Matrix systems_matrix(const CommandContext& context) {
       true,
       {"system"},
       {}};
-  const auto models = system_models({});
-  for (const pmem::PersistenceModel& model : models) {
-    matrix.header.push_back(fmt::format("{} {}{}", to_string(model.domain),
-                                        model.ddio ? "ddio" : "no-ddio",
-                                        model.transport == pmem::Transport::iwarp ? " iwarp" : ""));
-  }
-  std::vector<Exploration> explorations;
-  const auto add_row = [&](const systems::KvSystem& system, std::string_view setting,
-                           const bench::CrashOptions& with) {
-    matrix.rows.push_back(
-        {fmt::format("{}{}{}", system.name, setting.empty() ? "" : ", ", setting)});
-    for (const pmem::PersistenceModel& model : models) {
-      Exploration& exploration = explorations.emplace_back(Exploration{system, with, {}});
-      exploration.options.model = model;
-    }
-  };
-  for (const systems::KvSystem& system : systems::kv_systems()) {
-    add_row(system, "", {.model = {}, .random_images = 1});
-    if (system.name == "erda") {
-      add_row(system, "persist_before_update",
-              {.model = {}, .parameters = {{"persist_before_update", 1}}, .random_images = 1});
-    }
-    add_row(system, "persistence = correct", {.model = {}, .correct = true, .random_images = 1});
-  }
-  explore_all(explorations, profile);
-  for (std::size_t i = 0; i < explorations.size(); ++i) {
-    matrix.rows[i / models.size()].push_back(explorations[i].guarantee.get());
-  }
-  return matrix;
-}
+};
 
 ExitCode guarantees(const std::string& folder, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
@@ -139,15 +154,25 @@ ExitCode guarantees(const std::string& folder, const CommandContext& context) {
   if (problem) throw UsageError(fmt::format("guarantees: --out {}: {}", folder, problem.message()));
   std::string text =
       "# What is guaranteed when the power fails\n\n"
-      "Written by `perdura guarantees`; [persistence.md](persistence.md) explains the model and "
-      "the "
-      "words.\n\n";
+      "Written by `perdura guarantees`; [guarantees.md](guarantees.md) explains the words, "
+      "[persistence.md](persistence.md) the model.\n\n";
   std::vector<report::GuaranteeTable> tables;
-  for (const Matrix& matrix : {persistence::cells_matrix(), persistence::steps_matrix(),
-                               persistence::transfer_matrix(), systems_matrix(context)}) {
+  const sim::Profile profile =
+      sim::load_profile(context.locations.find(FileKind::profile, {"erda-connectx3", ""}).string());
+  SystemsMatrix systems;
+  constexpr std::array kOfMethods{persistence::cells_matrix, persistence::steps_matrix,
+                                  persistence::transfer_matrix};
+  LongWork work(std::size(kOfMethods) + systems.explorations(), context.ranks);
+  const auto add = [&](const Matrix& matrix) {
     text += markdown_of(matrix);
     tables.push_back(table_of(matrix));
+  };
+  for (const auto& matrix_of : kOfMethods) {
+    add(matrix_of());
+    work.end(tables.back().title, "proven");
   }
+  add(systems.explore(profile, work));
+  work.close();
   text.pop_back();
   write(fs::path(folder) / "tables.md", text);
   if (const auto written = report::write_guarantees(folder, tables); !written) {

@@ -40,12 +40,17 @@ ExitCode list(const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   fmt::print("systems\n");
   for (const systems::KvSystem& system : systems::kv_systems()) {
-    fmt::print("  {}\n      {}\n      guarantee: {}: {}\n", system.name, system.title,
+    fmt::print("  {}\n      {}\n      guarantee: {} by its paper: {}\n", system.name, system.title,
                to_string(system.level), system.guarantee);
   }
   fmt::print("\nmethods of remote persistence (perdura crash NAME, perdura advise)\n");
+  std::size_t width = 0;
   for (const persistence::Method& method : persistence::methods()) {
-    fmt::print("  {:<26}{} {}\n", method.name, to_string(method.update), to_string(method.carrier));
+    width = std::max(width, method.name.size());
+  }
+  for (const persistence::Method& method : persistence::methods()) {
+    fmt::print("  {:<{}}  {} {}\n", method.name, width, to_string(method.update),
+               to_string(method.carrier));
   }
   print_experiments(context.locations);
   print_names(context.locations, FileKind::profile, "profiles (--profile NAME)");

@@ -11,6 +11,7 @@
 
 #include "bench/perdura/commands.h"
 #include "harness/results/build_info.h"
+#include "harness/run/interrupt.h"
 #include "platform/error.h"
 
 namespace {
@@ -87,6 +88,9 @@ ExitCode run_as_rank(int argc, char** argv) {
   ExitCode code = ExitCode::failed;
   try {
     return parse_and_run(argc, argv, ranks);
+  } catch (const perdura::harness::Interrupted&) {
+    code = complain(ranks.is_root(), ExitCode::failed, "interrupted");
+    if (ranks.others_end_too()) return code;
   } catch (const perdura::UsageError& error) {
     // What is wrong is usually wrong everywhere, and the root says it.
     code = complain(ranks.is_root(), ExitCode::usage, error.what());

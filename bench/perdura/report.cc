@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "bench/perdura/commands.h"
+#include "harness/run/long_work.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -25,13 +27,21 @@ ExitCode report(const ReportArguments& arguments, const CommandContext& context)
     throw UsageError(fmt::format(
         "report {}: there is no such folder; give one that 'perdura run' wrote", arguments.input));
   }
+  std::optional<LongWork> work;
   const auto written = report::write_report(
       {.input = arguments.input,
        .plots = context.locations.first_existing("plots"),
        .claims = context.locations.first_existing(fs::path("results") / "claims.csv"),
        .notes = context.locations.first_existing(fs::path("results") / "reported"),
        .output = arguments.output,
-       .gnuplot = arguments.gnuplot});
+       .gnuplot = arguments.gnuplot,
+       .progress = [&](const std::string& title, std::size_t drawn, std::size_t all) {
+         if (drawn > 0) work->skip();
+         if (!work) work.emplace(all, context.ranks);
+         work->begin(title);
+         work->within(title, 0);
+       }});
+  work.reset();
   if (!written && written.error().work_failed) throw PlatformError(written.error().message);
   if (!written) throw UsageError(written.error().message);
   fmt::print("{}\n", written->page.string());

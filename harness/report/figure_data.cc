@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "harness/report/quantity.h"
+#include "systems/guarantee.h"
 
 namespace perdura::report {
 namespace {
@@ -95,8 +96,9 @@ std::string guarantees_of(const Points& points, const std::vector<std::size_t>& 
     if (points.text(row, spec.series) == series) found.insert(points.text(row, "guarantee"));
   }
   std::string words;
-  for (const std::string word : {"visible", "atomic", "ordered", "durable"}) {
-    if (found.contains(word)) words += (words.empty() ? "" : "/") + word;
+  for (const std::string_view word : systems::kGuaranteeWords) {
+    if (found.contains(std::string(word)))
+      words += fmt::format("{}{}", words.empty() ? "" : "/", word);
   }
   return words;
 }

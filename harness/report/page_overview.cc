@@ -138,15 +138,15 @@ std::string load_sentence(const FigureResult& figure) {
                      where(figure.origin), listed(parts), figure.spec.title);
 }
 
-/// What completed operations are promised to mean, if not of all systems the same.
-std::string promise_sentence(const std::vector<ResultFolder>& folders) {
-  std::map<std::string, std::vector<std::string>> systems;  // by what they promise
+/// What completed operations were found to guarantee, if not of all systems the same.
+std::string found_sentence(const std::vector<ResultFolder>& folders) {
+  std::map<std::string, std::vector<std::string>> systems;  // by what they keep
   for (const ResultFolder& folder : folders) {
     if (!folder.unfinished().empty()) continue;
     const Points& points = folder.points;
     for (std::size_t row = 0; row < points.size(); ++row) {
       const std::string& guarantee = points.text(row, "guarantee");
-      // A method is not a system that promises; nor is one that replaces the published way.
+      // A method is not a system; nor is a variant what was published.
       if (guarantee.empty() || !points.text(row, "method").empty()) continue;
       const std::string& system = points.text(row, "system");
       if (folder.specs.systems.variants.contains(system)) continue;
@@ -158,9 +158,14 @@ std::string promise_sentence(const std::vector<ResultFolder>& folders) {
   if (systems.size() < 2) return "";
   std::vector<std::string> parts;
   for (const auto& [guarantee, names] : systems) {
-    parts.push_back(fmt::format("{} with {}", guarantee, listed(names)));
+    const std::string_view word = guarantee == "none" ? "not even atomic" : guarantee;
+    parts.push_back(fmt::format("{} with {}", word, listed(names)));
   }
-  return fmt::format("As published, a completed operation is {}.", listed(parts));
+  return fmt::format(
+      "When the power fails, a completed operation, as published and explored on every server that "
+      "a "
+      "testbed may be, is {}.",
+      listed(parts));
 }
 
 /// As the experiments whose results these are call it.
@@ -171,7 +176,7 @@ std::string shown_system(const std::string& system, const std::vector<ResultFold
   return titled == folders.end() ? shown_name(system) : titled->specs.systems.shown(system);
 }
 
-/// On how many servers each system, as published, was found to lose nothing that it acknowledged.
+/// On how many servers each system, as published, was found to lose no acknowledged write.
 std::string kept_sentence(const std::vector<GuaranteeTable>& tables,
                           const std::vector<ResultFolder>& folders) {
   for (const GuaranteeTable& table : tables) {
@@ -182,11 +187,14 @@ std::string kept_sentence(const std::vector<GuaranteeTable>& tables,
       if (row.cells.front().find(',') != std::string::npos) continue;
       parts.push_back(
           fmt::format("{} on {} of {} kinds of servers", shown_system(row.cells.front(), folders),
-                      std::count(row.cells.begin() + 1, row.cells.end(), std::string("durable")),
+                      std::count_if(row.cells.begin() + 1, row.cells.end(),
+                                    [](const std::string& cell) {
+                                      return cell == "durable" || cell == "durable-writes";
+                                    }),
                       row.cells.size() - 1));
     }
     return fmt::format(
-        "Nothing that was acknowledged is lost when the server's power fails, as published, by {}.",
+        "No acknowledged write is lost when the server's power fails, as published, by {}.",
         listed(parts));
   }
   return "";
@@ -211,7 +219,7 @@ std::vector<std::string> sentences(const Contents& contents,
       }
     }
   }
-  add(promise_sentence(folders), true);
+  add(found_sentence(folders), true);
   add(kept_sentence(contents.guarantees, folders), true);
   for (const Section& section : contents.sections) {
     const auto load = std::find_if(section.figures.begin(), section.figures.end(),

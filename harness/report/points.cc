@@ -1,6 +1,7 @@
 #include "harness/report/points.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 
 #include "harness/report/advice.h"
 #include "harness/report/columns.h"
+#include "systems/guarantee.h"
 
 namespace perdura::report {
 namespace {
@@ -119,10 +121,9 @@ Expected<void> Points::check(std::size_t row) const {
     return wrong(fmt::format("verdict is '{}'; it must be valid, invalid or failed", verdict));
   }
   const std::string& guarantee = text(row, "guarantee");
-  const std::array<std::string_view, 5> words{"", "visible", "atomic", "ordered", "durable"};
-  if (std::find(words.begin(), words.end(), guarantee) == words.end()) {
-    return wrong(fmt::format(
-        "guarantee is '{}'; it must be visible, atomic, ordered, durable or empty", guarantee));
+  if (!guarantee.empty() && !systems::guarantee_of_word(guarantee)) {
+    return wrong(fmt::format("guarantee is '{}'; it must be {} or empty", guarantee,
+                             fmt::join(systems::kGuaranteeWords, ", ")));
   }
   const std::string& provenance = text(row, "provenance");
   if (provenance != "modelled" && provenance != "measured") {

@@ -136,8 +136,11 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
   const fs::path output = options.output.empty() ? options.input / "report" : options.output;
   Writer writer(options, output);
   if (auto copied = writer.copy_scripts(); !copied) return tl::unexpected(copied.error());
+  std::size_t figures = 0;
+  for (const Section& section : contents->sections) figures += section.figures.size();
   for (Section& section : contents->sections) {
     for (FigureResult& figure : section.figures) {
+      if (options.progress) options.progress(figure.spec.title, writer.result().figures, figures);
       if (auto drawn = writer.draw(figure); !drawn) return tl::unexpected(drawn.error());
     }
     for (const TableResult& table : section.tables) {

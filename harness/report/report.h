@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct ReportOptions {
   std::filesystem::path notes;   ///< holds <paper>-notes.toml
   std::filesystem::path output;  ///< empty: input/report
   std::string gnuplot = "gnuplot";
+  /// Called before each figure is drawn: its title, how many are drawn, and of how many. What it
+  /// throws ends the report.
+  std::function<void(const std::string& title, std::size_t drawn, std::size_t all)> progress{};
 };
 
 struct ReportResult {

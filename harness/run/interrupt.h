@@ -23,6 +23,9 @@ void interrupt();
 // Whether one has.
 bool was_signaled();
 
+// Thrown to give up what is under way. Not a std::exception: those are failures.
+struct Interrupted {};
+
 extern std::atomic<bool> interrupt_signaled;
 // Cheap enough to be asked before each operation; from any thread.
 inline bool interrupted() { return interrupt_signaled.load(std::memory_order_relaxed); }

@@ -30,6 +30,8 @@ class SimFactory final : public PlatformFactory {
   bool modelled() const override { return true; }
   std::string profile_name() const override { return profile_.name; }
   std::string profile_text() const override { return profile_.text; }
+  // The model's completions tell what InfiniBand's do.
+  Testbed testbed() const override { return {profile_.ddio ? "on" : "off", "ib"}; }
   bool collective() const override { return false; }
   std::filesystem::path pm_directory() const override { return ""; }
   NodeId default_client_nodes() const override { return 1; }

@@ -24,6 +24,9 @@ class PlatformFactory {
   virtual std::string profile_name() const = 0;
   virtual std::string profile_text() const = 0;
 
+  // On sim what the profile says; of real machines a point alone can say it.
+  virtual Testbed testbed() const { return {}; }
+
   // True if a point needs all ranks together, each being one node; false if every rank can run
   // points of its own.
   virtual bool collective() const = 0;

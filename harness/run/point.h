@@ -16,11 +16,19 @@
 
 namespace perdura::harness {
 
+// What is known of the server beyond what a point says of it, in the words of PointSettings; empty:
+// not known.
+struct Testbed {
+  std::string ddio;
+  std::string transport;
+};
+
 struct Point {
-  PointSettings settings;           // of a variant, with the name of the system that it runs
-  std::string system_name;          // as in results: a variant's own
-  workload::WorkloadSpec workload;  // the settings' overrides applied
-  std::string workload_name;        // as in results
+  PointSettings settings;  // of a variant, with the name of the system that it runs
+  Testbed testbed{};
+  std::string system_name;                                       // as in results: a variant's own
+  workload::WorkloadSpec workload;                               // the settings' overrides applied
+  std::string workload_name;                                     // as in results
   std::map<std::string, std::uint64_t, std::less<>> parameters;  // of the system
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
   Nanoseconds timeline_interval{};  // 0: nothing is recorded over time

@@ -82,7 +82,10 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   if (!request.plan_only) sweep.platforms->check_machine();
   sweep.points = plan_points(sweep.experiment, locations, *sweep.driver,
                              sweep.platforms->default_client_nodes());
-  for (const Point& point : sweep.points) sweep.platforms->check_client_nodes(point.client_nodes);
+  for (Point& point : sweep.points) {
+    sweep.platforms->check_client_nodes(point.client_nodes);
+    point.testbed = sweep.platforms->testbed();
+  }
   check_memory(sweep, ranks);
   sweep.workloads = workload_texts(sweep.points, locations);
   return sweep;

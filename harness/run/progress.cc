@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace perdura::harness {
@@ -48,13 +49,34 @@ Progress::Progress(std::size_t points, std::size_t done, bool visible)
       visible_(visible),
       terminal_(isatty(STDERR_FILENO) == 1) {}
 
-std::string Progress::time_left() const {
-  if (done_ == done_before_ || done_ == points_) return "";
+std::string Progress::time_left(double share) const {
+  const double done = static_cast<double>(done_ - done_before_) + share;
+  const double left = static_cast<double>(points_ - done_) - share;
+  if (done <= 0 || left <= 0) return "";
   const auto spent = std::chrono::steady_clock::now() - started_;
-  const auto left = spent * static_cast<std::int64_t>(points_ - done_) /
-                    static_cast<std::int64_t>(done_ - done_before_);
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(spent * (left / done));
   return seconds.count() == 0 ? "" : fmt::format(" ({} left)", duration(seconds));
+}
+
+void Progress::within(const std::string& label, double share) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto since = now - std::max(shown_, started_);
+  if (!visible_ ||
+      since < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(10))) {
+    return;
+  }
+  shown_ = now;
+  show(fmt::format("[{}/{}]{} {} {:.0f} % ...", done_ + 1, points_, time_left(share), label,
+                   100 * share));
+  if (!terminal_) close();
+}
+
+void Progress::skip() {
+  ++done_;
+  if (!terminal_ || !open_line_ || !visible_) return;
+  if (somebody_reads()) fmt::print(stderr, "\r\x1b[K");
+  std::fflush(stderr);
+  open_line_ = false;
 }
 
 void Progress::begin(const std::string& label) {

@@ -20,11 +20,16 @@ class Progress {
   void end(const std::string& label, const Measurement& measurement);
   // The same of what is no point of an experiment; `keep`: also on a terminal the line stays.
   void end(const std::string& label, const std::string& outcome, bool keep);
+  // The share, 0 to 1, of what has begun that is done; may be called as often as is convenient. On
+  // a terminal the line follows a few times a second, elsewhere there is a line every ten seconds.
+  void within(const std::string& label, double share);
+  // The same as end(), for what says itself what came of it: clears the line.
+  void skip();
   // Leaves the cursor at the beginning of an empty line.
   void close();
 
  private:
-  std::string time_left() const;
+  std::string time_left(double share = 0) const;
   void show(const std::string& text);
 
   std::size_t points_;
@@ -33,6 +38,7 @@ class Progress {
   bool visible_;
   bool terminal_;
   bool open_line_ = false;
+  std::chrono::steady_clock::time_point shown_{};
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "platform/error.h"
 
 namespace perdura::sim {
@@ -77,8 +79,13 @@ class Explorer {
       scenario_(none);
     }
     explored_.moments = moments_.size();
-    for (std::size_t i = options_.first; i < moments_.size() && i <= options_.last;
-         i += options_.stride) {
+    const std::size_t end = std::min<std::size_t>(
+        moments_.size(), options_.last == ~std::uint64_t{0} ? options_.last : options_.last + 1);
+    for (std::size_t i = options_.first; i < end; i += options_.stride) {
+      if (options_.progress) {
+        options_.progress(explored_.tried,
+                          explored_.tried + (end - i + options_.stride - 1) / options_.stride);
+      }
       ++explored_.tried;
       try_moment(i);
     }

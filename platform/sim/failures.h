@@ -54,6 +54,9 @@ struct ExploreOptions {
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;       // tries every so many moments only
   std::uint64_t most_images = 0;  // of one moment, with `all`; 0 is no limit
+  // Called before each moment that is tried, with how many were and how many will be. What it
+  // throws ends the exploration; not a std::exception, since those are what a scenario fails with.
+  std::function<void(std::uint64_t tried, std::uint64_t all)> progress{};
 };
 
 class Failure {

@@ -270,7 +270,7 @@ void prepare(auto& run, const Program& program, const ProgramSetup& setup,
 
 bool ProgramExplorer::try_instant(Instant& instant,
                                   const std::function<bool(const Instant&)>& judge,
-                                  Sampling sampling, Explored& explored) {
+                                  const Sampling& sampling, Explored& explored) {
   Run run(setup_);
   prepare(run, program_, setup_, initial_);
   for (const Event event : instant.events) apply(run, event);
@@ -284,6 +284,14 @@ bool ProgramExplorer::try_instant(Instant& instant,
     if (sampling.most_images > 0 && explored.images == sampling.most_images) {
       explored.too_many = true;
       return false;
+    }
+    constexpr std::uint64_t kImagesBetween = 256;
+    if (sampling.progress && explored.images % kImagesBetween == 0) {
+      const auto share = [](std::uint64_t done, std::uint64_t all) {
+        return all == 0 ? 0.0 : static_cast<double>(done) / static_cast<double>(all);
+      };
+      sampling.progress(
+          std::max(share(number, all_instants_), share(explored.images, sampling.most_images)));
     }
     ++explored.images;
     recover(run, run.state.image(choices), instant.values);
@@ -307,8 +315,15 @@ bool ProgramExplorer::try_instant(Instant& instant,
 }
 
 Explored ProgramExplorer::explore(const std::function<bool(const Instant&)>& judge,
-                                  Sampling sampling) {
+                                  const Sampling& sampling) {
   Explored explored;
+  all_instants_ = 0;
+  if (sampling.progress) {
+    schedule_->each([&](const std::vector<Event>&) {
+      ++all_instants_;
+      return true;
+    });
+  }
   if (const auto stuck = schedule_->stuck()) explored.stuck = {stuck->agent, stuck->step};
   Instant instant;
   explored.cut_short = !schedule_->each([&](const std::vector<Event>& events) {

@@ -73,8 +73,10 @@ class ProgramExplorer {
     std::uint64_t images = 0;  // 0: all
     std::uint64_t seed = 1;
     std::uint64_t most_images = 0;  // of all moments together: then it is cut short; 0 is no limit
+    // Called now and then with the share that is done, 0 to 1; what it throws ends the exploration.
+    std::function<void(double share)> progress{};
   };
-  Explored explore(const std::function<bool(const Instant&)>& judge, Sampling sampling);
+  Explored explore(const std::function<bool(const Instant&)>& judge, const Sampling& sampling);
   Explored explore(const std::function<bool(const Instant&)>& judge) { return explore(judge, {}); }
 
   // What happened up to the instant, step by step, and where the variables were; for people.
@@ -97,12 +99,13 @@ class ProgramExplorer {
   void recover(const Run& run, const std::vector<PersistenceState::Survivor>& image,
                std::vector<int>& values);
   bool try_instant(Instant& instant, const std::function<bool(const Instant&)>& judge,
-                   Sampling sampling, Explored& explored);
+                   const Sampling& sampling, Explored& explored);
   static bool is_carried(const Run& run, std::size_t variable);  // by a SEND
   std::span<const std::byte> bytes_of(Step::Change change) const;
 
   const Program& program_;
   ProgramSetup setup_;
+  std::uint64_t all_instants_ = 0;    // counted only for who wants to know the share that is done
   std::vector<Bytes> offsets_;        // of the variables
   std::vector<Bytes> first_buffers_;  // of each agent's steps
   std::optional<Schedule> schedule_;

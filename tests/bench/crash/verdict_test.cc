@@ -59,6 +59,48 @@ TEST(CrashVerdict, IsTheStrongestThatWasKept) {
   EXPECT_EQ(kept(find({3, 2})), "---") << "lost without a failure";
 }
 
+// What survives of which: writes that were acknowledged, and what gets have returned.
+std::string survives(const CrashVerdict& verdict) {
+  return std::string(verdict.acknowledged.empty() ? "a" : "-") +
+         (verdict.observed.empty() ? "o" : "-") + (verdict.durable.empty() ? "d" : "-");
+}
+
+// Version 1 was acknowledged; 2 was under way, and `read` was read by then.
+CrashVerdict find_after_a_read(std::uint64_t read, std::uint64_t found) {
+  History history;
+  history.add(operation(Kind::put, 1, 10, 0));
+  Operation under_way = operation(Kind::put, 2, 20, 0);
+  under_way.outcome = Outcome::unknown;
+  history.add(under_way);
+  history.add(operation(Kind::get, read, 30, 1));
+  history.add(operation(Kind::get, found, 2 * kFailure, kReader));
+  return judge_crash(history, at(kFailure), kReader, "");
+}
+
+TEST(CrashVerdict, JudgesWhatWasAcknowledgedAndWhatWasReadApart) {
+  EXPECT_EQ(survives(find_after_a_read(2, 2)), "aod");
+  EXPECT_EQ(survives(find_after_a_read(1, 2)), "aod") << "it was under way";
+  EXPECT_EQ(survives(find_after_a_read(1, 1)), "aod");
+  const CrashVerdict dirty = find_after_a_read(2, 1);
+  EXPECT_EQ(survives(dirty), "a--") << "a reader saw what was not acknowledged";
+  EXPECT_EQ(kept(dirty), "-oa") << "at most the last change";
+  EXPECT_EQ(survives(find_after_a_read(2, kAbsent)), "---");
+  EXPECT_EQ(survives(find_after_a_read(1, kAbsent)), "---") << "both were told of version 1";
+  EXPECT_EQ(survives(find({2, 2})), "-o-") << "nobody read version 3";
+}
+
+// A delete that a get has seen, and that is not acknowledged.
+TEST(CrashVerdict, WhatIsMissingIsReadToo) {
+  History history;
+  history.add(operation(Kind::put, 1, 10, 0));
+  Operation under_way = operation(Kind::erase, 0, 20, 0);
+  under_way.outcome = Outcome::unknown;
+  history.add(under_way);
+  history.add(operation(Kind::get, kAbsent, 30, 1));
+  history.add(operation(Kind::get, 1, 2 * kFailure, kReader));
+  EXPECT_EQ(survives(judge_crash(history, at(kFailure), kReader, "")), "a--");
+}
+
 TEST(CrashVerdict, AStoreThatCannotBeUsedKeepsNothing) {
   const CrashVerdict verdict = find({}, "recovery fails: damaged");
   EXPECT_EQ(kept(verdict), "---");

@@ -1,0 +1,104 @@
+#include "bench/crash/explored.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "systems/persistence/method.h"
+
+namespace perdura::bench {
+
+using systems::GuaranteeLevel;
+
+extern const std::string_view explored_table;
+
+namespace {
+
+using Table = std::map<std::string, std::map<std::string, GuaranteeLevel>>;  // by row, by column
+
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += c;
+    }
+  }
+  return cells;
+}
+
+Table read_table() {
+  Table table;
+  std::vector<std::string> header;
+  for (std::string_view rest = explored_table; !rest.empty();) {
+    const std::vector<std::string> cells = cells_of(rest.substr(0, rest.find('\n')));
+    rest.remove_prefix(std::min(rest.size(), rest.find('\n') + 1));
+    if (header.empty()) {
+      header = cells;
+      continue;
+    }
+    auto& row = table[cells.front()];
+    for (std::size_t i = 1; i < cells.size() && i < header.size(); ++i) {
+      if (const auto level = systems::guarantee_of_word(cells[i])) row[header[i]] = *level;
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<ExploredSetting> explored_settings(const systems::KvSystem& system) {
+  std::vector<ExploredSetting> settings{{"", {}}};
+  if (system.name == "erda") {
+    settings.push_back({"persist_before_update", {{"persist_before_update", 1}}});
+  }
+  settings.push_back({"persistence = correct", {}, true});
+  return settings;
+}
+
+std::string explored_name(const systems::KvSystem& system, const ExploredSetting& setting) {
+  return fmt::format("{}{}{}", system.name, setting.name.empty() ? "" : ", ", setting.name);
+}
+
+std::string explored_name(const pmem::PersistenceModel& model) {
+  return fmt::format("{} {}{}", to_string(model.domain), model.ddio ? "ddio" : "no-ddio",
+                     model.transport == pmem::Transport::iwarp ? " iwarp" : "");
+}
+
+std::vector<pmem::PersistenceModel> explored_models() {
+  std::vector<pmem::PersistenceModel> models;
+  for (const persistence::Configuration& configuration : persistence::configurations({})) {
+    if (models.empty() || !(models.back() == configuration.model)) {
+      models.push_back(configuration.model);
+    }
+  }
+  return models;
+}
+
+std::optional<GuaranteeLevel> explored_level(const systems::KvSystem& system,
+                                             const SystemParameters& parameters, bool correct,
+                                             const pmem::PersistenceModel& model) {
+  static const Table table = read_table();
+  std::optional<ExploredSetting> best;
+  for (const ExploredSetting& setting : explored_settings(system)) {
+    const bool has_all = std::all_of(
+        setting.parameters.begin(), setting.parameters.end(), [&](const auto& parameter) {
+          const auto given = parameters.find(parameter.first);
+          return given != parameters.end() && given->second == parameter.second;
+        });
+    if (setting.correct != correct || !has_all) continue;
+    if (!best || setting.parameters.size() > best->parameters.size()) best = setting;
+  }
+  if (!best) return std::nullopt;
+  const auto row = table.find(explored_name(system, *best));
+  if (row == table.end()) return std::nullopt;
+  const auto cell = row->second.find(explored_name(model));
+  if (cell == row->second.end()) return std::nullopt;
+  return cell->second;
+}
+
+}  // namespace perdura::bench
