@@ -1,6 +1,10 @@
 // perdura advise: which method of remote persistence to use on a responder, and why.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -8,13 +12,16 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
 #include "bench/perdura/whole_number.h"
+#include "harness/run/long_work.h"
 #include "platform/error.h"
 #include "systems/persistence/chooser.h"
 #include "systems/persistence/detection.h"
+#include "systems/persistence/responder_descriptor.h"
 
 namespace perdura::harness {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 using persistence::Advice;
 using persistence::Choice;
@@ -24,6 +31,7 @@ constexpr Bytes kLargestUpdate = 16 * MiB;
 
 struct AdviseArguments {
   ConfigurationOptions configuration;
+  std::string responder;  // file of a descriptor; empty: this machine
   std::string update = "single";
   std::optional<std::string> operation;
   std::optional<Bytes> second_size;
@@ -44,47 +52,66 @@ struct Property {
   std::string reason;
 };
 
-// Completes what was not given by what Linux tells.
-std::vector<Property> complete(ConfigurationOptions& options, const persistence::Detection& found) {
+// What is known of the responder: from the file that it made of itself, else what Linux tells of
+// this machine.
+struct Known {
+  persistence::ResponderDescriptor responder;
+  persistence::DeviceFeatures features;
+  std::optional<persistence::Detection> found;  // nothing if a file was given
+};
+
+Known known_of_responder(const std::string& file) {
+  if (file.empty()) {
+    const persistence::Detection found = persistence::detect();
+    return {describe(found), persistence::usable_features(found), found};
+  }
+  if (!fs::is_regular_file(file)) {
+    throw UsageError(fmt::format(
+        "advise: --responder {}: there is no such file; 'perdura doctor --json' makes one on the "
+        "responder",
+        file));
+  }
+  std::ifstream input(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  try {
+    const auto responder = persistence::responder_from_json(text);
+    return {responder, persistence::usable_features(responder), std::nullopt};
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("advise: --responder {}: {}", file, error.what()));
+  }
+}
+
+// Completes what was not given by what is known.
+std::vector<Property> complete(ConfigurationOptions& options,
+                               const persistence::ResponderDescriptor& known) {
   std::vector<Property> properties;
   const auto settle = [&](const char* name, std::optional<std::string>& option,
-                          const std::optional<std::string>& detected, const std::string& reason) {
+                          const auto& detected, const auto& shown) {
     if (option) {
       properties.push_back({name, *option, "given"});
-    } else if (detected) {
-      option = detected;
-      properties.push_back({name, *detected, reason});
+    } else if (detected.value) {
+      option = std::string(shown(*detected.value));
+      properties.push_back({name, *option, detected.reason});
     } else {
-      properties.push_back({name, "unknown", reason});
+      properties.push_back({name, "unknown", detected.reason});
     }
   };
-  const auto text = [](const auto& value, const auto& shown) {
-    return value ? std::optional<std::string>(shown(*value)) : std::nullopt;
-  };
-  settle("domain", options.domain,
-         text(found.domain.value, [](auto domain) { return std::string(to_string(domain)); }),
-         found.domain.reason);
-  settle("ddio", options.ddio,
-         text(found.ddio.value, [](bool on) { return std::string(on ? "on" : "off"); }),
-         found.ddio.reason);
-  settle("receive-buffers", options.receive_buffers, std::nullopt,
-         "where a program places them is its own choice");
-  settle("transport", options.transport,
-         text(found.transport.value,
-              [](auto transport) {
-                return std::string(transport == pmem::Transport::iwarp ? "iwarp" : "ib");
-              }),
-         found.transport.reason);
+  settle("domain", options.domain, known.domain, [](auto domain) { return to_string(domain); });
+  settle("ddio", options.ddio, known.ddio, [](bool on) { return on ? "on" : "off"; });
+  settle("receive-buffers", options.receive_buffers, known.receive_buffers,
+         [](auto medium) { return medium == pmem::Medium::pm ? "pm" : "dram"; });
+  settle("transport", options.transport, known.transport,
+         [](auto transport) { return transport == pmem::Transport::iwarp ? "iwarp" : "ib"; });
   return properties;
 }
 
 const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
 
 // What was given of the devices' features, else what is detected or taken for granted.
-persistence::DeviceFeatures settle_features(const AdviseArguments& given,
-                                            const persistence::Detection& found,
+persistence::DeviceFeatures settle_features(const AdviseArguments& given, const Known& known,
                                             std::vector<Property>& properties) {
-  persistence::DeviceFeatures features = persistence::usable_features(found);
+  persistence::DeviceFeatures features = known.features;
+  const persistence::ResponderDescriptor& found = known.responder;
   const auto settle = [&](const char* name, const std::optional<bool>& option,
                           const persistence::Detected<bool>& detected, bool& feature) {
     if (option) {
@@ -130,6 +157,13 @@ json as_json(const Choice& choice) {
   return result;
 }
 
+// Lines of a name and what is said of it, in columns.
+void print_columns(const std::vector<std::pair<std::string, std::string>>& lines) {
+  std::size_t width = 0;
+  for (const auto& [name, text] : lines) width = std::max(width, name.size());
+  for (const auto& [name, text] : lines) fmt::print("  {:<{}}  {}\n", name, width, text);
+}
+
 void print(const std::vector<Property>& properties, const Advice& advice,
            const std::string& profile) {
   for (const Property& property : properties) {
@@ -138,6 +172,9 @@ void print(const std::vector<Property>& properties, const Advice& advice,
   const Choice& best = advice.choices.front();
   fmt::print("\n{}", best.method.name);
   fmt::print(", {:.2f} us on the model {}\n", to_microseconds(*best.expected), profile);
+  if (best.wasteful) {
+    fmt::print("  Some of its steps are not needed here; no method does without such steps.\n");
+  }
   std::size_t i = 0;
   for (const pmem::Agent& agent : best.method.program.agents) {
     for (const pmem::Step& step : agent.steps) {
@@ -146,15 +183,25 @@ void print(const std::vector<Property>& properties, const Advice& advice,
     }
   }
   if (advice.choices.size() > 1) fmt::print("\nalso right\n");
+  std::vector<std::pair<std::string, std::string>> lines;
   for (std::size_t other = 1; other < advice.choices.size(); ++other) {
     const Choice& choice = advice.choices[other];
-    fmt::print("  {:<26}{:.2f} us{}\n", choice.method.name, to_microseconds(*choice.expected),
-               choice.wasteful ? ", with steps that are not needed here" : "");
+    lines.emplace_back(choice.method.name,
+                       fmt::format("{:.2f} us{}", to_microseconds(*choice.expected),
+                                   choice.wasteful ? ", with steps that are not needed here" : ""));
   }
+  print_columns(lines);
   if (!advice.refusals.empty()) fmt::print("\nnot here\n");
+  lines.clear();
   for (const persistence::Refusal& refusal : advice.refusals) {
-    fmt::print("  {:<26}{}\n", refusal.method, refusal.reason);
+    lines.emplace_back(refusal.method, refusal.reason);
   }
+  print_columns(lines);
+  fmt::print(
+      "\nThe model's times may be {} % off. Of methods within that of the fastest, the first is "
+      "the "
+      "one that needs the least of the responder's CPU and of the devices.\n",
+      persistence::kModelErrorPercent);
 }
 
 ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
@@ -171,18 +218,22 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
   needs.second_size = arguments.second_size.value_or(needs.second_size);
   needs.responder_cpu = !arguments.one_sided;
   needs.replay = !arguments.no_replay;
-  const persistence::Detection found = persistence::detect();
-  std::vector<Property> properties = complete(arguments.configuration, found);
-  const persistence::DeviceFeatures features = settle_features(arguments, found, properties);
-  add_dax(found, properties);
+  const Known known = known_of_responder(arguments.responder);
+  std::vector<Property> properties = complete(arguments.configuration, known.responder);
+  const persistence::DeviceFeatures features = settle_features(arguments, known, properties);
+  if (known.found) add_dax(*known.found, properties);
   const auto configurations = arguments.configuration.matching();
   const sim::Profile profile = sim::load_profile(
       context.locations.find(FileKind::profile, {arguments.profile, "--profile"}).string());
   // What is not known of the responder does not change a method's steps, and its time hardly.
+  LongWork work(persistence::methods().size(), context.ranks);
   const auto cost = [&](const persistence::Method& method) -> std::optional<Picoseconds> {
+    work.within(method.name, 0);
+    work.skip();
     return bench::expected_latency(method, profile, configurations.front(), needs, features);
   };
   const Advice advice = persistence::advise(configurations, needs, features, cost);
+  work.close();
   if (advice.choices.empty()) {
     throw UsageError(
         fmt::format("advise: {}", persistence::why_nothing(configurations, needs, advice)));
@@ -191,8 +242,10 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
     print(properties, advice, profile.name);
     return ExitCode::done;
   }
-  json result{
-      {"configuration", json::array()}, {"choices", json::array()}, {"refused", json::array()}};
+  json result{{"configuration", json::array()},
+              {"model_error_percent", persistence::kModelErrorPercent},
+              {"choices", json::array()},
+              {"refused", json::array()}};
   for (const Property& property : properties) {
     result["configuration"].push_back(
         {{"name", property.name}, {"value", property.value}, {"reason", property.reason}});
@@ -213,6 +266,9 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
       "advise",
       "Chooses the method of remote persistence for a responder; what is not given is "
       "detected, as if this machine were it");
+  command->add_option("--responder", arguments->responder,
+                      "What the responder says of itself: a file that 'perdura doctor --json' made "
+                      "there; instead of this machine");
   arguments->configuration.add_to(*command);
   command->add_option("--update", arguments->update, "One update, or two in order")
       ->check(CLI::IsMember({"single", "ordered"}));

@@ -29,6 +29,7 @@ void add_run(CLI::App& app, CommandContext& context, Action& action);
 void add_probe(CLI::App& app, CommandContext& context, Action& action);
 void add_advise(CLI::App& app, CommandContext& context, Action& action);
 void add_crash(CLI::App& app, CommandContext& context, Action& action);
+void add_doctor(CLI::App& app, CommandContext& context, Action& action);
 void add_compare(CLI::App& app, CommandContext& context, Action& action);
 void add_claims(CLI::App& app, CommandContext& context, Action& action);
 void add_report(CLI::App& app, CommandContext& context, Action& action);

@@ -104,13 +104,14 @@ class SystemsMatrix {
       for (const bench::ExploredSetting& setting : bench::explored_settings(system)) {
         matrix_.rows.push_back({bench::explored_name(system, setting)});
         for (const pmem::PersistenceModel& model : models_) {
-          explorations_.push_back(
-              {system,
-               {.model = model,
-                .parameters = setting.parameters,
-                .correct = setting.correct,
-                .random_images = 1},
-               fmt::format("{} on {}", matrix_.rows.back().front(), bench::explored_name(model))});
+          bench::CrashOptions options;
+          options.model = model;
+          options.parameters = setting.parameters;
+          options.correct = setting.correct;
+          options.random_images = 1;
+          explorations_.push_back(Exploration{
+              system, std::move(options),
+              fmt::format("{} on {}", matrix_.rows.back().front(), bench::explored_name(model))});
         }
       }
     }

@@ -53,6 +53,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   add_report(app, context, action);
   add_claims(app, context, action);
   add_compare(app, context, action);
+  add_doctor(app, context, action);
   add_advise(app, context, action);
   add_crash(app, context, action);
   add_guarantees(app, context, action);

@@ -8,6 +8,7 @@
 
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/support/machine_tree.h"
 
 namespace perdura {
 namespace {
@@ -121,6 +122,55 @@ TEST(Cli, MemoryIsPlannedAndWhatIsNotThereIsRefused) {
     EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
   }
   EXPECT_FALSE(fs::exists(folder));
+}
+
+// However long a name is, what is said of it stands apart.
+TEST(Cli, ColumnsDoNotRunTogether) {
+  const std::string advice = perdura("advise --domain dmp --ddio off --update ordered").text;
+  EXPECT_NE(advice.find("\n  ordered-write-persist-wait  a device lacks"), std::string::npos)
+      << advice;
+  EXPECT_NE(perdura("list").text.find("\n  ordered-write-persist-wait  ordered write\n"),
+            std::string::npos);
+}
+
+TEST(Cli, AdviseOffersFirstWhatHasNoStepTooMany) {
+  for (const char* server : {"--domain mhp", "--domain wsp --transport iwarp"}) {
+    const std::string text =
+        perdura(fmt::format("advise {} --update ordered --operation write --flush --atomic-write",
+                            server))
+            .text;
+    EXPECT_NE(text.find("\nordered-write-flush, "), std::string::npos) << text;
+    EXPECT_EQ(text.substr(0, text.find("\nalso right")).find("not needed"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("times may be 10 % off"), std::string::npos) << text;
+  }
+}
+
+// Of a machine that is not here, carried as a file.
+TEST(Cli, AdviseTakesWhatADoctorFoundElsewhere) {
+  test::MachineTree machine;
+  machine.put("sys/bus/nd/devices/region0/persistence_domain", "cpu_cache");
+  machine.put("proc/sys/kernel/hostname", "node7");
+  machine.put_rdma_device("mlx5_0", true, false);
+  const std::string root = machine.root().string();
+  const Outcome text = perdura("doctor --root " + root);
+  EXPECT_EQ(text.code, 0) << text.text;
+  EXPECT_NE(text.text.find("\n  perdura advise --domain mhp --ddio off --transport ib\n"),
+            std::string::npos)
+      << text.text;
+  const Outcome json =
+      shell(perdura_command(fmt::format("doctor --root {0} --json > {0}/me.json", root)));
+  EXPECT_EQ(json.code, 0) << json.text;
+  const Outcome advice = perdura(fmt::format("advise --responder {}/me.json", root));
+  EXPECT_EQ(advice.code, 0) << advice.text;
+  for (const auto line : {"domain            mhp      region0 says cpu_cache\n",
+                          "ddio              off      mlx5_0: root port"}) {
+    EXPECT_NE(advice.text.find(line), std::string::npos) << advice.text;
+  }
+  const Outcome overridden =
+      perdura(fmt::format("advise --responder {}/me.json --domain dmp", root));
+  EXPECT_NE(overridden.text.find("domain            dmp      given\n"), std::string::npos)
+      << overridden.text;
 }
 
 TEST(Cli, RunWritesTheFolderAndSaysWhere) {

@@ -16,6 +16,7 @@ const Mistake kMistakes[] = {
     {"dance",
      "perdura: unknown command 'dance'; known are: list, plan, run, probe, report, claims, "
      "compare, "
+     "doctor, "
      "advise, "
      "crash, "
      "guarantees"},
@@ -42,6 +43,12 @@ const Mistake kMistakes[] = {
     {"crash write --domain ram", "perdura: --domain: ram not in {dmp,mhp,wsp}"},
     {"crash erda --steps", "perdura: crash: --steps is for methods; a system has none"},
     {"crash erda --parameter regions", "perdura: crash: --parameter regions: give NAME=VALUE"},
+    {"crash write --schedule slow-writer", "perdura: crash: --schedule is for systems"},
+    {"crash erda --schedule fast", "perdura: --schedule: fast not in {equal-writers,slow-writer}"},
+    {"doctor --root /nowhere", "perdura: doctor: --root /nowhere: there is no such folder"},
+    {"advise --responder /nowhere", "perdura: advise: --responder /nowhere: there is no such file"},
+    {"advise --responder " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: advise: --responder " PERDURA_SOURCE_DIR "/README.md: "},
     {"crash write --exhaustive --samples 3", "perdura: crash: --exhaustive and --samples exclude"},
     {"advise --domain dmp --ddio off --receive-buffers dram --operation send --one-sided",
      "perdura: advise: a SEND ends in a receive buffer in DRAM"},

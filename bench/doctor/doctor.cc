@@ -1,0 +1,100 @@
+#include "bench/doctor/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "bench/doctor/findings.h"
+
+namespace perdura::bench {
+
+namespace {
+
+// What is known of the responder, as options; the rest is left to the chooser, which then demands
+// what is right either way.
+std::string advise_command(const persistence::Detection& found) {
+  std::string command = "perdura advise";
+  const auto add = [&](std::string_view option, std::string_view value) {
+    command += fmt::format(" {} {}", option, value);
+  };
+  const auto add_feature = [&](std::string_view name, const persistence::Detected<bool>& feature) {
+    if (feature.value) command += fmt::format(" --{}{}", *feature.value ? "" : "no-", name);
+  };
+  if (found.domain.value) add("--domain", to_string(*found.domain.value));
+  if (found.ddio.value) add("--ddio", *found.ddio.value ? "on" : "off");
+  if (found.transport.value) {
+    add("--transport", *found.transport.value == pmem::Transport::iwarp ? "iwarp" : "ib");
+  }
+  add_feature("flush", found.flush);
+  add_feature("flush-persistence", found.flush_persistence);
+  add_feature("atomic-write", found.atomic_write);
+  return command;
+}
+
+}  // namespace
+
+Diagnosis examine(const Host& host) {
+  const Tree tree(host.root);
+  const persistence::Detection found = persistence::detect(host.root, host.features_of);
+  Diagnosis diagnosis;
+  diagnosis.responder = describe(found);
+  if (host.root != "/") diagnosis.responder.host = tree.line("proc/sys/kernel/hostname");
+  for (auto& findings : {persistence_findings(host, tree, found), rdma_findings(host, tree, found),
+                         host_findings(tree)}) {
+    diagnosis.findings.insert(diagnosis.findings.end(), findings.begin(), findings.end());
+  }
+  diagnosis.advise = advise_command(found);
+  return diagnosis;
+}
+
+std::string as_text(const Diagnosis& diagnosis) {
+  std::size_t names = 0;
+  std::size_t values = 0;
+  constexpr std::size_t kWidest = 24;  // longer ones are rare, and must not push all others away
+  for (const Finding& finding : diagnosis.findings) {
+    names = std::max(names, finding.name.size());
+    values = std::max(values, std::min(finding.value.size(), kWidest));
+  }
+  std::string text;
+  std::string section;
+  for (const Finding& finding : diagnosis.findings) {
+    if (finding.section != section) {
+      text += fmt::format("{}{}\n", section.empty() ? "" : "\n", finding.section);
+      section = finding.section;
+    }
+    text += fmt::format("  {:<{}}  {:<{}}  {}\n", finding.name, names, finding.value, values,
+                        finding.evidence);
+    if (!finding.how.empty()) {
+      text += fmt::format("  {:<{}}  {:<{}}  -> {}\n", "", names, "", values, finding.how);
+    }
+  }
+  const auto unknown = std::count_if(diagnosis.findings.begin(), diagnosis.findings.end(),
+                                     [](const Finding& finding) { return !finding.known(); });
+  text += fmt::format(
+      "\n{} of {} properties are not known; what is behind \"->\" finds or mends them. To choose a "
+      "method for this host as a responder:\n  {}\n",
+      unknown, diagnosis.findings.size(), diagnosis.advise);
+  return text;
+}
+
+std::string as_json(const Diagnosis& diagnosis) {
+  using nlohmann::ordered_json;
+  ordered_json object = ordered_json::parse(to_json(diagnosis.responder));
+  object["findings"] = ordered_json::array();
+  for (const Finding& finding : diagnosis.findings) {
+    ordered_json& each =
+        object["findings"].emplace_back(ordered_json{{"section", finding.section},
+                                                     {"name", finding.name},
+                                                     {"value", nullptr},
+                                                     {"evidence", finding.evidence}});
+    if (finding.known()) each["value"] = finding.value;
+    if (!finding.how.empty()) each["how"] = finding.how;
+  }
+  object["advise"] = diagnosis.advise;
+  // File contents need not be UTF-8.
+  return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace perdura::bench

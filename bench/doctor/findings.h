@@ -1,0 +1,20 @@
+// The sections of a diagnosis. Internal.
+#pragma once
+
+#include <vector>
+
+#include "bench/doctor/doctor.h"
+#include "bench/doctor/tree.h"
+#include "systems/persistence/detection.h"
+
+namespace perdura::bench {
+
+inline constexpr const char* kUnknown = "unknown";
+
+std::vector<Finding> persistence_findings(const Host& host, const Tree& tree,
+                                          const persistence::Detection& found);
+std::vector<Finding> rdma_findings(const Host& host, const Tree& tree,
+                                   const persistence::Detection& found);
+std::vector<Finding> host_findings(const Tree& tree);
+
+}  // namespace perdura::bench

@@ -1,0 +1,126 @@
+// What disturbs or limits a measurement, besides persistence.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <sstream>
+
+#include "bench/doctor/findings.h"
+
+namespace perdura::bench {
+
+namespace {
+
+Finding huge_pages(const Tree& tree) {
+  constexpr const char* kFolder = "sys/kernel/mm/hugepages";
+  Finding finding{"host", "huge pages", "none", fmt::format("/{}", kFolder), ""};
+  std::vector<std::string> pools;
+  for (const std::string& size : tree.names(kFolder, "hugepages-")) {
+    const std::string folder = fmt::format("{}/{}", kFolder, size);
+    const auto all = tree.number(folder + "/nr_hugepages");
+    const auto free = tree.number(folder + "/free_hugepages");
+    if (!all || *all == 0) continue;
+    pools.push_back(fmt::format("{} of {}, {} free", *all, size.substr(10), free.value_or(0)));
+  }
+  if (!pools.empty()) {
+    finding.value = fmt::format("{}", fmt::join(pools, "; "));
+  } else {
+    finding.how = "sysctl vm.nr_hugepages=N; a device then needs fewer translations of addresses";
+  }
+  return finding;
+}
+
+Finding transparent_huge_pages(const Tree& tree) {
+  constexpr const char* kFile = "sys/kernel/mm/transparent_hugepage/enabled";
+  const std::string line = tree.line(kFile);
+  const std::size_t begin = line.find('[');
+  const std::size_t end = line.find(']');
+  Finding finding{"host", "transparent huge pages", kUnknown, fmt::format("/{}", kFile), ""};
+  if (begin != std::string::npos && end != std::string::npos && end > begin) {
+    finding.value = line.substr(begin + 1, end - begin - 1);
+  } else {
+    finding.evidence += " cannot be read";
+  }
+  return finding;
+}
+
+// What registering memory with a device takes.
+Finding locked_memory(const Tree& tree) {
+  Finding finding{"host", "memlock", kUnknown, "/proc/self/limits", ""};
+  std::istringstream limits(tree.read("proc/self/limits").value_or(""));
+  constexpr std::string_view kName = "Max locked memory";
+  for (std::string line; std::getline(limits, line);) {
+    if (!line.starts_with(kName)) continue;
+    std::istringstream words(line.substr(kName.size()));
+    std::string soft;
+    words >> soft;
+    finding.value = soft == "unlimited" ? soft : soft + " bytes";
+    if (soft != "unlimited") {
+      finding.how =
+          "raise it to what is registered with a device: ulimit -l unlimited, or memlock in "
+          "/etc/security/limits.conf";
+    }
+  }
+  if (finding.value == kUnknown) finding.evidence += " does not say";
+  return finding;
+}
+
+Finding governor(const Tree& tree) {
+  std::map<std::string, int> governors;
+  for (const std::string& cpu : tree.names("sys/devices/system/cpu", "cpu")) {
+    const std::string said =
+        tree.line(fmt::format("sys/devices/system/cpu/{}/cpufreq/scaling_governor", cpu));
+    if (!said.empty()) ++governors[said];
+  }
+  Finding finding{"host", "CPU frequency governor", kUnknown,
+                  "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", ""};
+  if (governors.empty()) {
+    finding.evidence += ": there is none";
+    finding.how = "a virtual machine's host decides; else load a cpufreq driver";
+    return finding;
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, count] : governors) {
+    names.push_back(governors.size() == 1 ? name : fmt::format("{} on {} CPUs", name, count));
+  }
+  finding.value = fmt::format("{}", fmt::join(names, ", "));
+  if (finding.value != "performance") {
+    finding.how = "latencies vary with the frequency: cpupower frequency-set -g performance";
+  }
+  return finding;
+}
+
+Finding smt(const Tree& tree) {
+  Finding finding{"host", "SMT", kUnknown, "/sys/devices/system/cpu/smt/active", ""};
+  const auto active = tree.number("sys/devices/system/cpu/smt/active");
+  if (!active) {
+    finding.evidence += " does not say";
+    finding.how = "lscpu shows threads per core";
+    return finding;
+  }
+  finding.value = *active != 0 ? "on" : "off";
+  if (*active != 0) finding.how = "two threads of a core slow each other: pin one to each core";
+  return finding;
+}
+
+Finding numa_nodes(const Tree& tree) {
+  std::vector<std::string> nodes;
+  for (const std::string& node : tree.names("sys/devices/system/node", "node")) {
+    const std::string cpus = tree.line(fmt::format("sys/devices/system/node/{}/cpulist", node));
+    nodes.push_back(
+        fmt::format("{} {}", node, cpus.empty() ? "without CPUs" : "with CPUs " + cpus));
+  }
+  return {"host", "NUMA nodes", nodes.empty() ? kUnknown : std::to_string(nodes.size()),
+          nodes.empty() ? "there is no /sys/devices/system/node"
+                        : fmt::format("{}", fmt::join(nodes, "; ")),
+          nodes.empty() ? "lscpu shows NUMA nodes" : ""};
+}
+
+}  // namespace
+
+std::vector<Finding> host_findings(const Tree& tree) {
+  return {numa_nodes(tree),    huge_pages(tree), transparent_huge_pages(tree),
+          locked_memory(tree), governor(tree),   smt(tree)};
+}
+
+}  // namespace perdura::bench

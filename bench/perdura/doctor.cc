@@ -1,0 +1,74 @@
+// perdura doctor: what this host is as a responder of remote persistence, and how that is known.
+#include "bench/doctor/doctor.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "bench/perdura/commands.h"
+#include "platform/error.h"
+
+namespace perdura::harness {
+namespace {
+
+struct DoctorArguments {
+  std::string root;
+  bool as_json = false;
+};
+
+std::optional<std::string> ndctl_regions() {
+  FILE* const pipe = popen("ndctl list -R 2>/dev/null", "r");
+  if (pipe == nullptr) return std::nullopt;
+  std::string text;
+  std::array<char, 4096> part{};
+  for (std::size_t got; (got = fread(part.data(), 1, part.size(), pipe)) > 0;) {
+    text.append(part.data(), got);
+  }
+  if (pclose(pipe) != 0) return std::nullopt;
+  return text;
+}
+
+bench::Host host_of(const DoctorArguments& arguments) {
+  bench::Host host;
+  if (arguments.root.empty()) {
+    host.ndctl_regions = ndctl_regions;
+    return host;
+  }
+  if (!std::filesystem::is_directory(arguments.root)) {
+    throw UsageError(fmt::format(
+        "doctor: --root {}: there is no such folder; give one with sys and proc of another machine",
+        arguments.root));
+  }
+  host.root = arguments.root;
+  host.features_of = [](const std::string& device) {
+    return tl::unexpected(fmt::format("{} is not in this machine", device));
+  };
+  return host;
+}
+
+ExitCode doctor(const DoctorArguments& arguments, const CommandContext& context) {
+  if (!context.ranks.is_root()) return ExitCode::done;
+  const bench::Diagnosis diagnosis = bench::examine(host_of(arguments));
+  fmt::print("{}", arguments.as_json ? as_json(diagnosis) : as_text(diagnosis));
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, CommandContext& context, Action& action) {
+  const auto arguments = std::make_shared<DoctorArguments>();
+  CLI::App* command = app.add_subcommand(
+      "doctor",
+      "Says what this host is to remote persistence, how that is known, and what is not known");
+  command->add_option("--root", arguments->root,
+                      "Folder with a copy of another machine's /sys, /proc and /dev to examine");
+  command->add_flag("--json", arguments->as_json,
+                    "Writes JSON, which 'perdura advise --responder FILE' reads anywhere");
+  command->callback([arguments, &context, &action] {
+    action = [arguments, &context] { return doctor(*arguments, context); };
+  });
+}
+
+}  // namespace perdura::harness
