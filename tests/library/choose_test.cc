@@ -21,8 +21,9 @@ TEST(LibraryChoose, GivesStepsAndReasons) {
   ASSERT_EQ(choices.front().steps.size(), 5U);
   EXPECT_EQ(choices.front().steps[1].agent, "requester");
   EXPECT_EQ(choices.front().steps[1].text, "flush");
-  EXPECT_EQ(choices.front().steps[1].reason,
-            "pushes everything before it out of the device; without it: out of order");
+  EXPECT_EQ(
+      choices.front().steps[1].reason,
+      "pushes everything before it out of the device; without it, updates may be out of order");
 }
 
 TEST(LibraryChoose, WhatIsNotKnownMustBeSafeEitherWay) {
