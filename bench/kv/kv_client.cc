@@ -102,7 +102,9 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
   remaining_ = stretch.operations;
   measuring_ = stretch.measured;
   over_ = stretch.over;
+  crew_ = stretch.crew;
   begin_ = Executor::current().now();
+  if (crew_ != nullptr) crew_->begin(begin_);
   deadline_ = stretch.duration < Time::max() - begin_ ? begin_ + stretch.duration : Time::max();
   if (const harness::PointSettings& settings = point_.settings; settings.load != "closed") {
     arrivals_.emplace(settings.load == "fixed" ? workload::ArrivalProcess::fixed
@@ -118,6 +120,9 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
     lanes_at_work_ = lanes_.size();
     for (Lane& lane : lanes_) Executor::current().spawn(run_lane(session, lane));
     while (lanes_at_work_ > 0) co_await wait(lanes_ended_);
+  }
+  if (crew_ != nullptr && arrivals_) {
+    crew_->end(std::max({begin_, last_end_, deadline_ == Time::max() ? begin_ : deadline_}));
   }
   if (stretch.measured) {
     const systems::SessionCounts after = session.counts();
@@ -138,6 +143,7 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
 Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
   Executor& executor = Executor::current();
   std::exception_ptr problem;
+  Time last_end = begin_;
   try {
     while (remaining_ > 0 && may_go_on()) {
       Times times{};
@@ -202,12 +208,15 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
         stop_ = true;
         break;
       }
+      last_end = times.end;
       finish(done, lane, operation, times);
     }
   } catch (...) {
     problem = std::current_exception();
   }
   if (problem) give_up(problem);
+  // In an open loop a lane has nothing to do now and then.
+  if (crew_ != nullptr && !arrivals_) crew_->end(last_end);
   if (lanes_at_work_ > 0 && --lanes_at_work_ == 0) lanes_ended_.wake_all();
 }
 
@@ -242,6 +251,7 @@ void KvClient::finish(Done done, const Lane& lane, const workload::Operation& op
   if (!measured_any()) [[unlikely]]
     first_start_ = times.start;
   last_end_ = times.end;
+  if (crew_ != nullptr && crew_->were_at_work(times.end)) ++operations_at_work_;
   harness::KindMeasurement& measured = *kinds_[static_cast<std::size_t>(operation.kind)];
   ++measured.operations;
   if (done.outcome != Outcome::success) [[unlikely]] {

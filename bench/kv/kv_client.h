@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "bench/kv/crew.h"
 #include "harness/results/measurement.h"
 #include "harness/run/point.h"
 #include "harness/workload/arrivals.h"
@@ -30,6 +31,7 @@ struct KvStretch {
   // How long before an operation of an open loop is due the client stops to sleep, since being
   // woken up takes time. On `sim` it takes none.
   Picoseconds awake_before_due{};
+  Crew* crew = nullptr;  // of what is measured: the clients that are at work together
 };
 
 // What a client writes for each operation shares no cache line with what other threads use: clients
@@ -62,6 +64,8 @@ class alignas(kCacheLine) KvClient {
   bool warmed_up() const { return warmed_up_; }
   // Operations, torn reads and verdict; times of day and costs are the run's.
   const harness::Measurement& measurement() const { return measurement_; }
+  // Measured ones that ended while the whole crew was at work.
+  std::uint64_t operations_at_work() const { return operations_at_work_; }
   bool measured_any() const { return first_start_ != Time::max(); }
 
  private:
@@ -114,6 +118,8 @@ class alignas(kCacheLine) KvClient {
 
   std::uint64_t remaining_ = 0;
   bool measuring_ = false;
+  Crew* crew_ = nullptr;
+  std::uint64_t operations_at_work_ = 0;
   const std::atomic<bool>* over_ = nullptr;
   Time deadline_{};
   std::optional<workload::Arrivals> arrivals_;  // of an open loop

@@ -140,10 +140,10 @@ void KvDriver::check(const Point& point) const {
   const systems::KvSystem& system = system_of(point);
   const workload::WorkloadSpec& spec = point.workload;
   if (spec.uses(OperationKind::scan)) {
-    throw UsageError(fmt::format(
-        "{}: workload {} scans, and {} {}; remove one of them", point.settings.workload.where,
-        point.workload_name, system.name,
-        system.ordered ? "is not driven with scans yet" : "keeps its keys in no order"));
+    throw UsageError(
+        fmt::format("{}: workload {} scans, and no system scans yet; leave it out, or set its "
+                    "scanproportion to 0",
+                    point.settings.workload.where, point.workload_name));
   }
   const std::uint64_t operations = spec.operation_count + point.settings.warmup;
   if (spec.share(OperationKind::erase) == 1.0 && operations > spec.loaded_keys()) {

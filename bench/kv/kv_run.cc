@@ -73,6 +73,8 @@ void KvRun::start_threads() {
       histories_[index] = std::make_unique<ClientHistory>(point_, index);
     }
   }
+  crew_.emplace(static_cast<std::uint32_t>(std::count_if(
+      clients_.begin(), clients_.end(), [](const auto& client) { return client != nullptr; })));
   if (nodes_steady_) watch_warm_ups();
   for (std::uint32_t index = 0; index < clients_total_; ++index) {
     if (!clients_[index]) continue;
@@ -182,13 +184,14 @@ Task<> KvRun::warm_up(Thread& thread, std::uint32_t index, systems::KvSession* s
   if (watches) co_await until_steady->ended();
 }
 
-KvStretch KvRun::stretch(std::uint32_t index, bool measured) const {
+KvStretch KvRun::stretch(std::uint32_t index, bool measured) {
   const harness::PointSettings& settings = point_.settings;
   KvStretch stretch;
   stretch.measured = measured;
   stretch.operations = workload::operations_of_client(
       measured ? point_.workload.operation_count : settings.warmup, index, clients_total_);
   if (measured) {
+    stretch.crew = &*crew_;
     stretch.duration = in_time(settings.duration_ms);
   } else if (const WarmUp* until_steady = warm_ups_[index % point_.client_nodes].get()) {
     stretch.over = &until_steady->over();
@@ -236,8 +239,12 @@ harness::Measurement KvRun::collect() const {
   Time last = Time::min();
   Time first_due = Time::max();
   Time last_due = Time::min();
+  bool have_clients = false;
+  std::uint64_t operations_at_work = 0;
   for (const auto& client : clients_) {
     if (!client) continue;
+    have_clients = true;
+    operations_at_work += client->operations_at_work();
     result.merge(client->measurement());
     if (!client->measured_any()) continue;
     first = std::min(first, client->first_start());
@@ -252,7 +259,9 @@ harness::Measurement KvRun::collect() const {
   }
   if (first < last) result.elapsed = last - first;
   if (first_due < last_due) result.arrivals = last_due - first_due;
-  if (std::any_of(clients_.begin(), clients_.end(), [](const auto& c) { return c != nullptr; })) {
+  if (have_clients) {
+    const std::uint64_t clock = platform_.modelled() ? 0 : measure::clock_of_this_host();
+    result.at_work = {crew_->at_work(clock, operations_at_work)};
     result.harness_per_operation = *std::max_element(harness_costs_.begin(), harness_costs_.end());
   }
   if (space_sampler_) {

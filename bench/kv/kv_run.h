@@ -26,6 +26,7 @@
 #include <optional>
 #include <vector>
 
+#include "bench/kv/crew.h"
 #include "bench/kv/kv_client.h"
 #include "bench/kv/kv_history.h"
 #include "bench/kv/space_sampler.h"
@@ -51,7 +52,7 @@ class KvRun {
   Task<> serve(Thread& thread, std::uint32_t index);
   Task<> use(Thread& thread, std::uint32_t index);
   Task<> warm_up(Thread& thread, std::uint32_t index, systems::KvSession* session);
-  KvStretch stretch(std::uint32_t index, bool measured) const;
+  KvStretch stretch(std::uint32_t index, bool measured);
   Task<> sample_space(Thread& thread);
   Task<> wait_for_all() { return barrier_->arrive_and_wait(); }
   harness::Measurement collect() const;
@@ -68,6 +69,7 @@ class KvRun {
   systems::KvPartition* shared_ = nullptr;     // by all workers, once it is opened
   std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};
+  std::optional<Crew> crew_;                               // of this process' clients
   std::vector<std::unique_ptr<KvClient>> clients_;         // by index; null if it lives elsewhere
   std::vector<std::unique_ptr<ClientHistory>> histories_;  // likewise; null if none is recorded
   std::vector<Picoseconds> harness_costs_;                 // by client, 0 if it lives elsewhere

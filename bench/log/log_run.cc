@@ -150,7 +150,10 @@ Task<> LogRun::append(RemoteLog& log, std::uint64_t records, bool measured) {
       kind.latency.record(static_cast<std::uint64_t>(latency.count()));
     }
   }
-  if (measured && first < end) client_.elapsed = end - first;
+  if (measured && first < end) {
+    client_.elapsed = end - first;
+    client_.at_work = {{0, first, end, kind.operations}};
+  }
 }
 
 }  // namespace perdura::bench

@@ -105,9 +105,10 @@ ProbeSet building_block_probes(const Effort& effort) {
     Setting setting{.probe = "building-block", .operation = std::string(to_string(block))};
     setting.size = size;
     setting.unit = "ns";
-    set.probes.push_back({.setting = std::move(setting), .measure = [=](Platform& platform) {
-                            return building_block(platform, block, size, effort);
-                          }});
+    set.probes.push_back(
+        {.setting = std::move(setting), .measure = [=](Platform& platform, const Gather&) {
+           return building_block(platform, block, size, effort);
+         }});
   };
   for (const Block block : {Block::crc32, Block::copy, Block::hash, Block::compare}) {
     for (const Bytes size : {kFewBytes, kManyBytes}) add(block, size);

@@ -93,9 +93,10 @@ void add_host_probes(const Effort& effort, const HostMemory& host, ProbeSet& set
   const auto add_pages = [&](pmem::Pages pages) {
     Setting setting_of_pages = setting("pages");
     setting_of_pages.pages = to_string(pages);
-    set.probes.push_back({.setting = setting_of_pages, .measure = [=](Platform& platform) {
-                            return chase(platform, pages, effort, std::nullopt);
-                          }});
+    set.probes.push_back(
+        {.setting = setting_of_pages, .measure = [=](Platform& platform, const Gather&) {
+           return chase(platform, pages, effort, std::nullopt);
+         }});
   };
   add_pages(pmem::Pages::small);
   if (host.no_huge_pages.empty()) {
@@ -111,9 +112,10 @@ void add_host_probes(const Effort& effort, const HostMemory& host, ProbeSet& set
   for (const std::uint32_t node : host.nodes) {
     Setting numa = setting("numa");
     numa.numa = node == host.own_node ? "local" : std::to_string(node);
-    set.probes.push_back({.setting = numa, .measure = [=, core = host.core](Platform& platform) {
-                            return numa_latency(platform, node, core, effort);
-                          }});
+    set.probes.push_back(
+        {.setting = numa, .measure = [=, core = host.core](Platform& platform, const Gather&) {
+           return numa_latency(platform, node, core, effort);
+         }});
   }
 }
 

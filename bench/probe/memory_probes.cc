@@ -15,10 +15,6 @@ using pmem::Medium;
 constexpr Bytes kHot = 16 * KiB;
 
 double nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
-// Bytes a picosecond are TB/s.
-double gigabytes_per_second(Bytes bytes, Picoseconds time) {
-  return static_cast<double>(bytes) * 1e3 / static_cast<double>(time.count());
-}
 
 // Its pages are all there.
 std::unique_ptr<pmem::Region> create_region(Node& node, const char* name, Medium medium, Bytes size,
@@ -188,9 +184,10 @@ std::vector<Streamer> make_streamers(pmem::Region& region, Stream stream, const 
 constexpr std::uint64_t kFewestAccesses = 64;
 constexpr Bytes kEnough = 16 * MiB;
 
+// `shares`: of this thread, by repetition; in bytes.
 Task<> time_stream(Thread& thread, Streamer* streamer, Platform::Barrier* barrier,
-                   Picoseconds interval, std::vector<double>* sums) {
-  for (double& sum : *sums) {
+                   Picoseconds interval, std::vector<Share>* shares) {
+  for (Share& share : *shares) {
     co_await barrier->arrive_and_wait();
     const Time begin = thread.executor.now();
     const std::uint64_t before = streamer->taken;
@@ -201,8 +198,7 @@ Task<> time_stream(Thread& thread, Streamer* streamer, Platform::Barrier* barrie
       co_await yield();
       spent = thread.executor.now() - begin;
     } while (spent < interval || (streamer->taken - before < kFewestAccesses && done < kEnough));
-    // Atomic, for all threads add to it; in which order does not show.
-    std::atomic_ref(sum).fetch_add(gigabytes_per_second(done, spent));
+    share = {begin, begin + spent, static_cast<double>(done)};
   }
 }
 
@@ -280,10 +276,10 @@ Values persist_latency(Platform& platform, Medium medium, Access access, CacheSt
 }
 
 Values bandwidth(Platform& platform, Medium medium, Stream stream, const Effort& effort) {
-  Values sums(effort.repetitions);
   Node* const node = platform.local_node(0);
   std::unique_ptr<pmem::Region> region;
   std::vector<Streamer> streamers;
+  std::vector<std::vector<Share>> shares(stream.threads, std::vector<Share>(effort.repetitions));
   const auto barrier = platform.create_barrier(stream.threads);
   if (node != nullptr) {
     region = create_region(*node, "probe", medium, effort.working_set, stream.place);
@@ -292,11 +288,18 @@ Values bandwidth(Platform& platform, Medium medium, Stream stream, const Effort&
   for (std::uint32_t i = 0; i < streamers.size(); ++i) {
     platform.start(
         0, static_cast<fabric::Port>(i + 1), CompletionMode::polling, [&, i](Thread& thread) {
-          return time_stream(thread, &streamers[i], barrier.get(), effort.interval, &sums);
+          return time_stream(thread, &streamers[i], barrier.get(), effort.interval, &shares[i]);
         });
   }
   platform.run();
-  return node != nullptr ? sums : Values{};
+  Values values;
+  if (node == nullptr) return values;
+  for (std::uint32_t i = 0; i < effort.repetitions; ++i) {
+    Share together;
+    for (const std::vector<Share>& of_thread : shares) together.add(of_thread[i]);
+    values.push_back(together.per_nanosecond());  // bytes a nanosecond are GB/s
+  }
+  return values;
 }
 
 Values loaded_latency(Platform& platform, Medium medium, Stream others, const Effort& effort) {

@@ -152,7 +152,11 @@ class SetOfMemory {
     if (effort_.one_dimm && medium_ == Medium::pm) {
       setting.dimms = place_.one_dimm ? "one" : "interleaved";
     }
-    probes_.push_back({.setting = std::move(setting), .measure = std::move(measure)});
+    probes_.push_back(
+        {.setting = std::move(setting),
+         .measure = [measure = std::move(measure)](Platform& platform, const Gather&) {
+           return measure(platform);
+         }});
   }
   void add_bandwidth(const char* probe, Stream stream) {
     stream.place = place_;

@@ -3,8 +3,60 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <map>
+
+#include "platform/error.h"
 
 namespace perdura::bench {
+
+void Share::add(const Share& other) {
+  begin = std::min(begin, other.begin);
+  end = std::max(end, other.end);
+  amount += other.amount;
+}
+
+double Share::per_nanosecond() const {
+  return begin < end ? amount * 1e3 / static_cast<double>((end - begin).count()) : 0;
+}
+
+std::vector<std::vector<std::uint64_t>> alone(const std::vector<std::uint64_t>& words) {
+  return {words};
+}
+
+std::vector<Share> gather_shares(std::span<const Share> shares, std::uint64_t clock,
+                                 const Gather& gather) {
+  constexpr std::size_t kWords = 3;
+  std::vector<std::uint64_t> words{clock};
+  for (const Share& share : shares) {
+    for (const Time time : {share.begin, share.end}) {
+      words.push_back(static_cast<std::uint64_t>(time.time_since_epoch().count()));
+    }
+    words.push_back(std::bit_cast<std::uint64_t>(share.amount));
+  }
+  const auto time = [](std::uint64_t word) {
+    return Time(Picoseconds(static_cast<std::int64_t>(word)));
+  };
+  std::vector<std::map<std::uint64_t, Share>> by_clock;  // of each repetition
+  for (const auto& of_process : gather(words)) {
+    if (of_process.size() != words.size()) {
+      throw PlatformError("the processes of a probe disagree on its repetitions");
+    }
+    by_clock.resize(shares.size());
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+      const std::uint64_t* const word = &of_process[1 + i * kWords];
+      const Share share{time(word[0]), time(word[1]), std::bit_cast<double>(word[2])};
+      if (share.begin <= share.end) by_clock[i][of_process.front()].add(share);
+    }
+  }
+  std::vector<Share> all(by_clock.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const auto& [of_hosts, share] : by_clock[i]) {
+      all[i].add({Time{}, Time{} + (share.end - share.begin), share.amount});
+    }
+  }
+  return all;
+}
 
 Effort Effort::of(bool modelled, std::uint32_t cores, bool quick) {
   Effort effort;

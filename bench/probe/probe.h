@@ -7,8 +7,10 @@
 // RDMA.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +68,34 @@ struct Effort {
   static Effort of(const sim::Profile& profile, bool quick);
 };
 
+// What a thread did of a repetition: so much from one time to another, such as operations or bytes.
+// Several threads together did the sum of it, from when the first of them began to when the last of
+// them ended. Rates are taken of that and never added up: threads that share a core take turns, and
+// each one's own rate is that of the whole core.
+struct Share {
+  Time begin = Time::max();
+  Time end = Time::min();
+  double amount = 0;
+
+  void add(const Share& other);
+  // Amount a nanosecond; 0 if there was nothing.
+  double per_nanosecond() const;
+};
+
+// Takes what each process has to say to the one that measures: every process's words there, in one
+// order; elsewhere nothing. Every process calls it as often.
+using Gather =
+    std::function<std::vector<std::vector<std::uint64_t>>(const std::vector<std::uint64_t>&)>;
+// Of a process that is alone.
+std::vector<std::vector<std::uint64_t>> alone(const std::vector<std::uint64_t>& words);
+
+// The work of all processes together, at the one that measures; elsewhere nothing. `shares`: of
+// this process, one for each repetition. Where clocks (measure::clock_of_this_host) differ, times
+// cannot be compared: the processes of each clock are then taken to have begun together, as
+// barriers let them.
+std::vector<Share> gather_shares(std::span<const Share> shares, std::uint64_t clock,
+                                 const Gather& gather);
+
 // Of DRAM, if its pages are chosen, else of persistent memory.
 struct Room {
   Bytes size = 0;
@@ -84,8 +114,9 @@ struct Probe {
   // Compared where the probe counts what the media write.
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
   // On a fresh platform, by every process of it. One value for each repetition, in the setting's
-  // unit, in the process that measures; elsewhere none.
-  std::function<std::vector<double>(Platform&)> measure;
+  // unit, in the process that measures; elsewhere none. Where several processes issue operations,
+  // that is the one that Gather brings them to.
+  std::function<std::vector<double>(Platform&, const Gather&)> measure;
 };
 
 // What this machine or platform cannot answer, and why: one line.

@@ -13,6 +13,7 @@
 #include "bench/probe/figures.h"
 #include "bench/probe/memory_probes.h"
 #include "bench/probe/rdma_probes.h"
+#include "bench/probe/timer_probes.h"
 #include "harness/config/site.h"
 #include "harness/results/atomic_file.h"
 #include "harness/results/manifest.h"
@@ -200,6 +201,7 @@ class Run {
     if (request_.set != "rdma") {
       add(memory_probes(effort, host));
       add(building_block_probes(effort));
+      add(timer_probes(effort, modelled_));
     }
     if (request_.set != "memory") {
       const auto pages = modelled_ ? std::vector<pmem::Pages>{} : pages_to_choose();
@@ -219,7 +221,10 @@ class Run {
       platform->run();
       return {};
     }
-    std::vector<double> values = probe.measure(*platform);
+    const Gather to_root = [this](const std::vector<std::uint64_t>& words) {
+      return ranks_.gather(words);
+    };
+    std::vector<double> values = probe.measure(*platform, modelled_ ? Gather(alone) : to_root);
     if (!modelled_) values = at_root(ranks_, values);
     if (values.empty()) reason = "the device does not have it";
     return values;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <memory>
 
+#include "harness/measure/at_work.h"
 #include "harness/workload/random.h"
 #include "platform/error.h"
 #include "platform/runtime/sync.h"
@@ -181,15 +181,40 @@ std::uint32_t operations_for(const RdmaLoad& load, const Effort& effort) {
       std::max(std::min<std::uint64_t>(effort.operations, by_bytes), fewest));
 }
 
-// One number a repetition into `values`: of several threads, their sum, but for a latency their
-// mean.
-struct Sums {
-  std::vector<double>* values;
-  double threads;
-};
+// What is added up of a repetition: of latencies the time that an operation took on average, in
+// nanoseconds, else operations or bytes.
+double amount_of(const RdmaLoad& load, const Active& active, Picoseconds spent) {
+  const double operations = active.operations;
+  switch (load.metric) {
+    case RdmaMetric::latency:
+      return nanoseconds(spent) * load.depth / operations;
+    case RdmaMetric::post:
+      return nanoseconds(active.posting) / operations;
+    case RdmaMetric::rate:
+      return operations;
+    case RdmaMetric::bandwidth:
+      return operations * load.size;
+  }
+  return 0;
+}
 
+// What all threads did of a repetition, in the unit of the metric.
+double value_of(const RdmaLoad& load, const Share& together) {
+  switch (load.metric) {
+    case RdmaMetric::latency:
+    case RdmaMetric::post:
+      return together.amount / (load.threads * load.active);
+    case RdmaMetric::rate:
+      return together.per_nanosecond() * 1e3;
+    case RdmaMetric::bandwidth:
+      return together.per_nanosecond();
+  }
+  return 0;
+}
+
+// `shares`: of this thread, by repetition; stays empty if the device does not have the operation.
 Task<> drive(Thread& thread, RdmaLoad load, NodeId to, Effort effort, Platform::Barrier* barrier,
-             Sums sums) {
+             std::vector<Share>* shares) {
   Active active;
   active.load = load;
   active.operations = operations_for(load, effort);
@@ -209,33 +234,16 @@ Task<> drive(Thread& thread, RdmaLoad load, NodeId to, Effort effort, Platform::
       thread.executor.spawn(issue(thread, &active, task));
     }
     while (active.working > 0) co_await wait(active.done);
-    const Picoseconds spent = thread.executor.now() - begin;
-    if (i == 0) continue;
-    const double operations = active.operations;
-    double value = 0;
-    switch (load.metric) {
-      case RdmaMetric::latency:
-        value = nanoseconds(spent) * load.depth / operations / sums.threads;
-        break;
-      case RdmaMetric::post:
-        value = nanoseconds(active.posting) / operations / sums.threads;
-        break;
-      case RdmaMetric::rate:
-        value = operations * 1e3 / nanoseconds(spent);
-        break;
-      case RdmaMetric::bandwidth:
-        value = operations * load.size / nanoseconds(spent);
-        break;
-    }
-    std::atomic_ref((*sums.values)[i - 1]).fetch_add(value);
+    const Time end = thread.executor.now();
+    if (i > 0) (*shares)[i - 1] = {begin, end, amount_of(load, active, end - begin)};
   }
 }
 
 }  // namespace
 
-Values rdma(Platform& platform, RdmaLoad load, const Effort& effort) {
+Values rdma(Platform& platform, RdmaLoad load, const Effort& effort, const Gather& gather) {
   const std::uint32_t threads = load.threads * load.active;
-  Values values(effort.repetitions);
+  std::vector<std::vector<Share>> shares(threads, std::vector<Share>(effort.repetitions));
   const auto barrier = platform.create_barrier(threads);
   for (NodeId node = 0; node < load.passive; ++node) {
     if (platform.local_node(node) == nullptr) continue;
@@ -247,13 +255,20 @@ Values rdma(Platform& platform, RdmaLoad load, const Effort& effort) {
     if (platform.local_node(node) == nullptr) continue;
     const NodeId to = i % load.passive;
     platform.start(node, static_cast<fabric::Port>(kFirstActivePort + i), CompletionMode::polling,
-                   [&, to](Thread& thread) {
-                     return drive(thread, load, to, effort, barrier.get(),
-                                  {&values, static_cast<double>(threads)});
+                   [&, i, to](Thread& thread) {
+                     return drive(thread, load, to, effort, barrier.get(), &shares[i]);
                    });
   }
   platform.run();
-  std::erase(values, 0.0);
+  std::vector<Share> here(effort.repetitions);
+  for (const std::vector<Share>& of_thread : shares) {
+    for (std::uint32_t i = 0; i < effort.repetitions; ++i) here[i].add(of_thread[i]);
+  }
+  const std::uint64_t clock = platform.modelled() ? 0 : measure::clock_of_this_host();
+  Values values;
+  for (const Share& together : gather_shares(here, clock, gather)) {
+    if (together.amount > 0) values.push_back(value_of(load, together));
+  }
   return values;
 }
 
@@ -382,11 +397,12 @@ class SetOfRdma {
       place(setting, room);
       setting.unit = "ns";
       const Effort effort = effort_;
-      probes_.push_back(
-          {.setting = std::move(setting),
-           .nodes = 2,
-           .room = room,
-           .measure = [=](Platform& platform) { return registration(platform, room, effort); }});
+      probes_.push_back({.setting = std::move(setting),
+                         .nodes = 2,
+                         .room = room,
+                         .measure = [=](Platform& platform, const Gather&) {
+                           return registration(platform, room, effort);
+                         }});
     }
   }
 
@@ -413,11 +429,12 @@ class SetOfRdma {
                     .unit = unit(load.metric)};
     place(setting, load.room());
     const Effort effort = effort_;
-    probes_.push_back(
-        {.setting = std::move(setting),
-         .nodes = load.nodes(),
-         .room = load.room(),
-         .measure = [=](Platform& platform) { return rdma(platform, load, effort); }});
+    probes_.push_back({.setting = std::move(setting),
+                       .nodes = load.nodes(),
+                       .room = load.room(),
+                       .measure = [=](Platform& platform, const Gather& gather) {
+                         return rdma(platform, load, effort, gather);
+                       }});
   }
 
   Effort effort_;

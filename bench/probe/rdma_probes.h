@@ -19,7 +19,7 @@ ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::
 // --- single ones, for tests and the characterization
 
 enum class RdmaMetric : std::uint8_t {
-  latency,    // ns an operation of each task; of posting only with `post`
+  latency,    // ns an operation of each task; the mean of the threads, as is `post`
   rate,       // Mop/s of all threads
   bandwidth,  // GB/s of all threads
   post,       // ns that the thread takes to post an operation
@@ -44,7 +44,8 @@ struct RdmaLoad {
 };
 
 // Nothing if the device does not have the operation. Throws PlatformError if one fails.
-std::vector<double> rdma(Platform& platform, RdmaLoad load, const Effort& effort);
+std::vector<double> rdma(Platform& platform, RdmaLoad load, const Effort& effort,
+                         const Gather& gather = alone);
 
 // Nanoseconds to register so much memory of node 0, and to deregister it again.
 std::vector<double> registration(Platform& platform, Room room, const Effort& effort);

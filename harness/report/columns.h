@@ -15,7 +15,7 @@ struct Column {
 };
 
 // Written into each row; no other is read.
-inline constexpr int kSchemaVersion = 4;
+inline constexpr int kSchemaVersion = 5;
 
 inline constexpr std::array kPointColumns{
     Column{"schema_version"},
@@ -53,6 +53,8 @@ inline constexpr std::array kPointColumns{
     Column{"torn_reads"},
     Column{"elapsed_s"},
     Column{"throughput_ops_s"},
+    Column{"tail_percent"},
+    Column{"long_tail", Column::Kind::text},
     Column{"saturated", Column::Kind::text},
     Column{"latency_mean_us"},
     Column{"latency_min_us"},

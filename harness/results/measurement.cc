@@ -122,6 +122,7 @@ void Measurement::merge(const Measurement& other) {
   space.capacity += other.space.capacity;
   space.free += other.space.free;
   elapsed = std::max(elapsed, other.elapsed);
+  at_work.insert(at_work.end(), other.at_work.begin(), other.at_work.end());
   arrivals = std::max(arrivals, other.arrivals);
   harness_per_operation = std::max(harness_per_operation, other.harness_per_operation);
   server_cpu += other.server_cpu;
@@ -143,6 +144,21 @@ std::uint64_t Measurement::operations() const {
   return sum;
 }
 
+std::optional<double> Measurement::throughput() const {
+  const auto all = measure::all_at_work(at_work);
+  if (!all) return std::nullopt;
+  return all->per_second();
+}
+
+double Measurement::tail_percent() const {
+  const std::uint64_t count = operations();
+  if (count == 0) return 0;
+  const auto all = measure::all_at_work(at_work);
+  // Evenly spread operations of several processes may come to a little more than all.
+  const double outside = static_cast<double>(count) - (all ? all->operations : 0);
+  return 100 * std::max(0.0, outside) / static_cast<double>(count);
+}
+
 std::optional<bool> Measurement::saturated() const {
   if (arrivals == Picoseconds{}) return std::nullopt;
   return static_cast<double>(arrivals.count()) < 0.95 * static_cast<double>(elapsed.count());
@@ -161,6 +177,14 @@ std::vector<std::uint64_t> Measurement::serialize() const {
   words.insert(words.end(), {torn_reads, one_sided_reads, space.capacity, space.free});
   for (const Picoseconds time : {elapsed, arrivals, server_cpu, client_cpu}) {
     words.push_back(static_cast<std::uint64_t>(time.count()));
+  }
+  words.push_back(at_work.size());
+  for (const measure::AtWork& process : at_work) {
+    words.push_back(process.clock);
+    for (const Time time : {process.begin, process.end}) {
+      words.push_back(static_cast<std::uint64_t>(time.time_since_epoch().count()));
+    }
+    words.push_back(process.operations);
   }
   words.push_back(harness_per_operation ? 1 : 0);
   words.push_back(
@@ -200,6 +224,13 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
   for (Picoseconds* time :
        {&result.elapsed, &result.arrivals, &result.server_cpu, &result.client_cpu}) {
     *time = reader.time();
+  }
+  for (std::uint64_t left = reader.next(); left > 0; --left) {
+    measure::AtWork& process = result.at_work.emplace_back();
+    process.clock = reader.next();
+    process.begin = Time(reader.time());
+    process.end = Time(reader.time());
+    process.operations = reader.next();
   }
   const bool harness_known = reader.next() != 0;
   const Picoseconds harness = reader.time();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/history/history.h"
+#include "harness/measure/at_work.h"
 #include "harness/measure/histogram.h"
 #include "harness/results/timeline.h"
 #include "harness/workload/workload_spec.h"
@@ -51,9 +52,10 @@ struct SpaceUse {
 struct Measurement {
   std::map<workload::OperationKind, KindMeasurement> kinds;
   std::uint64_t torn_reads = 0;
-  std::uint64_t one_sided_reads = 0;  // READs by clients
-  SpaceUse space;                     // at the end of the measured interval
-  Picoseconds elapsed{};              // from the first operation's start to the last one's end
+  std::uint64_t one_sided_reads = 0;     // READs by clients
+  SpaceUse space;                        // at the end of the measured interval
+  Picoseconds elapsed{};                 // from the first operation's start to the last one's end
+  std::vector<measure::AtWork> at_work;  // one for each process that has clients
   Picoseconds arrivals{};    // of an open loop: from when the first was due to when the last was
   Picoseconds server_cpu{};  // of all threads of the server, within the measured interval
   Picoseconds client_cpu{};  // of all client nodes together
@@ -76,6 +78,15 @@ struct Measurement {
   // Adds another share. Shares cover the same interval, so the longer one counts.
   void merge(const Measurement& other);
   std::uint64_t operations() const;
+  // Operations a second while all clients were at work; nothing if they never were.
+  std::optional<double> throughput() const;
+  // How many of the operations, in percent, did not end in that time, but before all clients were
+  // at work or after one of them had nothing more to do. Latencies, costs and counts are of these
+  // operations, too, at which the system had less to do.
+  double tail_percent() const;
+  // Whether there are too many of them for latency and throughput to be of the same load: with a
+  // tenth, Little's law is off by up to a tenth.
+  bool has_long_tail() const { return tail_percent() > 10; }
   // Of an open loop: whether operations came faster than the system took them, so that they ended
   // at less than 95 % of the rate at which they were due. Nothing if fewer than two were due.
   std::optional<bool> saturated() const;

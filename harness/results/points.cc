@@ -184,9 +184,11 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
       const double seconds = static_cast<double>(measurement.elapsed.count()) * 1e-12;
       if (all && seconds > 0) {
         row.number(seconds);
-        row.number(static_cast<double>(source.measured.operations) / seconds);
+        row.maybe(measurement.throughput());
+        row.number(measurement.tail_percent());
+        row.text(measurement.has_long_tail() ? "yes" : "no");
       } else {
-        row.not_measured(2);
+        row.not_measured(4);
       }
       const auto saturated = all ? measurement.saturated() : std::nullopt;
       row.text(!saturated ? "" : *saturated ? "yes" : "no");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/config/section.h"
+#include "harness/run/remarks.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -139,7 +140,14 @@ PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& l
   const auto problems = ranks.gather_text(problem);
   const auto identities = ranks.gather_text(identity);
   const std::string found = problem_of(ranks, problems, identities);  // at the root
-  if (ranks.broadcast(found.empty() ? 1 : 0) == 1) return sweep;
+  if (ranks.broadcast(found.empty() ? 1 : 0) == 1) {
+    if (ranks.is_root()) {
+      for (const std::string& remark : remarks_on_workloads(sweep.points)) {
+        fmt::print(stderr, "perdura: {}\n", remark);
+      }
+    }
+    return sweep;
+  }
   throw UsageError(ranks.is_root() ? found : "another rank cannot go on");
 }
 

@@ -45,8 +45,9 @@ struct PreparedSweep {
 // What the points are made from: the build, and the texts of all files.
 Identity identity_of(const PreparedSweep& sweep);
 
-// Every rank calls it. Throws UsageError, on all ranks, if any of it does not exist or cannot be
-// run, or if ranks have different files or builds; only the root's message is of use then.
+// Every rank calls it; the root says on stderr what workload files ask for in vain. Throws
+// UsageError, on all ranks, if any of it does not exist or cannot be run, or if ranks have
+// different files or builds; only the root's message is of use then.
 PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& locations,
                             std::span<const Driver* const> drivers, Ranks& ranks);
 

@@ -24,13 +24,16 @@ std::string summary(const Measurement& measurement) {
   }
   measure::Histogram all;
   for (const auto& [kind, measured] : measurement.kinds) all.merge(measured.latency);
-  const double seconds = static_cast<double>(measurement.elapsed.count()) * 1e-12;
-  const double rate = seconds > 0 ? static_cast<double>(measurement.operations()) / seconds : 0;
+  const std::string tail =
+      measurement.has_long_tail()
+          ? fmt::format(", {:.0f} % of the operations in its tail", measurement.tail_percent())
+          : "";
   const std::string checked =
       measurement.operations_checked == 0
           ? ""
           : fmt::format(", {} operations linearizable", measurement.operations_checked);
-  return fmt::format("mean {:.2f} us, {:.1f} kop/s{}", all.mean() / 1000.0, rate / 1000.0, checked);
+  return fmt::format("mean {:.2f} us, {:.1f} kop/s{}{}", all.mean() / 1000.0,
+                     measurement.throughput().value_or(0) / 1000.0, tail, checked);
 }
 
 // A pipe that nobody reads, as that of an mpirun which is busy ending ranks, is writable as long as

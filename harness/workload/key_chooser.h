@@ -35,7 +35,8 @@ struct KeyNumbering {
 //    popularity of the other keys alone. The expectation is limited to the number of loaded keys,
 //    which keeps the repetitions to about one a draw; it is 0 if operationcount is 0.
 //  - latest, exponential: the loaded keys and the client's own new ones that were acknowledged, the
-//    newest being the most popular. (In YCSB, whose clients share a process, those of all clients.)
+//    newest being the most popular. In YCSB, whose clients share a process, it is the newest of all
+//    clients; here a run with several of them says that it is not (harness/run/remarks.h).
 class KeyChooser {
  public:
   // Precondition: spec.validate(); at least one key is loaded if next() is to be called.

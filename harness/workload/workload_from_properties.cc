@@ -65,8 +65,23 @@ class Reader {
     target = value;
   }
 
+  // Of a limit that 0, or an empty text as in YCSB's template, leaves open.
+  void limit(std::string_view key, std::optional<std::uint64_t>& target) {
+    if (const auto* entry = properties_.find(key); entry == nullptr || entry->value.empty()) return;
+    optional_whole_number(key, target);
+    if (target == 0) target.reset();
+  }
+
   void text(std::string_view key, std::string& target) {
     if (const auto* entry = properties_.find(key)) target = entry->value;
+  }
+
+  // As Java reads it: whatever is not "true" is false.
+  void truth(std::string_view key, bool& target) {
+    const auto* entry = properties_.find(key);
+    if (entry == nullptr) return;
+    target = std::equal(entry->value.begin(), entry->value.end(), kTrue.begin(), kTrue.end(),
+                        [](char a, char b) { return (a | 0x20) == b; });
   }
 
   template <typename T>
@@ -113,18 +128,54 @@ class Reader {
     }
   }
 
+  static constexpr std::string_view kTrue = "true";
+
   const Properties& properties_;
   std::optional<Error> error_;
 };
 
-void refuse_unknown_properties(const Properties& properties, Reader& reader) {
+// Those of databases' bindings have a name for the database in front, such as
+// google.bigtable.project.id.
+bool may_be_of_binding(std::string_view key) { return key.find('.') != std::string_view::npos; }
+
+void sort_out_unknown_properties(const Properties& properties, Reader& reader,
+                                 std::vector<std::string>& of_bindings) {
   for (const auto& [key, entry] : properties.entries()) {
     if (is_known_property(key)) continue;
+    if (may_be_of_binding(key) && closest_known_property(key).empty()) {
+      of_bindings.push_back(key);
+      continue;
+    }
     const std::string_view closest = closest_known_property(key);
     const std::string advice = closest.empty() ? std::string("remove the line or correct the name")
                                                : fmt::format("did you mean '{}'?", closest);
     reader.fail(fmt::format("{}: unknown property '{}'; {}", entry.where, key, advice));
   }
+}
+
+// Other classes give the same properties another meaning.
+void refuse_other_workloads(const Properties& properties, Reader& reader) {
+  const auto* entry = properties.find("workload");
+  if (entry == nullptr) return;
+  const std::string_view name = entry->value;
+  const std::string_view plain = name.substr(name.rfind('.') + 1);
+  if (plain == "CoreWorkload" || plain == "core") return;
+  reader.fail(fmt::format(
+      "{}: workload={} is not supported, only YCSB's CoreWorkload is; to run the file as "
+      "one, remove the line",
+      entry->where, name));
+}
+
+void read_what_is_asked(Reader& reader, AskedOfYcsb& asked) {
+  reader.limit("threadcount", asked.thread_count);
+  reader.limit("target", asked.target);
+  reader.limit("maxexecutiontime", asked.max_execution_seconds);
+  reader.limit("core_workload_insertion_retry_limit", asked.insertion_retry_limit);
+  reader.truth("writeallfields", asked.write_all_fields);
+  reader.truth("readallfields", asked.read_all_fields);
+  bool run = true;
+  reader.truth("dotransactions", run);
+  asked.load_only = !run;
 }
 
 }  // namespace
@@ -133,7 +184,9 @@ tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& pro
                                                            const Overrides& overrides) {
   WorkloadSpec spec;
   Reader reader(properties);
-  refuse_unknown_properties(properties, reader);
+  sort_out_unknown_properties(properties, reader, spec.asked.of_bindings);
+  refuse_other_workloads(properties, reader);
+  read_what_is_asked(reader, spec.asked);
 
   reader.whole_number("recordcount", spec.record_count);
   reader.whole_number("operationcount", spec.operation_count);

@@ -19,10 +19,13 @@ using Validity = tl::expected<void, Error>;
 
 Validity validate_proportions(const WorkloadSpec& spec) {
   double sum = 0.0;
+  // Only their ratios count; some files have percentages.
+  constexpr double kMost = 100;
   for (double proportion : spec.proportions) {
-    if (!std::isfinite(proportion) || proportion < 0) {
+    if (!(proportion >= 0 && proportion <= kMost)) {
       return invalid(
-          fmt::format("a proportion of {} is not possible; use numbers from 0 to 1", proportion));
+          fmt::format("a proportion of {} is not possible; use numbers from 0 to 1, or percentages",
+                      proportion));
     }
     sum += proportion;
   }

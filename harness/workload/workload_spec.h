@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -45,9 +46,22 @@ struct Overrides {
   std::optional<std::uint32_t> value_size = {};  // bytes; the largest if lengths vary
 };
 
+// What a file asks of YCSB's client, or of its records' fields, and a run does in another way: so
+// that whoever runs it can say so (harness/run/remarks.h).
+struct AskedOfYcsb {
+  std::optional<std::uint64_t> thread_count = {};
+  std::optional<std::uint64_t> target = {};                 // operations a second
+  std::optional<std::uint64_t> max_execution_seconds = {};  // nothing, too, if it is 0: no limit
+  std::optional<std::uint64_t> insertion_retry_limit = {};
+  bool write_all_fields = false;  // YCSB's default: an update writes one field
+  bool read_all_fields = true;
+  bool load_only = false;                     // dotransactions=false
+  std::vector<std::string> of_bindings = {};  // names of properties that databases' bindings have
+};
+
 // A workload as YCSB's CoreWorkload describes it, with the same defaults. What differs:
 //  - A record is one value of fieldcount * fieldlength bytes; reads and updates concern all of it.
-//    (readallfields and writeallfields are accepted and mean nothing here.)
+//  - Every value that is read is checked, which YCSB does with dataintegrity=true.
 //  - Keys have a fixed size, see KeyFormat. `zeropadding` is accepted and checked against it.
 //  - recordcount=0 is an empty store, where YCSB takes two thousand million.
 //  - deleteproportion, keyprefix, keysize, zipfianconstant and requestdistribution=plain_zipfian
@@ -85,6 +99,8 @@ struct WorkloadSpec {
   std::uint32_t max_scan_length = 1000;
   LengthDistribution scan_length_distribution = LengthDistribution::uniform;
 
+  AskedOfYcsb asked = {};
+
   double proportion(OperationKind kind) const {
     return proportions[static_cast<std::size_t>(kind)];
   }
@@ -103,7 +119,8 @@ struct WorkloadSpec {
 };
 
 // A valid workload, or why there is none. Refused are properties that neither YCSB's core nor we
-// know, malformed numbers, and combinations that validate() rejects.
+// know (a name with a dot may be a database binding's), workload classes other than CoreWorkload,
+// malformed numbers, and combinations that validate() rejects.
 tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& properties,
                                                            const Overrides& overrides = {});
 tl::expected<WorkloadSpec, Error> workload_from_file(const std::filesystem::path& path,

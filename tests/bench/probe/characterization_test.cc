@@ -44,7 +44,7 @@ Characterized probe(const sim::Profile& testbed) {
     for (const Probe& probe : set.probes) {
       if (!is_used(probe.setting)) continue;
       sim::SimPlatform platform(testbed, probe.nodes);
-      const std::vector<double> values = probe.measure(platform);
+      const std::vector<double> values = probe.measure(platform, alone);
       if (!values.empty()) found.readings.push_back(reading_of(probe.setting, values));
     }
   }

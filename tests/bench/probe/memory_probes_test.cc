@@ -242,7 +242,7 @@ TEST(MemoryProbes, EachGivesAPositiveNumberForEachRepetitionOnSharedMemory) {
     ShmOptions options;
     options.accounting = probe.accounting;
     ShmPlatform platform(options);
-    const Values values = probe.measure(platform);
+    const Values values = probe.measure(platform, alone);
     ASSERT_FALSE(values.empty()) << label(probe.setting);
     for (const double value : values) EXPECT_GT(value, 0) << label(probe.setting);
     EXPECT_TRUE(names.insert(label(probe.setting)).second) << label(probe.setting);

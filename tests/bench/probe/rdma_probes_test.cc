@@ -92,7 +92,7 @@ TEST(RdmaProbes, EachGivesAPositiveNumberOnEveryPlatform) {
     for (const Probe& probe : rdma_probes(effort, name == "sim", {}).probes) {
       if (probe.setting.operation == "FLUSH" || probe.setting.operation == "ATOMIC_WRITE") continue;
       const auto platform = perdura::test::make_platform(name, probe.nodes);
-      const std::vector<double> values = probe.measure(*platform);
+      const std::vector<double> values = probe.measure(*platform, alone);
       EXPECT_EQ(values.size(), 2U) << name << ' ' << label(probe.setting);
       for (const double value : values) EXPECT_GT(value, 0) << name << ' ' << label(probe.setting);
       EXPECT_TRUE(names.insert(probe.setting.probe + label(probe.setting)).second)

@@ -44,6 +44,8 @@ const std::vector<std::string>& schema() {
                                                 "torn_reads",
                                                 "elapsed_s",
                                                 "throughput_ops_s",
+                                                "tail_percent",
+                                                "long_tail",
                                                 "saturated",
                                                 "latency_mean_us",
                                                 "latency_min_us",
@@ -105,7 +107,7 @@ const std::vector<std::string>& schema() {
 
 std::string points_csv(const std::vector<Cells>& rows) {
   static const Cells plain{
-      {"schema_version", "4"},    {"experiment", "test"}, {"platform", "sim"},
+      {"schema_version", "5"},    {"experiment", "test"}, {"platform", "sim"},
       {"provenance", "modelled"}, {"profile", "bench"},   {"system", "erda"},
       {"workload", "workloadc"},  {"key_size", "16"},     {"value_size", "16"},
       {"records", "1000"},        {"clients", "4"},       {"queue_depth", "1"},

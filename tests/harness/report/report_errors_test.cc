@@ -38,8 +38,8 @@ TEST_F(ReportErrorsTest, AMissingColumn) {
 }
 
 TEST_F(ReportErrorsTest, AnotherSchemaVersion) {
-  replace_in_points("\n4,test", "\n3,test");
-  expect_error("points.csv:2: schema_version is '3', this perdura reads 4");
+  replace_in_points("\n5,test", "\n4,test");
+  expect_error("points.csv:2: schema_version is '4', this perdura reads 5");
 }
 
 TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {

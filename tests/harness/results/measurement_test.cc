@@ -25,6 +25,7 @@ Measurement sample() {
   measurement.one_sided_reads = 11;
   measurement.space = {4096, 1024};
   measurement.elapsed = Microseconds(10);
+  measurement.at_work = {{7, Time(Microseconds(1)), Time(Microseconds(9)), 4}};
   measurement.server_cpu = Nanoseconds(5);
   measurement.client_cpu = Nanoseconds(6);
   measurement.writes.local_store.field_bits = 33;
@@ -55,6 +56,7 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
             sent.kinds.at(OperationKind::read).response);
   EXPECT_FALSE(received.kinds.at(OperationKind::erase).response);
   EXPECT_EQ(received.arrivals, Microseconds(9));
+  EXPECT_EQ(received.at_work, sent.at_work);
   EXPECT_EQ(received.harness_per_operation, Nanoseconds(60));
   EXPECT_EQ(received.writes, sent.writes);
   EXPECT_EQ(received.timeline.operations.size(), 1U);
@@ -93,6 +95,8 @@ TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
   EXPECT_EQ(whole.history.size(), 2U);
   EXPECT_EQ(whole.timeline.operations.size(), 2U);
   EXPECT_EQ(whole.elapsed, Microseconds(12));
+  EXPECT_DOUBLE_EQ(whole.throughput().value(), 1e6) << "both did four operations in 8 us";
+  EXPECT_DOUBLE_EQ(whole.tail_percent(), 20) << "8 of 10 ended meanwhile";
   EXPECT_EQ(whole.client_cpu, Nanoseconds(12));
   EXPECT_EQ(whole.writes.total().field_bits, 66U);
   EXPECT_EQ(whole.verdict, Verdict::failed);
@@ -119,6 +123,17 @@ TEST(Measurement, IsSaturatedBelow95PercentOfTheRateThatWasDue) {
   EXPECT_EQ(measurement.saturated(), false);
   measurement.arrivals = Microseconds(949);
   EXPECT_EQ(measurement.saturated(), true);
+}
+
+TEST(Measurement, ATailIsLongFromATenthOfTheOperationsOn) {
+  Measurement measurement;
+  EXPECT_FALSE(measurement.has_long_tail()) << "nothing was done";
+  measurement.kinds[OperationKind::read].operations = 100;
+  EXPECT_TRUE(measurement.has_long_tail()) << "clients never were all at work";
+  for (const std::uint64_t within : {100, 90, 89}) {
+    measurement.at_work = {{0, Time(), Time(Microseconds(1)), within}};
+    EXPECT_EQ(measurement.has_long_tail(), within < 90) << within;
+  }
 }
 
 TEST(Measurement, TheFirstReasonForTheWorstVerdictStays) {

@@ -37,7 +37,8 @@ PointResult sample() {
   for (const std::uint64_t latency : {1000, 2000, 3000, 4000}) {
     measurement.kinds[OperationKind::read].latency.record(latency);
   }
-  measurement.elapsed = Microseconds(2);
+  measurement.elapsed = Microseconds(3);
+  measurement.at_work = {{0, Time(), Time(Microseconds(2)), 3}};
   measurement.server_cpu = Microseconds(2);
   measurement.writes.local_store.field_bits = 4 * 33;
   measurement.writes.local_store.bytes_programmed = 8;
@@ -64,7 +65,10 @@ TEST_F(PointsTest, OneKindOfOperationGivesOneRow) {
   EXPECT_EQ(points.text(0, "operation"), "all");
   EXPECT_EQ(points.text(0, "provenance"), "modelled");
   EXPECT_EQ(points.text(0, "operations"), "4");
-  EXPECT_EQ(points.text(0, "throughput_ops_s"), "2000000");
+  EXPECT_EQ(points.text(0, "elapsed_s"), "3e-06");
+  EXPECT_EQ(points.text(0, "throughput_ops_s"), "1500000");
+  EXPECT_EQ(points.text(0, "tail_percent"), "25");
+  EXPECT_EQ(points.text(0, "long_tail"), "yes");
   EXPECT_EQ(points.text(0, "latency_mean_us"), "2.5");
   EXPECT_EQ(points.text(0, "latency_max_us"), "4");
   EXPECT_EQ(points.text(0, "latency_p99_us"), "") << "four samples have no 99th percentile";
@@ -96,8 +100,8 @@ TEST_F(PointsTest, SeveralKindsHaveARowEach) {
   EXPECT_EQ(points.text(2, "operation"), "update");
   EXPECT_EQ(points.text(0, "operations"), "8");
   EXPECT_EQ(points.text(0, "server_cpu_us_per_op"), "0.25");
-  for (const auto column : {"elapsed_s", "throughput_ops_s", "server_cpu_us_per_op",
-                            "nvm_field_bytes_per_op", "torn_reads"}) {
+  for (const auto column : {"elapsed_s", "throughput_ops_s", "tail_percent", "long_tail",
+                            "server_cpu_us_per_op", "nvm_field_bytes_per_op", "torn_reads"}) {
     EXPECT_EQ(points.text(1, column), "") << column;
   }
 }

@@ -420,7 +420,8 @@ TEST_F(KvRunTest, RefusesWhatItCannotDriveBeforeAnythingRuns) {
   };
   share({{OperationKind::scan, 1}});
   EXPECT_EQ(error(),
-            "x.toml:9: workload w scans, and fake keeps its keys in no order; remove one of them");
+            "x.toml:9: workload w scans, and no system scans yet; leave it out, or set its "
+            "scanproportion to 0");
   point_.settings.check_history = true;
   point_.workload.field_length = 7;
   share({{OperationKind::read, 1}});

@@ -185,6 +185,22 @@ TEST_F(OpenLoopTest, BelowSaturationTheRateOfRandomArrivalsIsTheOneOffered) {
   EXPECT_EQ(result.saturated(), false);
 }
 
+// Lanes that wait for the next operation to be due are no clients that have ended, and a client
+// whose last operation ended early is at work until the interval is over.
+TEST_F(OpenLoopTest, ClientsAreAtWorkAsLongAsOperationsMayComeToThem) {
+  point_.settings.clients = 4;
+  point_.settings.queue_depth = 64;
+  open_loop("fixed", 40'000);
+  EXPECT_LE(run().tail_percent(), 0.3) << "the last operations of three clients";
+  point_.settings.queue_depth = 1;
+  point_.settings.duration_ms = 10;
+  open_loop("fixed", 650);  // at 0, 1.5, 3.1, 4.6, 6.2, 7.7 and 9.2 ms
+  const Measurement slow = run();
+  EXPECT_EQ(slow.operations(), 7U);
+  EXPECT_EQ(slow.tail_percent(), 0);
+  EXPECT_EQ(throughput(slow), 700);
+}
+
 TEST_F(OpenLoopTest, BeyondSaturationNothingIsLeftOut) {
   open_loop("fixed", 200'000);
   const Measurement result = run();

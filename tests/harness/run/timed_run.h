@@ -51,8 +51,7 @@ class TimedRunTest : public testing::Test {
     return measured.kinds.at(workload::OperationKind::read).response.value();
   }
   static double throughput(const harness::Measurement& measured) {
-    return static_cast<double>(measured.operations()) /
-           (static_cast<double>(measured.elapsed.count()) * 1e-12);
+    return measured.throughput().value_or(0);
   }
   // The last `count` operations that the store has served: those that were measured.
   static std::vector<test::TimedOperation> served(std::size_t count) {

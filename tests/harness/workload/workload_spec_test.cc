@@ -52,11 +52,68 @@ TEST(WorkloadSpec, ReadsAFileOfYcsbUnchanged) {
 }
 
 TEST(WorkloadSpec, AcceptsThePropertiesOfYcsbThatMeanNothingHere) {
-  EXPECT_EQ(message_for("recordcount=1\ntable=usertable\nexportfile=x\nthreadcount=4\ntarget=10\n"
+  EXPECT_EQ(message_for("recordcount=1\ntable=usertable\nexportfile=x\ndataintegrity=true\n"
                         "measurementtype=histogram\nhistogram.buckets=1000\nstatus.interval=1\n"
-                        "timeseries.granularity=1000\nwriteallfields=false\ncolumnfamily=cf\n"
-                        "core_workload_insertion_retry_limit=0\nhdrhistogram.percentiles=95,99"),
+                        "timeseries.granularity=1000\nreadallfieldsbyname=true\ncolumnfamily=cf\n"
+                        "hdrhistogram.percentiles=95,99"),
             "(accepted)");
+}
+
+// Every property that YCSB's template sets or has in a comment, those of a database's binding among
+// them, in Java's notations.
+TEST(WorkloadSpec, ReadsWhatYcsbsTemplateNames) {
+  const auto spec = spec_of(
+      "! defaults\nworkload=site.ycsb.workloads.CoreWorkload\nrecordcount : 1000000\n"
+      "operationcount 3000000\n#insertcount=\ninsertstart=0\nfieldcount=10\nfieldlength=100\n"
+      "minfieldlength=1\nreadallfields=true\nwriteallfields=false\nfieldlengthdistribution=\\\n"
+      "    constant\nreadproportion=0.95\nupdateproportion=0.05\ninsertproportion=0\n"
+      "readmodifywriteproportion=0\nscanproportion=0\nminscanlength=1\nmaxscanlength=1000\n"
+      "scanlengthdistribution=uniform\ninsertorder=hashed\nrequestdistribution=zipfian\n"
+      "hotspotdatafraction=0.2\nhotspotopnfraction=0.8\nmaxexecutiontime= \ntable=usertable\n"
+      "columnfamily=\nmeasurementtype=histogram\nmeasurement.raw.output_file = /tmp/a\\:b\n"
+      "measurement.histogram.verbose = false\nmeasurement.trackjvm = false\n"
+      "histogram.buckets=1000\ntimeseries.granularity=1000\nhdrhistogram.fileoutput=false\n"
+      "reportlatencyforeacherror=false\nlatencytrackederrors=\"a,b\"\n"
+      "core_workload_insertion_retry_limit = 0\ncore_workload_insertion_retry_interval = 3\n"
+      "htrace.sampler.classes=ProbabilitySampler\ngoogle.bigtable.project.id=mine\n");
+  ASSERT_TRUE(spec.has_value()) << spec.error().message;
+  EXPECT_EQ(spec->record_count, 1'000'000U);
+  EXPECT_EQ(spec->operation_count, 3'000'000U);
+  EXPECT_EQ(spec->field_length_distribution, LengthDistribution::constant);
+  EXPECT_EQ(spec->asked.max_execution_seconds, std::nullopt);
+  EXPECT_EQ(spec->asked.insertion_retry_limit, std::nullopt);
+  EXPECT_EQ(spec->asked.of_bindings,
+            (std::vector<std::string>{"google.bigtable.project.id", "htrace.sampler.classes"}));
+}
+
+TEST(WorkloadSpec, RemembersWhatIsAskedOfYcsbsClient) {
+  const auto spec = spec_of(
+      "recordcount=1\nthreadcount=4\ntarget=10\nmaxexecutiontime=60\nwriteallfields=TRUE\n"
+      "readallfields=no\ndotransactions=false\ncore_workload_insertion_retry_limit=2");
+  ASSERT_TRUE(spec.has_value()) << spec.error().message;
+  EXPECT_EQ(spec->asked.thread_count, 4U);
+  EXPECT_EQ(spec->asked.target, 10U);
+  EXPECT_EQ(spec->asked.max_execution_seconds, 60U);
+  EXPECT_EQ(spec->asked.insertion_retry_limit, 2U);
+  EXPECT_TRUE(spec->asked.write_all_fields);
+  EXPECT_FALSE(spec->asked.read_all_fields);
+  EXPECT_TRUE(spec->asked.load_only);
+  const auto defaults = spec_of("recordcount=1\ntarget=0\nmaxexecutiontime=0");
+  ASSERT_TRUE(defaults.has_value()) << defaults.error().message;
+  EXPECT_EQ(defaults->asked.target, std::nullopt) << "0 is no limit";
+  EXPECT_EQ(defaults->asked.max_execution_seconds, std::nullopt);
+  EXPECT_FALSE(defaults->asked.write_all_fields);
+  EXPECT_EQ(message_for("threadcount=some"),
+            "file:1: threadcount='some' is not a whole number; correct the value");
+}
+
+TEST(WorkloadSpec, RefusesOtherWorkloadsThanYcsbsCore) {
+  for (const char* name : {"site.ycsb.workloads.CoreWorkload", "CoreWorkload", "core"}) {
+    EXPECT_EQ(message_for(std::string("recordcount=1\nworkload=") + name), "(accepted)");
+  }
+  EXPECT_EQ(message_for("recordcount=1\nworkload=site.ycsb.workloads.TimeSeriesWorkload"),
+            "file:2: workload=site.ycsb.workloads.TimeSeriesWorkload is not supported, only YCSB's "
+            "CoreWorkload is; to run the file as one, remove the line");
 }
 
 TEST(WorkloadSpec, ReadsEveryPropertyThatItUses) {
@@ -95,8 +152,10 @@ TEST(WorkloadSpec, ReadsEveryPropertyThatItUses) {
 TEST(WorkloadSpec, RefusesAnUnknownPropertyAndSaysWhere) {
   EXPECT_EQ(message_for("recordcount=1\n\nreadpropotion=1"),
             "file:3: unknown property 'readpropotion'; did you mean 'readproportion'?");
-  EXPECT_EQ(message_for("recordcount=1\nmongodb.url=x"),
-            "file:2: unknown property 'mongodb.url'; remove the line or correct the name");
+  EXPECT_EQ(message_for("recordcount=1\nfrequency=x"),
+            "file:2: unknown property 'frequency'; remove the line or correct the name");
+  EXPECT_EQ(message_for("recordcount=1\nhistogram.bucket=x"),
+            "file:2: unknown property 'histogram.bucket'; did you mean 'histogram.buckets'?");
 }
 
 TEST(WorkloadSpec, RefusesMalformedNumbersAndNames) {
@@ -123,8 +182,9 @@ TEST(WorkloadSpec, RefusesMalformedNumbersAndNames) {
 
 TEST(WorkloadSpec, RefusesWhatDoesNotFitTogether) {
   for (const char* text : {
-           "recordcount=0",                                        // nothing to read
-           "recordcount=5\nreadproportion=-1",                     // negative
+           "recordcount=0",                          // nothing to read
+           "recordcount=5\nreadproportion=-1",       // negative
+           "recordcount=5\ninsertproportion=1e308",  // neither a part nor a percentage
            "recordcount=5\nreadproportion=0\nupdateproportion=0",  // nothing to do
            "recordcount=5\ninsertstart=6",                         // beyond the records
            "recordcount=5\ninsertstart=2\ninsertcount=4",          // beyond the records

@@ -1,0 +1,15 @@
+// What a workload file asks for and a run does in another way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/run/point.h"
+
+namespace perdura::harness {
+
+// One line each, with what is done instead and how to have what was asked for; each only once,
+// however many points it concerns. What a file says and a run does anyway is not mentioned.
+std::vector<std::string> remarks_on_workloads(const std::vector<Point>& points);
+
+}  // namespace perdura::harness
