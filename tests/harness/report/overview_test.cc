@@ -69,7 +69,7 @@ TEST_F(OverviewTest, SaysWhatIsKept) {
         "redo-logging,durable,durable,durable\n");
   const std::string titled = "[systems.redo-logging]\ntitle = \"REDO\"\n";
   const std::string head = overview_of(rows, titled + latency_figure("14"));
-  EXPECT_EQ(count(head, "is not even atomic with Erda and durable with REDO and Read After Write."),
+  EXPECT_EQ(count(head, "is durable with REDO and Read After Write and not even atomic with Erda."),
             1U)
       << head;
   EXPECT_EQ(count(head,
