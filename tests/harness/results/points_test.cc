@@ -37,7 +37,7 @@ PointResult sample() {
   for (const std::uint64_t latency : {1000, 2000, 3000, 4000}) {
     measurement.kinds[OperationKind::read].latency.record(latency);
   }
-  measurement.elapsed = Microseconds(3);
+  measurement.elapsed = Microseconds(2);
   measurement.at_work = {{0, Time(), Time(Microseconds(2)), 3}};
   measurement.server_cpu = Microseconds(2);
   measurement.writes.local_store.field_bits = 4 * 33;
@@ -65,7 +65,7 @@ TEST_F(PointsTest, OneKindOfOperationGivesOneRow) {
   EXPECT_EQ(points.text(0, "operation"), "all");
   EXPECT_EQ(points.text(0, "provenance"), "modelled");
   EXPECT_EQ(points.text(0, "operations"), "4");
-  EXPECT_EQ(points.text(0, "elapsed_s"), "3e-06");
+  EXPECT_EQ(points.text(0, "elapsed_s"), "2e-06");
   EXPECT_EQ(points.text(0, "throughput_ops_s"), "1500000");
   EXPECT_EQ(points.text(0, "tail_percent"), "25");
   EXPECT_EQ(points.text(0, "long_tail"), "yes");
@@ -290,9 +290,9 @@ TEST(TimelineCsv, HasARowForEachIntervalOfThePointsThatWereRecorded) {
       "buffers,"
       "transport,update,persistence,seed,repetition,time_ms,"
       "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
-      "4,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0,1,1.5,1.5,,,\n"
-      "4,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0.5,0,,,25,0,1\n"
-      "4,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
+      "5,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0,1,1.5,1.5,,,\n"
+      "5,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0.5,0,,,25,0,1\n"
+      "5,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
 }
 
 TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {
