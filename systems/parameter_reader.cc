@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "platform/error.h"
-
 namespace perdura::systems {
 
 ParameterReader::ParameterReader(std::string_view system, const KvConfig& config,
@@ -13,8 +11,8 @@ ParameterReader::ParameterReader(std::string_view system, const KvConfig& config
     : system_(system), config_(config) {
   for (const auto& [name, value] : config.parameters) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw UsageError(
-        fmt::format("{} has no parameter '{}'; it has {}", system, name, fmt::join(known, ", ")));
+    throw ParameterError(
+        name, fmt::format("{} has no parameter '{}'; it has {}", system, name, fmt::join(known, ", ")));
   }
 }
 
@@ -29,8 +27,8 @@ std::uint64_t ParameterReader::checked(std::string_view name, std::uint64_t othe
 void ParameterReader::require_within(std::string_view what, std::uint64_t value,
                                      std::uint64_t least, std::uint64_t most) const {
   if (value >= least && value <= most) return;
-  throw UsageError(
-      fmt::format("{}: {} is {}, but must be {} to {}", system_, what, value, least, most));
+  throw ParameterError(
+      what, fmt::format("{}: {} is {}, but must be {} to {}", system_, what, value, least, most));
 }
 
 }  // namespace perdura::systems

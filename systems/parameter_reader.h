@@ -1,15 +1,24 @@
-// Reads a system's own parameters out of a configuration. What is wrong throws UsageError, in one
-// line that begins with the system's name.
+// Reads a system's own parameters out of a configuration. What is wrong throws ParameterError, with
+// one line that begins with the system's name.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
+#include "platform/error.h"
 #include "systems/kv.h"
 
 namespace perdura::systems {
+
+// Names the parameter, so that whoever knows where it was written can say it.
+struct ParameterError : UsageError {
+  ParameterError(std::string_view of, const std::string& message)
+      : UsageError(message), parameter(of) {}
+  std::string parameter;
+};
 
 class ParameterReader {
  public:

@@ -8,8 +8,9 @@
 #include "bench/crash/explored.h"
 #include "bench/kv/kv_history.h"
 #include "bench/kv/kv_run.h"
-#include "harness/config/section.h"
+#include "harness/config/suggestion.h"
 #include "platform/error.h"
+#include "systems/parameter_reader.h"
 #include "systems/partitioned.h"
 
 namespace perdura::bench {
@@ -86,6 +87,8 @@ void check_parameters(const Point& point, const systems::KvSystem& system) {
   }
   try {
     system.check(partition_config(point, system));
+  } catch (const systems::ParameterError& error) {
+    throw UsageError(fmt::format("{}: {}", point.place_of(error.parameter), error.what()));
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", point.settings.system.where, error.what()));
   }
@@ -125,9 +128,9 @@ const systems::KvSystem& KvDriver::system_of(const Point& point) const {
   for (const systems::KvSystem& system : systems_) {
     if (system.name == point.settings.system.text) return system;
   }
-  throw UsageError(fmt::format("{}: unknown system '{}'; known are: {}",
-                               point.settings.system.where, point.settings.system.text,
-                               harness::join_names(systems())));
+  throw UsageError(
+      fmt::format("{}: {}", point.settings.system.where,
+                  harness::unknown_name("system", point.settings.system.text, systems())));
 }
 
 std::vector<std::string_view> KvDriver::systems() const {

@@ -51,12 +51,11 @@ void check_parameters(const Point& point) {
       std::vector<std::string_view> names;
       for (const LogParameter& candidate : kLogParameters) names.push_back(candidate.name);
       throw UsageError(fmt::format("{}: a method has no parameter '{}'; known are: {}",
-                                   point.settings.system.where, name, harness::join_names(names)));
+                                   point.place_of(name), name, harness::join_names(names)));
     }
     if (value < known->least || value > known->most) {
-      throw UsageError(fmt::format("{}: {} of {} must be {} to {}, not {}",
-                                   point.settings.system.where, name, point.system_name,
-                                   known->least, known->most, value));
+      throw UsageError(fmt::format("{}: {} of {} must be {} to {}, not {}", point.place_of(name),
+                                   name, point.system_name, known->least, known->most, value));
     }
   }
 }

@@ -148,10 +148,7 @@ void print_json(const std::vector<ClaimResult>& results) {
 
 ExitCode claims(const std::string& input, bool as_json, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  if (!fs::is_directory(input)) {
-    throw UsageError(fmt::format(
-        "claims {}: there is no such folder; give one that 'perdura run' wrote", input));
-  }
+  check_result_folder("claims", input);
   const auto folders = value_or_mistake(report::read_result_folders(input));
   const auto papers = value_or_mistake(
       report::read_papers(context.locations.first_existing(fs::path("results") / "claims.csv"),
@@ -173,7 +170,7 @@ void add_claims(CLI::App& app, CommandContext& context, Action& action) {
   const auto input = std::make_shared<std::string>();
   const auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
-      "claims", "Measures what the papers claim on a result folder: what holds, what differs, why");
+      "claims", "Checks the papers' claims against a result folder: what holds, what differs, and why");
   command
       ->add_option("folder", *input,
                    "A folder that 'perdura run' wrote, or a folder of such folders")

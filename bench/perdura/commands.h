@@ -19,6 +19,9 @@ struct CommandContext {
   std::string command_line;  // for the manifest
 };
 
+// Throws UsageError unless there is a folder of that name that may hold results.
+void check_result_folder(std::string_view command, const std::string& folder);
+
 // What main.cc calls after parsing; empty until a command was chosen.
 using Action = std::function<ExitCode()>;
 
@@ -32,6 +35,7 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action);
 void add_doctor(CLI::App& app, CommandContext& context, Action& action);
 void add_compare(CLI::App& app, CommandContext& context, Action& action);
 void add_claims(CLI::App& app, CommandContext& context, Action& action);
+void add_completion(CLI::App& app, CommandContext& context, Action& action);
 void add_report(CLI::App& app, CommandContext& context, Action& action);
 
 }  // namespace perdura::harness

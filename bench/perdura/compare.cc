@@ -30,10 +30,7 @@ struct CompareArguments {
 };
 
 std::vector<report::ResultFolder> read(const std::string& folder) {
-  if (!fs::is_directory(folder)) {
-    throw UsageError(fmt::format(
-        "compare {}: there is no such folder; give one that 'perdura run' wrote", folder));
-  }
+  check_result_folder("compare", folder);
   auto folders = report::read_result_folders(folder);
   if (!folders) throw UsageError(fmt::format("compare: {}", folders.error().message));
   std::erase_if(*folders,
@@ -60,7 +57,7 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
                                  arguments.output, problem.message()));
   }
   const auto drawn = compare::draw(
-      comparison, {.plots = context.locations.first_existing("plots"),
+      comparison, {.plots = context.locations.plots(),
                    .out = arguments.output,
                    .title = fmt::format("{} (A) and {} (B)", arguments.a, arguments.b),
                    .gnuplot = arguments.gnuplot});
@@ -92,7 +89,7 @@ ExitCode run_comparison(const CompareArguments& arguments, const CommandContext&
   if (!too_few.empty()) fmt::print(stderr, "perdura: compare: {}\n", too_few);
   if (!lost.empty() || comparison.count(compare::Verdict::worse) > 0) return ExitCode::failed;
   if (nothing_compared) {
-    throw UsageError("compare: B has nothing of A; compare runs of the same experiment");
+    throw UsageError("compare: A and B have no point in common; compare runs of the same experiment");
   }
   return too_few.empty() ? ExitCode::done : ExitCode::usage;
 }
@@ -109,10 +106,10 @@ void add_compare(CLI::App& app, CommandContext& context, Action& action) {
       ->add_option("A", arguments->a,
                    "A folder that 'perdura run' wrote, or a folder of such folders")
       ->required();
-  command->add_option("B", arguments->b, "The same of the run that may have got worse")->required();
+  command->add_option("B", arguments->b, "The run that may have got worse")->required();
   command
       ->add_option("--threshold", arguments->options.threshold_percent,
-                   "Percent of a change that counts (default: 2)")
+                   "Smallest change that counts, in percent (default: 2)")
       ->check(finite_number(0, 1000));
   command
       ->add_option("--alpha", arguments->options.alpha,
@@ -120,11 +117,11 @@ void add_compare(CLI::App& app, CommandContext& context, Action& action) {
       ->check(finite_number(1e-9, 0.5));
   command
       ->add_option("--quantity", arguments->quantities,
-                   "Column of points.csv to compare, once or several times (default: throughput, "
+                   "Column of points.csv to compare; may be repeated (default: throughput, "
                    "latency and, of open loops, response time mean, p50 and p99, server CPU)")
       ->allow_extra_args(false);
   command->add_flag("--ignore-missing", arguments->ignore_missing,
-                    "Points of A that B does not have are no failure: different sweeps");
+                    "Points of A that B lacks are not a failure: the sweeps differ");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->add_option("--out", arguments->output,
                       "Folder for a figure of all changes (comparison.svg, .png, .csv)");

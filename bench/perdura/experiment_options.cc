@@ -18,10 +18,10 @@ CLI::Option* ExperimentOptions::add_to(CLI::App& command) {
   CLI::Option* experiment =
       command.add_option("experiment", experiment_, "Name or path of an experiment");
   options_ = {
-      command.add_option("--platform", platform_, "Platform instead of the experiment's"),
+      command.add_option("--platform", platform_, "Platform to use instead of the experiment's"),
       command.add_option("--profile", profile_,
-                         "Testbed for platform sim instead of the experiment's"),
-      command.add_option("--seed", seed_, "Seed instead of the experiment's"),
+                         "Testbed of platform sim to use instead of the experiment's"),
+      command.add_option("--seed", seed_, "Seed to use instead of the experiment's"),
       command.add_option("--site", site_,
                          "Name or path of a site: hosts, cores, where persistent memory is"),
       command

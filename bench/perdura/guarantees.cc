@@ -5,15 +5,16 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "bench/crash/crash.h"
 #include "bench/crash/explored.h"
 #include "bench/perdura/commands.h"
 #include "harness/report/guarantees.h"
+#include "harness/results/atomic_file.h"
 #include "harness/run/long_work.h"
 #include "platform/error.h"
 #include "systems/kv.h"
@@ -50,16 +51,6 @@ std::string markdown_of(const Matrix& matrix) {
     line(row);
   }
   return text + "\n";
-}
-
-void write(const fs::path& file, const std::string& text) {
-  std::ofstream output(file, std::ios::binary);
-  output << text;
-  output.close();
-  if (!output) {
-    throw PlatformError(fmt::format(
-        "{}: cannot be written; check the permissions and the free space", file.string()));
-  }
 }
 
 struct Exploration {
@@ -148,7 +139,22 @@ class SystemsMatrix {
       {}};
 };
 
-ExitCode guarantees(const std::string& folder, const CommandContext& context) {
+void print_json(const std::string& folder, const std::vector<report::GuaranteeTable>& tables) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const report::GuaranteeTable& table : tables) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const auto& row : table.cells.rows) rows.push_back(row.cells);
+    list.push_back({{"name", table.name},
+                    {"title", table.title},
+                    {"caption", table.caption},
+                    {"header", table.cells.header},
+                    {"rows", std::move(rows)}});
+  }
+  const nlohmann::ordered_json json{{"folder", folder}, {"tables", std::move(list)}};
+  fmt::print("{}\n", json.dump(2));
+}
+
+ExitCode guarantees(const std::string& folder, bool as_json, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   std::error_code problem;
   fs::create_directories(folder, problem);
@@ -175,11 +181,15 @@ ExitCode guarantees(const std::string& folder, const CommandContext& context) {
   add(systems.explore(profile, work));
   work.close();
   text.pop_back();
-  write(fs::path(folder) / "tables.md", text);
+  write_atomically(fs::path(folder) / "tables.md", text);
   if (const auto written = report::write_guarantees(folder, tables); !written) {
     throw PlatformError(written.error().message);
   }
-  fmt::print("{}\n", folder);
+  if (as_json) {
+    print_json(folder, tables);
+  } else {
+    fmt::print("{}\n", folder);
+  }
   return ExitCode::done;
 }
 
@@ -187,11 +197,13 @@ ExitCode guarantees(const std::string& folder, const CommandContext& context) {
 
 void add_guarantees(CLI::App& app, CommandContext& context, Action& action) {
   const auto folder = std::make_shared<std::string>("out/guarantees");
+  const auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "guarantees", "Proves all methods on all configurations and writes the tables");
   command->add_option("--out", *folder, "Folder for the tables (default: out/guarantees)");
-  command->callback([folder, &context, &action] {
-    action = [folder, &context] { return guarantees(*folder, context); };
+  command->add_flag("--json", *as_json, "Also writes the tables to stdout, as JSON");
+  command->callback([folder, as_json, &context, &action] {
+    action = [folder, as_json, &context] { return guarantees(*folder, *as_json, context); };
   });
 }
 

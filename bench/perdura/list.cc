@@ -2,69 +2,167 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
 
 #include "bench/perdura/commands.h"
+#include "harness/config/printable.h"
 #include "systems/kv.h"
 #include "systems/persistence/method.h"
 
 namespace perdura::harness {
 namespace {
 
-void print_names(const Locations& locations, FileKind kind, std::string_view heading) {
-  fmt::print("\n{}\n", heading);
-  const auto names = locations.names(kind);
-  for (const std::string& name : names) fmt::print("  {}\n", name);
-  if (names.empty()) fmt::print("  none found\n");
-}
+using nlohmann::ordered_json;
 
-void print_experiments(const Locations& locations) {
-  fmt::print("\nexperiments (perdura run NAME)\n");
-  const auto names = locations.names(FileKind::experiment);
-  std::size_t width = 0;
-  for (const std::string& name : names) width = std::max(width, name.size());
-  for (const std::string& name : names) {
-    const auto file = locations.find(FileKind::experiment, {name, ""});
-    // One broken file must not hide the others.
-    std::string description;
-    try {
-      description = load_experiment(file).description;
-    } catch (const std::exception& error) {
-      description = fmt::format("cannot be read: {}", error.what());
-    }
-    fmt::print("  {:<{}}  {}\n", name, width, description);
+struct ListArguments {
+  std::string what;  // empty: all
+  bool as_json = false;
+};
+
+constexpr std::array<std::pair<const char*, FileKind>, 4> kFiles{{
+    {"experiments", FileKind::experiment},
+    {"profiles", FileKind::profile},
+    {"workloads", FileKind::workload},
+    {"sites", FileKind::site},
+}};
+
+// One broken file must not hide the others.
+std::string description_of(const Locations& locations, const std::string& experiment) {
+  try {
+    return printable(
+        load_experiment(locations.find(FileKind::experiment, {experiment, ""})).description);
+  } catch (const std::exception& error) {
+    return fmt::format("cannot be read: {}", printable(error.what()));
   }
-  if (names.empty()) fmt::print("  none found\n");
 }
 
-ExitCode list(const CommandContext& context) {
-  if (!context.ranks.is_root()) return ExitCode::done;
+std::vector<std::string> names(const Locations& locations, const std::string& what) {
+  std::vector<std::string> found;
+  if (what == "systems") {
+    for (const systems::KvSystem& system : systems::kv_systems()) found.emplace_back(system.name);
+  }
+  if (what == "methods") {
+    for (const persistence::Method& method : persistence::methods()) found.push_back(method.name);
+  }
+  for (const auto& [name, kind] : kFiles) {
+    if (what == name) found = locations.names(kind);
+  }
+  return found;
+}
+
+void print_table(std::string_view heading,
+                 const std::vector<std::pair<std::string, std::string>>& rows) {
+  fmt::print("\n{}\n", heading);
+  std::size_t width = 0;
+  for (const auto& [name, text] : rows) width = std::max(width, name.size());
+  for (const auto& [name, text] : rows) {
+    if (text.empty()) {
+      fmt::print("  {}\n", name);
+    } else {
+      fmt::print("  {:<{}}  {}\n", name, width, text);
+    }
+  }
+  if (rows.empty()) fmt::print("  none found\n");
+}
+
+void print_all(const Locations& locations) {
+  using Rows = std::vector<std::pair<std::string, std::string>>;
   fmt::print("systems\n");
   for (const systems::KvSystem& system : systems::kv_systems()) {
     fmt::print("  {}\n      {}\n      guarantee: {} by its paper: {}\n", system.name, system.title,
                to_string(system.level), system.guarantee);
   }
-  fmt::print("\nmethods of remote persistence (perdura crash NAME, perdura advise)\n");
-  std::size_t width = 0;
+  Rows methods;
   for (const persistence::Method& method : persistence::methods()) {
-    width = std::max(width, method.name.size());
+    methods.emplace_back(
+        method.name, fmt::format("{} {}", to_string(method.update), to_string(method.carrier)));
   }
+  print_table("methods of remote persistence (perdura crash NAME, perdura advise)", methods);
+  Rows experiments;
+  for (const std::string& name : locations.names(FileKind::experiment)) {
+    experiments.emplace_back(name, description_of(locations, name));
+  }
+  print_table("experiments (perdura run NAME)", experiments);
+  const auto print_names = [&](FileKind kind, std::string_view heading) {
+    Rows rows;
+    for (const std::string& name : locations.names(kind)) rows.emplace_back(name, "");
+    print_table(heading, rows);
+  };
+  print_names(FileKind::profile, "profiles (--profile NAME)");
+  print_names(FileKind::workload, "workloads");
+  print_names(FileKind::site, "sites (--site NAME)");
+}
+
+ordered_json systems_json() {
+  ordered_json list = ordered_json::array();
+  for (const systems::KvSystem& system : systems::kv_systems()) {
+    list.push_back({{"name", system.name},
+                    {"title", system.title},
+                    {"level", to_string(system.level)},
+                    {"guarantee", system.guarantee}});
+  }
+  return list;
+}
+
+ordered_json methods_json() {
+  ordered_json list = ordered_json::array();
   for (const persistence::Method& method : persistence::methods()) {
-    fmt::print("  {:<{}}  {} {}\n", method.name, width, to_string(method.update),
-               to_string(method.carrier));
+    list.push_back({{"name", method.name},
+                    {"update", to_string(method.update)},
+                    {"carrier", to_string(method.carrier)}});
   }
-  print_experiments(context.locations);
-  print_names(context.locations, FileKind::profile, "profiles (--profile NAME)");
-  print_names(context.locations, FileKind::workload, "workloads");
-  print_names(context.locations, FileKind::site, "sites (--site NAME)");
+  return list;
+}
+
+ordered_json files_json(const Locations& locations, FileKind kind) {
+  ordered_json list = ordered_json::array();
+  for (const std::string& name : locations.names(kind)) {
+    ordered_json file{{"name", name}, {"file", locations.find(kind, {name, ""}).string()}};
+    if (kind == FileKind::experiment) file["description"] = description_of(locations, name);
+    list.push_back(std::move(file));
+  }
+  return list;
+}
+
+void print_json(const Locations& locations, const std::string& what) {
+  ordered_json all;
+  if (what.empty() || what == "systems") all["systems"] = systems_json();
+  if (what.empty() || what == "methods") all["methods"] = methods_json();
+  for (const auto& [name, kind] : kFiles) {
+    if (what.empty() || what == name) all[name] = files_json(locations, kind);
+  }
+  fmt::print("{}\n", all.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+}
+
+ExitCode list(const ListArguments& arguments, const CommandContext& context) {
+  if (!context.ranks.is_root()) return ExitCode::done;
+  if (arguments.as_json) {
+    print_json(context.locations, arguments.what);
+  } else if (arguments.what.empty()) {
+    print_all(context.locations);
+  } else {
+    for (const std::string& name : names(context.locations, arguments.what)) {
+      fmt::print("{}\n", name);
+    }
+  }
   return ExitCode::done;
 }
 
 }  // namespace
 
 void add_list(CLI::App& app, CommandContext& context, Action& action) {
+  const auto arguments = std::make_shared<ListArguments>();
   CLI::App* command = app.add_subcommand(
       "list", "Lists systems, methods, experiments, profiles, workloads and sites");
-  command->callback([&context, &action] { action = [&context] { return list(context); }; });
+  command->add_option("what", arguments->what, "Only these, by name, one per line")
+      ->check(CLI::IsMember(
+          {"systems", "methods", "experiments", "profiles", "workloads", "sites"}));
+  command->add_flag("--json", arguments->as_json, "Writes JSON");
+  command->callback([arguments, &context, &action] {
+    action = [arguments, &context] { return list(*arguments, context); };
+  });
 }
 
 }  // namespace perdura::harness

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "bench/perdura/commands.h"
 #include "bench/perdura/experiment_options.h"
+#include "harness/results/atomic_file.h"
 #include "harness/run/estimate.h"
 #include "platform/error.h"
 
@@ -34,7 +34,7 @@ struct Launch {
 
 Launch launch_of(const PreparedSweep& sweep) {
   if (!sweep.platforms->collective()) {
-    return {{}, "any number of ranks; they share out the points"};
+    return {{}, "any number; the ranks share the points"};
   }
   const auto& client_nodes = sweep.points.front().settings.client_nodes;
   if (!client_nodes) {
@@ -58,13 +58,13 @@ std::string expected_text(const PreparedSweep& sweep, const std::optional<PastRu
                           const Estimate& expected) {
   if (!past) {
     return fmt::format(
-        "not known: no results of {} on {} in out/ tell times; give some with --like DIR",
+        "not known: no results of {} on {} in out/ tell the time; name some with --like DIR",
         sweep.experiment.name, sweep.platforms->name());
   }
   const std::string rest =
       expected.of_same_point == sweep.points.size()
           ? ""
-          : fmt::format("; {} of {} points were not run there and count by their operations",
+          : fmt::format("; {} of {} points were not run there and are estimated by their operations",
                         sweep.points.size() - expected.of_same_point, sweep.points.size());
   return fmt::format("{}{}, as in {}{}", duration(expected.total),
                      sweep.platforms->collective() ? "" : " of one process", past->folder.string(),
@@ -135,20 +135,13 @@ void print_json(const PreparedSweep& sweep, const std::optional<PastRun>& past,
   fmt::print("{}\n", json.dump(2));
 }
 
-void write_hostfile(const Site& site, const std::string& path) {
-  const std::string text = hostfile(site);
-  std::ofstream file(path);
-  file << text << std::flush;
-  if (!file) throw UsageError(fmt::format("--hostfile: {} cannot be written", path));
-}
-
 ExitCode plan(const PlanArguments& arguments, CommandContext& context) {
   ExperimentRequest request = arguments.experiment.request();
   request.plan_only = true;
   const PreparedSweep sweep =
       prepare_sweep(request, context.locations, all_drivers(), context.ranks);
   if (!context.ranks.is_root()) return ExitCode::done;
-  if (!arguments.hostfile.empty()) write_hostfile(sweep.site, arguments.hostfile);
+  if (!arguments.hostfile.empty()) write_atomically(arguments.hostfile, hostfile(sweep.site));
   const std::optional<PastRun> past =
       arguments.like.empty()
           ? find_past_run("out", sweep.experiment, std::string(sweep.platforms->name()))
@@ -166,7 +159,7 @@ void add_plan(CLI::App& app, CommandContext& context, Action& action) {
       "plan", "Lists the points of an experiment, the ranks they need and the expected time");
   arguments->experiment.add_to(*command)->required();
   command->add_option("--like", arguments->like,
-                      "Result folder to tell the time from (default: the experiment's last one in "
+                      "Result folder to estimate the time from (default: the experiment's last one in "
                       "out/)");
   command->add_option("--hostfile", arguments->hostfile,
                       "Also writes the hosts of the site to this file, for mpirun --hostfile");

@@ -51,7 +51,7 @@ void add_probe(CLI::App& app, CommandContext& context, Action& action) {
   command
       ->add_option_function<std::string>(
           "-o,--out", [request](const std::string& folder) { request->out = folder; },
-          "Folder for the results; must not exist or be empty (default: out/probe-PLATFORM-N)")
+          "Folder for the results; must be new or empty (default: out/probe-PLATFORM-N)")
       ->check(is_not_empty);
   command->callback([request, &context, &action] {
     action = [request, &context] {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "bench/perdura/commands.h"
@@ -19,18 +20,31 @@ struct ReportArguments {
   std::string input;
   std::string output;
   std::string gnuplot = "gnuplot";
+  bool as_json = false;
 };
+
+std::string counted(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+void print_json(const report::ReportResult& written) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const fs::path& file : written.files) files.push_back(file.string());
+  const nlohmann::ordered_json json{{"page", written.page.string()},
+                                    {"figures", written.figures},
+                                    {"tables", written.tables},
+                                    {"rows_not_drawn", written.rows_not_drawn},
+                                    {"files", std::move(files)}};
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
 
 ExitCode report(const ReportArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  if (!std::filesystem::is_directory(arguments.input)) {
-    throw UsageError(fmt::format(
-        "report {}: there is no such folder; give one that 'perdura run' wrote", arguments.input));
-  }
+  check_result_folder("report", arguments.input);
   std::optional<LongWork> work;
   const auto written = report::write_report(
       {.input = arguments.input,
-       .plots = context.locations.first_existing("plots"),
+       .plots = context.locations.plots(),
        .claims = context.locations.first_existing(fs::path("results") / "claims.csv"),
        .notes = context.locations.first_existing(fs::path("results") / "reported"),
        .output = arguments.output,
@@ -44,9 +58,17 @@ ExitCode report(const ReportArguments& arguments, const CommandContext& context)
   work.reset();
   if (!written && written.error().work_failed) throw PlatformError(written.error().message);
   if (!written) throw UsageError(written.error().message);
+  if (arguments.as_json) {
+    print_json(*written);
+    return ExitCode::done;
+  }
   fmt::print("{}\n", written->page.string());
-  fmt::print(stderr, "{} figures, {} tables; {} rows were not valid and are not drawn\n",
-             written->figures, written->tables, written->rows_not_drawn);
+  const std::string left_out =
+      written->rows_not_drawn == 0
+          ? ""
+          : fmt::format("; {} not valid and left out", counted(written->rows_not_drawn, "row"));
+  fmt::print(stderr, "{}, {}{}\n", counted(written->figures, "figure"),
+             counted(written->tables, "table"), left_out);
   return ExitCode::done;
 }
 
@@ -62,6 +84,7 @@ void add_report(CLI::App& app, CommandContext& context, Action& action) {
       ->required();
   command->add_option("--out", arguments->output, "Where to write (default: FOLDER/report)");
   command->add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
+  command->add_flag("--json", arguments->as_json, "Writes the names of the files as JSON");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return report(*arguments, context); };
   });

@@ -52,7 +52,7 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
       "Runs an experiment; under mpirun, ranks share the points (sim) or are nodes (shm, verbs)");
   CLI::Option* experiment = arguments->experiment.add_to(*command);
   CLI::Option* out = command->add_option("--out", arguments->out,
-                                         "Folder for the results; must not exist or be empty "
+                                         "Folder for the results; must be new or empty "
                                          "(default: out/EXPERIMENT-PLATFORM-N)");
   CLI::Option* interrupted =
       command->add_option("--continue", arguments->interrupted,
@@ -63,7 +63,7 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
   for (CLI::Option* option : arguments->experiment.options()) interrupted->excludes(option);
   command
       ->add_option("--heartbeat", arguments->heartbeat,
-                   "Seconds after which a rank that is silent ends the run, from 0.1; 0: never "
+                   "Seconds of a rank's silence after which the run ends, from 0.1; 0: never "
                    "(default: 10)")
       ->check(is_silence);
   command->add_flag("--quiet", arguments->quiet, "No progress on stderr");

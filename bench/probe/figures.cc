@@ -158,8 +158,13 @@ std::string draw(const std::vector<ProbeFigure>& figures, const std::filesystem:
     for (const std::string format : {"svg", "png"}) {
       const auto drawn =
           report::run_gnuplot("gnuplot", plots / (figure.script + ".gp"),
-                              {csv.string(), (folder / (figure.name + '.' + format)).string(),
-                               format, figure.title, figure.x_label, figure.y_label, origin});
+                              {.csv = csv,
+                               .image = folder / (figure.name + '.' + format),
+                               .format = format,
+                               .title = figure.title,
+                               .x_label = figure.x_label,
+                               .y_label = figure.y_label,
+                               .origin = origin});
       if (!drawn) return drawn.error().message;
     }
   }

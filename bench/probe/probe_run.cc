@@ -126,7 +126,7 @@ class Run {
     const std::string base = request.profile.empty() ? "remote-log-connectx4" : request.profile;
     base_ =
         sim::load_profile(locations.find(harness::FileKind::profile, {base, "--profile"}).string());
-    plots_ = locations.first_existing("plots");
+    plots_ = locations.plots();
     platforms_.any().check_machine();
     if (modelled_) {
       make_set(Effort::of(base_, request.quick), nullptr);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 
 #include "harness/compare/output.h"
 #include "harness/report/csv_table.h"
 #include "harness/report/gnuplot.h"
+#include "harness/report/output_file.h"
 
 namespace perdura::compare {
 namespace {
@@ -57,13 +57,7 @@ std::string figure_csv(const Comparison& comparison) {
 
 report::Expected<void> draw(const Comparison& comparison, const FigureOptions& options) {
   const fs::path csv = options.out / "comparison.csv";
-  std::ofstream output(csv, std::ios::binary);
-  output << figure_csv(comparison);
-  output.close();
-  if (!output) {
-    return report::fail_work(fmt::format(
-        "{}: cannot be written; check the permissions and the free space", csv.string()));
-  }
+  if (auto written = report::write_file(csv, figure_csv(comparison)); !written) return written;
   const std::string shown =
       comparison.entries.size() > kFigureRows
           ? fmt::format("{} of {}, worst first", kFigureRows, comparison.entries.size())
@@ -72,8 +66,13 @@ report::Expected<void> draw(const Comparison& comparison, const FigureOptions& o
   for (const std::string format : {"svg", "png"}) {
     const fs::path image = options.out / ("comparison." + format);
     auto drawn = report::run_gnuplot(options.gnuplot, options.plots / "comparison.gp",
-                                     {csv.string(), image.string(), format, options.title,
-                                      "Change from A to B (%)", shown, origin});
+                                     {.csv = csv,
+                                      .image = image,
+                                      .format = format,
+                                      .title = options.title,
+                                      .x_label = "Change from A to B (%)",
+                                      .y_label = shown,
+                                      .origin = origin});
     if (!drawn) return drawn;
   }
   return {};

@@ -50,7 +50,7 @@ std::string what_was_done(const Comparison& comparison) {
   std::string text;
   if (comparison.tested > 0) {
     text += fmt::format(
-        "{} tested by the U test of Mann and Whitney over repetitions; p is corrected for as many "
+        "{} tested with the Mann-Whitney U test over repetitions; p is corrected for so many tests "
         "(Holm), {} is significant\n",
         comparison.tested, options.alpha);
   }
@@ -152,7 +152,7 @@ std::string too_few_repetitions(const Comparison& comparison) {
   const Entry& example = comparison.entries[comparison.count(Verdict::worse)];
   return fmt::format(
       "{} of {} comparisons cannot be decided: with {} and {} repetitions p is at least {:.2g} "
-      "before correction, whatever they say; {} of each run are needed for alpha {} among {} "
+      "before correction, whatever the values; {} of each run are needed for alpha {} among {} "
       "comparisons",
       comparison.count(Verdict::undecided), comparison.entries.size(), example.repetitions_a,
       example.repetitions_b, smallest_p(example.repetitions_a, example.repetitions_b),

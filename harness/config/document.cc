@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 
+#include "harness/config/printable.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -44,7 +45,7 @@ std::vector<std::string> parse_path(const Override& change) {
   try {
     parsed = toml::parse(change.key + " = 0");
   } catch (const toml::parse_error&) {
-    throw UsageError(fmt::format("{}: '{}' is no TOML key; write --set SECTION.KEY=VALUE",
+    throw UsageError(fmt::format("{}: '{}' is not a TOML key; write --set SECTION.KEY=VALUE",
                                  change.label, change.key));
   }
   try {
@@ -57,7 +58,7 @@ std::vector<std::string> parse_path(const Override& change) {
                                    std::numeric_limits<std::int64_t>::max()));
     }
     throw UsageError(fmt::format(
-        "{}: '{}' is no TOML value; write numbers plainly, text in quotes ('key=\"text\"' for the "
+        "{}: '{}' is not a TOML value; write numbers plainly, text in quotes ('key=\"text\"' for the "
         "shell) and lists in brackets",
         change.label, change.value));
   }
@@ -107,7 +108,7 @@ Document Document::read(const std::filesystem::path& file, std::span<const Overr
 Document Document::parse(std::string text, std::string name, std::span<const Override> overrides) {
   Document document(std::move(name));
   std::size_t number = 0;
-  for (std::string& line : split_lines(text)) {
+  for (std::string& line : split_lines(without_byte_order_mark(text))) {
     document.lines_.push_back({std::move(line), ++number, ""});
   }
   document.parse_lines();

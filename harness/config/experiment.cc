@@ -146,6 +146,7 @@ void read_system(const Section& system, SystemSettings& settings) {
     } else {
       settings.parameters[std::string(name.str())] =
           system.number_of(value, name.str(), 0, kMaxInteger);
+      settings.places[std::string(name.str())] = system.where(name.str());
     }
   }
 }

@@ -77,6 +77,7 @@ struct SystemSettings {
   std::string where;
   Located variant_of;  // text is empty if NAME is a system itself
   std::map<std::string, std::uint64_t, std::less<>> parameters;
+  std::map<std::string, std::string, std::less<>> places;  // where the parameters were written
 };
 
 // Used on `shm` only.

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "harness/config/section.h"
+#include "harness/config/suggestion.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -49,8 +49,16 @@ Locations Locations::standard() {
     roots.emplace_back(home);
   }
   roots.emplace_back("");
-  roots.emplace_back(PERDURA_SOURCE_DIR);
+  std::error_code unknown;
+  roots.push_back(of_program(fs::read_symlink("/proc/self/exe", unknown)));
   return Locations(std::move(roots));
+}
+
+fs::path Locations::of_program(const fs::path& program) {
+  const fs::path installed =
+      (program.parent_path() / PERDURA_DATA_FROM_PROGRAM).lexically_normal();
+  std::error_code ignored;
+  return fs::is_directory(installed / "experiments", ignored) ? installed : PERDURA_SOURCE_DIR;
 }
 
 Locations Locations::from(const fs::path& folder) const {
@@ -66,16 +74,16 @@ fs::path Locations::find(FileKind kind, const Located& name) const {
   if (is_path(name.text)) {
     fs::path file = folder_ / name.text;
     if (fs::is_regular_file(file, ignored)) return file;
-    throw UsageError(
-        fmt::format("{}{} {}: there is no such file", at(name), of_kind.noun, file.string()));
+    throw UsageError(fmt::format("{}{} {}: {}", at(name), of_kind.noun, file.string(),
+                                 fs::is_directory(file, ignored)
+                                     ? "is a folder; give a file"
+                                     : "there is no such file"));
   }
   for (const fs::path& root : roots_) {
     const fs::path file = root / of_kind.folder / fmt::format("{}{}", name.text, of_kind.extension);
     if (!name.text.empty() && fs::is_regular_file(file, ignored)) return file;
   }
-  const std::vector<std::string> known = names(kind);
-  throw UsageError(fmt::format("{}unknown {} '{}'; known are: {}", at(name), of_kind.noun,
-                               name.text, known.empty() ? "none" : join_names(known)));
+  throw UsageError(at(name) + unknown_name(of_kind.noun, name.text, names(kind)));
 }
 
 std::vector<std::string> Locations::names(FileKind kind) const {
@@ -94,8 +102,12 @@ std::vector<std::string> Locations::names(FileKind kind) const {
 }
 
 void Locations::check_plots(const Experiment& experiment) const {
-  const auto there = report::check_plots(experiment.specs, first_existing("plots"));
+  const auto there = report::check_plots(experiment.specs, plots());
   if (!there) throw UsageError(there.error().message);
+}
+
+fs::path Locations::plots() const {
+  return first_existing(fs::path("plots") / "style.gp").parent_path();
 }
 
 fs::path Locations::first_existing(const fs::path& relative) const {

@@ -2,8 +2,9 @@
 //
 // A name is looked up as experiments/NAME.toml, profiles/NAME.toml, sites/NAME.toml or
 // workloads/NAME in three places, the first one that has it wins: $PERDURA_HOME, the current
-// folder, and the source tree that this program was built from. What contains a '/' or ends in
-// .toml is a path and is taken as it is.
+// folder, and what belongs to this program: share/perdura of the prefix that it was installed to,
+// wherever that was moved, or the source tree that it was built from. What contains a '/' or ends
+// in .toml is a path and is taken as it is.
 #pragma once
 
 #include <filesystem>
@@ -22,6 +23,8 @@ class Locations {
   explicit Locations(std::vector<std::filesystem::path> roots) : roots_(std::move(roots)) {}
   // Those described above.
   static Locations standard();
+  // Where the files are that belong to the program of that path.
+  static std::filesystem::path of_program(const std::filesystem::path& program);
   // The same with another folder in the place of the current one, also for paths.
   Locations from(const std::filesystem::path& folder) const;
 
@@ -34,6 +37,9 @@ class Locations {
 
   // Throws UsageError, with its place, if a figure's script is not where the others are.
   void check_plots(const Experiment& experiment) const;
+
+  // The folder of gnuplot scripts: the first that has their common part.
+  std::filesystem::path plots() const;
 
   // The first folder or file of that relative path that exists, else the path itself.
   std::filesystem::path first_existing(const std::filesystem::path& relative) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/config/suggestion.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -23,9 +24,9 @@ std::string join(const Names& names) {
 void Section::allow_only(std::span<const std::string_view> known) const {
   for (const auto& [key, node] : table_) {
     if (std::find(known.begin(), known.end(), key.str()) == known.end()) {
-      throw UsageError(fmt::format("{}: unknown key '{}'{}; known are: {}",
-                                   document_.where(key.source()), key.str(), in_section(name_),
-                                   join_names(known)));
+      throw UsageError(
+          fmt::format("{}: {}", document_.where(key.source()),
+                      unknown_name("key", key.str(), known, in_section(name_))));
     }
   }
 }
@@ -58,7 +59,7 @@ std::optional<Section> Section::section(std::string_view key) const {
 
 std::string Section::text_of(const toml::node& node, std::string_view key) const {
   const auto value = node.value_exact<std::string>();
-  if (!value) wrong(node, key, "must be a text in quotes");
+  if (!value) wrong(node, key, "must be text in quotes");
   return *value;
 }
 

@@ -153,7 +153,7 @@ void check_hosts_of_ranks(const Site& site, std::span<const std::string> hosts) 
     if (std::none_of(site.hosts.begin(), site.hosts.end(),
                      [&](const SiteHost& of_site) { return is_on(hosts[rank], of_site); })) {
       throw UsageError(fmt::format(
-          "{}: rank {} is on host {}, which is none of this site; add it there, or leave it out of "
+          "{}: rank {} is on host {}, which is not one of this site's; add it there, or leave it out of "
           "mpirun's hostfile",
           site.file, rank, hosts[rank]));
     }
@@ -197,7 +197,7 @@ void check_cores(const SiteHost& host, std::span<const unsigned> usable,
   for (const unsigned core : host.cores) {
     if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
       throw UsageError(fmt::format(
-          "{}: host {}: core {} does not exist or may not be used here; name some of {}, or start "
+          "{}: host {}: core {} does not exist or may not be used here; choose from {}, or start "
           "mpirun with --bind-to none",
           host.cores_where, host.name, core, fmt::join(usable, ", ")));
     }

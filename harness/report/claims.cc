@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +16,9 @@
 
 namespace perdura::report {
 namespace {
+
+constexpr double kMostTolerance = 1000;  // percent
+constexpr double kMostValue = 1e12;      // beyond what anything here is counted or timed to
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
@@ -50,11 +54,13 @@ class ClaimReader {
     return found;
   }
 
-  std::optional<double> number(const char* column) {
+  /// Nothing if the cell is empty.
+  std::optional<double> number(const char* column, double most) {
     const std::string found = text(column);
     const auto read = parse_number(found);
-    if (!found.empty() && (!read || !(*read >= 0))) {
-      wrong(fmt::format("{} is '{}'; it must be a number from 0", column, found));
+    if (!found.empty() && !(read && *read >= 0 && *read <= most)) {
+      wrong(fmt::format("{} is '{}'; it must be a number from 0 to {}", column, found, most));
+      return std::nullopt;
     }
     return read;
   }
@@ -122,9 +128,13 @@ void read_value(ClaimReader& reader, Claim& claim) {
     if (!value) reader.wrong(fmt::format("{}; write a sum of products", value.error().message));
     return;
   }
-  const auto number = parse_number(claim.value);
-  if (!number) reader.wrong(fmt::format("value is '{}'; it must be a number", claim.value));
-  claim.number = number.value_or(0);
+  // What one system writes and another does not has an infinite ratio.
+  if (claim.value == "inf") {
+    claim.number = std::numeric_limits<double>::infinity();
+    return;
+  }
+  if (claim.value.empty()) reader.wrong("value is empty; it must be a number");
+  claim.number = reader.number("value", kMostValue).value_or(0);
 }
 
 void check_sides(ClaimReader& reader, const Claim& claim) {
@@ -171,7 +181,7 @@ Claim read_claim(ClaimReader& reader) {
     return claim;
   }
   claim.kind = read_word(reader, "kind", kKinds);
-  claim.tolerance = reader.number("tolerance");
+  claim.tolerance = reader.number("tolerance", kMostTolerance);
   claim.tolerance_reason = reader.text("tolerance_reason");
   claim.experiments = split(reader.required("experiment"), '|');
   claim.y = reader.text("y");

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "harness/config/printable.h"
+
 namespace perdura::report {
 namespace {
 
@@ -55,7 +57,8 @@ Expected<CsvTable> read_csv(const std::filesystem::path& file, std::string_view 
     return fail(
         fmt::format("{}: cannot be read; check the path and the permissions", file.string()));
   }
-  const std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  const std::string whole{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  const std::string_view text = harness::without_byte_order_mark(whole);
 
   csv_parser parser;
   if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) != 0) {
@@ -93,7 +96,7 @@ Expected<void> require_columns(const CsvTable& table,
   for (const std::string_view name : columns) {
     if (!table.column(name)) {
       return fail(fmt::format(
-          "{}:1: column '{}' is missing; write the file with a version of perdura that has it",
+          "{}:1: column '{}' is missing; this version of perdura needs it; write the file again with this version",
           table.file.string(), name));
     }
   }

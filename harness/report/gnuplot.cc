@@ -2,14 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <sstream>
+#include <vector>
+
+#include "harness/report/output_file.h"
 
 namespace perdura::report {
 namespace {
@@ -25,58 +30,116 @@ std::string complaint(const std::string& text) {
   return found;
 }
 
-std::string read_all(int descriptor) {
-  std::string text;
-  std::array<char, 4096> buffer{};
-  while (true) {
-    const ssize_t count = read(descriptor, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
+// Both at once: a pipe that nobody reads would stop gnuplot.
+void read_all(std::array<pollfd, 2> pipes, std::array<std::string, 2>& texts) {
+  std::array<char, 65536> buffer{};
+  while (pipes[0].fd >= 0 || pipes[1].fd >= 0) {
+    if (poll(pipes.data(), pipes.size(), -1) < 0) continue;
+    for (std::size_t i = 0; i < pipes.size(); ++i) {
+      if (pipes[i].fd < 0 || pipes[i].revents == 0) continue;
+      const ssize_t count = read(pipes[i].fd, buffer.data(), buffer.size());
+      if (count > 0) texts[i].append(buffer.data(), static_cast<std::size_t>(count));
+      if (count == 0 || (count < 0 && errno != EINTR)) pipes[i].fd = -1;
+    }
   }
+}
+
+// A pipe whose ends are closed at the latest here.
+class Pipe {
+ public:
+  Pipe() { open_ = pipe2(ends_.data(), O_CLOEXEC) == 0; }
+  ~Pipe() {
+    close_end(0);
+    close_end(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  bool is_open() const { return open_; }
+  int out() const { return ends_[0]; }
+  int in() const { return ends_[1]; }
+  void close_in() { close_end(1); }
+
+ private:
+  void close_end(std::size_t end) {
+    if (ends_[end] >= 0) close(ends_[end]);
+    ends_[end] = -1;
+  }
+
+  std::array<int, 2> ends_{-1, -1};
+  bool open_ = false;
+};
+
+// In the child. Whoever ends perdura ends gnuplot, too: a script may take for ever.
+[[noreturn]] void become_gnuplot(const std::vector<char*>& argv, int image, int errors, int refusal,
+                                 pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const bool ready = getppid() == parent && dup2(nothing, STDIN_FILENO) >= 0 &&
+                     dup2(image, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0;
+  if (ready) execvp(argv[0], argv.data());
+  const int problem = errno;
+  [[maybe_unused]] const auto told = write(refusal, &problem, sizeof(problem));
+  _exit(127);
 }
 
 }  // namespace
 
 Expected<void> run_gnuplot(const std::string& program, const std::filesystem::path& script,
-                           const std::vector<std::string>& arguments) {
-  std::vector<std::string> words{program, "-d", "-c", script.string()};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+                           const Drawing& drawing) {
+  std::vector<std::string> words{program,
+                                 "-d",
+                                 "-c",
+                                 script.string(),
+                                 drawing.csv.string(),
+                                 "/dev/stdout",
+                                 drawing.format,
+                                 drawing.title,
+                                 drawing.x_label,
+                                 drawing.y_label,
+                                 drawing.origin};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
 
-  std::array<int, 2> errors{};
-  if (pipe2(errors.data(), O_CLOEXEC) != 0) {
+  Pipe image;
+  Pipe errors;
+  Pipe refusal;  // closed by what starts gnuplot, or told why that cannot be
+  if (!image.is_open() || !errors.is_open() || !refusal.is_open()) {
     return fail_work(fmt::format("no pipe to gnuplot: {}; try again", std::strerror(errno)));
   }
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, errors[1], STDERR_FILENO);
-  pid_t child = 0;
-  const int problem =
-      posix_spawnp(&child, program.c_str(), &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  close(errors[1]);
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) {
+    return fail_work(fmt::format("no process for gnuplot: {}; try again", std::strerror(errno)));
+  }
+  if (child == 0) become_gnuplot(argv, image.in(), errors.in(), refusal.in(), parent);
+  refusal.close_in();
+  image.close_in();
+  errors.close_in();
+  std::array<std::string, 2> texts;
+  read_all({{{image.out(), POLLIN, 0}, {errors.out(), POLLIN, 0}}}, texts);
+  int problem = 0;
+  if (read(refusal.out(), &problem, sizeof(problem)) != sizeof(problem)) problem = 0;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
   if (problem != 0) {
-    close(errors[0]);
     return fail(
         fmt::format("{}: cannot be started ({}); install gnuplot, on Debian the package "
                     "gnuplot-nox",
                     program, std::strerror(problem)));
   }
-  const std::string text = read_all(errors[0]);
-  close(errors[0]);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     return fail_work(fmt::format("{}: gnuplot failed: {}; mend the script or the figure's columns",
-                                 script.string(), complaint(text)));
+                                 script.string(), complaint(texts[1])));
   }
-  return {};
+  if (texts[0].empty()) {
+    return fail_work(fmt::format("{}: gnuplot drew nothing; the script must write to the file that "
+                                 "is its second argument",
+                                 script.string()));
+  }
+  return write_file(drawing.image, texts[0]);
 }
 
 }  // namespace perdura::report

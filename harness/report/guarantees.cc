@@ -4,8 +4,9 @@
 
 #include <toml++/toml.h>
 
-#include <fstream>
 #include <sstream>
+
+#include "harness/report/output_file.h"
 
 namespace perdura::report {
 namespace {
@@ -21,15 +22,6 @@ std::string csv_of(const CsvTable& table) {
   line(table.header);
   for (const CsvRow& row : table.rows) line(row.cells);
   return text;
-}
-
-Expected<void> write_text(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream output(file, std::ios::binary);
-  output << text;
-  output.close();
-  if (output) return {};
-  return fail(fmt::format("{}: cannot be written; check the permissions and the free space",
-                          file.string()));
 }
 
 }  // namespace
@@ -69,12 +61,12 @@ Expected<void> write_guarantees(const std::filesystem::path& folder,
                                   {"title", table.title},
                                   {"caption", table.caption},
                                   {"verdicts", table.verdicts}});
-    auto written = write_text(folder / (table.name + ".csv"), csv_of(table.cells));
+    auto written = write_file(folder / (table.name + ".csv"), csv_of(table.cells));
     if (!written) return written;
   }
   std::ostringstream index;
   index << toml::table{{"table", entries}} << '\n';
-  return write_text(folder / "tables.toml", index.str());
+  return write_file(folder / "tables.toml", index.str());
 }
 
 }  // namespace perdura::report

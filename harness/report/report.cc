@@ -9,6 +9,7 @@
 
 #include "harness/report/contents.h"
 #include "harness/report/gnuplot.h"
+#include "harness/report/output_file.h"
 #include "harness/report/page.h"
 #include "harness/report/quantity.h"
 #include "harness/report/svg.h"
@@ -17,21 +18,6 @@ namespace perdura::report {
 namespace {
 
 namespace fs = std::filesystem;
-
-Expected<void> write_file(const fs::path& file, const std::string& text) {
-  // By way of a second name, so that a full disk leaves the former file whole.
-  const fs::path half = file.string() + ".part";
-  std::ofstream output(half, std::ios::binary);
-  output << text;
-  output.close();
-  std::error_code problem;
-  if (output) fs::rename(half, file, problem);
-  if (!output || problem) {
-    return fail_work(fmt::format("{}: cannot be written; check the permissions and the free space",
-                                 file.string()));
-  }
-  return {};
-}
 
 Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs::path& plots) {
   for (const ResultFolder& folder : folders) {
@@ -91,9 +77,13 @@ class Writer {
       // The page has the title as text; an image on its own needs it inside.
       auto drawn =
           run_gnuplot(options_.gnuplot, options_.plots / (figure.spec.plot + ".gp"),
-                      {(output_ / (base.string() + ".csv")).string(), image.string(), format,
-                       format == "png" ? title : "", figure.spec.shown_position_axis(),
-                       y_label(figure.spec), figure.origin.words()});
+                      {.csv = output_ / (base.string() + ".csv"),
+                       .image = image,
+                       .format = format,
+                       .title = format == "png" ? title : "",
+                       .x_label = figure.spec.shown_position_axis(),
+                       .y_label = y_label(figure.spec),
+                       .origin = figure.origin.words()});
       if (!drawn) return drawn;
       result_.files.push_back(image);
     }

@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string_view>
 
@@ -42,7 +43,7 @@ class EntryReader {
     const toml::node* node = entry_.get(key);
     if (node == nullptr) return fallback;
     if (auto text = scalar(*node); text && node->is_string()) return *text;
-    wrong(fmt::format("{} must be a string", key));
+    wrong(fmt::format("{} must be a string", key), key);
     return fallback;
   }
 
@@ -56,7 +57,7 @@ class EntryReader {
     for (const toml::node& item : *list)
       found.push_back(item.value_exact<std::string>().value_or(""));
     if (found.empty() || std::count(found.begin(), found.end(), "") > 0) {
-      wrong(fmt::format("{} must be a string or a list of them", key));
+      wrong(fmt::format("{} must be a string or a list of them", key), key);
       return {""};
     }
     return found;
@@ -69,41 +70,44 @@ class EntryReader {
     if (node == nullptr) return found;
     const toml::table* table = node->as_table();
     if (table == nullptr) {
-      wrong(fmt::format("{} must be a table such as {{ workload = \"workloada\" }}", key));
+      wrong(fmt::format("{} must be a table such as {{ workload = \"workloada\" }}", key), key);
       return found;
     }
     for (const auto& [column, value] : *table) {
       Condition condition{std::string(column.str()), {}};
       if (const toml::array* list = value.as_array()) {
-        for (const toml::node& item : *list) add(condition, item);
+        for (const toml::node& item : *list) add(condition, item, key);
       } else {
-        add(condition, value);
+        add(condition, value, key);
       }
       found.push_back(std::move(condition));
     }
     return found;
   }
 
-  void wrong(const std::string& what) {
-    if (!error_) {
-      const std::string id = entry_["id"].value_or(std::string("?"));
-      error_ = Error{fmt::format("{}: {} {}: {}; see docs/figures.md", place(), kind_, id, what)};
-    }
+  /// At the place of the key, if it is there.
+  void wrong(const std::string& what, std::string_view key = "") {
+    if (error_) return;
+    const toml::node* node = entry_.get(key);
+    const std::string id = entry_["id"].value_or(std::string("?"));
+    error_ = Error{fmt::format("{}: {} {}: {}; see docs/figures.md",
+                               node == nullptr ? place() : where_(node->source()), kind_, id,
+                               what)};
   }
 
-  /// A column of points.csv, if it is given.
-  void known_column(const std::string& column) {
+  /// A column of points.csv that the key names, if it is given.
+  void known_column(const std::string& column, std::string_view key) {
     const bool known = std::any_of(kPointColumns.begin(), kPointColumns.end(),
                                    [&](const Column& each) { return each.name == column; });
     if (!column.empty() && !known) {
-      wrong(fmt::format("points.csv has no column '{}' (docs/results.md)", column));
+      wrong(fmt::format("points.csv has no column '{}' (docs/results.md)", column), key);
     }
   }
 
   std::optional<Error> finish() {
     for (const auto& [key, value] : entry_) {
       if (!known_.contains(std::string(key.str())))
-        wrong(fmt::format("unknown key '{}'", key.str()));
+        wrong(fmt::format("unknown key '{}'", key.str()), key.str());
     }
     return error_;
   }
@@ -112,15 +116,18 @@ class EntryReader {
   static std::optional<std::string> scalar(const toml::node& node) {
     if (const auto text = node.value_exact<std::string>()) return text;
     if (const auto whole = node.value_exact<std::int64_t>()) return fmt::to_string(*whole);
-    if (const auto real = node.value_exact<double>()) return fmt::to_string(*real);
+    const auto real = node.value_exact<double>();
+    if (real && std::isfinite(*real)) return fmt::to_string(*real);
     return std::nullopt;
   }
 
-  void add(Condition& condition, const toml::node& node) {
+  void add(Condition& condition, const toml::node& node, const char* key) {
     if (auto text = scalar(node)) {
       condition.any_of.push_back(std::move(*text));
     } else {
-      wrong(fmt::format("{} must be a string, a number or a list of them", condition.column));
+      wrong(fmt::format("{} must be a string, a finite number or a list of them",
+                        condition.column),
+            key);
     }
   }
 
@@ -136,26 +143,32 @@ void read_identity(EntryReader& entry, DataSpec& spec) {
   spec.line = entry.line();
   spec.place = entry.place();
   spec.id = entry.required("id");
-  if (!plain_name(spec.id)) entry.wrong("id may hold letters, digits, '-', '_' and '.' only");
+  if (!plain_name(spec.id)) {
+    entry.wrong("id may hold letters, digits, '-', '_' and '.' only", "id");
+  }
   spec.title = entry.required("title");
   spec.paper = entry.optional("paper");
-  if (!spec.paper.empty() && !plain_name(spec.paper)) entry.wrong("paper must be a plain name");
+  if (!spec.paper.empty() && !plain_name(spec.paper)) {
+    entry.wrong("paper must be a plain name", "paper");
+  }
   spec.where = entry.conditions("where");
-  for (const Condition& condition : spec.where) entry.known_column(condition.column);
+  for (const Condition& condition : spec.where) entry.known_column(condition.column, "where");
 }
 
 void read_data(EntryReader& entry, DataSpec& spec) {
   read_identity(entry, spec);
   spec.y = entry.required("y");
   spec.series = entry.optional("series", "system");
-  entry.known_column(spec.y);
-  entry.known_column(spec.series);
+  entry.known_column(spec.y, "y");
+  entry.known_column(spec.series, "series");
   spec.baseline = entry.optional("baseline");
   auto normalize = entry.conditions("normalize");
   if (normalize.size() > 1 || (normalize.size() == 1 && normalize[0].any_of.size() != 1)) {
-    entry.wrong("normalize takes one column with one value");
+    entry.wrong("normalize takes one column with one value", "normalize");
   } else if (normalize.size() == 1) {
-    if (normalize[0].column != spec.series) entry.wrong("normalize must name the series' column");
+    if (normalize[0].column != spec.series) {
+      entry.wrong("normalize must name the series' column", "normalize");
+    }
     if (spec.baseline.empty()) spec.baseline = normalize[0].any_of[0];
     spec.normalize = std::move(normalize[0]);
   }
@@ -180,7 +193,9 @@ SystemNames read_systems(const toml::table& document) {
 FigureSpec read_figure(EntryReader& entry) {
   FigureSpec spec;
   const std::string data = entry.optional("data", "points");
-  if (data != "points" && data != "timeline") entry.wrong("data must be points or timeline");
+  if (data != "points" && data != "timeline") {
+    entry.wrong("data must be points or timeline", "data");
+  }
   if (data == "timeline") {
     spec.data = FigureSpec::Data::timeline;
     read_identity(entry, spec);
@@ -192,12 +207,16 @@ FigureSpec read_figure(EntryReader& entry) {
     spec.x = columns.front();
     spec.x_more.assign(columns.begin() + 1, columns.end());
     spec.at = entry.optional("at");
-    for (const std::string& column : columns) entry.known_column(column);
-    entry.known_column(spec.at);
-    if (!spec.at.empty() && !spec.x_more.empty()) entry.wrong("at takes a single column as x");
+    for (const std::string& column : columns) entry.known_column(column, "x");
+    entry.known_column(spec.at, "at");
+    if (!spec.at.empty() && !spec.x_more.empty()) {
+      entry.wrong("at takes a single column as x", "at");
+    }
   }
   spec.plot = entry.required("plot");
-  if (!plain_name(spec.plot)) entry.wrong("plot must be the plain name of a script in plots/");
+  if (!plain_name(spec.plot)) {
+    entry.wrong("plot must be the plain name of a script in plots/", "plot");
+  }
   return spec;
 }
 
@@ -211,13 +230,15 @@ TableSpec read_table(EntryReader& entry) {
   } else if (kind == "formula") {
     spec.x = entry.optional("x", "value_size");
     if (spec.paper.empty()) entry.wrong("a table of formulas needs paper = \"...\"");
-    if (spec.normalize) entry.wrong("a table of formulas cannot be normalized");
+    if (spec.normalize) {
+      entry.wrong("a table of formulas cannot be normalized", "normalize");
+    }
   } else {
-    entry.wrong("kind must be formula or average");
+    entry.wrong("kind must be formula or average", "kind");
   }
   spec.group = entry.optional("group", "workload");
-  entry.known_column(spec.x);
-  entry.known_column(spec.group);
+  entry.known_column(spec.x, "x");
+  entry.known_column(spec.group, "group");
   return spec;
 }
 
@@ -284,7 +305,7 @@ Expected<Specs> read_specs(const toml::table& document, const Where& where) {
     for (const toml::node& item : *array) {
       EntryReader entry(where, kind, *item.as_table());
       auto spec = read_one(entry);
-      if (!ids.insert(kind + spec.id).second) entry.wrong("the id is used twice");
+      if (!ids.insert(kind + spec.id).second) entry.wrong("the id is used twice", "id");
       if (auto error = entry.finish()) return error;
       spec.systems = specs.systems;
       list.push_back(std::move(spec));

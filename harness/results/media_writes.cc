@@ -51,7 +51,7 @@ MediaWrites media_writes_in(std::string_view output) {
     const auto [end, error] =
         std::from_chars(number.data(), number.data() + number.size(), value, base);
     if (error != std::errc() || end != number.data() + number.size()) {
-      return {{}, fmt::format("ipmctl prints a number that is none: {}", number)};
+      return {{}, fmt::format("ipmctl printed what is not a number: {}", number)};
     }
     writes += value;
     ++modules;

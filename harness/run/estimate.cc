@@ -53,7 +53,7 @@ PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
   if (!fs::exists(folder / "experiment.toml")) throw wrong("has no experiment.toml");
   if (!holds_for(load_experiment(folder / "experiment.toml"), experiment)) {
     throw UsageError(
-        fmt::format("--like {}: operations do not tell the time of open loops, durations and "
+        fmt::format("--like {}: the number of operations does not tell the time of open loops, durations and "
                     "steady states; give a run of the same experiment",
                     folder.string()));
   }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <numeric>
 
+#include "harness/config/suggestion.h"
 #include "harness/run/interrupt.h"
 #include "platform/error.h"
 #include "platform/fabric/shm/job.h"
@@ -314,8 +316,9 @@ std::unique_ptr<PlatformFactory> create_platform_factory(const Experiment& exper
         platform.where));
 #endif
   }
-  throw UsageError(fmt::format("{}: unknown platform '{}'; known are: sim, shm, verbs",
-                               platform.where, platform.text));
+  constexpr std::array<std::string_view, 3> known{"sim", "shm", "verbs"};
+  throw UsageError(
+      fmt::format("{}: {}", platform.where, unknown_name("platform", platform.text, known)));
 }
 
 }  // namespace perdura::harness

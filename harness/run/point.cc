@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "harness/config/parameters.h"
-#include "harness/config/section.h"
+#include "harness/config/suggestion.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -56,8 +56,7 @@ workload::WorkloadSpec load_workload(const PointSettings& settings, const Locati
                                                   .key_size = narrow(settings.key_size),
                                                   .value_size = narrow(settings.value_size)});
   if (!spec) {
-    throw UsageError(fmt::format("{}: workload {}: {}", settings.workload.where,
-                                 settings.workload.text, spec.error().message));
+    throw UsageError(fmt::format("{}: {}", settings.workload.where, spec.error().message));
   }
   return std::move(*spec);
 }
@@ -69,11 +68,13 @@ void choose_system(const Experiment& experiment, Point& point) {
   const auto named = experiment.systems.find(system.text);
   if (named == experiment.systems.end()) return;
   point.parameters = named->second.parameters;
+  point.parameter_places = named->second.places;
   const std::string& base = named->second.variant_of.text;
   if (base.empty()) return;
   system.text = base;
   if (const auto of_base = experiment.systems.find(base); of_base != experiment.systems.end()) {
     point.parameters.insert(of_base->second.parameters.begin(), of_base->second.parameters.end());
+    point.parameter_places.insert(of_base->second.places.begin(), of_base->second.places.end());
   }
 }
 
@@ -105,9 +106,8 @@ void check_systems(const Experiment& experiment, const Driver& driver) {
     const Located& base = settings.variant_of;
     if (base.text.empty() && !is_known(name)) {
       throw UsageError(
-          fmt::format("{}: unknown system '{}'; known are: {}; a variant of one needs "
-                      "variant_of = \"...\"",
-                      settings.where, name, join_names(known)));
+          fmt::format("{}: {}; a variant of one needs variant_of = \"...\"", settings.where,
+                      unknown_name("system", name, known)));
     }
     if (!base.text.empty() && is_known(name)) {
       throw UsageError(
@@ -126,8 +126,7 @@ void check_systems(const Experiment& experiment, const Driver& driver) {
                       "parameters",
                       where, base.text));
     }
-    throw UsageError(
-        fmt::format("{}: unknown system '{}'; known are: {}", where, base.text, join_names(known)));
+    throw UsageError(fmt::format("{}: {}", where, unknown_name("system", base.text, known)));
   }
   for (const PointSettings& settings : expand(experiment)) {
     const Located& system = settings.system;
@@ -136,8 +135,8 @@ void check_systems(const Experiment& experiment, const Driver& driver) {
     for (const auto& [name, of_name] : experiment.systems) {
       if (!of_name.variant_of.text.empty()) names.push_back(name);
     }
-    throw UsageError(fmt::format("{}: unknown system '{}'; known are: {}", system.where,
-                                 system.text, join_names(names)));
+    throw UsageError(
+        fmt::format("{}: {}", system.where, unknown_name("system", system.text, names)));
   }
 }
 

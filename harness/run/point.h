@@ -30,6 +30,11 @@ struct Point {
   workload::WorkloadSpec workload;                               // the settings' overrides applied
   std::string workload_name;                                     // as in results
   std::map<std::string, std::uint64_t, std::less<>> parameters;  // of the system
+  std::map<std::string, std::string, std::less<>> parameter_places;  // where they were written
+  const std::string& place_of(std::string_view parameter) const {
+    const auto place = parameter_places.find(parameter);
+    return place == parameter_places.end() ? settings.system.where : place->second;
+  }
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
   Nanoseconds timeline_interval{};  // 0: nothing is recorded over time
   NodeId client_nodes = 1;

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <set>
 
-#include "harness/config/section.h"
+#include "harness/config/suggestion.h"
 #include "harness/run/remarks.h"
 #include "platform/error.h"
 
@@ -20,8 +20,7 @@ const Driver& find_driver(std::span<const Driver* const> drivers, const Located&
     if (driver->name() == name.text) return *driver;
     known.push_back(driver->name());
   }
-  throw UsageError(fmt::format("{}: unknown driver '{}'; known are: {}", name.where, name.text,
-                               join_names(known)));
+  throw UsageError(fmt::format("{}: {}", name.where, unknown_name("driver", name.text, known)));
 }
 
 std::vector<std::pair<std::string, std::string>> workload_texts(const std::vector<Point>& points,

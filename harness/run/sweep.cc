@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "harness/config/printable.h"
 #include "harness/results/interrupted_sweep.h"
 #include "harness/results/result_writer.h"
 #include "harness/run/heartbeat.h"
@@ -418,7 +419,7 @@ ExitCode Sweep::finish() {
   if (!usage_error_.empty() && results_->done() == 0) {
     // Nothing was run, so nothing is left behind that would be in the way of the corrected command.
     results_->discard();
-    fmt::print(stderr, "perdura: {}\n", usage_error_);
+    fmt::print(stderr, "perdura: {}\n", printable(usage_error_));
     return ExitCode::usage;
   }
   if (persistent_memory_) {
@@ -435,7 +436,7 @@ ExitCode Sweep::finish() {
     whole = false;
   }
   if (!usage_error_.empty()) {
-    fmt::print(stderr, "perdura: {}\n", usage_error_);
+    fmt::print(stderr, "perdura: {}\n", printable(usage_error_));
     return ExitCode::usage;
   }
   if (!whole) {

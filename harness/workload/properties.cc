@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "harness/config/printable.h"
+
 namespace perdura::workload {
 namespace {
 
@@ -147,7 +149,7 @@ std::string_view without_trailing_blanks(std::string_view text) {
 
 tl::expected<Properties, Error> Properties::parse(std::string_view text, std::string_view name) {
   Properties properties;
-  Lines lines(text);
+  Lines lines(harness::without_byte_order_mark(text));
   while (const auto natural_line = lines.next()) {
     std::string line(without_leading_blanks(*natural_line));
     if (line.empty() || line.front() == '#' || line.front() == '!') continue;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
-#include <vector>
+
+#include "harness/config/suggestion.h"
 
 namespace perdura::workload {
 namespace {
@@ -78,21 +78,6 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "timeseries.granularity",
 });
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
 
 bool is_known_property(std::string_view key) {
@@ -100,17 +85,7 @@ bool is_known_property(std::string_view key) {
 }
 
 std::string_view closest_known_property(std::string_view key) {
-  constexpr std::size_t kStillASlip = 3;
-  std::string_view closest;
-  std::size_t smallest = kStillASlip + 1;
-  for (std::string_view known : kKnown) {
-    const std::size_t distance = edit_distance(key, known);
-    if (distance < smallest && distance < known.size()) {
-      smallest = distance;
-      closest = known;
-    }
-  }
-  return closest;
+  return harness::nearest(key, kKnown);
 }
 
 }  // namespace perdura::workload

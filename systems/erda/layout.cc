@@ -41,8 +41,14 @@ std::uint64_t parameter(const KvConfig& config, std::string_view name, std::uint
       "erda", config,
       {"region_bytes", "segment_bytes", "regions", "heads", "neighborhood", "cleaning_threshold",
        "clean_always", "client_timeout_ms", "persist_before_update"});
-  const bool is_switch = name == "clean_always" || name == "persist_before_update";
-  return given.number(name, otherwise, 0, is_switch ? 1 : ~std::uint64_t{0});
+  // What else a number must be, such as a multiple of another, whoever uses it says.
+  std::uint64_t most = std::uint64_t{1} << 32;
+  if (name == "clean_always" || name == "persist_before_update") most = 1;
+  if (name == "neighborhood") most = hopscotch::kMaxNeighborhood;
+  // Together below the 2^64 bytes that a size can have.
+  if (name == "region_bytes" || name == "segment_bytes") most = Bytes{kMaxUnits} * kWord;
+  if (name == "regions") most = std::uint64_t{1} << 29;
+  return given.number(name, otherwise, 0, most);
 }
 
 std::uint32_t Superblock::computed_crc() const {

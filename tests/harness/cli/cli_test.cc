@@ -26,7 +26,12 @@ TEST(Cli, HelpAndVersionAreNoMistakes) {
   EXPECT_EQ(perdura("run --help").code, 0);
   const Outcome version = perdura("--version");
   EXPECT_EQ(version.code, 0);
-  EXPECT_TRUE(version.text.starts_with("perdura ")) << version.text;
+  std::istringstream words(version.text);
+  std::string perdura, number, revision, name;
+  words >> perdura >> number >> revision >> name;
+  EXPECT_EQ(perdura, "perdura");
+  EXPECT_EQ(revision, "(revision") << version.text;
+  EXPECT_GE(name.size(), 8U) << "unknown, or 12 digits: " << version.text;
 }
 
 // An explanation names the run that could refute it: whoever gives the command must not be refused.
@@ -63,6 +68,37 @@ TEST(Cli, ListNamesWhatThereIs) {
   for (const auto name : {"erda", "guarantee: ", "erda-latency", "erda-connectx3", "workloada"}) {
     EXPECT_NE(outcome.text.find(name), std::string::npos) << name;
   }
+}
+
+TEST(Cli, ListsOneKindByNameAndAllAsJson) {
+  EXPECT_EQ(perdura("list sites").text, "example\n");
+  const Outcome outcome = perdura("list --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const auto json = nlohmann::json::parse(outcome.text);
+  for (const std::string kind :
+       {"systems", "methods", "experiments", "profiles", "workloads", "sites"}) {
+    std::string names;
+    for (const auto& each : json[kind]) names += each["name"].get<std::string>() + '\n';
+    EXPECT_EQ(perdura("list " + kind).text, names) << kind;
+  }
+  EXPECT_TRUE(fs::exists(json["profiles"][0]["file"].get<std::string>()));
+}
+
+TEST(Cli, ReportsNameTheirFilesAsJson) {
+  const test::TemporaryFolder temporary;
+  const std::string folder = (temporary.path() / "out").string();
+  ASSERT_EQ(perdura(kSmall + "--quiet --out " + folder).code, 0);
+  const Outcome outcome = perdura("report --json " + folder);
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const auto json = nlohmann::json::parse(outcome.text);
+  EXPECT_EQ(json["page"], folder + "/report/index.html");
+  EXPECT_EQ(json["rows_not_drawn"], 0);
+  for (const auto& file : json["files"]) EXPECT_TRUE(fs::exists(file.get<std::string>())) << file;
+  const Outcome text = perdura("report " + folder);
+  EXPECT_NE(text.text.find(fmt::format("{} figure", json["figures"].get<int>())),
+            std::string::npos)
+      << text.text;
+  EXPECT_EQ(text.text.find("not valid"), std::string::npos) << text.text;
 }
 
 TEST(Cli, AdviseSaysHowItKnowsWhatInTextAndJson) {

@@ -19,7 +19,8 @@ const Mistake kMistakes[] = {
      "doctor, "
      "advise, "
      "crash, "
-     "guarantees"},
+     "guarantees, completion"},
+    {"rnu erda-latency", "perdura: unknown command 'rnu' (did you mean 'run'?); known are: list, "},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
     {"probe", "perdura: --platform is required"},
@@ -52,13 +53,30 @@ const Mistake kMistakes[] = {
     {"crash write --exhaustive --samples 3", "perdura: crash: --exhaustive and --samples exclude"},
     {"advise --domain dmp --ddio off --receive-buffers dram --operation send --one-sided",
      "perdura: advise: a SEND ends in a receive buffer in DRAM"},
+    {"run erda-latncy",
+     "perdura: unknown experiment 'erda-latncy' (did you mean 'erda-latency'?); known are: "},
+    {"run erda-latency --profile erda-conectx3",
+     "perdura: --profile erda-conectx3: unknown profile 'erda-conectx3' (did you mean "
+     "'erda-connectx3'?); known are: "},
+    {"run erda-latency --platfrom shm",
+     "perdura: The following arguments were not expected: shm --platfrom; did you mean --platform?"},
+    {"run erda-latency --site exmaple",
+     "perdura: --site: unknown site 'exmaple' (did you mean 'example'?)"},
+    {"run erda-latency --set workload.clinets=5",
+     "perdura: --set workload.clinets=5: unknown key 'clinets' in [workload] (did you mean "
+     "'clients'?); known are: "},
+    {"run erda-latency --set 'matrix.system=[\"redo-loging\"]'",
+     "perdura: --set matrix.system=[\"redo-loging\"]: unknown system 'redo-loging' (did you mean "
+     "'redo-logging'?); known are: "},
+    {"list expriments", "perdura: what: expriments not in {"},
+    {"completion tcsh", "perdura: shell: tcsh not in {bash,fish}"},
     {"run nosuch", "perdura: unknown experiment 'nosuch'; known are: "},
     {"run no/such.toml", "perdura: experiment no/such.toml: there is no such file"},
     {"run erda-latency --profile nosuch",
      "perdura: --profile nosuch: unknown profile 'nosuch'; known are: "},
     {"run erda-latency --platform moon",
      "perdura: --platform moon: unknown platform 'moon'; known are: sim, shm, verbs"},
-    {"run erda-latency --seed soon", "perdura: --seed soon: 'soon' is no TOML value"},
+    {"run erda-latency --seed soon", "perdura: --seed soon: 'soon' is not a TOML value"},
     {"run erda-latency --seed 18446744073709551615",
      "perdura: --seed 18446744073709551615: '18446744073709551615' is too large; whole numbers go "
      "from 0 to 9223372036854775807"},

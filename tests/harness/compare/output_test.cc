@@ -104,7 +104,7 @@ TEST(Text, SaysPAndIntervalOfWhatWasTested) {
                       "+93.3 .. +102.0 %  0.0022\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("1 tested by the U test"), std::string::npos) << text;
+  EXPECT_NE(text.find("1 tested with the Mann-Whitney U test"), std::string::npos) << text;
 }
 
 TEST(Text, SaysInOneLineHowManyRepetitionsAreMissing) {

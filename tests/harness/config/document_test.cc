@@ -86,9 +86,9 @@ TEST(Document, RefusesOverridesThatAreNone) {
             "--set workload.operations: write --set SECTION.KEY=VALUE");
   EXPECT_EQ(error_of("=3"), "--set =3: write --set SECTION.KEY=VALUE");
   EXPECT_EQ(error_of("work load=3"),
-            "--set work load=3: 'work load' is no TOML key; write --set SECTION.KEY=VALUE");
+            "--set work load=3: 'work load' is not a TOML key; write --set SECTION.KEY=VALUE");
   EXPECT_EQ(error_of("name=erda"),
-            "--set name=erda: 'erda' is no TOML value; write numbers plainly, text in quotes "
+            "--set name=erda: 'erda' is not a TOML value; write numbers plainly, text in quotes "
             "('key=\"text\"' for the shell) and lists in brackets");
   EXPECT_EQ(error_of("name=1\nseed=2"), "--set name=1\nseed=2: give one value");
   EXPECT_EQ(error_of("name.first=1"), "--set name.first=1: name is not a section");

@@ -22,7 +22,7 @@ constexpr std::string_view kStart =
 
 const Mistake kMistakes[] = {
     {"", "x.toml: name = \"...\" is missing"},
-    {"name = 5", "x.toml:1: name must be a text in quotes"},
+    {"name = 5", "x.toml:1: name must be text in quotes"},
     {"name = \"a/b\"",
      "x.toml:1: name names a folder, so it may hold letters, digits, '-', '_' and '.' only"},
     {"name = \"x\"", "x.toml: no system; add system = [\"...\"] to [matrix] (see 'perdura list')"},
@@ -106,7 +106,7 @@ const Mistake kMistakes[] = {
      "x.toml:3: steady_slope in [workload] must be a decimal number above 0, at most 1, such as "
      "0.02"},
     {"{}[roles]\nserver = 1",
-     "x.toml:7: unknown key 'server' in [roles]; known are: server_completion, client_completion"},
+     "x.toml:7: unknown key 'server' in [roles] (did you mean 'server_completion'?); known are: server_completion, client_completion"},
     {"{}[roles]\nserver_completion = \"sleep\"",
      "x.toml:7: server_completion in [roles] must be \"event\" or \"polling\""},
     {"{}[roles]\nserver_completion = \"event\"\n[matrix]\ncompletion = [\"polling\"]",
@@ -121,7 +121,7 @@ const Mistake kMistakes[] = {
     {"name = \"x\"\n[workload]\ndomain = \"adr\"",
      "x.toml:3: domain in [workload] must be \"dmp\", \"mhp\" or \"wsp\""},
     {"name = \"x\"\n[workload]\nddio = true",
-     "x.toml:3: ddio in [workload] must be a text in quotes"},
+     "x.toml:3: ddio in [workload] must be text in quotes"},
     {"{}[matrix]\nddio = [\"on\",\n\"no\"]",
      "x.toml:8: ddio in [matrix] must be \"on\" or \"off\""},
     {"{}[matrix]\nreceive_buffers = [\"DRAM\"]",
@@ -139,10 +139,10 @@ const Mistake kMistakes[] = {
     {"{}[systems.erda]\nheads = \"many\"",
      "x.toml:7: heads in [systems.erda] must be a whole number from 0 to 9223372036854775807"},
     {"{}[systems.v]\nvariant_of = 1",
-     "x.toml:7: variant_of in [systems.v] must be a text in quotes"},
+     "x.toml:7: variant_of in [systems.v] must be text in quotes"},
     {"{}[systems.v]\nvariant_of = \"\"", "x.toml:7: variant_of in [systems.v] must not be empty"},
     {"{}[systems.v]\nvariant_of = \"erda\"\ntitle = 1",
-     "x.toml:8: title in [systems.v] must be a text in quotes"},
+     "x.toml:8: title in [systems.v] must be text in quotes"},
     {"{}[systems.v]\ntitle = \"\"",
      "x.toml:7: title in [systems.v] must not be empty, nor hold a comma, a quotation mark or a "
      "line end"},
@@ -160,7 +160,7 @@ const Mistake kMistakes[] = {
      "pm_directory"},
     {"{}[timeline]", "x.toml:6: [timeline] needs interval_us = ..., whole microseconds"},
     {"{}[timeline]\ninterval_ms = 1",
-     "x.toml:7: unknown key 'interval_ms' in [timeline]; known are: interval_us"},
+     "x.toml:7: unknown key 'interval_ms' in [timeline] (did you mean 'interval_us'?); known are: interval_us"},
     {"{}[timeline]\ninterval_us = 9",
      "x.toml:7: interval_us in [timeline] must be a whole number from 10 to 60000000"},
     {"{}[timeline]\ninterval_us = 0.5",
@@ -169,18 +169,18 @@ const Mistake kMistakes[] = {
     {"{}[[figure]]\nid = \"a\"\nplot = \"lines\"\nx = \"clients\"\ny = \"latency_mean_us\"",
      "x.toml:6: figure a: needs title = \"...\"; see docs/figures.md"},
     {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = \"speed\"",
-     "x.toml:6: figure a: points.csv has no column 'speed' (docs/results.md); see docs/figures.md"},
+     "x.toml:11: figure a: points.csv has no column 'speed' (docs/results.md); see docs/figures.md"},
     {"{}[[table]]\nid = \"a\"\ntitle = \"t\"\nkind = \"average\"\nx = \"clients\"\n"
      "y = \"latency_mean_us\"\ncolor = \"red\"",
-     "x.toml:6: table a: unknown key 'color'; see docs/figures.md"},
+     "x.toml:12: table a: unknown key 'color'; see docs/figures.md"},
     {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"over-time\"\ndata = \"timeline\"",
      "x.toml:6: figure a is drawn over time; add [timeline] with interval_us = ..."},
     {"{}[verbs]\nspeed = 1",
      "x.toml:7: unknown key 'speed' in [verbs]; known are: device, port, gid_index, odp, "
      "pm_directory"},
     {"{}[verbs]\nport = 0", "x.toml:7: port in [verbs] must be a whole number from 1 to 255"},
-    {"{}[verbs]\ndevice = 5", "x.toml:7: device in [verbs] must be a text in quotes"},
-    {"{}[shm]\npm_directory = 1", "x.toml:7: pm_directory in [shm] must be a text in quotes"},
+    {"{}[verbs]\ndevice = 5", "x.toml:7: device in [verbs] must be text in quotes"},
+    {"{}[shm]\npm_directory = 1", "x.toml:7: pm_directory in [shm] must be text in quotes"},
 };
 
 class Mistakes : public testing::TestWithParam<Mistake> {};

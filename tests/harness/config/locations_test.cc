@@ -1,5 +1,6 @@
 #include "harness/config/locations.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -78,6 +79,26 @@ TEST_F(LocationsTest, UnknownNamesComeWithTheKnownOnes) {
 TEST_F(LocationsTest, FindFoldersInTheSameOrder) {
   EXPECT_EQ(locations().first_existing("workloads"), root_ / "second/workloads");
   EXPECT_EQ(locations().first_existing("plots"), "plots");
+}
+
+// A folder of that name that a user has for something else is passed over.
+TEST_F(LocationsTest, PlotsAreWhereTheirCommonPartIs) {
+  touch("first/plots/mine.gp");
+  touch("second/plots/style.gp");
+  EXPECT_EQ(locations().plots(), root_ / "second/plots");
+}
+
+TEST_F(LocationsTest, AProgramsOwnFilesAreInItsPrefixIfItWasInstalled) {
+  touch("prefix/bin/perdura");
+  EXPECT_EQ(Locations::of_program(root_ / "prefix/bin/perdura"), PERDURA_SOURCE_DIR);
+  touch("prefix/share/perdura/experiments/a.toml");
+  EXPECT_EQ(Locations::of_program(root_ / "prefix/bin/perdura"), root_ / "prefix/share/perdura");
+}
+
+TEST_F(LocationsTest, AFolderIsNoFile) {
+  EXPECT_EQ(error_of(FileKind::profile, {(root_ / "second").string(), "x.toml:3"}),
+            fmt::format("x.toml:3: profile {}: is a folder; give a file",
+                        (root_ / "second").string()));
 }
 
 TEST(PlainName, IsWhatResultsShow) {

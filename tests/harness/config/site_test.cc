@@ -85,7 +85,7 @@ TEST(Site, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(refused(name + "[host]\nrole = \"server\"\n"),
             "lab.toml:2: host must be written as [[host]]");
   EXPECT_EQ(refused(name + kServer + "core = 1\n" + kClient),
-            "lab.toml:5: unknown key 'core' in [host]; known are: name, role, cores, numa_node, "
+            "lab.toml:5: unknown key 'core' in [host] (did you mean 'cores'?); known are: name, role, cores, numa_node, "
             "device");
   EXPECT_EQ(refused(name + kServer + "cores = []\n" + kClient),
             "lab.toml:5: cores in [host] must be a list of core numbers, such as [0, 1]; leave it "
@@ -132,7 +132,7 @@ TEST(Site, RanksOnSeveralHostsMustBeWhereItSays) {
             "lab.toml: rank 0 is on host c, but the server is s; let mpirun's hostfile begin with "
             "it, as 'perdura plan --hostfile' does");
   EXPECT_EQ(refused_on(site, {"s", "c", "d", "e"}),
-            "lab.toml: rank 3 is on host e, which is none of this site; add it there, or leave it "
+            "lab.toml: rank 3 is on host e, which is not one of this site's; add it there, or leave it "
             "out of mpirun's hostfile");
   EXPECT_EQ(refused_on(site, {"sc", "c"}).substr(0, 17), "lab.toml: rank 0 ");
 
@@ -165,7 +165,7 @@ TEST(Site, CoresMustExistAndBelongToTheirNumaNode) {
   EXPECT_EQ(refusal("cores = [0, 2]\n"), "");
   EXPECT_EQ(refusal("cores = [2]\nnuma_node = 1\n"), "");
   EXPECT_EQ(refusal("cores = [0, 3]\n"),
-            "lab.toml:5: host s: core 3 does not exist or may not be used here; name some of 0, 1, "
+            "lab.toml:5: host s: core 3 does not exist or may not be used here; choose from 0, 1, "
             "2, or start mpirun with --bind-to none");
   EXPECT_EQ(refusal("cores = [1]\nnuma_node = 1\n"),
             "lab.toml:5: host s: core 1 is not of NUMA node 1, which has 2, 3; name some of these, "

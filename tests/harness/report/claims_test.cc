@@ -103,10 +103,17 @@ TEST_F(ClaimsTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(mistake(number, "id", "c1"), "id 'c1' is used twice");
   EXPECT_EQ(mistake(number, "kind", "guess"),
             "kind is 'guess'; it must be one of: exact, ratio, at least, at most, order");
-  EXPECT_EQ(mistake(number, "value", "fast"), "value is 'fast'; it must be a number");
+  EXPECT_EQ(mistake(number, "value", "fast"),
+            "value is 'fast'; it must be a number from 0 to 1000000000000");
+  for (const std::string odd : {"nan", "-1", "1e308", "-inf"}) {
+    EXPECT_TRUE(mistake(number, "value", odd).starts_with("value is '" + odd + "'; it must be "));
+    EXPECT_TRUE(mistake(number, "tolerance", odd)
+                    .starts_with("tolerance is '" + odd + "'; it must be a number from 0 to 1000"));
+  }
   EXPECT_EQ(mistake(number, "figure", ""), "needs a figure, or y and where");
   EXPECT_EQ(mistake(number, "tolerance", ""), "tolerance is empty");
-  EXPECT_EQ(mistake(number, "tolerance", "-1"), "tolerance is '-1'; it must be a number from 0");
+  EXPECT_EQ(mistake(number, "tolerance", "-1"),
+            "tolerance is '-1'; it must be a number from 0 to 1000");
   EXPECT_EQ(mistake(number, "tolerance_reason", ""), "tolerance_reason is empty");
   EXPECT_EQ(mistake(number, "basis", "maybe"),
             "basis is 'maybe'; it must be one of: prediction, fitted, input");

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "harness/report/columns.h"
 #include "harness/report/points.h"
 #include "tests/harness/report/fixture.h"
@@ -110,7 +114,18 @@ TEST_F(ReportErrorsTest, ABrokenExperiment) {
 
 TEST_F(ReportErrorsTest, AnUnknownKeyInAFigure) {
   write("run/experiment.toml", latency_figure("14", "colour = \"red\""));
-  expect_error("experiment.toml:1: figure 14: unknown key 'colour'");
+  const std::string text = latency_figure("14", "colour = \"red\"");
+  const auto line = 1 + std::count(text.begin(), text.begin() + text.find("colour"), '\n');
+  expect_error(fmt::format("experiment.toml:{}: figure 14: unknown key 'colour'", line));
+}
+
+TEST_F(ReportErrorsTest, ANumberThatIsNone) {
+  for (const std::string number : {"nan", "inf", "[64, -inf]"}) {
+    write("run/experiment.toml", "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"lines\"\n"
+                                 "x = \"value_size\"\ny = \"latency_mean_us\"\n"
+                                 "where = { value_size = " + number + " }\n");
+    expect_error("experiment.toml:7: figure 1: value_size must be a string, a finite number or ");
+  }
 }
 
 TEST_F(ReportErrorsTest, AColumnThatIsNotThere) {
@@ -138,7 +153,7 @@ TEST_F(ReportErrorsTest, SeveralColumnsThatAreDrawnOverAnother) {
   write("run/experiment.toml",
         "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"latency-over-throughput\"\n"
         "x = [\"load\", \"clients\"]\nat = \"throughput_ops_s\"\ny = \"latency_mean_us\"\n");
-  expect_error("experiment.toml:1: figure 1: at takes a single column as x");
+  expect_error("experiment.toml:6: figure 1: at takes a single column as x");
 }
 
 TEST_F(ReportErrorsTest, AnIdUsedTwice) {

@@ -26,9 +26,9 @@ TEST(MediaWrites, AreNoNumberWhereThereIsNone) {
   EXPECT_EQ(reason(media_writes_in("\nNo PMem modules in the system.\nmore\n")),
             "ipmctl tells of no module: No PMem modules in the system.");
   EXPECT_EQ(reason(media_writes_in("TotalMediaWrites=N/A\n")),
-            "ipmctl prints a number that is none: N/A");
+            "ipmctl printed what is not a number: N/A");
   EXPECT_EQ(reason(media_writes_in("TotalMediaWrites=\n")),
-            "ipmctl prints a number that is none: ");
+            "ipmctl printed what is not a number: ");
   EXPECT_EQ(reason(media_writes("/no/such/ipmctl")),
             "ipmctl, which asks the modules, is not installed");
   EXPECT_EQ(reason(media_writes("echo root is needed; exit 1; true")),

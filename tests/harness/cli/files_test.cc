@@ -1,0 +1,130 @@
+// Files that are not what they should be, and what is said of them.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/harness/cli/program.h"
+#include "tests/harness/temporary_folder.h"
+
+namespace perdura {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kMark = "\xEF\xBB\xBF";
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
+class Files : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) const {
+    const fs::path file = temporary_.path() / name;
+    std::ofstream(file, std::ios::binary) << text;
+    return file.string();
+  }
+  static std::string source(const std::string& file) {
+    return read(fs::path(PERDURA_SOURCE_DIR) / file);
+  }
+  static std::string plan_of(const std::string& workload) {
+    return fmt::format("plan erda-latency --set 'matrix.workload=[\"{}\"]'", workload);
+  }
+
+  const test::TemporaryFolder temporary_;
+};
+
+TEST_F(Files, MayBeginWithAByteOrderMark) {
+  const std::string experiment =
+      write("marked.toml", kMark + source("experiments/erda-latency.toml"));
+  const Outcome plan = perdura("plan " + experiment + " --set seed=3 --set shm.write_latency_ns=5");
+  EXPECT_EQ(plan.code, 0) << plan.text;
+  const Outcome workload = perdura(plan_of(write("marked", kMark + source("workloads/workloada"))));
+  EXPECT_EQ(workload.code, 0) << workload.text;
+  const Outcome profile =
+      perdura("plan erda-latency --profile " +
+              write("profile.toml", kMark + source("profiles/erda-connectx3.toml")));
+  EXPECT_EQ(profile.code, 0) << profile.text;
+}
+
+// Of a binary file nothing reaches the terminal that it would obey, and no more than a line.
+TEST_F(Files, ThatAreBinaryAreToldOfInPrintableText) {
+  std::string bytes;
+  for (int i = 0; i < 100'000; ++i) bytes += static_cast<char>((i * 7919) % 256);
+  bytes += "\x1b[31m\x9b";
+  const std::string toml = write("binary.toml", bytes);
+  const std::string plain = write("binary", "\x1b]0;title\x07" + bytes);
+  for (const std::string& arguments :
+       {"plan " + toml, "plan erda-latency --site " + toml, "plan erda-latency --profile " + toml,
+        plan_of(plain), "crash " + plain}) {
+    const Outcome outcome = perdura(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(count(outcome.text, "\n"), 1U) << arguments;
+    EXPECT_LT(outcome.text.size(), 2000U) << arguments;
+    const bool printable = std::all_of(outcome.text.begin(), outcome.text.end(), [](char c) {
+      const auto byte = static_cast<unsigned char>(c);
+      return byte == '\n' || (byte >= 0x20 && byte != 0x7f);
+    });
+    EXPECT_TRUE(printable) << arguments;
+    EXPECT_TRUE(outcome.text.starts_with("perdura: ")) << arguments;
+  }
+}
+
+TEST_F(Files, AreNamedOnceBesideTheOptionThatGaveThem) {
+  const std::string workload = write("odd", "readproportion=x\n");
+  const Outcome outcome = perdura(plan_of(workload));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(count(outcome.text, workload), 2U) << outcome.text;
+  EXPECT_NE(outcome.text.find(workload + ":1: "), std::string::npos) << outcome.text;
+}
+
+TEST_F(Files, ThatAreFoldersAreCalledSo) {
+  const std::string folder = temporary_.path().string();
+  const Outcome experiment = perdura("plan " + folder);
+  EXPECT_EQ(experiment.text,
+            fmt::format("perdura: experiment {}: is a folder; give a file\n", folder));
+  const Outcome workload = perdura(plan_of(folder));
+  EXPECT_NE(workload.text.find(fmt::format("workload {}: is a folder", folder)), std::string::npos)
+      << workload.text;
+  const std::string file = write("file", "");
+  for (const std::string command : {"report", "claims"}) {
+    const Outcome outcome = perdura(fmt::format("{} {}", command, file));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.text, fmt::format("perdura: {} {}: is a file, not a folder; give one that "
+                                        "'perdura run' wrote\n",
+                                        command, file));
+  }
+}
+
+// What is wrong with a value is said with the value's own line.
+TEST_F(Files, NameTheLineOfTheValue) {
+  const std::string sweep = source("experiments/erda-latency.toml");
+  const auto lines = static_cast<std::size_t>(std::count(sweep.begin(), sweep.end(), '\n'));
+  struct Wrong {
+    std::string appended;
+    std::size_t line;  // of those
+    std::string said;
+  };
+  const Wrong all[] = {
+      {"[systems.erda]\nheads = 2\nneighborhood = 99\n", 3,
+       "erda: neighborhood is 99, but must be 0 to 32"},
+      {"[systems.redo-logging]\nlog_slot = 7\n", 2, "redo-logging has no parameter 'log_slot'"},
+      {"[systems.erda]\n# none\nregions = 99999999999\n", 3, "erda: regions is 99999999999, but"},
+      {"[timeline]\n\ninterval_us = 1\n", 3, "interval_us in [timeline] must be a whole number"},
+      {"[shm]\nnetwork_latency_ns = inf\n", 2, "network_latency_ns in [shm] must be a whole number"},
+      {"[shm]\nwrite_latency_ns = 1e308\n", 2, "write_latency_ns in [shm] must be a whole number"},
+  };
+  for (const Wrong& wrong : all) {
+    const std::string file = write("wrong.toml", sweep + wrong.appended);
+    const Outcome outcome = perdura("plan " + file);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_TRUE(outcome.text.starts_with(
+        fmt::format("perdura: {}:{}: {}", file, lines + wrong.line, wrong.said)))
+        << outcome.text;
+  }
+}
+
+}  // namespace
+}  // namespace perdura

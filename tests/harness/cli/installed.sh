@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# installed.sh CMAKE BUILD: installs everything from BUILD, moves the prefix, and uses the program there from
+# another folder. What it finds must be the prefix' own.
+set -euo pipefail
+cmake=$1 build=$2
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+"$cmake" --install "$build" --prefix "$place/first" >/dev/null
+mv "$place/first" "$place/prefix"
+mkdir "$place/elsewhere"
+cd "$place/elsewhere"
+unset PERDURA_HOME
+perdura=$place/prefix/bin/perdura
+
+"$perdura" list --json >list.json
+files=$(grep -c '"file": ' list.json) || true
+own=$(grep -c "\"file\": \"$place/prefix/share/perdura/" list.json) || true
+[ "$files" -gt 20 ] && [ "$files" = "$own" ] || fail "of $files files $own are the prefix' own"
+"$perdura" run erda-latency --quiet --set workload.operations=300 --set workload.warmup=0 \
+  --set 'matrix.workload=["workloada"]' --set 'matrix.value_size=[16]' --out out >/dev/null
+"$perdura" report out >/dev/null 2>&1
+grep -q '<svg' out/report/index.html || fail "the report has no figure"
+"$perdura" claims out | grep -q '^erda-16-erda ' || fail "there are no claims"
+# From the prefix it is: without its scripts there are none.
+mv "$place/prefix/share/perdura/plots" "$place/plots"
+! "$perdura" report out >/dev/null 2>&1 || fail "figures were drawn by scripts of another place"
+mv "$place/plots" "$place/prefix/share/perdura/plots"
+
+# shellcheck source=/dev/null
+. "$place/prefix/share/bash-completion/completions/perdura"
+completed() {
+  COMP_WORDS=("$@")
+  COMP_CWORD=$(($# - 1))
+  _perdura
+  echo " ${COMPREPLY[*]} "
+}
+[[ $(completed "$perdura" pl) == " plan " ]] || fail "commands are not completed"
+[[ $(completed "$perdura" run erda-lat) == " erda-latency " ]] || fail "experiments are not completed"
+[[ $(completed "$perdura" run --heart) == " --heartbeat " ]] || fail "options are not completed"
+[[ $(completed "$perdura" run --profile erda) == " erda-connectx3 " ]] || fail "profiles are not completed"
+[[ $(completed "$perdura" advise --domain "") == " dmp mhp wsp " ]] || fail "choices are not completed"
+grep -q -- "-a run " "$place/prefix/share/fish/vendor_completions.d/perdura.fish" || fail "nothing for fish"
+
+if command -v help2man >/dev/null; then
+  for page in perdura perdura-run perdura-compare; do
+    [ -s "$place/prefix/share/man/man1/$page.1" ] || fail "there is no man page $page"
+  done
+  grep -q 'heartbeat' "$place/prefix/share/man/man1/perdura-run.1" || fail "the man page lacks options"
+fi

@@ -1,0 +1,134 @@
+// What is written where there is no room, and what ends a command that writes. A limit of the
+// file size stands for the full disk: it needs no mount, and write() fails alike.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/harness/cli/program.h"
+#include "tests/harness/temporary_folder.h"
+#include "tests/support/wait_until.h"
+
+namespace perdura {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kSmall =
+    "run erda-latency --set workload.operations=300 --set workload.warmup=0 "
+    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16]' "
+    "--set 'matrix.system=[\"erda\"]' --quiet ";
+
+// Files of at most so many blocks of 512 bytes.
+Outcome limited(int blocks, const std::string& arguments) {
+  return shell(fmt::format("(ulimit -f {}; exec {})", blocks, perdura_command(arguments)));
+}
+
+// Whatever is there is whole.
+void expect_whole_figures(const fs::path& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_FALSE(name.ends_with(".tmp")) << name;
+    if (entry.path().extension() == ".svg") {
+      EXPECT_TRUE(read(entry.path()).ends_with("</svg>\n\n")) << name;
+    }
+  }
+}
+
+class Writers : public testing::Test {
+ protected:
+  void run(const std::string& name) const {
+    const Outcome outcome = perdura(kSmall + "--out " + at(name));
+    ASSERT_EQ(outcome.code, 0) << outcome.text;
+  }
+  std::string at(const std::string& name) const { return (temporary_.path() / name).string(); }
+  static void expect_not_written(const Outcome& outcome, const std::string& file) {
+    EXPECT_EQ(outcome.code, 1) << outcome.text;
+    EXPECT_NE(outcome.text.find(file + ": cannot be written: "), std::string::npos)
+        << outcome.text;
+  }
+
+  const test::TemporaryFolder temporary_;
+};
+
+TEST_F(Writers, CompareNamesTheFigureThatHasNoRoom) {
+  run("a");
+  const std::string compare = fmt::format("compare {0} {0} --out {1}", at("a"), at("figure"));
+  expect_not_written(limited(4, compare), at("figure/comparison.svg"));
+  expect_whole_figures(at("figure"));
+  expect_not_written(limited(0, compare), at("figure/comparison.csv"));
+}
+
+TEST_F(Writers, ReportNamesTheFileThatHasNoRoom) {
+  run("a");
+  std::uintmax_t largest = 0;  // of the scripts, which are copied first
+  for (const auto& script : fs::directory_iterator(PERDURA_SOURCE_DIR "/plots")) {
+    largest = std::max(largest, script.file_size());
+  }
+  const Outcome outcome = limited(static_cast<int>(largest / 512 + 1), "report " + at("a"));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find(at("a/report/figures/")), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find(": cannot be written: File too large"), std::string::npos)
+      << outcome.text;
+  expect_whole_figures(at("a"));
+}
+
+TEST_F(Writers, ProbeNamesTheFigureThatHasNoRoom) {
+  const std::string probe = "probe --platform sim --profile erda-connectx3 --set rdma --quick --quiet";
+  const Outcome whole = perdura(fmt::format("{} --out {}", probe, at("whole")));
+  ASSERT_EQ(whole.code, 0) << whole.text;
+  std::uintmax_t largest = 0;  // of what is written before the figures
+  for (const auto* file : {"manifest.json", "probes.csv", "profile.toml"}) {
+    largest = std::max(largest, fs::file_size(fs::path(at("whole")) / file));
+  }
+  const Outcome outcome = limited(static_cast<int>(largest / 512 + 1),
+                                  fmt::format("{} --out {}", probe, at("cut")));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find(": cannot be written: File too large"), std::string::npos)
+      << outcome.text;
+  expect_whole_figures(at("cut"));
+}
+
+TEST_F(Writers, PlanNamesTheHostfileThatHasNoRoom) {
+  expect_not_written(limited(0, "plan erda-latency --site example --hostfile " + at("hosts")),
+                     at("hosts"));
+  EXPECT_FALSE(fs::exists(at("hosts")));
+}
+
+TEST(Output, ThatCannotBeWrittenIsNoSuccess) {
+  for (const auto* arguments : {"list", "list systems", "list --json", "--help", "--version",
+                                "plan erda-latency", "completion bash"}) {
+    const Outcome outcome =
+        shell(fmt::format("({} > /dev/full)", perdura_command(arguments)));
+    EXPECT_EQ(outcome.code, 1) << arguments;
+    EXPECT_EQ(outcome.text,
+              "perdura: standard output: cannot be written: No space left on device\n")
+        << arguments;
+  }
+}
+
+TEST(Output, OfAMistakeThatCannotBeWrittenChangesNothing) {
+  EXPECT_EQ(shell("(" + perdura_command("dance") + " 2> /dev/full)").code, 2);
+}
+
+// A gnuplot that takes for ever, and says who it is first.
+TEST_F(Writers, OneSignalEndsAReportAndItsGnuplot) {
+  run("a");
+  const fs::path stub = at("gnuplot");
+  std::ofstream(stub) << "#!/bin/sh\necho $$ > " << at("started")
+                      << ".part\nmv " << at("started") << ".part " << at("started")
+                      << "\nexec tail -f /dev/null\n";
+  fs::permissions(stub, fs::perms::owner_all);
+  Running report(perdura_command(fmt::format("report {} --gnuplot {}", at("a"), stub.string())),
+                 at("log"));
+  ASSERT_TRUE(test::wait_until([&] { return fs::exists(at("started")); })) << read(at("log"));
+  const std::string process = read(at("started"));
+  report.signal(SIGTERM);
+  EXPECT_TRUE(report.ends_within(std::chrono::seconds(10)));
+  report.wait();
+  const fs::path command_line =
+      fmt::format("/proc/{}/cmdline", process.substr(0, process.find('\n')));
+  EXPECT_TRUE(test::wait_until([&] { return read(command_line).empty(); }));
+}
+
+}  // namespace
+}  // namespace perdura
