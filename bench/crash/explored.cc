@@ -71,7 +71,8 @@ std::string explored_name(const pmem::PersistenceModel& model) {
 
 std::vector<pmem::PersistenceModel> explored_models() {
   std::vector<pmem::PersistenceModel> models;
-  for (const persistence::Configuration& configuration : persistence::configurations({})) {
+  for (const persistence::Configuration& configuration :
+       persistence::configurations(persistence::StatedConfiguration{})) {
     if (models.empty() || !(models.back() == configuration.model)) {
       models.push_back(configuration.model);
     }

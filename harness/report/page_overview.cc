@@ -158,13 +158,12 @@ std::string found_sentence(const std::vector<ResultFolder>& folders) {
   if (systems.size() < 2) return "";
   std::vector<std::string> parts;
   for (const auto& [guarantee, names] : systems) {
-    const std::string_view word = guarantee == "none" ? "not even atomic" : guarantee;
+    const std::string word = guarantee == "none" ? "not even atomic" : guarantee;
     parts.push_back(fmt::format("{} with {}", word, listed(names)));
   }
   return fmt::format(
       "When the power fails, a completed operation, as published and explored on every server that "
-      "a "
-      "testbed may be, is {}.",
+      "a testbed may be, is {}.",
       listed(parts));
 }
 

@@ -130,6 +130,19 @@ INSTANTIATE_TEST_SUITE_P(All, Crashes,
                                   std::string(kMachines[std::get<1>(test.param)].name);
                          });
 
+// Each column of the table is one, on every transport.
+TEST(Explored, KnowsAllSystemsOnAllServers) {
+  EXPECT_EQ(explored_models().size(), 12U);
+  for (const systems::KvSystem& system : systems::kv_systems()) {
+    for (const ExploredSetting& setting : explored_settings(system)) {
+      for (const PersistenceModel& model : explored_models()) {
+        EXPECT_TRUE(explored_level(system, setting.parameters, setting.correct, model))
+            << explored_name(system, setting) << " on " << explored_name(model);
+      }
+    }
+  }
+}
+
 CrashResult a_tenth(std::uint64_t seed) {
   return explore_crashes(
       systems::find_kv_system("read-after-write"), testbed(),
