@@ -150,6 +150,9 @@ ExitCode claims(const std::string& input, bool as_json, const CommandContext& co
   if (!context.ranks.is_root()) return ExitCode::done;
   check_result_folder("claims", input);
   const auto folders = value_or_mistake(report::read_result_folders(input));
+  for (const report::ResultFolder& folder : folders) {
+    if (!folder.note.empty()) fmt::print(stderr, "perdura: note: {}\n", folder.note);
+  }
   const auto papers = value_or_mistake(
       report::read_papers(context.locations.first_existing(fs::path("results") / "claims.csv"),
                           context.locations.first_existing(fs::path("results") / "reported"),

@@ -35,6 +35,9 @@ std::vector<report::ResultFolder> read(const std::string& folder) {
   if (!folders) throw UsageError(fmt::format("compare: {}", folders.error().message));
   std::erase_if(*folders,
                 [](const report::ResultFolder& each) { return each.points.are_probes(); });
+  for (const report::ResultFolder& each : *folders) {
+    if (!each.note.empty()) fmt::print(stderr, "perdura: note: {}\n", each.note);
+  }
   if (folders->empty()) {
     throw UsageError(fmt::format(
         "compare: {}: holds probes only; give a folder that 'perdura run' wrote", folder));

@@ -58,6 +58,7 @@ ExitCode report(const ReportArguments& arguments, const CommandContext& context)
   work.reset();
   if (!written && written.error().work_failed) throw PlatformError(written.error().message);
   if (!written) throw UsageError(written.error().message);
+  for (const std::string& note : written->notes) fmt::print(stderr, "perdura: note: {}\n", note);
   if (arguments.as_json) {
     print_json(*written);
     return ExitCode::done;

@@ -19,6 +19,7 @@ struct RunArguments {
   std::string out;
   std::string interrupted;
   double heartbeat = 10;  // seconds
+  bool cut_back = false;
   bool quiet = false;
 };
 
@@ -27,6 +28,7 @@ ExitCode run(const RunArguments& arguments, CommandContext& context) {
       .experiment = arguments.experiment.request(),
       .out = arguments.out,
       .interrupted = arguments.interrupted,
+      .if_damaged = arguments.cut_back ? IfDamaged::cut_back : IfDamaged::refuse,
       .command_line = context.command_line,
       .responder = responder_properties(persistence::detect()),
       .quiet = arguments.quiet,
@@ -60,6 +62,11 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
                           "are missing, with the settings that it was begun with");
   for (CLI::Option* folder : {out, interrupted}) folder->check(is_not_empty);
   interrupted->excludes(experiment)->excludes(out);
+  command
+      ->add_flag("--cut-back", arguments->cut_back,
+                 "With --continue, if the folder's journal is damaged: goes on from what is whole "
+                 "before the damage; the damaged file is kept beside it")
+      ->needs(interrupted);
   for (CLI::Option* option : arguments->experiment.options()) interrupted->excludes(option);
   command
       ->add_option("--heartbeat", arguments->heartbeat,

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -15,6 +16,7 @@
 #include "bench/probe/rdma_probes.h"
 #include "bench/probe/timer_probes.h"
 #include "harness/config/site.h"
+#include "harness/report/file_record.h"
 #include "harness/results/atomic_file.h"
 #include "harness/results/manifest.h"
 #include "harness/results/result_writer.h"
@@ -290,9 +292,10 @@ class Run {
 
   ExitCode finish(RunStatus status) {
     const harness::PlatformFactory& platform = platforms_.any();
-    harness::write_atomically(folder_ / "probes.csv", to_csv(readings_, platform.name(), modelled_,
-                                                             platform.profile_name()));
-    write_manifest(status);
+    const std::string csv =
+        to_csv(readings_, platform.name(), modelled_, platform.profile_name());
+    harness::write_atomically(folder_ / "probes.csv", csv);
+    write_manifest(status, {{"probes.csv", report::record_of(csv)}});
     if (status != RunStatus::complete) {
       fmt::print(stderr, "perdura: {}; {} of {} probes are in {}\n", to_string(status),
                  readings_.size(), set_.probes.size(), (folder_ / "probes.csv").string());
@@ -314,7 +317,7 @@ class Run {
     return ExitCode::failed;
   }
 
-  void write_manifest(RunStatus status) {
+  void write_manifest(RunStatus status, std::map<std::string, report::FileRecord> files = {}) {
     const harness::PlatformFactory& platform = platforms_.any();
     harness::Manifest manifest{.experiment = "probe-" + request_.set,
                                .platform = std::string(platform.name()),
@@ -323,7 +326,8 @@ class Run {
                                .profile_text = platform.profile_text(),
                                .points = set_.probes.size(),
                                .points_done = readings_.size(),
-                               .status = status};
+                               .status = status,
+                               .files = std::move(files)};
     if (!modelled_) {
       manifest.persistent_memory = harness::file_system_of(platform.pm_directory());
     }

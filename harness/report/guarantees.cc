@@ -6,6 +6,7 @@
 
 #include <sstream>
 
+#include "harness/report/file_record.h"
 #include "harness/report/output_file.h"
 
 namespace perdura::report {
@@ -44,6 +45,18 @@ Expected<std::vector<GuaranteeTable>> read_guarantees(const std::filesystem::pat
       auto cells = read_csv(folder / (table.name + ".csv"));
       if (!cells) return tl::unexpected(cells.error());
       table.cells = std::move(*cells);
+      const auto rows = entry["rows"].value<std::int64_t>();
+      const auto bytes = entry["bytes"].value<std::int64_t>();
+      const auto crc32 = entry["crc32"].value<std::string>();
+      if (rows && bytes && crc32) {  // folders of earlier versions do not have them
+        const FileRecord written{static_cast<std::uint64_t>(*rows),
+                                 static_cast<std::uint64_t>(*bytes), *crc32};
+        if (auto sound = check_file(folder / (table.name + ".csv"), written, "tables.toml",
+                                    "run 'perdura guarantees' again");
+            !sound) {
+          return tl::unexpected(sound.error());
+        }
+      }
       tables.push_back(std::move(table));
     }
   } catch (const toml::parse_error& error) {
@@ -57,11 +70,16 @@ Expected<void> write_guarantees(const std::filesystem::path& folder,
                                 const std::vector<GuaranteeTable>& tables) {
   toml::array entries;
   for (const GuaranteeTable& table : tables) {
+    const std::string csv = csv_of(table.cells);
+    const FileRecord record = record_of(csv);
     entries.push_back(toml::table{{"name", table.name},
                                   {"title", table.title},
                                   {"caption", table.caption},
-                                  {"verdicts", table.verdicts}});
-    auto written = write_file(folder / (table.name + ".csv"), csv_of(table.cells));
+                                  {"verdicts", table.verdicts},
+                                  {"rows", static_cast<std::int64_t>(record.rows)},
+                                  {"bytes", static_cast<std::int64_t>(record.bytes)},
+                                  {"crc32", record.crc32}});
+    auto written = write_file(folder / (table.name + ".csv"), csv);
     if (!written) return written;
   }
   std::ostringstream index;

@@ -145,6 +145,9 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
   }
   writer.result().page = writer.result().files.back();
   writer.result().rows_not_drawn = page.rows_not_drawn;
+  for (const ResultFolder& folder : *folders) {
+    if (!folder.note.empty()) writer.result().notes.push_back(folder.note);
+  }
   return writer.result();
 }
 

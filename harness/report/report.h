@@ -29,6 +29,7 @@ struct ReportResult {
   std::size_t figures = 0;                   ///< drawn
   std::size_t tables = 0;
   std::size_t rows_not_drawn = 0;  ///< matched by a figure or table, and not valid
+  std::vector<std::string> notes;  ///< what a user should know of the folders' files, a line each
 };
 
 /// Reads the results, writes one CSV, SVG and PNG per figure, one CSV per table, and one HTML page

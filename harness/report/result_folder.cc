@@ -7,6 +7,8 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "harness/report/file_record.h"
+
 namespace perdura::report {
 namespace {
 
@@ -39,6 +41,9 @@ Expected<std::vector<std::pair<std::string, std::string>>> read_manifest(const f
     return fail(
         fmt::format("{}:1: must be a JSON object; run the experiment again", file.string()));
   }
+  // What is checked is of no further use to a reader (file_record.h).
+  document.erase("files");
+  document.erase("files_before");
   std::vector<std::pair<std::string, std::string>> flat;
   const auto flattened = document.flatten();
   for (const auto& [pointer, value] : flattened.items()) {
@@ -76,6 +81,10 @@ Expected<ResultFolder> read_folder(const fs::path& path) {
   auto manifest = read_manifest(path / "manifest.json");
   if (!manifest) return tl::unexpected(manifest.error());
   folder.manifest = std::move(*manifest);
+  // Last: what breaks a file's syntax is told with its line.
+  auto note = check_against_manifest(path);
+  if (!note) return tl::unexpected(note.error());
+  folder.note = std::move(*note);
   return folder;
 }
 

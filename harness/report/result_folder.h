@@ -23,6 +23,9 @@ struct ResultFolder {
   std::string experiment_text;                                ///< experiment.toml as it was run
   std::vector<std::pair<std::string, std::string>> manifest;  ///< "machine.cpu" and its value
 
+  /// What a user should know of the folder's files, in one line; empty: nothing.
+  std::string note;
+
   /// The manifest's value, or "" if it has none of that name.
   std::string from_manifest(const std::string& name_in_manifest) const;
 
@@ -32,6 +35,7 @@ struct ResultFolder {
 };
 
 /// Reads `input`, or, if it is a folder of result folders, each of those in the order of names.
+/// Errors: a file is missing, damaged, or not what the folder's manifest says was written.
 Expected<std::vector<ResultFolder>> read_result_folders(const std::filesystem::path& input);
 
 }  // namespace perdura::report

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/report/file_record.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -60,7 +61,7 @@ std::string journal_record(const FinishedPoint& point) {
   return record;
 }
 
-std::optional<InterruptedSweep> open_interrupted(const fs::path& folder) {
+std::optional<InterruptedSweep> open_interrupted(const fs::path& folder, IfDamaged if_damaged) {
   if (!fs::is_directory(folder)) {
     throw UsageError(
         fmt::format("--continue {}: there is no such folder; give one that 'perdura run' began",
@@ -70,6 +71,10 @@ std::optional<InterruptedSweep> open_interrupted(const fs::path& folder) {
   if (has_status(folder, RunStatus::complete)) {
     std::error_code ignored;
     fs::remove(journal_file(folder), ignored);
+    if (const auto sound = report::check_against_manifest(folder); !sound) {
+      throw UsageError(fmt::format("--continue {}: the sweep is complete, but {}", folder.string(),
+                                   sound.error().message));
+    }
     return std::nullopt;
   }
   if (!fs::exists(journal_file(folder))) {
@@ -78,7 +83,11 @@ std::optional<InterruptedSweep> open_interrupted(const fs::path& folder) {
                     "again in a new folder",
                     folder.string()));
   }
-  InterruptedSweep sweep{Journal::open(journal_file(folder)), {}, {}};
+  InterruptedSweep sweep{Journal::open(journal_file(folder), if_damaged), {}, {}, {}};
+  if (!sweep.journal.cut_back().empty()) sweep.notes.push_back(sweep.journal.cut_back());
+  const auto sound =
+      report::check_against_manifest(folder, "it is written anew from the points in the journal");
+  if (!sound) sweep.notes.push_back(sound.error().message);
   sweep.identity = identity_of_text(sweep.journal.records().front(), journal_file(folder));
   sweep.directory = first_directory(sweep.journal.records());
   return sweep;

@@ -34,11 +34,16 @@ struct InterruptedSweep {
   Journal journal;
   Identity identity;
   std::filesystem::path directory;  // that was the current one; empty if the journal does not say
+  // What the user should know, a line each: tables that are not what was written, and are written
+  // anew from the journal; what a damaged journal has lost.
+  std::vector<std::string> notes;
 };
 
 // Nothing if the sweep is complete. Throws UsageError, with what to do, if the folder holds no
-// sweep that can be finished, another process is at work on it, or its journal is damaged.
-std::optional<InterruptedSweep> open_interrupted(const std::filesystem::path& folder);
+// sweep that can be finished, another process is at work on it, its journal is damaged and not to
+// be cut back, or it is complete and its tables are not what was written.
+std::optional<InterruptedSweep> open_interrupted(const std::filesystem::path& folder,
+                                                 IfDamaged if_damaged = IfDamaged::refuse);
 
 struct JournalContents {
   std::vector<Session> sessions{};

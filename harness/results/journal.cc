@@ -81,6 +81,14 @@ Scan scan(std::string_view bytes) {
   throw PlatformError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(code)));
 }
 
+// journal.damaged-1 with the first number, from 1, that is free.
+fs::path free_name_beside(const fs::path& file) {
+  for (std::uint64_t n = 1;; ++n) {
+    fs::path name = fmt::format("{}.damaged-{}", file.string(), n);
+    if (!fs::exists(name)) return name;
+  }
+}
+
 int open_locked(const fs::path& file) {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
   if (descriptor < 0) refuse(file, errno);
@@ -97,16 +105,33 @@ Journal Journal::create(const fs::path& file, std::string_view first) {
   return {file, open_locked(file)};
 }
 
-Journal Journal::open(const fs::path& file) {
+Journal Journal::open(const fs::path& file, IfDamaged if_damaged) {
   Journal journal(file, open_locked(file));
   std::ifstream input(file, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
   Scan found = scan(bytes);
-  if (found.damaged || found.records.empty()) {
+  if (found.records.empty()) {
     throw UsageError(
-        fmt::format("{}: damaged at byte {}; what follows cannot be trusted: restore the file, or "
+        fmt::format("{}: damaged at byte {}, and nothing before it is whole: restore the file, or "
                     "run the experiment again in a new folder",
                     file.string(), found.whole));
+  }
+  if (found.damaged) {
+    const std::string where =
+        fmt::format("{}: damaged at byte {} of {}", file.string(), found.whole, bytes.size());
+    if (if_damaged == IfDamaged::refuse) {
+      throw UsageError(
+          fmt::format("{}; restore the file, or add --cut-back to go on from the {} record{} before "
+                      "it: the points behind are run again, and the damaged file is kept",
+                      where, found.records.size(), found.records.size() == 1 ? "" : "s"));
+    }
+    const fs::path kept = free_name_beside(file);
+    write_atomically(kept, bytes);
+    journal.cut_back_ =
+        fmt::format("{}; cut back to the {} record{} before it, {} bytes are lost; the damaged "
+                    "file is kept as {}",
+                    where, found.records.size(), found.records.size() == 1 ? "" : "s",
+                    bytes.size() - found.whole, kept.string());
   }
   if (found.whole < bytes.size() &&
       (ftruncate(journal.descriptor_, static_cast<off_t>(found.whole)) != 0 ||
@@ -124,12 +149,14 @@ Journal::~Journal() {
 Journal::Journal(Journal&& other) noexcept
     : file_(std::move(other.file_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      records_(std::move(other.records_)) {}
+      records_(std::move(other.records_)),
+      cut_back_(std::move(other.cut_back_)) {}
 
 Journal& Journal::operator=(Journal&& other) noexcept {
   std::swap(file_, other.file_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(records_, other.records_);
+  std::swap(cut_back_, other.cut_back_);
   return *this;
 }
 

@@ -14,14 +14,18 @@
 
 namespace perdura::harness {
 
+// cut_back: to the last whole record before the damage. The damaged file is kept beside it.
+enum class IfDamaged { refuse, cut_back };
+
 class Journal {
  public:
   // Begins one that holds `first`; the file appears whole or not at all. Throws PlatformError if it
   // cannot be written.
   static Journal create(const std::filesystem::path& file, std::string_view first);
   // Opens one, to be continued. A last record that is incomplete is cut off. Throws UsageError if
-  // another process has it open, or if it is damaged elsewhere.
-  static Journal open(const std::filesystem::path& file);
+  // another process has it open, or if it is damaged elsewhere and not to be cut back, or in its
+  // first record.
+  static Journal open(const std::filesystem::path& file, IfDamaged if_damaged = IfDamaged::refuse);
 
   ~Journal();
   Journal(Journal&& other) noexcept;
@@ -29,6 +33,8 @@ class Journal {
 
   // As they were found, the first one included; not those appended since.
   const std::vector<std::string>& records() const { return records_; }
+  // What was lost since it was damaged and cut back, and where it is kept, in one line; else empty.
+  const std::string& cut_back() const { return cut_back_; }
   // Throws PlatformError if it cannot be written.
   void append(std::string_view content);
 
@@ -39,6 +45,7 @@ class Journal {
   std::filesystem::path file_;
   int descriptor_;  // locked: one process at a time
   std::vector<std::string> records_;
+  std::string cut_back_;
 };
 
 }  // namespace perdura::harness

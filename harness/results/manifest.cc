@@ -46,6 +46,14 @@ ordered_json json_of(const Session& session) {
           {"machines", machines}};
 }
 
+ordered_json json_of(const std::map<std::string, report::FileRecord>& files) {
+  ordered_json json = ordered_json::object();
+  for (const auto& [name, file] : files) {
+    json[name] = {{"rows", file.rows}, {"bytes", file.bytes}, {"crc32", file.crc32}};
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string to_json(const Session& session) { return dumped(json_of(session), -1); }
@@ -79,6 +87,8 @@ std::string to_json(const Manifest& manifest) {
   json["provenance"] = manifest.modelled ? "modelled" : "measured";
   json["points"] = manifest.points;
   json["points_done"] = manifest.points_done;
+  if (!manifest.files.empty()) json["files"] = json_of(manifest.files);
+  if (!manifest.files_before.empty()) json["files_before"] = json_of(manifest.files_before);
   json["seed"] = manifest.seed;
   json["repetitions"] = manifest.repetitions;
   json["sessions"] = ordered_json::array();

@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "harness/report/file_record.h"
 #include "harness/results/file_system.h"
 #include "harness/results/media_writes.h"
 
@@ -48,6 +50,11 @@ struct Manifest {
   std::size_t points = 0;  // that the sweep has, repetitions included
   std::size_t points_done = 0;
   RunStatus status = RunStatus::running;
+  // By name: what the folder's tables hold, by which readers tell that they are whole. times.csv is
+  // not among them: it holds no results, and differs from run to run.
+  std::map<std::string, report::FileRecord> files{};
+  // While these are being written, what they held before.
+  std::map<std::string, report::FileRecord> files_before{};
   // The only part that differs between a sweep that was continued and one that was not.
   std::vector<Session> sessions{};
 };

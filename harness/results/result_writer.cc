@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <system_error>
 
 #include "harness/report/csv_table.h"
+#include "harness/report/file_record.h"
 #include "harness/results/atomic_file.h"
 #include "platform/error.h"
 
@@ -44,7 +46,7 @@ ResultWriter::ResultWriter(fs::path folder, const std::string& experiment_text,
   write_atomically(folder_ / "experiment.toml", experiment_text);
   journal_ = Journal::create(journal_file(folder_), to_text(identity));
   journal_->append(journal_record(manifest_.sessions.back()));
-  write();
+  write(RunStatus::running);
 }
 
 ResultWriter::ResultWriter(fs::path folder, InterruptedSweep sweep, Manifest manifest)
@@ -60,22 +62,40 @@ ResultWriter::ResultWriter(fs::path folder, InterruptedSweep sweep, Manifest man
 }
 
 void ResultWriter::add(std::size_t index, PointResult result, PointTime time) {
+  const std::scoped_lock lock(mutex_);
   journal_->append(journal_record(FinishedPoint{index, time.wall, result.measurement}));
-  restore(index, std::move(result), std::move(time));
-  if (std::chrono::steady_clock::now() - written_ >= std::chrono::seconds(1)) write();
+  put(index, std::move(result), std::move(time));
+  if (std::chrono::steady_clock::now() - written_ >= std::chrono::seconds(1)) {
+    write(RunStatus::running);
+  }
 }
 
 void ResultWriter::restore(std::size_t index, PointResult result, PointTime time) {
+  const std::scoped_lock lock(mutex_);
+  put(index, std::move(result), std::move(time));
+}
+
+void ResultWriter::put(std::size_t index, PointResult result, PointTime time) {
   if (!results_[index]) ++manifest_.points_done;
   results_[index] = {std::move(result), std::move(time)};
 }
 
 void ResultWriter::finish(RunStatus status) {
-  manifest_.status = status;
+  const std::scoped_lock lock(mutex_);
+  finish_locked(status);
+}
+
+bool ResultWriter::finish_for_another(std::chrono::milliseconds patience) {
+  if (!mutex_.try_lock_for(patience)) return false;  // else it is never unlocked
+  if (!finished_) finish_locked(RunStatus::interrupted);
+  return true;
+}
+
+void ResultWriter::finish_locked(RunStatus status) {
   try {
-    write();
+    write(status);
   } catch (const PlatformError&) {
-    if (status == RunStatus::complete) manifest_.status = RunStatus::failed;
+    manifest_.status = status == RunStatus::complete ? RunStatus::failed : status;
     // Of a disk that is full there may be room for a file as small as this.
     try {
       write_atomically(folder_ / "manifest.json", to_json(manifest_));
@@ -83,6 +103,7 @@ void ResultWriter::finish(RunStatus status) {
     }
     throw;
   }
+  finished_ = true;
   if (status == RunStatus::complete) fs::remove(journal_file(folder_));
 }
 
@@ -95,7 +116,9 @@ void ResultWriter::discard() {
   fs::remove(folder_);
 }
 
-void ResultWriter::write() {
+// The manifest first: whenever the process is killed, each file is what the manifest says of before
+// or of now. And last, if its state changes: that the sweep is complete is said when it is.
+void ResultWriter::write(RunStatus status) {
   std::vector<const PointResult*> finished;
   std::string times = "point,label,operations,wall_s\n";
   for (std::size_t index = 0; index < results_.size(); ++index) {
@@ -105,13 +128,22 @@ void ResultWriter::write() {
     times += fmt::format("{},{},{},{:.6f}\n", index + 1, report::csv_cell(time.label),
                          time.operations, std::chrono::duration<double>(time.wall).count());
   }
-  write_atomically(folder_ / "points.csv", points_csv(finished));
-  write_atomically(folder_ / "histograms.csv", histograms_csv(finished));
-  if (const std::string timeline = timeline_csv(finished); !timeline.empty()) {
-    write_atomically(folder_ / "timeline.csv", timeline);
+  std::map<std::string, std::string> tables{{"points.csv", points_csv(finished)},
+                                            {"histograms.csv", histograms_csv(finished)}};
+  if (std::string timeline = timeline_csv(finished); !timeline.empty()) {
+    tables["timeline.csv"] = std::move(timeline);
   }
-  write_atomically(folder_ / "times.csv", times);
+  manifest_.files.clear();
+  for (const auto& [name, text] : tables) manifest_.files[name] = report::record_of(text);
   write_atomically(folder_ / "manifest.json", to_json(manifest_));
+  for (const auto& [name, text] : tables) write_atomically(folder_ / name, text);
+  write_atomically(folder_ / "times.csv", times);
+  manifest_.files_before = manifest_.files;
+  if (status != RunStatus::running) {
+    manifest_.status = status;
+    manifest_.files_before.clear();
+    write_atomically(folder_ / "manifest.json", to_json(manifest_));
+  }
   written_ = std::chrono::steady_clock::now();
 }
 

@@ -1,10 +1,12 @@
 // Writes a result folder (docs/results.md) while a sweep runs. What add() was given is on disk when
 // it returns, in the journal, and in the other files within about a second; each of these is whole
-// at every moment. When the sweep is complete the journal goes.
+// at every moment, and the manifest says what it holds. When the sweep is complete the journal
+// goes.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +46,11 @@ class ResultWriter {
   // Writes everything and the final state of the manifest, or as much of it as can be written, and
   // throws PlatformError.
   void finish(RunStatus status);
+  // finish(interrupted) by another thread than the one that adds points, which cannot do it any
+  // more; the process is about to end. Afterwards whoever else calls one of these functions waits
+  // for ever, so that what is said of the folder stays true. False, and nothing has been done, if
+  // the other thread writes and does not end within `patience`.
+  bool finish_for_another(std::chrono::milliseconds patience);
 
   // For the manifest, before finish().
   void set_media_writes(MediaWrites writes) { manifest_.media_writes = std::move(writes); }
@@ -65,13 +72,17 @@ class ResultWriter {
     PointTime time;
   };
 
-  void write();
+  void put(std::size_t index, PointResult result, PointTime time);
+  void write(RunStatus status);
+  void finish_locked(RunStatus status);
 
+  std::timed_mutex mutex_;  // of everything below
   std::filesystem::path folder_;
   Manifest manifest_;
   std::optional<Journal> journal_;
   std::vector<std::optional<Finished>> results_;
   std::chrono::steady_clock::time_point written_;
+  bool finished_ = false;
 };
 
 }  // namespace perdura::harness

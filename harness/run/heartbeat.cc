@@ -127,6 +127,11 @@ void Heartbeat::kept(std::string text) {
   kept_ = std::move(text);
 }
 
+void Heartbeat::keep_by(std::function<std::string()> keep) {
+  const std::scoped_lock lock(mutex_);
+  keep_ = std::move(keep);
+}
+
 void Heartbeat::root_has_its_say(std::function<bool()> had) {
   const std::scoped_lock lock(mutex_);
   root_had_its_say_ = std::move(had);
@@ -256,8 +261,14 @@ void Heartbeat::give_up_on(const Peer& peer) {
   interrupt();
   const auto time = peer.ended ? kTimeBeforeKilled : kTimeToWrite;
   if (changed_.wait_for(lock, time, [this] { return ending_; })) return;
-  // The main thread waits for the lost rank in a way that cannot be interrupted.
-  fmt::print(stderr, "perdura: {}; {}\n", lost_, kept_);
+  // The main thread waits for the lost rank in a way that cannot be interrupted, or the machine is
+  // busy. What is said to be kept is written first; not under the lock, which that thread may wait
+  // for while it writes.
+  const auto keep = keep_;
+  lock.unlock();
+  const std::string kept = keep ? keep() : "";
+  lock.lock();
+  fmt::print(stderr, "perdura: {}; {}\n", lost_, kept.empty() ? kept_ : kept);
   ranks_.abort(1);
 }
 

@@ -23,6 +23,8 @@ namespace {
 constexpr std::uint64_t kNoMorePoints = ~std::uint64_t{0};
 // For the others to end their points when nothing can be kept any more.
 constexpr std::chrono::seconds kTimeToEndPoint{4};
+// For the main thread to end what it writes, before its results are taken out of its hands.
+constexpr std::chrono::seconds kTimeToEndWriting{4};
 
 // Does what only the root can do. When it cannot, the others must not begin: the root throws, and
 // they get the exit code.
@@ -92,6 +94,7 @@ class Sweep {
   }
   void note_write_problem(const std::exception& problem);
   std::string kept() const;
+  std::string keep();
   std::string why_not_whole() const;
   ExitCode finish();
 
@@ -202,6 +205,7 @@ ExitCode Sweep::run() {
       if (!results_->has(index)) missing_.push_back(index);
     }
     heartbeat_.kept(kept());
+    heartbeat_.keep_by([this] { return keep(); });
   });
   if (refused) return *refused;
   missing_ = ranks_.broadcast(std::move(missing_));
@@ -396,6 +400,16 @@ std::string Sweep::kept() const {
                      points_.size(), folder, folder);
 }
 
+// On the heartbeat's thread, when this one can do nothing any more. What could not be written into
+// the tables is in the journal.
+std::string Sweep::keep() {
+  try {
+    return results_->finish_for_another(kTimeToEndWriting) ? kept() : "";
+  } catch (const std::exception& problem) {
+    return fmt::format("{}; {}", problem.what(), kept());
+  }
+}
+
 std::string Sweep::why_not_whole() const {
   if (write_problem_) return write_problem_->text;
   if (!ranks_lost_) return "interrupted";
@@ -462,8 +476,10 @@ ExitCode run_experiment(const RunRequest& request, const Locations& locations,
   if (!request.interrupted.empty()) {
     int complete = 0;
     const auto refused = on_root(ranks, [&] {
-      begun = open_interrupted(request.interrupted);
+      begun = open_interrupted(request.interrupted, request.if_damaged);
       complete = begun ? 0 : 1;
+      if (!begun) return;
+      for (const std::string& note : begun->notes) fmt::print(stderr, "perdura: note: {}\n", note);
     });
     if (refused) return *refused;
     if (ranks.broadcast(complete) == 1) {

@@ -232,7 +232,33 @@ TEST_F(ContinueTest, ADamagedTableIsWrittenAnew) {
   std::ofstream(out_ / "points.csv") << "nonsense\n";
   const Outcome outcome = perdura("run --continue " + out_.string());
   ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("perdura: note: " + (out_ / "points.csv").string() +
+                              ": is not what was written: it has 0 rows, 9 bytes, "),
+            std::string::npos)
+      << outcome.text;
+  EXPECT_NE(outcome.text.find("; it is written anew from the points in the journal\n"),
+            std::string::npos)
+      << outcome.text;
   expect_as_uninterrupted();
+}
+
+// What is left of a table that was cut at a line's end is one, too.
+TEST_F(ContinueTest, ACompleteFolderThatLostRowsIsRefusedByEveryReader) {
+  const std::string points = read(whole_ / "points.csv");
+  const std::string whole = whole_.string();
+  fs::copy(whole_, out_, fs::copy_options::recursive);
+  std::ofstream(whole_ / "points.csv") << points.substr(0, points.rfind('\n', points.size() - 2) + 1);
+  for (const std::string& command :
+       {"run --continue " + whole, "report " + whole, "claims " + whole,
+        "compare " + whole + " " + out_.string(), "compare " + out_.string() + " " + whole}) {
+    const Outcome outcome = perdura(command);
+    EXPECT_EQ(outcome.code, 2) << command << '\n' << outcome.text;
+    EXPECT_NE(outcome.text.find(whole + "/points.csv: is not what was written: it has "),
+              std::string::npos)
+        << command << '\n'
+        << outcome.text;
+    EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+  }
 }
 
 TEST_F(ContinueTest, AnotherConfigurationIsRefused) {
@@ -274,6 +300,26 @@ TEST_F(ContinueTest, ADamagedJournalIsRefused) {
   journal[journal.size() / 2] = static_cast<char>(~journal[journal.size() / 2]);
   std::ofstream(out_ / "journal") << journal;
   expect_refused((out_ / "journal").string() + ": damaged at byte ");
+}
+
+TEST_F(ContinueTest, ADamagedJournalCanBeCutBackToWhatIsWhole) {
+  fs::create_directory(out_);
+  Running program(perdura_command(begin_or_continue()), log_);
+  ASSERT_TRUE(test::wait_until([this] { return finished_points(log_).size() >= 3; }));
+  program.kill();
+  std::string journal = read(out_ / "journal");
+  journal[journal.size() * 2 / 3] = static_cast<char>(~journal[journal.size() * 2 / 3]);
+  std::ofstream(out_ / "journal") << journal;
+  expect_refused("; restore the file, or add --cut-back to go on from the ");
+  const Outcome outcome = perdura("run --cut-back --continue " + out_.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("perdura: note: " + (out_ / "journal").string() +
+                              ": damaged at byte "),
+            std::string::npos)
+      << outcome.text;
+  EXPECT_EQ(read(out_ / "journal.damaged-1"), journal);
+  fs::remove(out_ / "journal.damaged-1");
+  expect_as_uninterrupted();
 }
 
 TEST_F(ContinueTest, OneProcessAtATimeWorksOnASweep) {

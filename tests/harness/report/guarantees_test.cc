@@ -53,6 +53,20 @@ TEST_F(GuaranteesTest, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read->front().cells.rows[1].cells, table.cells.rows[1].cells);
 }
 
+TEST_F(GuaranteesTest, ThatLostARowAreRefused) {
+  GuaranteeTable table{"cells", "Cells", "Each.", true, {}};
+  table.cells.header = {"configuration", "single"};
+  table.cells.rows = {{0, {"dmp", "right"}}, {0, {"mhp", "lost"}}};
+  std::filesystem::create_directories(root() / "guarantees");
+  ASSERT_TRUE(write_guarantees(root() / "guarantees", {table}));
+  write("guarantees/cells.csv", "configuration,single\ndmp,right\n");
+  const std::string refused = error();
+  EXPECT_NE(refused.find("cells.csv: is not what was written: it has 1 row, "), std::string::npos)
+      << refused;
+  EXPECT_NE(refused.find(", and tables.toml says 2 rows, "), std::string::npos) << refused;
+  EXPECT_TRUE(refused.ends_with("; run 'perdura guarantees' again")) << refused;
+}
+
 TEST_F(GuaranteesTest, AreNotMissed) { EXPECT_EQ(count(page(), "guarantees"), 0U); }
 
 TEST_F(GuaranteesTest, ThatWereCutOffAreRefused) {

@@ -109,16 +109,84 @@ TEST_F(JournalTest, ZerosBehindTheLastRecordAreNone) {
 }
 
 TEST_F(JournalTest, SaysWhereItIsDamagedAndWhatToDo) {
+  const auto refusal = [this] {
+    try {
+      Journal::open(file_);
+      return std::string("it is not refused");
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+  };
   std::string wrong = read();
   wrong[ends_[0] + 40] = '?';
   write(wrong);
-  try {
-    Journal::open(file_);
-    FAIL();
-  } catch (const UsageError& error) {
-    EXPECT_EQ(error.what(), file_.string() + ": damaged at byte " + std::to_string(ends_[0]) +
-                                "; what follows cannot be trusted: restore the file, or run the "
-                                "experiment again in a new folder");
+  EXPECT_EQ(refusal(), file_.string() + ": damaged at byte " + std::to_string(ends_[0]) + " of " +
+                           std::to_string(wrong.size()) +
+                           "; restore the file, or add --cut-back to go on from the 1 record "
+                           "before it: the points behind are run again, and the damaged file is "
+                           "kept");
+  wrong[3] = '?';
+  write(wrong);
+  EXPECT_EQ(refusal(), file_.string() +
+                           ": damaged at byte 0, and nothing before it is whole: restore the "
+                           "file, or run the experiment again in a new folder");
+}
+
+// With any byte wrong, and with all behind any byte lost.
+TEST_F(JournalTest, CutBackItHoldsTheWholeRecordsBeforeAndTheDamagedFileIsKept) {
+  const std::string whole = read();
+  const std::filesystem::path kept = file_.string() + ".damaged-1";
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (const bool lost : {false, true}) {
+      std::string wrong = whole;
+      if (lost) {
+        wrong.resize(at);
+      } else {
+        wrong[at] = static_cast<char>(~wrong[at]);
+      }
+      write(wrong);
+      std::size_t count = 0;
+      while (ends_[count] <= at) ++count;
+      if (count == 0) {
+        EXPECT_THROW(Journal::open(file_, IfDamaged::cut_back), UsageError) << at;
+        EXPECT_EQ(read(), wrong) << "it is left as it was";
+        continue;
+      }
+      std::string said;
+      {
+        Journal journal = Journal::open(file_, IfDamaged::cut_back);
+        EXPECT_EQ(journal.records(), first(count)) << at;
+        said = journal.cut_back();
+        journal.append("more");
+      }
+      Records expected = first(count);
+      expected.emplace_back("more");
+      EXPECT_EQ(opened(), expected) << at;
+      // What a killed process was writing is no damage.
+      const bool incomplete = lost || at >= whole.size() - records_.back().size();
+      EXPECT_EQ(std::filesystem::exists(kept), !incomplete) << at;
+      EXPECT_EQ(said.empty(), incomplete) << said;
+      if (incomplete) continue;
+      EXPECT_EQ(said, file_.string() + ": damaged at byte " + std::to_string(ends_[count - 1]) +
+                          " of " + std::to_string(whole.size()) + "; cut back to the " +
+                          std::to_string(count) + (count == 1 ? " record" : " records") +
+                          " before it, " + std::to_string(whole.size() - ends_[count - 1]) +
+                          " bytes are lost; the damaged file is kept as " + kept.string());
+      std::ifstream input(kept, std::ios::binary);
+      EXPECT_EQ((std::string{std::istreambuf_iterator<char>(input), {}}), wrong);
+      std::filesystem::remove(kept);
+    }
+  }
+}
+
+TEST_F(JournalTest, CutBackTwiceItKeepsBothDamagedFiles) {
+  for (const char* name : {"journal.damaged-1", "journal.damaged-2"}) {
+    std::string wrong = read();
+    wrong[ends_[0] + 40] = static_cast<char>(~wrong[ends_[0] + 40]);
+    write(wrong);
+    Journal::open(file_, IfDamaged::cut_back).append(std::string(100, 'x'));
+    Journal::open(file_).append("more");
+    EXPECT_TRUE(std::filesystem::exists(temporary_.path() / name)) << name;
   }
 }
 

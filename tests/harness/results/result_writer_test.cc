@@ -1,12 +1,16 @@
 #include "harness/results/result_writer.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
+#include "harness/report/file_record.h"
 #include "harness/results/atomic_file.h"
 #include "platform/error.h"
 #include "tests/harness/temporary_folder.h"
@@ -167,6 +171,67 @@ TEST_F(ResultWriterTest, NeverOverwritesResults) {
 TEST_F(ResultWriterTest, RefusesAFile) {
   std::ofstream(folder_) << "x";
   EXPECT_THROW(begin(), UsageError);
+}
+
+TEST_F(ResultWriterTest, TheManifestSaysWhatEachTableHolds) {
+  ResultWriter writer = begin();
+  EXPECT_TRUE(report::check_against_manifest(folder_)) << "from the beginning";
+  writer.add(1, result("b"), time("b"));
+  EXPECT_TRUE(report::check_against_manifest(folder_));
+  writer.finish(RunStatus::interrupted);
+  EXPECT_EQ(report::check_against_manifest(folder_), "");
+  const auto json = nlohmann::json::parse(read(folder_ / "manifest.json"));
+  EXPECT_EQ(json["files"].size(), 2U);
+  EXPECT_EQ(json["files"]["points.csv"]["rows"], 1);
+  EXPECT_FALSE(json.contains("files_before"));
+  std::ofstream(folder_ / "histograms.csv", std::ios::app) << "0,service,1,1\n";
+  EXPECT_FALSE(report::check_against_manifest(folder_));
+}
+
+// As on a disk that is full: a file has no room for the rows, one as small as the manifest has.
+TEST_F(ResultWriterTest, WhatCouldNotBeWrittenIsAsTheManifestSaysItWasBefore) {
+  Manifest many = manifest();
+  many.points = 100;
+  ResultWriter writer(folder_, "", {{"build", "b"}}, many);
+  for (std::size_t i = 0; i < many.points; ++i) writer.add(i, result("a"), time("a"));
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit tight{fs::file_size(folder_ / "manifest.json") + 1000, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+  EXPECT_THROW(writer.finish(RunStatus::interrupted), PlatformError);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
+  const auto json = nlohmann::json::parse(read(folder_ / "manifest.json"));
+  EXPECT_EQ(json["status"], "interrupted");
+  EXPECT_NE(json["files"]["points.csv"], json["files_before"]["points.csv"]);
+  const auto checked = report::check_against_manifest(folder_);
+  EXPECT_TRUE(checked) << checked.error().message;
+}
+
+TEST_F(ResultWriterTest, AnotherThreadCanWriteWhatThereIs) {
+  ResultWriter writer = begin();
+  writer.add(1, result("second"), time("second"));
+  std::thread([&writer] {
+    EXPECT_TRUE(writer.finish_for_another(std::chrono::milliseconds(0)));
+  }).join();
+  EXPECT_NE(read(folder_ / "points.csv").find("second"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(read(folder_ / "manifest.json"))["status"], "interrupted");
+  // From then on nobody changes what was said.
+  std::thread([&writer] {
+    EXPECT_FALSE(writer.finish_for_another(std::chrono::milliseconds(0)));
+  }).join();
+}
+
+TEST_F(ResultWriterTest, ACompleteSweepThatIsChangedIsNotContinued) {
+  {
+    ResultWriter writer = begin();
+    writer.add(0, result("a"), time("a"));
+    writer.add(1, result("b"), time("b"));
+    writer.finish(RunStatus::complete);
+  }
+  std::ofstream(folder_ / "points.csv", std::ios::app) << "1,2,3\n";
+  EXPECT_THROW(open_interrupted(folder_), UsageError);
 }
 
 TEST_F(ResultWriterTest, NumbersFoldersFromOne) {
