@@ -4,6 +4,9 @@ array GROUP[32]
 stats csv using (GROUP[int(column("x_index")) + 1] = strcol("x_label"), column("x_index")) nooutput
 group_count = int(STATS_max) + 1
 
+stats csv using "noisy" nooutput
+if (STATS_max > 0) { set label 5 noise_text at screen 0.026, screen 0.035 left textcolor rgb muted font ",".small_size }
+
 width = 0.84 / series_count
 position(i) = column("x_index") + (i - (series_count + 1) / 2.0) * width
 

@@ -5,6 +5,8 @@ folder = ARG0
 while (strlen(folder) && folder[strlen(folder):*] ne "/") { folder = folder[1:strlen(folder) - 1] }
 call folder."style.gp" ARG1 ARG2 ARG3 ARG4 ARG5 ARG6 ARG7
 
+stats csv using "noisy" nooutput
+if (STATS_max > 0) { set label 5 noise_text at screen 0.026, screen 0.035 left textcolor rgb muted font ",".small_size }
 stats csv using "x" nooutput
 set xrange [0:STATS_max * 1.12]
 stats csv using (missing("y") ? NaN : column("y")) nooutput
@@ -21,4 +23,6 @@ plot for [i=1:series_count] csv using (repeated(i) ? column("x") : NaN):(lower(i
          (column("y_high") - lower(i)) with vectors heads size screen 0.006, 90 nofilled \
          lw 1 dt 1 lc rgb COLOR[STYLE[i]] notitle, \
      for [i=1:series_count] csv using (of(i) ? column("x") : NaN):(number(i, "y")) \
-         with linespoints ls STYLE[i] title LABEL[i]
+         with linespoints ls STYLE[i] title LABEL[i], \
+     for [i=1:series_count] csv using (of(i) ? column("x") : NaN):(number(i, "y")): \
+         (column("noisy") > 0 ? "*" : "") with labels offset 0.7,0.5 textcolor rgb ink notitle

@@ -1,5 +1,7 @@
 # One line per series over a numeric x-axis: mean, 95 % confidence interval where there is more than
 # one repetition, and the paper's reported average. Loaded by the scripts that set the x-axis.
+stats csv using "noisy" nooutput
+if (STATS_max > 0) { set label 5 noise_text at screen 0.026, screen 0.035 left textcolor rgb muted font ",".small_size }
 stats csv using (missing("y") ? NaN : column("y_high")) nooutput
 top = STATS_max
 has_paper = 0
@@ -24,5 +26,7 @@ plot for [i=1:series_count] csv using "x":(number(i, "paper_average")) \
          lw 1 dt 1 lc rgb COLOR[STYLE[i]] notitle, \
      for [i=1:series_count] csv using "x":(number(i, "y")) \
          with linespoints ls STYLE[i] title LABEL[i], \
+     for [i=1:series_count] csv using "x":(number(i, "y")):(column("noisy") > 0 ? "*" : "") \
+         with labels offset 0.7,0.5 textcolor rgb ink notitle, \
      (has_paper ? 0 : NaN) with lines lw 1 dt (5, 4) lc rgb muted \
          title (has_paper ? "paper, average" : "")

@@ -93,5 +93,7 @@ set key at screen 0.03, screen key_top left top vertical maxrows key_rows \
     Left reverse samplen 2.5 spacing 1.15 width (longest_label < 8 ? 1 : -2) textcolor rgb ink
 # Not `set ylabel`: its distance depends on how wide each terminal takes the tics to be.
 set label 3 y_label at screen 0.026, graph 0.5 center rotate by 90 textcolor rgb ink
+# What the mark of a point says.
+noise_text = "* the host was not quiet"
 # An image leaves its page; where the numbers come from must travel with it.
 set label 1 origin at screen 0.975, screen 0.035 right textcolor rgb muted font ",".small_size

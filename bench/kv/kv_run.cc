@@ -35,7 +35,7 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
       histories_(clients_total_),
       harness_costs_(clients_total_),
       warm_ups_(point.client_nodes),
-      costs_(platform.node_count()),
+      costs_(platform.node_count(), platform.modelled()),
       spaces_(workers_total_),
       worker_problems_(workers_total_) {}
 

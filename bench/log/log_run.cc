@@ -26,7 +26,7 @@ LogRun::LogRun(Platform& platform, const harness::Point& point)
     : platform_(platform),
       point_(point),
       options_(log_options(point)),
-      costs_(platform.node_count()) {}
+      costs_(platform.node_count(), platform.modelled()) {}
 
 harness::Measurement LogRun::execute() {
   barrier_ = platform_.create_barrier(2);

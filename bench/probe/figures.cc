@@ -107,7 +107,7 @@ ProbeFigure figure_of(const Plan& plan, const std::string& memory,
                      .y_label = y_label(unit, microseconds)};
   figure.csv =
       "series,label,series_index,style,x,x_label,x_index,y,y_low,y_high,repetitions,"
-      "paper_average,text\n";
+      "paper_average,noisy,text\n";
   std::vector<std::string> all_series;
   std::vector<std::string> xs;
   // A series' rows stand together, and lines are drawn in their order.
@@ -123,7 +123,7 @@ ProbeFigure figure_of(const Plan& plan, const std::string& memory,
     const std::string x = plan.x != nullptr ? std::to_string(plan.x(setting)) : setting.cache;
     const std::size_t place = index_of(xs, x);
     rows[number] +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},,{}\n", series, series, number, number,
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},,0,{}\n", series, series, number, number,
                     plan.x != nullptr ? x : std::to_string(place), x, place,
                     reading->median * scale, reading->low * scale, reading->high * scale,
                     reading->repetitions, bar_text(reading->median * scale));

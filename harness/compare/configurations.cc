@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "harness/workload/properties.h"
+
 namespace perdura::compare {
 namespace {
 
@@ -54,13 +56,65 @@ bool counts(const std::string& key, bool modelled) {
   return !modelled && key.starts_with("sessions.0.") && key != "sessions.0.command_line";
 }
 
+/// Profiles and sites are TOML; false if the text is not.
+bool add_toml(const std::string& text, const std::string& prefix, Settings& settings) {
+  try {
+    flatten(toml::parse(text), prefix, settings);
+    return true;
+  } catch (const toml::parse_error&) {
+    return false;
+  }
+}
+
+/// Workloads are property files; false if the text is not.
+bool add_properties(const std::string& text, const std::string& prefix, Settings& settings) {
+  const auto properties = workload::Properties::parse(text, prefix);
+  if (!properties) return false;
+  for (const auto& [key, entry] : properties->entries()) settings[prefix + key] = entry.value;
+  return true;
+}
+
+/// Of a whole file that the manifest holds, its keys; false if `key` is none, or the text is not of
+/// the format that it should be of.
+bool add_keys_of_file(const ResultFolder& folder, const std::string& key, const std::string& text,
+                      Settings& settings) {
+  constexpr std::string_view kText = ".text";
+  if (!key.ends_with(kText)) return false;
+  const std::string owner = key.substr(0, key.size() - kText.size());
+  if (owner == "profile" || owner == "site") return add_toml(text, owner + ".", settings);
+  if (!owner.starts_with("workloads.")) return false;
+  return add_properties(text, fmt::format("workload {}: ", folder.from_manifest(owner + ".name")),
+                        settings);
+}
+
 Settings settings_of(const ResultFolder& folder) {
   Settings settings = of_experiment(folder);
   const bool modelled = folder.from_manifest("provenance") == "modelled";
   for (const auto& [key, value] : folder.manifest) {
-    if (counts(key, modelled)) settings[key] = value;
+    if (!counts(key, modelled)) continue;
+    if (!add_keys_of_file(folder, key, value, settings)) settings[key] = value;
   }
   return settings;
+}
+
+/// Of texts of several lines, which would not fit into one, the first lines that differ.
+std::string first_line_that_differs(const Difference& difference) {
+  std::istringstream first(difference.first);
+  std::istringstream second(difference.second);
+  std::string line_of_first;
+  std::string line_of_second;
+  for (std::size_t line = 1;; ++line) {
+    const bool in_first = static_cast<bool>(std::getline(first, line_of_first));
+    const bool in_second = static_cast<bool>(std::getline(second, line_of_second));
+    if (in_first && in_second && line_of_first == line_of_second) continue;
+    // Or only the last line's end.
+    if (!in_first && !in_second) return fmt::format("{} (white space)", difference.key);
+    const auto shown = [](bool there, const std::string& text) {
+      return there ? fmt::format("'{}'", text) : std::string(kNotGiven);
+    };
+    return fmt::format("{} line {} {} / {}", difference.key, line, shown(in_first, line_of_first),
+                       shown(in_second, line_of_second));
+  }
 }
 
 std::vector<Difference> differences(const Settings& first, const Settings& second) {
@@ -100,10 +154,9 @@ std::vector<Differing> differing_configurations(const std::vector<ResultFolder>&
 std::string to_line(const Differing& differing) {
   std::vector<std::string> parts;
   for (const Difference& each : differing.differences) {
-    // A whole file would not fit into the line.
-    const bool file = (each.first + each.second).find('\n') != std::string::npos;
-    parts.push_back(file ? each.key + " (a whole text)"
-                         : fmt::format("{} {} / {}", each.key, each.first, each.second));
+    const bool several = (each.first + each.second).find('\n') != std::string::npos;
+    parts.push_back(several ? first_line_that_differs(each)
+                            : fmt::format("{} {} / {}", each.key, each.first, each.second));
   }
   return fmt::format("{} and {} were not run alike: {}", differing.first.string(),
                      differing.second.string(), fmt::join(parts, ", "));

@@ -113,6 +113,17 @@ inline constexpr std::array kPointColumns{
     Column{"space_used_percent"},
 };
 
+// Behind those above, in folders of real platforms only: how quiet the hosts were.
+inline constexpr std::array kNoiseColumns{
+    Column{"noise", Column::Kind::text},
+    Column{"load_average"},
+    Column{"runnable_before_per_core"},
+    Column{"runnable_per_core"},
+    Column{"waiting_threads"},
+    Column{"steal_percent"},
+    Column{"slowdown_percent"},
+};
+
 // The columns that say which point a row belongs to: they come first, in every file, and end with
 // the repetition.
 inline constexpr std::size_t kIdentityColumns = [] {

@@ -55,21 +55,22 @@ std::string figure_csv(const FigureResult& figure) {
   if (!figure.timeline.empty()) return timeline_csv(figure);
   std::string csv =
       "series,label,series_index,style,x,x_label,x_index,y,y_low,y_high,repetitions,"
-      "paper_average,text\n";
+      "paper_average,noisy,text\n";
   std::size_t series_index = 0;
   for (const Series& series : figure.data.series) {
     std::size_t x_index = 0;
     for (const std::string& x : figure.data.xs) {
       const DrawnPoint* point = figure.data.find(series.name, x);
       if (point != nullptr) {
-        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(series.name),
+        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", csv_cell(series.name),
                            csv_cell(legend_label(figure, series)), series_index, series.style,
                            figure.spec.at.empty() ? csv_cell(x) : number(point->at),
                            csv_cell(figure.spec.shown_x(x)), x_index, number(point->mean),
                            // Nothing that is drawn can be less than nothing.
                            number(std::max(0.0, point->mean - point->half_width)),
                            number(point->mean + point->half_width), point->repetitions,
-                           paper_average(figure, series.name), bar_text(point->mean));
+                           paper_average(figure, series.name), point->noisy,
+                           bar_text(point->mean) + (point->noisy > 0 ? "*" : ""));
       }
       ++x_index;
     }

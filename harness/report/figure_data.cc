@@ -106,6 +106,7 @@ std::string guarantees_of(const Points& points, const std::vector<std::size_t>& 
 struct Samples {
   std::vector<double> values;
   double at_sum = 0;
+  std::size_t noisy = 0;
   std::map<std::string, std::size_t> row_of_repetition;
 };
 
@@ -179,6 +180,7 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     const auto [known, added] = here.row_of_repetition.emplace(points.text(row, "repetition"), row);
     if (!added) return tl::unexpected(ambiguous(points, spec, known->second, row));
     here.values.push_back(*value);
+    if (points.noisy(row)) ++here.noisy;
     here.at_sum += *at * quantity_of(spec.at).scale;
     if (known_xs.insert(x).second) data.xs.push_back(x);
     data.rows.push_back(row);
@@ -191,6 +193,7 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     point.mean = std::accumulate(here.values.begin(), here.values.end(), 0.0) / count;
     point.half_width = std::isinf(point.mean) ? 0 : confidence_half_width(here.values);
     point.repetitions = here.values.size();
+    point.noisy = here.noisy;
     point.at = here.at_sum / count;
   }
   for (std::size_t style = 0; style < order.size(); ++style) {

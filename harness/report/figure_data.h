@@ -18,7 +18,8 @@ struct DrawnPoint {
   double mean = 0;        ///< infinite when normalized by a cost of 0
   double half_width = 0;  ///< of the 95 % confidence interval; 0 with one repetition
   std::size_t repetitions = 0;
-  double at = 0;  ///< mean of the column `at`, in its unit; if the figure has one
+  std::size_t noisy = 0;  ///< of the repetitions, those of a host that was not quiet
+  double at = 0;          ///< mean of the column `at`, in its unit; if the figure has one
 };
 
 /// A row that a figure wanted and did not draw, and why.

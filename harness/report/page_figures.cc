@@ -75,6 +75,17 @@ std::string unfinished_line(const ResultFolder& folder) {
   return fmt::format("<p><b>unfinished: {}</b></p>\n", escaped(words));
 }
 
+/// The mark of the figure's scripts, said in words.
+std::string noise_line(const FigureResult& figure) {
+  std::size_t noisy = 0;
+  for (const auto& [where, point] : figure.data.points) noisy += point.noisy > 0 ? 1 : 0;
+  if (noisy == 0) return "";
+  return fmt::format(
+      "<p class=\"small\">* {} of {} points: measured while the host was busy with other things, or "
+      "had fewer cores than busy threads (column <code>noise</code>).</p>\n",
+      noisy, figure.data.points.size());
+}
+
 std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors) {
   const std::string label = figure_label(figure);
   std::string html = fmt::format(
@@ -97,6 +108,7 @@ std::string figure_block(const FigureResult& figure, const std::vector<std::stri
     }
     html += fmt::format("<p class=\"small\">{}.</p>\n",
                         escaped(constants(figure.folder->points, figure.data.rows)));
+    html += noise_line(figure);
     html += figure.timeline.empty()
                 ? comparison_table({figure.comparison}, figure.origin, figure.spec)
                 : course(figure.timeline);

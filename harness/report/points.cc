@@ -94,6 +94,11 @@ Expected<Points> Points::read_probes(const std::filesystem::path& file) {
   return points;
 }
 
+bool Points::noisy(std::size_t row) const {
+  const std::string& noise = text(row, kNoiseColumns.front().name);
+  return !noise.empty() && noise != "quiet";
+}
+
 Expected<void> Points::check(std::size_t row) const {
   const auto wrong = [&](const std::string& what) {
     return fail(fmt::format("{}:{}: {}", file().string(), line(row), what));
@@ -119,6 +124,14 @@ Expected<void> Points::check(std::size_t row) const {
   const std::string& verdict = text(row, "verdict");
   if (verdict != "valid" && verdict != "invalid" && verdict != "failed") {
     return wrong(fmt::format("verdict is '{}'; it must be valid, invalid or failed", verdict));
+  }
+  for (const Column& column : kNoiseColumns) {
+    const std::string& cell = text(row, column.name);
+    if (column.kind == Column::Kind::text || cell.empty()) continue;
+    if (!can_be(column.name, parse_number(cell))) {
+      return wrong(fmt::format("{} is '{}', not a number from 0; {}", column.name, cell,
+                               advice_on_damaged(file())));
+    }
   }
   const std::string& guarantee = text(row, "guarantee");
   if (!guarantee.empty() && !systems::guarantee_of_word(guarantee)) {

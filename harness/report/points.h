@@ -33,6 +33,8 @@ class Points {
   /// The cell's number; nothing when the cell is empty ("not measured").
   std::optional<double> number(std::size_t row, std::string_view column) const;
   bool valid(std::size_t row) const { return text(row, "verdict") == "valid"; }
+  /// Whether the host was busy with other things, or had too few cores, when it was measured.
+  bool noisy(std::size_t row) const;
 
   /// The columns that say which point of the sweep a row is, repetition and seed apart.
   static const std::vector<std::string_view>& key_columns();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <string_view>
 #include <type_traits>
@@ -40,6 +41,21 @@ void put_history(Words& words, const std::vector<history::Operation>& history) {
   }
 }
 
+constexpr std::array kNoise{
+    &HostNoise::load_average, &HostNoise::runnable_before, &HostNoise::runnable,
+    &HostNoise::waiting,      &HostNoise::steal_percent,   &HostNoise::slowdown_percent,
+};
+
+void put_noise(Words& words, const std::optional<HostNoise>& noise) {
+  words.push_back(noise ? 1 : 0);
+  if (!noise) return;
+  for (const auto number : kNoise) {
+    const std::optional<double>& value = (*noise).*number;
+    words.push_back(value ? 1 : 0);
+    words.push_back(std::bit_cast<std::uint64_t>(value.value_or(0)));
+  }
+}
+
 class WordReader {
  public:
   explicit WordReader(std::span<const std::uint64_t> words) : words_(words) {}
@@ -62,6 +78,16 @@ class WordReader {
     auto histogram = measure::Histogram::deserialize(take(next()));
     if (!histogram) throw PlatformError("a rank sent a damaged histogram: " + histogram.error());
     return std::move(*histogram);
+  }
+  std::optional<HostNoise> noise() {
+    if (next() == 0) return std::nullopt;
+    HostNoise noise;
+    for (const auto number : kNoise) {
+      const bool known = next() != 0;
+      const auto value = std::bit_cast<double>(next());
+      if (known) noise.*number = value;
+    }
+    return noise;
   }
   std::vector<history::Operation> history() {
     const std::uint64_t count = next();
@@ -105,6 +131,11 @@ void Measurement::judge(Verdict worse, const std::string& why) {
   reason = why;
 }
 
+void Measurement::note_noise(const HostNoise& more) {
+  if (!noise) noise.emplace();
+  noise->merge(more);
+}
+
 void KindMeasurement::merge(const KindMeasurement& other) {
   operations += other.operations;
   errors += other.errors;
@@ -129,6 +160,7 @@ void Measurement::merge(const Measurement& other) {
   client_cpu += other.client_cpu;
   writes += other.writes;
   timeline.merge(other.timeline);
+  if (other.noise) note_noise(*other.noise);
   judge(other.verdict, other.reason);
   if (method.empty()) method = other.method;
   if (guarantee.empty()) guarantee = other.guarantee;
@@ -195,6 +227,7 @@ std::vector<std::uint64_t> Measurement::serialize() const {
   const Words over_time = timeline.serialize();
   words.push_back(over_time.size());
   words.insert(words.end(), over_time.begin(), over_time.end());
+  put_noise(words, noise);
   words.push_back(static_cast<std::uint64_t>(verdict));
   words.push_back(interrupted ? 1 : 0);
   put_text(words, reason);
@@ -239,6 +272,7 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
     for (const auto counter : kCounters) counts->*counter = reader.next();
   }
   result.timeline = Timeline::deserialize(reader.take(reader.next()));
+  result.noise = reader.noise();
   result.verdict = static_cast<Verdict>(reader.next());
   result.interrupted = reader.next() != 0;
   result.reason = reader.text();

@@ -12,6 +12,7 @@
 #include "harness/history/history.h"
 #include "harness/measure/at_work.h"
 #include "harness/measure/histogram.h"
+#include "harness/results/host_noise.h"
 #include "harness/results/timeline.h"
 #include "harness/workload/workload_spec.h"
 #include "platform/pmem/accounting.h"
@@ -62,6 +63,7 @@ struct Measurement {
   pmem::Writes writes;       // to all persistent memory, within the measured interval
   std::optional<Picoseconds> harness_per_operation;  // what it costs itself; the costliest client's
   Timeline timeline;
+  std::optional<HostNoise> noise;  // of the hosts; nothing of a model
   Verdict verdict = Verdict::valid;
   std::string reason;     // one line; empty if valid
   std::string method;     // of remote persistence, as it was run; empty where there is none
@@ -75,6 +77,7 @@ struct Measurement {
 
   // Worsens the verdict; the first reason for the worst verdict stays.
   void judge(Verdict worse, const std::string& why);
+  void note_noise(const HostNoise& more);
   // Adds another share. Shares cover the same interval, so the longer one counts.
   void merge(const Measurement& other);
   std::uint64_t operations() const;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <optional>
@@ -153,6 +154,20 @@ void add_costs(Row& row, const Measurement& measurement, bool compared) {
   row.maybe(measurement.space.used_percent());
 }
 
+void add_noise(Row& row, const std::optional<HostNoise>& noise) {
+  if (!noise) {
+    row.not_measured(report::kNoiseColumns.size());
+    return;
+  }
+  row.text(noise->mark());
+  row.maybe(noise->load_average);
+  row.maybe(noise->runnable_before);
+  row.maybe(noise->runnable);
+  row.maybe(noise->waiting);
+  row.maybe(noise->steal_percent);
+  row.maybe(noise->slowdown_percent);
+}
+
 }  // namespace
 
 std::string points_csv(const std::vector<const PointResult*>& results) {
@@ -160,6 +175,16 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
   for (const report::Column& column : report::kPointColumns) {
     if (!out.empty()) out += ',';
     out += column.name;
+  }
+  // A model has no host, and its files are the same bytes whatever else is measured elsewhere.
+  const bool on_hosts = std::any_of(results.begin(), results.end(), [](const PointResult* result) {
+    return !result->identity.modelled;
+  });
+  if (on_hosts) {
+    for (const report::Column& column : report::kNoiseColumns) {
+      out += ',';
+      out += column.name;
+    }
   }
   out += '\n';
   for (const PointResult* result : results) {
@@ -204,6 +229,7 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
       } else {
         row.not_measured(kCostColumns);
       }
+      if (on_hosts) add_noise(row, measurement.noise);
       row.append_to(out);
     }
   }

@@ -1,9 +1,11 @@
 // What a measured interval costs each node that lives here: CPU time and writes to persistent
 // memory. The barriers around an interval take CPU time, too; what an empty interval takes before
-// the measured one is subtracted, so that a server that does nothing costs nothing.
+// the measured one is subtracted, so that a server that does nothing costs nothing. On real
+// platforms also how quiet the host was meanwhile.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "harness/results/measurement.h"
@@ -16,7 +18,8 @@ enum class Interval : std::uint8_t { empty, measured };
 // A node's costs may be taken by any one of its threads; nodes do not disturb each other.
 class IntervalCosts {
  public:
-  explicit IntervalCosts(NodeId nodes) : nodes_(nodes) {}
+  // A model has no host that could be noisy.
+  IntervalCosts(NodeId nodes, bool modelled) : modelled_(modelled), nodes_(nodes) {}
   void begin(Node& node);
   void end(Node& node, Interval interval);
   // Node `server`'s as the server's, all others' as the clients'.
@@ -31,8 +34,11 @@ class IntervalCosts {
     Picoseconds empty_cpu{};
     Picoseconds cpu{};
     pmem::Writes writes{};
+    HostCounts host_before{};
+    std::optional<HostNoise> noise{};
   };
 
+  bool modelled_;
   std::vector<NodeCosts> nodes_;
 };
 

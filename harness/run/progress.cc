@@ -32,8 +32,10 @@ std::string summary(const Measurement& measurement) {
       measurement.operations_checked == 0
           ? ""
           : fmt::format(", {} operations linearizable", measurement.operations_checked);
-  return fmt::format("mean {:.2f} us, {:.1f} kop/s{}{}", all.mean() / 1000.0,
-                     measurement.throughput().value_or(0) / 1000.0, tail, checked);
+  const std::string mark = measurement.noise ? measurement.noise->mark() : "quiet";
+  return fmt::format("mean {:.2f} us, {:.1f} kop/s{}{}{}", all.mean() / 1000.0,
+                     measurement.throughput().value_or(0) / 1000.0, tail, checked,
+                     mark == "quiet" ? "" : ", the host was " + mark);
 }
 
 // A pipe that nobody reads, as that of an mpirun which is busy ending ranks, is writable as long as

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "harness/config/printable.h"
+#include "harness/results/host_noise.h"
 #include "harness/results/interrupted_sweep.h"
 #include "harness/results/result_writer.h"
 #include "harness/run/heartbeat.h"
@@ -83,6 +84,8 @@ class Sweep {
   Identity identity() const;
   void run_together();
   void run_shared_out();
+  HostNoise before_point();
+  void keep_slower(HostNoise& noise);
   void take_results_of_others();
   void begin(std::size_t index);
   Finished run_point(const Point& point);
@@ -118,6 +121,7 @@ class Sweep {
   bool ranks_lost_ = false;
   std::set<int> ranks_at_work_;  // of the others
   std::size_t not_valid_ = 0;
+  Calibration calibration_;
   Heartbeat heartbeat_;  // last, since its thread looks at points_
 };
 
@@ -267,6 +271,9 @@ Sweep::Finished Sweep::run_point(const Point& point) {
 
 void Sweep::run_together() {
   for (const std::uint64_t index : missing_) {
+    // Meanwhile the others wait, and sleep.
+    HostNoise noise;
+    if (ranks_.is_root()) noise = before_point();
     if (ranks_.broadcast(stopped() ? 0 : 1) == 0) return;
     begin(index);
     const Finished own = run_point(points_[index]);
@@ -275,8 +282,26 @@ void Sweep::run_together() {
     Finished whole{{}, own.wall};
     for (const auto& share : shares) whole.measurement.merge(Measurement::deserialize(share));
     driver_.conclude(points_[index], whole.measurement);
+    if (!platforms_.modelled()) {
+      keep_slower(noise);
+      whole.measurement.note_noise(noise);
+    }
     record(index, std::move(whole));
   }
+}
+
+// Of the root's host.
+HostNoise Sweep::before_point() {
+  if (platforms_.modelled()) return {};
+  HostNoise noise = noise_before();
+  keep_slower(noise);
+  return noise;
+}
+
+void Sweep::keep_slower(HostNoise& noise) {
+  HostNoise now;
+  now.slowdown_percent = calibration_.slowdown_percent(calibration_.measure());
+  noise.merge(now);
 }
 
 void Sweep::run_shared_out() {

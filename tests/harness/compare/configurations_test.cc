@@ -64,6 +64,32 @@ TEST_F(ConfigurationsTest, OfWhatWasMeasuredIncludeProcessesAndMachines) {
   EXPECT_EQ(lines(), Lines{"sessions.0.machines.0.host h1 / h3, sessions.0.mpi_ranks 1 / 3"});
 }
 
+// Files that the manifest holds are many lines, of which one differs.
+TEST_F(ConfigurationsTest, NameTheKeysOfProfilesSitesAndWorkloads) {
+  const auto manifest = [](const std::string& latency, const std::string& host,
+                           const std::string& reads) {
+    return R"(, "profile": {"name": "p", "text": "# a profile\nname = 'p'\n[link]\nlatency_ns = )" +
+           latency + R"(\n"}, "site": {"text": "[[host]]\nname = ')" + host +
+           R"('\n"}, "workloads": [{"name": "w", "text": "readproportion=)" + reads +
+           R"(\nscanproportion=0\n"}])";
+  };
+  run("a", "", manifest("100", "h1", "0.5"));
+  run("b", "", manifest("200", "h1", "0.95"));
+  EXPECT_EQ(lines(), Lines{"profile.link.latency_ns 100 / 200, workload w: readproportion 0.5 / "
+                           "0.95"});
+  run("b", "", manifest("100", "h2", "0.5"));
+  ASSERT_EQ(lines().size(), 1U);
+  EXPECT_EQ(lines()[0].find("site.host "), 0U) << lines()[0];
+}
+
+TEST_F(ConfigurationsTest, OfATextOfNoFormatNameTheLine) {
+  run("a", "", R"(, "profile": {"text": "no [ TOML\nsecond\n"})");
+  run("b", "", R"(, "profile": {"text": "no [ TOML\nother\nthird\n"})");
+  EXPECT_EQ(lines(), Lines{"profile.text line 2 'second' / 'other'"});
+  run("b", "", R"(, "profile": {"text": "no [ TOML\n"})");
+  EXPECT_EQ(lines(), Lines{"profile.text line 2 'second' / -"});
+}
+
 TEST_F(ConfigurationsTest, OfSeveralFoldersAreSetBesideTheFirst) {
   run("a/1", "seed = 1\n", R"(, "seed": 1)");
   run("a/2", "seed = 2\n", R"(, "seed": 2)");

@@ -85,7 +85,7 @@ TEST(Text, BeginsWithWhatNoColumnTells) {
                                    {"out/a", "out/c", {{"profile.text", "a\nb\n", "a\nc\n"}}}};
   EXPECT_TRUE(as_text(comparison)
                   .starts_with("out/a and out/b were not run alike: seed 1 / 2, x - / \"y\"\n"
-                               "out/a and out/c were not run alike: profile.text (a whole text)\n"
+                               "out/a and out/c were not run alike: profile.text line 2 'b' / 'c'\n"
                                "all points: "))
       << as_text(comparison);
   const auto json = nlohmann::json::parse(as_json(comparison));

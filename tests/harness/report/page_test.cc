@@ -241,16 +241,52 @@ TEST_F(PageTest, LatencyIsDrawnOverTheThroughputAtWhichItWasMeasured) {
   EXPECT_EQ(count(html, "<figure id=\"fig-load\">"), 1U);
   EXPECT_EQ(read("report/figures/load.csv"),
             "series,label,series_index,style,x,x_label,x_index,y,y_low,y_high,repetitions,"
-            "paper_average,text\n"
-            "erda,Erda,0,0,1,1000,0,100,100,100,2,,100\n"
-            "erda,Erda,0,0,3,5000,1,2000,2000,2000,2,,2000\n"
-            "erda,Erda,0,0,2.5,9000,2,40000,40000,40000,2,,40000\n");
+            "paper_average,noisy,text\n"
+            "erda,Erda,0,0,1,1000,0,100,100,100,2,,0,100\n"
+            "erda,Erda,0,0,3,5000,1,2000,2000,2000,2,,0,2000\n"
+            "erda,Erda,0,0,2.5,9000,2,40000,40000,40000,2,,0,40000\n");
   const std::string svg = read("report/figures/load.svg");
   EXPECT_EQ(count(svg, "Throughput (kop/s)"), 1U);
   EXPECT_EQ(count(svg, "Response time, p99 (µs)"), 1U);
   // The table names the load, of which no average is taken.
   EXPECT_EQ(count(html, "<th>Offered load (op/s)</th>"), 1U);
   EXPECT_EQ(count(html, "<td>9000</td>"), 1U);
+}
+
+// Of two repetitions that differ much, the interval of the mean reaches below zero.
+TEST_F(PageTest, NoWhiskerGoesBelowZero) {
+  result("run",
+         {{{"repetition", "0"}, {"latency_mean_us", "1"}},
+          {{"repetition", "1"}, {"latency_mean_us", "100"}}},
+         latency_figure("14"));
+  page();
+  EXPECT_EQ(count(read("report/figures/14.csv"), ",50.5,0,"), 1U)
+      << read("report/figures/14.csv");
+}
+
+TEST_F(PageTest, PointsOfAHostThatWasNotQuietAreMarkedInTheirFigure) {
+  const auto row = [](const char* size, const char* repetition, const char* noise) {
+    return measured({{"value_size", size},
+                     {"repetition", repetition},
+                     {"noise", noise},
+                     {"latency_mean_us", "50"}});
+  };
+  for (const std::string plot : {"latency-over-value-size", "latency-over-workload",
+                                 "throughput-over-clients", "normalized-cpu"}) {
+    const std::string figure = "[[figure]]\nid = \"x\"\ntitle = \"X\"\nplot = \"" + plot +
+                               "\"\nx = \"value_size\"\ny = \"latency_mean_us\"\n";
+    const std::string words = "* the host was not quiet";
+    result("run", {row("16", "0", "quiet"), row("16", "1", "crowded"), row("64", "0", "quiet")},
+           figure);
+    EXPECT_EQ(count(page(), "* 1 of 2 points: measured while the host was busy"), 1U);
+    EXPECT_EQ(count(read("report/figures/x.csv"), ",2,,1,50.0*\n"), 1U)
+        << read("report/figures/x.csv");
+    EXPECT_EQ(count(read("report/figures/x.csv"), ",1,,0,50.0\n"), 1U);
+    EXPECT_EQ(count(read("report/figures/x.svg"), words), 1U) << plot;
+    result("run", {row("16", "0", "quiet"), row("64", "0", "quiet")}, figure);
+    EXPECT_EQ(count(page(), "measured while the host was busy"), 0U);
+    EXPECT_EQ(count(read("report/figures/x.svg"), words), 0U) << plot;
+  }
 }
 
 TEST_F(PageTest, WhatHasNoPlaceOnTheAxisIsNotDrawn) {

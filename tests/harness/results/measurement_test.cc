@@ -32,6 +32,7 @@ Measurement sample() {
   measurement.writes.one_sided.media_bytes = 256;
   measurement.timeline.interval = Microseconds(1);
   measurement.timeline.operations = {{Time(Microseconds(3)), 100}};
+  measurement.noise = {.load_average = 0.25, .waiting = 2};
   measurement.judge(Verdict::invalid, "client 0: strange");
   measurement.method = "write-flush";
   measurement.guarantee = "atomic";
@@ -60,6 +61,7 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
   EXPECT_EQ(received.harness_per_operation, Nanoseconds(60));
   EXPECT_EQ(received.writes, sent.writes);
   EXPECT_EQ(received.timeline.operations.size(), 1U);
+  EXPECT_EQ(received.noise, sent.noise);
   EXPECT_EQ(received.reason, "client 0: strange");
   EXPECT_EQ(received.method, "write-flush");
   EXPECT_EQ(received.guarantee, "atomic");

@@ -79,6 +79,27 @@ TEST_F(PointsTest, OneKindOfOperationGivesOneRow) {
   EXPECT_EQ(points.text(0, "resizes"), "") << "the experiment does not say";
 }
 
+// Files of a model are the same bytes wherever they are made.
+TEST_F(PointsTest, OnlyRowsOfRealPlatformsTellOfTheirHost) {
+  PointResult result = sample();
+  EXPECT_EQ(points_csv({&result}).find("noise"), std::string::npos);
+  result.identity.platform = "shm";
+  result.identity.modelled = false;
+  EXPECT_EQ(read({&result}).text(0, "noise"), "") << "it failed before anything was measured";
+  result.measurement.noise = {.load_average = 1.5, .runnable = 2, .waiting = 3, .steal_percent = 0};
+  const report::Points points = read({&result});
+  EXPECT_EQ(points.text(0, "noise"), "crowded");
+  EXPECT_TRUE(points.noisy(0));
+  EXPECT_EQ(points.text(0, "load_average"), "1.5");
+  EXPECT_EQ(points.text(0, "runnable_before_per_core"), "");
+  EXPECT_EQ(points.text(0, "runnable_per_core"), "2");
+  EXPECT_EQ(points.text(0, "waiting_threads"), "3");
+  EXPECT_EQ(points.text(0, "steal_percent"), "0");
+  EXPECT_EQ(points.text(0, "slowdown_percent"), "");
+  result.measurement.noise = HostNoise{.waiting = 0.1};
+  EXPECT_FALSE(read({&result}).noisy(0));
+}
+
 TEST_F(PointsTest, TellsReadsAndSpace) {
   PointResult result = sample();
   result.identity.resizes = 3;

@@ -36,7 +36,7 @@ struct Work {
 };
 
 Measurement measure(const std::vector<Work>& nodes, NodeId server) {
-  IntervalCosts costs(static_cast<NodeId>(nodes.size()));
+  IntervalCosts costs(static_cast<NodeId>(nodes.size()), true);
   for (NodeId id = 0; id < nodes.size(); ++id) {
     CountingNode node(id);
     node.work(Picoseconds(1'000'000), 500);  // before
