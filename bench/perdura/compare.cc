@@ -31,10 +31,9 @@ struct CompareArguments {
 
 std::vector<report::ResultFolder> read(const std::string& folder) {
   check_result_folder("compare", folder);
-  auto folders = report::read_result_folders(folder);
+  auto folders = report::read_result_folders(folder, report::Rows::leave_out);
   if (!folders) throw UsageError(fmt::format("compare: {}", folders.error().message));
-  std::erase_if(*folders,
-                [](const report::ResultFolder& each) { return each.points.are_probes(); });
+  std::erase_if(*folders, [](const report::ResultFolder& each) { return each.probed; });
   for (const report::ResultFolder& each : *folders) {
     if (!each.note.empty()) fmt::print(stderr, "perdura: note: {}\n", each.note);
   }
@@ -45,10 +44,10 @@ std::vector<report::ResultFolder> read(const std::string& folder) {
   return std::move(*folders);
 }
 
-std::vector<report::Points> points_of(std::vector<report::ResultFolder> folders) {
-  std::vector<report::Points> points;
-  for (report::ResultFolder& each : folders) points.push_back(std::move(each.points));
-  return points;
+std::vector<fs::path> points_of(const std::vector<report::ResultFolder>& folders) {
+  std::vector<fs::path> files;
+  for (const report::ResultFolder& each : folders) files.push_back(each.path / "points.csv");
+  return files;
 }
 
 void draw(const compare::Comparison& comparison, const CompareArguments& arguments,
@@ -70,11 +69,11 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
 
 ExitCode run_comparison(const CompareArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  std::vector<report::ResultFolder> a = read(arguments.a);
-  std::vector<report::ResultFolder> b = read(arguments.b);
+  const std::vector<report::ResultFolder> a = read(arguments.a);
+  const std::vector<report::ResultFolder> b = read(arguments.b);
   auto differing = compare::differing_configurations(a, b);
   auto matching = compare::match(
-      points_of(std::move(a)), points_of(std::move(b)),
+      points_of(a), points_of(b),
       arguments.quantities.empty() ? compare::default_quantities() : arguments.quantities);
   if (!matching) throw UsageError(fmt::format("compare: {}", matching.error().message));
   matching->differing = std::move(differing);

@@ -71,14 +71,15 @@ std::size_t Comparison::lost(bool ignore_missing) const {
 
 Comparison compare(Matching matching, const Options& options) {
   Comparison comparison{.matching = std::move(matching), .options = options};
-  const std::vector<Pair>& pairs = comparison.matching.pairs;
+  std::vector<Pair>& pairs = comparison.matching.pairs;
   comparison.repetitions_needed = repetitions_needed(options.alpha, pairs.size());
 
   // Whether a test could find anything depends on the numbers of repetitions alone, not on what was
   // measured. So those that cannot may be left out of the correction, for the others' benefit.
   std::vector<std::size_t> tested;
   std::vector<double> p;
-  for (const Pair& pair : pairs) {
+  comparison.entries.reserve(pairs.size());
+  for (Pair& pair : pairs) {
     Entry& entry = comparison.entries.emplace_back(entry_of(pair));
     const double smallest = smallest_p(pair.a.size(), pair.b.size());
     if (smallest * static_cast<double>(pairs.size()) <= options.alpha) {
@@ -90,6 +91,9 @@ Comparison compare(Matching matching, const Options& options) {
     } else {
       entry.verdict = Verdict::undecided;
     }
+    // The entry has what follows from them.
+    pair.a = {};
+    pair.b = {};
   }
   comparison.tested = tested.size();
   const std::vector<double> corrected = holm(p);

@@ -87,6 +87,14 @@ std::string as_json(const Comparison& comparison) {
                                  {"verdict", each.verdict},
                                  {"reason", each.reason}});
   }
+  json["noisy"] = ordered_json::array();
+  for (const Noisy& each : comparison.matching.noisy) {
+    json["noisy"].push_back({{"run", side(each.side)},
+                             {"point", columns_of(each.point)},
+                             {"noisy", each.noisy},
+                             {"valid", each.valid},
+                             {"noise", each.noise}});
+  }
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
-#include <set>
+#include <tuple>
 
 #include "harness/report/columns.h"
 
@@ -14,127 +16,180 @@ namespace {
 
 using report::Expected;
 using report::fail;
-using report::Points;
+
+namespace fs = std::filesystem;
 
 constexpr std::string_view kThroughput = "throughput_ops_s";
 
-/// What a sample of a simulated point depends on, beside the point.
-using Draw = std::pair<std::string, std::string>;  // seed and repetition
+/// What a sample of a simulated point depends on, beside the point: seed and repetition, by number.
+class Draws {
+ public:
+  std::uint32_t of(const report::PointRow& row) {
+    const auto next = static_cast<std::uint32_t>(numbers_.size());
+    return numbers_.try_emplace({row.text("seed"), row.text("repetition")}, next).first->second;
+  }
 
-struct Samples {
-  std::vector<double> values;
-  std::multiset<Draw> draws;
+ private:
+  std::map<std::pair<std::string, std::string>, std::uint32_t> numbers_;
 };
 
-using Quantities = std::map<std::string, Samples>;
+/// Of one point in one run.
+struct Samples {
+  struct Sample {
+    std::uint32_t quantity;
+    std::uint32_t draw;
+    double value;
+  };
+  std::size_t valid = 0;  // rows
+  std::size_t not_valid = 0;
+  std::size_t noisy = 0;  // of the valid ones
+  std::string noise;      // of the first noisy one
+  std::vector<Sample> samples;
+
+  bool has(std::size_t quantity) const {
+    return std::any_of(samples.begin(), samples.end(),
+                       [&](const Sample& sample) { return sample.quantity == quantity; });
+  }
+  std::vector<double> values(std::size_t quantity) const {
+    std::vector<double> found;
+    for (const Sample& sample : samples) {
+      if (sample.quantity == quantity) found.push_back(sample.value);
+    }
+    return found;
+  }
+  std::vector<std::uint32_t> draws(std::size_t quantity) const {
+    std::vector<std::uint32_t> found;
+    for (const Sample& sample : samples) {
+      if (sample.quantity == quantity) found.push_back(sample.draw);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+};
 
 struct Run {
-  std::vector<Point> order;
-  std::map<Point, Quantities> points;
-  std::map<Point, std::size_t> valid;      // number of rows
-  std::map<Point, std::size_t> not_valid;  // the same of another verdict
+  std::map<Point, Samples> points;
+  std::vector<Point> order;  // of those with a valid row
 
-  bool empty() const { return valid.empty() && not_valid.empty(); }
-  bool has(const Point& point) const { return valid.contains(point) || not_valid.contains(point); }
+  bool has(const Point& point) const { return points.contains(point); }
 };
 
-std::size_t count_of(const std::map<Point, std::size_t>& counts, const Point& point) {
-  const auto found = counts.find(point);
-  return found == counts.end() ? 0 : found->second;
-}
+/// Where a row is.
+struct Place {
+  const fs::path* file;
+  std::size_t line;
 
-Point point_of(const Points& points, std::size_t row) {
-  Point point;
-  for (const std::string_view column : point_columns()) point.push_back(points.text(row, column));
-  return point;
-}
+  std::string words() const { return fmt::format("{}:{}", file->string(), line); }
+};
 
-Run gather(const std::vector<Points>& folders, Side side,
-           const std::vector<std::string>& quantities, std::vector<NotValid>& not_valid) {
-  Run run;
-  for (const Points& points : folders) {
-    for (std::size_t row = 0; row < points.size(); ++row) {
-      const Point point = point_of(points, row);
-      if (!points.valid(row)) {
-        not_valid.push_back({side, point, points.text(row, "repetition"),
-                             points.text(row, "verdict"), points.text(row, "reason")});
-        ++run.not_valid[point];
-        continue;
-      }
-      ++run.valid[point];
-      const auto [at, added] = run.points.try_emplace(point);
-      if (added) run.order.push_back(point);
-      for (const std::string& quantity : quantities) {
-        const std::optional<double> value = points.number(row, quantity);
-        if (!value) continue;
-        Samples& samples = at->second[quantity];
-        samples.values.push_back(*value);
-        samples.draws.emplace(points.text(row, "seed"), points.text(row, "repetition"));
-      }
+/// Reads both runs, a row at a time; what it keeps of a row are its samples.
+class Reader {
+ public:
+  Reader(const std::vector<std::string>& quantities, Matching& matching)
+      : quantities_(quantities), matching_(matching) {}
+
+  Expected<Run> read(const std::vector<fs::path>& files, Side side) {
+    Run run;
+    places_.clear();
+    for (const fs::path& file : files) {
+      const auto read = report::for_each_point(
+          file, [&](const report::PointRow& row) { return add(row, file, side, run); });
+      if (!read) return tl::unexpected(read.error());
     }
-  }
-  return run;
-}
-
-/// Every row counts, also those that are not compared: what is modelled is never set beside what
-/// was measured.
-Expected<bool> one_provenance(const std::vector<Points>& a, const std::vector<Points>& b) {
-  const Points* first = nullptr;
-  for (const auto* side : {&a, &b}) {
-    for (const Points& points : *side) {
-      for (std::size_t row = 0; row < points.size(); ++row) {
-        if (first == nullptr) first = &points;
-        const std::string& provenance = points.text(row, "provenance");
-        const std::string& other = first->text(0, "provenance");
-        if (provenance == other) continue;
-        return fail(fmt::format("{} is {} and {} is {}; compare runs of the same platform",
-                                first->file().string(), other, points.file().string(), provenance));
-      }
+    for (const Point& point : run.order) {
+      const Samples& samples = run.points.at(point);
+      if (samples.noisy == 0 || point[place_of("operation")] != "all") continue;
+      matching_.noisy.push_back({side, point, samples.noisy, samples.valid, samples.noise});
     }
+    return run;
   }
-  return first != nullptr && first->text(0, "provenance") == "modelled";
-}
 
-/// What was measured twice is never the same in every cell, so such rows are copies; and what was
-/// simulated twice says nothing new.
-Expected<void> without_copies(const std::vector<Points>& folders) {
-  std::map<std::vector<std::string>, std::string> places;
-  for (const Points& points : folders) {
-    for (std::size_t row = 0; row < points.size(); ++row) {
-      if (!points.valid(row)) continue;
-      std::vector<std::string> cells;
-      for (const report::Column& column : report::kPointColumns) {
-        cells.push_back(points.text(row, column.name));
-      }
-      std::string place = fmt::format("{}:{}", points.file().string(), points.line(row));
-      const auto [first, added] = places.try_emplace(std::move(cells), place);
-      if (added) continue;
-      return fail(
-          fmt::format("{} and {} are the same row, of the same seed and repetition, which is no "
-                      "further repetition; leave one of the two out",
-                      first->second, place));
-    }
+ private:
+  static std::size_t place_of(std::string_view column) {
+    const auto& columns = point_columns();
+    return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column) -
+                                    columns.begin());
   }
-  return {};
-}
+
+  Expected<void> add(const report::PointRow& row, const fs::path& file, Side side, Run& run) {
+    if (auto same = check_provenance(row, file); !same) return same;
+    std::vector<std::string> values;
+    values.reserve(point_columns().size());
+    for (const std::string_view column : point_columns()) values.push_back(row.text(column));
+    const auto [at, added] = run.points.try_emplace(Point(std::move(values)));
+    const Point& point = at->first;
+    Samples& samples = at->second;
+    if (!row.valid()) {
+      matching_.not_valid.push_back(
+          {side, point, row.text("repetition"), row.text("verdict"), row.text("reason")});
+      ++samples.not_valid;
+      return {};
+    }
+    if (samples.valid++ == 0) run.order.push_back(point);
+    if (row.noisy() && samples.noisy++ == 0) samples.noise = row.text("noise");
+    const std::uint32_t draw = draws_.of(row);
+    if (auto once = check_once(row, {&file, row.line()}, point, draw); !once) return once;
+    for (std::uint32_t i = 0; i < quantities_.size(); ++i) {
+      const std::optional<double> value = row.number(quantities_[i]);
+      if (value) samples.samples.push_back({i, draw, *value});
+    }
+    return {};
+  }
+
+  /// Every row counts, also those that are not compared: what is modelled is never set beside what
+  /// was measured.
+  Expected<void> check_provenance(const report::PointRow& row, const fs::path& file) {
+    const std::string& provenance = row.text("provenance");
+    if (first_file_ == nullptr) {
+      first_file_ = &file;
+      first_provenance_ = provenance;
+      matching_.modelled = provenance == "modelled";
+    }
+    if (provenance == first_provenance_) return {};
+    return fail(fmt::format("{} is {} and {} is {}; compare runs of the same platform",
+                            first_file_->string(), first_provenance_, file.string(), provenance));
+  }
+
+  /// What was measured twice is never the same in every cell, so such rows are copies; and what was
+  /// simulated twice says nothing new. That two different rows of one point, seed and repetition
+  /// have the same hash does not happen.
+  Expected<void> check_once(const report::PointRow& row, const Place& place, const Point& point,
+                            std::uint32_t draw) {
+    std::size_t hash = 0;
+    for (const report::Column& column : report::kPointColumns) {
+      hash = hash * 0x9e3779b97f4a7c15ULL + std::hash<std::string>()(row.text(column.name));
+    }
+    const auto [first, added] = places_.try_emplace({point.id(), draw, hash}, place);
+    if (added) return {};
+    return fail(
+        fmt::format("{} and {} are the same row, of the same seed and repetition, which is no "
+                    "further repetition; leave one of the two out",
+                    first->second.words(), place.words()));
+  }
+
+  const std::vector<std::string>& quantities_;
+  Matching& matching_;
+  Draws draws_;
+  const fs::path* first_file_ = nullptr;
+  std::string first_provenance_;
+  std::map<std::tuple<const void*, std::uint32_t, std::size_t>, Place> places_;  // of one run
+};
 
 void pair_up(const Run& a, const Run& b, const std::vector<std::string>& quantities,
              Matching& matching) {
   for (const Point& point : a.order) {
     const auto other = b.points.find(point);
-    if (other == b.points.end()) continue;
-    const auto& of_a = a.points.at(point);
-    const auto& of_b = other->second;
-    for (const std::string& quantity : quantities) {
-      const bool in_a = of_a.contains(quantity);
-      const bool in_b = of_b.contains(quantity);
+    if (other == b.points.end() || other->second.valid == 0) continue;
+    const Samples& of_a = a.points.at(point);
+    const Samples& of_b = other->second;
+    for (std::size_t i = 0; i < quantities.size(); ++i) {
+      const bool in_a = of_a.has(i);
+      const bool in_b = of_b.has(i);
       if (in_a && in_b) {
-        const Samples& samples_a = of_a.at(quantity);
-        const Samples& samples_b = of_b.at(quantity);
-        matching.pairs.push_back({point, quantity, samples_a.values, samples_b.values,
-                                  samples_a.draws == samples_b.draws});
+        matching.pairs.push_back({point, quantities[i], of_a.values(i), of_b.values(i),
+                                  of_a.draws(i) == of_b.draws(i)});
       } else if (in_a || in_b) {
-        matching.unmatched.push_back({in_a ? Side::a : Side::b, point, quantity});
+        matching.unmatched.push_back({in_a ? Side::a : Side::b, point, quantities[i]});
       }
     }
   }
@@ -156,8 +211,10 @@ void list_lost(const Run& a, const Run& b, Matching& matching) {
       point_columns().begin());
   for (const Point& point : a.order) {
     if (point[operation] != "all") continue;
-    const Lost lost{point, count_of(a.valid, point), count_of(a.not_valid, point),
-                    count_of(b.valid, point), count_of(b.not_valid, point)};
+    const Samples& of_a = a.points.at(point);
+    const auto other = b.points.find(point);
+    const Samples of_b = other == b.points.end() ? Samples{} : other->second;
+    const Lost lost{point, of_a.valid, of_a.not_valid, of_b.valid, of_b.not_valid};
     const bool more_often = lost.not_valid_b * (lost.valid_a + lost.not_valid_a) >
                             lost.not_valid_a * (lost.valid_b + lost.not_valid_b);
     if (lost.missing() || more_often) matching.lost.push_back(lost);
@@ -167,7 +224,7 @@ void list_lost(const Run& a, const Run& b, Matching& matching) {
 /// Whether the two were meant to measure the same: some point of one is in the other, whatever
 /// became of it, or the other has nothing at all.
 bool have_common_point(const Run& a, const Run& b) {
-  if (b.empty()) return true;
+  if (b.points.empty()) return true;
   return std::any_of(a.order.begin(), a.order.end(),
                      [&](const Point& point) { return b.has(point); });
 }
@@ -177,7 +234,7 @@ bool have_common_point(const Run& a, const Run& b) {
 const std::vector<std::string_view>& point_columns() {
   static const std::vector<std::string_view> columns = [] {
     std::vector<std::string_view> names{"experiment"};
-    const auto& keys = Points::key_columns();
+    const auto& keys = report::Points::key_columns();
     names.insert(names.end(), keys.begin(), keys.end());
     return names;
   }();
@@ -204,7 +261,7 @@ std::vector<std::string> default_quantities() {
           "response_mean_us",       "response_p50_us", "response_p99_us", "server_cpu_us_per_op"};
 }
 
-Expected<Matching> match(const std::vector<Points>& a, const std::vector<Points>& b,
+Expected<Matching> match(const std::vector<fs::path>& a, const std::vector<fs::path>& b,
                          const std::vector<std::string>& quantities) {
   const std::vector<std::string> known = comparable_quantities();
   for (const std::string& quantity : quantities) {
@@ -216,15 +273,14 @@ Expected<Matching> match(const std::vector<Points>& a, const std::vector<Points>
       return fail(fmt::format("quantity '{}' is given twice; give it once", quantity));
     }
   }
-  const auto modelled = one_provenance(a, b);
-  if (!modelled) return tl::unexpected(modelled.error());
-  for (const auto* side : {&a, &b}) {
-    if (auto sound = without_copies(*side); !sound) return tl::unexpected(sound.error());
-  }
   Matching matching;
-  matching.modelled = *modelled;
-  const Run run_a = gather(a, Side::a, quantities, matching.not_valid);
-  const Run run_b = gather(b, Side::b, quantities, matching.not_valid);
+  Reader reader(quantities, matching);
+  const auto read_a = reader.read(a, Side::a);
+  if (!read_a) return tl::unexpected(read_a.error());
+  const auto read_b = reader.read(b, Side::b);
+  if (!read_b) return tl::unexpected(read_b.error());
+  const Run& run_a = *read_a;
+  const Run& run_b = *read_b;
   pair_up(run_a, run_b, quantities, matching);
   list_unmatched(run_a, run_b, Side::a, matching);
   list_unmatched(run_b, run_a, Side::b, matching);

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "harness/compare/configurations.h"
@@ -16,8 +19,27 @@ namespace perdura::compare {
 /// repetition.
 const std::vector<std::string_view>& point_columns();
 
-/// The values of point_columns(), in their order.
-using Point = std::vector<std::string>;
+/// The values of point_columns(), in their order. Copies share them: a point is named once for each
+/// quantity and list that it is in.
+class Point {
+ public:
+  Point() : Point(std::vector<std::string>()) {}
+  Point(std::vector<std::string> values)
+      : values_(std::make_shared<const std::vector<std::string>>(std::move(values))) {}
+
+  std::size_t size() const { return values_->size(); }
+  const std::string& operator[](std::size_t i) const { return (*values_)[i]; }
+  auto begin() const { return values_->begin(); }
+  auto end() const { return values_->end(); }
+  /// The same for all copies.
+  const void* id() const { return values_.get(); }
+
+  bool operator==(const Point& other) const { return *values_ == *other.values_; }
+  bool operator<(const Point& other) const { return *values_ < *other.values_; }
+
+ private:
+  std::shared_ptr<const std::vector<std::string>> values_;
+};
 
 enum class Side { a, b };
 
@@ -46,6 +68,15 @@ struct NotValid {
   std::string reason;
 };
 
+/// A point of which some repetitions were measured while the host was not quiet.
+struct Noisy {
+  Side side = Side::a;
+  Point point;  ///< the row of all its operations
+  std::size_t noisy = 0;
+  std::size_t valid = 0;
+  std::string noise;  ///< how, of the first of them: "crowded"
+};
+
 /// A point that is valid in the run a, and in b is missing or not valid in a larger part of its
 /// repetitions. Nothing of it can be compared, and yet b is worse.
 struct Lost {
@@ -63,6 +94,7 @@ struct Matching {
   std::vector<Pair> pairs;  ///< in the order of the run a
   std::vector<Unmatched> unmatched;
   std::vector<NotValid> not_valid;
+  std::vector<Noisy> noisy;  ///< they are compared all the same
   std::vector<Lost> lost;            ///< in the order of the run a
   std::vector<Differing> differing;  ///< match() leaves it empty
 };
@@ -79,11 +111,12 @@ bool higher_is_better(std::string_view quantity);
 
 /// Rows of several folders of one run that agree in everything but seed and repetition are
 /// repetitions of the same point.
-/// Errors: a quantity that cannot be compared, or is given twice; a row that is there twice, such
+/// Errors: a file that is damaged; a quantity that cannot be compared, or is given twice; a row that is there twice, such
 /// as in the copy of a folder, and would count as a repetition; modelled rows beside measured ones;
 /// no row in common, unless that is since points were lost.
-report::Expected<Matching> match(const std::vector<report::Points>& a,
-                                 const std::vector<report::Points>& b,
+/// A run is one points.csv or several, each read once, row by row.
+report::Expected<Matching> match(const std::vector<std::filesystem::path>& a,
+                                 const std::vector<std::filesystem::path>& b,
                                  const std::vector<std::string>& quantities);
 
 }  // namespace perdura::compare

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "harness/compare/mann_whitney.h"
@@ -28,20 +30,38 @@ std::string interval_of(const Entry& entry) {
                      (entry.interval->high - 1) * 100);
 }
 
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
+using Cells = std::array<std::string, 8>;
+
+Cells cells_of(const Entry& entry, const PointNames& names) {
+  return {std::string(to_string(entry.verdict)),
+          names.name(entry.point),
+          entry.quantity,
+          report::shown_number(entry.a),
+          report::shown_number(entry.b),
+          percent(change_percent(entry)),
+          interval_of(entry),
+          entry.p ? fmt::format("{:.2g}", *entry.p) : "-"};
+}
+
+/// Each line is made twice, for its width and for itself: a million of them would fill memory.
+std::string table(const Comparison& comparison, const PointNames& names) {
+  const Cells header{"", "point", "quantity", "A", "B", "change", "95 % interval", "p"};
+  std::array<std::size_t, std::tuple_size_v<Cells>> widths{};
+  const auto widen = [&](const Cells& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
+  };
+  widen(header);
+  for (const Entry& entry : comparison.entries) widen(cells_of(entry, names));
   std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += fmt::format("{:<{}}  ", row[i], widths[i]);
+  const auto add = [&](const Cells& cells) {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      fmt::format_to(std::back_inserter(text), "{:<{}}  ", cells[i], widths[i]);
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
+  };
+  add(header);
+  for (const Entry& entry : comparison.entries) add(cells_of(entry, names));
   return text;
 }
 
@@ -75,11 +95,15 @@ std::string how_lost(const Lost& lost) {
                      lost.valid_a + lost.not_valid_a);
 }
 
+std::set<Point> points_of(const std::vector<Lost>& lost) {
+  std::set<Point> points;
+  for (const Lost& each : lost) points.insert(each.point);
+  return points;
+}
+
 /// Whether it stands in the list of what was lost already.
-bool is_lost(const Unmatched& each, const std::vector<Lost>& lost) {
-  return each.side == Side::a && each.quantity.empty() &&
-         std::any_of(lost.begin(), lost.end(),
-                     [&](const Lost& other) { return other.point == each.point; });
+bool is_lost(const Unmatched& each, const std::set<Point>& lost) {
+  return each.side == Side::a && each.quantity.empty() && lost.contains(each.point);
 }
 
 char letter(Side side) { return side == Side::a ? 'A' : 'B'; }
@@ -89,7 +113,9 @@ char letter(Side side) { return side == Side::a ? 'A' : 'B'; }
 PointNames::PointNames(const Comparison& comparison) {
   const auto& columns = point_columns();
   std::vector<std::set<std::string>> values(columns.size());
+  std::set<const void*> known;  // most points stand in several lists
   const auto add = [&](const Point& point) {
+    if (!known.insert(point.id()).second) return;
     for (std::size_t i = 0; i < columns.size(); ++i) values[i].insert(point[i]);
   };
   for (const Entry& entry : comparison.entries) add(entry.point);
@@ -117,24 +143,17 @@ std::string PointNames::name(const Point& point) const {
 
 std::string as_text(const Comparison& comparison) {
   const PointNames names(comparison);
-  std::vector<std::vector<std::string>> rows{
-      {"", "point", "quantity", "A", "B", "change", "95 % interval", "p"}};
-  for (const Entry& entry : comparison.entries) {
-    rows.push_back({std::string(to_string(entry.verdict)), names.name(entry.point), entry.quantity,
-                    report::shown_number(entry.a), report::shown_number(entry.b),
-                    percent(change_percent(entry)), interval_of(entry),
-                    entry.p ? fmt::format("{:.2g}", *entry.p) : "-"});
-  }
   std::string text;
   for (const Differing& each : comparison.matching.differing) text += to_line(each) + '\n';
-  text += fmt::format("all points: {}\n\n{}\n{}", names.common(), table(rows),
+  text += fmt::format("all points: {}\n\n{}\n{}", names.common(), table(comparison, names),
                       what_was_done(comparison));
   const auto line = [&text](const std::string& words) { text += words + '\n'; };
   for (const Lost& each : comparison.matching.lost) {
     line(fmt::format("lost: {}: {}", names.name(each.point), how_lost(each)));
   }
+  const std::set<Point> lost = points_of(comparison.matching.lost);
   for (const Unmatched& each : comparison.matching.unmatched) {
-    if (is_lost(each, comparison.matching.lost)) continue;
+    if (is_lost(each, lost)) continue;
     line(fmt::format("only in {}: {}{}", letter(each.side), names.name(each.point),
                      each.quantity.empty() ? "" : ", " + each.quantity));
   }
@@ -142,6 +161,11 @@ std::string as_text(const Comparison& comparison) {
     line(fmt::format("not compared: {}: {}, repetition {}: {}{}", letter(each.side),
                      names.name(each.point), each.repetition, each.verdict,
                      each.reason.empty() ? "" : ": " + each.reason));
+  }
+  for (const Noisy& each : comparison.matching.noisy) {
+    line(fmt::format("host not quiet: {}: {}: {} of {} repetition{}: {}", letter(each.side),
+                     names.name(each.point), each.noisy, each.valid, each.valid == 1 ? "" : "s",
+                     each.noise));
   }
   return text;
 }

@@ -6,42 +6,85 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 
 #include "harness/config/printable.h"
 
 namespace perdura::report {
 namespace {
 
-struct Reading {
-  std::vector<CsvRow> rows;
-  CsvRow current;
-  std::size_t line = 1;
-  std::size_t lines_inside_cells = 0;
+class Reading {
+ public:
+  using Header = std::function<Expected<void>(const std::vector<std::string>&)>;
+  using Row = std::function<Expected<void>(const CsvRow&)>;
+
+  Reading(const std::filesystem::path& file, std::string_view advice, const Header& header,
+          const Row& row)
+      : file_(file), advice_(advice), header_(header), row_(row) {}
+
+  // Cells keep their room from row to row.
+  void cell(std::string_view text) {
+    if (cells_ == current_.cells.size()) current_.cells.emplace_back();
+    current_.cells[cells_++].assign(text);
+    lines_inside_cells_ += static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+
+  // With CSV_REPALL_NL libcsv reports every unquoted line end, blank lines included: this is what
+  // keeps the line numbers of later errors right.
+  void line_end(int character) {
+    if (cells_ > 0 && !problem_) {
+      current_.cells.resize(cells_);
+      current_.line = line_;
+      if (const auto taken = take(); !taken) problem_ = taken.error();
+    }
+    cells_ = 0;
+    if (character == '\n') {
+      line_ += 1 + lines_inside_cells_;
+      lines_inside_cells_ = 0;
+    }
+  }
+
+  std::size_t line() const { return line_; }
+  bool any() const { return columns_ > 0; }
+  const std::optional<Error>& problem() const { return problem_; }
+
+ private:
+  Expected<void> take() {
+    if (columns_ == 0) {
+      columns_ = current_.cells.size();
+      return header_(current_.cells);
+    }
+    if (current_.cells.size() == columns_) return row_(current_);
+    return fail(fmt::format("{}:{}: {} cells where the header has {}; {}", file_.string(),
+                            current_.line, current_.cells.size(), columns_, advice_));
+  }
+
+  const std::filesystem::path& file_;
+  std::string_view advice_;
+  const Header& header_;
+  const Row& row_;
+  CsvRow current_;
+  std::size_t cells_ = 0;    // of the row that is being read
+  std::size_t columns_ = 0;  // of the header
+  std::size_t line_ = 1;
+  std::size_t lines_inside_cells_ = 0;
+  std::optional<Error> problem_;
 };
 
 void on_cell(void* text, std::size_t length, void* data) {
-  auto& reading = *static_cast<Reading*>(data);
-  std::string cell(static_cast<const char*>(text), length);
-  reading.lines_inside_cells +=
-      static_cast<std::size_t>(std::count(cell.begin(), cell.end(), '\n'));
-  reading.current.cells.push_back(std::move(cell));
+  static_cast<Reading*>(data)->cell({static_cast<const char*>(text), length});
 }
 
-// With CSV_REPALL_NL libcsv reports every unquoted line end, blank lines included: this is what
-// keeps the line numbers of later errors right.
-void on_line_end(int character, void* data) {
-  auto& reading = *static_cast<Reading*>(data);
-  if (!reading.current.cells.empty()) {
-    reading.current.line = reading.line;
-    reading.rows.push_back(std::move(reading.current));
-    reading.current = {};
+void on_line_end(int character, void* data) { static_cast<Reading*>(data)->line_end(character); }
+
+// One that is freed whatever happens.
+struct Parser {
+  csv_parser parser;
+  bool ready = csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) == 0;
+
+  ~Parser() {
+    if (ready) csv_free(&parser);
   }
-  if (character == '\n') {
-    reading.line += 1 + reading.lines_inside_cells;
-    reading.lines_inside_cells = 0;
-  }
-}
+};
 
 }  // namespace
 
@@ -51,43 +94,59 @@ std::optional<std::size_t> CsvTable::column(std::string_view name) const {
   return static_cast<std::size_t>(found - header.begin());
 }
 
-Expected<CsvTable> read_csv(const std::filesystem::path& file, std::string_view advice) {
+Expected<void> for_each_row(
+    const std::filesystem::path& file, std::string_view advice,
+    const std::function<Expected<void>(const std::vector<std::string>& cells)>& header,
+    const std::function<Expected<void>(const CsvRow& row)>& row) {
   std::ifstream input(file, std::ios::binary);
   if (!input || std::filesystem::is_directory(file)) {
     return fail(
         fmt::format("{}: cannot be read; check the path and the permissions", file.string()));
   }
-  const std::string whole{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
-  const std::string_view text = harness::without_byte_order_mark(whole);
-
-  csv_parser parser;
-  if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) != 0) {
+  Parser csv;
+  if (!csv.ready) {
     return fail("the CSV parser could not be set up; free some memory and try again");
   }
-  Reading reading;
-  const bool complete =
-      csv_parse(&parser, text.data(), text.size(), on_cell, on_line_end, &reading) == text.size() &&
-      csv_fini(&parser, on_cell, on_line_end, &reading) == 0;
-  csv_free(&parser);
-  if (!complete) {
-    return fail(fmt::format("{}:{}: a quotation mark is misplaced or never closed; {}",
-                            file.string(), reading.line, advice));
+  Reading reading(file, advice, header, row);
+  std::vector<char> piece(std::size_t{1} << 16);
+  bool sound = true;
+  bool first = true;
+  while (sound && !reading.problem() && input) {
+    input.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    std::string_view text(piece.data(), static_cast<std::size_t>(input.gcount()));
+    if (first) text = harness::without_byte_order_mark(text);
+    first = false;
+    sound = csv_parse(&csv.parser, text.data(), text.size(), on_cell, on_line_end, &reading) ==
+            text.size();
   }
-  if (reading.rows.empty()) {
+  if (sound && !reading.problem()) {
+    sound = csv_fini(&csv.parser, on_cell, on_line_end, &reading) == 0;
+  }
+  if (reading.problem()) return tl::unexpected(*reading.problem());
+  if (!sound) {
+    return fail(fmt::format("{}:{}: a quotation mark is misplaced or never closed; {}",
+                            file.string(), reading.line(), advice));
+  }
+  if (!reading.any()) {
     return fail(fmt::format("{}:1: the file is empty; {}", file.string(), advice));
   }
+  return {};
+}
 
+Expected<CsvTable> read_csv(const std::filesystem::path& file, std::string_view advice) {
   CsvTable table;
   table.file = file;
-  table.header = std::move(reading.rows.front().cells);
-  table.rows.assign(std::make_move_iterator(reading.rows.begin() + 1),
-                    std::make_move_iterator(reading.rows.end()));
-  for (const CsvRow& row : table.rows) {
-    if (row.cells.size() != table.header.size()) {
-      return fail(fmt::format("{}:{}: {} cells where the header has {}; {}", file.string(),
-                              row.line, row.cells.size(), table.header.size(), advice));
-    }
-  }
+  const auto read = for_each_row(
+      file, advice,
+      [&](const std::vector<std::string>& cells) -> Expected<void> {
+        table.header = cells;
+        return {};
+      },
+      [&](const CsvRow& row) -> Expected<void> {
+        table.rows.push_back(row);
+        return {};
+      });
+  if (!read) return tl::unexpected(read.error());
   return table;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,14 @@ struct CsvTable {
 
   std::optional<std::size_t> column(std::string_view name) const;
 };
+
+/// Gives each row as it is read, so that a file may be larger than memory; `header` gets the first
+/// line's cells. A row is valid within the call that it is given to only. Errors: those of read_csv,
+/// and what a call answers.
+Expected<void> for_each_row(
+    const std::filesystem::path& file, std::string_view advice,
+    const std::function<Expected<void>(const std::vector<std::string>& cells)>& header,
+    const std::function<Expected<void>(const CsvRow& row)>& row);
 
 /// Errors: the file cannot be read, is empty, breaks the CSV syntax, or a row has too few or too
 /// many cells (the usual mark of a file that was cut off). `advice` says what to do then.

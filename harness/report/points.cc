@@ -40,21 +40,59 @@ const std::vector<std::string_view>& Points::key_columns() {
   return columns;
 }
 
-Expected<Points> Points::read(const std::filesystem::path& file) {
-  auto table = read_csv(file, advice_on_damaged(file));
-  if (!table) return tl::unexpected(table.error());
+Expected<PointColumns> PointColumns::of(const std::filesystem::path& file,
+                                        const std::vector<std::string>& header) {
+  CsvTable table{file, header, {}};
   for (const Column::Kind kind : {Column::Kind::text, Column::Kind::number}) {
-    if (auto complete = require_columns(*table, columns_of_kind(kind)); !complete) {
+    if (auto complete = require_columns(table, columns_of_kind(kind)); !complete) {
       return tl::unexpected(complete.error());
     }
   }
+  PointColumns columns;
+  for (const std::string& name : header) columns.add(name);
+  return columns;
+}
+
+void PointColumns::add(std::string name) { index_.emplace(std::move(name), count_++); }
+
+const std::string& PointColumns::text(const CsvRow& row, std::string_view column) const {
+  static const std::string none;
+  const auto found = index_.find(column);
+  return found == index_.end() ? none : row.cells[found->second];
+}
+
+bool PointRow::noisy() const {
+  const std::string& noise = text(kNoiseColumns.front().name);
+  return !noise.empty() && noise != "quiet";
+}
+
+Expected<void> for_each_point(const std::filesystem::path& file,
+                              const std::function<Expected<void>(const PointRow&)>& call) {
+  PointColumns columns;
+  return for_each_row(
+      file, advice_on_damaged(file),
+      [&](const std::vector<std::string>& header) -> Expected<void> {
+        auto known = PointColumns::of(file, header);
+        if (!known) return tl::unexpected(known.error());
+        columns = std::move(*known);
+        return {};
+      },
+      [&](const CsvRow& row) -> Expected<void> {
+        if (auto sound = columns.check(file, row); !sound) return sound;
+        return call({columns, row});
+      });
+}
+
+Expected<Points> Points::read(const std::filesystem::path& file) {
+  auto table = read_csv(file, advice_on_damaged(file));
+  if (!table) return tl::unexpected(table.error());
+  auto columns = PointColumns::of(file, table->header);
+  if (!columns) return tl::unexpected(columns.error());
   Points points;
   points.table_ = std::move(*table);
-  for (std::size_t i = 0; i < points.table_.header.size(); ++i) {
-    points.index_.emplace(points.table_.header[i], i);
-  }
-  for (std::size_t row = 0; row < points.size(); ++row) {
-    if (auto sound = points.check(row); !sound) return tl::unexpected(sound.error());
+  points.columns_ = std::move(*columns);
+  for (const CsvRow& row : points.table_.rows) {
+    if (auto sound = points.columns_.check(file, row); !sound) return tl::unexpected(sound.error());
   }
   return points;
 }
@@ -74,14 +112,15 @@ Expected<Points> Points::read_probes(const std::filesystem::path& file) {
   for (const Column& column : kPointColumns) header.emplace_back(column.name);
   header.insert(header.end(), kProbeSettings.begin(), kProbeSettings.end());
   header.insert(header.end(), kProbeReadings.begin(), kProbeReadings.end());
-  for (std::size_t i = 0; i < header.size(); ++i) points.index_.emplace(header[i], i);
+  for (const std::string& name : header) points.columns_.add(name);
   for (const CsvRow& row : table->rows) {
     CsvRow point{row.line, std::vector<std::string>(header.size())};
-    for (const std::string_view name : needed) {
-      point.cells[points.index_.find(name)->second] = row.cells[*table->column(name)];
-    }
-    point.cells[points.index_.find("experiment")->second] = "probe";
-    point.cells[points.index_.find("verdict")->second] = "valid";
+    const auto cell = [&](std::string_view name) -> std::string& {
+      return point.cells[*points.table_.column(name)];
+    };
+    for (const std::string_view name : needed) cell(name) = row.cells[*table->column(name)];
+    cell("experiment") = "probe";
+    cell("verdict") = "valid";
     points.table_.rows.push_back(std::move(point));
     const std::size_t last = points.size() - 1;
     for (const std::string_view name : kProbeReadings) {
@@ -94,14 +133,10 @@ Expected<Points> Points::read_probes(const std::filesystem::path& file) {
   return points;
 }
 
-bool Points::noisy(std::size_t row) const {
-  const std::string& noise = text(row, kNoiseColumns.front().name);
-  return !noise.empty() && noise != "quiet";
-}
-
-Expected<void> Points::check(std::size_t row) const {
+Expected<void> PointColumns::check(const std::filesystem::path& file, const CsvRow& row) const {
+  static const auto numbers = columns_of_kind(Column::Kind::number);
   const auto wrong = [&](const std::string& what) {
-    return fail(fmt::format("{}:{}: {}", file().string(), line(row), what));
+    return fail(fmt::format("{}:{}: {}", file.string(), row.line, what));
   };
   if (text(row, "schema_version") != fmt::to_string(kSchemaVersion)) {
     return wrong(
@@ -109,16 +144,17 @@ Expected<void> Points::check(std::size_t row) const {
                     "wrote the file",
                     text(row, "schema_version"), kSchemaVersion));
   }
-  for (const std::string_view column : columns_of_kind(Column::Kind::number)) {
-    if (!text(row, column).empty() && !can_be(column, number(row, column))) {
-      return wrong(fmt::format("{} is '{}', not a number{}; {}", column, text(row, column),
+  for (const std::string_view column : numbers) {
+    const std::string& cell = text(row, column);
+    if (!cell.empty() && !can_be(column, parse_number(cell))) {
+      return wrong(fmt::format("{} is '{}', not a number{}; {}", column, cell,
                                may_be_negative(column) ? "" : " from 0",
-                               advice_on_damaged(file())));
+                               advice_on_damaged(file)));
     }
   }
   for (const std::string_view column : {"repetition", "key_size", "value_size"}) {
     if (text(row, column).empty()) {
-      return wrong(fmt::format("{} is empty; {}", column, advice_on_damaged(file())));
+      return wrong(fmt::format("{} is empty; {}", column, advice_on_damaged(file)));
     }
   }
   const std::string& verdict = text(row, "verdict");
@@ -130,7 +166,7 @@ Expected<void> Points::check(std::size_t row) const {
     if (column.kind == Column::Kind::text || cell.empty()) continue;
     if (!can_be(column.name, parse_number(cell))) {
       return wrong(fmt::format("{} is '{}', not a number from 0; {}", column.name, cell,
-                               advice_on_damaged(file())));
+                               advice_on_damaged(file)));
     }
   }
   const std::string& guarantee = text(row, "guarantee");
@@ -149,16 +185,6 @@ Expected<void> Points::check(std::size_t row) const {
                     text(row, "platform"), provenance));
   }
   return {};
-}
-
-const std::string& Points::text(std::size_t row, std::string_view column) const {
-  static const std::string none;
-  const auto found = index_.find(column);
-  return found == index_.end() ? none : table_.rows[row].cells[found->second];
-}
-
-std::optional<double> Points::number(std::size_t row, std::string_view column) const {
-  return parse_number(text(row, column));
 }
 
 }  // namespace perdura::report

@@ -55,22 +55,24 @@ Expected<std::vector<std::pair<std::string, std::string>>> read_manifest(const f
   return flat;
 }
 
-Expected<ResultFolder> read_folder(const fs::path& path) {
+Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
   ResultFolder folder;
   folder.path = path;
   const fs::path whole = fs::absolute(path).lexically_normal();
   folder.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
-  const bool probed = !fs::exists(path / "points.csv");
-  auto points =
-      probed ? Points::read_probes(path / "probes.csv") : Points::read(path / "points.csv");
-  if (!points) return tl::unexpected(points.error());
-  folder.points = std::move(*points);
-  if (fs::exists(path / "timeline.csv")) {
+  folder.probed = !fs::exists(path / "points.csv");
+  if (rows == Rows::keep) {
+    auto points = folder.probed ? Points::read_probes(path / "probes.csv")
+                                : Points::read(path / "points.csv");
+    if (!points) return tl::unexpected(points.error());
+    folder.points = std::move(*points);
+  }
+  if (rows == Rows::keep && fs::exists(path / "timeline.csv")) {
     auto timelines = Timelines::read(path / "timeline.csv");
     if (!timelines) return tl::unexpected(timelines.error());
     folder.timelines = std::move(*timelines);
   }
-  if (!probed) {  // nor does a probe's folder have figures for the report
+  if (!folder.probed) {  // nor does a probe's folder have figures for the report
     auto text = read_text(path / "experiment.toml");
     if (!text) return tl::unexpected(text.error());
     folder.experiment_text = std::move(*text);
@@ -103,7 +105,7 @@ std::string ResultFolder::unfinished() const {
   return fmt::format("{} of {} points", from_manifest("points_done"), from_manifest("points"));
 }
 
-Expected<std::vector<ResultFolder>> read_result_folders(const fs::path& input) {
+Expected<std::vector<ResultFolder>> read_result_folders(const fs::path& input, Rows rows) {
   std::error_code problem;
   const auto has_results = [](const fs::path& path) {
     return fs::exists(path / "points.csv") || fs::exists(path / "probes.csv");
@@ -125,7 +127,7 @@ Expected<std::vector<ResultFolder>> read_result_folders(const fs::path& input) {
   std::sort(paths.begin(), paths.end());
   std::vector<ResultFolder> folders;
   for (const fs::path& path : paths) {
-    auto folder = read_folder(path);
+    auto folder = read_folder(path, rows);
     if (!folder) return tl::unexpected(folder.error());
     folders.push_back(std::move(*folder));
   }

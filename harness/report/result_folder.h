@@ -17,7 +17,8 @@ namespace perdura::report {
 struct ResultFolder {
   std::filesystem::path path;
   std::string name;
-  Points points;
+  bool probed = false;  ///< by `perdura probe`, which writes a probes.csv
+  Points points;        ///< none if the folder was read without its rows
   std::optional<Timelines> timelines;  ///< if the folder has a timeline.csv
   Specs specs;
   std::string experiment_text;                                ///< experiment.toml as it was run
@@ -34,8 +35,13 @@ struct ResultFolder {
   std::string unfinished() const;
 };
 
+enum class Rows { keep, leave_out };
+
 /// Reads `input`, or, if it is a folder of result folders, each of those in the order of names.
+/// `rows` leaves out: whoever reads those one by one needs no memory for them; they are neither
+/// kept nor checked.
 /// Errors: a file is missing, damaged, or not what the folder's manifest says was written.
-Expected<std::vector<ResultFolder>> read_result_folders(const std::filesystem::path& input);
+Expected<std::vector<ResultFolder>> read_result_folders(const std::filesystem::path& input,
+                                                        Rows rows = Rows::keep);
 
 }  // namespace perdura::report

@@ -13,7 +13,7 @@ namespace perdura::compare {
 namespace {
 
 Point point(const std::string& system) {
-  Point values(point_columns().size());
+  std::vector<std::string> values(point_columns().size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (point_columns()[i] == "system") values[i] = system;
   }

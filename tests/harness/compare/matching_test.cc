@@ -15,15 +15,14 @@ using report::measured;
 
 class MatchingTest : public report::ReportTest {
  protected:
-  std::vector<report::Points> points(const std::vector<std::vector<Cells>>& folders) {
-    std::vector<report::Points> read;
+  std::vector<std::filesystem::path> points(const std::vector<std::vector<Cells>>& folders) {
+    std::vector<std::filesystem::path> files;
     for (const auto& rows : folders) {
-      write("points.csv", report::points_csv(rows));
-      auto points = report::Points::read(root() / "points.csv");
-      EXPECT_TRUE(points) << points.error().message;
-      read.push_back(std::move(*points));
+      const std::string name = std::to_string(++files_) + ".csv";
+      write(name, report::points_csv(rows));
+      files.push_back(root() / name);
     }
-    return read;
+    return files;
   }
 
   report::Expected<Matching> matched(const std::vector<Cells>& a, const std::vector<Cells>& b,
@@ -36,6 +35,9 @@ class MatchingTest : public report::ReportTest {
     more["latency_mean_us"] = value;
     return more;
   }
+
+ private:
+  std::size_t files_ = 0;
 };
 
 TEST_F(MatchingTest, RowsThatDifferInSeedOrRepetitionAreSamplesOfOnePoint) {
@@ -111,6 +113,31 @@ TEST_F(MatchingTest, RowsThatAreNotValidAreListedAndNotCompared) {
   EXPECT_TRUE(matching->unmatched.empty()) << "listed once is enough";
 }
 
+TEST_F(MatchingTest, PointsOfAHostThatWasNotQuietAreComparedAndListed) {
+  const auto row = [](const char* repetition, const char* noise) {
+    return measured(latency("1", {{"repetition", repetition}, {"noise", noise}}));
+  };
+  const auto matching = matched({row("0", "quiet"), row("1", "crowded"), row("2", "disturbed")},
+                                {row("0", "quiet")});
+  ASSERT_TRUE(matching) << matching.error().message;
+  EXPECT_EQ(matching->pairs.at(0).a.size(), 3U);
+  ASSERT_EQ(matching->noisy.size(), 1U);
+  EXPECT_EQ(matching->noisy[0].side, Side::a);
+  EXPECT_EQ(matching->noisy[0].noisy, 2U);
+  EXPECT_EQ(matching->noisy[0].valid, 3U);
+  EXPECT_EQ(matching->noisy[0].noise, "crowded");
+}
+
+TEST_F(MatchingTest, ADamagedFileIsRefused) {
+  const auto sound = points({{latency("1")}});
+  write("damaged.csv", report::points_csv({latency("1")}) + "4,x\n");
+  const auto matching = match(sound, {root() / "damaged.csv"}, {"latency_mean_us"});
+  ASSERT_FALSE(matching);
+  EXPECT_NE(matching.error().message.find("damaged.csv:3: 2 cells where the header has"),
+            std::string::npos)
+      << matching.error().message;
+}
+
 TEST_F(MatchingTest, ACopyOfARowIsNoRepetition) {
   const Cells row = latency("1");
   const auto copies = points({{latency("1", {{"repetition", "1"}}), row}, {row}});
@@ -119,8 +146,8 @@ TEST_F(MatchingTest, ACopyOfARowIsNoRepetition) {
     const auto matching =
         in_b ? match(once, copies, {"latency_mean_us"}) : match(copies, once, {"latency_mean_us"});
     ASSERT_FALSE(matching);
-    const std::string file = (root() / "points.csv").string();
-    EXPECT_TRUE(matching.error().message.starts_with(file + ":3 and " + file +
+    EXPECT_TRUE(matching.error().message.starts_with(copies[0].string() + ":3 and " +
+                                                     copies[1].string() +
                                                      ":2 are the same row, of the same seed and"))
         << matching.error().message;
   }

@@ -10,7 +10,7 @@ namespace perdura::compare {
 namespace {
 
 Point point(const std::string& system, const std::string& value_size) {
-  Point values;
+  std::vector<std::string> values;
   for (const std::string_view column : point_columns()) {
     values.push_back(column == "system"       ? system
                      : column == "value_size" ? value_size
@@ -54,6 +54,19 @@ TEST(Text, HasALineForEachComparisonWorstFirstAndListsTheRest) {
       "only in B: redo-logging / workloada / value_size 64 / all\n"
       "only in A: erda / workloada / value_size 16 / all, latency_p50_us\n"
       "not compared: A: erda / workloada / value_size 16 / all, repetition 3: failed: full\n");
+}
+
+TEST(Text, ListsPointsOfAHostThatWasNotQuiet) {
+  Comparison comparison = sample(true);
+  comparison.matching.noisy = {{Side::b, point("erda", "16"), 2, 5, "crowded"}};
+  const std::string text = as_text(comparison);
+  EXPECT_NE(text.find("host not quiet: B: erda / workloada / value_size 16 / all: 2 of 5 "
+                      "repetitions: crowded\n"),
+            std::string::npos)
+      << text;
+  const auto json = nlohmann::json::parse(as_json(comparison));
+  EXPECT_EQ(json["noisy"][0]["run"], "b");
+  EXPECT_EQ(json["noisy"][0]["noisy"], 2);
 }
 
 TEST(Text, NamesWhatWasLostOnce) {
