@@ -292,8 +292,7 @@ class Run {
 
   ExitCode finish(RunStatus status) {
     const harness::PlatformFactory& platform = platforms_.any();
-    const std::string csv =
-        to_csv(readings_, platform.name(), modelled_, platform.profile_name());
+    const std::string csv = to_csv(readings_, platform.name(), modelled_, platform.profile_name());
     harness::write_atomically(folder_ / "probes.csv", csv);
     write_manifest(status, {{"probes.csv", report::record_of(csv)}});
     if (status != RunStatus::complete) {

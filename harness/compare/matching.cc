@@ -186,8 +186,8 @@ void pair_up(const Run& a, const Run& b, const std::vector<std::string>& quantit
       const bool in_a = of_a.has(i);
       const bool in_b = of_b.has(i);
       if (in_a && in_b) {
-        matching.pairs.push_back({point, quantities[i], of_a.values(i), of_b.values(i),
-                                  of_a.draws(i) == of_b.draws(i)});
+        matching.pairs.push_back(
+            {point, quantities[i], of_a.values(i), of_b.values(i), of_a.draws(i) == of_b.draws(i)});
       } else if (in_a || in_b) {
         matching.unmatched.push_back({in_a ? Side::a : Side::b, point, quantities[i]});
       }

@@ -94,7 +94,7 @@ struct Matching {
   std::vector<Pair> pairs;  ///< in the order of the run a
   std::vector<Unmatched> unmatched;
   std::vector<NotValid> not_valid;
-  std::vector<Noisy> noisy;  ///< they are compared all the same
+  std::vector<Noisy> noisy;          ///< they are compared all the same
   std::vector<Lost> lost;            ///< in the order of the run a
   std::vector<Differing> differing;  ///< match() leaves it empty
 };
@@ -111,10 +111,10 @@ bool higher_is_better(std::string_view quantity);
 
 /// Rows of several folders of one run that agree in everything but seed and repetition are
 /// repetitions of the same point.
-/// Errors: a file that is damaged; a quantity that cannot be compared, or is given twice; a row that is there twice, such
-/// as in the copy of a folder, and would count as a repetition; modelled rows beside measured ones;
-/// no row in common, unless that is since points were lost.
-/// A run is one points.csv or several, each read once, row by row.
+/// Errors: a file that is damaged; a quantity that cannot be compared, or is given twice; a row
+/// that is there twice, such as in the copy of a folder, and would count as a repetition; modelled
+/// rows beside measured ones; no row in common, unless that is since points were lost. A run is one
+/// points.csv or several, each read once, row by row.
 report::Expected<Matching> match(const std::vector<std::filesystem::path>& a,
                                  const std::vector<std::filesystem::path>& b,
                                  const std::vector<std::string>& quantities);

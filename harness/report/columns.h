@@ -115,12 +115,9 @@ inline constexpr std::array kPointColumns{
 
 // Behind those above, in folders of real platforms only: how quiet the hosts were.
 inline constexpr std::array kNoiseColumns{
-    Column{"noise", Column::Kind::text},
-    Column{"load_average"},
-    Column{"runnable_before_per_core"},
-    Column{"runnable_per_core"},
-    Column{"waiting_threads"},
-    Column{"steal_percent"},
+    Column{"noise", Column::Kind::text}, Column{"load_average"},
+    Column{"runnable_before_per_core"},  Column{"runnable_per_core"},
+    Column{"waiting_threads"},           Column{"steal_percent"},
     Column{"slowdown_percent"},
 };
 

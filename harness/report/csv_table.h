@@ -27,8 +27,8 @@ struct CsvTable {
 };
 
 /// Gives each row as it is read, so that a file may be larger than memory; `header` gets the first
-/// line's cells. A row is valid within the call that it is given to only. Errors: those of read_csv,
-/// and what a call answers.
+/// line's cells. A row is valid within the call that it is given to only. Errors: those of
+/// read_csv, and what a call answers.
 Expected<void> for_each_row(
     const std::filesystem::path& file, std::string_view advice,
     const std::function<Expected<void>(const std::vector<std::string>& cells)>& header,

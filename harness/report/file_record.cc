@@ -5,7 +5,6 @@
 
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -22,8 +21,8 @@ class Recorder {
   void add(std::string_view piece) {
     if (piece.empty()) return;
     bytes_ += piece.size();
-    crc_ = crc32_gzip_refl(crc_, reinterpret_cast<const unsigned char*>(piece.data()),
-                           piece.size());
+    crc_ =
+        crc32_gzip_refl(crc_, reinterpret_cast<const unsigned char*>(piece.data()), piece.size());
     for (const char character : piece) {
       if (character == '"') quoted_ = !quoted_;
       if (character == '\n' && !quoted_) ++lines_;
@@ -54,7 +53,8 @@ Records records_in(const nlohmann::json& manifest, const char* key) {
   for (const auto& [name, entry] : files->items()) {
     try {
       records[name] = {entry.at("rows").get<std::uint64_t>(),
-                       entry.at("bytes").get<std::uint64_t>(), entry.at("crc32").get<std::string>()};
+                       entry.at("bytes").get<std::uint64_t>(),
+                       entry.at("crc32").get<std::string>()};
     } catch (const nlohmann::json::exception&) {  // another version's: the same as none
     }
   }
@@ -67,9 +67,10 @@ std::string text_of(const fs::path& file) {
 }
 
 std::string advice_on_changed(const fs::path& file) {
-  return fmt::format("restore it, or {}; if it was changed on purpose, remove its entry from "
-                     "\"files\" in manifest.json, and it is read unchecked",
-                     advice_on_damaged(file));
+  return fmt::format(
+      "restore it, or {}; if it was changed on purpose, remove its entry from "
+      "\"files\" in manifest.json, and it is read unchecked",
+      advice_on_damaged(file));
 }
 
 Expected<std::string> check_against(const fs::path& folder, const std::string& manifest_text,
@@ -135,8 +136,18 @@ Expected<void> check_file(const fs::path& file, const FileRecord& written, std::
                           file.string(), found->words(), place, written.words(), advice));
 }
 
-Expected<std::string> check_against_manifest(const fs::path& folder,
-                                             std::string_view advice) {
+std::map<std::string, FileRecord> sound_files(const fs::path& folder) {
+  const auto manifest = nlohmann::json::parse(text_of(folder / "manifest.json"), nullptr, false);
+  Records sound;
+  for (const char* key : {"files", "files_before"}) {
+    for (const auto& [name, record] : records_in(manifest, key)) {
+      if (record_of_file(folder / name) == record) sound.emplace(name, record);
+    }
+  }
+  return sound;
+}
+
+Expected<std::string> check_against_manifest(const fs::path& folder, std::string_view advice) {
   std::string manifest = text_of(folder / "manifest.json");
   for (;;) {
     auto checked = check_against(folder, manifest, advice);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,12 +31,15 @@ std::optional<FileRecord> record_of_file(const std::filesystem::path& file);
 Expected<void> check_file(const std::filesystem::path& file, const FileRecord& written,
                           std::string_view place, std::string_view advice);
 
+/// Of a result folder's files those that are as its manifest.json says.
+std::map<std::string, FileRecord> sound_files(const std::filesystem::path& folder);
+
 /// Checks the files of a result folder against its manifest.json, all that it has a record of. The
 /// answer is a note, in one line, if rows are there of which it has none, as the manifests of
 /// earlier versions have none; else it is empty. While a sweep runs, a file may be as it was before
 /// it was last written, or as it is afterwards.
-/// Error: a file is not what the manifest says, or is missing; with what to do, unless `advice` says
-/// it.
+/// Error: a file is not what the manifest says, or is missing; with what to do, unless `advice`
+/// says it.
 Expected<std::string> check_against_manifest(const std::filesystem::path& folder,
                                              std::string_view advice = "");
 

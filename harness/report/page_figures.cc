@@ -81,7 +81,8 @@ std::string noise_line(const FigureResult& figure) {
   for (const auto& [where, point] : figure.data.points) noisy += point.noisy > 0 ? 1 : 0;
   if (noisy == 0) return "";
   return fmt::format(
-      "<p class=\"small\">* {} of {} points: measured while the host was busy with other things, or "
+      "<p class=\"small\">* {} of {} points: measured while the host was busy with other things, "
+      "or "
       "had fewer cores than busy threads (column <code>noise</code>).</p>\n",
       noisy, figure.data.points.size());
 }

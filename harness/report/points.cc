@@ -148,8 +148,7 @@ Expected<void> PointColumns::check(const std::filesystem::path& file, const CsvR
     const std::string& cell = text(row, column);
     if (!cell.empty() && !can_be(column, parse_number(cell))) {
       return wrong(fmt::format("{} is '{}', not a number{}; {}", column, cell,
-                               may_be_negative(column) ? "" : " from 0",
-                               advice_on_damaged(file)));
+                               may_be_negative(column) ? "" : " from 0", advice_on_damaged(file)));
     }
   }
   for (const std::string_view column : {"repetition", "key_size", "value_size"}) {

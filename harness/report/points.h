@@ -42,9 +42,7 @@ class PointRow {
 
   std::size_t line() const { return row_.line; }
   const std::string& text(std::string_view column) const { return columns_.text(row_, column); }
-  std::optional<double> number(std::string_view column) const {
-    return parse_number(text(column));
-  }
+  std::optional<double> number(std::string_view column) const { return parse_number(text(column)); }
   bool valid() const { return text("verdict") == "valid"; }
   bool noisy() const;
 

@@ -17,8 +17,8 @@ namespace perdura::report {
 struct ResultFolder {
   std::filesystem::path path;
   std::string name;
-  bool probed = false;  ///< by `perdura probe`, which writes a probes.csv
-  Points points;        ///< none if the folder was read without its rows
+  bool probed = false;                 ///< by `perdura probe`, which writes a probes.csv
+  Points points;                       ///< none if the folder was read without its rows
   std::optional<Timelines> timelines;  ///< if the folder has a timeline.csv
   Specs specs;
   std::string experiment_text;                                ///< experiment.toml as it was run

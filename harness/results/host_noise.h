@@ -36,7 +36,7 @@ struct HostNoise {
 // What the kernel has counted until a moment.
 struct HostCounts {
   std::chrono::steady_clock::time_point at{};
-  unsigned cores = 1;      // that this process may use; the next three are of these
+  unsigned cores = 1;       // that this process may use; the next three are of these
   std::uint64_t ticks = 0;  // of 10 ms, as a rule
   std::uint64_t idle = 0;
   std::uint64_t steal = 0;

@@ -120,18 +120,18 @@ Journal Journal::open(const fs::path& file, IfDamaged if_damaged) {
     const std::string where =
         fmt::format("{}: damaged at byte {} of {}", file.string(), found.whole, bytes.size());
     if (if_damaged == IfDamaged::refuse) {
-      throw UsageError(
-          fmt::format("{}; restore the file, or add --cut-back to go on from the {} record{} before "
-                      "it: the points behind are run again, and the damaged file is kept",
-                      where, found.records.size(), found.records.size() == 1 ? "" : "s"));
+      throw UsageError(fmt::format(
+          "{}; restore the file, or add --cut-back to go on from the {} record{} before "
+          "it: the points behind are run again, and the damaged file is kept",
+          where, found.records.size(), found.records.size() == 1 ? "" : "s"));
     }
     const fs::path kept = free_name_beside(file);
     write_atomically(kept, bytes);
-    journal.cut_back_ =
-        fmt::format("{}; cut back to the {} record{} before it, {} bytes are lost; the damaged "
-                    "file is kept as {}",
-                    where, found.records.size(), found.records.size() == 1 ? "" : "s",
-                    bytes.size() - found.whole, kept.string());
+    journal.cut_back_ = fmt::format(
+        "{}; cut back to the {} record{} before it, {} bytes are lost; the damaged "
+        "file is kept as {}",
+        where, found.records.size(), found.records.size() == 1 ? "" : "s",
+        bytes.size() - found.whole, kept.string());
   }
   if (found.whole < bytes.size() &&
       (ftruncate(journal.descriptor_, static_cast<off_t>(found.whole)) != 0 ||

@@ -54,6 +54,7 @@ ResultWriter::ResultWriter(fs::path folder, InterruptedSweep sweep, Manifest man
       manifest_(std::move(manifest)),
       journal_(std::move(sweep.journal)),
       results_(manifest_.points) {
+  manifest_.files_before = report::sound_files(folder_);
   // Of files that were being written when the process was killed.
   for (const auto& entry : fs::directory_iterator(folder_)) {
     if (entry.path().extension() == ".tmp") fs::remove(entry.path());

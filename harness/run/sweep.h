@@ -19,7 +19,7 @@ struct RunRequest {
   std::filesystem::path out{};  // empty: out/<experiment>-<platform>-<n>
   // The folder of a sweep to finish, which says all of the above; empty: a new sweep.
   std::filesystem::path interrupted{};
-  IfDamaged if_damaged = IfDamaged::refuse;  // its journal
+  IfDamaged if_damaged = IfDamaged::refuse;    // its journal
   std::string command_line{};                  // for the manifest
   std::vector<ResponderProperty> responder{};  // of this rank's host, for the manifest
   bool quiet = false;                          // no progress

@@ -10,8 +10,7 @@ if ! command -v ansible-playbook >/dev/null; then
 fi
 source=$1
 perdura=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+. "$source/tests/support/temporary_folder.sh" ansible
 export ANSIBLE_LOCAL_TEMP=$folder ANSIBLE_REMOTE_TEMP=$folder ANSIBLE_NOCOLOR=1 LC_ALL=C.UTF-8
 export ANSIBLE_CONFIG=$source/ansible/ansible.cfg
 cd "$source/ansible"

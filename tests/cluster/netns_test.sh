@@ -7,12 +7,15 @@ set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 
 if [ -z "${ON_HOST-}" ]; then
-  exec "$here/netns_hosts.sh" "$0" "$@"
+  # Here, since processes have other numbers among the hosts.
+  . "$here/../support/temporary_folder.sh" netns
+  export folder
+  code=0
+  "$here/netns_hosts.sh" "$0" "$@" || code=$?
+  exit "$code"
 fi
 perdura=$1
 mpirun=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
 printf 'node%d slots=1\n' 1 2 3 >hosts

@@ -4,8 +4,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 #include <utility>
 
+#include "harness/report/csv_table.h"
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/support/machine_tree.h"
@@ -337,6 +339,28 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
     const std::string points = read(folder / out / "points.csv");
     EXPECT_NE(points.find(",shm,measured,host,erda,workloada,"), std::string::npos) << points;
     EXPECT_NE(points.find(",all,valid,,,atomic,300,0,0,"), std::string::npos) << points;
+  }
+}
+
+// Each of them wants a core for itself.
+TEST(Cli, APointWithMoreBusyThreadsThanCoresIsMarked) {
+  const test::TemporaryFolder temporary;
+  const fs::path folder = temporary.path() / "out";
+  const unsigned clients = 8 * std::max(1U, std::thread::hardware_concurrency());
+  const Outcome outcome =
+      perdura(kSmallShm + "--set 'workload.completion=\"polling\"' --set workload.operations=" +
+              std::to_string(100 * clients) + " --set workload.clients=" + std::to_string(clients) +
+              " --out " + folder.string());
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find(", the host was crowded"), std::string::npos) << outcome.text;
+  const auto points = report::read_csv(folder / "points.csv");
+  ASSERT_TRUE(points) << points.error().message;
+  for (const report::CsvRow& row : points->rows) {
+    EXPECT_TRUE(row.cells[*points->column("noise")].starts_with("crowded"));
+    EXPECT_GE(*report::parse_number(row.cells[*points->column("waiting_threads")]), 0.5);
+    EXPECT_GT(*report::parse_number(row.cells[*points->column("runnable_per_core")]), 1);
+    EXPECT_TRUE(report::parse_number(row.cells[*points->column("load_average")]));
+    EXPECT_TRUE(report::parse_number(row.cells[*points->column("slowdown_percent")]));
   }
 }
 

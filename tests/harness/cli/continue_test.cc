@@ -247,7 +247,8 @@ TEST_F(ContinueTest, ACompleteFolderThatLostRowsIsRefusedByEveryReader) {
   const std::string points = read(whole_ / "points.csv");
   const std::string whole = whole_.string();
   fs::copy(whole_, out_, fs::copy_options::recursive);
-  std::ofstream(whole_ / "points.csv") << points.substr(0, points.rfind('\n', points.size() - 2) + 1);
+  std::ofstream(whole_ / "points.csv")
+      << points.substr(0, points.rfind('\n', points.size() - 2) + 1);
   for (const std::string& command :
        {"run --continue " + whole, "report " + whole, "claims " + whole,
         "compare " + whole + " " + out_.string(), "compare " + out_.string() + " " + whole}) {
@@ -313,9 +314,9 @@ TEST_F(ContinueTest, ADamagedJournalCanBeCutBackToWhatIsWhole) {
   expect_refused("; restore the file, or add --cut-back to go on from the ");
   const Outcome outcome = perdura("run --cut-back --continue " + out_.string());
   ASSERT_EQ(outcome.code, 0) << outcome.text;
-  EXPECT_NE(outcome.text.find("perdura: note: " + (out_ / "journal").string() +
-                              ": damaged at byte "),
-            std::string::npos)
+  EXPECT_NE(
+      outcome.text.find("perdura: note: " + (out_ / "journal").string() + ": damaged at byte "),
+      std::string::npos)
       << outcome.text;
   EXPECT_EQ(read(out_ / "journal.damaged-1"), journal);
   fs::remove(out_ / "journal.damaged-1");

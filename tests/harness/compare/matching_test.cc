@@ -117,8 +117,8 @@ TEST_F(MatchingTest, PointsOfAHostThatWasNotQuietAreComparedAndListed) {
   const auto row = [](const char* repetition, const char* noise) {
     return measured(latency("1", {{"repetition", repetition}, {"noise", noise}}));
   };
-  const auto matching = matched({row("0", "quiet"), row("1", "crowded"), row("2", "disturbed")},
-                                {row("0", "quiet")});
+  const auto matching =
+      matched({row("0", "quiet"), row("1", "crowded"), row("2", "disturbed")}, {row("0", "quiet")});
   ASSERT_TRUE(matching) << matching.error().message;
   EXPECT_EQ(matching->pairs.at(0).a.size(), 3U);
   ASSERT_EQ(matching->noisy.size(), 1U);
@@ -242,7 +242,8 @@ TEST_F(MatchingTest, ModelledAndMeasuredAreNeverSetBesideEachOther) {
   for (const bool second : {false, true}) {
     const auto a = points({{latency("1")}});
     const auto b = points(
-        {{latency("1"), second ? measured(latency("1")) : latency("1")}, {measured(latency("1"))}});
+        {{latency("1"), second ? measured(latency("1")) : latency("1", {{"repetition", "1"}})},
+         {measured(latency("1"))}});
     const auto matching = match(a, b, {"latency_mean_us"});
     ASSERT_FALSE(matching);
     EXPECT_NE(matching.error().message.find("is measured; compare runs of the same platform"),

@@ -1,7 +1,6 @@
 #include "tests/harness/report/fixture.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -124,9 +123,9 @@ std::string points_csv(const std::vector<Cells>& rows) {
   };
   // The columns of real platforms, where a row has one of them.
   std::vector<std::string> columns = schema();
-  for (const std::string column : {"noise", "load_average", "runnable_before_per_core",
-                                   "runnable_per_core", "waiting_threads", "steal_percent",
-                                   "slowdown_percent"}) {
+  for (const std::string column :
+       {"noise", "load_average", "runnable_before_per_core", "runnable_per_core", "waiting_threads",
+        "steal_percent", "slowdown_percent"}) {
     const bool given = std::any_of(rows.begin(), rows.end(),
                                    [&](const Cells& row) { return row.contains(column); });
     if (given) columns.push_back(column);
@@ -213,12 +212,11 @@ std::string latency_figure(const std::string& id, const std::string& more) {
 }
 
 void ReportTest::SetUp() {
-  std::string name = (std::filesystem::temp_directory_path() / "report-test-XXXXXX").string();
-  ASSERT_NE(mkdtemp(name.data()), nullptr);
-  root_ = name;
+  directory_.emplace(std::filesystem::temp_directory_path(), "report");
+  root_ = directory_->path();
 }
 
-void ReportTest::TearDown() { std::filesystem::remove_all(root_); }
+void ReportTest::TearDown() { directory_.reset(); }
 
 void ReportTest::result(const std::string& name, const std::vector<Cells>& rows,
                         const std::string& toml) {

@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/report/report.h"
+#include "tests/support/temporary_directory.h"
 
 namespace perdura::report {
 
@@ -62,6 +64,7 @@ class ReportTest : public ::testing::Test {
   std::string error();
 
  private:
+  std::optional<test::TemporaryDirectory> directory_;
   std::filesystem::path root_;
 };
 

@@ -260,8 +260,7 @@ TEST_F(PageTest, NoWhiskerGoesBelowZero) {
           {{"repetition", "1"}, {"latency_mean_us", "100"}}},
          latency_figure("14"));
   page();
-  EXPECT_EQ(count(read("report/figures/14.csv"), ",50.5,0,"), 1U)
-      << read("report/figures/14.csv");
+  EXPECT_EQ(count(read("report/figures/14.csv"), ",50.5,0,"), 1U) << read("report/figures/14.csv");
 }
 
 TEST_F(PageTest, PointsOfAHostThatWasNotQuietAreMarkedInTheirFigure) {

@@ -1,20 +1,21 @@
 // Processes join a job one after the other. One that has only services is done with its part of the
 // run at once; it must still serve those who join later.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
 #include <thread>
 
 #include "platform/shm_platform.h"
+#include "tests/platform/shm/process.h"
 
 namespace perdura {
 namespace {
 
 TEST(ShmLateJoin, AServerWaitsForNodesThatHaveNotJoinedYet) {
   ShmOptions options;
-  options.job = "late-join-" + std::to_string(getpid());
+  const shm_test::TemporaryJob job;
+  options.job = job.name();
   options.node_count = 2;
   options.local_nodes = {0};
   ShmPlatform server(options);

@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <map>
+
+#include "tests/support/temporary_directory.h"
 
 namespace perdura::persistence {
 namespace {
@@ -14,11 +15,6 @@ namespace fs = std::filesystem;
 
 class DetectionTest : public testing::Test {
  protected:
-  DetectionTest() {
-    std::string name = (fs::temp_directory_path() / "perdura-detection-XXXXXX").string();
-    root_ = mkdtemp(name.data());
-  }
-  ~DetectionTest() override { fs::remove_all(root_); }
   void put(const std::string& file, const std::string& line) {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << line << '\n';
@@ -35,7 +31,8 @@ class DetectionTest : public testing::Test {
                     return features_of_flags(flags->second);
                   });
   }
-  fs::path root_;
+  const test::TemporaryDirectory directory_{fs::temp_directory_path(), "detection"};
+  const fs::path root_ = directory_.path();
   std::map<std::string, std::uint64_t> flags_;  // of the devices that can be asked
 };
 
