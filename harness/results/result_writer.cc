@@ -86,10 +86,14 @@ void ResultWriter::finish(RunStatus status) {
   finish_locked(status);
 }
 
-bool ResultWriter::finish_for_another(std::chrono::milliseconds patience) {
-  if (!mutex_.try_lock_for(patience)) return false;  // else it is never unlocked
-  if (!finished_) finish_locked(RunStatus::interrupted);
-  return true;
+ResultWriter::Finish ResultWriter::finish_for_another(std::chrono::milliseconds patience) {
+  if (!mutex_.try_lock_for(patience)) return Finish::busy;
+  if (finished_) {
+    mutex_.unlock();
+    return Finish::was_finished;
+  }
+  finish_locked(RunStatus::interrupted);  // and never unlocked
+  return Finish::finished;
 }
 
 void ResultWriter::finish_locked(RunStatus status) {

@@ -47,10 +47,12 @@ class ResultWriter {
   // throws PlatformError.
   void finish(RunStatus status);
   // finish(interrupted) by another thread than the one that adds points, which cannot do it any
-  // more; the process is about to end. Afterwards whoever else calls one of these functions waits
-  // for ever, so that what is said of the folder stays true. False, and nothing has been done, if
-  // the other thread writes and does not end within `patience`.
-  bool finish_for_another(std::chrono::milliseconds patience);
+  // more; the process is about to end. finished: whoever else calls one of these functions from now
+  // on waits for ever, so that what is said of the folder stays true. was_finished: the other
+  // thread did it. busy: it writes, and does not end within `patience`. The latter two change
+  // nothing.
+  enum class Finish { finished, was_finished, busy };
+  Finish finish_for_another(std::chrono::milliseconds patience);
 
   // For the manifest, before finish().
   void set_media_writes(MediaWrites writes) { manifest_.media_writes = std::move(writes); }

@@ -127,7 +127,7 @@ void Heartbeat::kept(std::string text) {
   kept_ = std::move(text);
 }
 
-void Heartbeat::keep_by(std::function<std::string()> keep) {
+void Heartbeat::keep_by(std::function<std::optional<std::string>()> keep) {
   const std::scoped_lock lock(mutex_);
   keep_ = std::move(keep);
 }
@@ -266,9 +266,13 @@ void Heartbeat::give_up_on(const Peer& peer) {
   // for while it writes.
   const auto keep = keep_;
   lock.unlock();
-  const std::string kept = keep ? keep() : "";
+  const std::optional<std::string> kept = keep ? keep() : "";
   lock.lock();
-  fmt::print(stderr, "perdura: {}; {}\n", lost_, kept.empty() ? kept_ : kept);
+  if (!kept) {
+    if (changed_.wait_for(lock, kTimeToWrite, [this] { return ending_; })) return;
+    ranks_.abort(1);
+  }
+  fmt::print(stderr, "perdura: {}; {}\n", lost_, kept->empty() ? kept_ : *kept);
   ranks_.abort(1);
 }
 

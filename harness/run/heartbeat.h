@@ -47,8 +47,8 @@ class Heartbeat final : private CrashListener {
   void kept(std::string text);
   // Root: how to write down what there is when the main thread cannot any more, on this object's
   // thread, before it is said and the run is ended. The answer is what to say of the results, or
-  // empty: what was given to kept().
-  void keep_by(std::function<std::string()> keep);
+  // empty: what was given to kept(); or nothing: the main thread has written it and says so itself.
+  void keep_by(std::function<std::optional<std::string>()> keep);
   // Others: whether the root, if it has ended, has said why. If not, the first rank that is left
   // says that it died.
   void root_has_its_say(std::function<bool()> had);
@@ -107,7 +107,7 @@ class Heartbeat final : private CrashListener {
   bool ending_ = false;
   std::vector<Peer> peers_;  // of the root all others, of the others the root
   std::string kept_;
-  std::function<std::string()> keep_;
+  std::function<std::optional<std::string>()> keep_;
   std::function<bool()> root_had_its_say_;
   std::string lost_;
   std::thread thread_;

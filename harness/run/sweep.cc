@@ -97,7 +97,7 @@ class Sweep {
   }
   void note_write_problem(const std::exception& problem);
   std::string kept() const;
-  std::string keep();
+  std::optional<std::string> keep();
   std::string why_not_whole() const;
   ExitCode finish();
 
@@ -427,9 +427,17 @@ std::string Sweep::kept() const {
 
 // On the heartbeat's thread, when this one can do nothing any more. What could not be written into
 // the tables is in the journal.
-std::string Sweep::keep() {
+std::optional<std::string> Sweep::keep() {
   try {
-    return results_->finish_for_another(kTimeToEndWriting) ? kept() : "";
+    switch (results_->finish_for_another(kTimeToEndWriting)) {
+      case ResultWriter::Finish::finished:
+        return kept();
+      case ResultWriter::Finish::was_finished:
+        return std::nullopt;
+      case ResultWriter::Finish::busy:
+        break;
+    }
+    return "";
   } catch (const std::exception& problem) {
     return fmt::format("{}; {}", problem.what(), kept());
   }

@@ -213,14 +213,25 @@ TEST_F(ResultWriterTest, AnotherThreadCanWriteWhatThereIs) {
   ResultWriter writer = begin();
   writer.add(1, result("second"), time("second"));
   std::thread([&writer] {
-    EXPECT_TRUE(writer.finish_for_another(std::chrono::milliseconds(0)));
+    EXPECT_EQ(writer.finish_for_another(std::chrono::milliseconds(0)),
+              ResultWriter::Finish::finished);
   }).join();
   EXPECT_NE(read(folder_ / "points.csv").find("second"), std::string::npos);
   EXPECT_EQ(nlohmann::json::parse(read(folder_ / "manifest.json"))["status"], "interrupted");
   // From then on nobody changes what was said.
   std::thread([&writer] {
-    EXPECT_FALSE(writer.finish_for_another(std::chrono::milliseconds(0)));
+    EXPECT_EQ(writer.finish_for_another(std::chrono::milliseconds(0)), ResultWriter::Finish::busy);
   }).join();
+}
+
+TEST_F(ResultWriterTest, WhatWasFinishedIsLeftAsItIs) {
+  ResultWriter writer = begin();
+  writer.add(0, result("a"), time("a"));
+  writer.add(1, result("b"), time("b"));
+  writer.finish(RunStatus::complete);
+  EXPECT_EQ(writer.finish_for_another(std::chrono::milliseconds(0)),
+            ResultWriter::Finish::was_finished);
+  EXPECT_EQ(nlohmann::json::parse(read(folder_ / "manifest.json"))["status"], "complete");
 }
 
 TEST_F(ResultWriterTest, ACompleteSweepThatIsChangedIsNotContinued) {
