@@ -49,6 +49,10 @@ function(perdura_use_precompiled directory)
     elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
       target_precompile_headers(${target} REUSE_FROM perdura_product_precompiled)
     endif()
+    # The compiler takes precompiled headers only where what they were compiled with is defined, too.
+    if(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
+      target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
+    endif()
   endforeach()
 endfunction()
 

@@ -75,7 +75,7 @@ TEST(IntervalCosts, AreNeverNegative) {
 
 TEST(IntervalCosts, OfNodesThatLiveElsewhereAreNothing) {
   Measurement measurement;
-  IntervalCosts(3).add_to(measurement, 0);
+  IntervalCosts(3, true).add_to(measurement, 0);
   EXPECT_EQ(measurement.server_cpu, Picoseconds{});
   EXPECT_EQ(measurement.client_cpu, Picoseconds{});
   EXPECT_EQ(measurement.writes, pmem::Writes{});
