@@ -118,7 +118,8 @@ TEST_P(Crashes, LeaveWhatTheSystemGuarantees) {
   }
   EXPECT_GT(result.moments, 400U);
   EXPECT_EQ(result.runs, 3 * result.moments);
-  EXPECT_GE(result.images, result.moments);
+  // Fewer than moments where a store is durable when it is visible: not each moment changes memory.
+  EXPECT_GT(result.images, 400U);
   EXPECT_EQ(result.cleanings, row.system == "erda" ? 1U : 0U);
 }
 

@@ -338,7 +338,7 @@ TEST(Cli, OnSharedMemoryOneProcessIsAllNodesAndRanksAreOneEach) {
     EXPECT_EQ(manifest["media_writes"]["not_available"], "the persistent memory is not on DAX");
     const std::string points = read(folder / out / "points.csv");
     EXPECT_NE(points.find(",shm,measured,host,erda,workloada,"), std::string::npos) << points;
-    EXPECT_NE(points.find(",all,valid,,,atomic,300,0,0,"), std::string::npos) << points;
+    EXPECT_NE(points.find(",all,valid,,,none,300,0,0,"), std::string::npos) << points;
   }
 }
 

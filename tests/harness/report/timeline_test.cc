@@ -15,7 +15,7 @@ std::string timeline_csv(const std::vector<std::string>& cells,
   text +=
       "time_ms,operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n";
   for (const std::string& each : cells) {
-    text += "4,test,sim,modelled,bench," + system +
+    text += "5,test,sim,modelled,bench," + system +
             ",workloadc,16,16,1000,4,1,2,,closed,,,,,,,,7,0," + each + "\n";
   }
   return text;
