@@ -70,7 +70,7 @@ expect_site_refused() {
 site node2 node1 node3 >lab.toml
 expect_site_refused 'rank 0 is on host node1, but the server is node2; '
 site node1 node2 >lab.toml
-expect_site_refused 'rank 2 is on host node3, which is not one of this site's; '
+expect_site_refused "rank 2 is on host node3, which is not one of this site's; "
 site node1 node2 node3 >lab.toml
 on_three_hosts "${small[*]}" --site ./lab.toml --quiet --out site >log 2>&1 || fail "a run at a site"
 echo "ok: ranks are where the site says"
