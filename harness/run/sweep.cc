@@ -98,6 +98,8 @@ class Sweep {
   void note_write_problem(const std::exception& problem);
   std::string kept() const;
   std::optional<std::string> keep();
+  // At the root, while nobody has leave to end.
+  bool rank_has_died() const { return !heartbeat_.lost().empty() || !ranks_.ended().empty(); }
   std::string why_not_whole() const;
   ExitCode finish();
 
@@ -228,6 +230,12 @@ ExitCode Sweep::run() {
       run_shared_out();
     }
   } catch (const RanksLost&) {
+    ranks_lost_ = true;
+    heartbeat_.stop();
+  }
+  // A point, or the word that none follows, may end without the rank that has died; and the signal by
+  // which the launcher then ends the others is not the reason.
+  if (ranks_.is_root() && !ranks_lost_ && rank_has_died()) {
     ranks_lost_ = true;
     heartbeat_.stop();
   }
@@ -486,11 +494,11 @@ ExitCode Sweep::finish() {
     fmt::print(stderr, "perdura: {}\n", printable(usage_error_));
     return ExitCode::usage;
   }
-  if (!whole) {
+  if (whole) fmt::print("{}\n", results_->folder().string());
+  if (!whole || ranks_lost_) {
     fmt::print(stderr, "perdura: {}; {}\n", why_not_whole(), kept());
     return ExitCode::failed;
   }
-  fmt::print("{}\n", results_->folder().string());
   if (not_valid_ > 0) {
     fmt::print(stderr, "perdura: {} of {} points are not valid; see verdict and reason in {}\n",
                not_valid_, points_.size(), (results_->folder() / "points.csv").string());
