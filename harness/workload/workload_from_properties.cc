@@ -2,6 +2,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <concepts>
+#include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -50,10 +53,7 @@ class Reader {
  public:
   explicit Reader(const Properties& properties) : properties_(properties) {}
 
-  void whole_number(std::string_view key, std::uint64_t& target) {
-    number(key, target, "a whole number");
-  }
-  void whole_number(std::string_view key, std::uint32_t& target) {
+  void whole_number(std::string_view key, std::unsigned_integral auto& target) {
     number(key, target, "a whole number");
   }
   void real_number(std::string_view key, double& target) { number(key, target, "a number"); }
@@ -142,11 +142,11 @@ void sort_out_unknown_properties(const Properties& properties, Reader& reader,
                                  std::vector<std::string>& of_bindings) {
   for (const auto& [key, entry] : properties.entries()) {
     if (is_known_property(key)) continue;
-    if (may_be_of_binding(key) && closest_known_property(key).empty()) {
+    const std::string_view closest = closest_known_property(key);
+    if (may_be_of_binding(key) && closest.empty()) {
       of_bindings.push_back(key);
       continue;
     }
-    const std::string_view closest = closest_known_property(key);
     const std::string advice = closest.empty() ? std::string("remove the line or correct the name")
                                                : fmt::format("did you mean '{}'?", closest);
     reader.fail(fmt::format("{}: unknown property '{}'; {}", entry.where, key, advice));
@@ -178,6 +178,31 @@ void read_what_is_asked(Reader& reader, AskedOfYcsb& asked) {
   asked.load_only = !run;
 }
 
+// How a message begins that is about a specification and not about a line of a file.
+constexpr std::string_view kOfNoLine = "workload: ";
+
+std::optional<double> number_at_beginning(std::string_view text) {
+  double number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+// Puts before a message that says "key=value" of several properties where they stand. What the file
+// says otherwise, or not at all, comes from the sweep or is the default.
+std::string with_places(const std::string& message, const Properties& properties) {
+  std::map<std::size_t, std::string> places;  // in the order of the message
+  for (const auto& [key, entry] : properties.entries()) {
+    const std::size_t at = message.find(" " + key + "=");
+    if (at == std::string::npos) continue;
+    const auto value = number_at_beginning(std::string_view(message).substr(at + key.size() + 2));
+    if (value && value == number_at_beginning(entry.value)) places.emplace(at, entry.where);
+  }
+  if (places.empty() || !message.starts_with(kOfNoLine)) return message;
+  std::string text;
+  for (const auto& [at, where] : places) text += (text.empty() ? "" : ", ") + where;
+  return text + ": " + message.substr(kOfNoLine.size());
+}
+
 }  // namespace
 
 tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& properties,
@@ -194,15 +219,9 @@ tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& pro
   reader.optional_whole_number("insertcount", spec.insert_count);
   reader.one_of<InsertOrder>("insertorder", kInsertOrders, spec.insert_order);
 
-  const auto proportion = [&](std::string_view key, OperationKind kind) {
-    reader.real_number(key, spec.proportions[static_cast<std::size_t>(kind)]);
-  };
-  proportion("readproportion", OperationKind::read);
-  proportion("updateproportion", OperationKind::update);
-  proportion("insertproportion", OperationKind::insert);
-  proportion("scanproportion", OperationKind::scan);
-  proportion("readmodifywriteproportion", OperationKind::read_modify_write);
-  proportion("deleteproportion", OperationKind::erase);
+  for (std::size_t kind = 0; kind < kOperationKinds; ++kind) {
+    reader.real_number(kProportionProperties[kind], spec.proportions[kind]);
+  }
 
   reader.one_of<RequestDistribution>("requestdistribution", kRequestDistributions,
                                      spec.request_distribution);
@@ -228,7 +247,9 @@ tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& pro
                                     spec.scan_length_distribution);
 
   if (reader.error()) return tl::unexpected(*reader.error());
-  return with_overrides(std::move(spec), overrides);
+  auto made = with_overrides(std::move(spec), overrides);
+  if (!made) return tl::unexpected(Error{with_places(made.error().message, properties)});
+  return made;
 }
 
 tl::expected<WorkloadSpec, Error> workload_from_file(const std::filesystem::path& path,
@@ -236,10 +257,10 @@ tl::expected<WorkloadSpec, Error> workload_from_file(const std::filesystem::path
   const auto properties = Properties::read_file(path);
   if (!properties) return tl::unexpected(properties.error());
   auto spec = workload_from_properties(*properties, overrides);
-  // What the parts make together has no line of its own; the file's name still helps.
-  if (!spec && spec.error().message.starts_with("workload: ")) {
-    return tl::unexpected(Error{
-        path.string() + ": " + spec.error().message.substr(std::string_view("workload: ").size())});
+  // What the sweep asks for has no line in the file; the file's name still helps.
+  if (!spec && spec.error().message.starts_with(kOfNoLine)) {
+    return tl::unexpected(
+        Error{path.string() + ": " + spec.error().message.substr(kOfNoLine.size())});
   }
   return spec;
 }

@@ -21,18 +21,17 @@ Validity validate_proportions(const WorkloadSpec& spec) {
   double sum = 0.0;
   // Only their ratios count; some files have percentages.
   constexpr double kMost = 100;
-  for (double proportion : spec.proportions) {
+  for (std::size_t kind = 0; kind < kOperationKinds; ++kind) {
+    const double proportion = spec.proportions[kind];
     if (!(proportion >= 0 && proportion <= kMost)) {
-      return invalid(
-          fmt::format("a proportion of {} is not possible; use numbers from 0 to 1, or percentages",
-                      proportion));
+      return invalid(fmt::format("{}={} is not possible; use numbers from 0 to 1, or percentages",
+                                 kProportionProperties[kind], proportion));
     }
     sum += proportion;
   }
   if (!(sum > 0)) {
-    return invalid(
-        "all proportions are 0; give at least one of readproportion, updateproportion, "
-        "insertproportion, scanproportion, readmodifywriteproportion, deleteproportion");
+    return invalid(fmt::format("{}=0 leaves nothing to do; give at least one of them above 0",
+                               fmt::join(kProportionProperties, "=0, ")));
   }
   return {};
 }
@@ -51,7 +50,10 @@ Validity validate_records(const WorkloadSpec& spec) {
                              spec.uses(OperationKind::read_modify_write) ||
                              spec.uses(OperationKind::erase);
   if (needs_records && spec.loaded_keys() == 0) {
-    return invalid("no records to operate on; set recordcount (or insertcount) above 0");
+    return invalid(
+        fmt::format("recordcount={} leaves no records to operate on; set recordcount (or "
+                    "insertcount) above 0",
+                    spec.record_count));
   }
   return {};
 }

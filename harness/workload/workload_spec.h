@@ -20,6 +20,11 @@ namespace perdura::workload {
 enum class OperationKind : std::uint8_t { read, update, insert, scan, read_modify_write, erase };
 inline constexpr std::size_t kOperationKinds = 6;
 
+// The properties that say how often each kind occurs, in their order.
+inline constexpr std::array<std::string_view, kOperationKinds> kProportionProperties{
+    "readproportion", "updateproportion",          "insertproportion",
+    "scanproportion", "readmodifywriteproportion", "deleteproportion"};
+
 // "read", "update", "insert", "scan", "read_modify_write", "delete": as in results.
 std::string_view to_string(OperationKind kind);
 

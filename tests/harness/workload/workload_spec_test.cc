@@ -200,8 +200,11 @@ TEST(WorkloadSpec, RefusesWhatDoesNotFitTogether) {
            "recordcount=5\nminscanlength=0",                                      // empty scan
            "recordcount=5\nminscanlength=1001",                                   // empty range
        }) {
-    EXPECT_TRUE(message_for(text).starts_with("workload: ")) << text << " -> " << message_for(text);
+    EXPECT_TRUE(message_for(text).starts_with("file:")) << text << " -> " << message_for(text);
   }
+  EXPECT_EQ(message_for("recordcount=5\n\ninsertcount=4\ninsertstart=2"),
+            "file:4, file:3, file:1: insertstart=2 and insertcount=4 reach beyond recordcount=5; "
+            "raise recordcount to their sum");
   EXPECT_EQ(message_for("recordcount=0\nreadproportion=0\nupdateproportion=0\ninsertproportion=1"),
             "(accepted)");
   EXPECT_EQ(message_for("recordcount=256\nkeysize=1"), "(accepted)");
@@ -246,7 +249,9 @@ TEST(WorkloadSpec, NamesTheFileWhenItsPartsDoNotFit) {
   const auto spec = workload_from_file(path, {.record_count = 0});
   ASSERT_FALSE(spec.has_value());
   EXPECT_EQ(spec.error().message,
-            path.string() + ": no records to operate on; set recordcount (or insertcount) above 0");
+            path.string() +
+                ": recordcount=0 leaves no records to operate on; set recordcount (or insertcount) "
+                "above 0");
 }
 
 TEST(WorkloadSpec, SharesOperationsAmongClients) {
