@@ -8,7 +8,12 @@ call folder."style.gp" ARG1 ARG2 ARG3 ARG4 ARG5 ARG6 ARG7
 stats csv using "noisy" nooutput
 if (STATS_max > 0) { set label 5 noise_text at screen 0.026, screen 0.035 left textcolor rgb muted font ",".small_size }
 stats csv using "x" nooutput
-set xrange [0:STATS_max * 1.12]
+most = STATS_max > 0 ? STATS_max * 1.12 : 1
+set xrange [0:most]
+# At most six numbers, which do not run into each other, and none so far right that it is cut off.
+magnitude = 10 ** floor(log10(most / 5))
+step = most / 5 / magnitude <= 2 ? 2 * magnitude : most / 5 / magnitude <= 5 ? 5 * magnitude : 10 * magnitude
+set xtics 0, step, most * 0.97
 stats csv using (missing("y") ? NaN : column("y")) nooutput
 bottom = STATS_min
 top = STATS_max

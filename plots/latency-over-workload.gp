@@ -6,13 +6,15 @@ while (strlen(folder) && folder[strlen(folder):*] ne "/") { folder = folder[1:st
 call folder."style.gp" ARG1 ARG2 ARG3 ARG4 ARG5 ARG6 ARG7
 load folder."bars.gp"
 
-# Narrow bars that stand close together take smaller numbers.
+# Narrow bars that stand close together take smaller numbers: as wide as a bar with a gap, at the widest.
 stats csv using (strlen(strcol("text"))) nooutput
-if (series_count * group_count * STATS_max > 40) { bar_size = sprintf("%.0f", 0.84 * bar_size) }
+fitting = 400.0 / (series_count * group_count * (STATS_max + 0.4)) * text_size / 13
+if (fitting < bar_size) { bar_size = sprintf("%.1f", fitting) }
 
 top(i) = repeated(i) ? number(i, "y_high") : number(i, "y")
 stats csv using (missing("y") ? NaN : column("y_high")) nooutput
 set yrange [0:(STATS_max > 0 ? STATS_max * 1.12 : 1)]
+if (STATS_max >= wide_numbers) { set ytics font ",".small_size; set format y "%.7g" }
 
 plot for [i=1:series_count] csv using (position(i)):(number(i, "y")) with boxes \
          fs pattern PATTERN[STYLE[i]] border rgb COLOR[STYLE[i]] lc rgb COLOR[STYLE[i]] lw 1 \

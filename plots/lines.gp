@@ -8,6 +8,7 @@ has_paper = 0
 stats csv using (missing("paper_average") ? 0 : (has_paper = 1, column("paper_average"))) nooutput
 if (STATS_max > top) { top = STATS_max }
 set yrange [0:(top > 0 ? top * 1.12 : 1)]
+if (top >= wide_numbers) { set ytics font ",".small_size; set format y "%.7g" }
 if (!exists("log_y")) { log_y = 0 }
 if (log_y) {
   set logscale y

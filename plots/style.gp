@@ -25,6 +25,7 @@ if (ARG3 eq "png") {
 small_size = ARG3 eq "png" ? "22" : "10"
 bar_size = ARG3 eq "png" ? "25" : "11"
 title_size = ARG3 eq "png" ? "27" : "12"
+text_size  = ARG3 eq "png" ? 29 : 13
 set output output_file
 set datafile separator comma
 set datafile columnheaders
@@ -89,10 +90,16 @@ if (titled) {
   set label 2 (folded ? fold(title_text, title_most) : title_text) at screen 0.02, 0.955 left \
       textcolor rgb ink font ",".title_size
 }
-set key at screen 0.03, screen key_top left top vertical maxrows key_rows \
+# A name that is wider than the figure is written smaller.
+key_most = 46.0 * svg_width / 400
+key_size = longest_label > key_most ? text_size * key_most / longest_label : text_size
+key_font = sprintf(",%.0f", key_size)
+set key at screen 0.03, screen key_top left top vertical maxrows key_rows font key_font \
     Left reverse samplen 2.5 spacing 1.15 width (longest_label < 8 ? 1 : -2) textcolor rgb ink
 # Not `set ylabel`: its distance depends on how wide each terminal takes the tics to be.
 set label 3 y_label at screen 0.026, graph 0.5 center rotate by 90 textcolor rgb ink
+# Numbers of six digits or more beside the y-axis are written smaller, or they would touch its name.
+wide_numbers = 1e5
 # What the mark of a point says.
 noise_text = "* the host was not quiet"
 # An image leaves its page; where the numbers come from must travel with it.

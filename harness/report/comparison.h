@@ -52,7 +52,7 @@ Expected<Comparison> compare_points(const FigureData& data, const ComparisonCont
 /// A row of a table of formulas: what was counted, and what the paper's formula says.
 struct FormulaRow {
   std::string key_size;
-  std::string value_size;
+  std::string x;  ///< the value size, or whatever else the table runs over
   double counted = 0;
   double formula = 0;
   bool equal = false;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <set>
 
+#include "harness/report/styles.h"
+
 namespace perdura::report {
 namespace {
 
@@ -20,8 +22,8 @@ RowsByOrigin split(const Points& points) {
   return rows;
 }
 
-/// One order for the whole report, so that a system has the same color in every figure. Variants of
-/// systems come last: the systems' colors do not depend on which variants there are.
+/// One order for the whole report, so that a system has the same color in every figure (styles.h).
+/// Variants of systems come last: the systems' colors do not depend on which variants there are.
 SeriesOrder order_of(const std::vector<ResultFolder>& folders, const std::string& column) {
   SeriesOrder order;
   for (const bool variants : {false, true}) {
@@ -116,6 +118,7 @@ class Gatherer {
         return table.spec.kind == TableSpec::Kind::average;
       });
     }
+    assign_styles(contents.sections);
     name_uniquely(contents.sections, &Section::figures, "");
     name_uniquely(contents.sections, &Section::tables, "table-");
     return contents;
@@ -132,6 +135,12 @@ class Gatherer {
     return paper == nullptr ? "" : paper->short_name;
   }
 
+  const SeriesOrder& order(const std::string& column) {
+    const auto [found, added] = orders_.try_emplace(column);
+    if (added) found->second = order_of(folders_, column);
+    return found->second;
+  }
+
   Section& section(const Origin& origin) {
     Section& found = sections_[origin];
     found.origin = origin;
@@ -142,7 +151,7 @@ class Gatherer {
                             const Origin& origin, const std::vector<std::size_t>& rows) {
     FigureResult figure{&folder, spec, origin, "", short_name_of(spec), {}, {}, {}, ""};
     if (spec.data == FigureSpec::Data::timeline) return add_over_time(std::move(figure), rows);
-    auto data = collect(folder.points, rows, spec, order_of(folders_, spec.series));
+    auto data = collect(folder.points, rows, spec, order(spec.series));
     if (!data) return tl::unexpected(data.error());
     figure.data = std::move(*data);
     const ComparisonContext context{figure.spec, paper_of(spec), origin.modelled()};
@@ -164,8 +173,7 @@ class Gatherer {
                       folder.specs.file.string(), figure.spec.line, figure.spec.id,
                       (folder.path / "timeline.csv").string()));
     }
-    auto data =
-        choose_point(folder.points, rows, figure.spec, order_of(folders_, figure.spec.series));
+    auto data = choose_point(folder.points, rows, figure.spec, order(figure.spec.series));
     if (!data) return tl::unexpected(data.error());
     figure.data = std::move(*data);
     if (!figure.data.rows.empty()) {
@@ -179,7 +187,7 @@ class Gatherer {
                            const std::vector<std::size_t>& rows) {
     TableResult table{&folder, spec, origin, "", short_name_of(spec), {}};
     const ComparisonContext context{table.spec, paper_of(spec), origin.modelled()};
-    auto data = collect_table(folder.points, rows, spec, order_of(folders_, spec.series), context);
+    auto data = collect_table(folder.points, rows, spec, order(spec.series), context);
     if (!data) return tl::unexpected(data.error());
     table.data = std::move(*data);
     section(origin).tables.push_back(std::move(table));
@@ -189,6 +197,7 @@ class Gatherer {
   const std::vector<ResultFolder>& folders_;
   const Papers& papers_;
   std::map<Origin, Section> sections_;
+  std::map<std::string, SeriesOrder> orders_;  // by column: each takes a pass over all rows
 };
 
 }  // namespace

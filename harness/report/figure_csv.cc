@@ -81,15 +81,15 @@ std::string figure_csv(const FigureResult& figure) {
 
 std::string table_csv(const TableResult& table) {
   if (table.spec.kind == TableSpec::Kind::formula) {
-    std::string csv = "workload,series,key_size,value_size,counted,formula,paper,equal\n";
+    std::string csv =
+        fmt::format("workload,series,key_size,{},counted,formula,paper,equal\n", table.spec.x);
     for (const FormulaBlock& block : table.data.formulas) {
       for (const FormulaRow& row : block.rows) {
         const bool known = block.formula != nullptr;
-        csv +=
-            fmt::format("{},{},{},{},{},{},{},{}\n", csv_cell(block.workload),
-                        csv_cell(block.series), row.key_size, row.value_size, number(row.counted),
-                        known ? csv_cell(block.formula->value) : "",
-                        known ? number(row.formula) : "", known ? (row.equal ? "yes" : "no") : "");
+        csv += fmt::format(
+            "{},{},{},{},{},{},{},{}\n", csv_cell(block.workload), csv_cell(block.series),
+            row.key_size, row.x, number(row.counted), known ? csv_cell(block.formula->value) : "",
+            known ? number(row.formula) : "", known ? (row.equal ? "yes" : "no") : "");
       }
     }
     return csv;

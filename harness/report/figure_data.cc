@@ -196,13 +196,13 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     point.noisy = here.noisy;
     point.at = here.at_sum / count;
   }
-  for (std::size_t style = 0; style < order.size(); ++style) {
+  for (std::size_t place = 0; place < order.size(); ++place) {
     const bool present = std::any_of(samples.begin(), samples.end(), [&](const auto& entry) {
-      return entry.first.first == order[style];
+      return entry.first.first == order[place];
     });
     if (present) {
       data.series.push_back(
-          {order[style], style, guarantees_of(points, data.rows, spec, order[style])});
+          {order[place], place, 0, guarantees_of(points, data.rows, spec, order[place])});
     }
   }
   return data;

@@ -30,7 +30,8 @@ struct OmittedRow {
 
 struct Series {
   std::string name;
-  std::size_t style = 0;  ///< color and dash: the same in every figure of a report
+  std::size_t order = 0;  ///< its place in the order of the report
+  std::size_t style = 0;  ///< color and dash (styles.h)
   /// What its points guarantee when the power fails, "atomic" or "atomic/durable"; empty: not said.
   std::string guarantee{};
 };
@@ -48,7 +49,7 @@ struct FigureData {
   const DrawnPoint* find(const std::string& series_name, const std::string& x) const;
 };
 
-/// Which series there are, in the order that fixes their styles.
+/// Which series there are, in the order in which figures and tables have them.
 using SeriesOrder = std::vector<std::string>;
 
 /// Picks the rows of `candidates` that `spec` asks for, leaves out those that are not valid,

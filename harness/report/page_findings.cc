@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -56,7 +57,8 @@ Ratios ratios_of(const Comparison& comparison, const DataSpec& spec) {
 /// One average of every series, beside the paper's.
 struct Finding {
   std::string quantity;
-  std::string workload;
+  std::string workload;  ///< empty: of several or none
+  std::string title;     ///< of the figure or table
   Ratios ratios;
   std::string anchor;
 };
@@ -71,7 +73,8 @@ std::string finding_rows(const std::vector<Finding>& findings, bool paper) {
                           quantity);
     }
     html += fmt::format("<tr><td><a href=\"#{}\">{}</a></td><td class=\"n\"><b>{}</b></td>",
-                        finding.anchor, finding.workload, colons(finding.ratios.ours));
+                        finding.anchor, finding.workload.empty() ? finding.title : finding.workload,
+                        colons(finding.ratios.ours));
     if (paper) {
       html +=
           fmt::format("<td class=\"n\">{}</td>",
@@ -88,8 +91,8 @@ std::string finding_table(const std::vector<Finding>& findings, const std::strin
   for (const Finding& finding : findings) paper = paper || !finding.ratios.paper.empty();
   const Finding& first = findings.front();
   std::string html = fmt::format(
-      "<p>{} for {}, {}: {}{}. All ratios, in this order:</p>\n", capitalized(first.quantity),
-      first.workload, names, colons(first.ratios.ours),
+      "<p>{}{}, {}: {}{}. All ratios, in this order:</p>\n", capitalized(first.quantity),
+      first.workload.empty() ? "" : " for " + first.workload, names, colons(first.ratios.ours),
       first.ratios.paper.empty() ? "" : fmt::format(" (paper {})", colons(first.ratios.paper)));
   return html + fmt::format(
                     "<div class=\"scroll\"><table>\n<thead><tr><th></th>"
@@ -104,17 +107,25 @@ std::string formula_sentence(const TableResult& table) {
   if (!table.folder->unfinished().empty()) return "";
   std::size_t equal = 0;
   std::size_t all = 0;
+  std::vector<std::string> differing;
   for (const FormulaBlock& block : table.data.formulas) {
     if (block.formula == nullptr) continue;
     all += block.rows.size();
-    for (const FormulaRow& row : block.rows) equal += row.equal ? 1 : 0;
+    const auto agreeing = static_cast<std::size_t>(std::count_if(
+        block.rows.begin(), block.rows.end(), [](const FormulaRow& row) { return row.equal; }));
+    equal += agreeing;
+    if (agreeing == block.rows.size()) continue;
+    differing.push_back(fmt::format("{}, {} ({} of {})", table.spec.shown_series(block.series),
+                                    shown_workload(block.workload), block.rows.size() - agreeing,
+                                    block.rows.size()));
   }
   if (all == 0) return "";
   return fmt::format(
       "{}: what was counted equals the paper's formula in <b>{} of {}</b> cases "
-      "(<a href=\"#{}\">{}</a>).",
+      "(<a href=\"#{}\">{}</a>){}.",
       escaped(capitalized(quantity_of(table.spec.y).noun)), equal, all, table.name,
-      escaped(table_label(table)));
+      escaped(table_label(table)),
+      differing.empty() ? "" : escaped("; different: " + listed(differing)));
 }
 
 std::string findings(const Section& section) {
@@ -127,9 +138,8 @@ std::string findings(const Section& section) {
     const std::string names = colons(ratios.names);
     if (by_names.find(names) == by_names.end()) order.push_back(names);
     const std::string& workload = comparison.rows.front().workload;
-    by_names[names].push_back({quantity_of(spec.y).noun,
-                               escaped(workload.empty() ? spec.title : shown_workload(workload)),
-                               ratios, anchor});
+    by_names[names].push_back({quantity_of(spec.y).noun, escaped(shown_workload(workload)),
+                               escaped(spec.title), ratios, anchor});
   };
   for (const FigureResult& figure : section.figures) {
     if (!figure.comparison.averaged || !figure.timeline.empty()) continue;

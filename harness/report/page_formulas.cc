@@ -59,10 +59,11 @@ std::string overview_table(const TableResult& table) {
 
 std::string formula_table(const std::vector<FormulaBlock>& blocks, const std::string& workload,
                           const DataSpec& spec) {
-  std::string html =
-      "<div class=\"scroll\"><table>\n<thead><tr><th class=\"n\">Key</th><th class=\"n\">Value</th>"
-      "<th class=\"n\">Counted</th><th class=\"n\">Formula</th><th class=\"n\">Equal</th></tr>"
-      "</thead>\n";
+  std::string html = fmt::format(
+      "<div class=\"scroll\"><table>\n<thead><tr><th class=\"n\">Key</th>"
+      "<th class=\"n\">{}</th><th class=\"n\">Counted</th>"
+      "<th class=\"n\">Formula</th><th class=\"n\">Equal</th></tr></thead>\n",
+      spec.x == "value_size" ? "Value" : escaped(quantity_of(spec.x).axis));
   for (const FormulaBlock& block : blocks) {
     if (block.workload != workload) continue;
     html += fmt::format("<tbody><tr class=\"head\"><th colspan=\"5\">{}: {}</th></tr>\n",
@@ -75,7 +76,7 @@ std::string formula_table(const std::vector<FormulaBlock>& blocks, const std::st
           "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td>"
           "<td class=\"n\">{}</td><td class=\"n\">{}</td>"
           "<td class=\"n{}\">{}</td></tr>\n",
-          escaped(row.key_size), escaped(row.value_size), fmt::format("{:.10g}", row.counted),
+          escaped(row.key_size), escaped(row.x), fmt::format("{:.10g}", row.counted),
           known ? fmt::format("{:.10g}", row.formula) : "–", known && !row.equal ? " no" : "",
           known ? (row.equal ? "yes" : "no") : "–");
     }
@@ -114,7 +115,7 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
         table.data.formulas.begin(), table.data.formulas.end(),
         [](const FormulaBlock& block) { return equal_rows(block) == block.rows.size(); });
     // What agrees may be folded away; what does not must be seen.
-    html += fmt::format("<details{}><summary>Every size</summary>\n<div class=\"thirds\">\n",
+    html += fmt::format("<details{}><summary>Every case</summary>\n<div class=\"thirds\">\n",
                         all_equal ? "" : " open");
     for (const std::string& workload : distinct(table.data.formulas, &FormulaBlock::workload)) {
       html += fmt::format("<div><h4>{}</h4>{}</div>\n", escaped(shown_workload(workload)),

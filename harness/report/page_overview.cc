@@ -138,35 +138,6 @@ std::string load_sentence(const FigureResult& figure) {
                      where(figure.origin), listed(parts), figure.spec.title);
 }
 
-/// What completed operations were found to guarantee, if not of all systems the same.
-std::string found_sentence(const std::vector<ResultFolder>& folders) {
-  std::map<std::string, std::vector<std::string>> systems;  // by what they keep
-  for (const ResultFolder& folder : folders) {
-    if (!folder.unfinished().empty()) continue;
-    const Points& points = folder.points;
-    for (std::size_t row = 0; row < points.size(); ++row) {
-      const std::string& guarantee = points.text(row, "guarantee");
-      // A method is not a system; nor is a variant what was published.
-      if (guarantee.empty() || !points.text(row, "method").empty()) continue;
-      const std::string& system = points.text(row, "system");
-      if (folder.specs.systems.variants.contains(system)) continue;
-      auto& names = systems[guarantee];
-      const std::string name = folder.specs.systems.shown(system);
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
-  }
-  if (systems.size() < 2) return "";
-  std::vector<std::string> parts;
-  for (const auto& [guarantee, names] : systems) {
-    const std::string word = guarantee == "none" ? "not even atomic" : guarantee;
-    parts.push_back(fmt::format("{} with {}", word, listed(names)));
-  }
-  return fmt::format(
-      "When the power fails, a completed operation, as published and explored on every server that "
-      "a testbed may be, is {}.",
-      listed(parts));
-}
-
 /// As the experiments whose results these are call it.
 std::string shown_system(const std::string& system, const std::vector<ResultFolder>& folders) {
   const auto titled = std::find_if(folders.begin(), folders.end(), [&](const auto& folder) {
@@ -322,7 +293,7 @@ std::string overview(const Contents& contents, const std::vector<ResultFolder>& 
   }
   html += "</ul>\n";
   if (const auto found = sentences(contents, folders); !found.empty()) {
-    html += "<h3>What it says</h3>\n<ul>\n";
+    html += "<h3>What the results say</h3>\n<ul>\n";
     for (const std::string& sentence : found) html += "<li>" + sentence + "</li>\n";
     html += "</ul>\n";
   }

@@ -33,7 +33,7 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
 std::string comparison_table(const std::vector<Comparison>& comparisons, const Origin& origin,
                              const DataSpec& spec);
 
-/// What was run, what it says in some sentences made from the numbers, and what becomes of the
+/// What was run, what the results say in some sentences made from the numbers, and what becomes of the
 /// papers' claims.
 std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
                      const std::vector<ClaimResult>& claims);
@@ -47,7 +47,11 @@ std::string where(const Origin& origin);
 /// have, and how many times that the next one has. Empty if the run has one system or no such
 /// point, or has not ended.
 std::string lead_sentence(const ResultFolder& folder, std::string_view column);
-/// In how many cases a count equals the paper's formula; empty if the table has no formula.
+/// What completed operations were found to guarantee, and on which servers if a system does not
+/// keep the same on all; empty if all systems keep the same.
+std::string found_sentence(const std::vector<ResultFolder>& folders);
+/// In how many cases a count equals the paper's formula, and where it does not; empty if the table
+/// has no formula.
 std::string formula_sentence(const TableResult& table);
 
 /// Each claim, reported and measured; empty if there are none.

@@ -9,6 +9,9 @@
 namespace perdura::report {
 namespace {
 
+/// A table beside a figure that has more rows is folded away: the figure shows them.
+constexpr std::size_t kRowsShown = 16;
+
 std::string number_cell(const std::optional<double>& number, bool apart = false) {
   return fmt::format("<td class=\"n{}\">{}</td>", apart ? " apart" : "",
                      number ? shown_number(*number) : "–");
@@ -52,6 +55,8 @@ std::string header(const Columns& columns, const Comparison& first, const DataSp
     what += fmt::format("{}{} = 1", what.empty() ? "" : ", ", baseline);
   } else if (!unit.empty()) {
     what += fmt::format("{}{}", what.empty() ? "" : ", ", escaped(unit));
+  } else if (what.empty()) {
+    what = escaped(quantity_of(spec.y).axis);
   }
   const int ours = 1 + (columns.paper ? 1 : 0) + (columns.to_paper ? 1 : 0);
   std::string html = fmt::format("<thead><tr><th class=\"over\"{}></th>",
@@ -100,8 +105,8 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, const O
                              const DataSpec& spec) {
   if (comparisons.empty() || comparisons.front().rows.empty()) return "";
   const Columns columns = columns_of(comparisons, spec);
-  std::string html =
-      "<div class=\"scroll\"><table>\n" + header(columns, comparisons.front(), spec) + "<tbody>\n";
+  std::string rows;
+  std::size_t count = 0;
   bool incomplete = false;
   for (const Comparison& comparison : comparisons) {
     if (comparison.averaged && comparison.used != comparison.total) incomplete = true;
@@ -109,10 +114,18 @@ std::string comparison_table(const std::vector<Comparison>& comparisons, const O
       // A baseline normalized by itself is 1 and says nothing; a cost of 0 does.
       const bool trivial =
           comparison.normalized && row.series == comparison.baseline && row.ours == 1;
-      if (!trivial) html += row_html(columns, row, comparison.averaged, spec);
+      if (trivial) continue;
+      rows += row_html(columns, row, comparison.averaged, spec);
+      ++count;
     }
   }
-  html += "</tbody></table></div>\n";
+  std::string html =
+      fmt::format("<div class=\"scroll\"><table>\n{}<tbody>\n{}</tbody></table></div>\n",
+                  header(columns, comparisons.front(), spec), rows);
+  if (count > kRowsShown) {
+    html =
+        fmt::format("<details><summary>{}</summary>\n{}</details>\n", count_of(count, "row"), html);
+  }
   if (incomplete) {
     html += fmt::format(
         "<p class=\"small\">Averages over the points that every series has: {} of "

@@ -46,13 +46,12 @@ Expected<void> add_formulas(TableData& table, const FigureData& data, const std:
     if (block == table.formulas.end()) {
       block = table.formulas.insert(block, FormulaBlock{workload, series.name, formula, {}});
     }
-    for (const std::string& value_size : data.xs) {
-      const DrawnPoint* point = data.find(series.name, value_size);
+    for (const std::string& x : data.xs) {
+      const DrawnPoint* point = data.find(series.name, x);
       if (point == nullptr) continue;
-      FormulaRow row{key_size, value_size, point->mean, 0, false};
+      FormulaRow row{key_size, x, point->mean, 0, false};
       if (formula != nullptr) {
-        const auto expected =
-            evaluate(formula->value, {*parse_number(key_size), *parse_number(value_size)});
+        const auto expected = evaluate(formula->value, {*parse_number(key_size), *parse_number(x)});
         if (!expected) return tl::unexpected(expected.error());
         row.formula = *expected;
         // Counts come as decimal text of a division; a byte in a million operations is a byte.

@@ -310,12 +310,50 @@ TEST_F(PageTest, Table1SetsTheCountedBytesBesideTheFormula) {
          "y = \"nvm_field_bytes_per_op\"\nwhere = { operation = \"all\" }\n");
   const std::string html = page();
   EXPECT_NE(html.find("formula in <b>3 of 4</b> cases"), std::string::npos);
+  EXPECT_NE(html.find("; different: Redo Logging, Update-only (1 of 1)."), std::string::npos);
   EXPECT_EQ(read("report/figures/table-1.csv"),
             "workload,series,key_size,value_size,counted,formula,paper,equal\n"
             "create-only,erda,16,16,58,key + 10 + N,58,yes\n"
             "update-only,erda,16,16,41,9 + N,41,yes\n"
             "update-only,redo-logging,16,16,69,4 + 2 * N,68,no\n"
             "delete-only,erda,16,16,25,key + 9,25,yes\n");
+}
+
+TEST_F(PageTest, ATableOfFormulasNamesWhatItRunsOver) {
+  result("run",
+         {{{"workload", "create-only"}, {"records", "1024"}, {"nvm_field_bytes_per_op", "58"}}},
+         "[[table]]\nid = \"1\"\npaper = \"erda\"\ntitle = \"Writes\"\nkind = \"formula\"\n"
+         "x = \"records\"\ny = \"nvm_field_bytes_per_op\"\n");
+  const std::string html = page();
+  EXPECT_EQ(count(html, "<th class=\"n\">Records</th>"), 1U);
+  EXPECT_EQ(count(html, "<th class=\"n\">Value</th>"), 0U);
+  EXPECT_EQ(read("report/figures/table-1.csv").substr(0, 32), "workload,series,key_size,records");
+}
+
+// There are eight styles; a ninth system must not look like another one of its figure.
+TEST_F(PageTest, SeriesOfAFigureNeverShareAStyle) {
+  const auto row = [](const std::string& system) {
+    return Cells{{"system", system}, {"latency_mean_us", "1"}};
+  };
+  std::vector<Cells> others;
+  for (int i = 0; i < 8; ++i) others.push_back(row("s" + std::to_string(i)));
+  result("results/a", others, latency_figure("14"));
+  result("results/b", {row("s0"), row("s8"), row("s1")}, latency_figure("15"));
+  ReportOptions chosen = options();
+  chosen.input = root() / "results";
+  chosen.output = root() / "report";
+  const auto written = write_report(chosen);
+  ASSERT_TRUE(written) << written.error().message;
+  const std::string first = read("report/figures/14.csv");
+  for (int i = 0; i < 8; ++i) {
+    const std::string number = std::to_string(i);
+    EXPECT_EQ(count(first, "s" + number + ",S" + number + "," + number + "," + number + ","), 1U)
+        << first;
+  }
+  const std::string second = read("report/figures/15.csv");
+  EXPECT_EQ(count(second, "s0,S0,0,0,"), 1U) << second;
+  EXPECT_EQ(count(second, "s1,S1,1,1,"), 1U) << second;
+  EXPECT_EQ(count(second, "s8,S8,2,2,"), 1U) << second;
 }
 
 TEST_F(PageTest, NotesStandUnderTheirHeadingAndAreLinkedFromTheirFigures) {
