@@ -100,6 +100,12 @@ class KvSession {
   virtual SessionCounts counts() const = 0;
 };
 
+// A value of one of KvConfig::parameters.
+struct KvSetting {
+  std::string_view name;
+  std::uint64_t value = 0;
+};
+
 // An entry of the table of systems (systems/registry.cc).
 struct KvSystem {
   std::string_view name;       // as on the command line: lower case with dashes
@@ -117,9 +123,13 @@ struct KvSystem {
   // A size, or the longest if it is too long.
   Bytes fit_key(Bytes size) const { return fit(size, max_key_size); }
   Bytes fit_value(Bytes size) const { return fit(size, max_value_size); }
-  bool ordered = false;  // supports scans
   // All worker threads serve one partition, instead of each its own.
   bool shares_partition = false;
+  // Its own parameters of a store as small as can be: what it does besides serving (its log goes
+  // around, is cleaned) happens within the short history that is explored.
+  std::span<const KvSetting> small_store{};
+  // Its own parameters that change what it guarantees: explored with each, too.
+  std::span<const KvSetting> changes_guarantee{};
 
   // Throws UsageError if the configuration of a partition is impossible; open() and connect() do
   // too.

@@ -33,7 +33,7 @@ Key key_of(std::uint64_t number) {
   return key;
 }
 
-// As small as can be: logs go around and are cleaned within the history.
+// As small as the system can be: logs go around and are cleaned within the history.
 systems::KvConfig small_store(const systems::KvSystem& system, const CrashOptions& options) {
   const Bytes value_size = system.fit_value(kValueSize);
   systems::KvConfig config{.key_size = kKeySize,
@@ -47,11 +47,8 @@ systems::KvConfig small_store(const systems::KvSystem& system, const CrashOption
     config.put_method = persistence::choose(
         {{options.model, pmem::Medium::dram}, {options.model, pmem::Medium::pm}}, system.put, {});
   }
-  if (system.name == "erda") {
-    config.parameters.insert(
-        {{"heads", 1}, {"regions", 4}, {"region_bytes", 1 * KiB}, {"segment_bytes", 512}});
-  } else if (system.name == "redo-logging" || system.name == "read-after-write") {
-    config.parameters.insert({"log_slots", 16});
+  for (const auto& [name, value] : system.small_store) {
+    config.parameters.emplace(name, value);  // unless it was given
   }
   return config;
 }

@@ -53,8 +53,8 @@ Table read_table() {
 
 std::vector<ExploredSetting> explored_settings(const systems::KvSystem& system) {
   std::vector<ExploredSetting> settings{{"", {}}};
-  if (system.name == "erda") {
-    settings.push_back({"persist_before_update", {{"persist_before_update", 1}}});
+  for (const auto& [name, value] : system.changes_guarantee) {
+    settings.push_back({std::string(name), {{std::string(name), value}}});
   }
   settings.push_back({"persistence = correct", {}, true});
   return settings;

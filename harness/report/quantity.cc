@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
 #include <utility>
+
+#include "systems/kv.h"
 
 namespace perdura::report {
 namespace {
@@ -101,7 +104,10 @@ std::string capitalized(std::string text) {
 }
 
 std::string shown_name(std::string_view value) {
-  if (value == "p-farm-kv") return "P-FaRM-KV";
+  const auto systems = systems::kv_systems();
+  const auto system = std::find_if(systems.begin(), systems.end(),
+                                   [&](const auto& each) { return each.name == value; });
+  if (system != systems.end()) return std::string(system->title);
   std::string shown;
   while (true) {
     const auto end = value.find_first_of("-_");

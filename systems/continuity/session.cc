@@ -71,7 +71,6 @@ const KvSystem kContinuity{
     .put = {.carrier = persistence::Carrier::send, .replay = false},
     .max_key_size = bucket_hash::kMaxKeySize,
     .max_value_size = bucket_hash::kMaxValueSize,
-    .ordered = false,
     .shares_partition = true,
     .check = [](const KvConfig& config) { continuity::Parameters::of(config); },
     .open = bucket_hash::open_partition<continuity::ContinuityServer, continuity::Parameters>,

@@ -1,9 +1,20 @@
 #include "systems/erda/erda.h"
 
+#include <array>
+
 #include "systems/erda/client.h"
 #include "systems/erda/server.h"
 
 namespace perdura::systems {
+
+namespace {
+
+constexpr std::array kSmallStore{KvSetting{"heads", 1}, KvSetting{"regions", 4},
+                                 KvSetting{"region_bytes", 1 * KiB},
+                                 KvSetting{"segment_bytes", 512}};
+constexpr std::array kChangesGuarantee{KvSetting{"persist_before_update", 1}};
+
+}  // namespace
 
 const KvSystem kErda{
     .name = "erda",
@@ -12,6 +23,8 @@ const KvSystem kErda{
     .guarantee = "visible, atomic (old or new); durability at acknowledgment is not promised",
     .level = GuaranteeLevel::atomic,
     .put = {.carrier = persistence::Carrier::write},
+    .small_store = kSmallStore,
+    .changes_guarantee = kChangesGuarantee,
     .check = [](const KvConfig& config) { erda::shape_for(config); },
     .open = [](Thread& thread, std::string name,
                const KvConfig& config) -> std::unique_ptr<KvPartition> {

@@ -79,7 +79,6 @@ const KvSystem kLevel{
     .put = {.carrier = persistence::Carrier::send, .replay = false},
     .max_key_size = bucket_hash::kMaxKeySize,
     .max_value_size = bucket_hash::kMaxValueSize,
-    .ordered = false,
     .shares_partition = true,
     .check = [](const KvConfig& config) { level::Parameters::of(config); },
     .open = bucket_hash::open_partition<level::LevelServer, level::Parameters>,

@@ -64,7 +64,6 @@ const KvSystem kPFarmKv{
     .put = {.carrier = persistence::Carrier::send, .replay = false},
     .max_key_size = bucket_hash::kMaxKeySize,
     .max_value_size = bucket_hash::kMaxValueSize,
-    .ordered = false,
     .shares_partition = true,
     .check = [](const KvConfig& config) { pfarm::Parameters::of(config); },
     .open = bucket_hash::open_partition<pfarm::PFarmServer, pfarm::Parameters>,

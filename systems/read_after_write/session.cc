@@ -82,7 +82,7 @@ const KvSystem kReadAfterWrite{
         "persistent cache, and with DDIO and a volatile cache once the server applied it",
     .level = GuaranteeLevel::durable,
     .put = {.carrier = persistence::Carrier::write},
-    .ordered = false,
+    .small_store = write_ahead::kSmallStore,
     .check =
         [](const KvConfig& config) {
           write_ahead::Parameters::of(config, read_after_write::kName,

@@ -58,7 +58,7 @@ const KvSystem kRedoLogging{
     // Until the server has admitted it, a record in the log means nothing: recovery has to check
     // with the table whether there was room for it.
     .put = {.carrier = persistence::Carrier::send, .replay = false},
-    .ordered = false,
+    .small_store = write_ahead::kSmallStore,
     .check =
         [](const KvConfig& config) {
           write_ahead::Parameters::of(config, redo_logging::kName,

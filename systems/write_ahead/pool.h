@@ -31,6 +31,9 @@
 
 namespace perdura::systems::write_ahead {
 
+// KvSystem::small_store of both baselines.
+inline constexpr std::array kSmallStore{KvSetting{"log_slots", 16}};
+
 // What both baselines take as `[systems.NAME]` parameters.
 struct Parameters {
   std::uint64_t log_slots = 0;     // records that the log holds
