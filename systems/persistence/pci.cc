@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <string_view>
+
+#include "systems/persistence/little_endian.h"
 
 namespace perdura::persistence {
 
@@ -22,15 +23,6 @@ constexpr std::size_t kWithoutRoot = 64;
 std::string bytes_of(const fs::path& device) {
   std::ifstream input(device / "config", std::ios::binary);
   return {std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
-}
-
-template <class Value>
-Value at(std::string_view bytes, std::size_t offset) {
-  Value value{};
-  if (offset + sizeof value <= bytes.size()) {
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-  }
-  return value;
 }
 
 bool is_address(const fs::path& name) {
@@ -47,11 +39,11 @@ std::string unreadable(const fs::path& device, std::string_view bytes) {
 // Where the PCI Express capability begins.
 std::optional<std::size_t> express_capability(std::string_view bytes) {
   constexpr std::uint8_t kExpress = 0x10;
-  std::size_t offset = at<std::uint8_t>(bytes, 0x34);
+  std::size_t offset = field_at<std::uint8_t>(bytes, 0x34);
   // A list that is damaged may go in a circle; a space of 256 bytes holds no more than these.
   for (int i = 0; i < 48 && offset >= kWithoutRoot && offset + 2 <= bytes.size(); ++i) {
-    if (at<std::uint8_t>(bytes, offset) == kExpress) return offset;
-    offset = at<std::uint8_t>(bytes, offset + 1);
+    if (field_at<std::uint8_t>(bytes, offset) == kExpress) return offset;
+    offset = field_at<std::uint8_t>(bytes, offset + 1);
   }
   return std::nullopt;
 }
@@ -81,7 +73,7 @@ Detected<bool> relaxed_ordering_of(const fs::path& pci_device) {
   const auto express = express_capability(bytes);
   if (!express) return {std::nullopt, fmt::format("{} is no PCI Express device", name)};
   constexpr std::uint16_t kEnable = 1U << 4;
-  const bool on = (at<std::uint16_t>(bytes, *express + 8) & kEnable) != 0;
+  const bool on = (field_at<std::uint16_t>(bytes, *express + 8) & kEnable) != 0;
   return {on, fmt::format("Device Control of {} {} relaxed ordering", name,
                           on ? "enables" : "disables")};
 }
@@ -91,8 +83,8 @@ Detected<bool> allocating_writes_of(const fs::path& root_port) {
   const std::string name = root_port.filename().string();
   constexpr std::uint16_t kIntel = 0x8086;
   constexpr std::array<std::uint16_t, 4> kPorts{0x2030, 0x2031, 0x2032, 0x2033};
-  const auto vendor = at<std::uint16_t>(bytes, 0);
-  const auto device = at<std::uint16_t>(bytes, 2);
+  const auto vendor = field_at<std::uint16_t>(bytes, 0);
+  const auto device = field_at<std::uint16_t>(bytes, 2);
   if (!bytes.empty() &&
       (vendor != kIntel || std::find(kPorts.begin(), kPorts.end(), device) == kPorts.end())) {
     return {std::nullopt,
@@ -102,7 +94,7 @@ Detected<bool> allocating_writes_of(const fs::path& root_port) {
   constexpr std::size_t kPerfctrlsts0 = 0x180;
   constexpr std::uint32_t kUseAllocatingFlowWr = 1U << 7;
   if (bytes.size() < kPerfctrlsts0 + 4) return {std::nullopt, unreadable(root_port, bytes)};
-  const bool on = (at<std::uint32_t>(bytes, kPerfctrlsts0) & kUseAllocatingFlowWr) != 0;
+  const bool on = (field_at<std::uint32_t>(bytes, kPerfctrlsts0) & kUseAllocatingFlowWr) != 0;
   return {on, fmt::format("root port {} {} allocating writes", name, on ? "uses" : "does not use")};
 }
 

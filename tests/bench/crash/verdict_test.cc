@@ -27,15 +27,20 @@ Operation operation(Kind kind, std::uint64_t version, std::int64_t start, std::u
           .outcome = kind == Kind::get && version == kAbsent ? Outcome::not_found : Outcome::ok};
 }
 
+// The same, under way when the power failed.
+Operation unanswered(Kind kind, std::uint64_t version, std::int64_t start, std::uint32_t client) {
+  Operation under_way = operation(kind, version, start, client);
+  under_way.outcome = Outcome::unknown;
+  return under_way;
+}
+
 // Versions 1, 2 and 3 were acknowledged, 4 was under way; the reader finds what it finds.
 CrashVerdict find(const std::vector<std::uint64_t>& versions, const std::string& problem = "") {
   History history;
   for (const std::uint64_t version : {1, 2, 3}) {
     history.add(operation(Kind::put, version, static_cast<std::int64_t>(10 * version), 0));
   }
-  Operation under_way = operation(Kind::put, 4, kFailure - 1, 1);
-  under_way.outcome = Outcome::unknown;
-  history.add(under_way);
+  history.add(unanswered(Kind::put, 4, kFailure - 1, 1));
   std::int64_t start = 2 * kFailure;
   for (const std::uint64_t version : versions) {
     history.add(operation(Kind::get, version, start += 10, kReader));
@@ -65,16 +70,18 @@ std::string survives(const CrashVerdict& verdict) {
          (verdict.observed.empty() ? "o" : "-") + (verdict.durable.empty() ? "d" : "-");
 }
 
-// Version 1 was acknowledged; 2 was under way, and `read` was read by then.
-CrashVerdict find_after_a_read(std::uint64_t read, std::uint64_t found) {
+// Version 1 was acknowledged; `change` was under way, and `read` was read by then.
+CrashVerdict find_after_a_read(const Operation& change, std::uint64_t read, std::uint64_t found) {
   History history;
   history.add(operation(Kind::put, 1, 10, 0));
-  Operation under_way = operation(Kind::put, 2, 20, 0);
-  under_way.outcome = Outcome::unknown;
-  history.add(under_way);
+  history.add(change);
   history.add(operation(Kind::get, read, 30, 1));
   history.add(operation(Kind::get, found, 2 * kFailure, kReader));
   return judge_crash(history, at(kFailure), kReader, "");
+}
+
+CrashVerdict find_after_a_read(std::uint64_t read, std::uint64_t found) {
+  return find_after_a_read(unanswered(Kind::put, 2, 20, 0), read, found);
 }
 
 TEST(CrashVerdict, JudgesWhatWasAcknowledgedAndWhatWasReadApart) {
@@ -91,14 +98,8 @@ TEST(CrashVerdict, JudgesWhatWasAcknowledgedAndWhatWasReadApart) {
 
 // A delete that a get has seen, and that is not acknowledged.
 TEST(CrashVerdict, WhatIsMissingIsReadToo) {
-  History history;
-  history.add(operation(Kind::put, 1, 10, 0));
-  Operation under_way = operation(Kind::erase, 0, 20, 0);
-  under_way.outcome = Outcome::unknown;
-  history.add(under_way);
-  history.add(operation(Kind::get, kAbsent, 30, 1));
-  history.add(operation(Kind::get, 1, 2 * kFailure, kReader));
-  EXPECT_EQ(survives(judge_crash(history, at(kFailure), kReader, "")), "a--");
+  const Operation change = unanswered(Kind::erase, 0, 20, 0);
+  EXPECT_EQ(survives(find_after_a_read(change, kAbsent, 1)), "a--");
 }
 
 TEST(CrashVerdict, AStoreThatCannotBeUsedKeepsNothing) {
