@@ -8,6 +8,7 @@
 
 #include "bench/perdura/commands.h"
 #include "harness/report/claim_results.h"
+#include "harness/run/long_work.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -149,7 +150,12 @@ void print_json(const std::vector<ClaimResult>& results) {
 ExitCode claims(const std::string& input, bool as_json, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   check_result_folder("claims", input);
-  const auto folders = value_or_mistake(report::read_result_folders(input));
+  LongWork work(2, context.ranks);  // reading, measuring
+  const auto folders = value_or_mistake(report::read_result_folders(
+      input, report::Rows::keep,
+      [&work](const fs::path& folder) { work.within(folder.string(), 0); }));
+  work.skip();
+  work.within("measuring the claims", 0);
   for (const report::ResultFolder& folder : folders) {
     if (!folder.note.empty()) fmt::print(stderr, "perdura: note: {}\n", folder.note);
   }
@@ -159,6 +165,8 @@ ExitCode claims(const std::string& input, bool as_json, const CommandContext& co
                           report::papers_of(folders), report::OtherPapers::read_too));
   const auto contents = value_or_mistake(report::gather(folders, papers));
   const auto results = measure_claims(contents, folders, papers);
+  work.skip();
+  work.close();
   if (as_json) {
     print_json(results);
   } else {
@@ -173,7 +181,8 @@ void add_claims(CLI::App& app, CommandContext& context, Action& action) {
   const auto input = std::make_shared<std::string>();
   const auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
-      "claims", "Checks the papers' claims against a result folder: what holds, what differs, and why");
+      "claims",
+      "Checks the papers' claims against a result folder: what holds, what differs, and why");
   command
       ->add_option("folder", *input,
                    "A folder that 'perdura run' wrote, or a folder of such folders")

@@ -10,7 +10,9 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/finite_number.h"
 #include "harness/compare/output.h"
+#include "harness/config/printable.h"
 #include "harness/report/result_folder.h"
+#include "harness/run/long_work.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -29,13 +31,19 @@ struct CompareArguments {
   std::string gnuplot = "gnuplot";
 };
 
-std::vector<report::ResultFolder> read(const std::string& folder) {
+// Tells what is being read; a signal ends it there.
+auto reading(LongWork& work) {
+  return [&work](const fs::path& path) { work.within(path.string(), 0); };
+}
+
+std::vector<report::ResultFolder> read(const std::string& folder, LongWork& work) {
   check_result_folder("compare", folder);
-  auto folders = report::read_result_folders(folder, report::Rows::leave_out);
+  auto folders = report::read_result_folders(folder, report::Rows::leave_out, reading(work));
+  work.skip();
   if (!folders) throw UsageError(fmt::format("compare: {}", folders.error().message));
   std::erase_if(*folders, [](const report::ResultFolder& each) { return each.probed; });
   for (const report::ResultFolder& each : *folders) {
-    if (!each.note.empty()) fmt::print(stderr, "perdura: note: {}\n", each.note);
+    if (!each.note.empty()) fmt::print(stderr, "perdura: note: {}\n", printable(each.note));
   }
   if (folders->empty()) {
     throw UsageError(fmt::format(
@@ -69,29 +77,36 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
 
 ExitCode run_comparison(const CompareArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  const std::vector<report::ResultFolder> a = read(arguments.a);
-  const std::vector<report::ResultFolder> b = read(arguments.b);
+  LongWork work(3, context.ranks);  // reading A, reading B, comparing their points
+  const std::vector<report::ResultFolder> a = read(arguments.a, work);
+  const std::vector<report::ResultFolder> b = read(arguments.b, work);
   auto differing = compare::differing_configurations(a, b);
   auto matching = compare::match(
       points_of(a), points_of(b),
-      arguments.quantities.empty() ? compare::default_quantities() : arguments.quantities);
+      arguments.quantities.empty() ? compare::default_quantities() : arguments.quantities,
+      reading(work));
+  work.skip();
   if (!matching) throw UsageError(fmt::format("compare: {}", matching.error().message));
   matching->differing = std::move(differing);
   const compare::Comparison comparison = compare::compare(std::move(*matching), arguments.options);
+  work.close();
   if (arguments.as_json) {
     fmt::print("{}", compare::as_json(comparison));
   } else {
-    fmt::print("A: {}\nB: {}\n{}", arguments.a, arguments.b, compare::as_text(comparison));
+    fmt::print("A: {}\nB: {}\n{}", printable(arguments.a), printable(arguments.b),
+               compare::as_text(comparison));
   }
   const bool nothing_compared = comparison.entries.empty();
   if (!arguments.output.empty() && !nothing_compared) draw(comparison, arguments, context);
+  LongWork::stop_if_interrupted();
   const std::string lost = compare::lost_points(comparison, arguments.ignore_missing);
   if (!lost.empty()) fmt::print(stderr, "perdura: compare: {}\n", lost);
   const std::string too_few = compare::too_few_repetitions(comparison);
   if (!too_few.empty()) fmt::print(stderr, "perdura: compare: {}\n", too_few);
   if (!lost.empty() || comparison.count(compare::Verdict::worse) > 0) return ExitCode::failed;
   if (nothing_compared) {
-    throw UsageError("compare: A and B have no point in common; compare runs of the same experiment");
+    throw UsageError(
+        "compare: A and B have no point in common; compare runs of the same experiment");
   }
   return too_few.empty() ? ExitCode::done : ExitCode::usage;
 }

@@ -10,8 +10,10 @@
 
 #include "bench/perdura/crash_arguments.h"
 #include "bench/perdura/whole_number.h"
+#include "harness/config/suggestion.h"
 #include "harness/run/long_work.h"
 #include "platform/error.h"
+#include "systems/kv.h"
 #include "systems/persistence/proof.h"
 
 namespace perdura::harness {
@@ -36,9 +38,14 @@ Method load_method(const std::string& target) {
     return persistence::find_method(target);
   }
   if (!std::filesystem::is_regular_file(target)) {
-    throw UsageError(fmt::format(
-        "crash: '{}' is no method, no system and no file; perdura list names those that there are",
-        target));
+    std::vector<std::string_view> names;
+    for (const Method& method : known) names.push_back(method.name);
+    for (const systems::KvSystem& system : systems::kv_systems()) names.push_back(system.name);
+    const std::string_view meant = nearest(target, names);
+    throw UsageError(
+        fmt::format("crash: '{}' is no method, no system and no file{}; perdura list names those "
+                    "that there are",
+                    target, meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
   }
   std::ifstream input(target, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
@@ -84,8 +91,8 @@ void print_steps(const Method& method, const std::vector<StepProof>& proofs) {
     fmt::print("  without {:<10} {:<18} {}\n", to_string(method.program, agent),
                to_string(method.program, agent.steps[proof.step]),
                proof.without.verdict != Verdict::right ? summary(proof.without)
-               : proof.without.too_many ? "right in all that was tried, too"
-                                        : "right, too: the step is not needed");
+               : proof.without.too_many                ? "right in all that was tried, too"
+                                                       : "right, too: the step is not needed");
   }
 }
 
@@ -170,27 +177,32 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->required();
   arguments->configuration.add_to(*command);
   command->add_flag("--exhaustive", arguments->exhaustive,
-                    "Every image of every moment (what methods get in any case)");
-  command->add_option("--samples", arguments->samples, "So many random images of every moment")
+                    "Explores every image at every moment, however many there are");
+  command
+      ->add_option("--samples", arguments->samples,
+                   "Explores this many random images at every moment instead of all")
       ->check(whole_number(1, 1'000'000'000));
-  command->add_option("--seed", arguments->seed, "Of the random images")
+  command->add_option("--seed", arguments->seed, "Seed of the random images")
       ->check(whole_number(0, ~std::uint64_t{0}));
-  command->add_flag("--steps", arguments->steps, "Also without each step of the method");
-  command->add_option("--parameter", arguments->parameters, "NAME=VALUE: of the system");
+  command->add_flag("--steps", arguments->steps,
+                    "Explores the method without each of its steps, too");
+  command->add_option("--parameter", arguments->parameters,
+                      "A parameter of the system, NAME=VALUE");
   command
       ->add_option("--from", arguments->from,
-                   "First moment of each history of a system to try: goes on with an exploration")
+                   "First moment to try in each history of a system: continues an exploration")
       ->check(whole_number(0, ~std::uint64_t{0}));
-  command->add_option("--to", arguments->to, "Last one; the same as the first replays a loss")
+  command
+      ->add_option("--to", arguments->to, "Last moment to try; the same as --from replays a loss")
       ->check(whole_number(0, ~std::uint64_t{0}));
   command
       ->add_option("--persistence", arguments->persistence,
-                   "How a system's puts persist: as in its paper, or so that they are durable on "
-                   "the configuration when they are acknowledged")
+                   "How a system's puts persist: as in its paper, or so that they are durable "
+                   "when they are acknowledged")
       ->check(CLI::IsMember({"paper", "correct"}));
   command
       ->add_option("--schedule", arguments->schedule,
-                   "Only this history of a system: of two equal writers, or of a slow writer and a "
+                   "Only this history of a system: two equal writers, or a slow writer and a "
                    "quick reader")
       ->check(CLI::IsMember({"equal-writers", "slow-writer"}));
   command->add_option("--profile", arguments->profile,

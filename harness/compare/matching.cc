@@ -9,6 +9,7 @@
 #include <optional>
 #include <tuple>
 
+#include "harness/config/suggestion.h"
 #include "harness/report/columns.h"
 
 namespace perdura::compare {
@@ -85,15 +86,17 @@ struct Place {
 /// Reads both runs, a row at a time; what it keeps of a row are its samples.
 class Reader {
  public:
-  Reader(const std::vector<std::string>& quantities, Matching& matching)
-      : quantities_(quantities), matching_(matching) {}
+  Reader(const std::vector<std::string>& quantities, const Reading& reading, Matching& matching)
+      : quantities_(quantities), reading_(reading), matching_(matching) {}
 
   Expected<Run> read(const std::vector<fs::path>& files, Side side) {
     Run run;
     places_.clear();
     for (const fs::path& file : files) {
-      const auto read = report::for_each_point(
-          file, [&](const report::PointRow& row) { return add(row, file, side, run); });
+      const auto read = report::for_each_point(file, [&](const report::PointRow& row) {
+        if (reading_ && rows_++ % kRowsAStep == 0) reading_(file);
+        return add(row, file, side, run);
+      });
       if (!read) return tl::unexpected(read.error());
     }
     for (const Point& point : run.order) {
@@ -167,7 +170,12 @@ class Reader {
                     first->second.words(), place.words()));
   }
 
+  // Few enough to take no time that anybody notices.
+  static constexpr std::size_t kRowsAStep = 4096;
+
   const std::vector<std::string>& quantities_;
+  const Reading& reading_;
+  std::size_t rows_ = 0;
   Matching& matching_;
   Draws draws_;
   const fs::path* first_file_ = nullptr;
@@ -262,19 +270,18 @@ std::vector<std::string> default_quantities() {
 }
 
 Expected<Matching> match(const std::vector<fs::path>& a, const std::vector<fs::path>& b,
-                         const std::vector<std::string>& quantities) {
+                         const std::vector<std::string>& quantities, const Reading& reading) {
   const std::vector<std::string> known = comparable_quantities();
   for (const std::string& quantity : quantities) {
     if (std::find(known.begin(), known.end(), quantity) == known.end()) {
-      return fail(
-          fmt::format("unknown quantity '{}'; known are: {}", quantity, fmt::join(known, ", ")));
+      return fail(harness::unknown_name("quantity", quantity, known));
     }
     if (std::count(quantities.begin(), quantities.end(), quantity) > 1) {
       return fail(fmt::format("quantity '{}' is given twice; give it once", quantity));
     }
   }
   Matching matching;
-  Reader reader(quantities, matching);
+  Reader reader(quantities, reading, matching);
   const auto read_a = reader.read(a, Side::a);
   if (!read_a) return tl::unexpected(read_a.error());
   const auto read_b = reader.read(b, Side::b);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -109,6 +110,9 @@ std::vector<std::string> default_quantities();
 /// Whether more of it is better, as of throughput; less is of all others.
 bool higher_is_better(std::string_view quantity);
 
+/// Told which file is being read, again and again while it is. What it throws ends the reading.
+using Reading = std::function<void(const std::filesystem::path& file)>;
+
 /// Rows of several folders of one run that agree in everything but seed and repetition are
 /// repetitions of the same point.
 /// Errors: a file that is damaged; a quantity that cannot be compared, or is given twice; a row
@@ -117,6 +121,7 @@ bool higher_is_better(std::string_view quantity);
 /// points.csv or several, each read once, row by row.
 report::Expected<Matching> match(const std::vector<std::filesystem::path>& a,
                                  const std::vector<std::filesystem::path>& b,
-                                 const std::vector<std::string>& quantities);
+                                 const std::vector<std::string>& quantities,
+                                 const Reading& reading = {});
 
 }  // namespace perdura::compare

@@ -8,6 +8,7 @@
 
 #include "harness/compare/mann_whitney.h"
 #include "harness/compare/output.h"
+#include "harness/config/printable.h"
 #include "harness/report/quantity.h"
 
 namespace perdura::compare {
@@ -125,7 +126,8 @@ PointNames::PointNames(const Comparison& comparison) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     named_.push_back(values[i].size() > 1 || speaks_for_itself(columns[i]));
     if (named_.back() || values[i].begin()->empty()) continue;
-    common_ += fmt::format("{}{} {}", common_.empty() ? "" : ", ", columns[i], *values[i].begin());
+    common_ += fmt::format("{}{} {}", common_.empty() ? "" : ", ", columns[i],
+                           harness::printable(*values[i].begin()));
   }
 }
 
@@ -136,7 +138,7 @@ std::string PointNames::name(const Point& point) const {
     if (!named_[i] || point[i].empty()) continue;
     if (!text.empty()) text += " / ";
     if (!speaks_for_itself(columns[i])) text += fmt::format("{} ", columns[i]);
-    text += point[i];
+    text += harness::printable(point[i]);
   }
   return text;
 }
@@ -144,7 +146,9 @@ std::string PointNames::name(const Point& point) const {
 std::string as_text(const Comparison& comparison) {
   const PointNames names(comparison);
   std::string text;
-  for (const Differing& each : comparison.matching.differing) text += to_line(each) + '\n';
+  for (const Differing& each : comparison.matching.differing) {
+    text += harness::printable(to_line(each)) + '\n';
+  }
   text += fmt::format("all points: {}\n\n{}\n{}", names.common(), table(comparison, names),
                       what_was_done(comparison));
   const auto line = [&text](const std::string& words) { text += words + '\n'; };
@@ -160,12 +164,12 @@ std::string as_text(const Comparison& comparison) {
   for (const NotValid& each : comparison.matching.not_valid) {
     line(fmt::format("not compared: {}: {}, repetition {}: {}{}", letter(each.side),
                      names.name(each.point), each.repetition, each.verdict,
-                     each.reason.empty() ? "" : ": " + each.reason));
+                     each.reason.empty() ? "" : ": " + harness::printable(each.reason)));
   }
   for (const Noisy& each : comparison.matching.noisy) {
     line(fmt::format("host not quiet: {}: {}: {} of {} repetition{}: {}", letter(each.side),
                      names.name(each.point), each.noisy, each.valid, each.valid == 1 ? "" : "s",
-                     each.noise));
+                     harness::printable(each.noise)));
   }
   return text;
 }

@@ -105,7 +105,8 @@ std::string ResultFolder::unfinished() const {
   return fmt::format("{} of {} points", from_manifest("points_done"), from_manifest("points"));
 }
 
-Expected<std::vector<ResultFolder>> read_result_folders(const fs::path& input, Rows rows) {
+Expected<std::vector<ResultFolder>> read_result_folders(
+    const fs::path& input, Rows rows, const std::function<void(const fs::path&)>& reading) {
   std::error_code problem;
   const auto has_results = [](const fs::path& path) {
     return fs::exists(path / "points.csv") || fs::exists(path / "probes.csv");
@@ -127,6 +128,7 @@ Expected<std::vector<ResultFolder>> read_result_folders(const fs::path& input, R
   std::sort(paths.begin(), paths.end());
   std::vector<ResultFolder> folders;
   for (const fs::path& path : paths) {
+    if (reading) reading(path);
     auto folder = read_folder(path, rows);
     if (!folder) return tl::unexpected(folder.error());
     folders.push_back(std::move(*folder));

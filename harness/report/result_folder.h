@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -40,8 +41,10 @@ enum class Rows { keep, leave_out };
 /// Reads `input`, or, if it is a folder of result folders, each of those in the order of names.
 /// `rows` leaves out: whoever reads those one by one needs no memory for them; they are neither
 /// kept nor checked.
+/// `reading` is told of each folder before it is read; what it throws ends the reading.
 /// Errors: a file is missing, damaged, or not what the folder's manifest says was written.
-Expected<std::vector<ResultFolder>> read_result_folders(const std::filesystem::path& input,
-                                                        Rows rows = Rows::keep);
+Expected<std::vector<ResultFolder>> read_result_folders(
+    const std::filesystem::path& input, Rows rows = Rows::keep,
+    const std::function<void(const std::filesystem::path& folder)>& reading = {});
 
 }  // namespace perdura::report

@@ -94,6 +94,11 @@ TEST(CompareCommand, SaysByItsExitCodeWhetherAnythingGotWorse) {
   const Outcome json = compare("a", "slower", "--json --quantity latency_p50_us");
   EXPECT_EQ(json.code, 1) << json.text;
   EXPECT_TRUE(json.text.starts_with("{\n")) << json.text;
+  const Outcome mistyped = compare("a", "a", "--quantity throughput_op_s");
+  EXPECT_EQ(mistyped.code, 2) << mistyped.text;
+  EXPECT_TRUE(mistyped.text.starts_with(
+      "perdura: compare: unknown quantity 'throughput_op_s' (did you mean 'throughput_ops_s'?)"))
+      << mistyped.text;
   const Outcome unknown = compare("a", "a", "--quantity speed");
   EXPECT_EQ(unknown.code, 2) << unknown.text;
   EXPECT_TRUE(unknown.text.starts_with("perdura: compare: unknown quantity 'speed'; known are: "))
@@ -166,6 +171,23 @@ TEST(CompareCommand, NeedsEnoughRepetitionsOfWhatWasMeasured) {
   const Outcome mixed = compare("sim", "a12");
   EXPECT_EQ(mixed.code, 2) << mixed.text;
   EXPECT_EQ(std::count(mixed.text.begin(), mixed.text.end(), '\n'), 1) << mixed.text;
+}
+
+// The gnuplot that draws the first image sends the signal, so that it comes while there is work.
+TEST(CompareCommand, EndsCleanlyWhenItIsInterrupted) {
+  const test::TemporaryFolder temporary;
+  const fs::path& folder = temporary.path();
+  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "a").string()).code, 0);
+  const fs::path stub = folder / "gnuplot";
+  std::ofstream(stub) << "#!/bin/sh\n[ \"$6\" != svg ] || kill -INT $PPID\necho an image\n";
+  fs::permissions(stub, fs::perms::owner_all);
+  const Outcome outcome =
+      perdura(fmt::format("compare {0} {0} --out {1} --gnuplot {2}", (folder / "a").string(),
+                          (folder / "f").string(), stub.string()));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("interrupted: stopping; press ^C again"), std::string::npos)
+      << outcome.text;
+  EXPECT_NE(outcome.text.find("perdura: interrupted\n"), std::string::npos) << outcome.text;
 }
 
 }  // namespace

@@ -53,13 +53,20 @@ const Mistake kMistakes[] = {
     {"crash write --exhaustive --samples 3", "perdura: crash: --exhaustive and --samples exclude"},
     {"advise --domain dmp --ddio off --receive-buffers dram --operation send --one-sided",
      "perdura: advise: a SEND ends in a receive buffer in DRAM"},
+    {"crash wirte-flush",
+     "perdura: crash: 'wirte-flush' is no method, no system and no file (did you mean "
+     "'write-flush'?); perdura list names"},
+    {"crash redo-loging",
+     "perdura: crash: 'redo-loging' is no method, no system and no file (did "
+     "you mean 'redo-logging'?); perdura list names"},
     {"run erda-latncy",
      "perdura: unknown experiment 'erda-latncy' (did you mean 'erda-latency'?); known are: "},
     {"run erda-latency --profile erda-conectx3",
      "perdura: --profile erda-conectx3: unknown profile 'erda-conectx3' (did you mean "
      "'erda-connectx3'?); known are: "},
     {"run erda-latency --platfrom shm",
-     "perdura: The following arguments were not expected: shm --platfrom; did you mean --platform?"},
+     "perdura: The following arguments were not expected: shm --platfrom; did you mean "
+     "--platform?"},
     {"run erda-latency --site exmaple",
      "perdura: --site: unknown site 'exmaple' (did you mean 'example'?)"},
     {"run erda-latency --set workload.clinets=5",

@@ -292,6 +292,16 @@ TEST_F(MatchingTest, ResponseTimesOfAnOpenLoopAreCompared) {
   }
 }
 
+TEST_F(MatchingTest, WhoeverIsToldOfTheReadingMayEndIt) {
+  struct Enough {};
+  const auto a = points({{latency("1")}});
+  const auto b = points({{latency("1")}});
+  std::vector<std::filesystem::path> told;
+  ASSERT_TRUE(match(a, b, {"latency_mean_us"}, [&](const auto& file) { told.push_back(file); }));
+  EXPECT_EQ(told, a) << "the first of so few rows";
+  EXPECT_THROW(match(a, b, {"latency_mean_us"}, [](const auto&) { throw Enough(); }), Enough);
+}
+
 TEST_F(MatchingTest, WhatCannotBeComparedIsRefused) {
   for (const std::string quantity :
        {"latency_p50_low_us", "latency_p50_high_us", "operations", "elapsed_s", "nosuch", ""}) {

@@ -56,6 +56,15 @@ TEST(Text, HasALineForEachComparisonWorstFirstAndListsTheRest) {
       "not compared: A: erda / workloada / value_size 16 / all, repetition 3: failed: full\n");
 }
 
+TEST(Text, HasNothingThatATerminalObeys) {
+  Matching matching;
+  matching.pairs = {{point("er\x1b[2Jda", "16"), "latency_p99_us", {1}, {1}}};
+  matching.not_valid = {{Side::a, point("erda", "16"), "3", "failed", "fu\x07ll"}};
+  const std::string text = as_text(compare(std::move(matching), {}));
+  EXPECT_NE(text.find("er\\x1b[2Jda / workloada / all"), std::string::npos) << text;
+  EXPECT_NE(text.find("failed: fu\\x07ll"), std::string::npos) << text;
+}
+
 TEST(Text, ListsPointsOfAHostThatWasNotQuiet) {
   Comparison comparison = sample(true);
   comparison.matching.noisy = {{Side::b, point("erda", "16"), 2, 5, "crowded"}};
@@ -152,6 +161,11 @@ TEST(FigureCsv, HasARowForEachComparisonUpToWhatIsLegible) {
             "worse,worse,0,1,1,erda / workloada / value_size 64 / all: latency_p99_us,5,,,2\n"
             "unchanged,unchanged,1,0,2,erda / workloada / value_size 16 / all: latency_p99_us,"
             "0,,,2\n");
+  Matching named;
+  named.pairs = {{point("erda, \"mended\"", "16"), "latency_p99_us", {1}, {1}}};
+  EXPECT_NE(figure_csv(compare(std::move(named), {}))
+                .find(",0,\"erda, \"\"mended\"\" / workloada / all: latency_p99_us\",0,,,2\n"),
+            std::string::npos);
   Matching matching;
   for (std::size_t i = 0; i < kFigureRows + 5; ++i) {
     matching.pairs.push_back({point("erda", std::to_string(i)), "latency_p50_us", {1}, {1}});
