@@ -4,8 +4,9 @@
 namespace perdura::bench {
 namespace {
 
-// As measured on sim (docs/performance.md), rounded up. Data counts where it is in the store, in
-// its log, and as what a change replaced.
+// Estimates: rounded up from the memory that processes took on sim with a thousand and with ten
+// thousand clients of Erda (docs/performance.md, "Many clients"), measured once. Data counts where
+// it is in the store, in its log, and as what a change replaced.
 constexpr Bytes kProcess = 48 * MiB;
 constexpr Bytes kPartition = 2 * MiB;
 constexpr Bytes kClient = 64 * KiB;      // with its thread, its generator and its histograms

@@ -267,8 +267,8 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
       "Chooses the method of remote persistence for a responder; what is not given is "
       "detected, as if this machine were it");
   command->add_option("--responder", arguments->responder,
-                      "What the responder says of itself: a file that 'perdura doctor --json' made "
-                      "there; instead of this machine");
+                      "A file that 'perdura doctor --json' wrote on the responder; used instead of "
+                      "what is detected here");
   arguments->configuration.add_to(*command);
   command->add_option("--update", arguments->update, "One update, or two in order")
       ->check(CLI::IsMember({"single", "ordered"}));
@@ -276,12 +276,12 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
       ->check(CLI::IsMember({"write", "write-imm", "send"}));
   command->add_option("--size", arguments->needs.size, "Bytes of the update")
       ->check(whole_number(1, kLargestUpdate));
-  command->add_option("--second-size", arguments->second_size, "Bytes of the second of two")
+  command->add_option("--second-size", arguments->second_size, "Bytes of the second update of two")
       ->check(whole_number(1, kLargestUpdate));
   command->add_flag("--one-sided", arguments->one_sided,
                     "The responder's CPU must not take part before the acknowledgment");
   command->add_flag("--no-replay", arguments->no_replay,
-                    "Recovery cannot make sense of messages in receive buffers");
+                    "Recovery cannot replay messages that it finds in receive buffers");
   // CLI11 counts a negated flag down.
   const auto add_feature = [&](const char* names, std::optional<bool>& feature, const char* help) {
     command->add_flag_function(

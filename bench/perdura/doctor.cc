@@ -61,7 +61,7 @@ void add_doctor(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<DoctorArguments>();
   CLI::App* command = app.add_subcommand(
       "doctor",
-      "Says what this host is to remote persistence, how that is known, and what is not known");
+      "Says which kind of responder this host is, how that is known, and what is not known");
   command->add_option("--root", arguments->root,
                       "Folder with a copy of another machine's /sys, /proc and /dev to examine");
   command->add_flag("--json", arguments->as_json,
