@@ -33,8 +33,8 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
 std::string comparison_table(const std::vector<Comparison>& comparisons, const Origin& origin,
                              const DataSpec& spec);
 
-/// What was run, what the results say in some sentences made from the numbers, and what becomes of the
-/// papers' claims.
+/// What was run, what the results say in some sentences made from the numbers, and what becomes of
+/// the papers' claims.
 std::string overview(const Contents& contents, const std::vector<ResultFolder>& folders,
                      const std::vector<ClaimResult>& claims);
 /// "1 point", "2 points".
