@@ -16,6 +16,7 @@
 #include <random>
 
 #include "harness/run/interrupt.h"
+#include "harness/run/launcher.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -251,8 +252,8 @@ void Heartbeat::give_up_on(const Peer& peer) {
                                                std::chrono::duration<double>(silence_).count());
   if (!ranks_.is_root()) {
     const std::scoped_lock lock(mutex_);
-    fmt::print(stderr, "perdura: {}: {}{}{}\n", ranks_.describe(ranks_.rank()), text,
-               kept_.empty() ? "" : "; ", kept_);
+    print_past_launcher(fmt::format("perdura: {}: {}{}{}\n", ranks_.describe(ranks_.rank()), text,
+                                    kept_.empty() ? "" : "; ", kept_));
     ranks_.abort(1);
   }
   std::unique_lock lock(mutex_);
@@ -272,7 +273,7 @@ void Heartbeat::give_up_on(const Peer& peer) {
     if (changed_.wait_for(lock, kTimeToWrite, [this] { return ending_; })) return;
     ranks_.abort(1);
   }
-  fmt::print(stderr, "perdura: {}; {}\n", lost_, kept->empty() ? kept_ : *kept);
+  print_past_launcher(fmt::format("perdura: {}; {}\n", lost_, kept->empty() ? kept_ : *kept));
   ranks_.abort(1);
 }
 
@@ -284,8 +285,8 @@ void Heartbeat::end_without_root() {
     first_left = first_left && std::find(ended.begin(), ended.end(), rank) != ended.end();
   }
   if (first_left && !(root_had_its_say_ && root_had_its_say_())) {
-    fmt::print(stderr, "perdura: {} has died{}{}\n", ranks_.describe(0), kept_.empty() ? "" : "; ",
-               kept_);
+    print_past_launcher(fmt::format("perdura: {} has died{}{}\n", ranks_.describe(0),
+                                    kept_.empty() ? "" : "; ", kept_));
   }
   ranks_.abort(1);
 }

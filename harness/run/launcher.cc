@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string_view>
@@ -28,6 +29,17 @@ constexpr std::array kLaunchers{
     Variables{"srun", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
     Variables{"srun or mpiexec", "PMI_RANK", "PMI_SIZE"},
 };
+
+// A descriptor of the mpirun that started this process, or -1 if that was something else or is on
+// another host.
+int open_mpirun() {
+  const pid_t parent = getppid();
+  std::string name;
+  std::getline(std::ifstream(fmt::format("/proc/{}/comm", parent)), name);
+  constexpr std::array names{"mpirun", "mpiexec", "orterun"};
+  if (std::find(names.begin(), names.end(), name) == names.end()) return -1;
+  return static_cast<int>(syscall(SYS_pidfd_open, parent, 0));
+}
 
 }  // namespace
 
@@ -58,13 +70,20 @@ void check_size(const Launch& launch, int mpi_size) {
                   launch.launcher, launch.ranks, mpi_size));
 }
 
+void print_past_launcher(const std::string& line) {
+  const int mpirun = open_mpirun();
+  const auto shared =
+      mpirun < 0 ? -1 : static_cast<int>(syscall(SYS_pidfd_getfd, mpirun, STDERR_FILENO, 0));
+  std::fflush(stderr);
+  [[maybe_unused]] const auto written =
+      write(shared < 0 ? STDERR_FILENO : shared, line.data(), line.size());
+  for (const int descriptor : {mpirun, shared}) {
+    if (descriptor >= 0) close(descriptor);
+  }
+}
+
 void end_mpirun_after(std::chrono::seconds time) {
-  const pid_t parent = getppid();
-  std::string name;
-  std::getline(std::ifstream(fmt::format("/proc/{}/comm", parent)), name);
-  constexpr std::array names{"mpirun", "mpiexec", "orterun"};
-  if (std::find(names.begin(), names.end(), name) == names.end()) return;
-  const auto mpirun = static_cast<int>(syscall(SYS_pidfd_open, parent, 0));
+  const int mpirun = open_mpirun();
   if (mpirun < 0 || fork() != 0) return;
   // mpirun waits until nobody has its pipes open.
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(descriptor);

@@ -23,6 +23,12 @@ std::optional<Launch> find_launch(const std::function<const char*(const char*)>&
 // of another MPI.
 void check_size(const Launch& launch, int mpi_size);
 
+// Writes the line by which a run ends badly to stderr. While Open MPI's mpirun ends its ranks, it
+// does not read what they write, and it may be killed before it does. If it started this process on
+// this host, the line is written to mpirun's own stderr, where the kernel lets one process share
+// another's file (pidfd_getfd).
+void print_past_launcher(const std::string& line);
+
 // If Open MPI's mpirun started this process, and on this host: kills it unless it ends within
 // `time`. It waits for ever for a host that is cut off, whatever its ranks do. This process need
 // not live that long.

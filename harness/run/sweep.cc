@@ -15,6 +15,7 @@
 #include "harness/run/heartbeat.h"
 #include "harness/run/interrupt.h"
 #include "harness/run/last_words.h"
+#include "harness/run/launcher.h"
 #include "harness/run/progress.h"
 #include "platform/error.h"
 
@@ -233,8 +234,8 @@ ExitCode Sweep::run() {
     ranks_lost_ = true;
     heartbeat_.stop();
   }
-  // A point, or the word that none follows, may end without the rank that has died; and the signal by
-  // which the launcher then ends the others is not the reason.
+  // A point, or the word that none follows, may end without the rank that has died; and the signal
+  // by which the launcher then ends the others is not the reason.
   if (ranks_.is_root() && !ranks_lost_ && rank_has_died()) {
     ranks_lost_ = true;
     heartbeat_.stop();
@@ -246,7 +247,7 @@ ExitCode Sweep::run() {
   if (!ranks_.leave()) {
     heartbeat_.stop();
     if (const auto lost = heartbeat_.lost(); !lost.empty()) {
-      fmt::print(stderr, "perdura: {}; {}\n", lost, kept());
+      print_past_launcher(fmt::format("perdura: {}; {}\n", lost, kept()));
     }
     ranks_.abort(static_cast<int>(ExitCode::failed));
   }
@@ -496,7 +497,7 @@ ExitCode Sweep::finish() {
   }
   if (whole) fmt::print("{}\n", results_->folder().string());
   if (!whole || ranks_lost_) {
-    fmt::print(stderr, "perdura: {}; {}\n", why_not_whole(), kept());
+    print_past_launcher(fmt::format("perdura: {}; {}\n", why_not_whole(), kept()));
     return ExitCode::failed;
   }
   if (not_valid_ > 0) {
