@@ -17,4 +17,6 @@ std::vector<Finding> rdma_findings(const Host& host, const Tree& tree,
                                    const persistence::Detection& found);
 std::vector<Finding> host_findings(const Tree& tree);
 
+inline const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
+
 }  // namespace perdura::bench

@@ -11,8 +11,6 @@ namespace perdura::bench {
 
 namespace {
 
-const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
-
 std::string size_text(Bytes size) {
   if (size >= GiB) return fmt::format("{:.4g} GiB", static_cast<double>(size) / GiB);
   return fmt::format("{:.4g} MiB", static_cast<double>(size) / MiB);

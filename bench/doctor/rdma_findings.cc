@@ -18,7 +18,6 @@ namespace {
 
 constexpr const char* kFolder = "sys/class/infiniband";
 
-const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
 const char* on_or_off(bool value) { return value ? "on" : "off"; }
 
 template <class Value>

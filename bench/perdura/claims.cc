@@ -109,28 +109,28 @@ void print_text(const std::vector<ClaimResult>& results, const report::Papers& p
 
 nlohmann::ordered_json to_json(const ClaimResult& result) {
   const report::Claim& claim = *result.claim;
-  nlohmann::ordered_json json{{"id", claim.id},
-                              {"paper", claim.paper},
-                              {"section", claim.section},
-                              {"quantity", shown_quantity(claim)},
-                              {"kind", claim.not_covered.empty() ? to_string(claim.kind) : ""},
-                              {"reported", shown_reported(claim)},
-                              {"measured", result.measured},
-                              {"deviation_percent", nullptr},
-                              {"tolerance_percent", nullptr},
-                              {"verdict", to_string(result.verdict)},
-                              {"basis", claim.not_covered.empty() ? to_string(claim.basis) : ""},
-                              {"run", result.run},
-                              {"provenance", result.origin.provenance},
-                              {"platform", result.origin.platform},
-                              {"profile", result.origin.profile},
-                              {"explanation", nlohmann::ordered_json::array()}};
-  if (result.deviation) json["deviation_percent"] = *result.deviation;
-  if (claim.tolerance) json["tolerance_percent"] = *claim.tolerance;
+  nlohmann::ordered_json fields{{"id", claim.id},
+                                {"paper", claim.paper},
+                                {"section", claim.section},
+                                {"quantity", shown_quantity(claim)},
+                                {"kind", claim.not_covered.empty() ? to_string(claim.kind) : ""},
+                                {"reported", shown_reported(claim)},
+                                {"measured", result.measured},
+                                {"deviation_percent", nullptr},
+                                {"tolerance_percent", nullptr},
+                                {"verdict", to_string(result.verdict)},
+                                {"basis", claim.not_covered.empty() ? to_string(claim.basis) : ""},
+                                {"run", result.run},
+                                {"provenance", result.origin.provenance},
+                                {"platform", result.origin.platform},
+                                {"profile", result.origin.profile},
+                                {"explanation", nlohmann::ordered_json::array()}};
+  if (result.deviation) fields["deviation_percent"] = *result.deviation;
+  if (claim.tolerance) fields["tolerance_percent"] = *claim.tolerance;
   for (const std::size_t note : result.notes) {
-    json["explanation"].push_back(result.paper->notes[note].text);
+    fields["explanation"].push_back(result.paper->notes[note].text);
   }
-  return json;
+  return fields;
 }
 
 void print_json(const std::vector<ClaimResult>& results) {
@@ -140,11 +140,11 @@ void print_json(const std::vector<ClaimResult>& results) {
   const auto score = [](const report::ClaimScore& of) {
     return nlohmann::ordered_json{{"holds", of.holds}, {"differs", of.differs}};
   };
-  const nlohmann::ordered_json json{
+  const nlohmann::ordered_json output{
       {"claims", std::move(claims)},         {"predictions", score(counts.predictions)},
       {"fitted", score(counts.fitted)},      {"inputs", score(counts.inputs)},
       {"not_measured", counts.not_measured}, {"not_covered", counts.not_covered}};
-  fmt::print("{}\n", json.dump(2));
+  fmt::print("{}\n", output.dump(2));
 }
 
 ExitCode claims(const std::string& input, bool as_json, const CommandContext& context) {

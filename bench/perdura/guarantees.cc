@@ -150,8 +150,8 @@ void print_json(const std::string& folder, const std::vector<report::GuaranteeTa
                     {"header", table.cells.header},
                     {"rows", std::move(rows)}});
   }
-  const nlohmann::ordered_json json{{"folder", folder}, {"tables", std::move(list)}};
-  fmt::print("{}\n", json.dump(2));
+  const nlohmann::ordered_json output{{"folder", folder}, {"tables", std::move(list)}};
+  fmt::print("{}\n", output.dump(2));
 }
 
 ExitCode guarantees(const std::string& folder, bool as_json, const CommandContext& context) {

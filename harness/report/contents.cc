@@ -14,7 +14,7 @@ namespace {
 
 using RowsByOrigin = std::map<Origin, std::vector<std::size_t>>;
 
-RowsByOrigin split(const Points& points) {
+RowsByOrigin by_origin(const Points& points) {
   RowsByOrigin rows;
   for (std::size_t row = 0; row < points.size(); ++row) {
     rows[origin_of(points, row)].push_back(row);
@@ -88,7 +88,7 @@ class Gatherer {
       : folders_(folders), papers_(papers) {}
 
   Expected<void> add(const ResultFolder& folder) {
-    RowsByOrigin origins = split(folder.points);
+    RowsByOrigin origins = by_origin(folder.points);
     for (const auto& [origin, rows] : origins) {
       for (const FigureSpec& spec : folder.specs.figures) {
         if (auto added = add_figure(folder, spec, origin, rows); !added) return added;

@@ -8,7 +8,7 @@ namespace perdura::harness {
 namespace {
 
 constexpr std::size_t kHeaderWords = 4;
-constexpr std::size_t kOperationWords = 2;
+constexpr std::size_t kWordsOfOperation = 2;
 constexpr std::size_t kSpaceWords = 5;
 
 std::uint64_t word(Time time) {
@@ -39,7 +39,7 @@ void Timeline::merge(const Timeline& other) {
 std::vector<std::uint64_t> Timeline::serialize() const {
   std::vector<std::uint64_t> words{static_cast<std::uint64_t>(interval.count()), word(begin),
                                    operations.size(), spaces.size()};
-  words.reserve(kHeaderWords + operations.size() * kOperationWords + spaces.size() * kSpaceWords);
+  words.reserve(kHeaderWords + operations.size() * kWordsOfOperation + spaces.size() * kSpaceWords);
   for (const Operation& operation : operations) {
     words.insert(words.end(), {word(operation.end), operation.latency_ns});
   }
@@ -60,11 +60,11 @@ Timeline Timeline::deserialize(std::span<const std::uint64_t> words) {
   const std::uint64_t spaces = words[3];
   words = words.subspan(kHeaderWords);
   if (operations > words.size() || spaces > words.size() ||
-      words.size() != operations * kOperationWords + spaces * kSpaceWords) {
+      words.size() != operations * kWordsOfOperation + spaces * kSpaceWords) {
     throw damaged();
   }
   timeline.operations.reserve(operations);
-  for (; timeline.operations.size() < operations; words = words.subspan(kOperationWords)) {
+  for (; timeline.operations.size() < operations; words = words.subspan(kWordsOfOperation)) {
     timeline.operations.push_back({time_of(words[0]), words[1]});
   }
   timeline.spaces.reserve(spaces);

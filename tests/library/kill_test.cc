@@ -12,7 +12,7 @@ namespace perdura::library_test {
 namespace {
 
 // What the processes tell each other; it outlives each of them.
-struct Told {
+struct ToldAcrossKills {
   std::atomic<std::uint64_t> acknowledged{0};  // the last record that append() returned for
   std::atomic<std::uint64_t> applied{0};       // the last record that the server was given
   std::atomic<std::uint64_t> wrong{0};         // records that were not what they should be
@@ -65,7 +65,7 @@ class KillOfTheLibrary : public testing::TestWithParam<Configuration> {
     ASSERT_TRUE(progress(1));
   }
 
-  Shared<Told> told_;
+  Shared<ToldAcrossKills> told_;
   Place place_;
   LogOptions options_ = place_.with(GetParam());
   Child server_;

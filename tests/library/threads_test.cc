@@ -31,7 +31,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 // Thread t's i-th record, from 1, as it stands in the log.
 constexpr std::uint64_t word_of(std::uint64_t thread, std::uint64_t i) { return thread << 32 | i; }
 
-struct Told {
+struct ToldByThreads {
   std::array<std::atomic<std::uint64_t>, kThreads> acknowledged{};
   std::atomic<std::uint64_t> wrong_number{0};
   std::atomic<std::uint64_t> wrong_record{0};
@@ -66,7 +66,7 @@ TEST_P(ThreadsOfTheLibrary, AppendThroughOneClientWhileTheServerIsKilled) {
                                    .receive_buffers_in_pm = GetParam() == Domain::wsp,
                                    .transport = Transport::infiniband});
   options.largest_record = 64;
-  const Shared<Told> told;
+  const Shared<ToldByThreads> told;
   const auto start_server = [&] {
     return Child([&] {
       LogServer server(options, [&](std::uint64_t number, std::string_view record) {

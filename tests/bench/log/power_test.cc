@@ -17,7 +17,7 @@ using perdura::sim::Images;
 using perdura::sim::SimPlatform;
 using persistence::Configuration;
 
-constexpr std::uint64_t kRecords = 6;
+constexpr std::uint64_t kPowerRecords = 6;
 constexpr std::uint64_t kSlots = 3;
 
 struct Progress {
@@ -79,7 +79,7 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
     };
     platform.start_service(0, 0, CompletionMode::polling, serve);
     platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      co_await append_until(thread, &options, &progress, kRecords);
+      co_await append_until(thread, &options, &progress, kPowerRecords);
       ended = true;
     });
     failure.watch(platform, [&](pmem::Choices& choices) {
@@ -87,9 +87,9 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
       platform.start_service(0, 0, CompletionMode::polling, serve);
       platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
         while (!recovered || !ended) co_await sleep_for(Microseconds(10));
-        co_await append_until(thread, &options, &progress, 2 * kRecords);
-        EXPECT_EQ(progress.acknowledged, 2 * kRecords);
-        while (applied < 2 * kRecords) co_await sleep_for(Microseconds(10));
+        co_await append_until(thread, &options, &progress, 2 * kPowerRecords);
+        EXPECT_EQ(progress.acknowledged, 2 * kPowerRecords);
+        while (applied < 2 * kPowerRecords) co_await sleep_for(Microseconds(10));
       });
     });
     platform.run();

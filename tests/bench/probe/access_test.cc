@@ -5,12 +5,11 @@
 
 #include <set>
 
+#include "tests/bench/probe/common.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::bench {
 namespace {
-
-constexpr Pattern kPatterns[] = {Pattern::sequential, Pattern::random};
 
 TEST(ProbeAccess, AChainVisitsEveryLineOnceAndReturns) {
   for (const std::string& name : perdura::test::platform_names()) {

@@ -9,6 +9,7 @@
 #include "platform/shm_platform.h"
 #include "platform/sim/profile.h"
 #include "platform/sim/sim_platform.h"
+#include "tests/bench/probe/common.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::bench {
@@ -18,10 +19,7 @@ using pmem::Medium;
 using Values = std::vector<double>;
 
 constexpr Medium kMedia[] = {Medium::dram, Medium::pm};
-constexpr Pattern kPatterns[] = {Pattern::sequential, Pattern::random};
 constexpr CacheState kStates[] = {CacheState::hot, CacheState::flushed, CacheState::cold};
-
-double ns(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
 
 // On the profiles of all testbeds.
 class OnModel : public testing::TestWithParam<const char*> {

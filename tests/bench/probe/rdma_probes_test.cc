@@ -8,6 +8,7 @@
 
 #include "platform/sim/profile.h"
 #include "platform/sim/sim_platform.h"
+#include "tests/bench/probe/common.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::bench {
@@ -15,8 +16,6 @@ namespace {
 
 using fabric::Opcode;
 using sim::transfer_time;
-
-double ns(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
 
 class RdmaOnModel : public testing::TestWithParam<const char*> {
  protected:

@@ -17,12 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A sweep of two small points on the simulated testbed.
-const std::string kSmall =
-    "run erda-latency --set workload.operations=300 --set workload.warmup=0 "
-    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16, 64]' "
-    "--set 'matrix.system=[\"erda\"]' ";
-
 TEST(Cli, HelpAndVersionAreNoMistakes) {
   EXPECT_EQ(perdura("--help").code, 0);
   EXPECT_EQ(perdura("run --help").code, 0);
@@ -89,7 +83,7 @@ TEST(Cli, ListsOneKindByNameAndAllAsJson) {
 TEST(Cli, ReportsNameTheirFilesAsJson) {
   const test::TemporaryFolder temporary;
   const std::string folder = (temporary.path() / "out").string();
-  ASSERT_EQ(perdura(kSmall + "--quiet --out " + folder).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--quiet --out " + folder).code, 0);
   const Outcome outcome = perdura("report --json " + folder);
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   const auto json = nlohmann::json::parse(outcome.text);
@@ -97,8 +91,7 @@ TEST(Cli, ReportsNameTheirFilesAsJson) {
   EXPECT_EQ(json["rows_not_drawn"], 0);
   for (const auto& file : json["files"]) EXPECT_TRUE(fs::exists(file.get<std::string>())) << file;
   const Outcome text = perdura("report " + folder);
-  EXPECT_NE(text.text.find(fmt::format("{} figure", json["figures"].get<int>())),
-            std::string::npos)
+  EXPECT_NE(text.text.find(fmt::format("{} figure", json["figures"].get<int>())), std::string::npos)
       << text.text;
   EXPECT_EQ(text.text.find("not valid"), std::string::npos) << text.text;
 }
@@ -214,7 +207,7 @@ TEST(Cli, AdviseTakesWhatADoctorFoundElsewhere) {
 TEST(Cli, RunWritesTheFolderAndSaysWhere) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";
-  const Outcome outcome = perdura(kSmall + "--quiet --out " + folder.string());
+  const Outcome outcome = perdura(kTwoPoints + "--quiet --out " + folder.string());
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_EQ(outcome.text, folder.string() + "\n");
   EXPECT_TRUE(fs::exists(folder / "points.csv"));
@@ -241,7 +234,7 @@ TEST(Cli, ProbesMeasureClaimsAndAreNotCompared) {
 TEST(Cli, ClaimsAreMeasuredInTextAndJson) {
   const test::TemporaryFolder temporary;
   const std::string folder = (temporary.path() / "out").string();
-  ASSERT_EQ(perdura(kSmall + "--quiet --out " + folder).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--quiet --out " + folder).code, 0);
   const Outcome text = perdura("claims " + folder);
   EXPECT_EQ(text.code, 0) << text.text;
   for (const auto id : {"erda-16-erda ", "erda-14-erda ", "log-wsp-best "}) {
@@ -263,7 +256,7 @@ TEST(Cli, ClaimsAreMeasuredInTextAndJson) {
 TEST(Cli, RunShowsALinePerPoint) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";
-  const Outcome outcome = perdura(kSmall + "--out " + folder.string());
+  const Outcome outcome = perdura(kTwoPoints + "--out " + folder.string());
   EXPECT_NE(outcome.text.find("[1/2]"), std::string::npos) << outcome.text;
   EXPECT_NE(outcome.text.find("[2/2]"), std::string::npos) << outcome.text;
   EXPECT_EQ(outcome.text.find('\r'), std::string::npos) << "no terminal, no rewriting";
@@ -272,9 +265,9 @@ TEST(Cli, RunShowsALinePerPoint) {
 TEST(Cli, RunChecksTheHistoryIfAskedAndMeasuresTheSame) {
   const test::TemporaryFolder temporary;
   const fs::path& folder = temporary.path();
-  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "without").string()).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + (folder / "without").string()).code, 0);
   const Outcome outcome =
-      perdura(kSmall + "--set workload.check_history=true --out " + (folder / "with").string());
+      perdura(kTwoPoints + "--set workload.check_history=true --out " + (folder / "with").string());
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_NE(outcome.text.find(", 1300 operations linearizable"), std::string::npos) << outcome.text;
   for (const auto file : {"points.csv", "histograms.csv"}) {
@@ -305,9 +298,9 @@ TEST(Cli, ProcessesOnSharedMemoryAreCheckedTogether) {
 TEST(Cli, TheSameRunGivesTheSameBytesOnAnyNumberOfRanks) {
   const test::TemporaryFolder temporary;
   const fs::path& folder = temporary.path();
-  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "one").string()).code, 0);
-  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "again").string()).code, 0);
-  const Outcome outcome = mpirun(3, kSmall + "--out " + (folder / "three").string());
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + (folder / "one").string()).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + (folder / "again").string()).code, 0);
+  const Outcome outcome = mpirun(3, kTwoPoints + "--out " + (folder / "three").string());
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   for (const auto file : {"points.csv", "histograms.csv", "experiment.toml"}) {
     EXPECT_EQ(read(folder / "one" / file), read(folder / "again" / file)) << file;
@@ -437,7 +430,7 @@ TEST(Cli, AnImpossibleNumberOfRanksIsRefused) {
 TEST(Cli, PlanTellsPointsAndTimesOnlyFromAPastRun) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "past";
-  const std::string plan = "plan" + kSmall.substr(kSmall.find(' '));
+  const std::string plan = "plan" + kTwoPoints.substr(kTwoPoints.find(' '));
   const auto planned = [&](const std::string& more) {
     const Outcome outcome = shell(fmt::format("cd {} && {} {} --json", temporary.path().string(),
                                               PERDURA_PROGRAM, plan + more));
@@ -452,7 +445,7 @@ TEST(Cli, PlanTellsPointsAndTimesOnlyFromAPastRun) {
   EXPECT_TRUE(unknown["expected_s"].is_null());
   EXPECT_TRUE(unknown["points"][0]["expected_s"].is_null());
 
-  ASSERT_EQ(perdura(kSmall + "--out " + folder.string()).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + folder.string()).code, 0);
   const auto known = planned(" --like " + folder.string());
   EXPECT_GT(known["expected_s"], 0);
   EXPECT_EQ(known["points_not_run_there"], 0);
@@ -476,7 +469,7 @@ TEST(Cli, PlanTellsTheRanksOfRealPlatforms) {
 TEST(Cli, ASiteIsKeptWithTheResults) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";
-  ASSERT_EQ(perdura(kSmall + "--site example --out " + folder.string()).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--site example --out " + folder.string()).code, 0);
   EXPECT_EQ(read(folder / "site.toml"), read(fs::path(PERDURA_SOURCE_DIR) / "sites/example.toml"));
 }
 
@@ -516,7 +509,8 @@ TEST(Cli, AnInterruptKeepsWhatIsDone) {
       "({} {} --set repetitions=9999 --out {} > {}.log 2>&1 & job=$!; "
       "until grep -q '^.1/' {}.log; do sleep 0.05; done; kill -TERM $job; wait $job; code=$?; "
       "tail -n 1 {}.log; exit $code)",
-      PERDURA_PROGRAM, kSmall, folder.string(), folder.string(), folder.string(), folder.string()));
+      PERDURA_PROGRAM, kTwoPoints, folder.string(), folder.string(), folder.string(),
+      folder.string()));
   EXPECT_EQ(outcome.code, 1) << outcome.text;
   EXPECT_NE(outcome.text.find("perdura: interrupted; "), std::string::npos) << outcome.text;
   const std::string points = read(folder / "points.csv");
@@ -528,7 +522,7 @@ TEST(Cli, AnInterruptKeepsWhatIsDone) {
 TEST(Cli, FiguresThatCannotBeDrawnAreRefusedBeforeTheSweepAndAfterIt) {
   const test::TemporaryFolder temporary;
   const fs::path whole = temporary.path() / "whole";
-  ASSERT_EQ(perdura(kSmall + "--out " + whole.string()).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + whole.string()).code, 0);
   const std::string text = read(whole / "experiment.toml");
   const fs::path file = temporary.path() / "x.toml";
   for (const auto& [from, to, message] :
@@ -558,8 +552,8 @@ TEST(Cli, FiguresThatCannotBeDrawnAreRefusedBeforeTheSweepAndAfterIt) {
 TEST(Cli, ResultsAreNeverOverwritten) {
   const test::TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "out";
-  ASSERT_EQ(perdura(kSmall + "--out " + folder.string()).code, 0);
-  const Outcome outcome = perdura(kSmall + "--out " + folder.string());
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + folder.string()).code, 0);
+  const Outcome outcome = perdura(kTwoPoints + "--out " + folder.string());
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.text, fmt::format("perdura: --out {}: the folder is not empty; give a new one, "
                                       "results are never overwritten\n",

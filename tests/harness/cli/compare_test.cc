@@ -11,12 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A sweep of two small points on the simulated testbed.
-const std::string kSmall =
-    "run erda-latency --set workload.operations=300 --set workload.warmup=0 "
-    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16, 64]' "
-    "--set 'matrix.system=[\"erda\"]' ";
-
 // Rows that were changed on purpose are as they were written.
 void record_points(const fs::path& folder) {
   const auto record = report::record_of_file(folder / "points.csv");
@@ -67,7 +61,7 @@ void copy_slower(const fs::path& from, const fs::path& to, double percent, int r
 TEST(CompareCommand, SaysByItsExitCodeWhetherAnythingGotWorse) {
   const test::TemporaryFolder temporary;
   const fs::path& folder = temporary.path();
-  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "a").string()).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + (folder / "a").string()).code, 0);
   copy_slower(folder / "a", folder / "slower", 5);
   const auto compare = [&](const std::string& a, const std::string& b,
                            const std::string& more = "") {
@@ -109,7 +103,7 @@ TEST(CompareCommand, SaysByItsExitCodeWhetherAnythingGotWorse) {
 TEST(CompareCommand, FailsIfPointsFailOrVanish) {
   const test::TemporaryFolder temporary;
   const fs::path& folder = temporary.path();
-  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "a").string()).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + (folder / "a").string()).code, 0);
   const std::string points = read(folder / "a" / "points.csv");
   const auto changed = [&](const std::string& name, const auto& change) {
     fs::copy(folder / "a", folder / name, fs::copy_options::recursive);
@@ -150,7 +144,7 @@ TEST(CompareCommand, FailsIfPointsFailOrVanish) {
 TEST(CompareCommand, NeedsEnoughRepetitionsOfWhatWasMeasured) {
   const test::TemporaryFolder temporary;
   const fs::path& folder = temporary.path();
-  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "sim").string()).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + (folder / "sim").string()).code, 0);
   for (const int repetitions : {3, 12}) {
     copy_slower(folder / "sim", folder / fmt::format("a{}", repetitions), 0, repetitions);
     copy_slower(folder / "sim", folder / fmt::format("b{}", repetitions), 5, repetitions);
@@ -177,7 +171,7 @@ TEST(CompareCommand, NeedsEnoughRepetitionsOfWhatWasMeasured) {
 TEST(CompareCommand, EndsCleanlyWhenItIsInterrupted) {
   const test::TemporaryFolder temporary;
   const fs::path& folder = temporary.path();
-  ASSERT_EQ(perdura(kSmall + "--out " + (folder / "a").string()).code, 0);
+  ASSERT_EQ(perdura(kTwoPoints + "--out " + (folder / "a").string()).code, 0);
   const fs::path stub = folder / "gnuplot";
   std::ofstream(stub) << "#!/bin/sh\n[ \"$6\" != svg ] || kill -INT $PPID\necho an image\n";
   fs::permissions(stub, fs::perms::owner_all);

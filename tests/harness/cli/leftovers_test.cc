@@ -24,11 +24,11 @@ class LeftoversTest : public testing::Test {
     if (process == 0) {
       const TemporaryDirectory directory(where_.path(), "victim");
       std::ofstream(directory.path() / "file") << "x";
-      EXPECT_EQ(write(ends[1], "m", 1), 1);
+      EXPECT_EQ(::write(ends[1], "m", 1), 1);
       for (;;) pause();
     }
     char made = 0;
-    EXPECT_EQ(read(ends[0], &made, 1), 1);
+    EXPECT_EQ(::read(ends[0], &made, 1), 1);
     const std::string begin = "perdura-test." + std::to_string(process) + "-victim-";
     fs::path found;
     for (const auto& entry : fs::directory_iterator(where_.path())) {
@@ -37,7 +37,7 @@ class LeftoversTest : public testing::Test {
     EXPECT_TRUE(fs::exists(found / "file")) << found;
     remove_leftovers(where_.path());
     EXPECT_TRUE(fs::exists(found / "file")) << "it is alive";
-    kill(process, SIGKILL);
+    ::kill(process, SIGKILL);
     waitpid(process, nullptr, 0);
     close(ends[0]);
     close(ends[1]);

@@ -22,6 +22,16 @@
 
 namespace perdura {
 
+// One point, or two, on the simulated testbed, small enough for a test.
+inline const std::string kOnePoint =
+    "run erda-latency --set workload.operations=300 --set workload.warmup=0 "
+    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16]' "
+    "--set 'matrix.system=[\"erda\"]' ";
+inline const std::string kTwoPoints =
+    "run erda-latency --set workload.operations=300 --set workload.warmup=0 "
+    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16, 64]' "
+    "--set 'matrix.system=[\"erda\"]' ";
+
 struct Outcome {
   int code = -1;
   std::string text;  // of stdout and stderr together

@@ -14,12 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One small point on the simulated testbed.
-const std::string kSmall =
-    "run erda-latency --set workload.operations=300 --set workload.warmup=0 "
-    "--set 'matrix.workload=[\"workloada\"]' --set 'matrix.value_size=[16]' "
-    "--set 'matrix.system=[\"erda\"]' ";
-
 // The line that tells of a signal.
 const std::string kInterrupted = "interrupted: stopping; press ^C again to quit now";
 
@@ -36,7 +30,7 @@ class DifferentRanks : public testing::Test {
  protected:
   // Rank 1 is started with another environment or other arguments.
   Outcome run(const std::string& environment, const std::string& more) const {
-    return mpirun(1, fmt::format("{0} --out {1} : -n 1 env {2} {3} {0} --out {1} {4}", kSmall,
+    return mpirun(1, fmt::format("{0} --out {1} : -n 1 env {2} {3} {0} --out {1} {4}", kOnePoint,
                                  out_.string(), environment, PERDURA_PROGRAM, more));
   }
   void expect_refused(const Outcome& outcome, const std::string& first,
@@ -214,8 +208,8 @@ TEST(StoppedRanks, WithoutTheRootTheOthersSayWhereTheResultsAre) {
   const test::TemporaryFolder temporary;
   const std::string out = (temporary.path() / "out").string();
   const fs::path log = temporary.path() / "log";
-  Running program(mpirun_command(2, kSmall + "--set repetitions=9999 --heartbeat 5 --out " + out),
-                  log);
+  Running program(
+      mpirun_command(2, kOnePoint + "--set repetitions=9999 --heartbeat 5 --out " + out), log);
   ASSERT_TRUE(test::wait_until([&log] { return lines_with(read(log), ": mean ") >= 3; }));
   const pid_t root = program.rank(0);
   ASSERT_NE(root, 0);
@@ -245,7 +239,7 @@ TEST(Interrupts, ATerminalThatIsClosedIsOne) {
   const fs::path out = temporary.path() / "out";
   const fs::path log = temporary.path() / "log";
   const std::string command =
-      perdura_command(kSmall + "--set repetitions=9999 --out " + out.string());
+      perdura_command(kOnePoint + "--set repetitions=9999 --out " + out.string());
   const auto begun = [&log] { return lines_with(read(log), ": mean ") > 0; };
   {
     Running program(command, log);

@@ -5,6 +5,8 @@
 
 namespace perdura::history::test {
 
+constexpr auto kLastVersion = Promise::Undone::last_version;
+
 inline Time at(double microseconds) {
   return Time(Picoseconds(static_cast<std::int64_t>(microseconds * 1e6)));
 }

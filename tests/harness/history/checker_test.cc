@@ -9,8 +9,6 @@
 namespace perdura::history::test {
 namespace {
 
-constexpr auto kLastVersion = Promise::Undone::last_version;
-
 testing::AssertionResult accepted(const Verdict& verdict) {
   if (verdict.accepted()) return testing::AssertionSuccess();
   return testing::AssertionFailure() << describe(verdict);

@@ -5,6 +5,7 @@
 
 #include <ostream>
 
+#include "tests/harness/history/builder.h"
 #include "tests/harness/history/exhaustive.h"
 #include "tests/harness/history/random_history.h"
 
@@ -37,7 +38,6 @@ std::string text(const History& history) {
 
 class Compared : public testing::TestWithParam<Comparison> {};
 
-constexpr auto kLastVersion = Promise::Undone::last_version;
 INSTANTIATE_TEST_SUITE_P(
     All, Compared,
     testing::Values(

@@ -9,7 +9,7 @@ namespace {
 
 using workload::OperationKind;
 
-Measurement sample() {
+Measurement sample_measurement() {
   Measurement measurement;
   KindMeasurement& reads = measurement.kinds[OperationKind::read];
   reads.operations = 3;
@@ -48,7 +48,7 @@ Measurement sample() {
 }
 
 TEST(Measurement, ReachesAnotherProcessWhole) {
-  const Measurement sent = sample();
+  const Measurement sent = sample_measurement();
   const Measurement received = Measurement::deserialize(sent.serialize());
   EXPECT_EQ(received.serialize(), sent.serialize());
   EXPECT_EQ(received.kinds.at(OperationKind::read).latency,
@@ -71,14 +71,14 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
 }
 
 TEST(Measurement, ThatWasCutOffIsRefused) {
-  auto words = sample().serialize();
+  auto words = sample_measurement().serialize();
   words.resize(words.size() - 1);
   EXPECT_THROW(Measurement::deserialize(words), PlatformError);
 }
 
 TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
-  Measurement whole = sample();
-  Measurement other = sample();
+  Measurement whole = sample_measurement();
+  Measurement other = sample_measurement();
   other.elapsed = Microseconds(12);
   other.judge(Verdict::failed, "client 1: full");
   other.arrivals = Microseconds(11);
@@ -108,10 +108,10 @@ TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
 // The server's process has no client, and knows nothing of what its operations cost.
 TEST(Measurement, WhatOneShareDoesNotKnowAnotherDoes) {
   Measurement server;
-  server.merge(sample());
+  server.merge(sample_measurement());
   EXPECT_EQ(server.harness_per_operation, Nanoseconds(60));
   EXPECT_EQ(server.kinds.at(OperationKind::read).response->count(), 1U);
-  Measurement client = sample();
+  Measurement client = sample_measurement();
   client.merge(Measurement{});
   EXPECT_EQ(client.harness_per_operation, Nanoseconds(60));
   EXPECT_EQ(client.kinds.at(OperationKind::read).response->count(), 1U);

@@ -140,7 +140,6 @@ const KvSystem kFakeKv{
     .title = "Fake",
     .paper = "none",
     .guarantee = "none",
-    .ordered = false,
     .check =
         [](const KvConfig& config) {
           if (config.parameters.contains("capacity") && config.parameters.at("capacity") == 0) {

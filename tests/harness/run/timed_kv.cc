@@ -113,7 +113,6 @@ const KvSystem kTimedKv{
     .title = "Timed",
     .paper = "none",
     .guarantee = "none",
-    .ordered = false,
     .open = open,
     .connect = connect,
 };

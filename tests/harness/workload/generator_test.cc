@@ -10,7 +10,7 @@
 namespace perdura::workload {
 namespace {
 
-constexpr std::uint64_t kSeed = 60;
+constexpr std::uint64_t kGeneratorSeed = 60;
 
 WorkloadSpec spec_of(std::array<double, kOperationKinds> proportions) {
   WorkloadSpec spec;
@@ -26,10 +26,10 @@ bool same(const Operation& a, const Operation& b) {
 }
 
 TEST(OperationGenerator, MixesOperationsInTheirProportions) {
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  SCOPED_TRACE(testing::Message() << "seed " << kGeneratorSeed);
   constexpr int kDraws = 200'000;
   const WorkloadSpec spec = spec_of({3, 2, 2, 1, 2, 0});
-  OperationGenerator generator(spec, kSeed, 0, 1);
+  OperationGenerator generator(spec, kGeneratorSeed, 0, 1);
   std::array<int, kOperationKinds> counts{};
   for (int i = 0; i < kDraws; ++i) ++counts.at(static_cast<std::size_t>(generator.next()->kind));
   for (std::size_t kind = 0; kind < kOperationKinds; ++kind) {
@@ -40,10 +40,10 @@ TEST(OperationGenerator, MixesOperationsInTheirProportions) {
 
 TEST(OperationGenerator, RepeatsItselfForTheSameSeedAndClientOnly) {
   const WorkloadSpec spec = spec_of({1, 1, 1, 1, 1, 0});
-  OperationGenerator first(spec, kSeed, 1, 4);
-  OperationGenerator again(spec, kSeed, 1, 4);
-  OperationGenerator other_client(spec, kSeed, 2, 4);
-  OperationGenerator other_seed(spec, kSeed + 1, 1, 4);
+  OperationGenerator first(spec, kGeneratorSeed, 1, 4);
+  OperationGenerator again(spec, kGeneratorSeed, 1, 4);
+  OperationGenerator other_client(spec, kGeneratorSeed, 2, 4);
+  OperationGenerator other_seed(spec, kGeneratorSeed + 1, 1, 4);
   int same_as_other_client = 0;
   int same_as_other_seed = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -79,7 +79,7 @@ TEST(OperationGenerator, CreatesEachKeyOnceOverAllClients) {
   const WorkloadSpec spec = spec_of({0, 0, 1, 0, 0, 0});
   std::set<std::uint64_t> keys;
   for (std::uint32_t client = 0; client < 3; ++client) {
-    OperationGenerator generator(spec, kSeed, client, 3);
+    OperationGenerator generator(spec, kGeneratorSeed, client, 3);
     for (int i = 0; i < 500; ++i) keys.insert(generator.next()->key_number);
   }
   EXPECT_EQ(keys.size(), 1500U);
@@ -91,7 +91,7 @@ TEST(OperationGenerator, StopsCreatingWhenTheKeysAreUsedUp) {
   WorkloadSpec spec = spec_of({0, 0, 1, 0, 0, 0});
   spec.record_count = 250;
   spec.key_size = 1;
-  OperationGenerator generator(spec, kSeed, 0, 1);
+  OperationGenerator generator(spec, kGeneratorSeed, 0, 1);
   for (int i = 0; i < 6; ++i) EXPECT_TRUE(generator.next().has_value());
   EXPECT_FALSE(generator.next().has_value());
 }
@@ -102,7 +102,7 @@ TEST(OperationGenerator, DeletesEachLoadedKeyOnceOverAllClients) {
   std::set<std::uint64_t> keys;
   std::size_t deletes = 0;
   for (std::uint32_t client = 0; client < 7; ++client) {
-    OperationGenerator generator(spec, kSeed, client, 7);
+    OperationGenerator generator(spec, kGeneratorSeed, client, 7);
     while (const auto operation = generator.next()) {
       EXPECT_EQ(operation->kind, OperationKind::erase);
       keys.insert(operation->key_number);
@@ -118,7 +118,7 @@ TEST(OperationGenerator, DeletesEachLoadedKeyOnceOverAllClients) {
 TEST(OperationGenerator, DeletesOwnAcknowledgedInsertsAfterTheLoadedKeys) {
   WorkloadSpec spec = spec_of({0, 0, 1, 0, 0, 1});
   spec.record_count = 10;
-  OperationGenerator generator(spec, kSeed, 1, 2);
+  OperationGenerator generator(spec, kGeneratorSeed, 1, 2);
   std::set<std::uint64_t> alive = {1, 3, 5, 7, 9};  // client 1's part
   int operations = 0;
   while (const auto operation = generator.next()) {
@@ -135,7 +135,7 @@ TEST(OperationGenerator, DeletesOwnAcknowledgedInsertsAfterTheLoadedKeys) {
 }
 
 TEST(OperationGenerator, KnowsAnInsertOnceAllEarlierOnesAreAcknowledged) {
-  OperationGenerator generator(spec_of({0, 0, 1, 0, 0, 0}), kSeed, 0, 2);
+  OperationGenerator generator(spec_of({0, 0, 1, 0, 0, 0}), kGeneratorSeed, 0, 2);
   std::vector<std::uint64_t> keys;
   for (int i = 0; i < 5; ++i) keys.push_back(generator.next()->key_number);
   generator.acknowledge_insert(keys[3]);
@@ -150,7 +150,7 @@ TEST(OperationGenerator, KnowsAnInsertOnceAllEarlierOnesAreAcknowledged) {
 }
 
 TEST(OperationGenerator, TakesAcknowledgmentsInAnyOrder) {
-  OperationGenerator generator(spec_of({0, 0, 1, 0, 0, 0}), kSeed, 1, 2);
+  OperationGenerator generator(spec_of({0, 0, 1, 0, 0, 0}), kGeneratorSeed, 1, 2);
   std::vector<std::uint64_t> keys;
   for (int i = 0; i < 64; ++i) keys.push_back(generator.next()->key_number);
   for (std::size_t i = 63; i > 0; --i) generator.acknowledge_insert(keys[i]);
@@ -160,10 +160,10 @@ TEST(OperationGenerator, TakesAcknowledgmentsInAnyOrder) {
 }
 
 TEST(OperationGenerator, NeverDeletesAnInsertThatNobodyAcknowledged) {
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  SCOPED_TRACE(testing::Message() << "seed " << kGeneratorSeed);
   WorkloadSpec spec = spec_of({0, 0, 1, 0, 0, 1});
   spec.record_count = 10;
-  OperationGenerator generator(spec, kSeed, 0, 1);
+  OperationGenerator generator(spec, kGeneratorSeed, 0, 1);
   int inserts = 0;
   while (const auto operation = generator.next()) {
     if (operation->kind == OperationKind::insert) {
@@ -178,7 +178,7 @@ TEST(OperationGenerator, NeverDeletesAnInsertThatNobodyAcknowledged) {
 TEST(OperationGenerator, ReadsItsNewestRecordsInWorkloadD) {
   WorkloadSpec spec = spec_of({0.95, 0, 0.05, 0, 0, 0});
   spec.request_distribution = RequestDistribution::latest;
-  OperationGenerator generator(spec, kSeed, 0, 2);
+  OperationGenerator generator(spec, kGeneratorSeed, 0, 2);
   std::set<std::uint64_t> acknowledged;
   int reads_of_new = 0;
   for (int i = 0; i < 20'000; ++i) {
@@ -199,7 +199,7 @@ TEST(OperationGenerator, GivesEveryPutItsOwnVersion) {
   std::set<std::uint64_t> versions = {0};  // taken by loading
   std::size_t puts = 1;
   for (std::uint32_t client = 0; client < 3; ++client) {
-    OperationGenerator generator(spec, kSeed, client, 3);
+    OperationGenerator generator(spec, kGeneratorSeed, client, 3);
     for (int i = 0; i < 1000; ++i) {
       const Operation operation = *generator.next();
       if (operation.kind == OperationKind::read) continue;
@@ -217,7 +217,7 @@ TEST(OperationGenerator, DrawsScanLengthsWithinTheirRange) {
   for (LengthDistribution distribution :
        {LengthDistribution::uniform, LengthDistribution::zipfian}) {
     spec.scan_length_distribution = distribution;
-    OperationGenerator generator(spec, kSeed, 0, 1);
+    OperationGenerator generator(spec, kGeneratorSeed, 0, 1);
     std::vector<int> counts(13);
     for (int i = 0; i < 10'000; ++i) ++counts.at(generator.next()->scan_length);
     EXPECT_EQ(counts[0] + counts[1] + counts[2], 0);
@@ -229,9 +229,9 @@ TEST(OperationGenerator, DrawsScanLengthsWithinTheirRange) {
 }
 
 TEST(ValueSizes, AddUpTheLengthsOfTheFields) {
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  SCOPED_TRACE(testing::Message() << "seed " << kGeneratorSeed);
   WorkloadSpec spec = spec_of({1, 0, 0, 0, 0, 0});
-  Random random(kSeed);
+  Random random(kGeneratorSeed);
   EXPECT_EQ(ValueSizes(spec).next(random), 1000U);
 
   spec.min_field_length = 50;
@@ -263,7 +263,7 @@ TEST(LoadGenerator, CreatesEachLoadedKeyOnceOverAllClients) {
   std::set<std::uint64_t> keys;
   std::size_t inserts = 0;
   for (std::uint32_t client = 0; client < 3; ++client) {
-    LoadGenerator generator(spec, kSeed, client, 3);
+    LoadGenerator generator(spec, kGeneratorSeed, client, 3);
     while (const auto operation = generator.next()) {
       EXPECT_EQ(operation->kind, OperationKind::insert);
       EXPECT_EQ(operation->value_size, 1000U);
@@ -280,10 +280,10 @@ TEST(LoadGenerator, CreatesEachLoadedKeyOnceOverAllClients) {
 
 TEST(OperationGenerator, RefusesAnInvalidWorkloadOrClient) {
   WorkloadSpec spec = spec_of({1, 0, 0, 0, 0, 0});
-  EXPECT_THROW(OperationGenerator(spec, kSeed, 2, 2), std::invalid_argument);
+  EXPECT_THROW(OperationGenerator(spec, kGeneratorSeed, 2, 2), std::invalid_argument);
   spec.record_count = 0;
-  EXPECT_THROW(OperationGenerator(spec, kSeed, 0, 1), std::invalid_argument);
-  EXPECT_THROW(LoadGenerator(spec, kSeed, 0, 1), std::invalid_argument);
+  EXPECT_THROW(OperationGenerator(spec, kGeneratorSeed, 0, 1), std::invalid_argument);
+  EXPECT_THROW(LoadGenerator(spec, kGeneratorSeed, 0, 1), std::invalid_argument);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace perdura::workload {
 namespace {
 
-constexpr std::uint64_t kSeed = 50;
+constexpr std::uint64_t kChooserSeed = 50;
 constexpr int kDraws = 100'000;
 
 WorkloadSpec spec_with(RequestDistribution distribution) {
@@ -27,7 +27,7 @@ KeyNumbering numbering_of(const WorkloadSpec& spec, std::uint32_t client = 1,
 
 std::map<std::uint64_t, int> draw_many(const WorkloadSpec& spec, std::uint64_t own_new_keys = 0) {
   KeyChooser chooser(spec, numbering_of(spec));
-  Random random(kSeed);
+  Random random(kChooserSeed);
   std::map<std::uint64_t, int> counts;
   for (int i = 0; i < kDraws; ++i) ++counts[chooser.next(random, own_new_keys)];
   return counts;
@@ -38,7 +38,7 @@ double bound(double probability) { return 5 * std::sqrt(probability * (1 - proba
 class EveryDistribution : public testing::TestWithParam<RequestDistribution> {};
 
 TEST_P(EveryDistribution, DrawsOnlyKeysThatTheClientKnows) {
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
+  SCOPED_TRACE(testing::Message() << "seed " << kChooserSeed);
   WorkloadSpec spec = spec_with(GetParam());
   spec.operation_count = 10'000;
   spec.proportions = {0.9, 0, 0.1, 0, 0, 0};
@@ -95,7 +95,7 @@ TEST(KeyChooser, KeepsThePopularKeysOfZipfianForAllClientsAndOverTime) {
   spec.proportions = {0.9, 0, 0.1, 0, 0, 0};
   const auto most_popular = [&](std::uint32_t client, std::uint64_t own_new_keys) {
     KeyChooser chooser(spec, numbering_of(spec, client));
-    Random random(kSeed, client);
+    Random random(kChooserSeed, client);
     std::map<std::uint64_t, int> counts;
     for (int i = 0; i < kDraws; ++i) ++counts[chooser.next(random, own_new_keys)];
     return std::max_element(counts.begin(), counts.end(),
@@ -140,7 +140,7 @@ TEST(KeyChooser, AgesExponentially) {
 TEST(KeyChooser, WalksSequentiallyAllClientsTogetherCoveringTheKeys) {
   const WorkloadSpec spec = spec_with(RequestDistribution::sequential);
   std::map<std::uint64_t, int> counts;
-  Random random(kSeed);
+  Random random(kChooserSeed);
   for (std::uint32_t client = 0; client < 3; ++client) {
     KeyChooser chooser(spec, numbering_of(spec, client));
     const std::uint64_t own = operations_of_client(1000, client, 3);

@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, RuleTest, testing::Range(std::size_t{0}, kRules)
 
 // --- the reader of litmus tests ------------------------------------------------------------------
 
-std::string error_of(std::string_view text) {
+std::string litmus_error(std::string_view text) {
   try {
     parse_litmus(text, "t.litmus");
   } catch (const ProgramError& error) {
@@ -175,37 +175,39 @@ TEST(LitmusParser, ReadsATest) {
 
 TEST(LitmusParser, SaysWhatIsWrongAndWhere) {
   const std::string test = "litmus: t\nmachine: dmp\nresponder: store a\n";
-  EXPECT_EQ(error_of("may: a=0\n"), "line 1, column 1: a test starts with \"litmus: its title\"");
-  EXPECT_EQ(error_of("litmus\n"), "line 1, column 1: expected \"key: ...\"");
-  EXPECT_EQ(error_of("litmus: t\nrules: gravity\n"),
+  EXPECT_EQ(litmus_error("may: a=0\n"),
+            "line 1, column 1: a test starts with \"litmus: its title\"");
+  EXPECT_EQ(litmus_error("litmus\n"), "line 1, column 1: expected \"key: ...\"");
+  EXPECT_EQ(litmus_error("litmus: t\nrules: gravity\n"),
             "line 2, column 8: \"gravity\" is no rule (see platform/pmem/model/rules.h)");
-  EXPECT_EQ(error_of("litmus: t\nmachine: dmp, cxl\n"),
+  EXPECT_EQ(litmus_error("litmus: t\nmachine: dmp, cxl\n"),
             "line 2, column 15: \"cxl\" is unknown; known are any, dmp, mhp, wsp, ddio, no ddio, "
             "iwarp, buffers in pm, other device N");
-  EXPECT_EQ(error_of("litmus: t\nmachine: ddio\n"),
+  EXPECT_EQ(litmus_error("litmus: t\nmachine: ddio\n"),
             "line 2, column 10: a machine is dmp, mhp, wsp or any");
-  EXPECT_EQ(error_of("litmus: t\nmemory: a[9]\n"),
+  EXPECT_EQ(litmus_error("litmus: t\nmemory: a[9]\n"),
             "line 2, column 9: expected a name, perhaps [words] from 1 to 8, and of the first of a "
             "line perhaps @word from 0 to 7");
-  EXPECT_EQ(error_of("litmus: t\nmemory: a | a\n"),
+  EXPECT_EQ(litmus_error("litmus: t\nmemory: a | a\n"),
             "line 2, column 13: variable a has a place already");
-  EXPECT_EQ(error_of("litmus: t\nmemory: a[7] b[2]\n"), "line 2, column 14: a line has 8 words");
-  EXPECT_EQ(error_of(test + "memory: a\n"),
+  EXPECT_EQ(litmus_error("litmus: t\nmemory: a[7] b[2]\n"),
+            "line 2, column 14: a line has 8 words");
+  EXPECT_EQ(litmus_error(test + "memory: a\n"),
             "line 4, column 9: \"memory\" stands before the agents, once");
-  EXPECT_EQ(error_of("litmus: t\nmemory: a\nrequester: write b\n"),
+  EXPECT_EQ(litmus_error("litmus: t\nmemory: a\nrequester: write b\n"),
             "line 3, column 1: variable b is missing in \"memory\"");
-  EXPECT_EQ(error_of(test + "often: a=0\n"),
+  EXPECT_EQ(litmus_error(test + "often: a=0\n"),
             "line 4, column 1: \"often\" is unknown; known are litmus, rules, machine, memory, "
             "requester, responder, may, never, finally may, finally never");
-  EXPECT_EQ(error_of(test + "may: b=0\n"),
+  EXPECT_EQ(litmus_error(test + "may: b=0\n"),
             "line 4, column 6: \"b\" is no variable of the program above");
-  EXPECT_EQ(error_of(test + "may: a=ten\n"),
+  EXPECT_EQ(litmus_error(test + "may: a=ten\n"),
             "line 4, column 6: expected variable=value, the value 0 to 9 or torn");
-  EXPECT_EQ(error_of(test + "may:\n"), "line 4, column 5: expected variable=value");
-  EXPECT_EQ(error_of(test), "line 1, column 1: the test \"t\" lacks an outcome");
-  EXPECT_EQ(error_of("litmus: t\nmachine: dmp\n"),
+  EXPECT_EQ(litmus_error(test + "may:\n"), "line 4, column 5: expected variable=value");
+  EXPECT_EQ(litmus_error(test), "line 1, column 1: the test \"t\" lacks an outcome");
+  EXPECT_EQ(litmus_error("litmus: t\nmachine: dmp\n"),
             "line 1, column 1: the test \"t\" lacks a program");
-  EXPECT_EQ(error_of("litmus: t\n"), "line 1, column 1: the test \"t\" lacks a machine");
+  EXPECT_EQ(litmus_error("litmus: t\n"), "line 1, column 1: the test \"t\" lacks a machine");
 }
 
 TEST(LitmusFailure, ShowsTheExecution) {

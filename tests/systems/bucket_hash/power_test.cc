@@ -13,7 +13,8 @@ using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
 
-constexpr std::uint64_t kKeys = 14;  // of each client; more than a table has slots at first
+constexpr std::uint64_t kKeysOfAClient =
+    14;  // of each client; more than a table has slots at first
 constexpr std::uint64_t kSteps = 20;
 constexpr Bytes kValue = 15;
 
@@ -27,7 +28,7 @@ struct Known {
                      version) != versions.end();
   }
 };
-using KnownKeys = std::array<Known, kKeys>;
+using KnownKeys = std::array<Known, kKeysOfAClient>;
 
 class PowerOfWorkers : public testing::TestWithParam<std::pair<std::string, std::uint32_t>> {
  protected:
@@ -50,16 +51,16 @@ INSTANTIATE_TEST_SUITE_P(All, PowerOfWorkers, testing::ValuesIn(numbers_of_worke
 // Creations, then updates and deletions between them.
 Task<> write(KvSession& session, std::uint64_t client, KnownKeys& known) {
   for (std::uint64_t step = 0; step < kSteps; ++step) {
-    const std::uint64_t number = step < kKeys ? step : (step - kKeys) * 2;
-    const bool erases = step % 4 == 3 && step >= kKeys;
+    const std::uint64_t number = step < kKeysOfAClient ? step : (step - kKeysOfAClient) * 2;
+    const bool erases = step % 4 == 3 && step >= kKeysOfAClient;
     Known& key = known[number];
     key.versions.push_back(erases ? 0 : step + 1);
-    const Buffer name = key_of(client * kKeys + number);
+    const Buffer name = key_of(client * kKeysOfAClient + number);
     Result<void> written;
     if (erases) {
       written = co_await session.erase(name);
     } else {
-      const Buffer value = value_of(client * kKeys + number, step + 1, kValue);
+      const Buffer value = value_of(client * kKeysOfAClient + number, step + 1, kValue);
       written = co_await session.put(name, value);
     }
     if (!written) {
@@ -74,20 +75,21 @@ Task<> write(KvSession& session, std::uint64_t client, KnownKeys& known) {
 // moment between its beginning and its end.
 Task<bool> check_one(KvSession& session, std::uint64_t client, std::uint64_t number,
                      const Known& known) {
-  const Buffer name = key_of(client * kKeys + number);
+  const Buffer name = key_of(client * kKeysOfAClient + number);
   Buffer into(kValue);
   const std::size_t since = known.acknowledged;
   const auto got = co_await session.get(name, into);
   if (!got && got.error() == Error::disconnected) co_return false;
   const std::uint64_t found =
-      got ? version_of(client * kKeys + number, std::span(into).first(*got)).value_or(999) : 0;
+      got ? version_of(client * kKeysOfAClient + number, std::span(into).first(*got)).value_or(999)
+          : 0;
   EXPECT_TRUE(known.has(found, since))
       << "key " << number << " of client " << client << " has version " << found;
   co_return true;
 }
 
 Task<> check_all(KvSession& session, std::uint64_t client, const KnownKeys& known) {
-  for (std::uint64_t number = 0; number < kKeys; ++number) {
+  for (std::uint64_t number = 0; number < kKeysOfAClient; ++number) {
     EXPECT_TRUE(co_await check_one(session, client, number, known[number]));
   }
 }
@@ -124,7 +126,7 @@ Explored PowerOfWorkers::fail_everywhere(const ExploreOptions& options) {
       ++connected;
       for (std::uint64_t i = 0; ended < 2; ++i) {
         const std::uint64_t client = i % 2;
-        const std::uint64_t number = i / 2 % kKeys;
+        const std::uint64_t number = i / 2 % kKeysOfAClient;
         if (!co_await check_one(*session, client, number, known[client][number])) break;
         ++reads;
       }

@@ -5,7 +5,7 @@
 namespace perdura::systems::test {
 namespace {
 
-constexpr std::uint64_t kKeys = 10'000;
+constexpr std::uint64_t kEnduranceKeys = 10'000;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kUpdates = 100'000;
 #else
@@ -14,7 +14,7 @@ constexpr std::uint64_t kUpdates = 1'000'000;
 constexpr std::uint32_t kClients = 3;
 // Twice 10,000 objects, rounded up to a whole region.
 constexpr Bytes kRegion = 16 * KiB;
-constexpr std::uint64_t kRegions = (2 * kKeys * kObject + kRegion - 1) / kRegion;
+constexpr std::uint64_t kRegions = (2 * kEnduranceKeys * kObject + kRegion - 1) / kRegion;
 constexpr Shape kShape{8, kRegions, kRegion, kRegion};
 
 class Endurance : public testing::TestWithParam<std::string> {};
@@ -23,10 +23,10 @@ INSTANTIATE_TEST_SUITE_P(All, Endurance, testing::ValuesIn(perdura::test::platfo
 
 TEST_P(Endurance, AMillionUpdatesInTwiceTheLiveData) {
   const auto platform = perdura::test::make_platform(GetParam(), 1 + kClients);
-  const KvConfig config = config_of(kShape, kKeys);
+  const KvConfig config = config_of(kShape, kEnduranceKeys);
   const auto loaded = platform->create_barrier(kClients);
   Gauge gauge;
-  Recording recording(2 * (kKeys + kUpdates + kUpdates / 4) / kClients);
+  Recording recording(2 * (kEnduranceKeys + kUpdates + kUpdates / 4) / kClients);
   platform->start_service(0, 0, CompletionMode::polling,
                           [&](Thread& thread) { return serve(thread, config, &gauge); });
   for (std::uint32_t client = 0; client < kClients; ++client) {
@@ -44,18 +44,18 @@ TEST_P(Endurance, AMillionUpdatesInTwiceTheLiveData) {
         const auto got = co_await session.get(key, into);
         EXPECT_TRUE(got) << (got ? "" : to_string(got.error()));
       };
-      for (std::uint64_t number = client; number < kKeys; number += kClients) {
+      for (std::uint64_t number = client; number < kEnduranceKeys; number += kClients) {
         co_await put(number);
       }
       co_await loaded->arrive_and_wait();
       std::mt19937_64 random(client);
       for (std::uint64_t i = client; i < kUpdates; i += kClients) {
-        co_await put(random() % kKeys);
-        if (random() % 4 == 0) co_await get(random() % kKeys);
+        co_await put(random() % kEnduranceKeys);
+        if (random() % 4 == 0) co_await get(random() % kEnduranceKeys);
         if (HasFailure()) break;
       }
       co_await loaded->arrive_and_wait();
-      for (std::uint64_t number = client; number < kKeys; number += kClients) {
+      for (std::uint64_t number = client; number < kEnduranceKeys; number += kClients) {
         co_await get(number);
       }
     });
@@ -67,7 +67,7 @@ TEST_P(Endurance, AMillionUpdatesInTwiceTheLiveData) {
   }
   platform->run();
   const history::History history = recording.history();
-  EXPECT_GE(history.size(), kKeys + kUpdates + kKeys);
+  EXPECT_GE(history.size(), kEnduranceKeys + kUpdates + kEnduranceKeys);
   const history::Verdict verdict = history::check(history);
   EXPECT_TRUE(verdict.accepted());
   EXPECT_EQ(verdict.operations, history.size());

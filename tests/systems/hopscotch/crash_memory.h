@@ -7,11 +7,17 @@
 #include <memory>
 #include <random>
 #include <set>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "platform/pmem/region.h"
 
 namespace perdura::test {
+
+inline std::span<const std::byte> as_key(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 using Image = std::vector<std::byte>;
 

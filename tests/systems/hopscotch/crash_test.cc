@@ -12,6 +12,7 @@
 namespace perdura::systems::hopscotch {
 namespace {
 
+using test::as_key;
 using test::CrashRegion;
 using test::Image;
 using Contents = std::map<std::string, std::uint64_t>;
@@ -23,8 +24,6 @@ std::string numbered_key(std::uint64_t number) {
   key.resize(number % 3 == 0 ? 30 : number % 3 == 1 ? 16 : 11, '-');
   return key;
 }
-Key as_key(const std::string& text) { return std::as_bytes(std::span(text)); }
-
 // The table holds `before`, or `after`: the operation under way may have taken effect.
 void expect_either(const Image& image, const Contents& before, const Contents& after) {
   CrashRegion crashed(image);

@@ -2,6 +2,7 @@
 // contiguous read, the table fills until no entry can be moved, and its writes are those of the
 // paper's Table 1.
 #include "systems/hopscotch/table.h"
+#include "tests/systems/hopscotch/crash_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@
 namespace perdura::systems::hopscotch {
 namespace {
 
-Key as_key(const std::string& text) { return std::as_bytes(std::span(text)); }
+using test::as_key;
 
 std::string numbered_key(std::uint64_t number, std::size_t length) {
   std::string key = "user" + std::to_string(number);

@@ -15,22 +15,22 @@ namespace {
 using perdura::test::wait_until;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kKeys = 10'000;
+constexpr std::uint64_t kCleanedKeys = 10'000;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kKills = 10;
+constexpr int kKillsInCleaning = 10;
 #else
-constexpr int kKills = 100;
+constexpr int kKillsInCleaning = 100;
 #endif
 constexpr std::uint64_t kUpdatesPerKill = 10'000;
-constexpr std::uint64_t kUpdates = kKills * kUpdatesPerKill;
+constexpr std::uint64_t kUpdates = kKillsInCleaning * kUpdatesPerKill;
 constexpr std::uint32_t kClients = 2;
 // Room in a client's log. The clients go on until the last kill, however often a cleaning was over
 // before this process was given a core to see it; memory that is not touched costs nothing.
 constexpr std::uint64_t kLogged = 100'000'000;
 constexpr Bytes kRegion = 16 * KiB;
-constexpr std::uint64_t kRegions = (2 * kKeys * kObject + kRegion - 1) / kRegion;
+constexpr std::uint64_t kRegions = (2 * kCleanedKeys * kObject + kRegion - 1) / kRegion;
 
-struct Shared {
+struct SharedInCleaning {
   std::atomic<std::uint64_t> updates{0};
   std::atomic<bool> enough{false};      // updates: the clients read all and end
   std::atomic<std::uint64_t> ended{0};  // clients
@@ -41,7 +41,7 @@ struct Shared {
 
 class CleaningCluster {
  public:
-  CleaningCluster() : shared_(new (memory_.bytes().data()) Shared) {
+  CleaningCluster() : shared_(new (memory_.bytes().data()) SharedInCleaning) {
     for (std::uint32_t client = 0; client < kClients; ++client) {
       logs_.push_back(std::make_unique<SharedMemory>(history::OperationLog::bytes_for(kLogged)));
     }
@@ -65,7 +65,7 @@ class CleaningCluster {
       processes_.start(1 + client, [this, client](Thread& thread) { return use(thread, client); });
     }
   }
-  Shared& shared() { return *shared_; }
+  SharedInCleaning& shared() { return *shared_; }
   history::History history() {
     processes_.kill_all();
     history::History all;
@@ -83,13 +83,13 @@ class CleaningCluster {
     Buffer into(kValue);
     std::uint64_t loaded = client;
     std::uint64_t read = 0;
-    while (read < kKeys) {
+    while (read < kCleanedKeys) {
       const auto connection = co_await processes_.connect(thread);
       history::RecordedSession session(*connection, client, format, log);
-      for (bool connected = true; connected && read < kKeys;) {
-        const bool loading = loaded < kKeys;
+      for (bool connected = true; connected && read < kCleanedKeys;) {
+        const bool loading = loaded < kCleanedKeys;
         const bool reading = !loading && shared_->enough;
-        const std::uint64_t number = loading ? loaded : reading ? read : random() % kKeys;
+        const std::uint64_t number = loading ? loaded : reading ? read : random() % kCleanedKeys;
         const Buffer key = key_of(number);
         if (reading || random() % 8 == 0) {
           connected = is_connected(co_await session.get(key, into));
@@ -113,10 +113,10 @@ class CleaningCluster {
     return true;
   }
 
-  SharedMemory memory_{sizeof(Shared)};
+  SharedMemory memory_{sizeof(SharedInCleaning)};
   std::vector<std::unique_ptr<SharedMemory>> logs_;
-  Shared* shared_;
-  KvProcesses processes_{"erda", config_of({8, kRegions, kRegion, kRegion}, kKeys)};
+  SharedInCleaning* shared_;
+  KvProcesses processes_{"erda", config_of({8, kRegions, kRegion, kRegion}, kCleanedKeys)};
 };
 
 TEST(KillInCleaning, TheServerAHundredTimes) {
@@ -124,10 +124,10 @@ TEST(KillInCleaning, TheServerAHundredTimes) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   CleaningCluster cluster;
-  Shared& shared = cluster.shared();
+  SharedInCleaning& shared = cluster.shared();
   cluster.start_clients();
   Clock::duration longest{};  // cleaning that was watched to its end
-  for (int kill = 0; kill < kKills; ++kill) {
+  for (int kill = 0; kill < kKillsInCleaning; ++kill) {
     const pid_t server = cluster.start_server();
     ASSERT_TRUE(wait_until([&] { return shared.updates >= kill * kUpdatesPerKill; }))
         << "after kill " << kill;
@@ -152,10 +152,10 @@ TEST(KillInCleaning, TheServerAHundredTimes) {
   ASSERT_TRUE(wait_until([&] { return shared.ended == kClients; }));
   EXPECT_EQ(shared.unexpected, 0U);
   const history::History history = cluster.history();
-  EXPECT_GE(history.size(), kUpdates + kClients * kKeys);
+  EXPECT_GE(history.size(), kUpdates + kClients * kCleanedKeys);
   const history::Verdict verdict = history::check(history);
   EXPECT_TRUE(verdict.accepted());
-  std::cout << describe(verdict) << "; " << kKills << " kills within a cleaning of up to "
+  std::cout << describe(verdict) << "; " << kKillsInCleaning << " kills within a cleaning of up to "
             << std::chrono::duration_cast<std::chrono::microseconds>(longest).count() << " us\n";
 }
 

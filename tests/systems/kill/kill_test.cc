@@ -21,7 +21,7 @@ using perdura::test::wait_until;
 
 constexpr StepsBeforeKill kSteps{100, 600};
 constexpr std::uint64_t kKeys = 8;
-constexpr Bytes kValue = 4096;
+constexpr Bytes kValueSize = 4096;
 
 // What the processes tell each other; it outlives each of them.
 struct Shared {
@@ -35,7 +35,7 @@ class Cluster {
  public:
   explicit Cluster(const std::string& system)
       : shared_(new (memory_.bytes().data()) Shared),
-        value_size_(find_kv_system(system).fit_value(kValue)),
+        value_size_(find_kv_system(system).fit_value(kValueSize)),
         processes_(system, fit(find_kv_system(system), config())) {}
 
   Shared& shared() { return *shared_; }
@@ -68,8 +68,8 @@ class Cluster {
  private:
   static KvConfig config() {
     return {.key_size = 16,
-            .value_size = kValue,
-            .max_value_size = kValue,
+            .value_size = kValueSize,
+            .max_value_size = kValueSize,
             .records = 100,
             .writes = 150'000,
             .sessions = 256,
@@ -100,7 +100,7 @@ class Cluster {
 
   static Task<> read(Thread& thread, Cluster& cluster) {
     Shared& shared = *cluster.shared_;
-    Buffer into(kValue);
+    Buffer into(kValueSize);
     std::mt19937_64 random(1);
     TestFormat format;
     history::OperationLog log(cluster.read_.bytes());

@@ -16,14 +16,14 @@ using perdura::test::wait_until;
 using Clock = std::chrono::steady_clock;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kKills = 4;
+constexpr int kKillsInResizes = 4;
 #else
-constexpr int kKills = 30;
+constexpr int kKillsInResizes = 30;
 #endif
-constexpr Bytes kValue = 15;
+constexpr Bytes kResizeValue = 15;
 constexpr NodeId kClientNodes = 2;
 
-struct Shared {
+struct SharedInResizes {
   std::atomic<bool> resizing{false};
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint32_t> ended{0};  // writers, when the store is full and holds what it should
@@ -34,7 +34,8 @@ struct Shared {
 // they must be.
 class Writer {
  public:
-  Writer(const KvProcesses& processes, std::uint32_t number, std::uint32_t writers, Shared& shared)
+  Writer(const KvProcesses& processes, std::uint32_t number, std::uint32_t writers,
+         SharedInResizes& shared)
       : processes_(processes), number_(number), writers_(writers), shared_(shared) {}
 
   Task<> run(Thread& thread) {
@@ -78,7 +79,7 @@ class Writer {
     const Buffer name = key_of(doubtful_ * writers_ + number_);
     next_ = old && versions_[doubtful_] != 0 && random_() % 3 == 0 ? 0 : ++newest_;
     if (next_ == 0) co_return co_await session_->erase(name);
-    const Buffer value = value_of(doubtful_, next_, kValue);
+    const Buffer value = value_of(doubtful_, next_, kResizeValue);
     co_return co_await session_->put(name, value);
   }
 
@@ -87,7 +88,7 @@ class Writer {
   Task<bool> look(std::uint64_t key) {
     if (key >= versions_.size()) co_return true;
     const Buffer name = key_of(key * writers_ + number_);
-    Buffer into(kValue);
+    Buffer into(kResizeValue);
     const auto got = co_await session_->get(name, into);
     if (!got && got.error() == Error::disconnected) co_return false;
     const std::uint64_t found =
@@ -101,7 +102,7 @@ class Writer {
   const KvProcesses& processes_;
   std::uint32_t number_;
   std::uint32_t writers_;
-  Shared& shared_;
+  SharedInResizes& shared_;
   std::unique_ptr<KvSession> session_;
   std::mt19937_64 random_{number_};
   std::vector<std::uint64_t> versions_;  // by key; 0 is absent
@@ -139,8 +140,8 @@ INSTANTIATE_TEST_SUITE_P(All, KillInResize, testing::ValuesIn(killed()),
                          });
 
 void KillInResize::fill(std::mt19937& random, int& kills) {
-  SharedMemory memory(sizeof(Shared));
-  Shared& shared = *new (memory.bytes().data()) Shared;
+  SharedMemory memory(sizeof(SharedInResizes));
+  SharedInResizes& shared = *new (memory.bytes().data()) SharedInResizes;
   const std::uint32_t workers = GetParam().workers;
   KvProcesses processes(GetParam().system,
                         resizing_config(find_kv_system(GetParam().system), workers, 9));
@@ -190,11 +191,11 @@ TEST_P(KillInResize, LosesNothing) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   int rounds = 0;
-  for (int kills = 0; kills < kKills; ++rounds) {
+  for (int kills = 0; kills < kKillsInResizes; ++rounds) {
     fill(random, kills);
     if (testing::Test::HasFailure()) return;
   }
-  std::cout << kKills << " kills or more in " << rounds << " stores\n";
+  std::cout << kKillsInResizes << " kills or more in " << rounds << " stores\n";
 }
 
 }  // namespace

@@ -16,12 +16,6 @@ using Contents = std::map<std::string, std::string>;
 
 constexpr std::uint64_t kKeys = 20;
 
-std::string key_number(std::uint64_t number) {
-  std::string key = "key" + std::to_string(number);
-  key.resize(number % 5 == 0 ? 30 : number % 5 == 1 ? 9 : 16, '-');
-  return key;
-}
-
 std::string random_value(std::mt19937_64& random) {
   const std::string word = std::to_string(random());
   return (word + word).substr(0, random() % 3 == 0 ? random() % 32 : 24);

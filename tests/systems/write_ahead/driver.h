@@ -13,7 +13,14 @@ namespace perdura::systems::write_ahead::test {
 using perdura::test::CrashMemory;
 using perdura::test::Image;
 
-inline Key as_key(const std::string& text) { return std::as_bytes(std::span(text)); }
+using perdura::test::as_key;
+
+// Keys of three lengths, one of them too long for an entry.
+inline std::string key_number(std::uint64_t number) {
+  std::string key = "key" + std::to_string(number);
+  key.resize(number % 5 == 0 ? 30 : number % 5 == 1 ? 9 : 16, '-');
+  return key;
+}
 
 inline Shape small_shape(std::uint64_t log_slots = 8) {
   KvConfig config;

@@ -13,12 +13,6 @@ namespace {
 using namespace test;
 
 const Shape kShape = small_shape(40);
-std::string key_number(std::uint64_t number) {
-  std::string key = "key" + std::to_string(number);
-  key.resize(number % 5 == 0 ? 30 : number % 5 == 1 ? 9 : 16, '-');
-  return key;
-}
-
 struct StoreTest : testing::Test {
   Recovered made{kShape, Image(kShape.pool_size())};
   Store& store = made.store;

@@ -1,3 +1,5 @@
+# What keeps compiling short.
+#
 # Headers of the standard library and of well-kept libraries are read once for all sources of a kind: most of the
 # time of compiling this tree is spent in them. No header of the project is among them, so that a change of one
 # compiles again only what includes it.
@@ -12,6 +14,10 @@ set(perdura_test_headers
   ${perdura_product_headers}
   <chrono> <fstream> <mutex> <numeric> <random> <sstream> <thread>
   <gtest/gtest.h>)
+
+# The templates of CLI11, JSON and GoogleTest are instantiated in every source that uses them: sources of a program are
+# compiled together, so many at a time that a change of one is built again within seconds.
+set(perdura_sources_together 6)
 
 # One target compiles the headers, all others of its kind take the result.
 function(perdura_precompile name headers)
@@ -48,6 +54,10 @@ function(perdura_use_precompiled directory)
       target_precompile_headers(${target} REUSE_FROM perdura_library_precompiled)
     elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
       target_precompile_headers(${target} REUSE_FROM perdura_product_precompiled)
+    endif()
+    if(target MATCHES "^perdura(|_harness|_report|_compare)$" OR libraries MATCHES "GTest::")
+      set_target_properties(${target} PROPERTIES
+        UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${perdura_sources_together})
     endif()
     # The compiler takes precompiled headers only where what they were compiled with is defined, too.
     if(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
