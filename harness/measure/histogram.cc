@@ -1,6 +1,7 @@
 #include "harness/measure/histogram.h"
 
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,9 +14,7 @@ constexpr std::size_t kHeaderWords = 7;
 
 }  // namespace
 
-Histogram::Counts& Histogram::Counts::operator=(const Counts& other) {
-  if (this == &other) return *this;
-  clear();
+Histogram::Counts::Tree::Tree(const Tree& other) {
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     if (other.branches_[i] == nullptr) continue;
     branches_[i] = std::make_unique<Branch>();
@@ -24,22 +23,40 @@ Histogram::Counts& Histogram::Counts::operator=(const Counts& other) {
       if (leaf != nullptr) branches_[i]->leaves[j] = std::make_unique<Leaf>(*leaf);
     }
   }
+}
+
+Histogram::Counts& Histogram::Counts::operator=(const Counts& other) {
+  if (this == &other) return *this;
+  few_ = other.few_;
+  tree_ = other.tree_ == nullptr ? nullptr : std::make_unique<Tree>(*other.tree_);
   return *this;
 }
 
-bool Histogram::Counts::operator==(const Counts& other) const {
-  for (std::size_t index = 0; index < kBuckets; ++index) {
-    if (at(index) != other.at(index)) return false;
+void Histogram::Counts::add_to_few(std::size_t index, std::uint64_t count) {
+  if (count <= kMostFew - few_.size()) {
+    few_.insert(few_.end(), count, static_cast<std::uint32_t>(index));
+    return;
   }
-  return true;
+  tree_ = std::make_unique<Tree>();
+  for (const std::uint32_t earlier : few_) ++(*tree_)[earlier];
+  few_ = {};
+  (*tree_)[index] += count;
+}
+
+bool Histogram::Counts::operator==(const Counts& other) const {
+  const auto list = [](const Counts& counts) {
+    std::vector<std::pair<std::size_t, std::uint64_t>> all;
+    counts.for_each(
+        [&](std::size_t index, std::uint64_t count) { all.emplace_back(index, count); });
+    return all;
+  };
+  return list(*this) == list(other);
 }
 
 void Histogram::merge(const Histogram& other) {
   if (other.count_ == 0) return;
-  const std::size_t end = other.last_index() + 1;
-  for (std::size_t index = other.first_index(); index < end; ++index) {
-    if (const std::uint64_t count = other.counts_.at(index); count != 0) counts_[index] += count;
-  }
+  other.counts_.for_each(
+      [&](std::size_t index, std::uint64_t count) { counts_.add(index, count); });
   count_ += other.count_;
   sum_ += other.sum_;
   min_ = std::min(min_, other.min_);
@@ -49,7 +66,7 @@ void Histogram::merge(const Histogram& other) {
 
 void Histogram::reset() {
   if (count_ == 0) return;
-  counts_.clear();
+  counts_ = {};
   count_ = 0;
   sum_ = 0;
   min_ = std::numeric_limits<std::uint64_t>::max();
@@ -67,13 +84,13 @@ std::uint64_t Histogram::rank_of(double percent) const {
 }
 
 std::size_t Histogram::index_at(std::uint64_t rank) const {
-  const std::size_t last = last_index();
   std::uint64_t seen = 0;
-  for (std::size_t index = first_index(); index < last; ++index) {
-    seen += counts_.at(index);
-    if (seen >= rank) return index;
-  }
-  return last;
+  std::optional<std::size_t> found;
+  counts_.for_each([&](std::size_t index, std::uint64_t count) {
+    seen += count;
+    if (seen >= rank && !found) found = index;
+  });
+  return found.value_or(last_index());
 }
 
 std::uint64_t Histogram::percentile(double percent) const {
@@ -99,13 +116,11 @@ std::optional<Interval> Histogram::mean_interval(double confidence) const {
   if (count_ < kSamples || !(confidence > 0 && confidence < 1)) return std::nullopt;
   const double middle = mean();
   double squares = 0.0;
-  for (std::size_t index = first_index(); index <= last_index(); ++index) {
-    const std::uint64_t count = counts_.at(index);
-    if (count == 0) continue;
+  counts_.for_each([&](std::size_t index, std::uint64_t count) {
     const double farthest = std::max(std::abs(static_cast<double>(lowest_in(index)) - middle),
                                      std::abs(static_cast<double>(highest_in(index)) - middle));
     squares += static_cast<double>(count) * farthest * farthest;
-  }
+  });
   const double samples = static_cast<double>(count_);
   const double margin =
       student_t_critical(count_ - 1, confidence) * std::sqrt(squares / (samples - 1) / samples);
@@ -120,14 +135,10 @@ std::vector<std::uint64_t> Histogram::serialize() const {
                                       min_,
                                       max_,
                                       saturated_};
-  if (count_ == 0) return words;
-  const std::size_t end = last_index() + 1;
-  for (std::size_t index = first_index(); index < end; ++index) {
-    const std::uint64_t count = counts_.at(index);
-    if (count == 0) continue;
+  counts_.for_each([&](std::size_t index, std::uint64_t count) {
     words.push_back(index);
     words.push_back(count);
-  }
+  });
   return words;
 }
 
@@ -162,7 +173,7 @@ tl::expected<Histogram, std::string> Histogram::deserialize(std::span<const std:
     if (!is_ascending || index >= kBuckets) {
       return tl::unexpected(fmt::format("histogram with a misplaced bucket {}", index));
     }
-    histogram.counts_[index] = pairs[i + 1];
+    histogram.counts_.add(index, pairs[i + 1]);
     total += pairs[i + 1];
   }
   if (total != histogram.count_) {

@@ -28,9 +28,9 @@ namespace perdura::measure {
 //
 // One object belongs to one thread: give every client its own and merge them at the end, which
 // loses nothing. (Two threads that share an atomic histogram slow each other down tenfold and
-// more.) It takes some hundred bytes, half a KiB for each power of two in which there is anything,
-// and 128 bytes for each 16 neighboring buckets, so that ten thousand clients can have one; all
-// buckets together are 290 KB.
+// more.) The first values are kept as a list, of four bytes each, so that ten thousand clients can
+// have one; with more of them it takes half a KiB for each power of two in which there is anything,
+// and 128 bytes for each 16 neighboring buckets, all buckets together 290 KB.
 class Histogram {
  public:
   static constexpr std::uint64_t kMaxNanoseconds = 3'600'000'000'000ULL;
@@ -48,7 +48,7 @@ class Histogram {
   void record(std::uint64_t nanoseconds, std::uint64_t count) {
     if (count == 0) return;
     const std::uint64_t counted = std::min(nanoseconds, kMaxNanoseconds);
-    counts_[index_of(counted)] += count;
+    counts_.add(index_of(counted), count);
     count_ += count;
     sum_ += Sum{nanoseconds} * count;
     // Rare, so a branch costs less than a store each time.
@@ -107,12 +107,9 @@ class Histogram {
   // Calls visit(Bucket) for each bucket that is not empty, in ascending order.
   template <typename Visit>
   void for_each_bucket(Visit visit) const {
-    if (count_ == 0) return;
-    const std::size_t end = last_index() + 1;
-    for (std::size_t index = first_index(); index < end; ++index) {
-      const std::uint64_t count = counts_.at(index);
-      if (count != 0) visit(Bucket{low_of(index), high_of(index), count});
-    }
+    counts_.for_each([&](std::size_t index, std::uint64_t count) {
+      visit(Bucket{low_of(index), high_of(index), count});
+    });
   }
 
   // The whole state as words, to be sent to another process: a header, then pairs of bucket and
@@ -151,8 +148,9 @@ class Histogram {
   static constexpr int kMaxShift = std::bit_width(kMaxNanoseconds) - kSubBucketBits;
   static constexpr std::size_t kBuckets = kMaxShift * kHalf + (kMaxNanoseconds >> kMaxShift) + 1;
 
-  // The counters of all buckets, as a tree; where all are still 0 there is none of it. Its leaves
-  // are small, since a client with few operations has each in a bucket far from the others.
+  // How many values each bucket has. Few are a list of their buckets, in the order in which they
+  // came: a client with few operations has each in a bucket far from the others. Many are counted
+  // in a tree, of which there is nothing where all counters are still 0.
   class Counts {
    public:
     Counts() = default;
@@ -162,36 +160,75 @@ class Histogram {
     Counts& operator=(Counts&&) noexcept = default;
     ~Counts() = default;
 
-    std::uint64_t& operator[](std::size_t index) {
-      std::unique_ptr<Branch>& branch = branches_[index / kBranch];
-      if (branch == nullptr) [[unlikely]]
-        branch = std::make_unique<Branch>();
-      std::unique_ptr<Leaf>& leaf = branch->leaves[index % kBranch / kLeaf];
-      if (leaf == nullptr) [[unlikely]]
-        leaf = std::make_unique<Leaf>();
-      return leaf->counts[index % kLeaf];
+    void add(std::size_t index, std::uint64_t count) {
+      if (tree_ == nullptr) [[unlikely]]
+        return add_to_few(index, count);
+      (*tree_)[index] += count;
     }
-    std::uint64_t at(std::size_t index) const {
-      const Branch* const branch = branches_[index / kBranch].get();
-      if (branch == nullptr) return 0;
-      const Leaf* const leaf = branch->leaves[index % kBranch / kLeaf].get();
-      return leaf == nullptr ? 0 : leaf->counts[index % kLeaf];
+    // Calls visit(index, count) for each bucket that is not empty, in ascending order.
+    template <typename Visit>
+    void for_each(Visit visit) const {
+      if (tree_ != nullptr) return tree_->for_each(visit);
+      std::vector<std::uint32_t> sorted = few_;
+      std::sort(sorted.begin(), sorted.end());
+      for (auto run = sorted.begin(); run != sorted.end();) {
+        const auto end = std::upper_bound(run, sorted.end(), *run);
+        visit(std::size_t{*run}, static_cast<std::uint64_t>(end - run));
+        run = end;
+      }
     }
-    // Makes all of them 0.
-    void clear() { branches_ = {}; }
     bool operator==(const Counts& other) const;
 
    private:
-    static constexpr std::size_t kLeaf = 16;
-    static constexpr std::size_t kBranch = 1024;
-    // On cache lines that no other thread's histogram shares.
-    struct alignas(64) Leaf {
-      std::array<std::uint64_t, kLeaf> counts{};
+    static constexpr std::size_t kMostFew = 256;
+
+    class Tree {
+     public:
+      Tree() = default;
+      Tree(const Tree& other);
+      Tree& operator=(const Tree&) = delete;
+      ~Tree() = default;
+
+      std::uint64_t& operator[](std::size_t index) {
+        std::unique_ptr<Branch>& branch = branches_[index / kBranch];
+        if (branch == nullptr) [[unlikely]]
+          branch = std::make_unique<Branch>();
+        std::unique_ptr<Leaf>& leaf = branch->leaves[index % kBranch / kLeaf];
+        if (leaf == nullptr) [[unlikely]]
+          leaf = std::make_unique<Leaf>();
+        return leaf->counts[index % kLeaf];
+      }
+      template <typename Visit>
+      void for_each(Visit visit) const {
+        for (std::size_t i = 0; i < branches_.size(); ++i) {
+          if (branches_[i] == nullptr) continue;
+          for (std::size_t j = 0; j < branches_[i]->leaves.size(); ++j) {
+            const Leaf* const leaf = branches_[i]->leaves[j].get();
+            if (leaf == nullptr) continue;
+            for (std::size_t k = 0; k < kLeaf; ++k) {
+              if (leaf->counts[k] != 0) visit(i * kBranch + j * kLeaf + k, leaf->counts[k]);
+            }
+          }
+        }
+      }
+
+     private:
+      static constexpr std::size_t kLeaf = 16;
+      static constexpr std::size_t kBranch = 1024;
+      // On cache lines that no other thread's histogram shares.
+      struct alignas(64) Leaf {
+        std::array<std::uint64_t, kLeaf> counts{};
+      };
+      struct alignas(64) Branch {
+        std::array<std::unique_ptr<Leaf>, kBranch / kLeaf> leaves;
+      };
+      std::array<std::unique_ptr<Branch>, (kBuckets + kBranch - 1) / kBranch> branches_;
     };
-    struct alignas(64) Branch {
-      std::array<std::unique_ptr<Leaf>, kBranch / kLeaf> leaves;
-    };
-    std::array<std::unique_ptr<Branch>, (kBuckets + kBranch - 1) / kBranch> branches_;
+
+    void add_to_few(std::size_t index, std::uint64_t count);
+
+    std::vector<std::uint32_t> few_;  // none as soon as there is a tree
+    std::unique_ptr<Tree> tree_;
   };
 
   // The range of buckets that can be other than empty. Precondition: count_ > 0.
