@@ -25,7 +25,7 @@ class Cleaner {
   Task<> switch_tags(std::uint8_t head);
 
   Store& store_;
-  Store::Scratch scratch_;
+  Scratch scratch_;
 };
 
 }  // namespace perdura::systems::erda

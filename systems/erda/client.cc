@@ -410,19 +410,20 @@ ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
   // Answers, and of each head the notices of a beginning and of an end.
   const auto messages = static_cast<std::uint32_t>(kLanes + 2 * shape.heads);
   const Bytes message_size = round_up(sizeof(Message) + config.max_value_size, kCacheLine);
-  const Bytes first_message = kLanes * lane_size();
   connection_->message_size = message_size;
-  connection_->acknowledgments = first_message + messages * message_size;
+  connection_->acknowledgments = messages * message_size;
+  // What every operation uses comes first, the lanes that only a long queue needs last, so that
+  // most sessions touch no more than the first page.
+  first_lane_ =
+      connection_->acknowledgments + round_up(shape.heads * sizeof(RequestHeader), kCacheLine);
   connection_->memory = thread.node.create_region(
-      "erda.session", connection_->acknowledgments + shape.heads * sizeof(RequestHeader),
-      pmem::Medium::dram);
+      "erda.session", first_lane_ + kLanes * lane_size(), pmem::Medium::dram);
   connection_->registered =
       thread.endpoint.register_memory(*connection_->memory, fabric::Access::local);
   connection_->receive_queue = thread.endpoint.create_receive_queue(messages);
   for (std::uint32_t i = 0; i < messages; ++i) {
     connection_->receive_queue->post(
-        connection_->registered.local(first_message + i * message_size,
-                                      static_cast<std::uint32_t>(message_size)),
+        connection_->registered.local(i * message_size, static_cast<std::uint32_t>(message_size)),
         i);
   }
   for (std::uint32_t i = 0; i < kLanes; ++i) connection_->lanes[i].id = i;
@@ -474,18 +475,16 @@ Task<> ErdaSession::open(fabric::Address server) {
   co_await no_entry_moved(lane);
 }
 
+fabric::LocalBuffer ErdaSession::entry_buffer(const Lane& lane, std::uint32_t length) const {
+  return connection_->registered.local(first_lane_ + lane.id * lane_size(), length);
+}
+
 fabric::LocalBuffer ErdaSession::request_buffer(const Lane& lane, std::uint32_t length) const {
-  return connection_->registered.local(lane.id * lane_size(), length);
+  return connection_->registered.local(first_lane_ + lane.id * lane_size() + entry_size_, length);
 }
 
 fabric::LocalBuffer ErdaSession::object_buffer(const Lane& lane, Bytes length) const {
-  return connection_->registered.local(lane.id * lane_size() + request_size_,
-                                       static_cast<std::uint32_t>(length));
-}
-
-fabric::LocalBuffer ErdaSession::entry_buffer(const Lane& lane, std::uint32_t length) const {
-  return connection_->registered.local(lane.id * lane_size() + request_size_ + object_size_,
-                                       length);
+  return request_buffer(lane, 0).slice(request_size_, static_cast<std::uint32_t>(length));
 }
 
 std::uint32_t ErdaSession::fill_request(const fabric::LocalBuffer& buffer,

@@ -104,12 +104,12 @@ class ErdaSession final : public KvSession {
     return connection_->heads[head - 1].access.one_sided();
   }
 
-  // A lane's memory: the request, which the object follows at a fixed distance, and the entry's
-  // neighborhood.
-  fabric::LocalBuffer request_buffer(const Lane& lane, std::uint32_t length) const;
+  // A lane's memory: the entry's neighborhood, and the request, which the object follows at a fixed
+  // distance.
   fabric::LocalBuffer entry_buffer(const Lane& lane, std::uint32_t length) const;
+  fabric::LocalBuffer request_buffer(const Lane& lane, std::uint32_t length) const;
   fabric::LocalBuffer object_buffer(const Lane& lane, Bytes length) const;
-  Bytes lane_size() const { return request_size_ + object_size_ + entry_size_; }
+  Bytes lane_size() const { return entry_size_ + request_size_ + object_size_; }
   static std::uint32_t fill_request(const fabric::LocalBuffer& buffer, const RequestHeader& request,
                                     const hopscotch::StoredKey& key);
   static std::uint16_t next_sequence(Lane& lane) {
@@ -123,6 +123,7 @@ class ErdaSession final : public KvSession {
   Bytes request_size_ = 0;
   Bytes entry_size_ = 0;
   Bytes object_size_ = 0;
+  Bytes first_lane_ = 0;  // offset in the session's memory
   Welcome welcome_;
   std::shared_ptr<Connection> connection_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;

@@ -127,10 +127,10 @@ class ErdaPartition final : public KvPartition {
   std::unique_ptr<fabric::ReceiveQueue> receive_queue_;
   fabric::CompletionQueue completions_;
   std::vector<Session> sessions_;
-  std::ptrdiff_t first_perhaps_free_ = 0;  // those before it are connected
+  std::ptrdiff_t first_perhaps_free_ = 0;      // those before it are connected
   std::unordered_set<std::uint64_t> writing_;  // places of all reservations
   std::vector<std::byte> request_;             // scratch: the request being looked at
-  Store::Scratch object_;                      // scratch: the version being looked at
+  Scratch object_;                             // scratch: the version being looked at
   std::vector<HeadCleaning> cleanings_;        // by head - 1
   std::uint64_t cleanings_ended_ = 0;
   WaitList cleaning_ended_;

@@ -15,6 +15,7 @@
 #include "platform/runtime/sync.h"
 #include "systems/erda/layout.h"
 #include "systems/erda/protocol.h"
+#include "systems/erda/scratch.h"
 #include "systems/erda/space.h"
 #include "systems/hopscotch/table.h"
 #include "systems/kv.h"
@@ -23,9 +24,6 @@ namespace perdura::systems::erda {
 
 class Store {
  public:
-  // Where an object is read to; each thread has its own.
-  using Scratch = std::vector<std::byte>;
-
   // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or of another
   // shape.
   Store(Node& node, const std::string& name, const KvConfig& config,
@@ -38,6 +36,7 @@ class Store {
   Space& space() { return space_; }
   const Space& space() const { return space_; }
   hopscotch::Table& table() { return table_; }
+  // Where an object is read to; each thread has its own.
   Scratch make_scratch() const { return Scratch(layout_.shape().segment_bytes); }
 
   // --- versions (outside of cleaning an entry's are both in Region 1)
