@@ -2,7 +2,12 @@
 
 namespace perdura::sim {
 
-Engine::Engine() : heap_(64, kNever), ring_(64), ring_mask_(ring_.size() - 1) {}
+Engine::Engine()
+    : heap_(64, kNever),
+      line_(64, kNever),
+      line_mask_(line_.size() - 1),
+      ring_(64),
+      ring_mask_(ring_.size() - 1) {}
 
 // The hole that the first entry leaves sinks to a leaf, and the last entry fills it. That one was a
 // leaf, so it hardly ever rises again, and nothing on the way down depends on it.
@@ -32,6 +37,14 @@ void Engine::pop_heap() {
 }
 
 void Engine::grow_heap() { heap_.resize(heap_.size() * 2, kNever); }
+
+void Engine::grow_line() {
+  std::vector<Entry> larger(line_.size() * 2, kNever);
+  for (std::size_t i = 0; i < line_count_; ++i) larger[i] = line_[(line_head_ + i) & line_mask_];
+  line_ = std::move(larger);
+  line_mask_ = line_.size() - 1;
+  line_head_ = 0;
+}
 
 void Engine::grow_ring() {
   std::vector<Event*> larger(ring_.size() * 2);

@@ -40,22 +40,37 @@ class Engine {
     }
   }
 
+  // The same for events that thousands wait for, each the same time from now, such as a timer of
+  // the device: they are due in the order in which they are scheduled, so they wait in line and
+  // make the heap no deeper. The order of events is that of schedule().
+  void schedule_in_line(Picoseconds delay, Event& event) {
+    const std::uint64_t at = now_ + static_cast<std::uint64_t>(delay.count());
+    if (at <= now_ || (line_count_ > 0 && at < line_last_)) return schedule(now() + delay, event);
+    push_line({sequence_++, at, &event});
+  }
+
   // Fires the next event; false if there is none.
   bool step() {
     Event* event;
-    // What the heap holds for this instant was scheduled before the instant began, so it comes
-    // first. (An empty heap's first entry is due never.)
-    if (ring_count_ > 0 && heap_[0].time != now_) {
+    const bool in_line = line_[line_head_].before(heap_[0]);
+    const Entry& first = in_line ? line_[line_head_] : heap_[0];
+    // What the heap and the line hold for this instant was scheduled before the instant began, so
+    // it comes first. (The first entry of an empty one is due never.)
+    if (ring_count_ > 0 && first.time != now_) {
       event = ring_[ring_head_];
       ring_head_ = (ring_head_ + 1) & ring_mask_;
       --ring_count_;
     } else {
-      if (heap_size_ == 0) return false;
-      now_ = heap_[0].time;
-      event = heap_[0].event;
-      pop_heap();
-      // The next one is most likely this one; its owner may not have been touched for long.
-      __builtin_prefetch(heap_[0].event);
+      if (first.event == nullptr) return false;
+      now_ = first.time;
+      event = first.event;
+      // The owner of a later one may not have been touched for long.
+      if (in_line) {
+        pop_line();
+      } else {
+        pop_heap();
+        __builtin_prefetch(heap_[0].event);
+      }
     }
     ++fired_;
     event->fire();
@@ -95,6 +110,23 @@ class Engine {
   void pop_heap();
   void grow_heap();
 
+  // A ring, too. Behind the last entry follows one that is due never.
+  void push_line(Entry entry) {
+    if (line_count_ + 1 == line_.size()) [[unlikely]]
+      grow_line();
+    line_[(line_head_ + line_count_) & line_mask_] = entry;
+    ++line_count_;
+    line_last_ = entry.time;
+  }
+  void pop_line() {
+    constexpr std::size_t kAhead = 4;
+    line_[line_head_] = kNever;
+    line_head_ = (line_head_ + 1) & line_mask_;
+    --line_count_;
+    __builtin_prefetch(line_[(line_head_ + kAhead) & line_mask_].event);
+  }
+  void grow_line();
+
   // Events of this very instant need no heap: a ring in the order of scheduling.
   void push_now(Event& event) {
     if (ring_count_ == ring_.size()) [[unlikely]]
@@ -109,6 +141,11 @@ class Engine {
   std::uint64_t fired_ = 0;
   std::vector<Entry> heap_;
   std::size_t heap_size_ = 0;
+  std::vector<Entry> line_;
+  std::size_t line_mask_;
+  std::size_t line_head_ = 0;
+  std::size_t line_count_ = 0;
+  std::uint64_t line_last_ = 0;  // when the last one is due
   std::vector<Event*> ring_;
   std::size_t ring_mask_;
   std::size_t ring_head_ = 0;

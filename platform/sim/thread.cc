@@ -37,7 +37,7 @@ void SimThread::make_ready(std::coroutine_handle<> task) {
 }
 
 SimThread::Timer& SimThread::free_timer() {
-  if (free_timers_.empty()) return timers_.emplace_back();
+  if (free_timers_.empty()) return *timers_.emplace_back(std::make_unique<Timer>());
   Timer& timer = *free_timers_.back();
   free_timers_.pop_back();
   return timer;
@@ -122,6 +122,8 @@ void SimThread::fire() {
 
 void SimThread::run_one() {
   const std::coroutine_handle<> task = ready_.take_front();
+  // Of thousands of tasks the next one's frame is in no cache any more.
+  if (!ready_.empty()) __builtin_prefetch(ready_.front().address());
   charged_ = {};
   {
     Activation activation(*this);

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <coroutine>
-#include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -138,7 +138,8 @@ class SimThread final : public Executor, public CostMeter, private Event {
   Time stopped_at_{};
   Time slice_start_{};
   Ring<std::coroutine_handle<>> ready_;
-  std::deque<Timer> timers_;
+  // By address, since they are scheduled; most threads have one, for which a deque were large.
+  std::vector<std::unique_ptr<Timer>> timers_;
   std::vector<Timer*> free_timers_;
   std::exception_ptr& failure_;
 

@@ -179,16 +179,16 @@ void End::post(const WorkRequest& request, Operation* operation) {
     const auto bytes = request.local.bytes();
     flight.payload.assign(bytes.begin(), bytes.end());
   }
-  waiting_.push_back(&flight);
+  waiting_.push_back(flight);
   advance();
 }
 
 void End::advance() {
   while (!waiting_.empty() && outstanding_.size() < options_.send_depth) {
-    Flight& flight = *waiting_.front();
+    Flight& flight = waiting_.front();
     if (flight.request.flags.fenced && outstanding_non_posted_ > 0) return;
-    waiting_.pop_front();
-    outstanding_.push_back(&flight);
+    waiting_.take_front();
+    outstanding_.push_back(flight);
     if (!is_posted(flight.request.opcode)) ++outstanding_non_posted_;
     transmit(flight);
   }
@@ -229,7 +229,7 @@ void End::transmit(Flight& flight) {
 void End::answered(Flight& flight) {
   if (flight.flushed) return network_.release(flight);
   const SimThread::CompletionArrives completion_arrives(thread_);
-  outstanding_.erase(&flight);
+  outstanding_.erase(flight);
   if (!is_posted(flight.request.opcode)) --outstanding_non_posted_;
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
@@ -247,8 +247,8 @@ void End::enter_error() {
   if (state_ != State::connected) return;
   state_ = State::error;
   for (auto* line : {&outstanding_, &waiting_}) {
-    for (std::size_t i = 0; i < line->size(); ++i) {
-      Flight* const flight = (*line)[i];
+    while (!line->empty()) {
+      Flight* const flight = &line->take_front();
       if (Operation* operation = std::exchange(flight->operation, nullptr)) {
         operation->complete(Status::flushed);
       }
@@ -256,7 +256,6 @@ void End::enter_error() {
       flight->flushed = true;
       if (line == &waiting_) network_.release(*flight);
     }
-    line->clear();
   }
   outstanding_non_posted_ = 0;
   // Behind the last placement: when the end of a connection is reported nothing of it is under way.
@@ -268,14 +267,13 @@ void End::close() {
   if (state_ == State::closed) return;
   const bool was_connected = state_ == State::connected;
   state_ = State::closed;
-  for (std::size_t i = 0; i < outstanding_.size(); ++i) {
-    Flight& flight = *outstanding_[i];
+  while (!outstanding_.empty()) {
+    Flight& flight = outstanding_.take_front();
     flight.operation = nullptr;
     flight.flushed = true;
     cut_off(flight);
   }
-  outstanding_.clear();
-  while (!waiting_.empty()) network_.release(*waiting_.take_front());
+  while (!waiting_.empty()) network_.release(waiting_.take_front());
   if (options_.completions != nullptr && queue_pair_ != nullptr) {
     options_.completions->forget(*queue_pair_);
   }

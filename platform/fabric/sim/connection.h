@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "platform/fabric/fabric.h"
@@ -26,28 +27,69 @@ using perdura::sim::SimThread;
 class End;
 class SimReceiveQueue;
 
-// A message and its answer.
-struct Flight final : Event {
+// A message and its answer. What each of its events looks at is on its first cache line.
+struct alignas(kCacheLine) Flight final : Event {
   enum class Stage : std::uint8_t { arrives, responds, executes, answered };
 
-  End* from = nullptr;
-  Operation* operation = nullptr;  // null if unsignaled, or nobody waits any more
-  WorkRequest request;
-  std::vector<std::byte> payload;  // on the way there, or back
-  const Nic::Registered* memory = nullptr;
   Stage stage = Stage::arrives;
   Status status = Status::success;
+  bool arrived = false;
+  bool cut = false;      // the requester died before the last packet had left
+  bool flushed = false;  // completed early; only its event is still to come
+  End* from = nullptr;
+  Operation* operation = nullptr;  // null if unsignaled, or nobody waits any more
+  const Nic::Registered* memory = nullptr;
+  Flight* next = nullptr;          // that its requester has posted
+  Flight* next_held = nullptr;     // by the responder
+  std::vector<std::byte> payload;  // on the way there, or back
+  WorkRequest request;
   std::uint64_t old_value = 0;
   pmem::sim::Journal::Operation known_as;  // to the responder's journal, if it has one
   Time departure{};                        // of the first packet
   Time last_arrival{};                     // of the last packet
-  bool arrived = false;
-  bool cut = false;             // the requester died before the last packet had left
-  pmem::sim::LineTimes seen{};  // by a READ
-  Time read_by{};               // a READ: when its last packet can be sent
-  Time placed{};                // a READ: when its last packet is with the requester's memory
-  bool flushed = false;         // completed early; only its event is still to come
+  pmem::sim::LineTimes seen{};             // by a READ
+  Time read_by{};                          // a READ: when its last packet can be sent
+  Time placed{};  // a READ: when its last packet is with the requester's memory
   void fire() override;
+};
+
+// Flights in their order, by a link of their own: a connection has one or two, so a place for each
+// would take more memory than they do.
+template <Flight* Flight::*kNext>
+class FlightQueue {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  std::size_t size() const { return size_; }
+  Flight& front() const { return *first_; }
+
+  void push_back(Flight& flight) {
+    flight.*kNext = nullptr;
+    (first_ == nullptr ? first_ : last_->*kNext) = &flight;
+    last_ = &flight;
+    ++size_;
+  }
+  Flight& take_front() {
+    Flight& flight = *first_;
+    first_ = flight.*kNext;
+    --size_;
+    return flight;
+  }
+  void erase(const Flight& flight) {
+    Flight* before = nullptr;
+    Flight* at = first_;
+    while (at != &flight) {
+      if (at == nullptr) return;
+      before = std::exchange(at, at->*kNext);
+    }
+    (before == nullptr ? first_ : before->*kNext) = flight.*kNext;
+    if (last_ == &flight) last_ = before;
+    --size_;
+  }
+
+ private:
+  Flight* first_ = nullptr;
+  Flight* last_ = nullptr;  // if there is any
+  std::size_t size_ = 0;
 };
 
 // A receive completion on its way to its queue and, where durability is tracked, until it is taken
@@ -112,6 +154,11 @@ class End {
   friend struct Flight;
   friend struct Delivery;
   enum class State : std::uint8_t { connected, error, closed };
+  struct RetryTimer final : Event {
+    explicit RetryTimer(End& its_end) : end(its_end) {}
+    End& end;
+    void fire() override { end.retry_held(); }
+  };
 
   // Requester.
   void advance();
@@ -138,6 +185,7 @@ class End {
   void complete_at(Flight& flight, Time sent, Time at);
   void tell_completed(const Flight& flight, Time sent);
   Delivery& deliver(const ReceiveCompletion& completion, Time at);
+  void retry_held_later();
   void retry_held();
   void lose_connection(Picoseconds delay);
 
@@ -150,8 +198,8 @@ class End {
   End* peer_ = nullptr;
   State state_ = State::connected;
 
-  Ring<Flight*> waiting_;      // posted, not yet started
-  Ring<Flight*> outstanding_;  // started, not yet answered
+  FlightQueue<&Flight::next> waiting_;      // posted, not yet started
+  FlightQueue<&Flight::next> outstanding_;  // started, not yet answered
   std::uint32_t outstanding_non_posted_ = 0;
   Time last_departure_{};
   Time last_completion_{};
@@ -161,7 +209,9 @@ class End {
   Time last_delivery_{};
   // Delivered before the connecting task has its queue pair: the peer was quick, or died.
   std::vector<ReceiveCompletion> early_;
-  Ring<Flight*> held_;  // arrived, but the first one found no receive buffer
+  // Arrived, but the first one found no receive buffer. While there is any, the timer runs.
+  FlightQueue<&Flight::next_held> held_;
+  RetryTimer retry_timer_{*this};
   std::uint32_t rnr_retries_ = 0;
 
   // Of the peer's node, and what it knows of this direction of the connection; null unless

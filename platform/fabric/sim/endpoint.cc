@@ -198,9 +198,7 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
 Task<std::unique_ptr<ConnectionRequest>> SimEndpoint::next_connection() {
   listening_ = true;
   while (attempts_.empty()) co_await wait(waiting_);
-  auto attempt = std::move(attempts_.front());
-  attempts_.pop_front();
-  co_return std::make_unique<SimConnectionRequest>(*this, std::move(attempt));
+  co_return std::make_unique<SimConnectionRequest>(*this, attempts_.take_front());
 }
 
 }  // namespace perdura::fabric::sim

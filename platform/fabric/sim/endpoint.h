@@ -1,7 +1,6 @@
 // The endpoint of a simulated thread, and how connections come to be.
 #pragma once
 
-#include <deque>
 #include <map>
 
 #include "platform/fabric/sim/connection.h"
@@ -46,7 +45,7 @@ class SimEndpoint final : public Endpoint {
   SimThread& thread_;
   Address address_;
   bool listening_ = false;
-  std::deque<std::shared_ptr<Attempt>> attempts_;  // arrived, not yet taken
+  Ring<std::shared_ptr<Attempt>> attempts_;  // arrived, not yet taken
   WaitList waiting_;
 };
 

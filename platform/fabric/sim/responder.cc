@@ -73,37 +73,40 @@ void End::arrived(Flight& flight) {
     return;
   }
   if (!held_.empty()) {
-    held_.push_back(&flight);
+    held_.push_back(flight);
     return;
   }
   if (process(flight)) return;
-  held_.push_back(&flight);
+  held_.push_back(flight);
   rnr_retries_ = 0;
-  network_.after(profile.retry.rnr_timer, [this] { retry_held(); });
+  retry_held_later();
+}
+
+void End::retry_held_later() {
+  network_.engine.schedule_in_line(nic_.profile.retry.rnr_timer, retry_timer_);
 }
 
 void End::retry_held() {
   const Profile& profile = nic_.profile;
   while (!held_.empty()) {
-    Flight& flight = *held_.front();
+    Flight& flight = held_.front();
     if (state_ != State::connected || flight.flushed) {
-      held_.pop_front();
+      held_.take_front();
       refuse(flight, Status::retry_exceeded, network_.engine.now());
       continue;
     }
     if (process(flight)) {
-      held_.pop_front();
+      held_.take_front();
       rnr_retries_ = 0;
       continue;
     }
     // Seven retries stand for retrying without end, as in verbs.
     if (profile.retry.rnr_retries != 7 && ++rnr_retries_ > profile.retry.rnr_retries) {
-      held_.pop_front();
+      held_.take_front();
       refuse(flight, Status::receiver_not_ready, network_.engine.now());
       continue;
     }
-    network_.after(profile.retry.rnr_timer, [this] { retry_held(); });
-    return;
+    return retry_held_later();
   }
 }
 
