@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -66,7 +67,9 @@ class Exploration {
       }
       result_.moments += moments;
     }
-    result_.images = images_.size();
+    std::set<std::uint64_t> all;
+    for (const auto& [schedule, images] : images_) all.insert(images.begin(), images.end());
+    result_.images = all.size();
     return result_;
   }
 
@@ -94,7 +97,8 @@ class Exploration {
 
   void run(Schedule schedule, sim::Failure& failure, bool first_of_schedule) {
     CrashScenario scenario(system_, profile_, options_, schedule);
-    scenario.run(failure);
+    std::set<std::uint64_t>& images = images_[schedule];
+    scenario.run(failure, images);
     if (!scenario.failed_at()) {
       if (!first_of_schedule) return;
       check_without_failure(system_, scenario);
@@ -102,7 +106,8 @@ class Exploration {
       result_.early_reads += early_reads(scenario.history());
       return;
     }
-    images_.insert(scenario.image());
+    if (scenario.image_was_known()) return;
+    images.insert(scenario.image());
     const CrashVerdict verdict =
         judge_crash(scenario.history(), *scenario.failed_at(), kCrashReader, scenario.problem());
     const std::string where = fmt::format("{}, {}", failure.text(), to_string(schedule));
@@ -118,7 +123,8 @@ class Exploration {
   const CrashOptions& options_;
   CrashResult result_;
   std::size_t passes_done_ = 0;
-  std::set<std::uint64_t> images_;
+  // That were tried. The worst image, the best and a random one are often the same.
+  std::map<Schedule, std::set<std::uint64_t>> images_;
 };
 
 }  // namespace

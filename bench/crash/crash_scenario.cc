@@ -107,16 +107,21 @@ CrashScenario::CrashScenario(const systems::KvSystem& system, const sim::Profile
 
 // --- the run -------------------------------------------------------------------------------------
 
-void CrashScenario::run(sim::Failure& failure) {
+void CrashScenario::run(sim::Failure& failure, const std::set<std::uint64_t>& known) {
   start_server();
   for (std::uint32_t number = 0; number < kCrashClients; ++number) start_client(number, false);
-  failure.watch(platform_, [this](pmem::Choices& choices) {
+  failure.watch(platform_, [this, &known](pmem::Choices& choices) {
     failed_at_ = platform_.engine().now();
     NotingChoices noting(choices);
     noting.digest = platform_.engine().fired() ^
                     static_cast<std::uint64_t>(failed_at_->time_since_epoch().count()) << 20;
     platform_.fail_power(kServer, noting);
     image_ = noting.digest;
+    if (known.contains(image_)) {
+      image_was_known_ = true;
+      for (NodeId node = 1; node < platform_.node_count(); ++node) platform_.kill(node);
+      return;
+    }
     start_server();
     start_client(kCrashReader, true);
     platform_.at(*failed_at_ + kPatience, [this] {

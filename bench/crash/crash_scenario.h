@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,15 @@ class CrashScenario {
   CrashScenario(const CrashScenario&) = delete;
   CrashScenario& operator=(const CrashScenario&) = delete;
 
-  // To the end, with the failure where `failure` wants it.
-  void run(sim::Failure& failure);
+  // To the end, with the failure where `failure` wants it; but to the failure only if the image
+  // that it leaves is among `known`, since what follows is then the same as it was.
+  void run(sim::Failure& failure, const std::set<std::uint64_t>& known);
 
   history::History history() const;  // without the failure
   std::optional<Time> failed_at() const { return failed_at_; }
   // A digest of which image was found where; only after a failure.
   std::uint64_t image() const { return image_; }
+  bool image_was_known() const { return image_was_known_; }
   // Why the store could not be used, without a failure or again after it; empty if it could.
   const std::string& problem() const { return problem_; }
   std::uint64_t cleanings() const { return cleanings_; }
@@ -72,6 +75,7 @@ class CrashScenario {
   bool writing_ = true;        // the slow writer
   std::optional<Time> failed_at_;
   std::uint64_t image_ = 0;
+  bool image_was_known_ = false;
   std::string problem_;
   std::uint64_t cleanings_ = 0;
   sim::SimPlatform platform_;  // last: its threads use the others to their end

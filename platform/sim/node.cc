@@ -1,11 +1,11 @@
 #include "platform/sim/node.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 
 #include "platform/error.h"
+#include "platform/pmem/sim/region_memory.h"
 
 namespace perdura::sim {
 
@@ -68,20 +68,12 @@ SimNode::~SimNode() = default;
 
 SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium medium,
                                  MemoryPlace place) {
-  const Bytes length = round_up(size, 4 * KiB);
-  // Pages that nobody touches cost nothing, so a pool may be as large as on the real machine.
-  void* base = mmap(nullptr, length, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) {
-    throw PlatformError(
-        fmt::format("cannot reserve {} bytes of memory for region '{}'", size, name));
-  }
   Block block;
-  block.base = static_cast<std::byte*>(base);
+  block.mapping = pmem::sim::allocate_region(name, size);
+  block.base = static_cast<std::byte*>(block.mapping.get());
   block.size = size;
   block.controller = &(medium == pmem::Medium::pm ? pm_ : dram_)[place.remote ? 1 : 0];
   block.address = block.controller->allocate(size, place.one_dimm);
-  block.mapping = std::shared_ptr<void>(base, [length](void* p) { munmap(p, length); });
   block.model = make_model(block, medium);
   return block;
 }
