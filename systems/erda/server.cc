@@ -113,6 +113,7 @@ Task<> ErdaPartition::accept_sessions() {
     free->queue_pair = request->accept(
         {.receive_queue = receive_queue_.get(), .completions = &completions_, .send_depth = 64},
         std::as_bytes(std::span(&welcome, 1)));
+    session_numbers_[free->queue_pair.get()] = free->id;
   }
 }
 
@@ -159,7 +160,7 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
     case RequestKind::report:
       return take_report(request);
     case RequestKind::acknowledge:
-      return acknowledge(*find_session(*message.queue_pair), request.header);
+      return acknowledge(session_of(*message.queue_pair), request.header);
     case RequestKind::put:
     case RequestKind::erase:
     case RequestKind::get:
@@ -280,11 +281,6 @@ void ErdaPartition::take_report(const Request& request) {
   store_.restore(*entry);
 }
 
-ErdaPartition::Session* ErdaPartition::find_session(const fabric::QueuePair& queue_pair) {
-  return &*std::find_if(sessions_.begin(), sessions_.end(),
-                        [&](const Session& s) { return s.queue_pair.get() == &queue_pair; });
-}
-
 // --- the end of sessions -------------------------------------------------------------------------
 
 // The client's writes, of one head or of all, have ended: it said so, or it is gone.
@@ -304,13 +300,14 @@ void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_
 }
 
 void ErdaPartition::end_session(fabric::QueuePair& queue_pair) {
-  Session* session = find_session(queue_pair);
-  session->queue_pair.reset();
-  first_perhaps_free_ = std::min<std::ptrdiff_t>(first_perhaps_free_, session->id);
-  ++session->generation;
-  session->last_sequence = {};
-  end_reservations(*session, std::nullopt);
-  for (std::uint8_t head = 1; head <= cleanings_.size(); ++head) acknowledged(session->id, head);
+  Session& session = session_of(queue_pair);
+  session_numbers_.erase(&queue_pair);
+  session.queue_pair.reset();
+  first_perhaps_free_ = std::min<std::ptrdiff_t>(first_perhaps_free_, session.id);
+  ++session.generation;
+  session.last_sequence = {};
+  end_reservations(session, std::nullopt);
+  for (std::uint8_t head = 1; head <= cleanings_.size(); ++head) acknowledged(session.id, head);
 }
 
 void ErdaPartition::answer(const Request& request, Message message,

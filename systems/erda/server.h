@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -91,7 +92,9 @@ class ErdaPartition final : public KvPartition {
   static std::uint64_t place(std::uint8_t head, Position position) {
     return std::uint64_t{head} << 32 | position.units;
   }
-  Session* find_session(const fabric::QueuePair& queue_pair);
+  Session& session_of(const fabric::QueuePair& queue_pair) {
+    return sessions_[session_numbers_.at(&queue_pair)];
+  }
   Session& session_of(std::uint32_t client) { return sessions_[client / kLanes]; }
 
   // --- cleaning.cc
@@ -127,7 +130,8 @@ class ErdaPartition final : public KvPartition {
   std::unique_ptr<fabric::ReceiveQueue> receive_queue_;
   fabric::CompletionQueue completions_;
   std::vector<Session> sessions_;
-  std::ptrdiff_t first_perhaps_free_ = 0;      // those before it are connected
+  std::ptrdiff_t first_perhaps_free_ = 0;  // those before it are connected
+  std::unordered_map<const fabric::QueuePair*, std::uint32_t> session_numbers_;
   std::unordered_set<std::uint64_t> writing_;  // places of all reservations
   std::vector<std::byte> request_;             // scratch: the request being looked at
   Scratch object_;                             // scratch: the version being looked at
