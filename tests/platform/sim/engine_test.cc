@@ -45,7 +45,8 @@ TEST(Engine, FiresInOrderOfTimeAndThenOfScheduling) {
 }
 
 // The same while the engine runs: every event that fires schedules none, one or several others, at
-// this instant, in the past or later, so that the number that is pending rises and falls.
+// this instant, in the past or later, so that the number that is pending rises and falls. Some wait
+// in line, of those a few for a shorter time than others before them, or for none.
 TEST(Engine, KeepsTheOrderWhileEventsScheduleOthers) {
   using Moment = std::pair<std::int64_t, std::uint64_t>;  // time, number of the scheduling
   struct Walker final : Event {
@@ -66,12 +67,19 @@ TEST(Engine, KeepsTheOrderWhileEventsScheduleOthers) {
     const auto schedule = [&] {
       const std::int64_t now = engine.now().time_since_epoch().count();
       const auto later = static_cast<std::int64_t>(random() % static_cast<unsigned>(range));
-      const std::int64_t when = std::max<std::int64_t>(0, now + later - range / 8);
+      const bool in_line = random() % 3 == 0;
+      const std::int64_t delay = random() % 16 == 0 ? later / 8 : range / 2;
+      const std::int64_t when =
+          in_line ? now + delay : std::max<std::int64_t>(0, now + later - range / 8);
       Walker& walker = walkers.emplace_back();
       walker.fired = &fired;
       walker.moment = {std::max(when, now), number++};
       pending.insert(walker.moment);
-      engine.schedule(Time(Picoseconds(when)), walker);
+      if (in_line) {
+        engine.schedule_in_line(Picoseconds(delay), walker);
+      } else {
+        engine.schedule(Time(Picoseconds(when)), walker);
+      }
     };
     for (int i = 0; i < 5; ++i) schedule();
     for (int steps = 0; steps < 5000 && !pending.empty(); ++steps) {
