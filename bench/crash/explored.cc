@@ -54,7 +54,7 @@ Table read_table() {
 std::vector<ExploredSetting> explored_settings(const systems::KvSystem& system) {
   std::vector<ExploredSetting> settings{{"", {}}};
   for (const auto& [name, value] : system.changes_guarantee) {
-    settings.push_back({std::string(name), {{std::string(name), value}}});
+    settings.push_back({name, {{std::string(name), value}}});
   }
   settings.push_back({"persistence = correct", {}, true});
   return settings;
