@@ -70,7 +70,8 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
       comparison, {.plots = context.locations.plots(),
                    .out = arguments.output,
                    .title = fmt::format("{} (A) and {} (B)", arguments.a, arguments.b),
-                   .gnuplot = arguments.gnuplot});
+                   .gnuplot = arguments.gnuplot,
+                   .while_drawing = LongWork::stop_if_interrupted});
   if (!drawn && drawn.error().work_failed) throw PlatformError(drawn.error().message);
   if (!drawn) throw UsageError(fmt::format("compare: {}", drawn.error().message));
 }

@@ -49,12 +49,14 @@ ExitCode report(const ReportArguments& arguments, const CommandContext& context)
        .notes = context.locations.first_existing(fs::path("results") / "reported"),
        .output = arguments.output,
        .gnuplot = arguments.gnuplot,
-       .progress = [&](const std::string& title, std::size_t drawn, std::size_t all) {
-         if (drawn > 0) work->skip();
-         if (!work) work.emplace(all, context.ranks);
-         work->begin(title);
-         work->within(title, 0);
-       }});
+       .progress =
+           [&](const std::string& title, std::size_t drawn, std::size_t all) {
+             if (drawn > 0) work->skip();
+             if (!work) work.emplace(all, context.ranks);
+             work->begin(title);
+             work->within(title, 0);
+           },
+       .while_drawing = LongWork::stop_if_interrupted});
   work.reset();
   if (!written && written.error().work_failed) throw PlatformError(written.error().message);
   if (!written) throw UsageError(written.error().message);

@@ -72,7 +72,8 @@ report::Expected<void> draw(const Comparison& comparison, const FigureOptions& o
                                       .title = options.title,
                                       .x_label = "Change from A to B (%)",
                                       .y_label = shown,
-                                      .origin = origin});
+                                      .origin = origin,
+                                      .while_drawing = options.while_drawing});
     if (!drawn) return drawn;
   }
   return {};

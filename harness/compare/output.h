@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "harness/compare/comparison.h"
@@ -27,6 +28,7 @@ struct FigureOptions {
   std::filesystem::path out;    ///< gets comparison.csv, comparison.svg, comparison.png
   std::string title;
   std::string gnuplot = "gnuplot";
+  std::function<void()> while_drawing{};  ///< as in report::Drawing
 };
 
 /// Draws the changes with their intervals, the first kFigureRows entries of the comparison.

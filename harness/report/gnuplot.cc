@@ -30,11 +30,16 @@ std::string complaint(const std::string& text) {
   return found;
 }
 
+// A script may take for ever, and a signal may come between two looks at whether one has come.
+constexpr int kPauseMs = 100;
+
 // Both at once: a pipe that nobody reads would stop gnuplot.
-void read_all(std::array<pollfd, 2> pipes, std::array<std::string, 2>& texts) {
+void read_all(std::array<pollfd, 2> pipes, std::array<std::string, 2>& texts,
+              const std::function<void()>& meanwhile) {
   std::array<char, 65536> buffer{};
   while (pipes[0].fd >= 0 || pipes[1].fd >= 0) {
-    if (poll(pipes.data(), pipes.size(), -1) < 0) continue;
+    if (meanwhile) meanwhile();
+    if (poll(pipes.data(), pipes.size(), kPauseMs) <= 0) continue;
     for (std::size_t i = 0; i < pipes.size(); ++i) {
       if (pipes[i].fd < 0 || pipes[i].revents == 0) continue;
       const ssize_t count = read(pipes[i].fd, buffer.data(), buffer.size());
@@ -70,6 +75,30 @@ class Pipe {
   bool open_ = false;
 };
 
+// A process that is ended at the latest here.
+class Child {
+ public:
+  explicit Child(pid_t process) : process_(process) {}
+  ~Child() {
+    if (process_ < 0) return;
+    kill(process_, SIGKILL);
+    wait();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  int wait() {
+    int status = 0;
+    while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+    }
+    process_ = -1;
+    return status;
+  }
+
+ private:
+  pid_t process_;
+};
+
 // In the child. Whoever ends perdura ends gnuplot, too: a script may take for ever.
 [[noreturn]] void become_gnuplot(const std::vector<char*>& argv, int image, int errors, int refusal,
                                  pid_t parent) {
@@ -87,17 +116,10 @@ class Pipe {
 
 Expected<void> run_gnuplot(const std::string& program, const std::filesystem::path& script,
                            const Drawing& drawing) {
-  std::vector<std::string> words{program,
-                                 "-d",
-                                 "-c",
-                                 script.string(),
-                                 drawing.csv.string(),
-                                 "/dev/stdout",
-                                 drawing.format,
-                                 drawing.title,
-                                 drawing.x_label,
-                                 drawing.y_label,
-                                 drawing.origin};
+  std::vector<std::string> words{
+      program,       "-d",           "-c",          script.string(), drawing.csv.string(),
+      "/dev/stdout", drawing.format, drawing.title, drawing.x_label, drawing.y_label,
+      drawing.origin};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -109,21 +131,20 @@ Expected<void> run_gnuplot(const std::string& program, const std::filesystem::pa
     return fail_work(fmt::format("no pipe to gnuplot: {}; try again", std::strerror(errno)));
   }
   const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child < 0) {
+  const pid_t process = fork();
+  if (process < 0) {
     return fail_work(fmt::format("no process for gnuplot: {}; try again", std::strerror(errno)));
   }
-  if (child == 0) become_gnuplot(argv, image.in(), errors.in(), refusal.in(), parent);
+  if (process == 0) become_gnuplot(argv, image.in(), errors.in(), refusal.in(), parent);
+  Child child(process);
   refusal.close_in();
   image.close_in();
   errors.close_in();
   std::array<std::string, 2> texts;
-  read_all({{{image.out(), POLLIN, 0}, {errors.out(), POLLIN, 0}}}, texts);
+  read_all({{{image.out(), POLLIN, 0}, {errors.out(), POLLIN, 0}}}, texts, drawing.while_drawing);
   int problem = 0;
   if (read(refusal.out(), &problem, sizeof(problem)) != sizeof(problem)) problem = 0;
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = child.wait();
   if (problem != 0) {
     return fail(
         fmt::format("{}: cannot be started ({}); install gnuplot, on Debian the package "
@@ -135,9 +156,10 @@ Expected<void> run_gnuplot(const std::string& program, const std::filesystem::pa
                                  script.string(), complaint(texts[1])));
   }
   if (texts[0].empty()) {
-    return fail_work(fmt::format("{}: gnuplot drew nothing; the script must write to the file that "
-                                 "is its second argument",
-                                 script.string()));
+    return fail_work(
+        fmt::format("{}: gnuplot drew nothing; the script must write to the file that "
+                    "is its second argument",
+                    script.string()));
   }
   return write_file(drawing.image, texts[0]);
 }

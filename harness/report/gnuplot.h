@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "harness/report/error.h"
@@ -16,6 +17,8 @@ struct Drawing {
   std::string x_label;
   std::string y_label;
   std::string origin;  ///< "modelled on sim (erda-connectx3)"
+  /// Called several times a second while gnuplot draws. What it throws ends gnuplot, too.
+  std::function<void()> while_drawing{};
 };
 
 /// Runs gnuplot: without a shell, so that no title or path is interpreted, and without the user's

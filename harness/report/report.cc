@@ -75,15 +75,15 @@ class Writer {
     for (const std::string format : {"svg", "png"}) {
       const fs::path image = output_ / (base.string() + "." + format);
       // The page has the title as text; an image on its own needs it inside.
-      auto drawn =
-          run_gnuplot(options_.gnuplot, options_.plots / (figure.spec.plot + ".gp"),
-                      {.csv = output_ / (base.string() + ".csv"),
-                       .image = image,
-                       .format = format,
-                       .title = format == "png" ? title : "",
-                       .x_label = figure.spec.shown_position_axis(),
-                       .y_label = y_label(figure.spec),
-                       .origin = figure.origin.words()});
+      auto drawn = run_gnuplot(options_.gnuplot, options_.plots / (figure.spec.plot + ".gp"),
+                               {.csv = output_ / (base.string() + ".csv"),
+                                .image = image,
+                                .format = format,
+                                .title = format == "png" ? title : "",
+                                .x_label = figure.spec.shown_position_axis(),
+                                .y_label = y_label(figure.spec),
+                                .origin = figure.origin.words(),
+                                .while_drawing = options_.while_drawing});
       if (!drawn) return drawn;
       result_.files.push_back(image);
     }

@@ -21,6 +21,7 @@ struct ReportOptions {
   /// Called before each figure is drawn: its title, how many are drawn, and of how many. What it
   /// throws ends the report.
   std::function<void(const std::string& title, std::size_t drawn, std::size_t all)> progress{};
+  std::function<void()> while_drawing{};  ///< as in Drawing (gnuplot.h)
 };
 
 struct ReportResult {
