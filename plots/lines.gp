@@ -10,6 +10,10 @@ if (STATS_max > top) { top = STATS_max }
 set yrange [0:(top > 0 ? top * 1.12 : 1)]
 if (top >= wide_numbers) { set ytics font ",".small_size; set format y "%.7g" }
 if (!exists("log_y")) { log_y = 0 }
+# Below many names there is little height: six numbers at most beside the axis.
+round_up(step) = (power = 10**floor(log10(step)), \
+                  power * (step <= power ? 1 : step <= 2 * power ? 2 : step <= 5 * power ? 5 : 10))
+if (key_rows > 3 && top > 0 && !log_y) { set ytics round_up(top * 1.12 / 6) }
 if (log_y) {
   set logscale y
   set yrange [*:*]
