@@ -172,12 +172,12 @@ TEST(CompareCommand, EndsCleanlyWhenItIsInterrupted) {
   const test::TemporaryFolder temporary;
   const fs::path& folder = temporary.path();
   ASSERT_EQ(perdura(kTwoPoints + "--out " + (folder / "a").string()).code, 0);
-  const fs::path stub = folder / "gnuplot";
-  std::ofstream(stub) << "#!/bin/sh\n[ \"$6\" != svg ] || kill -INT $PPID\necho an image\n";
-  fs::permissions(stub, fs::perms::owner_all);
+  const fs::path script = folder / "gnuplot";
+  std::ofstream(script) << "#!/bin/sh\n[ \"$6\" != svg ] || kill -INT $PPID\necho an image\n";
+  fs::permissions(script, fs::perms::owner_all);
   const Outcome outcome =
       perdura(fmt::format("compare {0} {0} --out {1} --gnuplot {2}", (folder / "a").string(),
-                          (folder / "f").string(), stub.string()));
+                          (folder / "f").string(), script.string()));
   EXPECT_EQ(outcome.code, 1) << outcome.text;
   EXPECT_NE(outcome.text.find("interrupted: stopping; press ^C again"), std::string::npos)
       << outcome.text;

@@ -107,11 +107,11 @@ TEST(Output, OfAMistakeThatCannotBeWrittenChangesNothing) {
 // A gnuplot that takes for ever, and says who it is first.
 TEST_F(Writers, OneSignalEndsAReportAndItsGnuplot) {
   run("a");
-  const fs::path stub = at("gnuplot");
-  std::ofstream(stub) << "#!/bin/sh\necho $$ > " << at("started") << ".part\nmv " << at("started")
-                      << ".part " << at("started") << "\nexec tail -f /dev/null\n";
-  fs::permissions(stub, fs::perms::owner_all);
-  Running report(perdura_command(fmt::format("report {} --gnuplot {}", at("a"), stub.string())),
+  const fs::path script = at("gnuplot");
+  std::ofstream(script) << "#!/bin/sh\necho $$ > " << at("started") << ".part\nmv " << at("started")
+                        << ".part " << at("started") << "\nexec tail -f /dev/null\n";
+  fs::permissions(script, fs::perms::owner_all);
+  Running report(perdura_command(fmt::format("report {} --gnuplot {}", at("a"), script.string())),
                  at("log"));
   ASSERT_TRUE(test::wait_until([&] { return fs::exists(at("started")); })) << read(at("log"));
   const std::string process = read(at("started"));
