@@ -143,7 +143,12 @@ std::optional<SimReceiveQueue::Posted> SimReceiveQueue::take() {
 
 End::End(Network& network, Nic& nic, SimThread& thread, Address address,
          const QueuePairOptions& options)
-    : network_(network), nic_(nic), thread_(thread), address_(address), options_(options) {}
+    : network_(network),
+      nic_(nic),
+      receive_queue_(static_cast<SimReceiveQueue*>(options.receive_queue)),
+      thread_(thread),
+      address_(address),
+      options_(options) {}
 
 void End::join(End& a, End& b) {
   a.peer_ = &b;
@@ -184,11 +189,12 @@ void End::post(const WorkRequest& request, Operation* operation) {
 }
 
 void End::advance() {
-  while (!waiting_.empty() && outstanding_.size() < options_.send_depth) {
+  while (!waiting_.empty() && outstanding_count_ < options_.send_depth) {
     Flight& flight = waiting_.front();
     if (flight.request.flags.fenced && outstanding_non_posted_ > 0) return;
     waiting_.take_front();
     outstanding_.push_back(flight);
+    ++outstanding_count_;
     if (!is_posted(flight.request.opcode)) ++outstanding_non_posted_;
     transmit(flight);
   }
@@ -230,6 +236,7 @@ void End::answered(Flight& flight) {
   if (flight.flushed) return network_.release(flight);
   const SimThread::CompletionArrives completion_arrives(thread_);
   outstanding_.erase(flight);
+  --outstanding_count_;
   if (!is_posted(flight.request.opcode)) --outstanding_non_posted_;
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
@@ -257,7 +264,9 @@ void End::enter_error() {
       if (line == &waiting_) network_.release(*flight);
     }
   }
+  outstanding_count_ = 0;
   outstanding_non_posted_ = 0;
+  peer_->peer_has_flushed_ = true;
   // Behind the last placement: when the end of a connection is reported nothing of it is under way.
   deliver({queue_pair_, Status::disconnected, {}, {}, 0},
           std::max(network_.engine.now(), last_placement_ + nic_.profile.nic.pcie_write));
@@ -273,6 +282,8 @@ void End::close() {
     flight.flushed = true;
     cut_off(flight);
   }
+  outstanding_count_ = 0;
+  peer_->peer_has_flushed_ = true;
   while (!waiting_.empty()) network_.release(waiting_.take_front());
   if (options_.completions != nullptr && queue_pair_ != nullptr) {
     options_.completions->forget(*queue_pair_);

@@ -25,7 +25,6 @@ using perdura::sim::Event;
 using perdura::sim::SimThread;
 
 class End;
-class SimReceiveQueue;
 
 // A message and its answer. What each of its events looks at is on its first cache line.
 struct alignas(kCacheLine) Flight final : Event {
@@ -59,19 +58,16 @@ template <Flight* Flight::*kNext>
 class FlightQueue {
  public:
   bool empty() const { return first_ == nullptr; }
-  std::size_t size() const { return size_; }
   Flight& front() const { return *first_; }
 
   void push_back(Flight& flight) {
     flight.*kNext = nullptr;
     (first_ == nullptr ? first_ : last_->*kNext) = &flight;
     last_ = &flight;
-    ++size_;
   }
   Flight& take_front() {
     Flight& flight = *first_;
     first_ = flight.*kNext;
-    --size_;
     return flight;
   }
   void erase(const Flight& flight) {
@@ -83,13 +79,11 @@ class FlightQueue {
     }
     (before == nullptr ? first_ : before->*kNext) = flight.*kNext;
     if (last_ == &flight) last_ = before;
-    --size_;
   }
 
  private:
   Flight* first_ = nullptr;
   Flight* last_ = nullptr;  // if there is any
-  std::size_t size_ = 0;
 };
 
 // A receive completion on its way to its queue and, where durability is tracked, until it is taken
@@ -136,7 +130,25 @@ class Network {
   std::vector<Callback*> free_callbacks_;
 };
 
-class End {
+class SimReceiveQueue final : public ReceiveQueue {
+ public:
+  explicit SimReceiveQueue(std::uint32_t depth) : depth_(depth) {}
+  std::uint32_t depth() const override { return depth_; }
+  void post(const LocalBuffer& buffer, std::uint64_t buffer_id) override;
+
+  struct Posted {
+    LocalBuffer buffer;
+    std::uint64_t id;
+  };
+  bool empty() const { return posted_.empty(); }
+  std::optional<Posted> take();
+
+ private:
+  std::uint32_t depth_;
+  Ring<Posted> posted_;
+};
+
+class alignas(kCacheLine) End {
  public:
   End(Network& network, Nic& nic, SimThread& thread, Address address,
       const QueuePairOptions& options);
@@ -187,19 +199,30 @@ class End {
   Delivery& deliver(const ReceiveCompletion& completion, Time at);
   void retry_held_later();
   void retry_held();
+  bool lacks_buffer_again();
   void lose_connection(Picoseconds delay);
 
+  // What a message that finds no receive buffer looks at, which thousands do again and again, is on
+  // the first cache line.
+  RetryTimer retry_timer_{*this};
   Network& network_;
   Nic& nic_;
+  SimReceiveQueue* receive_queue_;
+  // Arrived, but the first one found no receive buffer. While there is any, the timer runs.
+  FlightQueue<&Flight::next_held> held_;
+  std::uint32_t rnr_retries_ = 0;
+  State state_ = State::connected;
+  bool peer_has_flushed_ = false;  // so what is held may be, too
+
   SimThread& thread_;
   Address address_;
   QueuePairOptions options_;
   QueuePair* queue_pair_ = nullptr;  // that completions name
   End* peer_ = nullptr;
-  State state_ = State::connected;
 
   FlightQueue<&Flight::next> waiting_;      // posted, not yet started
   FlightQueue<&Flight::next> outstanding_;  // started, not yet answered
+  std::uint32_t outstanding_count_ = 0;
   std::uint32_t outstanding_non_posted_ = 0;
   Time last_departure_{};
   Time last_completion_{};
@@ -209,33 +232,12 @@ class End {
   Time last_delivery_{};
   // Delivered before the connecting task has its queue pair: the peer was quick, or died.
   std::vector<ReceiveCompletion> early_;
-  // Arrived, but the first one found no receive buffer. While there is any, the timer runs.
-  FlightQueue<&Flight::next_held> held_;
-  RetryTimer retry_timer_{*this};
-  std::uint32_t rnr_retries_ = 0;
 
   // Of the peer's node, and what it knows of this direction of the connection; null unless
   // durability is tracked.
   std::shared_ptr<pmem::sim::Journal> journal_;
   pmem::sim::Journal::ConnectionId connection_ = 0;
   std::vector<pmem::sim::Journal::Operation> unreported_;  // completed, but nobody waits for it
-};
-
-class SimReceiveQueue final : public ReceiveQueue {
- public:
-  explicit SimReceiveQueue(std::uint32_t depth) : depth_(depth) {}
-  std::uint32_t depth() const override { return depth_; }
-  void post(const LocalBuffer& buffer, std::uint64_t buffer_id) override;
-
-  struct Posted {
-    LocalBuffer buffer;
-    std::uint64_t id;
-  };
-  std::optional<Posted> take();
-
- private:
-  std::uint32_t depth_;
-  Ring<Posted> posted_;
 };
 
 }  // namespace perdura::fabric::sim
