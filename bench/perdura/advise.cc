@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +10,7 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
 #include "bench/perdura/whole_number.h"
+#include "harness/results/whole_file.h"
 #include "harness/run/long_work.h"
 #include "platform/error.h"
 #include "systems/persistence/chooser.h"
@@ -71,8 +70,7 @@ Known known_of_responder(const std::string& file) {
         "responder",
         file));
   }
-  std::ifstream input(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  const std::string text = harness::read_whole(file).value_or("");
   try {
     const auto responder = persistence::responder_from_json(text);
     return {responder, persistence::usable_features(responder), std::nullopt};

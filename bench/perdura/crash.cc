@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "bench/perdura/crash_arguments.h"
 #include "bench/perdura/whole_number.h"
 #include "harness/config/suggestion.h"
+#include "harness/results/whole_file.h"
 #include "harness/run/long_work.h"
 #include "platform/error.h"
 #include "systems/kv.h"
@@ -47,8 +46,7 @@ Method load_method(const std::string& target) {
                     "that there are",
                     target, meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant)));
   }
-  std::ifstream input(target, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  const std::string text = harness::read_whole(target).value_or("");
   try {
     return persistence::read_method(text, std::filesystem::path(target).stem().string());
   } catch (const pmem::ProgramError& error) {

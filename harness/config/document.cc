@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 #include "harness/config/printable.h"
+#include "harness/results/whole_file.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -57,10 +56,11 @@ std::vector<std::string> parse_path(const Override& change) {
                                    change.label, change.value,
                                    std::numeric_limits<std::int64_t>::max()));
     }
-    throw UsageError(fmt::format(
-        "{}: '{}' is not a TOML value; write numbers plainly, text in quotes ('key=\"text\"' for the "
-        "shell) and lists in brackets",
-        change.label, change.value));
+    throw UsageError(
+        fmt::format("{}: '{}' is not a TOML value; write numbers plainly, text in quotes "
+                    "('key=\"text\"' for the "
+                    "shell) and lists in brackets",
+                    change.label, change.value));
   }
   std::vector<std::string> path;
   for (const toml::table* table = &parsed; table != nullptr && table->size() == 1;) {
@@ -97,12 +97,11 @@ Override parse_override(std::string_view argument) {
 }
 
 Document Document::read(const std::filesystem::path& file, std::span<const Override> overrides) {
-  std::ifstream input(file, std::ios::binary);
-  if (!input || std::filesystem::is_directory(file)) {
+  std::optional<std::string> text = read_whole(file);
+  if (!text) {
     throw UsageError(fmt::format("{}: cannot be read; check the path", file.string()));
   }
-  std::string text{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
-  return parse(std::move(text), file.string(), overrides);
+  return parse(std::move(*text), file.string(), overrides);
 }
 
 Document Document::parse(std::string text, std::string name, std::span<const Override> overrides) {

@@ -4,11 +4,11 @@
 #include <isa-l/crc.h>
 
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "harness/report/advice.h"
+#include "harness/results/whole_file.h"
 
 namespace perdura::report {
 namespace {
@@ -59,11 +59,6 @@ Records records_in(const nlohmann::json& manifest, const char* key) {
     }
   }
   return records;
-}
-
-std::string text_of(const fs::path& file) {
-  std::ifstream input(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
 }
 
 std::string advice_on_changed(const fs::path& file) {
@@ -137,7 +132,8 @@ Expected<void> check_file(const fs::path& file, const FileRecord& written, std::
 }
 
 std::map<std::string, FileRecord> sound_files(const fs::path& folder) {
-  const auto manifest = nlohmann::json::parse(text_of(folder / "manifest.json"), nullptr, false);
+  const auto manifest = nlohmann::json::parse(
+      harness::read_whole(folder / "manifest.json").value_or(""), nullptr, false);
   Records sound;
   for (const char* key : {"files", "files_before"}) {
     for (const auto& [name, record] : records_in(manifest, key)) {
@@ -148,12 +144,12 @@ std::map<std::string, FileRecord> sound_files(const fs::path& folder) {
 }
 
 Expected<std::string> check_against_manifest(const fs::path& folder, std::string_view advice) {
-  std::string manifest = text_of(folder / "manifest.json");
+  std::string manifest = harness::read_whole(folder / "manifest.json").value_or("");
   for (;;) {
     auto checked = check_against(folder, manifest, advice);
     if (checked) return checked;
     // Of a sweep that is running the files may have been written anew in between, once a second.
-    std::string now = text_of(folder / "manifest.json");
+    std::string now = harness::read_whole(folder / "manifest.json").value_or("");
     if (now == manifest) return checked;
     manifest = std::move(now);
   }

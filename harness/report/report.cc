@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "harness/report/contents.h"
@@ -13,6 +11,7 @@
 #include "harness/report/page.h"
 #include "harness/report/quantity.h"
 #include "harness/report/svg.h"
+#include "harness/results/whole_file.h"
 
 namespace perdura::report {
 namespace {
@@ -54,10 +53,8 @@ class Writer {
     std::error_code problem;
     for (const auto& entry : fs::directory_iterator(options_.plots, problem)) {
       if (entry.path().extension() != ".gp") continue;
-      std::ifstream input(entry.path(), std::ios::binary);
-      const std::string text{std::istreambuf_iterator<char>(input),
-                             std::istreambuf_iterator<char>()};
       const fs::path copy = fs::path("plots") / entry.path().filename();
+      const std::string text = harness::read_whole(entry.path()).value_or("");
       if (auto written = write(copy, text); !written) return written;
     }
     return {};
@@ -87,8 +84,7 @@ class Writer {
       if (!drawn) return drawn;
       result_.files.push_back(image);
     }
-    std::ifstream input(output_ / (base.string() + ".svg"), std::ios::binary);
-    const std::string svg{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+    const std::string svg = harness::read_whole(output_ / (base.string() + ".svg")).value_or("");
     figure.svg = inline_svg(svg, "f" + figure.name, title);
     ++result_.figures;
     return {};

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "harness/report/file_record.h"
+#include "harness/results/whole_file.h"
 
 namespace perdura::report {
 namespace {
@@ -15,14 +14,14 @@ namespace {
 namespace fs = std::filesystem;
 
 Expected<std::string> read_text(const fs::path& file) {
-  std::ifstream input(file, std::ios::binary);
-  if (!input) {
+  std::optional<std::string> text = harness::read_whole(file);
+  if (!text) {
     return fail(
         fmt::format("{}: missing or unreadable; run the experiment again, or restore the "
                     "file",
                     file.string()));
   }
-  return std::string{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  return std::move(*text);
 }
 
 Expected<std::vector<std::pair<std::string, std::string>>> read_manifest(const fs::path& file) {

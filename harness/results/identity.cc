@@ -3,23 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
 #include "harness/results/build_info.h"
 #include "harness/results/hash.h"
+#include "harness/results/whole_file.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
 namespace {
 
 std::string hash_of_executable() {
-  std::ifstream input("/proc/self/exe", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
-  return fmt::format("{:016x}", hash_of(bytes));
+  return fmt::format("{:016x}", hash_of(read_whole("/proc/self/exe").value_or("")));
 }
 
 // What stands between line ends, so that texts that differ have lines that differ.

@@ -10,12 +10,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "harness/results/atomic_file.h"
 #include "harness/results/hash.h"
+#include "harness/results/whole_file.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -107,8 +106,7 @@ Journal Journal::create(const fs::path& file, std::string_view first) {
 
 Journal Journal::open(const fs::path& file, IfDamaged if_damaged) {
   Journal journal(file, open_locked(file));
-  std::ifstream input(file, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+  const std::string bytes = read_whole(file).value_or("");
   Scan found = scan(bytes);
   if (found.records.empty()) {
     throw UsageError(

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "harness/config/suggestion.h"
+#include "harness/results/whole_file.h"
 #include "harness/run/remarks.h"
 #include "platform/error.h"
 
@@ -29,10 +28,8 @@ std::vector<std::pair<std::string, std::string>> workload_texts(const std::vecto
   std::set<std::string> seen;
   for (const Point& point : points) {
     if (!seen.insert(point.workload_name).second) continue;
-    std::ifstream input(locations.find(FileKind::workload, point.settings.workload),
-                        std::ios::binary);
-    texts.emplace_back(point.workload_name, std::string{std::istreambuf_iterator<char>(input),
-                                                        std::istreambuf_iterator<char>()});
+    const auto file = locations.find(FileKind::workload, point.settings.workload);
+    texts.emplace_back(point.workload_name, read_whole(file).value_or(""));
   }
   return texts;
 }
