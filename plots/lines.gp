@@ -17,7 +17,8 @@ if (key_rows > 3 && top > 0 && !log_y) { set ytics round_up(top * 1.12 / 6) }
 if (log_y) {
   set logscale y
   set yrange [*:*]
-  set format y "%.0s%c"
+  # Small numbers are written out: 0.1 GB/s is no "100m".
+  set format y (top >= 1000 ? "%.0s%c" : "%g")
 }
 
 # Vectors with square heads: gnuplot's own error bars paint a white disc under each point.

@@ -208,10 +208,14 @@ std::string settings_block(const std::vector<ResultFolder>& folders,
       html += fmt::format("<tr><th>{}{}</th><td>{}</td></tr>\n", escaped(quantity.noun),
                           quantity.unit.empty() ? "" : ", " + quantity.unit, escaped(values));
     }
-    html += fmt::format(
-        "</tbody></table></div>\n<p class=\"small\"><a href=\"{}\">experiment.toml</a></p>"
-        "<pre>{}</pre></details>\n",
-        link_to(folder, "experiment.toml", page), escaped(folder.experiment_text));
+    html += "</tbody></table></div>\n";
+    // Probes are run without an experiment.
+    if (!folder.experiment_text.empty()) {
+      html +=
+          fmt::format("<p class=\"small\"><a href=\"{}\">experiment.toml</a></p><pre>{}</pre>",
+                      link_to(folder, "experiment.toml", page), escaped(folder.experiment_text));
+    }
+    html += "</details>\n";
   }
   return html + "</section>\n";
 }

@@ -37,10 +37,8 @@ std::string guarantees_block(const Contents& contents) {
   const std::vector<GuaranteeTable>& tables = contents.guarantees;
   std::string html =
       "<section>\n<h2 id=\"guarantees\">What is guaranteed when the power fails</h2>\n"
-      "<p>In the legends stands what exploration found of a completed operation on every server "
-      "that "
-      "the figure's testbed may be (not what a paper promises), or what is proven of the method "
-      "that "
+      "<p>The legends say what exploration found of a completed operation on every server that the "
+      "figure's testbed may be (not what a paper promises), or what is proven of the method that "
       "was run. Each word includes those before it:</p>\n<ul>\n"
       "<li><b>none</b>: not even the following: a mix, an invented value, an error, or a store "
       "that "

@@ -88,7 +88,7 @@ std::string words_of(std::string_view guarantee) {
   return std::string(guarantee);
 }
 
-/// "With Erda it is not even atomic on this host and durable on WSP."
+/// "With Erda it is not even atomic on this host; durable on WSP."
 std::string by_server(const Kept& kept) {
   std::vector<std::string> parts;
   for (const std::string_view word : systems::kGuaranteeWords) {

@@ -107,8 +107,11 @@ std::string lead_sentence(const ResultFolder& folder, std::string_view column) {
     parts.push_back(
         fmt::format("{} at {}{}", folder.specs.systems.shown(lead.system), how_often, times(lead)));
   }
-  return fmt::format("{}, lowest {}: {}.", where(origin_of(points, 0)), quantity_of(column).noun,
-                     listed(parts));
+  std::size_t led = 0;
+  for (const Lead& lead : found) led += lead.ratios.size();
+  return fmt::format(
+      "{}, lowest {}: {}{}.", where(origin_of(points, 0)), quantity_of(column).noun, listed(parts),
+      led == shared ? "" : fmt::format("; at {} none is lowest alone", shared - led));
 }
 
 }  // namespace perdura::report

@@ -46,7 +46,7 @@ struct Contrast {
           fmt::format("{}{}{}", shown_number(each.ours), of_what,
                       each.paper ? fmt::format(" (paper: {})", shown_number(*each.paper)) : ""));
     }
-    return fmt::format("{}, ratio of {}, {} over {}: {}.", where(*origin),
+    return fmt::format("{}, {} as a ratio of {} to {}: {}.", where(*origin),
                        quantity_of(spec->y).noun, spec->shown_series(of), spec->shown_series(to),
                        listed(parts));
   }
@@ -214,7 +214,10 @@ std::vector<std::string> sentences(const Contents& contents,
   for (const char* column :
        {"latency_p99_us", "latency_mean_us", "server_cpu_us_per_op", "nvm_field_bytes_per_op"}) {
     for (const ResultFolder& folder : folders) {
-      if (found.size() < kEnough) add(lead_sentence(folder, column), false);
+      if (found.size() >= kEnough && told.contains(&folder)) continue;
+      const std::string sentence = lead_sentence(folder, column);
+      if (!sentence.empty()) told.insert(&folder);
+      add(sentence, true);
     }
   }
   return found;

@@ -35,9 +35,10 @@ TEST_F(OverviewTest, SetsThePaperBesideUsAndCountsTheClaims) {
                                   number_claim("15", "workloadc", "erda", "1")}));
   const std::string head = overview_of(latency_rows(), latency_figure("14", "paper = \"p\""));
   EXPECT_EQ(
-      count(head,
-            "On the model bench, ratio of average latency, Erda over Redo Logging: 0.67 for YCSB-C "
-            "(paper: 0.55)."),
+      count(
+          head,
+          "On the model bench, average latency as a ratio of Erda to Redo Logging: 0.67 for YCSB-C "
+          "(paper: 0.55)."),
       1U)
       << head;
   EXPECT_EQ(count(head, "3 claims: <b>of 2 predictions, 1 holds and 1 differs; 1 not measured</b>"),
@@ -49,12 +50,11 @@ TEST_F(OverviewTest, AMeasuredRunIsNoModelAndHasNoPaperBesideIt) {
   auto rows = latency_rows();
   for (Cells& row : rows) row = measured(row);
   write("claims.csv", claims_csv({}));
-  EXPECT_EQ(
-      count(
-          overview_of(rows, latency_figure("14")),
-          "Measured on this host (shm), ratio of average latency, Erda over Redo Logging: 0.67 for "
-          "YCSB-C."),
-      1U);
+  EXPECT_EQ(count(overview_of(rows, latency_figure("14")),
+                  "Measured on this host (shm), average latency as a ratio of Erda to Redo "
+                  "Logging: 0.67 for "
+                  "YCSB-C."),
+            1U);
 }
 
 TEST_F(OverviewTest, SaysWhatIsKept) {
@@ -175,6 +175,23 @@ TEST_F(OverviewTest, EqualsHaveNoLeader) {
   EXPECT_EQ(count(lead, "lowest 99th percentile of latency: Erda"), 1U) << lead;
 }
 
+// What is not said of a leader is said to be nobody's.
+TEST_F(OverviewTest, SaysAtHowManyPointsNobodyLeads) {
+  const auto row = [](const char* system, const char* size, const char* p99) {
+    return Cells{{"system", system}, {"value_size", size}, {"latency_p99_us", p99}};
+  };
+  write("claims.csv", claims_csv({}));
+  const std::string head = overview_of(
+      {row("erda", "16", "10"), row("redo-logging", "16", "15"), row("erda", "64", "20"),
+       row("redo-logging", "64", "20"), row("erda", "256", "30"), row("redo-logging", "256", "30")},
+      latency_figure("14"));
+  EXPECT_EQ(count(head,
+                  "lowest 99th percentile of latency: Erda at 1 of the 3 points that 2 systems "
+                  "share (the next one has 1.50 times as much); at 2 none is lowest alone."),
+            1U)
+      << head;
+}
+
 // However many sentences one run gives, the next one has its own.
 TEST_F(OverviewTest, SaysSomethingOfEachRun) {
   write("claims.csv", claims_csv({}));
@@ -201,7 +218,8 @@ TEST_F(OverviewTest, SaysSomethingOfEachRun) {
     if (row["system"] == "erda") row["system"] = "p-farm-kv";
   }
   const std::string head = overview_of(rows, latency_figure("after-those"));
-  EXPECT_EQ(count(head, "average latency, Redo Logging over Read After Write"), 1U) << head;
+  EXPECT_EQ(count(head, "average latency as a ratio of Redo Logging to Read After Write"), 1U)
+      << head;
 }
 
 TEST_F(OverviewTest, MakesNoSentenceOfARunThatHasNotEndedAndSaysSo) {

@@ -44,6 +44,10 @@ TEST_F(PageTest, AsksNothingOfTheNetworkAndRunsNoScript) {
 // Each link leads to a file, whatever the folder's name and wherever the page is.
 TEST_F(PageTest, LinksTheFilesThatItIsMadeOf) {
   result("results/a run", latency_rows(), latency_figure("14", "paper = \"erda\""));
+  // A probe's folder has no experiment.
+  std::filesystem::create_directories(root() / "results/probe");
+  std::filesystem::copy(PERDURA_REFERENCE "/probe/probes.csv", root() / "results/probe/probes.csv");
+  write("results/probe/manifest.json", "{}");
   for (const char* out : {"", "elsewhere/deep"}) {
     ReportOptions chosen = options();
     chosen.input = root() / "results";

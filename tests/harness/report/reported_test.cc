@@ -109,5 +109,33 @@ TEST_F(ReportedTest, ABrokenNoteIsNamedByItsLine) {
   EXPECT_NE(read.error().message.find("p-notes.toml:1: a note needs text"), std::string::npos);
 }
 
+// A note that no figure or table leads to would stand on the page without a heading.
+TEST(CommittedNotes, AreEachOnAFigureOrTableOfAnExperiment) {
+  std::set<std::pair<std::string, std::string>> shown;  // paper, id
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(PERDURA_EXPERIMENTS)) {
+    if (entry.path().extension() != ".toml") continue;
+    const auto specs = read_specs(entry.path());
+    ASSERT_TRUE(specs) << specs.error().message;
+    const auto add = [&](const DataSpec& spec) {
+      if (spec.paper.empty()) return;
+      shown.emplace(spec.paper, spec.id);
+      names.insert(spec.paper);
+    };
+    std::for_each(specs->figures.begin(), specs->figures.end(), add);
+    std::for_each(specs->tables.begin(), specs->tables.end(), add);
+  }
+  const auto papers = read_papers(PERDURA_CLAIMS, PERDURA_NOTES, names, OtherPapers::leave_out);
+  ASSERT_TRUE(papers) << papers.error().message;
+  for (const auto& [name, paper] : *papers) {
+    for (const auto& note : paper.notes) {
+      const auto leads = [&](const std::string& id) { return shown.contains({name, id}); };
+      EXPECT_TRUE(note.figures.empty() ||
+                  std::any_of(note.figures.begin(), note.figures.end(), leads))
+          << name << ": " << note.text;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace perdura::report
