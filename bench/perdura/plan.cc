@@ -64,8 +64,9 @@ std::string expected_text(const PreparedSweep& sweep, const std::optional<PastRu
   const std::string rest =
       expected.of_same_point == sweep.points.size()
           ? ""
-          : fmt::format("; {} of {} points were not run there and are estimated by their operations",
-                        sweep.points.size() - expected.of_same_point, sweep.points.size());
+          : fmt::format(
+                "; {} of {} points were not run there and are estimated by their operations",
+                sweep.points.size() - expected.of_same_point, sweep.points.size());
   return fmt::format("{}{}, as in {}{}", duration(expected.total),
                      sweep.platforms->collective() ? "" : " of one process", past->folder.string(),
                      rest);
@@ -147,7 +148,11 @@ ExitCode plan(const PlanArguments& arguments, CommandContext& context) {
           ? find_past_run("out", sweep.experiment, std::string(sweep.platforms->name()))
           : read_past_run(arguments.like, sweep.experiment);
   const Estimate expected = past ? estimate(sweep.points, *past) : Estimate{};
-  (arguments.as_json ? print_json : print)(sweep, past, expected);
+  if (arguments.as_json) {
+    print_json(sweep, past, expected);
+  } else {
+    print(sweep, past, expected);
+  }
   return ExitCode::done;
 }
 
@@ -158,9 +163,10 @@ void add_plan(CLI::App& app, CommandContext& context, Action& action) {
   CLI::App* command = app.add_subcommand(
       "plan", "Lists the points of an experiment, the ranks they need and the expected time");
   arguments->experiment.add_to(*command)->required();
-  command->add_option("--like", arguments->like,
-                      "Result folder to estimate the time from (default: the experiment's last one in "
-                      "out/)");
+  command->add_option(
+      "--like", arguments->like,
+      "Result folder to estimate the time from (default: the experiment's last one in "
+      "out/)");
   command->add_option("--hostfile", arguments->hostfile,
                       "Also writes the hosts of the site to this file, for mpirun --hostfile");
   command->add_flag("--json", arguments->as_json, "Writes JSON");

@@ -31,7 +31,7 @@ int style_of(Verdict verdict) {
   return 0;
 }
 
-std::string percent(double ratio) {
+std::string more_percent(double ratio) {
   return std::isfinite(ratio) ? fmt::format("{:.6g}", (ratio - 1) * 100) : "";
 }
 
@@ -48,9 +48,10 @@ std::string figure_csv(const Comparison& comparison) {
     const std::string_view verdict = to_string(entry.verdict);
     csv += fmt::format(
         "{},{},{},{},{},{},{},{},{},{}\n", verdict, verdict, index, style_of(entry.verdict), row,
-        report::csv_cell(names.name(entry.point) + ": " + entry.quantity), percent(entry.ratio),
-        entry.interval ? percent(entry.interval->low) : "",
-        entry.interval ? percent(entry.interval->high) : "", comparison.options.threshold_percent);
+        report::csv_cell(names.name(entry.point) + ": " + entry.quantity),
+        more_percent(entry.ratio), entry.interval ? more_percent(entry.interval->low) : "",
+        entry.interval ? more_percent(entry.interval->high) : "",
+        comparison.options.threshold_percent);
   }
   return csv;
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Bytes kUnit = 64;  // bytes of a write as ipmctl counts them
 
-std::string_view first_line(std::string_view text) {
+std::string_view first_line_of(std::string_view text) {
   while (!text.empty() && (text.front() == '\n' || text.front() == ' ')) text.remove_prefix(1);
   return text.substr(0, text.find('\n'));
 }
@@ -32,7 +32,7 @@ MediaWrites media_writes(const std::string& command) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
     return {{}, "ipmctl, which asks the modules, is not installed"};
   }
-  if (status != 0) return {{}, fmt::format("ipmctl failed: {}", first_line(output))};
+  if (status != 0) return {{}, fmt::format("ipmctl failed: {}", first_line_of(output))};
   return media_writes_in(output);
 }
 
@@ -57,7 +57,7 @@ MediaWrites media_writes_in(std::string_view output) {
     ++modules;
   }
   if (modules == 0) {
-    return {{}, fmt::format("ipmctl tells of no module: {}", first_line(output))};
+    return {{}, fmt::format("ipmctl tells of no module: {}", first_line_of(output))};
   }
   return {writes * kUnit, ""};
 }

@@ -14,11 +14,11 @@ namespace perdura::persistence {
 namespace {
 
 constexpr std::uint32_t kRingMagic = 0x474E4952;  // "RING"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kRingVersion = 1;
 
 struct Shape {
   std::uint32_t magic = kRingMagic;
-  std::uint32_t version = kVersion;
+  std::uint32_t version = kRingVersion;
   std::uint32_t sessions = 0;
   std::uint32_t buffers = 0;
   std::uint64_t buffer_size = 0;
@@ -67,7 +67,7 @@ void MessageRing::create(Node& node, const std::string& name, pmem::Medium mediu
 
 void MessageRing::check_shape(const std::string& name) const {
   const auto found = region_->read_object<Shape>(0);
-  if (found.magic != kRingMagic || found.version != kVersion || found.crc != checksum(found)) {
+  if (found.magic != kRingMagic || found.version != kRingVersion || found.crc != checksum(found)) {
     throw UsageError(
         fmt::format("region '{}' holds no receive buffers, or is damaged; remove it", name));
   }

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <string_view>
 
 #include "systems/persistence/little_endian.h"
@@ -25,9 +24,16 @@ std::string bytes_of(const fs::path& device) {
   return {std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
 }
 
-bool is_address(const fs::path& name) {
-  static const std::regex address("[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]");
-  return std::regex_match(name.string(), address);
+// As in 0000:3b:00.1: domain, bus, device and function.
+bool is_address(const fs::path& path) {
+  constexpr std::string_view kDigits = "hhhh:hh:hh.o";
+  const std::string name = path.string();
+  return std::equal(name.begin(), name.end(), kDigits.begin(), kDigits.end(),
+                    [](char is, char digit) {
+                      if (digit == 'h') return (is >= '0' && is <= '9') || (is >= 'a' && is <= 'f');
+                      if (digit == 'o') return is >= '0' && is <= '7';
+                      return is == digit;
+                    });
 }
 
 std::string unreadable(const fs::path& device, std::string_view bytes) {

@@ -17,7 +17,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr const char* kVersionKey = "perdura_responder";
-constexpr int kVersion = 1;
+constexpr int kDescriptorVersion = 1;
 
 template <class Value>
 using Words = std::vector<std::pair<std::string_view, Value>>;
@@ -113,7 +113,7 @@ ResponderDescriptor describe(const Detection& found) {
 
 std::string to_json(const ResponderDescriptor& descriptor) {
   const ordered_json object{
-      {kVersionKey, kVersion},
+      {kVersionKey, kDescriptorVersion},
       {"host", descriptor.host},
       {"device", descriptor.device},
       {"domain", write(descriptor.domain, kDomains)},
@@ -134,8 +134,8 @@ ResponderDescriptor responder_from_json(std::string_view text) {
   if (!object.is_object() || !object.contains(kVersionKey)) {
     refuse(fmt::format("has no \"{}\"", kVersionKey));
   }
-  if (object[kVersionKey] != kVersion) {
-    refuse(fmt::format("has version {}, not {}", object[kVersionKey].dump(), kVersion));
+  if (object[kVersionKey] != kDescriptorVersion) {
+    refuse(fmt::format("has version {}, not {}", object[kVersionKey].dump(), kDescriptorVersion));
   }
   ResponderDescriptor result;
   result.host = text_of(object, "host");

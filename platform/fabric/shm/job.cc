@@ -25,7 +25,7 @@ using pmem::mapped::map_file;
 
 constexpr std::string_view kPrefix = "/dev/shm/perdura-";
 constexpr std::string_view kAutomatic = "auto-";
-constexpr Microseconds kLookAgain{50};
+constexpr Microseconds kLookAgainAtJob{50};
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
@@ -68,7 +68,7 @@ File lock_directory(const std::string& path, SteadyTime deadline) {
     while (::flock(directory.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EINTR && errno != EWOULDBLOCK) return {};
       if (std::chrono::steady_clock::now() >= deadline) return {};
-      std::this_thread::sleep_for(kLookAgain);
+      std::this_thread::sleep_for(kLookAgainAtJob);
     }
     if (same_file(directory.get(), path)) return directory;
     // Its last user removed it meanwhile.
@@ -276,7 +276,7 @@ void Job::wait_for_change(const ConnectionSlot& slot) const {
           "that was here before; is its process stopped?",
           directory_, node_of_life(life)));
     }
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kLookAgainAtJob);
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-constexpr Milliseconds kLookAgain{20};
+constexpr Milliseconds kLookAgainAtJob{20};
 constexpr Milliseconds kConnectTimeout{1000};
 
 Milliseconds left_until(SteadyTime deadline) {
@@ -411,7 +411,7 @@ void ControlPlane::await_run(std::uint64_t run, const std::function<bool()>& sto
     }
     return true;
   };
-  while (!all_ended() && !stop()) state_changed_.wait_for(lock, kLookAgain);
+  while (!all_ended() && !stop()) state_changed_.wait_for(lock, kLookAgainAtJob);
 }
 
 }  // namespace perdura::fabric::verbs

@@ -19,12 +19,12 @@ namespace perdura::pmem::mapped {
 namespace {
 
 // A file, and where in it.
-using Place = std::tuple<dev_t, ino_t, Bytes>;
+using Identity = std::tuple<dev_t, ino_t, Bytes>;
 
 std::mutex mappings_mutex;
 // Weak: a mapping lasts for as long as somebody uses it, and while it does its inode is not reused.
-std::map<Place, std::weak_ptr<Mapping>>& mappings() {
-  static std::map<Place, std::weak_ptr<Mapping>> all;
+std::map<Identity, std::weak_ptr<Mapping>>& mappings() {
+  static std::map<Identity, std::weak_ptr<Mapping>> all;
   return all;
 }
 
@@ -37,15 +37,15 @@ struct stat status_of(int fd, const std::string& path) {
 }
 
 template <class Make>
-std::shared_ptr<Mapping> find_or_make(const Place& place, Bytes size, const Make& make) {
+std::shared_ptr<Mapping> find_or_make(const Identity& identity, Bytes size, const Make& make) {
   const std::scoped_lock lock(mappings_mutex);
   auto& all = mappings();
-  if (const auto found = all.find(place); found != all.end()) {
+  if (const auto found = all.find(identity); found != all.end()) {
     if (auto mapping = found->second.lock(); mapping && mapping->size() == size) return mapping;
   }
   std::shared_ptr<Mapping> mapping = make();
   std::erase_if(all, [](const auto& entry) { return entry.second.expired(); });
-  all[place] = mapping;
+  all[identity] = mapping;
   return mapping;
 }
 

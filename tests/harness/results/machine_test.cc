@@ -11,8 +11,6 @@
 namespace perdura::harness {
 namespace {
 
-using nlohmann::json;
-
 class MachineTest : public testing::Test {
  protected:
   void put(const std::string& file, const std::string& text) {
@@ -25,8 +23,8 @@ class MachineTest : public testing::Test {
     put("proc/sys/kernel/osrelease", "6.1.0");
     put("proc/cpuinfo", "processor\t: 0\nmodel name\t: A CPU @ 2 GHz\nmicrocode\t: 0x5\n");
   }
-  json described(std::span<const ResponderProperty> responder = {}) {
-    return json::parse(describe_machine(root_, responder));
+  nlohmann::json described(std::span<const ResponderProperty> responder = {}) {
+    return nlohmann::json::parse(describe_machine(root_, responder));
   }
 
   test::TemporaryFolder temporary_;
@@ -36,7 +34,7 @@ class MachineTest : public testing::Test {
 TEST_F(MachineTest, TellsHostKernelAndCpu) {
   put_host("storage1");
   put("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance");
-  const json machine = described();
+  const nlohmann::json machine = described();
   EXPECT_EQ(machine["host"], "storage1");
   EXPECT_EQ(machine["kernel"], "Linux 6.1.0");
   EXPECT_EQ(machine["cpu"], "A CPU @ 2 GHz");
@@ -52,11 +50,11 @@ TEST_F(MachineTest, TellsNumaNodesInTheirOrder) {
     put("sys/devices/system/node/node" + node + "/distance", "10 20 20");
   }
   put("sys/devices/system/node/online", "0,2,10");
-  const json nodes = described()["numa_nodes"];
+  const nlohmann::json nodes = described()["numa_nodes"];
   ASSERT_EQ(nodes.size(), 3U);
   EXPECT_EQ(
       nodes[1],
-      (json{
+      (nlohmann::json{
           {"name", "node2"}, {"cpus", "2-99"}, {"memory", "1000 kB"}, {"distances", "10 20 20"}}));
   EXPECT_EQ(nodes[2]["name"], "node10");
 }
@@ -69,23 +67,24 @@ TEST_F(MachineTest, TellsRdmaDevicesAndTheirFirmware) {
   put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
   put("sys/class/infiniband/mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)");
   put("sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand");
-  EXPECT_EQ(described()["rdma_devices"], (json::array({{{"name", "mlx5_0"},
-                                                        {"description", "storage1 mlx5_0"},
-                                                        {"firmware", "20.31.1014"},
-                                                        {"type", "MT4123"},
-                                                        {"numa_node", "1"},
-                                                        {"ports",
-                                                         {{{"port", "1"},
-                                                           {"state", "4: ACTIVE"},
-                                                           {"rate", "100 Gb/sec (4X EDR)"},
-                                                           {"link_layer", "InfiniBand"}}}}}})));
+  EXPECT_EQ(described()["rdma_devices"],
+            (nlohmann::json::array({{{"name", "mlx5_0"},
+                                     {"description", "storage1 mlx5_0"},
+                                     {"firmware", "20.31.1014"},
+                                     {"type", "MT4123"},
+                                     {"numa_node", "1"},
+                                     {"ports",
+                                      {{{"port", "1"},
+                                        {"state", "4: ACTIVE"},
+                                        {"rate", "100 Gb/sec (4X EDR)"},
+                                        {"link_layer", "InfiniBand"}}}}}})));
 }
 
 TEST_F(MachineTest, TellsNamespacesOfPersistentMemory) {
   put("sys/bus/nd/devices/namespace0.0/mode", "fsdax");
   put("sys/bus/nd/devices/namespace0.0/size", "135289372672");
   put("sys/bus/nd/devices/region0/size", "1");
-  const json namespaces = described()["pm_namespaces"];
+  const nlohmann::json namespaces = described()["pm_namespaces"];
   ASSERT_EQ(namespaces.size(), 1U);
   EXPECT_EQ(namespaces[0]["name"], "namespace0.0");
   EXPECT_EQ(namespaces[0]["mode"], "fsdax");
@@ -94,19 +93,19 @@ TEST_F(MachineTest, TellsNamespacesOfPersistentMemory) {
 }
 
 TEST_F(MachineTest, WhatIsNotToldIsUnknown) {
-  const json machine = described();
+  const nlohmann::json machine = described();
   for (const auto key : {"host", "cpu", "microcode", "governor"}) {
     EXPECT_EQ(machine[key], "unknown") << key;
   }
   for (const auto key : {"numa_nodes", "rdma_devices", "pm_namespaces"}) {
-    EXPECT_EQ(machine[key], json::array()) << key;
+    EXPECT_EQ(machine[key], nlohmann::json::array()) << key;
   }
 }
 
 TEST_F(MachineTest, KeepsWhyAPropertyOfTheResponderIsNotKnown) {
   const ResponderProperty ddio{"ddio", "unknown", "Linux does not tell"};
   EXPECT_EQ(described({&ddio, 1})["responder"]["ddio"],
-            (json{{"value", "unknown"}, {"reason", "Linux does not tell"}}));
+            (nlohmann::json{{"value", "unknown"}, {"reason", "Linux does not tell"}}));
 }
 
 TEST_F(MachineTest, EachHostIsToldOnce) {

@@ -177,9 +177,7 @@ TEST_F(PointsTest, LatenciesHaveIntervalsWhereThereAreEnoughOfThem) {
   measure::Histogram& latency = result.measurement.kinds[OperationKind::read].latency;
   EXPECT_EQ(read({&result}).text(0, "latency_mean_low_us"), "");
   latency.reset();
-  for (std::uint64_t nanoseconds = 1; nanoseconds <= 1000; ++nanoseconds) {
-    latency.record(nanoseconds);
-  }
+  for (std::uint64_t time = 1; time <= 1000; ++time) latency.record(time);
   const report::Points points = read({&result});
   // The ranks of the binomial distribution with n = 1000 (see interval_test.cc).
   EXPECT_EQ(points.text(0, "latency_p50_us"), "0.5");

@@ -10,7 +10,7 @@ namespace perdura::workload {
 namespace {
 
 constexpr std::uint64_t kChooserSeed = 50;
-constexpr int kDraws = 100'000;
+constexpr int kChoices = 100'000;
 
 WorkloadSpec spec_with(RequestDistribution distribution) {
   WorkloadSpec spec;
@@ -29,11 +29,13 @@ std::map<std::uint64_t, int> draw_many(const WorkloadSpec& spec, std::uint64_t o
   KeyChooser chooser(spec, numbering_of(spec));
   Random random(kChooserSeed);
   std::map<std::uint64_t, int> counts;
-  for (int i = 0; i < kDraws; ++i) ++counts[chooser.next(random, own_new_keys)];
+  for (int i = 0; i < kChoices; ++i) ++counts[chooser.next(random, own_new_keys)];
   return counts;
 }
 
-double bound(double probability) { return 5 * std::sqrt(probability * (1 - probability) * kDraws); }
+double bound(double probability) {
+  return 5 * std::sqrt(probability * (1 - probability) * kChoices);
+}
 
 class EveryDistribution : public testing::TestWithParam<RequestDistribution> {};
 
@@ -71,21 +73,22 @@ INSTANTIATE_TEST_SUITE_P(, EveryDistribution,
 TEST(KeyChooser, DrawsUniformly) {
   const auto counts = draw_many(spec_with(RequestDistribution::uniform));
   EXPECT_EQ(counts.size(), 1000U);
-  for (const auto& [key, count] : counts) EXPECT_NEAR(count, kDraws / 1000.0, bound(0.001)) << key;
+  for (const auto& [key, count] : counts)
+    EXPECT_NEAR(count, kChoices / 1000.0, bound(0.001)) << key;
 }
 
 TEST(KeyChooser, MakesTheLowestKeyOfPlainZipfianTheMostPopular) {
   auto counts = draw_many(spec_with(RequestDistribution::plain_zipfian));
   const double share = 1 / Zeta(0.99)(1000);
-  EXPECT_NEAR(counts[100], share * kDraws, bound(share));
+  EXPECT_NEAR(counts[100], share * kChoices, bound(share));
 }
 
 TEST(KeyChooser, MakesTheClientsNewestKeyTheMostPopularOfLatest) {
   auto counts = draw_many(spec_with(RequestDistribution::latest), 10);
   const double share = 1 / Zeta(0.99)(1010);
-  EXPECT_NEAR(counts[1100 + 1 + 9 * 3], share * kDraws, bound(share));
+  EXPECT_NEAR(counts[1100 + 1 + 9 * 3], share * kChoices, bound(share));
   auto before_any_insert = draw_many(spec_with(RequestDistribution::latest), 0);
-  EXPECT_GT(before_any_insert[1099], kDraws / 10) << "the last loaded key";
+  EXPECT_GT(before_any_insert[1099], kChoices / 10) << "the last loaded key";
 }
 
 // All clients agree on the popular keys, and creation does not change them.
@@ -97,7 +100,7 @@ TEST(KeyChooser, KeepsThePopularKeysOfZipfianForAllClientsAndOverTime) {
     KeyChooser chooser(spec, numbering_of(spec, client));
     Random random(kChooserSeed, client);
     std::map<std::uint64_t, int> counts;
-    for (int i = 0; i < kDraws; ++i) ++counts[chooser.next(random, own_new_keys)];
+    for (int i = 0; i < kChoices; ++i) ++counts[chooser.next(random, own_new_keys)];
     return std::max_element(counts.begin(), counts.end(),
                             [](const auto& a, const auto& b) { return a.second < b.second; })
         ->first;
@@ -111,7 +114,7 @@ TEST(KeyChooser, GivesTheHotSetItsShareOfOperations) {
   for (const auto& [key, count] : draw_many(spec_with(RequestDistribution::hotspot))) {
     if (key < 100 + 200) hot += count;
   }
-  EXPECT_NEAR(hot, 0.8 * kDraws, bound(0.8));
+  EXPECT_NEAR(hot, 0.8 * kChoices, bound(0.8));
 }
 
 TEST(KeyChooser, TakesAHotSetOfNothingOrEverything) {
@@ -134,7 +137,7 @@ TEST(KeyChooser, AgesExponentially) {
   for (const auto& [key, count] : draw_many(spec)) {
     if (key >= 900) newest += count;
   }
-  EXPECT_NEAR(newest, 0.9 * kDraws, bound(0.9));
+  EXPECT_NEAR(newest, 0.9 * kChoices, bound(0.9));
 }
 
 TEST(KeyChooser, WalksSequentiallyAllClientsTogetherCoveringTheKeys) {

@@ -10,7 +10,7 @@
 namespace perdura::workload {
 namespace {
 
-constexpr std::uint64_t kSeed = 90;
+constexpr std::uint64_t kSeedOfArguments = 90;
 constexpr double kFewUnits = 4 * 0x1p-52;
 
 // Positive numbers of all magnitudes between 2^-60 and 2^60.
@@ -19,8 +19,8 @@ double any_magnitude(Random& random) {
 }
 
 TEST(PortableMath, AgreesWithTheSystemsFunctions) {
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(testing::Message() << "seed " << kSeedOfArguments);
+  Random random(kSeedOfArguments);
   for (int i = 0; i < 200'000; ++i) {
     const double x = any_magnitude(random);
     ASSERT_NEAR(portable_log(x), std::log(x), kFewUnits * std::abs(std::log(x))) << x;
@@ -34,8 +34,8 @@ TEST(PortableMath, AgreesWithTheSystemsFunctions) {
 
 // The exponent's product with the logarithm loses as many units as the product is large.
 TEST(PortableMath, RaisesToPowers) {
-  SCOPED_TRACE(testing::Message() << "seed " << kSeed);
-  Random random(kSeed);
+  SCOPED_TRACE(testing::Message() << "seed " << kSeedOfArguments);
+  Random random(kSeedOfArguments);
   for (int i = 0; i < 100'000; ++i) {
     const double base = any_magnitude(random);
     const double exponent = random.uniform_unit();

@@ -6,21 +6,13 @@
 #include <algorithm>
 
 #include "systems/persistence/matrices.h"
+#include "tests/systems/persistence/configurations.h"
 
 namespace perdura::persistence {
 namespace {
 
 using pmem::Medium;
-using pmem::PersistenceDomain;
 using pmem::Transport;
-
-Configuration on(PersistenceDomain domain, bool ddio, Medium buffers = Medium::dram,
-                 Transport transport = Transport::infiniband) {
-  return {{domain, ddio, transport}, buffers};
-}
-constexpr auto kDmp = PersistenceDomain::dmp;
-constexpr auto kMhp = PersistenceDomain::mhp;
-constexpr auto kWsp = PersistenceDomain::wsp;
 
 std::vector<std::string> names(const Advice& advice) {
   std::vector<std::string> result;

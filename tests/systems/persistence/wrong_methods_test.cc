@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "systems/persistence/proof.h"
+#include "tests/systems/persistence/configurations.h"
 
 namespace perdura::persistence {
 namespace {
 
 using pmem::Medium;
-using pmem::PersistenceDomain;
 using pmem::Transport;
 
 struct Wrong {
@@ -17,13 +17,6 @@ struct Wrong {
   std::set<Breach> breaches;
 };
 
-constexpr Configuration on(PersistenceDomain domain, bool ddio, Medium buffers = Medium::dram,
-                           Transport transport = Transport::infiniband) {
-  return {{domain, ddio, transport}, buffers};
-}
-constexpr auto kDmp = PersistenceDomain::dmp;
-constexpr auto kMhp = PersistenceDomain::mhp;
-constexpr auto kWsp = PersistenceDomain::wsp;
 const std::set<Breach> kLost{Breach::lost};
 const std::set<Breach> kTornOrLost{Breach::torn, Breach::lost};
 const std::set<Breach> kReordered{Breach::out_of_order};
