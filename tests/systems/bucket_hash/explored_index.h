@@ -30,6 +30,19 @@ inline constexpr std::array kModels{
     pmem::PersistenceModel{.domain = pmem::PersistenceDomain::mhp, .ddio = false},
 };
 
+// Whether a key of either, each asked for once, is such a one: most are of both, and images are
+// many.
+template <class Predicate>
+bool any_key(const Contents& before, const Contents& after, const Predicate& is_such) {
+  for (const auto& [key, value] : before) {
+    if (is_such(key)) return true;
+  }
+  for (const auto& [key, value] : after) {
+    if (!before.contains(key) && is_such(key)) return true;
+  }
+  return false;
+}
+
 // How an image fails to hold what it should, or "".
 template <class Hash>
 std::string recovered_wrong(const Image& image, const typename Hash::Geometry& geometry,
@@ -50,15 +63,17 @@ std::string recovered_wrong(const Image& image, const typename Hash::Geometry& g
   if (items != found.size()) return "a key is there twice";
   if (items != index.items()) return "items are miscounted";
   if (found != before && found != after) return "other contents";
-  for (const Contents* contents : {&before, &after}) {
-    for (const auto& [key, value] : *contents) {
-      const ClientRead read =
-          Hash::read_as_client(memory.bytes(), geometry, Hash::table(index), key);
-      if (read.torn) return "a client reads for ever";
-      if (read.value != value_in(found, key)) return "a client finds something else";
+  std::string wrong;
+  any_key(before, after, [&](const std::string& key) {
+    const ClientRead read = Hash::read_as_client(memory.bytes(), geometry, Hash::table(index), key);
+    if (read.torn) {
+      wrong = "a client reads for ever";
+    } else if (read.value != value_in(found, key)) {
+      wrong = "a client finds something else";
     }
-  }
-  return "";
+    return !wrong.empty();
+  });
+  return wrong;
 }
 
 // A function of the image in which no check occurs.
@@ -144,16 +159,13 @@ class Explored {
   // Whether a client reads now what the operation under way changes: then it must stay.
   bool is_read(const Contents& before, const Contents& after) const {
     if (readers_ == Readers::none) return false;
-    for (const Contents* contents : {&before, &after}) {
-      for (const auto& [key, value] : *contents) {
-        const auto changed = value_in(after, key);
-        if (value_in(before, key) == changed) continue;
-        const ClientRead read =
-            Hash::read_as_client(live_.memory->visible(), geometry_, Hash::table(index_), key);
-        if (!read.torn && read.value == changed) return true;
-      }
-    }
-    return false;
+    return any_key(before, after, [&](const std::string& key) {
+      const auto changed = value_in(after, key);
+      if (value_in(before, key) == changed) return false;
+      const ClientRead read =
+          Hash::read_as_client(live_.memory->visible(), geometry_, Hash::table(index_), key);
+      return !read.torn && read.value == changed;
+    });
   }
 
   Geometry geometry_;
