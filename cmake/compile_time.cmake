@@ -17,7 +17,7 @@ set(perdura_test_headers
 
 # The templates of CLI11, JSON and GoogleTest are instantiated in every source that uses them: sources of a program are
 # compiled together, so many at a time that a change of one is built again within seconds.
-set(perdura_sources_together 6)
+set(perdura_sources_together 10)
 
 # One target compiles the headers, all others of its kind take the result.
 function(perdura_precompile name headers)
@@ -46,12 +46,15 @@ function(perdura_use_precompiled directory)
     get_target_property(type ${target} TYPE)
     get_target_property(libraries ${target} LINK_LIBRARIES)
     get_target_property(position_independent ${target} POSITION_INDEPENDENT_CODE)
+    get_target_property(rarely_executed ${target} PERDURA_RARELY_EXECUTED)
     if(target STREQUAL perdura)
       target_precompile_headers(${target} REUSE_FROM perdura_program_precompiled)
     elseif(libraries MATCHES "GTest::")
       target_precompile_headers(${target} REUSE_FROM perdura_test_precompiled)
     elseif(type STREQUAL STATIC_LIBRARY AND position_independent)
       target_precompile_headers(${target} REUSE_FROM perdura_library_precompiled)
+    elseif(rarely_executed)
+      target_precompile_headers(${target} REUSE_FROM perdura_rarely_executed_precompiled)
     elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
       target_precompile_headers(${target} REUSE_FROM perdura_product_precompiled)
     endif()
@@ -62,15 +65,20 @@ function(perdura_use_precompiled directory)
     # The compiler takes precompiled headers only where what they were compiled with is defined, too.
     if(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
       target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
+      # The compiler collects its garbage less often: its memory stays below a gigabyte, and it is a tenth faster.
+      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)
     endif()
   endforeach()
 endfunction()
 
 perdura_precompile(perdura_product_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
+perdura_precompile(perdura_rarely_executed_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
 perdura_precompile(perdura_library_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
 perdura_position_independent(perdura_library_precompiled)
 perdura_precompile(perdura_program_precompiled "${perdura_program_headers}"
   fmt::fmt Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json)
+# The compiler promises to take precompiled headers only at the level of optimization they were compiled at.
+perdura_rarely_executed(perdura_rarely_executed_precompiled perdura_program_precompiled)
 if(PERDURA_BUILD_TESTS)
   perdura_precompile(perdura_test_precompiled "${perdura_test_headers}" fmt::fmt Threads::Threads GTest::gtest)
   target_compile_options(perdura_test_precompiled PRIVATE ${perdura_test_options})
