@@ -184,19 +184,24 @@ void Index::store_checks(Place pair, Indicator before, Indicator after,
   const Bytes header = used.header_offset(pair.pair);
   const std::uint64_t terms = check_term(before) ^ check_term(after);
   // Without a branch: whether a slot is covered is not to be guessed.
-  const auto check_after = [&](std::uint64_t check, Indicator covered) {
+  const auto check_after = [&](std::uint64_t check, Indicator covered, std::uint64_t change) {
     for (const Toggle& one : toggles) check ^= one.term & (0 - (covered >> one.slot & 1));
-    return check ^ terms;
+    return check ^ change;
   };
+  std::array<std::uint64_t, 2> old_checks{};
+  std::array<std::uint64_t, 2> checks{};
   for (const bool odd : {false, true}) {
     const Bytes at = header + check_offset(odd);
-    store_word(at, check_after(region_.load(offset_ + at), used.segment_bits(odd)));
+    old_checks[odd] = region_.load(offset_ + at);
+    checks[odd] = check_after(old_checks[odd], used.segment_bits(odd), terms);
+    store_word(at, checks[odd]);
   }
   if (const auto group = group_of(after)) {
     const Bytes at = used.group_offset(*group);
-    // A group that the pair has just got holds nothing, so its check is the indicator's term alone.
-    const std::uint64_t check = group_of(before) ? region_.load(offset_ + at) : check_term(before);
-    store_word(at, check_after(check, used.group_bits()));
+    const std::uint64_t old_term = check_term(old_checks);
+    // A group that the pair has just got holds nothing.
+    const std::uint64_t check = group_of(before) ? region_.load(offset_ + at) : old_term;
+    store_word(at, check_after(check, used.group_bits(), old_term ^ check_term(checks)));
   }
 }
 
@@ -298,7 +303,7 @@ void Index::recover_table(std::uint32_t level) {
 // What is not as it should be was being changed, or, in a group, not durable.
 void Index::recover_checks(const Table& table, std::uint64_t pair, Indicator indicator) {
   std::array<std::uint64_t, 2> checks{check_term(indicator), check_term(indicator)};
-  std::uint64_t group_check = check_term(indicator);
+  std::uint64_t group_check = 0;
   FingerprintWords fingerprints{};
   for_each_in(table, pair, [&](SlotNumber slot, const Slot& item) {
     const std::uint64_t term = check_term(slot, item);
@@ -318,7 +323,8 @@ void Index::recover_checks(const Table& table, std::uint64_t pair, Indicator ind
   for (std::uint32_t i = 0; i < kFingerprintWords; ++i) {
     correct(table.header_offset(pair) + kFingerprintsOffset + i * kWord, fingerprints[i]);
   }
-  if (const auto group = group_of(indicator)) correct(table.group_offset(*group), group_check);
+  if (const auto group = group_of(indicator))
+    correct(table.group_offset(*group), group_check ^ check_term(checks));
 }
 
 // Items move in the order of pairs and slots, and each is deleted before the next is inserted.

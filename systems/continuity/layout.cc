@@ -62,17 +62,19 @@ Search search_segment(std::span<const std::byte> segment, const Table& table, bo
   Scan scan{check_term(search.indicator), std::nullopt};
   scan.run(segment, search.indicator & table.segment_bits(odd), key,
            [odd](SlotNumber slot) { return Table::offset_in_segment(odd, slot); });
-  search.torn = scan.sum != object_at<std::uint64_t>(header, check_offset(odd));
+  for (const bool each : {false, true}) {
+    search.segment_checks[each] = object_at<std::uint64_t>(header, check_offset(each));
+  }
+  search.torn = scan.sum != search.segment_checks[odd];
   if (!search.torn) search.found = scan.found;
   return search;
 }
 
-Search search_group(std::span<const std::byte> group, const Table& table, Indicator indicator,
+Search search_group(std::span<const std::byte> group, const Table& table, const Search& in_segment,
                     const Slot& key) {
-  Search search;
-  search.indicator = indicator;
-  Scan scan{check_term(indicator), std::nullopt};
-  scan.run(group, indicator & table.group_bits(), key,
+  Search search = in_segment;
+  Scan scan{check_term(in_segment.segment_checks), std::nullopt};
+  scan.run(group, in_segment.indicator & table.group_bits(), key,
            [&table](SlotNumber slot) { return table.offset_in_group(slot); });
   search.torn = scan.sum != object_at<std::uint64_t>(group, 0);
   if (!search.torn) search.found = scan.found;

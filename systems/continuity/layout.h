@@ -25,8 +25,11 @@
 //
 // A READ may see the words of a segment at different moments. The check of a segment is a function
 // of the indicator and of all occupied slots of the segment: if it matches, the slots are what the
-// indicator says they are, as of the moment at which the indicator was read. Memory of zeros is an
-// empty table.
+// indicator says they are, as of the moment at which the indicator was read. A group is read after
+// its pair's segment, and its check is a function of its slots and of both segments' checks: if it
+// matches, the segment holds at that moment what it held when it was read. (The indicator alone
+// does not tell: three updates may let two items change places, and leave it as it was.) Memory of
+// zeros is an empty table.
 #pragma once
 
 #include <emmintrin.h>
@@ -88,6 +91,11 @@ constexpr std::optional<std::uint64_t> group_of(Indicator indicator) {
 constexpr std::uint64_t check_term(Indicator indicator) { return indicator * 0x9E3779B97F4A7C15; }
 inline std::uint64_t check_term(SlotNumber number, const Slot& slot) {
   return hash64(slot.bytes(), number + 1);
+}
+// Of both segments of a pair, for the check of its group. A sum would lose the slots that they
+// share.
+constexpr std::uint64_t check_term(std::array<std::uint64_t, 2> segment_checks) {
+  return segment_checks[0] * 0x9E3779B97F4A7C15 ^ segment_checks[1] * 0xC2B2AE3D27D4EB4F;
 }
 
 // --- places --------------------------------------------------------------------------------------
@@ -273,12 +281,13 @@ struct Search {
   bool torn = false;            // read once more
   std::optional<Slot> found{};  // if not torn
   Indicator indicator = 0;      // of a segment
+  std::array<std::uint64_t, 2> segment_checks{};
 };
 
-// In the bytes of a segment, and of the group of a pair whose segment had this indicator.
+// In the bytes of a segment, and of the group of a pair in whose segment nothing was found.
 Search search_segment(std::span<const std::byte> segment, const Table& table, bool odd,
                       const Slot& key);
-Search search_group(std::span<const std::byte> group, const Table& table, Indicator indicator,
+Search search_group(std::span<const std::byte> group, const Table& table, const Search& in_segment,
                     const Slot& key);
 
 }  // namespace perdura::systems::continuity

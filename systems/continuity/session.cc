@@ -52,7 +52,7 @@ Task<std::optional<Search>> ContinuitySession::search_once(std::uint32_t lane, T
   if (found.torn || found.found || !group) co_return found;
   const Bytes size = table.group_size();
   if (!co_await read(lane, table.group_offset(*group), size)) co_return std::nullopt;
-  co_return search_group(read_bytes(lane, size), table, found.indicator, key);
+  co_return search_group(read_bytes(lane, size), table, found, key);
 }
 
 }  // namespace perdura::systems::continuity

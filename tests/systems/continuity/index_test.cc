@@ -140,6 +140,59 @@ TEST(Continuity, AResizeFindsRoomHoweverItemsAreSpread) {
 }
 
 // Table I: the number of PM writes, counted as flush instructions.
+// A get of an item in added SBuckets is two READs, and up to ten changes come between them. In a
+// full pair they let items change places, after which the indicator is what it was.
+TEST(ContinuityIndex, AGetOfTwoReadsReturnsWhatWasThereMeanwhile) {
+  constexpr std::size_t kBetween = 10;
+  const Geometry geometry{1, 1, 100, 0};
+  PlainMemory memory(geometry.size());
+  Index index(memory.region(), 0, geometry);
+  const Table table = index.table();
+  struct Moment {
+    std::vector<std::byte> bytes;
+    std::map<std::string, std::string> values;
+  };
+  std::deque<Moment> moments;
+  std::map<std::string, std::string> values;
+  std::mt19937_64 random(14);
+  std::uint64_t missed_by_the_segment = 0;
+  std::uint64_t same_indicator = 0;
+  for (int step = 0; step < 3000; ++step) {
+    const std::string key = numbered_key(random() % 14);
+    const std::string value = numbered_value(static_cast<std::uint64_t>(step));
+    if (index.put(item_of(key, value))) values[key] = value;
+    moments.push_back({{memory.bytes().begin(), memory.bytes().end()}, values});
+    if (moments.size() > kBetween + 1) moments.pop_front();
+    const Moment& first = moments.front();
+    const std::span<const std::byte> last(moments.back().bytes);
+    for (const auto& [wanted, value_then] : first.values) {
+      const Home home = table.home(item_of(wanted));
+      const Search in_segment = search_segment(
+          std::span(first.bytes).subspan(table.segment_offset(home), table.segment_size()), table,
+          home.odd, item_of(wanted));
+      ASSERT_FALSE(in_segment.torn);
+      const auto group = group_of(in_segment.indicator);
+      if (in_segment.found || !group) continue;
+      ++missed_by_the_segment;
+      const Search found =
+          search_group(last.subspan(table.group_offset(*group), table.group_size()), table,
+                       in_segment, item_of(wanted));
+      Indicator now = 0;
+      std::memcpy(&now, &last[table.header_offset(home.pair) + kIndicatorOffset], sizeof now);
+      if (now == in_segment.indicator) ++same_indicator;
+      if (found.torn) continue;
+      ASSERT_TRUE(found.found) << wanted << " was not found at step " << step;
+      const std::string read = as_text(found.found->value_bytes());
+      EXPECT_TRUE(std::any_of(moments.begin(), moments.end(),
+                              [&](const Moment& each) { return each.values.at(wanted) == read; }))
+          << wanted << " at step " << step;
+    }
+  }
+  EXPECT_GT(missed_by_the_segment, 1000U);
+  EXPECT_GT(same_indicator, 0U)
+      << "the test would not notice a check that is of the indicator alone";
+}
+
 TEST(ContinuityTable1, FlushesOfInsertUpdateAndDelete) {
   for (const std::uint32_t percent : {0U, 100U}) {
     const Geometry geometry{16, 3, percent, 0};

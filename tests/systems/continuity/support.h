@@ -39,7 +39,7 @@ inline ClientRead read_as_client(std::span<const std::byte> memory, const Geomet
     if (!search.torn && !search.found && group) {
       ++read.reads;
       search = search_group(memory.subspan(table.group_offset(*group), table.group_size()), table,
-                            indicator, wanted);
+                            search, wanted);
     }
     read.torn = search.torn;
     if (search.torn) return read;
