@@ -30,6 +30,13 @@ for program in serve append; do
   said=$("$place/build/$program" 2>&1) || code=$?
   [ $code -eq 2 ] || fail "$program without arguments ends with $code"
   [[ $said == "usage: $program "* ]] || fail "$program without arguments says '$said'"
+  # An option is no log's name.
+  for arguments in --help "--help $place"; do
+    code=0
+    # shellcheck disable=SC2086 # words
+    said=$(timeout 5 "$place/build/$program" $arguments 2>&1) || code=$?
+    [ $code -eq 2 ] && [[ $said == "usage: $program "* ]] || fail "$program $arguments: $code, '$said'"
+  done
 done
 mkdir "$place/pm"
 code=0
