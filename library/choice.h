@@ -19,6 +19,11 @@ bench::LogOptions log_options(const LogOptions& options);
 // there, or is not persistent memory and need be.
 ShmOptions shm_options(const LogOptions& options, std::uint32_t node);
 
+// In which options the log, or the side of the log, at `where` ("at the server") differs from this
+// one, each by its name in LogOptions.
+std::string differing_options(const bench::LogDiffers& problem, const bench::LogOptions& here,
+                              std::string_view where);
+
 // A limit that may be as long as the clock's.
 Picoseconds picoseconds(std::chrono::milliseconds limit);
 

@@ -18,6 +18,7 @@ namespace perdura {
 
 namespace {
 
+constexpr const char* kNoAnswer = ": no server answers";
 constexpr Picoseconds kBetweenAttempts = Milliseconds(1);
 
 // Thrown in the client's own thread to leave the job: its platform stops at once.
@@ -50,12 +51,13 @@ class LogClient::Impl {
                               [this] { return connected_ || error_ != nullptr; });
     if (in_time && error_ == nullptr) return;
     const std::exception_ptr error = error_;
-    const std::string problem = problem_;
+    const std::string problem = problem_.empty() ? kNoAnswer : problem_;
     lock.unlock();
     leave();
     if (error != nullptr) std::rethrow_exception(error);
-    throw TimedOut(fmt::format("no server of the log '{}' after {}{}", job_,
-                               in_seconds(connect_timeout_), problem),
+    throw TimedOut(fmt::format("the log '{}' cannot be reached within {}{}; start its server, or "
+                               "raise connect_timeout",
+                               job_, in_seconds(connect_timeout_), problem),
                    false);
   }
   ~Impl() { leave(); }
@@ -112,15 +114,18 @@ class LogClient::Impl {
   }
 
   [[noreturn]] void give_up(Request& request) {
-    const std::string text = fmt::format("a record is not in the log '{}' after {}{}", job_,
+    const std::string text = fmt::format("a record is not in the log '{}' after {}{}; ", job_,
                                          in_seconds(append_timeout_), problem_);
     if (under_way_ == &request) {
       under_way_ = nullptr;
-      throw TimedOut(text + "; it is under way still", true);
+      throw TimedOut(text +
+                         "it is under way, and the client goes on trying: do not append it "
+                         "again with this client",
+                     true);
     }
     std::erase(line_, &request);
     waiting_.fetch_sub(1, std::memory_order_seq_cst);
-    throw TimedOut(text, false);
+    throw TimedOut(text + "it never will be, so append it again", false);
   }
 
   void leave() {
@@ -140,6 +145,11 @@ class LogClient::Impl {
     try {
       platform_.run();
     } catch (const Leave&) {
+    } catch (const bench::LogDiffers& problem) {
+      error = std::make_exception_ptr(OptionsDiffer(
+          fmt::format("the server of the log '{}' has other options: {}; give both sides the same "
+                      "options",
+                      job_, library::differing_options(problem, options_, "at the server"))));
     } catch (const persistence::OptionsDiffer& problem) {
       error = std::make_exception_ptr(OptionsDiffer(problem.what()));
     } catch (const PlatformError& problem) {
@@ -182,6 +192,8 @@ class LogClient::Impl {
         connected_changed_.notify_all();
       }
       co_await use(*log);
+      const std::lock_guard lock(mutex_);
+      problem_ = kNoAnswer;
     }
   }
 
@@ -190,8 +202,15 @@ class LogClient::Impl {
       try {
         co_return co_await bench::RemoteLog::connect(thread, {library::kServer, library::kPort},
                                                      options_);
-      } catch (const PlatformError& problem) {
+      } catch (const persistence::NoAnswer&) {
         // The server is not there, or not yet.
+        const std::lock_guard lock(mutex_);
+        problem_ = kNoAnswer;
+      } catch (const persistence::RefusedForNow& problem) {
+        const bool busy = problem.reason == persistence::Rejection::Reason::busy;
+        const std::lock_guard lock(mutex_);
+        problem_ = busy ? ": its server has not let go of another client" : ": its server ends";
+      } catch (const PlatformError& problem) {
         const std::lock_guard lock(mutex_);
         problem_ = fmt::format(": {}", problem.what());
       }
@@ -264,7 +283,11 @@ class LogClient::Impl {
   std::exception_ptr error_;
 };
 
-LogClient::LogClient(const LogOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+LogClient::LogClient(const LogOptions& options) try : impl_(std::make_unique<Impl>(options)) {
+} catch (const fabric::shm::NodeRuns&) {
+  throw std::runtime_error(fmt::format(
+      "the log '{}' has a client already; end that one first, or append through it", options.job));
+}
 LogClient::~LogClient() = default;
 std::uint64_t LogClient::append(std::string_view record) { return impl_->append(record); }
 std::uint64_t LogClient::tail() const { return impl_->tail(); }

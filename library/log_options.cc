@@ -1,8 +1,10 @@
 // Options of a log: what cannot be is refused before anything is made.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "library/choice.h"
 #include "platform/error.h"
@@ -111,6 +113,27 @@ ShmOptions shm_options(const LogOptions& options, std::uint32_t node) {
     result.pm_directory = options.directory;
   }
   return result;
+}
+
+std::string differing_options(const bench::LogDiffers& problem, const bench::LogOptions& here,
+                              std::string_view where) {
+  const bench::KnownOptions& there = problem.known;
+  std::vector<std::string> all;
+  const auto compare = [&](std::string_view name, const auto& its, const auto& own) {
+    if (its && *its != own) {
+      all.push_back(fmt::format("{} is {} {}, {} here", name, *its, where, own));
+    }
+  };
+  compare("largest_record", there.largest_record, here.largest_record);
+  compare("records", there.slots, here.slots);
+  compare("ordered", there.has_tail, here.has_tail());
+  // Another ordering has other methods anyway.
+  const bool same_ordering = !there.has_tail || *there.has_tail == here.has_tail();
+  if (same_ordering && !there.method.empty() && there.method != here.method.name) {
+    all.push_back(fmt::format("configuration leads to the method '{}' {}, '{}' here", there.method,
+                              where, here.method.name));
+  }
+  return all.empty() ? problem.what() : fmt::format("{}", fmt::join(all, "; "));
 }
 
 Picoseconds picoseconds(std::chrono::milliseconds limit) {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <atomic>
 
 #include "bench/log/log_server.h"
@@ -17,6 +19,7 @@ class LogServer::Impl {
  public:
   Impl(const LogOptions& options, Apply apply)
       : options_(library::log_options(options)),
+        job_(options.job),
         stop_timeout_(library::picoseconds(options.stop_timeout)),
         apply_(std::move(apply)),
         platform_(library::shm_options(options, library::kServer)) {}
@@ -27,6 +30,11 @@ class LogServer::Impl {
     try {
       platform_.run();
     } catch (const Stopped&) {
+    } catch (const bench::LogDiffers& problem) {
+      throw OptionsDiffer(
+          fmt::format("the log '{}' was made with other options: {}; give the server the same, or "
+                      "remove the log",
+                      job_, library::differing_options(problem, options_, "in the log")));
     } catch (const persistence::OptionsDiffer& problem) {
       throw OptionsDiffer(problem.what());
     } catch (const PlatformError& problem) {
@@ -60,14 +68,20 @@ class LogServer::Impl {
   }
 
   bench::LogOptions options_;
+  std::string job_;
   Picoseconds stop_timeout_;
   Apply apply_;
   ShmPlatform platform_;
   std::atomic<bool> stopping_{false};
 };
 
-LogServer::LogServer(const LogOptions& options, Apply apply)
-    : impl_(std::make_unique<Impl>(options, std::move(apply))) {}
+LogServer::LogServer(const LogOptions& options, Apply apply) try
+    : impl_(std::make_unique<Impl>(options, std::move(apply))) {
+} catch (const fabric::shm::NodeRuns&) {
+  throw std::runtime_error(fmt::format(
+      "the log '{}' is being served already; end that server first, or name another job",
+      options.job));
+}
 LogServer::~LogServer() = default;
 void LogServer::run() { impl_->run(); }
 void LogServer::stop() noexcept { impl_->stop(); }

@@ -1,6 +1,6 @@
 // Perdura as a library: remote updates of persistent memory by the method that is right for the
 // responder, chosen among all and proven. One header; find_package(Perdura), Perdura::perdura, or
-// pkg-config perdura. perdura_c.h has the same calls for C.
+// pkg-config perdura (perdura-static). perdura_c.h has the same calls for C.
 //
 //   perdura::LogClient log({.job = "demo", .configuration = {.domain = perdura::Domain::dmp}});
 //   log.append("a record");     // persistent at the server when it returns

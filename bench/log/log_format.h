@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platform/fabric/types.h"
@@ -55,6 +56,19 @@ struct LogOptions {
   }
   Bytes region_size() const { return kSlotsOffset + slots * slot_size(); }
   persistence::PersisterSetup setup() const;
+};
+
+// What is known of the options of another log, or of the other side.
+struct KnownOptions {
+  std::optional<std::uint64_t> slots{};
+  std::optional<std::uint32_t> largest_record{};
+  std::optional<bool> has_tail{};
+  std::string method{};  // its name; empty if it is not known
+};
+struct LogDiffers : persistence::OptionsDiffer {
+  LogDiffers(const std::string& what, KnownOptions its)
+      : persistence::OptionsDiffer(what), known(std::move(its)) {}
+  KnownOptions known;
 };
 
 // Puts a record together behind its payload, which begins after the header; returns its size.

@@ -63,10 +63,14 @@ void LogServer::check_shape(const std::string& name) const {
     return;
   }
   const bool is_log = magic == kLogMagic || magic == kOrderedLogMagic;
-  throw persistence::OptionsDiffer(
+  const std::string problem =
       fmt::format("region '{}' is {}, not one of {}; remove it, or ask for what it is", name,
                   is_log ? "a log of " + text(magic, slots, largest) : std::string("no log"),
-                  text(magic_of(options_), options_.slots, options_.largest_record)));
+                  text(magic_of(options_), options_.slots, options_.largest_record));
+  if (!is_log) throw persistence::OptionsDiffer(problem);
+  throw LogDiffers(problem, {.slots = slots,
+                             .largest_record = static_cast<std::uint32_t>(largest),
+                             .has_tail = magic == kOrderedLogMagic});
 }
 
 Task<> LogServer::collect(Picoseconds interval) {

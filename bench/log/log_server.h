@@ -19,8 +19,8 @@ class LogServer {
   using Apply = std::function<void(std::uint64_t number, std::span<const std::byte> payload)>;
 
   // Opens the log in the persistent region `name` of the thread's node, recovering it, or makes it.
-  // Throws OptionsDiffer if it is there with other options, UsageError if the method cannot run
-  // here.
+  // Throws LogDiffers if it is there with other options, OptionsDiffer if it is no log, UsageError
+  // if the method cannot run here.
   LogServer(Thread& thread, const std::string& name, const LogOptions& options, Apply apply);
 
   // Serves the client; does not end by itself.

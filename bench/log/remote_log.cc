@@ -9,14 +9,35 @@ namespace perdura::bench {
 
 using persistence::UpdateError;
 
+namespace {
+
+Task<std::unique_ptr<persistence::RemotePersister>> persister_of(Thread& thread,
+                                                                 fabric::Address server,
+                                                                 const LogOptions& options) {
+  try {
+    co_return co_await persistence::RemotePersister::connect(thread, server, 0, options.setup());
+  } catch (const persistence::SetupDiffers& problem) {
+    KnownOptions known{.largest_record =
+                           problem.largest_a - static_cast<std::uint32_t>(sizeof(RecordHeader))};
+    if (problem.method != nullptr) {
+      known.has_tail = problem.method->update == persistence::Update::ordered;
+      known.method = problem.method->name;
+    }
+    throw LogDiffers(problem.what(), known);
+  }
+}
+
+}  // namespace
+
 Task<std::unique_ptr<RemoteLog>> RemoteLog::connect(Thread& thread, fabric::Address server,
                                                     LogOptions options) {
-  auto persister =
-      co_await persistence::RemotePersister::connect(thread, server, 0, options.setup());
+  auto persister = co_await persister_of(thread, server, options);
   if (persister->region_size() != options.region_size()) {
-    throw persistence::OptionsDiffer(fmt::format(
-        "the server's log holds {} records, not {}; give both sides the same options",
-        (persister->region_size() - kSlotsOffset) / options.slot_size(), options.slots));
+    const std::uint64_t slots = (persister->region_size() - kSlotsOffset) / options.slot_size();
+    throw LogDiffers(
+        fmt::format("the server's log holds {} records, not {}; give both sides the same options",
+                    slots, options.slots),
+        {.slots = slots});
   }
   std::unique_ptr<RemoteLog> log(new RemoteLog(std::move(persister), options));
   const auto found = co_await log->find_tail();

@@ -13,8 +13,8 @@ namespace perdura::bench {
 class RemoteLog {
  public:
   // Connects to the server of the log, and looks for its tail: appends go on behind the last
-  // record. Throws as RemotePersister::connect does; OptionsDiffer also if the log has another
-  // size.
+  // record. Throws as RemotePersister::connect does, but LogDiffers for a
+  // SetupDiffers, and also if the log has another size.
   static Task<std::unique_ptr<RemoteLog>> connect(Thread& thread, fabric::Address server,
                                                   LogOptions options);
 

@@ -27,15 +27,17 @@ string(REGEX REPLACE ".*\nSubcommands:\n" "" commands "${help}")
 string(REGEX MATCHALL "\n?  [a-z]+ " commands "${commands}")
 list(TRANSFORM commands STRIP)
 execute_process(COMMAND perdura --version OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE)
+string(REGEX REPLACE "^perdura " "" version "${version}")
 set(pages)
 foreach(command "" ${commands})
-  # The first line says what it is.
+  # The first line says what it is; a semicolon would end an argument.
   execute_process(COMMAND perdura ${command} --help OUTPUT_VARIABLE help)
-  string(REGEX REPLACE "\n.*" "" name "${help}")
-  string(REPLACE ";" "," name "${name}")  # which would end an argument
+  string(REGEX REPLACE "[;\n].*" "" name "${help}")
   string(STRIP "perdura ${command}" call)
   string(REPLACE " " "-" page ${call})
-  write_output(${made}/${page}.1 ${help2man} --no-info --version-string=${version} --name=${name} ${call})
+  # A page is named after what has the version.
+  write_output(${made}/${page}.1
+    ${help2man} --no-info "--version-string=${page} ${version}" --name=${name} ${call})
   list(APPEND pages ${made}/${page}.1)
 endforeach()
 file(INSTALL ${pages} DESTINATION ${man}/man1)

@@ -9,12 +9,14 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "bench/perdura/commands.h"
+#include "bench/perdura/help_formatter.h"
 #include "harness/config/printable.h"
 #include "harness/config/suggestion.h"
 #include "harness/results/build_info.h"
@@ -96,6 +98,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   using namespace perdura::harness;
   CommandContext context{.ranks = ranks, .command_line = joined(argc, argv)};
   CLI::App app("Benchmark and characterization suite for persistent memory behind RDMA", "perdura");
+  app.formatter(std::make_shared<perdura::HelpFormatter>());
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
   app.footer(

@@ -2,10 +2,10 @@
 #include <perdura.h>
 
 #include <iostream>
-#include <string_view>
+#include <string>
 
 int main(int count, char** arguments) {
-  if (count != 2) {
+  if (count != 2 || arguments[1][0] == '-') {
     std::cerr << "usage: append JOB\n"
                  "appends each line of its input to the log that `serve JOB ...` serves, and "
                  "prints its number\n";

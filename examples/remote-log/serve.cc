@@ -6,7 +6,7 @@
 
 int main(int count, char** arguments) {
   const bool emulated = count == 4 && std::string_view(arguments[3]) == "--emulated";
-  if (count != 3 && !emulated) {
+  if ((count != 3 && !emulated) || arguments[1][0] == '-') {
     std::cerr << "usage: serve JOB DIRECTORY [--emulated]\n"
                  "serves a log in the persistent memory of DIRECTORY, a DAX file system or device, "
                  "and prints each\n"

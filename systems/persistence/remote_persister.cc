@@ -29,18 +29,23 @@ const RemoteUpdate& part(const UpdateRequest& request, std::size_t update) {
   return update == 0 ? request.a : request.b;
 }
 
+// Null if it is none of methods().
+const Method* method_of(std::uint32_t checksum) {
+  for (const Method& method : methods()) {
+    for (const Method& variant : {method, with_read_for_flush(method)}) {
+      if (PersisterSetup{.method = variant}.method_checksum() == checksum) return &method;
+    }
+  }
+  return nullptr;
+}
+
 // What another PersisterSetup was, in words.
 std::string text_of(std::uint32_t method_checksum, std::uint32_t largest_a,
                     std::uint32_t largest_b) {
-  std::string name = "of its own";
-  for (const Method& method : methods()) {
-    for (const Method& variant : {method, with_read_for_flush(method)}) {
-      if (PersisterSetup{.method = variant}.method_checksum() == method_checksum) {
-        name = fmt::format("'{}'", method.name);
-      }
-    }
-  }
-  return fmt::format("method {} with updates of {} and {} bytes", name, largest_a, largest_b);
+  const Method* method = method_of(method_checksum);
+  return fmt::format("method {} with updates of {} and {} bytes",
+                     method == nullptr ? "of its own" : fmt::format("'{}'", method->name),
+                     largest_a, largest_b);
 }
 
 [[noreturn]] void refused(const fabric::Connection& connection, fabric::Address responder,
@@ -58,18 +63,19 @@ std::string text_of(std::uint32_t method_checksum, std::uint32_t largest_a,
     case Rejection::Reason::no_session:
       throw OptionsDiffer(fmt::format("{}it has {}", who, rejection.sessions));
     case Rejection::Reason::setup:
-      throw OptionsDiffer(
+      throw SetupDiffers(
           fmt::format("{}it has {}, not {}; give both sides the same options", who,
                       text_of(rejection.method, rejection.largest_a, rejection.largest_b),
-                      text_of(setup.method_checksum(), setup.largest_a, setup.largest_b)));
+                      text_of(setup.method_checksum(), setup.largest_a, setup.largest_b)),
+          method_of(rejection.method), rejection.largest_a);
     case Rejection::Reason::busy:
-      throw PlatformError(who + "it is in use");
+      throw RefusedForNow(who + "it is in use", rejection.reason);
     case Rejection::Reason::ending:
-      throw PlatformError(who + "the responder ends");
+      throw RefusedForNow(who + "the responder ends", rejection.reason);
     case Rejection::Reason::none:
       break;
   }
-  throw PlatformError(who + "it does not say why");
+  throw RefusedForNow(who + "it does not say why", rejection.reason);
 }
 
 std::size_t only(UpdateSet updates) { return static_cast<std::size_t>(std::countr_zero(updates)); }
@@ -165,9 +171,9 @@ Task<> RemotePersister::open(fabric::Address responder, std::uint32_t session) {
   }
   if (connection.status != fabric::Status::success ||
       connection.private_data.size() < sizeof welcome_) {
-    throw PlatformError(fmt::format("cannot connect to the responder at node {}, port {}: {}",
-                                    responder.node, responder.port,
-                                    fabric::to_string(connection.status)));
+    throw NoAnswer(fmt::format("cannot connect to the responder at node {}, port {}: {}",
+                               responder.node, responder.port,
+                               fabric::to_string(connection.status)));
   }
   std::memcpy(&welcome_, connection.private_data.data(), sizeof welcome_);
   check_region(setup_, welcome_.region_size);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
@@ -43,12 +44,24 @@ struct UpdateRequest {
   RemoteUpdate b{};  // only of ordered methods
 };
 
+// There is nobody at the responder's address.
+struct NoAnswer : PlatformError {
+  using PlatformError::PlatformError;
+};
+
+// The responder is there and refuses the session, which it may not do later.
+struct RefusedForNow : PlatformError {
+  RefusedForNow(const std::string& what, Rejection::Reason its_reason)
+      : PlatformError(what), reason(its_reason) {}
+  Rejection::Reason reason;  // busy, ending, or none if it went before it could say
+};
+
 // Belongs to a thread. One update at a time.
 class RemotePersister {
  public:
   // Connects as a session, of which the responder has so many, numbered from 0. Throws UsageError
-  // if the method cannot run here, OptionsDiffer if the responder's setup is another, PlatformError
-  // if it does not answer, or refuses now and may not later: the session is in use, or it ends.
+  // if the method cannot run here, SetupDiffers or another OptionsDiffer if the responder's options
+  // are others, NoAnswer, RefusedForNow or another PlatformError.
   static Task<std::unique_ptr<RemotePersister>> connect(Thread& thread, fabric::Address responder,
                                                         std::uint32_t session,
                                                         PersisterSetup setup);

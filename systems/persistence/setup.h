@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "platform/error.h"
 #include "platform/fabric/types.h"
@@ -15,6 +16,14 @@ namespace perdura::persistence {
 // memory was made with: trying again does not help.
 struct OptionsDiffer : UsageError {
   using UsageError::UsageError;
+};
+
+// The responder has another setup than the requester asks for.
+struct SetupDiffers : OptionsDiffer {
+  SetupDiffers(const std::string& what, const Method* its_method, std::uint32_t its_largest_a)
+      : OptionsDiffer(what), method(its_method), largest_a(its_largest_a) {}
+  const Method* method;  // one of methods(), or null
+  std::uint32_t largest_a;
 };
 
 struct PersisterSetup {

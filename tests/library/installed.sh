@@ -30,6 +30,13 @@ for program in serve append; do
   said=$("$place/build/$program" 2>&1) || code=$?
   [ $code -eq 2 ] || fail "$program without arguments ends with $code"
   [[ $said == "usage: $program "* ]] || fail "$program without arguments says '$said'"
+  # An option is no log's name.
+  for arguments in --help "--help $place"; do
+    code=0
+    # shellcheck disable=SC2086 # words
+    said=$(timeout 5 "$place/build/$program" $arguments 2>&1) || code=$?
+    [ $code -eq 2 ] && [[ $said == "usage: $program "* ]] || fail "$program $arguments: $code, '$said'"
+  done
 done
 mkdir "$place/pm"
 code=0
@@ -84,25 +91,71 @@ END
 "$cmake" --build "$place/plugin" >/dev/null
 "$place/plugin/program" || fail "a program with the shared library fails"
 
+# --- a project of C alone
+needed() { readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(libperdura[^]]*\)\].*/\1/p'; }
+mkdir "$place/c"
+cat >"$place/c/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(C LANGUAGES C)
+set(CMAKE_C_STANDARD 99)
+find_package(Perdura 0.1 REQUIRED)
+foreach(kind static shared)
+  add_executable(c_\${kind} $source/tests/library/c_test.c)
+  target_compile_definitions(c_\${kind} PRIVATE _POSIX_C_SOURCE=200809L)
+endforeach()
+target_link_libraries(c_static PRIVATE Perdura::perdura)
+target_link_libraries(c_shared PRIVATE Perdura::perdura_shared)
+END
+"$cmake" -S "$place/c" -B "$place/c/build" -DCMAKE_PREFIX_PATH="$place/prefix" >/dev/null
+"$cmake" --build "$place/c/build" >/dev/null || fail "a project of C alone is not built"
+for kind in static shared; do
+  mkdir -p "$place/pm-cmake-$kind"
+  "$place/c/build/c_$kind" "$job-c" "$place/pm-cmake-$kind" >/dev/null || fail "C by CMake, $kind: $?"
+done
+[ -z "$(needed "$place/c/build/c_static")" ] || fail "the static C program of CMake needs the shared library"
+
+# --- where what the static library stands on is missing
+missing() {
+  cat >"$place/missing.cmake" <<END
+cmake_minimum_required(VERSION 3.25)
+project(Missing LANGUAGES CXX)
+find_package(Perdura REQUIRED $1)
+file(WRITE program.cc "#include <perdura.h>\nint main() { perdura::choose(perdura::Configuration{}, {}); }\n")
+add_executable(program program.cc)
+target_link_libraries(program PRIVATE Perdura::perdura_shared)
+END
+  rm -rf "$place/missing"
+  mkdir "$place/missing"
+  mv "$place/missing.cmake" "$place/missing/CMakeLists.txt"
+  PKG_CONFIG_LIBDIR=$place/missing "$cmake" -S "$place/missing" -B "$place/missing/build" \
+    -DCMAKE_PREFIX_PATH="$place/prefix" -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON 2>&1 | tr -s ' \n' ' '
+}
+for components in "" "COMPONENTS shared"; do
+  said=$(missing "$components") || fail "the shared library asks for more than itself ($components): $said"
+  "$cmake" --build "$place/missing/build" >/dev/null || fail "a program with it is not built ($components)"
+done
+code=0
+said=$(missing "COMPONENTS static") || code=$?
+[ $code -ne 0 ] && [[ $said == *"needs what was not found: fmt, tomlplusplus, libisal, numa"* ]] ||
+  fail "the static library without its dependencies: $code, $said"
+
 # --- a C program, by pkg-config
 export PKG_CONFIG_PATH=$library/pkgconfig
-flags=$(pkg-config --cflags perdura)
 version=$(pkg-config --modversion perdura)
 for kind in shared static; do
-  if [ $kind = shared ]; then
-    libraries=$(pkg-config --libs perdura)
-  else
-    libraries="-Wl,-Bstatic -lperdura -Wl,-Bdynamic $(pkg-config --libs --static perdura | sed 's/-lperdura //')"
-    libraries="-L$library ${libraries}"
-  fi
-  # shellcheck disable=SC2086 # words
-  cc -std=c99 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wpedantic -Werror $flags "$source/tests/library/c_test.c" \
-    -o "$place/c_$kind" $libraries -lpthread
+  package=$([ $kind = shared ] && echo perdura || echo perdura-static)
+  flags=$(pkg-config --cflags "$package")
+  for flag in $flags; do
+    [[ $flag == "-I$library/"* ]] || fail "$package wants to be compiled with $flag"
+  done
+  # shellcheck disable=SC2046,SC2086 # words
+  cc -std=c99 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wpedantic -Werror "$source/tests/library/c_test.c" \
+    -o "$place/c_$kind" $(pkg-config --cflags --libs "$package") -lpthread
   mkdir -p "$place/pm-$kind"
   LD_LIBRARY_PATH=$library "$place/c_$kind" "$job-c" "$place/pm-$kind" >/dev/null || fail "C, $kind: $?"
 done
-soname=$(readelf -d "$place/c_shared" | sed -n 's/.*NEEDED.*\[\(libperdura[^]]*\)\].*/\1/p')
-[ "$soname" = "libperdura.so.${version%.*}" ] || fail "the C program needs '$soname'"
-[ -z "$(readelf -d "$place/c_static" | grep 'NEEDED.*libperdura' || true)" ] || fail "the static one needs the shared"
+[ "$(needed "$place/c_shared")" = "libperdura.so.${version%.*}" ] ||
+  fail "the C program needs '$(needed "$place/c_shared")'"
+[ -z "$(needed "$place/c_static")" ] || fail "the static one needs the shared"
 strange=$(nm -D --defined-only -C "$library/libperdura.so" | cut -d ' ' -f 3- | grep -v '^perdura\(::\|_\)\|^PERDURA_' || true)
 [ -z "$strange" ] || fail "the shared library shows what is not its own: $strange"

@@ -1,5 +1,6 @@
 // A log whose options cannot be, whose sides do not agree, or one of which does not come, stops, or
 // is stopped: every call ends, within its limit, and says why.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -104,6 +105,16 @@ TEST(LibraryChoose, RefusesUpdatesThatCannotBe) {
 
 // --- the other side
 
+template <class Problem>
+std::string what_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Problem& problem) {
+    return problem.what();
+  }
+  return "nothing was thrown";
+}
+
 // A server on a thread of this process.
 class Serving {
  public:
@@ -145,8 +156,9 @@ TEST(LibraryLimits, AClientWithoutAServerGivesUp) {
     FAIL();
   } catch (const TimedOut& error) {
     EXPECT_FALSE(error.in_doubt());
-    EXPECT_NE(std::string(error.what()).find("no server of the log 'test."), std::string::npos)
-        << error.what();
+    EXPECT_EQ(error.what(), "the log '" + options.job +
+                                "' cannot be reached within 0.02 s: no server answers; start its "
+                                "server, or raise connect_timeout");
   }
   EXPECT_GE(std::chrono::steady_clock::now() - begin, options.connect_timeout);
 }
@@ -154,16 +166,19 @@ TEST(LibraryLimits, AClientWithoutAServerGivesUp) {
 struct Other {
   const char* name;
   std::function<void(LogOptions&)> change;
+  const char* says;  // with the other one's place for a gap
 };
 class LibraryOptionsDiffer : public testing::TestWithParam<Other> {};
 const Other kOther[] = {
-    {"record_size", [](LogOptions& o) { o.largest_record += 1; }},
-    {"records", [](LogOptions& o) { o.records *= 2; }},
-    {"ordering", [](LogOptions& o) { o.ordered = !o.ordered; }},
+    {"record_size", [](LogOptions& o) { o.largest_record += 1; },
+     "largest_record is 1024 {}, 1025 here"},
+    {"records", [](LogOptions& o) { o.records *= 2; }, "records is 64 {}, 128 here"},
+    {"ordering", [](LogOptions& o) { o.ordered = !o.ordered; }, "ordered is false {}, true here"},
     {"configuration",
      [](LogOptions& o) {
        o.configuration = {.domain = Domain::wsp, .transport = Transport::infiniband};
-     }},
+     },
+     "configuration leads to the method 'write-imm-message' {}, 'write' here"},
 };
 INSTANTIATE_TEST_SUITE_P(All, LibraryOptionsDiffer, testing::ValuesIn(kOther),
                          [](const auto& other) { return std::string(other.param.name); });
@@ -182,8 +197,9 @@ TEST_P(LibraryOptionsDiffer, BetweenClientAndServer) {
     LogClient client(other);
     FAIL() << "connected";
   } catch (const OptionsDiffer& error) {
-    EXPECT_NE(std::string(error.what()).find("give both sides the same options"), std::string::npos)
-        << error.what();
+    EXPECT_EQ(error.what(), "the server of the log '" + options.job + "' has other options: " +
+                                fmt::format(fmt::runtime(GetParam().says), "at the server") +
+                                "; give both sides the same options");
   }
   LogClient client(options);
   EXPECT_EQ(client.append("the server is none the worse"), 1U);
@@ -201,17 +217,30 @@ TEST_P(LibraryOptionsDiffer, BetweenTheServerAndTheLogThatIsThere) {
   GetParam().change(other);
   {
     Serving serving(other);
-    EXPECT_THROW(std::rethrow_exception(serving.wait()), OptionsDiffer);
+    EXPECT_EQ(what_of<OptionsDiffer>([&] { std::rethrow_exception(serving.wait()); }),
+              "the log '" + options.job + "' was made with other options: " +
+                  fmt::format(fmt::runtime(GetParam().says), "in the log") +
+                  "; give the server the same, or remove the log");
   }
   Serving again(options);
   EXPECT_EQ(LogClient(options).tail(), 1U) << "it is as it was";
+}
+
+TEST(LibraryLimits, ASecondServerIsRefused) {
+  const Place place;
+  const LogServer server(place.options(), [](auto...) {});
+  EXPECT_EQ(what_of<std::runtime_error>([&] { LogServer(place.options(), [](auto...) {}); }),
+            "the log '" + place.options().job +
+                "' is being served already; end that server first, or name another job");
 }
 
 TEST(LibraryLimits, ASecondClientIsRefused) {
   const Place place;
   Serving serving(place.options());
   LogClient client(place.options());
-  EXPECT_THROW(LogClient{place.options()}, std::runtime_error);
+  EXPECT_EQ(what_of<std::runtime_error>([&] { LogClient{place.options()}; }),
+            "the log '" + place.options().job +
+                "' has a client already; end that one first, or append through it");
   EXPECT_EQ(client.append("a record"), 1U);
 }
 
@@ -267,7 +296,11 @@ bool append_under_way(LogClient& client, const std::string& record) {
       client.append(record);
       return true;
     } catch (const TimedOut& error) {
-      if (error.in_doubt()) return false;
+      if (!error.in_doubt()) continue;
+      EXPECT_NE(std::string(error.what()).find("it is under way, and the client goes on trying"),
+                std::string::npos)
+          << error.what();
+      return false;
     }
   }
 }
@@ -295,6 +328,12 @@ TEST(LibraryLimits, AppendGivesUpAndGoesOnWhenTheServerIsThereAgain) {
     FAIL() << "there is no server";
   } catch (const TimedOut& error) {
     EXPECT_FALSE(error.in_doubt()) << error.what();
+    // Depending on when it asked last.
+    const std::string text = "a record is not in the log '" + options.job + "' after 0.02 s: ";
+    const std::string advice = "; it never will be, so append it again";
+    EXPECT_TRUE(error.what() == text + "no server answers" + advice ||
+                error.what() == text + "its server ends" + advice)
+        << error.what();
   }
   serving.emplace(place.options());
   append_within_short_limits(client, "second");

@@ -238,8 +238,7 @@ void Job::claim(NodeId node) {
   const std::string path = node_path(node);
   if (const File old(::open(path.c_str(), O_RDWR | O_CLOEXEC)); old) {
     if (is_locked(old.get())) {
-      throw UsageError(
-          fmt::format("node {} of the job in {} is running already", node, directory_));
+      throw NodeRuns(fmt::format("node {} of the job in {} is running already", node, directory_));
     }
     bury(node, generation_in(old.get()).value_or(0));
   }

@@ -12,17 +12,23 @@
 #include <string>
 #include <vector>
 
+#include "platform/error.h"
 #include "platform/fabric/shm/layout.h"
 #include "platform/pmem/mapped/mapping.h"
 
 namespace perdura::fabric::shm {
 
+// A node that was to join is in the job already.
+struct NodeRuns : UsageError {
+  using UsageError::UsageError;
+};
+
 class Job {
  public:
   // Joins the job as these nodes. An empty name stands for a new job of this process alone. Throws
-  // UsageError if the name cannot be one, if the job has another number of nodes or if one of the
-  // nodes is running already; PlatformError if another process, stopped in the middle of joining or
-  // of an operation, keeps this one from joining for so long.
+  // UsageError if the name cannot be one or if the job has another number of nodes, NodeRuns if one
+  // of the nodes is running already; PlatformError if another process, stopped in the middle of
+  // joining or of an operation, keeps this one from joining for so long.
   Job(const std::string& name, NodeId node_count, std::span<const NodeId> local_nodes,
       Picoseconds join_timeout = std::chrono::seconds(60));
   ~Job();

@@ -52,5 +52,12 @@ if command -v help2man >/dev/null; then
   for page in perdura perdura-run perdura-compare; do
     [ -s "$place/prefix/share/man/man1/$page.1" ] || fail "there is no man page $page"
   done
+  for page in "$place/prefix/share/man/man1/"*.1; do
+    name=$(basename "$page" .1)
+    grep -q "^\.TH ${name^^} \"\?1\"\? " "$page" || fail "the title of $page is not its command's"
+    grep -q "^${name/-/.*-} .*- [A-Z]" "$page" || fail "$page does not say what $name does"
+    # An option whose description does not begin on a line of its own.
+    ! grep -A 1 '^\.HP' "$page" || fail "options of $page run into their descriptions"
+  done
   grep -q 'heartbeat' "$place/prefix/share/man/man1/perdura-run.1" || fail "the man page lacks options"
 fi
