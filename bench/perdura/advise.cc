@@ -10,6 +10,7 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
 #include "bench/perdura/whole_number.h"
+#include "harness/config/path_kind.h"
 #include "harness/results/whole_file.h"
 #include "harness/run/long_work.h"
 #include "platform/error.h"
@@ -66,9 +67,8 @@ Known known_of_responder(const std::string& file) {
   }
   if (!fs::is_regular_file(file)) {
     throw UsageError(fmt::format(
-        "advise: --responder {}: there is no such file; 'perdura doctor --json' makes one on the "
-        "responder",
-        file));
+        "advise: --responder {}: {}; 'perdura doctor --json' makes one on the responder", file,
+        not_a_file(file)));
   }
   const std::string text = harness::read_whole(file).value_or("");
   try {
@@ -189,7 +189,7 @@ void print(const std::vector<Property>& properties, const Advice& advice,
                                    choice.wasteful ? ", with steps that are not needed here" : ""));
   }
   print_columns(lines);
-  if (!advice.refusals.empty()) fmt::print("\nnot here\n");
+  if (!advice.refusals.empty()) fmt::print("\nnot suitable here\n");
   lines.clear();
   for (const persistence::Refusal& refusal : advice.refusals) {
     lines.emplace_back(refusal.method, refusal.reason);

@@ -141,7 +141,7 @@ void add_compare(CLI::App& app, CommandContext& context, Action& action) {
   command->add_flag("--ignore-missing", arguments->ignore_missing,
                     "Points of A that B lacks are not a failure: the sweeps differ");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
-  command->add_option("--out", arguments->output,
+  command->add_option("-o,--out", arguments->output,
                       "Folder for a figure of all changes (comparison.svg, .png, .csv)");
   command->add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
   command->callback([arguments, &context, &action] {

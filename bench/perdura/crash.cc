@@ -8,6 +8,7 @@
 
 #include "bench/perdura/crash_arguments.h"
 #include "bench/perdura/whole_number.h"
+#include "harness/config/path_kind.h"
 #include "harness/config/suggestion.h"
 #include "harness/results/whole_file.h"
 #include "harness/run/long_work.h"
@@ -40,6 +41,10 @@ Method load_method(const std::string& target) {
     std::vector<std::string_view> names;
     for (const Method& method : known) names.push_back(method.name);
     for (const systems::KvSystem& system : systems::kv_systems()) names.push_back(system.name);
+    std::error_code ignored;
+    if (std::filesystem::exists(target, ignored)) {
+      throw UsageError(fmt::format("crash: {}: {}", target, not_a_file(target)));
+    }
     const std::string_view meant = nearest(target, names);
     throw UsageError(
         fmt::format("crash: '{}' is no method, no system and no file{}; perdura list names those "
@@ -121,6 +126,10 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   std::vector<Proof> proofs;
   const auto configurations = arguments.configuration.matching();
   proofs.reserve(configurations.size());
+  std::size_t width = 0;
+  for (const Configuration& configuration : configurations) {
+    width = std::max(width, to_string(configuration).size() + 1);
+  }
   LongWork work(configurations.size(), context.ranks);
   for (const Configuration& configuration : configurations) {
     const std::string name = to_string(configuration);
@@ -145,8 +154,8 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
     const std::vector<StepProof> steps =
         arguments.steps ? prove_steps(method, configuration, options) : std::vector<StepProof>{};
     work.skip();
-    fmt::print("{} on {:<22} {:<26} {} moments, {} images{}\n", method.name,
-               to_string(configuration) + ":", summary(proof), proof.instants, proof.images,
+    fmt::print("{} on {:<{}} {:<26} {} moments, {} images{}\n", method.name,
+               to_string(configuration) + ":", width, summary(proof), proof.instants, proof.images,
                sampled ? fmt::format(", sampled, seed {}", arguments.seed) : "");
     print_steps(method, steps);
     std::fflush(stdout);

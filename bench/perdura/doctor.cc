@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bench/perdura/commands.h"
+#include "harness/config/path_kind.h"
 #include "platform/error.h"
 
 namespace perdura::harness {
@@ -37,9 +38,9 @@ bench::Host host_of(const DoctorArguments& arguments) {
     return host;
   }
   if (!std::filesystem::is_directory(arguments.root)) {
-    throw UsageError(fmt::format(
-        "doctor: --root {}: there is no such folder; give one with sys and proc of another machine",
-        arguments.root));
+    throw UsageError(
+        fmt::format("doctor: --root {}: {}; give one with sys and proc of another machine",
+                    arguments.root, not_a_folder(arguments.root)));
   }
   host.root = arguments.root;
   host.features_of = [](const std::string& device) {

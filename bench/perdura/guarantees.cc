@@ -200,7 +200,7 @@ void add_guarantees(CLI::App& app, CommandContext& context, Action& action) {
   const auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "guarantees", "Proves all methods on all configurations and writes the tables");
-  command->add_option("--out", *folder, "Folder for the tables (default: out/guarantees)");
+  command->add_option("-o,--out", *folder, "Folder for the tables (default: out/guarantees)");
   command->add_flag("--json", *as_json, "Also writes the tables to stdout, as JSON");
   command->callback([folder, as_json, &context, &action] {
     action = [folder, as_json, &context] { return guarantees(*folder, *as_json, context); };

@@ -1,5 +1,6 @@
 // perdura: the command line of the suite. Exit codes: 0 done, 1 the work failed, 2 wrong usage.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -94,6 +95,19 @@ std::string meant_option(const CLI::App& app) {
   return "";
 }
 
+// Of what was not understood, in the order in which it was given, and where help is.
+std::string misuse(const CLI::App& app, const CLI::ParseError& error) {
+  std::string what = error.what();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    const std::vector<std::string> rest = app.remaining(true);
+    what = fmt::format("The following argument{} not expected: {}",
+                       rest.size() == 1 ? " was" : "s were", fmt::join(rest, " "));
+  }
+  const auto commands = app.get_subcommands();
+  return fmt::format("{}{} (see 'perdura {}--help')", what, meant_option(app),
+                     commands.empty() ? "" : commands.front()->get_name() + " ");
+}
+
 ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   using namespace perdura::harness;
   CommandContext context{.ranks = ranks, .command_line = joined(argc, argv)};
@@ -128,9 +142,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) {
-      return complain(
-          ranks.is_root(), ExitCode::usage,
-          fmt::format("{}{} (see 'perdura --help')", error.what(), meant_option(app)));
+      return complain(ranks.is_root(), ExitCode::usage, misuse(app, error));
     }
     if (ranks.is_root()) app.exit(error);
     finish_output();

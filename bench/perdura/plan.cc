@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/perdura/commands.h"
+#include "bench/perdura/counted.h"
 #include "bench/perdura/experiment_options.h"
 #include "harness/results/atomic_file.h"
 #include "harness/run/estimate.h"
@@ -43,8 +44,8 @@ Launch launch_of(const PreparedSweep& sweep) {
             "client_nodes for a fixed number)"};
   }
   return {{1, *client_nodes + 1},
-          fmt::format("one process for all nodes, or {}: the server and {} client nodes",
-                      *client_nodes + 1, *client_nodes)};
+          fmt::format("one process for all nodes, or {}: the server and {}", *client_nodes + 1,
+                      counted(*client_nodes, "client node"))};
 }
 
 std::string duration(double seconds) {
@@ -61,12 +62,11 @@ std::string expected_text(const PreparedSweep& sweep, const std::optional<PastRu
         "not known: no results of {} on {} in out/ tell the time; name some with --like DIR",
         sweep.experiment.name, sweep.platforms->name());
   }
-  const std::string rest =
-      expected.of_same_point == sweep.points.size()
-          ? ""
-          : fmt::format(
-                "; {} of {} points were not run there and are estimated by their operations",
-                sweep.points.size() - expected.of_same_point, sweep.points.size());
+  const std::size_t of_others = sweep.points.size() - expected.of_same_point;
+  const std::string rest = of_others == 0
+                               ? ""
+                               : fmt::format("; {} of {} not run there and estimated by operations",
+                                             of_others, counted(sweep.points.size(), "point"));
   return fmt::format("{}{}, as in {}{}", duration(expected.total),
                      sweep.platforms->collective() ? "" : " of one process", past->folder.string(),
                      rest);
@@ -87,15 +87,16 @@ std::string memory_needed(const PreparedSweep& sweep) {
 void print(const PreparedSweep& sweep, const std::optional<PastRun>& past,
            const Estimate& expected) {
   const Launch launch = launch_of(sweep);
-  fmt::print("{}: {} points on {} ({}, {})\n", sweep.experiment.name, sweep.points.size(),
-             sweep.platforms->name(), sweep.platforms->profile_name(),
+  fmt::print("{}: {} on {} ({}, {})\n", sweep.experiment.name,
+             counted(sweep.points.size(), "point"), sweep.platforms->name(),
+             sweep.platforms->profile_name(),
              sweep.platforms->modelled() ? "modelled" : "measured");
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const Point& point = sweep.points[i];
-    fmt::print("{:>6}  {}, {} operations\n", i + 1, point.label, point.operations());
+    fmt::print("{:>6}  {}, {}\n", i + 1, point.label, counted(point.operations(), "operation"));
   }
-  fmt::print("nodes     {}: the server and {} client nodes\n",
-             sweep.points.front().client_nodes + 1, sweep.points.front().client_nodes);
+  fmt::print("nodes     {}: the server and {}\n", sweep.points.front().client_nodes + 1,
+             counted(sweep.points.front().client_nodes, "client node"));
   fmt::print("ranks     {}\n", launch.text);
   if (sweep.platforms->modelled()) fmt::print("memory    {}\n", memory_needed(sweep));
   fmt::print("expected  {}\n", expected_text(sweep, past, expected));

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "bench/perdura/commands.h"
+#include "bench/perdura/counted.h"
 #include "harness/run/long_work.h"
 #include "platform/error.h"
 
@@ -22,10 +23,6 @@ struct ReportArguments {
   std::string gnuplot = "gnuplot";
   bool as_json = false;
 };
-
-std::string counted(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 void print_json(const report::ReportResult& written) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
@@ -85,7 +82,7 @@ void add_report(CLI::App& app, CommandContext& context, Action& action) {
       ->add_option("folder", arguments->input,
                    "A folder that 'perdura run' wrote, or a folder of such folders")
       ->required();
-  command->add_option("--out", arguments->output, "Where to write (default: FOLDER/report)");
+  command->add_option("-o,--out", arguments->output, "Where to write (default: FOLDER/report)");
   command->add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
   command->add_flag("--json", arguments->as_json, "Writes the names of the files as JSON");
   command->callback([arguments, &context, &action] {

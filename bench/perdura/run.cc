@@ -53,7 +53,7 @@ void add_run(CLI::App& app, CommandContext& context, Action& action) {
       "run",
       "Runs an experiment; under mpirun, ranks share the points (sim) or are nodes (shm, verbs)");
   CLI::Option* experiment = arguments->experiment.add_to(*command);
-  CLI::Option* out = command->add_option("--out", arguments->out,
+  CLI::Option* out = command->add_option("-o,--out", arguments->out,
                                          "Folder for the results; must be new or empty "
                                          "(default: out/EXPERIMENT-PLATFORM-N)");
   CLI::Option* interrupted =

@@ -15,6 +15,7 @@
 #include "bench/probe/memory_probes.h"
 #include "bench/probe/rdma_probes.h"
 #include "bench/probe/timer_probes.h"
+#include "harness/config/path_kind.h"
 #include "harness/config/site.h"
 #include "harness/report/file_record.h"
 #include "harness/results/atomic_file.h"
@@ -267,7 +268,12 @@ class Run {
     folder_ = request_.out.empty() ? harness::next_result_folder("out", "probe", request_.platform)
                                    : request_.out;
     std::error_code error;
-    if (std::filesystem::exists(folder_, error) && !std::filesystem::is_empty(folder_, error)) {
+    const bool exists = std::filesystem::exists(folder_, error);
+    if (exists && !std::filesystem::is_directory(folder_, error)) {
+      throw UsageError(
+          fmt::format("--out {}: {}", folder_.string(), harness::not_a_folder(folder_)));
+    }
+    if (exists && !std::filesystem::is_empty(folder_, error)) {
       throw UsageError(fmt::format("--out {}: holds something already; choose another folder",
                                    folder_.string()));
     }

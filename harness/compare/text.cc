@@ -178,13 +178,23 @@ std::string too_few_repetitions(const Comparison& comparison) {
   if (comparison.count(Verdict::undecided) == 0) return "";
   // They come after the worse ones; any of them serves as an example.
   const Entry& example = comparison.entries[comparison.count(Verdict::worse)];
+  const std::size_t undecided = comparison.count(Verdict::undecided);
+  const std::size_t all = comparison.entries.size();
+  const auto repetitions = [](std::size_t count) {
+    return fmt::format("{} repetition{}", count, count == 1 ? "" : "s");
+  };
+  const std::string sides =
+      example.repetitions_a == example.repetitions_b
+          ? fmt::format("{} on each side", repetitions(example.repetitions_a))
+          : fmt::format("{} of A and {} of B", repetitions(example.repetitions_a),
+                        repetitions(example.repetitions_b));
   return fmt::format(
-      "{} of {} comparisons cannot be decided: with {} and {} repetitions p is at least {:.2g} "
-      "before correction, whatever the values; {} of each run are needed for alpha {} among {} "
-      "comparisons",
-      comparison.count(Verdict::undecided), comparison.entries.size(), example.repetitions_a,
-      example.repetitions_b, smallest_p(example.repetitions_a, example.repetitions_b),
-      comparison.repetitions_needed, comparison.options.alpha, comparison.entries.size());
+      "{} be decided: with {}, no difference is significant at alpha {} among {} "
+      "comparison{}; run A and B with at least {} each",
+      undecided == all ? "no comparison can"
+                       : fmt::format("{} of {} comparisons cannot", undecided, all),
+      sides, comparison.options.alpha, all, all == 1 ? "" : "s",
+      repetitions(comparison.repetitions_needed));
 }
 
 std::string lost_points(const Comparison& comparison, bool ignore_missing) {

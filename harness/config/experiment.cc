@@ -211,7 +211,7 @@ void read_figures(const Document& document, Experiment& experiment) {
     throw UsageError(
         fmt::format("{}: figure {} is drawn over time; add [timeline] with "
                     "interval_us = ...",
-                    figure.place, figure.id));
+                    figure.data_place, figure.id));
   }
 }
 

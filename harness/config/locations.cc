@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "harness/config/path_kind.h"
 #include "harness/config/suggestion.h"
 #include "platform/error.h"
 
@@ -74,10 +75,8 @@ fs::path Locations::find(FileKind kind, const Located& name) const {
   if (is_path(name.text)) {
     fs::path file = folder_ / name.text;
     if (fs::is_regular_file(file, ignored)) return file;
-    throw UsageError(fmt::format("{}{} {}: {}", at(name), of_kind.noun, file.string(),
-                                 fs::is_directory(file, ignored)
-                                     ? "is a folder; give a file"
-                                     : "there is no such file"));
+    throw UsageError(
+        fmt::format("{}{} {}: {}", at(name), of_kind.noun, file.string(), not_a_file(file)));
   }
   for (const fs::path& root : roots_) {
     const fs::path file = root / of_kind.folder / fmt::format("{}{}", name.text, of_kind.extension);

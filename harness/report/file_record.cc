@@ -45,6 +45,22 @@ class Recorder {
 
 using Records = std::map<std::string, FileRecord>;
 
+/// What begins as a record of a file and cannot be one: a size below zero.
+std::string negative_size(const nlohmann::json& manifest, const char* key) {
+  const nlohmann::json none = nlohmann::json::object();
+  const auto files = manifest.is_object() ? manifest.value(key, none) : none;
+  if (!files.is_object()) return "";
+  for (const auto& [name, entry] : files.items()) {
+    for (const char* size : {"rows", "bytes"}) {
+      if (!entry.is_object() || !entry.contains(size)) continue;
+      const nlohmann::json& number = entry[size];
+      if (!number.is_number() || number.get<double>() >= 0) continue;
+      return fmt::format("{} of {} is {}", size, name, number.dump());
+    }
+  }
+  return "";
+}
+
 Records records_in(const nlohmann::json& manifest, const char* key) {
   Records records;
   if (!manifest.is_object()) return records;
@@ -71,6 +87,12 @@ std::string advice_on_changed(const fs::path& file) {
 Expected<std::string> check_against(const fs::path& folder, const std::string& manifest_text,
                                     std::string_view advice) {
   const auto manifest = nlohmann::json::parse(manifest_text, nullptr, false);
+  for (const char* key : {"files", "files_before"}) {
+    const std::string wrong = negative_size(manifest, key);
+    if (wrong.empty()) continue;
+    return fail(fmt::format("{}: is damaged: {} in \"{}\"; restore it",
+                            (folder / "manifest.json").string(), wrong, key));
+  }
   const Records written = records_in(manifest, "files");
   const Records before = records_in(manifest, "files_before");
   for (const auto& [name, record] : written) {

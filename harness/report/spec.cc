@@ -29,12 +29,16 @@ class EntryReader {
   EntryReader(const Where& where, const char* kind, const toml::table& entry)
       : where_(where), kind_(kind), entry_(entry) {}
 
-  std::string place() const { return where_(entry_.source()); }
+  /// Of the entry, or of what the key says, if it is there.
+  std::string place(std::string_view key = "") const {
+    const toml::node* node = entry_.get(key);
+    return where_(node == nullptr ? entry_.source() : node->source());
+  }
   std::size_t line() const { return static_cast<std::size_t>(entry_.source().begin.line); }
 
   std::string required(const char* key) {
     std::string text = optional(key);
-    if (text.empty()) wrong(fmt::format("needs {} = \"...\"", key));
+    if (text.empty()) wrong(fmt::format("needs {} = \"...\"", key), key);
     return text;
   }
 
@@ -88,11 +92,8 @@ class EntryReader {
   /// At the place of the key, if it is there.
   void wrong(const std::string& what, std::string_view key = "") {
     if (error_) return;
-    const toml::node* node = entry_.get(key);
     const std::string id = entry_["id"].value_or(std::string("?"));
-    error_ = Error{fmt::format("{}: {} {}: {}; see docs/figures.md",
-                               node == nullptr ? place() : where_(node->source()), kind_, id,
-                               what)};
+    error_ = Error{fmt::format("{}: {} {}: {}; see docs/figures.md", place(key), kind_, id, what)};
   }
 
   /// A column of points.csv that the key names, if it is given.
@@ -193,6 +194,7 @@ SystemNames read_systems(const toml::table& document) {
 FigureSpec read_figure(EntryReader& entry) {
   FigureSpec spec;
   const std::string data = entry.optional("data", "points");
+  spec.data_place = entry.place("data");
   if (data != "points" && data != "timeline") {
     entry.wrong("data must be points or timeline", "data");
   }
@@ -214,6 +216,7 @@ FigureSpec read_figure(EntryReader& entry) {
     }
   }
   spec.plot = entry.required("plot");
+  spec.plot_place = entry.place("plot");
   if (!plain_name(spec.plot)) {
     entry.wrong("plot must be the plain name of a script in plots/", "plot");
   }
@@ -324,7 +327,7 @@ Expected<void> check_plots(const Specs& specs, const std::filesystem::path& plot
     return fail(
         fmt::format("{}: figure {}: there is no script {}; see docs/figures.md for the plots there "
                     "are",
-                    spec.place, spec.id, script.string()));
+                    spec.plot_place, spec.id, script.string()));
   }
   return {};
 }

@@ -63,7 +63,9 @@ struct FigureSpec : DataSpec {
     timeline,  ///< the course of one point, from timeline.csv
   };
   Data data = Data::points;
-  std::string plot;  ///< plots/<plot>.gp
+  std::string data_place;  ///< where it says so, with the file
+  std::string plot;        ///< plots/<plot>.gp
+  std::string plot_place;  ///< the same
 };
 
 struct TableSpec : DataSpec {

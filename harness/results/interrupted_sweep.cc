@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "harness/config/path_kind.h"
 #include "harness/report/file_record.h"
 #include "platform/error.h"
 
@@ -63,9 +64,8 @@ std::string journal_record(const FinishedPoint& point) {
 
 std::optional<InterruptedSweep> open_interrupted(const fs::path& folder, IfDamaged if_damaged) {
   if (!fs::is_directory(folder)) {
-    throw UsageError(
-        fmt::format("--continue {}: there is no such folder; give one that 'perdura run' began",
-                    folder.string()));
+    throw UsageError(fmt::format("--continue {}: {}; give one that 'perdura run' began",
+                                 folder.string(), not_a_folder(folder)));
   }
   // A process that was killed at the very end leaves both.
   if (has_status(folder, RunStatus::complete)) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <system_error>
 
+#include "harness/config/path_kind.h"
 #include "harness/report/csv_table.h"
 #include "harness/report/file_record.h"
 #include "harness/results/atomic_file.h"
@@ -28,7 +29,7 @@ ResultWriter::ResultWriter(fs::path folder, const std::string& experiment_text,
   std::error_code problem;
   if (fs::exists(folder_, problem)) {
     if (!fs::is_directory(folder_)) {
-      throw UsageError(fmt::format("--out {}: is not a folder", folder_.string()));
+      throw UsageError(fmt::format("--out {}: {}", folder_.string(), not_a_folder(folder_)));
     }
     if (!fs::is_empty(folder_, problem)) {
       const bool begun = fs::exists(journal_file(folder_));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "harness/config/path_kind.h"
 #include "harness/config/suggestion.h"
 #include "harness/run/interrupt.h"
 #include "platform/error.h"
@@ -98,9 +99,9 @@ void check_pm_directory(const Located& directory) {
         directory.where, path.string()));
   }
   throw UsageError(
-      fmt::format("{}: pm_directory {}: there is no such directory; mount the file system of the "
-                  "persistent memory, or create the directory there",
-                  directory.where, path.string()));
+      fmt::format("{}: pm_directory {}: {}; mount the file system of the persistent memory, or "
+                  "create the folder there",
+                  directory.where, path.string(), not_a_folder(path)));
 }
 
 void check_placement(const SiteHost& host, std::span<const unsigned> usable_cores) {

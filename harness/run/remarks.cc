@@ -13,6 +13,8 @@ using workload::RequestDistribution;
 
 class Remarks {
  public:
+  explicit Remarks(const std::vector<Point>& points) : points_(points) {}
+
   void add(const Point& point) {
     point_ = &point;
     clients();
@@ -59,21 +61,39 @@ class Remarks {
 
   void fields() {
     const workload::AskedOfYcsb& asked = spec().asked;
-    if (spec().field_count < 2) return;
-    const auto whole = [&](std::string_view verb) {
+    if (asked.field_count < 2) return;
+    const bool modifies = spec().uses(OperationKind::read_modify_write);
+    if (!asked.write_all_fields && (spec().uses(OperationKind::update) || modifies)) {
+      say("writeallfields=false, which is the default", whole_value("written", "an update writes"));
+    }
+    if (!asked.read_all_fields && (spec().uses(OperationKind::read) || modifies)) {
+      say("readallfields=false", whole_value("read", "a read reads"));
+    }
+  }
+
+  std::string whole_value(std::string_view done, std::string_view doing) const {
+    if (spec().field_count == 1) {
       return fmt::format(
-          "a record is one value here: all {} bytes of it are {}; set "
-          "workload.value_size for values of another size",
-          spec().max_value_size(), verb);
-    };
-    if (!asked.write_all_fields &&
-        (spec().uses(OperationKind::update) || spec().uses(OperationKind::read_modify_write))) {
-      say("writeallfields=false, which is the default", whole("written"));
+          "the file's field sizes are not used, since the experiment sets value_size; {} the whole "
+          "value of {} bytes",
+          doing, value_sizes());
     }
-    if (!asked.read_all_fields &&
-        (spec().uses(OperationKind::read) || spec().uses(OperationKind::read_modify_write))) {
-      say("readallfields=false", whole("read"));
+    return fmt::format(
+        "a record is one value here: all {} bytes of it are {}; set "
+        "workload.value_size for values of another size",
+        spec().max_value_size(), done);
+  }
+
+  // Of all points with the workload, so that one line tells of all of them: "64", "16 to 4096".
+  std::string value_sizes() const {
+    std::uint32_t least = spec().max_value_size();
+    std::uint32_t most = least;
+    for (const Point& point : points_) {
+      if (point.workload_name != point_->workload_name) continue;
+      least = std::min(least, point.workload.max_value_size());
+      most = std::max(most, point.workload.max_value_size());
     }
+    return least == most ? fmt::to_string(least) : fmt::format("{} to {}", least, most);
   }
 
   void keys() {
@@ -94,6 +114,7 @@ class Remarks {
     }
   }
 
+  const std::vector<Point>& points_;
   const Point* point_ = nullptr;
   std::vector<std::string> lines_{};
 };
@@ -101,7 +122,7 @@ class Remarks {
 }  // namespace
 
 std::vector<std::string> remarks_on_workloads(const std::vector<Point>& points) {
-  Remarks remarks;
+  Remarks remarks(points);
   for (const Point& point : points) remarks.add(point);
   return remarks.take();
 }

@@ -247,6 +247,7 @@ tl::expected<WorkloadSpec, Error> workload_from_properties(const Properties& pro
                                     spec.scan_length_distribution);
 
   if (reader.error()) return tl::unexpected(*reader.error());
+  spec.asked.field_count = spec.field_count;
   auto made = with_overrides(std::move(spec), overrides);
   if (!made) return tl::unexpected(Error{with_places(made.error().message, properties)});
   return made;

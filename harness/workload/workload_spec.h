@@ -58,6 +58,7 @@ struct AskedOfYcsb {
   std::optional<std::uint64_t> target = {};                 // operations a second
   std::optional<std::uint64_t> max_execution_seconds = {};  // nothing, too, if it is 0: no limit
   std::optional<std::uint64_t> insertion_retry_limit = {};
+  std::uint32_t field_count = 1;  // also where the experiment's value_size takes their place
   bool write_all_fields = false;  // YCSB's default: an update writes one field
   bool read_all_fields = true;
   bool load_only = false;                     // dotransactions=false

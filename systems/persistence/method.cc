@@ -154,7 +154,7 @@ std::string_view purpose(StepKind kind) {
     case StepKind::completion:
       return "waits until the last operation is over";
     case StepKind::receive_ack:
-      return "waits for the responder's word";
+      return "waits for the responder's acknowledgment";
     case StepKind::receive:
     case StepKind::await:
       return "waits until the update is visible to the CPU";
@@ -252,7 +252,8 @@ Method read_method(std::string_view text, std::string_view name) {
   each_line(text, [&](std::string_view line, std::size_t number) {
     const std::vector<std::string> words = words_of(line);
     if (!words.empty() && words[0] == "method") {
-      if (has_heading) throw ProgramError(number, 1, "one method a file; this is the second");
+      if (has_heading)
+        throw ProgramError(number, 1, "a file may hold only one method; this is the second");
       const Method heading = read_heading(line, number);
       method = heading;
       has_heading = true;

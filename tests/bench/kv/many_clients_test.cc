@@ -85,6 +85,48 @@ TEST_P(ManyClients, TakeLittleMemoryEach) {
   EXPECT_LT(each, (system.name == "erda" ? 40 : 64) * KiB) << each;
 }
 
+// A point: how many of each, and bytes of a value.
+struct Shape {
+  std::uint64_t clients = 1;
+  std::uint64_t server_threads = 1;
+  std::uint64_t queue_depth = 1;
+  std::uint64_t records = 1000;
+  std::uint64_t operations = 20'000;
+  Bytes value_size = 64;
+};
+
+TEST_P(ManyClients, AreEstimatedAtOnceToTwiceTheMemoryThatTheyTake) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers have memory of their own for each byte";
+#endif
+  const KvSystem& system = GetParam();
+  for (const Shape& shape :
+       {Shape{.clients = 3000}, Shape{.clients = 60, .server_threads = 60},
+        Shape{.server_threads = 500}, Shape{.clients = 500, .queue_depth = 16},
+        Shape{.clients = 100, .queue_depth = 4, .value_size = 4096}, Shape{.records = 400'000},
+        Shape{.operations = 800'000, .value_size = 8}}) {
+    harness::Point point = point_of(system, shape.clients, shape.operations / shape.clients);
+    point.settings.server_threads = shape.server_threads;
+    point.settings.queue_depth = shape.queue_depth;
+    point.workload.record_count = shape.records;
+    point.workload.field_length = static_cast<std::uint32_t>(system.fit_value(shape.value_size));
+    share(point, OperationKind::read) = share(point, OperationKind::update) = 0.5;
+    const KvDriver driver(systems::kv_systems());
+    // Some systems have few server threads, some small values: such points are small.
+    if (system.name == "p-farm-kv" && shape.server_threads > 64) continue;
+    const auto estimated = static_cast<double>(driver.memory(point).value());
+    const auto taken = static_cast<double>(memory_of(point));
+    SCOPED_TRACE(testing::Message()
+                 << shape.clients << " clients, " << shape.server_threads
+                 << " server threads, queue depth " << shape.queue_depth << ", " << shape.records
+                 << " records, " << shape.value_size << " bytes: " << estimated / taken);
+    EXPECT_GT(estimated, taken);
+    // A small point is mostly the program itself, which is larger than this one.
+    constexpr double kOfTheProgram = 8e6;
+    EXPECT_LT(estimated, 2 * (taken + kOfTheProgram));
+  }
+}
+
 // Each client reads a number of records, then twice as many; the difference is without connecting.
 // Even few clients are more than there are cores, since waiting for a core takes an event, too.
 // Other clients draw other keys, of which some take another READ or event: in these systems up to

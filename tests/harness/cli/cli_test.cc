@@ -118,7 +118,7 @@ TEST(Cli, AdviseSaysHowItKnowsWhatInTextAndJson) {
 TEST(Cli, AdviseMindsWhatTheDevicesHave) {
   const auto offered = [](const std::string& arguments) {
     const std::string text = perdura("advise --domain dmp --ddio off " + arguments).text;
-    return text.substr(0, text.find("\nnot here"));
+    return text.substr(0, text.find("\nnot suitable here"));
   };
   for (const bool has : {false, true}) {
     const std::string no = has ? "" : "no-";

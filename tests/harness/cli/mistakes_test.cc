@@ -12,7 +12,28 @@ struct Mistake {
 };
 
 const Mistake kMistakes[] = {
-    {"", "perdura: A subcommand is required"},
+    {"", "perdura: A subcommand is required (see 'perdura --help')"},
+    {"compare a b c -z",
+     "perdura: The following arguments were not expected: c -z (see 'perdura compare --help')"},
+    // What is there, but is something else.
+    {"advise --responder " PERDURA_SOURCE_DIR,
+     "perdura: advise: --responder " PERDURA_SOURCE_DIR ": is a folder; give a file; "},
+    {"advise --responder /dev/null",
+     "perdura: advise: --responder /dev/null: is neither a file nor a folder; give a file; "},
+    {"doctor --root " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: doctor: --root " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder; "},
+    {"run --continue " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: --continue " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder; "},
+    {"probe --platform shm -o " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"run erda-latency -o " PERDURA_SOURCE_DIR "/README.md",
+     "perdura: --out " PERDURA_SOURCE_DIR "/README.md: is a file, not a folder\n"},
+    {"run erda-shm --set 'shm.pm_directory=\"" PERDURA_SOURCE_DIR "/README.md\"'",
+     "perdura: --set shm.pm_directory=\"" PERDURA_SOURCE_DIR
+     "/README.md\": pm_directory " PERDURA_SOURCE_DIR "/README.md"
+     ": is a file, not a folder; "},
+    {"crash " PERDURA_SOURCE_DIR,
+     "perdura: crash: " PERDURA_SOURCE_DIR ": is a folder; give a file\n"},
     {"dance",
      "perdura: unknown command 'dance'; known are: list, plan, run, probe, report, claims, "
      "compare, "
@@ -27,7 +48,7 @@ const Mistake kMistakes[] = {
     {"probe --platform moon", "perdura: --platform: unknown platform 'moon'; known are: sim, shm"},
     {"probe --platform shm --set none", "perdura: --set: none not in {memory,rdma,all}"},
     {"probe --platform shm --pm-directory /nowhere",
-     "perdura: --pm-directory: pm_directory /nowhere: there is no such directory"},
+     "perdura: --pm-directory: pm_directory /nowhere: there is no such folder"},
     {"probe --platform shm --set rdma --pm-directory /proc",
      "perdura: cannot create the directory /proc/perdura-run-"},
     {"probe --platform shm --device ''", "perdura: --device: must not be empty"},
@@ -65,8 +86,8 @@ const Mistake kMistakes[] = {
      "perdura: --profile erda-conectx3: unknown profile 'erda-conectx3' (did you mean "
      "'erda-connectx3'?); known are: "},
     {"run erda-latency --platfrom shm",
-     "perdura: The following arguments were not expected: shm --platfrom; did you mean "
-     "--platform?"},
+     "perdura: The following arguments were not expected: --platfrom shm; did you mean "
+     "--platform? (see 'perdura run --help')"},
     {"run erda-latency --site exmaple",
      "perdura: --site: unknown site 'exmaple' (did you mean 'example'?)"},
     {"run erda-latency --set workload.clinets=5",
@@ -113,7 +134,8 @@ const Mistake kMistakes[] = {
     {"run erda-latency --out /proc", "perdura: --out /proc: the folder is not empty"},
     {"run erda-latency --out /proc/x", "perdura: --out /proc/x: cannot be created: "},
     {"run erda-latency --out /dev/null/x", "perdura: --out /dev/null/x: cannot be created: "},
-    {"run erda-latency --out /dev/null", "perdura: --out /dev/null: is not a folder"},
+    {"run erda-latency --out /dev/null",
+     "perdura: --out /dev/null: is neither a file nor a folder; give a folder"},
     {"run erda-latency --out ''", "perdura: --out: must not be empty"},
     {"run --continue ''", "perdura: --continue: must not be empty"},
     {"run erda-latency --site ''", "perdura: --site: must not be empty"},
@@ -132,9 +154,9 @@ const Mistake kMistakes[] = {
      "perdura: --site: unknown site 'nosuch'; known are: example"},
     {"run erda-shm --set 'shm.pm_directory=\"/no/such\"'",
      "perdura: --set shm.pm_directory=\"/no/such\": pm_directory /no/such: there is no such "
-     "directory; mount "},
+     "folder; mount "},
     {"run erda-shm --set 'shm.pm_directory=\"/dev/null\"'",
-     "perdura: --set shm.pm_directory=\"/dev/null\": pm_directory /dev/null: there is no such "},
+     "perdura: --set shm.pm_directory=\"/dev/null\": pm_directory /dev/null: is neither "},
     {"run erda-shm --set 'shm.pm_directory=\".\"'",
      "perdura: --set shm.pm_directory=\".\": pm_directory .: must begin with a '/'"},
     {"plan nosuch", "perdura: unknown experiment 'nosuch'; known are: "},

@@ -106,7 +106,8 @@ const Mistake kMistakes[] = {
      "x.toml:3: steady_slope in [workload] must be a decimal number above 0, at most 1, such as "
      "0.02"},
     {"{}[roles]\nserver = 1",
-     "x.toml:7: unknown key 'server' in [roles] (did you mean 'server_completion'?); known are: server_completion, client_completion"},
+     "x.toml:7: unknown key 'server' in [roles] (did you mean 'server_completion'?); known are: "
+     "server_completion, client_completion"},
     {"{}[roles]\nserver_completion = \"sleep\"",
      "x.toml:7: server_completion in [roles] must be \"event\" or \"polling\""},
     {"{}[roles]\nserver_completion = \"event\"\n[matrix]\ncompletion = [\"polling\"]",
@@ -138,8 +139,7 @@ const Mistake kMistakes[] = {
      "x.toml:7: system in [matrix] is in [workload] too (x.toml:4); keep one"},
     {"{}[systems.erda]\nheads = \"many\"",
      "x.toml:7: heads in [systems.erda] must be a whole number from 0 to 9223372036854775807"},
-    {"{}[systems.v]\nvariant_of = 1",
-     "x.toml:7: variant_of in [systems.v] must be text in quotes"},
+    {"{}[systems.v]\nvariant_of = 1", "x.toml:7: variant_of in [systems.v] must be text in quotes"},
     {"{}[systems.v]\nvariant_of = \"\"", "x.toml:7: variant_of in [systems.v] must not be empty"},
     {"{}[systems.v]\nvariant_of = \"erda\"\ntitle = 1",
      "x.toml:8: title in [systems.v] must be text in quotes"},
@@ -160,7 +160,8 @@ const Mistake kMistakes[] = {
      "pm_directory"},
     {"{}[timeline]", "x.toml:6: [timeline] needs interval_us = ..., whole microseconds"},
     {"{}[timeline]\ninterval_ms = 1",
-     "x.toml:7: unknown key 'interval_ms' in [timeline] (did you mean 'interval_us'?); known are: interval_us"},
+     "x.toml:7: unknown key 'interval_ms' in [timeline] (did you mean 'interval_us'?); known are: "
+     "interval_us"},
     {"{}[timeline]\ninterval_us = 9",
      "x.toml:7: interval_us in [timeline] must be a whole number from 10 to 60000000"},
     {"{}[timeline]\ninterval_us = 0.5",
@@ -168,13 +169,17 @@ const Mistake kMistakes[] = {
     // What a report would refuse (report_errors_test.cc), before hours are spent on it.
     {"{}[[figure]]\nid = \"a\"\nplot = \"lines\"\nx = \"clients\"\ny = \"latency_mean_us\"",
      "x.toml:6: figure a: needs title = \"...\"; see docs/figures.md"},
+    {"{}[[figure]]\nid = \"a\"\ntitle = \"\"\nplot = \"lines\"\nx = \"clients\"\ny = "
+     "\"latency_mean_us\"",
+     "x.toml:8: figure a: needs title = \"...\"; see docs/figures.md"},
     {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"lines\"\nx = \"clients\"\ny = \"speed\"",
-     "x.toml:11: figure a: points.csv has no column 'speed' (docs/results.md); see docs/figures.md"},
+     "x.toml:11: figure a: points.csv has no column 'speed' (docs/results.md); see "
+     "docs/figures.md"},
     {"{}[[table]]\nid = \"a\"\ntitle = \"t\"\nkind = \"average\"\nx = \"clients\"\n"
      "y = \"latency_mean_us\"\ncolor = \"red\"",
      "x.toml:12: table a: unknown key 'color'; see docs/figures.md"},
     {"{}[[figure]]\nid = \"a\"\ntitle = \"t\"\nplot = \"over-time\"\ndata = \"timeline\"",
-     "x.toml:6: figure a is drawn over time; add [timeline] with interval_us = ..."},
+     "x.toml:10: figure a is drawn over time; add [timeline] with interval_us = ..."},
     {"{}[verbs]\nspeed = 1",
      "x.toml:7: unknown key 'speed' in [verbs]; known are: device, port, gid_index, odp, "
      "pm_directory"},

@@ -51,6 +51,16 @@ TEST_F(FileRecordTest, AFolderAsItWasWrittenIsReadWithoutANote) {
   EXPECT_EQ(folders->front().note, "");
 }
 
+TEST_F(FileRecordTest, ASizeBelowZeroInTheManifestIsShownAsItIs) {
+  for (const std::string size : {"rows", "bytes"}) {
+    nlohmann::json record = entry(points_);
+    record[size] = -4;
+    note({{"files", {{"points.csv", record}}}});
+    EXPECT_EQ(refusal(), (root() / "run/manifest.json").string() + ": is damaged: " + size +
+                             " of points.csv is -4 in \"files\"; restore it");
+  }
+}
+
 TEST_F(FileRecordTest, APointsFileThatIsCutAtAnyLineIsRefused) {
   for (std::size_t end = points_.find('\n'); end + 1 < points_.size();
        end = points_.find('\n', end + 1)) {

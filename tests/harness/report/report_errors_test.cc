@@ -165,7 +165,7 @@ TEST_F(ReportErrorsTest, APlotThatIsNotThere) {
   write("run/experiment.toml",
         "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"pie\"\nx = \"value_size\"\n"
         "y = \"latency_mean_us\"\n");
-  expect_error("pie.gp");
+  expect_error("experiment.toml:4: figure 1: there is no script ");
 }
 
 TEST_F(ReportErrorsTest, APlotOutsideTheFolderOfPlots) {

@@ -62,13 +62,33 @@ TEST(Remarks, SayThatARecordIsOneValue) {
                   "here: all 1000 bytes of it are written; set workload.value_size for values of "
                   "another size"});
   EXPECT_EQ(of_fields("writeallfields=true"), Lines{});
-  EXPECT_EQ(of_fields("", {.value_size = 64}), Lines{}) << "one field";
   EXPECT_EQ(of_fields("readproportion=1\nupdateproportion=0"), Lines{}) << "writes nothing";
   EXPECT_EQ(of_fields("readproportion=0\nupdateproportion=0\nreadmodifywriteproportion=1").size(),
             1U);
   EXPECT_EQ(of_fields("readproportion=1\nupdateproportion=0\nreadallfields=false"),
             Lines{"workload w: readallfields=false: a record is one value here: all 1000 bytes of "
                   "it are read; set workload.value_size for values of another size"});
+}
+
+// The sizes of the file's fields have no effect then, and its updates would still be of one field.
+TEST(Remarks, SayThatTheExperimentsValueSizeTakesThePlaceOfFields) {
+  const auto sized = [](const std::string& more, std::uint32_t size) {
+    return point("recordcount=10\nreadproportion=0.5\nupdateproportion=0.5\n" + more,
+                 {.value_size = size});
+  };
+  const std::string beginning =
+      "workload w: writeallfields=false, which is the default: the file's field sizes are not "
+      "used, since the experiment sets value_size; an update writes the whole value of ";
+  EXPECT_EQ(remarks_on_workloads({sized("writeallfields=false", 64)}),
+            Lines{beginning + "64 bytes"});
+  EXPECT_EQ(remarks_on_workloads({sized("", 1024), sized("", 16), sized("", 4096)}),
+            Lines{beginning + "16 to 4096 bytes"})
+      << "one line for all points";
+  EXPECT_EQ(remarks_on_workloads({sized("writeallfields=true\nreadallfields=false", 64)}),
+            Lines{"workload w: readallfields=false: the file's field sizes are not used, since the "
+                  "experiment sets value_size; a read reads the whole value of 64 bytes"});
+  EXPECT_EQ(remarks_on_workloads({sized("writeallfields=true", 64)}), Lines{});
+  EXPECT_EQ(remarks_on_workloads({sized("fieldcount=1", 64)}), Lines{}) << "one field anyway";
 }
 
 TEST(Remarks, SayWhoseNewestRecordsAreRead) {

@@ -1,0 +1,46 @@
+// What commands print: counts as one says them, columns, and options by their short names.
+#include <sstream>
+
+#include "tests/harness/cli/program.h"
+#include "tests/harness/temporary_folder.h"
+
+namespace perdura {
+namespace {
+
+TEST(Wording, OneOfAThingIsNotSeveral) {
+  const Outcome plan = perdura(
+      "plan erda-latency --set 'matrix.workload=[\"workloadc\"]' --set 'matrix.value_size=[64]' "
+      "--set 'matrix.system=[\"erda\"]' --set workload.client_nodes=1");
+  ASSERT_EQ(plan.code, 0) << plan.text;
+  EXPECT_TRUE(plan.text.starts_with("erda-latency: 1 point on sim (")) << plan.text;
+  EXPECT_NE(plan.text.find(": the server and 1 client node\n"), std::string::npos) << plan.text;
+  EXPECT_TRUE(perdura("plan erda-latency").text.starts_with("erda-latency: 60 points on sim ("));
+}
+
+// The names of configurations are of different lengths, and each name ends with a colon.
+TEST(Wording, TheVerdictsOfAllConfigurationsAreInOneColumn) {
+  const std::string beginning = "write-flush on ";
+  std::istringstream lines(perdura("crash write-flush").text);
+  std::size_t column = 0;
+  std::size_t configurations = 0;
+  for (std::string line; std::getline(lines, line) && line.starts_with(beginning);) {
+    const std::size_t verdict = line.find_first_not_of(' ', line.find(':') + 1);
+    if (configurations++ == 0) column = verdict;
+    EXPECT_EQ(verdict, column) << line;
+  }
+  EXPECT_GT(configurations, 12U);
+}
+
+TEST(Wording, EveryFolderForResultsHasTheSameShortOption) {
+  for (const char* command : {"run", "probe", "report", "compare", "guarantees"}) {
+    const Outcome help = perdura(std::string(command) + " --help");
+    EXPECT_NE(help.text.find("-o,"), std::string::npos) << help.text;
+  }
+  const test::TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path() / "tables";
+  EXPECT_EQ(perdura("guarantees -o " + folder.string()).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder));
+}
+
+}  // namespace
+}  // namespace perdura
