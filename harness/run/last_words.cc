@@ -83,7 +83,12 @@ void promise_last_words(const std::string& name) {
   struct sigaction action {};
   action.sa_handler = on_crash;
   sigemptyset(&action.sa_mask);
-  for (Crash& crash : crashes) sigaction(crash.signal, &action, &crash.before);
+  for (Crash& crash : crashes) {
+    struct sigaction before {};
+    sigaction(crash.signal, &action, &before);
+    // Promised once more: what follows the last words is what came before the first promise.
+    if (before.sa_handler != on_crash) crash.before = before;
+  }
 }
 
 void tell_of_crashes(CrashListener* told) { listener.store(told); }

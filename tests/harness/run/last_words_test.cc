@@ -54,6 +54,17 @@ TEST(LastWords, SayNothingOfAPointBeforeTheFirst) {
       died_of(SIGABRT), "^perdura: this process died of SIGABRT\n");
 }
 
+// A process that has several runs one after the other promises them again.
+TEST(LastWords, ComeOnceThoughPromisedTwice) {
+  EXPECT_EXIT(
+      {
+        promise_last_words("rank 1");
+        promise_last_words("rank 2");
+        raise(SIGABRT);
+      },
+      died_of(SIGABRT), "^perdura: rank 2 died of SIGABRT\n$");
+}
+
 TEST(LastWords, AreCutOffAtTheirLimit) {
   EXPECT_EXIT(
       {
