@@ -21,6 +21,7 @@
 #include "platform/platform.h"
 #include "platform/runtime/task.h"
 #include "platform/units.h"
+#include "systems/footprint.h"
 #include "systems/guarantee.h"
 #include "systems/persistence/chooser.h"
 
@@ -130,6 +131,9 @@ struct KvSystem {
   std::span<const KvSetting> small_store{};
   // Its own parameters that change what it guarantees: explored with each, too.
   std::span<const KvSetting> changes_guarantee{};
+
+  // Of its points, for `perdura plan`; without it, nothing is said of their memory beforehand.
+  std::optional<Footprint> footprint{};
 
   // Throws UsageError if the configuration of a partition is impossible; open() and connect() do
   // too.

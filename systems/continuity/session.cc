@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "systems/bucket_hash/footprint.h"
 #include "systems/continuity/continuity.h"
 #include "systems/continuity/server.h"
 
@@ -72,6 +73,7 @@ const KvSystem kContinuity{
     .max_key_size = bucket_hash::kMaxKeySize,
     .max_value_size = bucket_hash::kMaxValueSize,
     .shares_partition = true,
+    .footprint = bucket_hash::kFootprint,
     .check = [](const KvConfig& config) { continuity::Parameters::of(config); },
     .open = bucket_hash::open_partition<continuity::ContinuityServer, continuity::Parameters>,
     .connect = continuity::ContinuitySession::connect,

@@ -14,6 +14,21 @@ constexpr std::array kSmallStore{KvSetting{"heads", 1}, KvSetting{"regions", 4},
                                  KvSetting{"segment_bytes", 512}};
 constexpr std::array kChangesGuarantee{KvSetting{"persist_before_update", 1}};
 
+constexpr Footprint kFootprint{.process = 17'500'000,
+                               .worker = 90'500,
+                               .log_items = 0,
+                               .client = 15'900,
+                               .session = 17'700,
+                               .operation = 1'220,
+                               .used_items = 2.75,
+                               .lane = 4'950,
+                               .lane_items = 1.8,
+                               .waiting = 5'450,
+                               .record = 213,
+                               .record_items = 0.05,
+                               .write = 32,
+                               .write_items = 1.4};
+
 }  // namespace
 
 const KvSystem kErda{
@@ -25,6 +40,7 @@ const KvSystem kErda{
     .put = {.carrier = persistence::Carrier::write},
     .small_store = kSmallStore,
     .changes_guarantee = kChangesGuarantee,
+    .footprint = kFootprint,
     .check = [](const KvConfig& config) { erda::shape_for(config); },
     .open = [](Thread& thread, std::string name,
                const KvConfig& config) -> std::unique_ptr<KvPartition> {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "systems/bucket_hash/footprint.h"
 #include "systems/level/level.h"
 #include "systems/level/server.h"
 
@@ -80,6 +81,7 @@ const KvSystem kLevel{
     .max_key_size = bucket_hash::kMaxKeySize,
     .max_value_size = bucket_hash::kMaxValueSize,
     .shares_partition = true,
+    .footprint = bucket_hash::kFootprint,
     .check = [](const KvConfig& config) { level::Parameters::of(config); },
     .open = bucket_hash::open_partition<level::LevelServer, level::Parameters>,
     .connect = level::LevelSession::connect,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "systems/bucket_hash/footprint.h"
 #include "systems/pfarm/pfarm.h"
 #include "systems/pfarm/server.h"
 
@@ -65,6 +66,7 @@ const KvSystem kPFarmKv{
     .max_key_size = bucket_hash::kMaxKeySize,
     .max_value_size = bucket_hash::kMaxValueSize,
     .shares_partition = true,
+    .footprint = bucket_hash::kFootprint,
     .check = [](const KvConfig& config) { pfarm::Parameters::of(config); },
     .open = bucket_hash::open_partition<pfarm::PFarmServer, pfarm::Parameters>,
     .connect = pfarm::PFarmSession::connect,

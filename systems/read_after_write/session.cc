@@ -2,6 +2,7 @@
 
 #include "systems/read_after_write/read_after_write.h"
 #include "systems/read_after_write/server.h"
+#include "systems/write_ahead/footprint.h"
 
 namespace perdura::systems::read_after_write {
 
@@ -83,6 +84,7 @@ const KvSystem kReadAfterWrite{
     .level = GuaranteeLevel::durable,
     .put = {.carrier = persistence::Carrier::write},
     .small_store = write_ahead::kSmallStore,
+    .footprint = write_ahead::kFootprint,
     .check =
         [](const KvConfig& config) {
           write_ahead::Parameters::of(config, read_after_write::kName,

@@ -2,6 +2,7 @@
 
 #include "systems/redo_logging/redo_logging.h"
 #include "systems/redo_logging/server.h"
+#include "systems/write_ahead/footprint.h"
 
 namespace perdura::systems::redo_logging {
 
@@ -59,6 +60,7 @@ const KvSystem kRedoLogging{
     // with the table whether there was room for it.
     .put = {.carrier = persistence::Carrier::send, .replay = false},
     .small_store = write_ahead::kSmallStore,
+    .footprint = write_ahead::kFootprint,
     .check =
         [](const KvConfig& config) {
           write_ahead::Parameters::of(config, redo_logging::kName,
