@@ -22,6 +22,8 @@ printf 'node%d slots=1\n' 1 2 3 >hosts
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=$ON_HOST
 export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=10.77.0.0/24
 export OMPI_MCA_oob_tcp_if_include=10.77.0.0/24
+# Its session folders are named by host and process, which are the same in another run of this test.
+export OMPI_MCA_orte_tmpdir_base=$folder
 # A second, the default, may be too short to write the results when the machine does other things, too.
 export OMPI_MCA_odls_base_sigkill_timeout=3
 # Of the sanitizers: Open MPI does not free everything at its end, and takes its locks in two orders.
