@@ -24,7 +24,7 @@ inline constexpr std::size_t kFrameClasses = 32;
 constexpr std::size_t frame_class(std::size_t size) { return (size + kCacheLine - 1) / kCacheLine; }
 
 // Of the calling thread. It has no destructor, so that reaching it takes no check; what it holds at
-// the end of the thread is given back by somebody else (frame_pool.cc).
+// the end of the thread is passed on to others by somebody else (frame_pool.cc).
 inline constinit thread_local std::array<FreeFrame*, kFrameClasses> free_frames{};
 
 // When there is no free frame of that size, or no list for it.
