@@ -1,5 +1,7 @@
 #include "platform/sim/engine.h"
 
+#include <algorithm>
+
 namespace perdura::sim {
 
 Engine::Engine()
@@ -37,6 +39,21 @@ void Engine::pop_heap() {
 }
 
 void Engine::grow_heap() { heap_.resize(heap_.size() * 2, kNever); }
+
+// To behind the first one that waits. Each move looks at all that wait, so it goes so far that a
+// good part of them is taken.
+void Engine::move_horizon() {
+  const auto first = std::min_element(later_.begin(), later_.end(),
+                                      [](const Entry& a, const Entry& b) { return a.before(b); });
+  horizon_ = std::max(first->time, now_) + near_;
+  const auto due = std::partition(later_.begin(), later_.end(),
+                                  [this](const Entry& entry) { return entry.time >= horizon_; });
+  constexpr std::ptrdiff_t kGoodPart = 16;
+  if ((later_.end() - due) * kGoodPart < due - later_.begin()) near_ *= 2;
+  for (auto entry = due; entry != later_.end(); ++entry) push_heap(*entry);
+  later_.erase(due, later_.end());
+  if (later_.empty()) near_ = kNear;
+}
 
 void Engine::grow_line() {
   std::vector<Entry> larger(line_.size() * 2, kNever);

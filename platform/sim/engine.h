@@ -35,8 +35,10 @@ class Engine {
     const auto at = static_cast<std::uint64_t>(when.time_since_epoch().count());
     if (at <= now_) {
       push_now(event);
-    } else {
+    } else if (at < horizon_) [[likely]] {
       push_heap({sequence_++, at, &event});
+    } else {
+      later_.push_back({sequence_++, at, &event});
     }
   }
 
@@ -52,6 +54,8 @@ class Engine {
   // Fires the next event; false if there is none.
   bool step() {
     Event* event;
+    if (heap_size_ == 0 && !later_.empty()) [[unlikely]]
+      move_horizon();
     const bool in_line = line_[line_head_].before(heap_[0]);
     const Entry& first = in_line ? line_[line_head_] : heap_[0];
     // What the heap and the line hold for this instant was scheduled before the instant began, so
@@ -108,7 +112,13 @@ class Engine {
     heap_[hole] = entry;
   }
   void pop_heap();
+
   void grow_heap();
+
+  // The heap holds what is due before the horizon. What is due later waits in no order, so that
+  // thousands of timeouts do not make the heap deep for what is due in a microsecond.
+  static constexpr std::uint64_t kNear = 10'000'000'000;  // 10 ms
+  void move_horizon();
 
   // A ring, too. Behind the last entry follows one that is due never.
   void push_line(Entry entry) {
@@ -141,6 +151,9 @@ class Engine {
   std::uint64_t fired_ = 0;
   std::vector<Entry> heap_;
   std::size_t heap_size_ = 0;
+  std::vector<Entry> later_;
+  std::uint64_t horizon_ = kNear;
+  std::uint64_t near_ = kNear;  // how far the horizon is moved
   std::vector<Entry> line_;
   std::size_t line_mask_;
   std::size_t line_head_ = 0;

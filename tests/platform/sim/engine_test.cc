@@ -45,8 +45,8 @@ TEST(Engine, FiresInOrderOfTimeAndThenOfScheduling) {
 }
 
 // The same while the engine runs: every event that fires schedules none, one or several others, at
-// this instant, in the past or later, so that the number that is pending rises and falls. Some wait
-// in line, of those a few for a shorter time than others before them, or for none.
+// this instant, in the past, later or much later, so that the number that is pending rises and
+// falls. Some wait in line, of those a few for a shorter time than others before them, or for none.
 TEST(Engine, KeepsTheOrderWhileEventsScheduleOthers) {
   using Moment = std::pair<std::int64_t, std::uint64_t>;  // time, number of the scheduling
   struct Walker final : Event {
@@ -66,7 +66,8 @@ TEST(Engine, KeepsTheOrderWhileEventsScheduleOthers) {
     std::uint64_t number = 0;
     const auto schedule = [&] {
       const std::int64_t now = engine.now().time_since_epoch().count();
-      const auto later = static_cast<std::int64_t>(random() % static_cast<unsigned>(range));
+      const std::int64_t far = random() % 8 == 0 ? 1'000'000'000 : 1;
+      const auto later = static_cast<std::int64_t>(random() % static_cast<unsigned>(range)) * far;
       const bool in_line = random() % 3 == 0;
       const std::int64_t delay = random() % 16 == 0 ? later / 8 : range / 2;
       const std::int64_t when =
@@ -96,7 +97,7 @@ TEST(Engine, KeepsTheOrderWhileEventsScheduleOthers) {
     }
     EXPECT_EQ(engine.fired(), fired.size());
   }
-  EXPECT_GT(most_pending, 300U) << "the heap never grew";
+  EXPECT_GT(most_pending, 1000U) << "the heap never grew";
 }
 
 // An event that schedules another for the same instant comes behind all that was already due.
