@@ -115,10 +115,12 @@ TEST_P(PowerOfTheLogServer, FailsAnywhere) {
       const auto& method = persistence::method_of_paper(GetParam(), update, carrier);
       SCOPED_TRACE(method.name);
       const LogOptions options = options_of(method, GetParam().receive_buffers, kSlots);
-      for (const ExploreOptions& exploration :
+      Explored explored;
+      for (ExploreOptions exploration :
            {ExploreOptions{.images = Images::least}, ExploreOptions{.images = Images::most},
             ExploreOptions{.images = Images::random, .seed = 1}}) {
-        const Explored explored = fail_everywhere(options, GetParam(), exploration);
+        exploration.before = &explored;
+        explored = fail_everywhere(options, GetParam(), exploration);
         moments += explored.moments;
         runs += explored.runs;
         if (HasFailure()) return;
