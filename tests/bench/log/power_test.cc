@@ -48,7 +48,7 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
                          const ExploreOptions& exploration) {
   return explore_failures(exploration, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
-    auto profile = perdura::sim::load_profile(perdura::test::profile_path("erda-connectx3"));
+    perdura::sim::Profile profile = perdura::test::erda_testbed();
     profile.ddio = configuration.model.ddio;
     profile.nic.flush = profile.nic.atomic_write = true;
     SimPlatform platform(profile, 3);
