@@ -57,6 +57,7 @@ class Exploration {
     if (options_.schedule) schedules = {*options_.schedule};
     const auto passes = schedules.size() * (2 + options_.random_images);
     for (const Schedule schedule : schedules) {
+      explored_ = {};
       const auto explore = [&](sim::Images which, std::uint64_t seed) {
         return pass(schedule, which, seed, passes);
       };
@@ -76,12 +77,13 @@ class Exploration {
  private:
   // All moments once. Returns how many there are.
   std::uint64_t pass(Schedule schedule, sim::Images which, std::uint64_t seed, std::size_t passes) {
-    const sim::Explored explored = sim::explore_failures(
+    explored_ = sim::explore_failures(
         {.images = which,
          .seed = seed,
          .first = options_.first,
          .last = options_.last,
          .stride = options_.stride,
+         .before = &explored_,
          .progress =
              [&](std::uint64_t tried, std::uint64_t all) {
                if (!options_.progress) return;
@@ -91,8 +93,8 @@ class Exploration {
              }},
         [&](sim::Failure& failure) { run(schedule, failure, which == sim::Images::least); });
     ++passes_done_;
-    result_.runs += explored.runs;
-    return explored.moments;
+    result_.runs += explored_.runs + explored_.known;
+    return explored_.moments;
   }
 
   void run(Schedule schedule, sim::Failure& failure, bool first_of_schedule) {
@@ -123,6 +125,7 @@ class Exploration {
   const CrashOptions& options_;
   CrashResult result_;
   std::size_t passes_done_ = 0;
+  sim::Explored explored_;  // the last pass of this schedule
   // That were tried. The worst image, the best and a random one are often the same.
   std::map<Schedule, std::set<std::uint64_t>> images_;
 };

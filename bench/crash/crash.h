@@ -79,7 +79,7 @@ struct Guarantee {
 
 struct CrashResult {
   std::uint64_t moments = 0;    // of all histories
-  std::uint64_t runs = 0;       // with a failure
+  std::uint64_t runs = 0;       // with a failure; those that would be the same count
   std::uint64_t images = 0;     // different ones that were recovered, as far as moments differ
   std::uint64_t cleanings = 0;  // of a log, in the runs without a failure
   // Gets, in the runs without a failure, that returned a version before its put was acknowledged.

@@ -66,6 +66,25 @@ void Failure::look(SimPlatform& platform) {
   }
 }
 
+namespace {
+
+// Notes whether there was anything to choose.
+class NotingChoices final : public pmem::Choices {
+ public:
+  explicit NotingChoices(pmem::Choices& choices) : choices_(choices) {}
+  std::size_t choose(std::size_t n) override {
+    any_ = any_ || n > 1;
+    return choices_.choose(n);
+  }
+  bool any() const { return any_; }
+
+ private:
+  pmem::Choices& choices_;
+  bool any_ = false;
+};
+
+}  // namespace
+
 class Explorer {
  public:
   Explorer(const ExploreOptions& options, const std::function<void(Failure&)>& scenario)
@@ -83,11 +102,16 @@ class Explorer {
         moments_.size(), options_.last == ~std::uint64_t{0} ? options_.last : options_.last + 1);
     for (std::size_t i = options_.first; i < end; i += options_.stride) {
       if (options_.progress) {
-        options_.progress(explored_.tried,
-                          explored_.tried + (end - i + options_.stride - 1) / options_.stride);
+        const std::uint64_t done = explored_.tried + explored_.known;
+        options_.progress(done, done + (end - i + options_.stride - 1) / options_.stride);
       }
-      ++explored_.tried;
-      try_moment(i);
+      if (options_.before != nullptr && options_.before->of_one_image.contains(i)) {
+        ++explored_.known;
+        explored_.of_one_image.insert(i);
+      } else {
+        ++explored_.tried;
+        try_moment(i);
+      }
     }
     return explored_;
   }
@@ -124,7 +148,8 @@ class Explorer {
     const Moment& moment = moments_[number];
     Failure failure;
     failure.moment_ = moment;
-    failure.choices_ = &choices;
+    NotingChoices noting(choices);
+    failure.choices_ = &noting;
     failure.text_ =
         fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number, moments_.size(),
                     moment.events, to_microseconds(moment.time.time_since_epoch()), image);
@@ -137,6 +162,7 @@ class Explorer {
     if (!failure.happened_) {
       throw PlatformError(fmt::format("{}: the run ended before it", failure.text_));
     }
+    if (!noting.any()) explored_.of_one_image.insert(number);
   }
 
   const ExploreOptions& options_;

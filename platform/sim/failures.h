@@ -26,6 +26,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,16 @@ constexpr std::string_view to_string(Images images) {
   return kNames[static_cast<int>(images)];
 }
 
+struct Explored {
+  std::uint64_t moments = 0;    // of the run
+  std::uint64_t tried = 0;      // of these
+  std::uint64_t runs = 0;       // with a failure: one for each image
+  std::uint64_t cut_short = 0;  // moments with more images than `most_images`
+  std::uint64_t known = 0;      // moments that were not tried since their only image had been
+  // Moments at which nothing was left to choose: all images are this one.
+  std::set<std::uint64_t> of_one_image;
+};
+
 struct ExploreOptions {
   Images images = Images::least;  // which of the images a failure leaves; `all` one after the other
   std::uint64_t seed = 1;         // of random images
@@ -54,7 +65,10 @@ struct ExploreOptions {
   std::uint64_t last = ~std::uint64_t{0};
   std::uint64_t stride = 1;       // tries every so many moments only
   std::uint64_t most_images = 0;  // of one moment, with `all`; 0 is no limit
-  // Called before each moment that is tried, with how many were and how many will be. What it
+  // An exploration of the same scenario with other images. What it found to be moments of one image
+  // is not tried again: the runs would be the same.
+  const Explored* before = nullptr;
+  // Called before each moment, with how many were tried or known and how many will be. What it
   // throws ends the exploration; not a std::exception, since those are what a scenario fails with.
   std::function<void(std::uint64_t tried, std::uint64_t all)> progress{};
 };
@@ -90,13 +104,6 @@ class Failure {
   bool enabled_ = true;
   bool was_enabled_ = true;
   bool happened_ = false;
-};
-
-struct Explored {
-  std::uint64_t moments = 0;    // of the run
-  std::uint64_t tried = 0;      // of these
-  std::uint64_t runs = 0;       // with a failure: one for each image
-  std::uint64_t cut_short = 0;  // moments with more images than `most_images`
 };
 
 // Throws PlatformError, naming the moment, if a scenario throws or if a run is not the one that was

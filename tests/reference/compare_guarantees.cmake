@@ -1,5 +1,5 @@
 file(REMOVE_RECURSE ${OUT})
-execute_process(COMMAND ${PERDURA} guarantees --out ${OUT} --json COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE json)
+execute_process(COMMAND ${PERDURA} guarantees -o ${OUT} --json COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE json)
 file(GLOB tables RELATIVE ${REFERENCE} ${REFERENCE}/*.csv)
 file(GLOB written RELATIVE ${OUT} ${OUT}/*.csv)
 if(NOT tables STREQUAL written)

@@ -11,14 +11,18 @@ std::string profile_path(const std::string& name) {
   return PERDURA_SOURCE_DIR "/profiles/" + name + ".toml";
 }
 
+const sim::Profile& erda_testbed() {
+  static const sim::Profile profile = sim::load_profile(profile_path("erda-connectx3"));
+  return profile;
+}
+
 std::unique_ptr<Platform> make_platform(const std::string& name, NodeId nodes) {
   if (name == "shm") {
     ShmOptions options;
     options.node_count = nodes;
     return std::make_unique<ShmPlatform>(std::move(options));
   }
-  return std::make_unique<perdura::sim::SimPlatform>(
-      perdura::sim::load_profile(profile_path("erda-connectx3")), nodes);
+  return std::make_unique<sim::SimPlatform>(erda_testbed(), nodes);
 }
 
 }  // namespace perdura::test

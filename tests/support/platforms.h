@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "platform/platform.h"
+#include "platform/sim/profile.h"
 
 namespace perdura::test {
 
@@ -13,6 +14,9 @@ std::vector<std::string> platform_names();
 
 // The file of a profile of the source tree.
 std::string profile_path(const std::string& name);
+
+// The testbed of the Erda paper. Its file is read once: explorations make thousands of platforms.
+const sim::Profile& erda_testbed();
 
 // All nodes in this process; node 0 is the server.
 std::unique_ptr<Platform> make_platform(const std::string& name, NodeId nodes);

@@ -48,7 +48,7 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
                          const ExploreOptions& exploration) {
   return explore_failures(exploration, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
-    auto profile = perdura::sim::load_profile(perdura::test::profile_path("erda-connectx3"));
+    perdura::sim::Profile profile = perdura::test::erda_testbed();
     profile.ddio = configuration.model.ddio;
     profile.nic.flush = profile.nic.atomic_write = true;
     SimPlatform platform(profile, 3);
@@ -115,10 +115,12 @@ TEST_P(PowerOfTheLogServer, FailsAnywhere) {
       const auto& method = persistence::method_of_paper(GetParam(), update, carrier);
       SCOPED_TRACE(method.name);
       const LogOptions options = options_of(method, GetParam().receive_buffers, kSlots);
-      for (const ExploreOptions& exploration :
+      Explored explored;
+      for (ExploreOptions exploration :
            {ExploreOptions{.images = Images::least}, ExploreOptions{.images = Images::most},
             ExploreOptions{.images = Images::random, .seed = 1}}) {
-        const Explored explored = fail_everywhere(options, GetParam(), exploration);
+        exploration.before = &explored;
+        explored = fail_everywhere(options, GetParam(), exploration);
         moments += explored.moments;
         runs += explored.runs;
         if (HasFailure()) return;

@@ -36,10 +36,17 @@ TEST(Wording, EveryFolderForResultsHasTheSameShortOption) {
     const Outcome help = perdura(std::string(command) + " --help");
     EXPECT_NE(help.text.find("-o,"), std::string::npos) << help.text;
   }
+}
+
+// That the tables are written there is seen where they are compared with the committed ones.
+TEST(Wording, TheShortOptionOfGuaranteesIsItsFolder) {
   const test::TemporaryFolder temporary;
-  const std::filesystem::path folder = temporary.path() / "tables";
-  EXPECT_EQ(perdura("guarantees -o " + folder.string()).code, 0);
-  EXPECT_TRUE(std::filesystem::exists(folder));
+  const std::filesystem::path file = temporary.path() / "file";
+  std::ofstream(file) << "not a folder\n";
+  const std::string folder = (file / "tables").string();
+  const Outcome refused = perdura("guarantees -o " + folder);
+  EXPECT_EQ(refused.code, 2) << refused.text;
+  EXPECT_NE(refused.text.find("--out " + folder), std::string::npos) << refused.text;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 using perdura::conformance::Options;
 
 std::unique_ptr<perdura::Platform> make_sim(const Options& options) {
-  auto profile = perdura::sim::load_profile(perdura::test::profile_path("erda-connectx3"));
+  perdura::sim::Profile profile = perdura::test::erda_testbed();
   profile.nic.flush = profile.nic.flush_persistence = profile.nic.atomic_write = true;
   if (options.receiver_not_ready_retries >= 0) {
     profile.retry.rnr_retries = static_cast<std::uint32_t>(options.receiver_not_ready_retries);

@@ -131,6 +131,16 @@ TEST(Failures, AllImagesOfAMomentAreTriedOneAfterTheOther) {
   EXPECT_EQ(count_to_three({.stride = 4}).explored.runs, (all.explored.moments + 3) / 4);
 }
 
+TEST(Failures, AMomentThatHasOneImageIsNotTriedAgain) {
+  const Counting least = count_to_three({.images = Images::least});
+  const Counting most = count_to_three({.images = Images::most, .before = &least.explored});
+  EXPECT_EQ(most.explored.runs, 3U) << "between each store and its fence";
+  EXPECT_EQ(most.explored.known, least.explored.moments - 3);
+  EXPECT_EQ(most.explored.of_one_image, least.explored.of_one_image);
+  const Counting again = count_to_three({.images = Images::all, .before = &most.explored});
+  EXPECT_EQ(again.explored.runs, 6U) << "both images of three moments";
+}
+
 TEST(Failures, TheSameSeedGivesTheSameFailuresAndImages) {
   const Counting first = count_to_three({.images = Images::random, .seed = 9});
   EXPECT_EQ(first.found, count_to_three({.images = Images::random, .seed = 9}).found);

@@ -20,7 +20,7 @@ using pmem::Region;
 
 inline constexpr Bytes kPoolSize = 64 * KiB;
 
-inline Profile testbed() { return load_profile(perdura::test::profile_path("erda-connectx3")); }
+inline Profile testbed() { return perdura::test::erda_testbed(); }
 
 // The first words of the pool, in the places given.
 using Image = std::vector<std::uint64_t>;

@@ -22,7 +22,7 @@ using fabric::Access;
 using fabric::CompletionQueue;
 using fabric::RemoteKey;
 
-Profile testbed() { return load_profile(perdura::test::profile_path("erda-connectx3")); }
+Profile testbed() { return perdura::test::erda_testbed(); }
 
 // A server that offers memory, and what a client needs to reach it.
 struct Target {

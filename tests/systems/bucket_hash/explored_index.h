@@ -13,7 +13,6 @@
 
 #include <iostream>
 #include <random>
-#include <unordered_set>
 
 #include "platform/error.h"
 #include "systems/bucket_hash/flushing.h"
@@ -78,9 +77,9 @@ std::string recovered_wrong(const Image& image, const typename Hash::Geometry& g
 
 // A function of the image in which no check occurs.
 template <class Hash>
-std::string without_checks(Image image, const typename Hash::Geometry& geometry) {
+Image without_checks(Image image, const typename Hash::Geometry& geometry) {
   Hash::clear_checks(image, geometry);
-  return as_text(image);
+  return image;
 }
 
 // An index of which every step of every operation is explored.
@@ -147,7 +146,7 @@ class Explored {
   void look(const Contents& before, const Contents& after) {
     if (!wrong_.empty()) return;
     const Contents& least = is_read(before, after) ? after : before;
-    std::unordered_set<std::string> seen;
+    DistinctImages seen;
     live_.memory->for_each_image([&](const Image& image) {
       if (!wrong_.empty()) return;
       if (!Hash::kRecoversEachCheck && !seen.insert(without_checks<Hash>(image, geometry_)).second)
@@ -295,7 +294,7 @@ class RecoveryExplored {
     before_ = after_;
     live_.memory->settle();
   }
-  bool is_new(std::unordered_set<std::string>& seen, const Image& image) const {
+  bool is_new(DistinctImages& seen, const Image& image) const {
     return seen.insert(without_checks<Hash>(image, geometry_)).second;
   }
   void explore_recovery(const Image& image) {
@@ -316,8 +315,8 @@ class RecoveryExplored {
   typename Hash::Watched index_;
   Contents before_;
   Contents after_;
-  std::unordered_set<std::string> once_;
-  std::unordered_set<std::string> twice_;
+  DistinctImages once_;
+  DistinctImages twice_;
   std::string wrong_;
 };
 

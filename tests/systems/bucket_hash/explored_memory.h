@@ -6,14 +6,26 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "platform/pmem/model/persistence_state.h"
 #include "platform/pmem/region.h"
+#include "platform/runtime/work.h"
 
 namespace perdura::test {
 
 using Image = std::vector<std::byte>;
+
+// Images are many and long: nothing hashes them faster than what computes checksums.
+struct ImageHash {
+  std::size_t operator()(const Image& image) const { return crc32(0, image); }
+};
+// The comparison of vectors of bytes goes byte by byte.
+struct SameImage {
+  bool operator()(const Image& a, const Image& b) const { return equal_bytes(a, b); }
+};
+using DistinctImages = std::unordered_set<Image, ImageHash, SameImage>;
 
 // Memory for a region without a model: what a program finds after a restart. Aligned to words.
 class PlainMemory {
@@ -58,13 +70,14 @@ class ExploredMemory final : public pmem::RegionModel {
   // Calls `visit(image)` for each image that a power failure may leave now.
   template <class Visit>
   void for_each_image(Visit visit) const {
+    Image image = visible_;
     for (pmem::Enumerator all; all.next();) {
-      Image image = visible_;
-      for (const auto& survivor : state_->image(all)) {
-        const Bytes size = std::min(kCacheLine, image.size() - survivor.place.offset);
-        std::memcpy(&image[survivor.place.offset], survivor.bytes.data(), size);
-      }
+      const auto& survivors = state_->image(all);
+      for (const auto& survivor : survivors) put_line(image, survivor, survivor.bytes.data());
       visit(image);
+      for (const auto& survivor : survivors) {
+        put_line(image, survivor, &visible_[survivor.place.offset]);
+      }
     }
   }
 
@@ -118,6 +131,11 @@ class ExploredMemory final : public pmem::RegionModel {
  private:
   void step() {
     if (after_step) after_step();
+  }
+  static void put_line(Image& image, const pmem::PersistenceState::Survivor& line,
+                       const std::byte* from) {
+    const Bytes offset = line.place.offset;
+    std::memcpy(&image[offset], from, std::min(kCacheLine, image.size() - offset));
   }
 
   Image visible_;

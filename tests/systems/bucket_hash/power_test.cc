@@ -161,11 +161,13 @@ TEST_P(PowerOfWorkers, LosesNothingWhereverItFails) {
       GetParam().second == 1
           ? ExploreOptions{.images = Images::all, .stride = 11, .most_images = 100}
           : ExploreOptions{.images = Images::all, .stride = 7, .most_images = 60};
-  for (const ExploreOptions& options :
+  Explored explored;
+  for (ExploreOptions options :
        {ExploreOptions{.images = Images::least}, ExploreOptions{.images = Images::most},
         ExploreOptions{.images = Images::random, .seed = 1}, all}) {
     SCOPED_TRACE(to_string(options.images));
-    const Explored explored = fail_everywhere(options);
+    options.before = &explored;
+    explored = fail_everywhere(options);
     EXPECT_GT(explored.moments, 500U);
     EXPECT_GE(explored.runs, explored.tried);
     if (testing::Test::HasFailure()) return;

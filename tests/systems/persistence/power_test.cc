@@ -117,11 +117,13 @@ TEST_P(PowerOfTheResponder, FailsAnywhere) {
       const Method& method = method_of_paper(GetParam(), update, carrier);
       SCOPED_TRACE(method.name);
       std::uint64_t replayed_here = 0;
-      for (const ExploreOptions& options :
+      Explored explored;
+      for (ExploreOptions options :
            {ExploreOptions{.images = Images::least}, ExploreOptions{.images = Images::most},
             ExploreOptions{.images = Images::random, .seed = 1},
             ExploreOptions{.images = Images::random, .seed = 2}}) {
-        const Explored explored = fail_everywhere(method, GetParam(), options, &replayed_here);
+        options.before = &explored;
+        explored = fail_everywhere(method, GetParam(), options, &replayed_here);
         moments += explored.moments;
         runs += explored.runs;
         if (HasFailure()) return;

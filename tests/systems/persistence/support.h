@@ -20,7 +20,7 @@ using Buffer = std::vector<std::byte>;
 
 // The simulated testbed with all operations that a device may have.
 inline perdura::sim::Profile full_profile(bool ddio = false) {
-  auto profile = perdura::sim::load_profile(perdura::test::profile_path("erda-connectx3"));
+  perdura::sim::Profile profile = perdura::test::erda_testbed();
   profile.ddio = ddio;
   profile.nic.flush = true;
   profile.nic.flush_persistence = true;

@@ -14,6 +14,7 @@
 namespace perdura::systems::pfarm::test {
 namespace {
 
+using perdura::test::DistinctImages;
 using perdura::test::kModels;
 using perdura::test::recovered_wrong;
 using perdura::test::without_checks;
@@ -172,7 +173,7 @@ class TwoWorkers {
   Contents contents_;
   Image image_;
   bool first_done_ = false;
-  std::unordered_set<std::string> distinct_;
+  DistinctImages distinct_;
   std::string wrong_;
   Seen seen_;
 };
