@@ -44,12 +44,13 @@ TEST(CliProbe, AProbeThatFailsTakesNothingFromThoseBeforeIt) {
   const fs::path folder = temporary.path() / "out";
   const fs::path memory = temporary.path() / "pm";
   fs::create_directory(memory);
-  // The directory becomes a file once the first probe has said what it found.
-  const Outcome outcome = shell(
-      fmt::format("{} probe --platform shm --set rdma --quick --pm-directory {} --out {} 2>&1 | "
-                  "(read -r refused; read -r first; echo \"$first\"; mv {} {}.old; touch {}; cat)",
-                  PERDURA_PROGRAM, memory.string(), folder.string(), memory.string(),
-                  memory.string(), memory.string()));
+  // Each probe makes a directory of its own for its regions; here a file has the name of a later
+  // one.
+  const Outcome outcome =
+      shell(fmt::format("sh -c 'touch {0}/perdura-run-$$-5; exec {1}'", memory.string(),
+                        perdura_command(fmt::format("probe --platform shm --set rdma --quick "
+                                                    "--pm-directory {} --out {}",
+                                                    memory.string(), folder.string()))));
   EXPECT_NE(outcome.text.find("perdura: failed; "), std::string::npos) << outcome.text;
   EXPECT_NE(read(folder / "probes.csv").find("rdma-latency,pm,READ"), std::string::npos);
   EXPECT_NE(read(folder / "manifest.json").find("\"failed\""), std::string::npos);

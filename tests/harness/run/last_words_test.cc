@@ -28,8 +28,14 @@ auto died_of(int signal) {
   };
 }
 
+// Each process that dies knows of no run that came before it in this one.
+class LastWords : public testing::Test {
+ protected:
+  LastWords() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
 // The signal's own effect follows, so that core dumps and exit codes are as ever.
-TEST(LastWords, NameTheRankAndWhatItWasRunningAtEachCrash) {
+TEST_F(LastWords, NameTheRankAndWhatItWasRunningAtEachCrash) {
   for (const auto& [signal, name] : kSignals) {
     const int number = signal;
     EXPECT_EXIT(
@@ -45,7 +51,7 @@ TEST(LastWords, NameTheRankAndWhatItWasRunningAtEachCrash) {
   }
 }
 
-TEST(LastWords, SayNothingOfAPointBeforeTheFirst) {
+TEST_F(LastWords, SayNothingOfAPointBeforeTheFirst) {
   EXPECT_EXIT(
       {
         promise_last_words("this process");
@@ -55,7 +61,7 @@ TEST(LastWords, SayNothingOfAPointBeforeTheFirst) {
 }
 
 // A process that has several runs one after the other promises them again.
-TEST(LastWords, ComeOnceThoughPromisedTwice) {
+TEST_F(LastWords, ComeOnceThoughPromisedTwice) {
   EXPECT_EXIT(
       {
         promise_last_words("rank 1");
@@ -65,7 +71,7 @@ TEST(LastWords, ComeOnceThoughPromisedTwice) {
       died_of(SIGABRT), "^perdura: rank 2 died of SIGABRT\n$");
 }
 
-TEST(LastWords, AreCutOffAtTheirLimit) {
+TEST_F(LastWords, AreCutOffAtTheirLimit) {
   EXPECT_EXIT(
       {
         promise_last_words(std::string(1000, 'w'));
