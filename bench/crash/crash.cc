@@ -50,7 +50,10 @@ class Exploration {
  public:
   Exploration(const systems::KvSystem& system, const sim::Profile& profile,
               const CrashOptions& options)
-      : system_(system), profile_(profile), options_(options) {}
+      : system_(system),
+        store_(small_store(system, options)),
+        profile_(profile),
+        options_(options) {}
 
   CrashResult explore() {
     std::vector<Schedule> schedules(kSchedules.begin(), kSchedules.end());
@@ -98,7 +101,7 @@ class Exploration {
   }
 
   void run(Schedule schedule, sim::Failure& failure, bool first_of_schedule) {
-    CrashScenario scenario(system_, profile_, options_, schedule);
+    CrashScenario scenario(system_, store_, profile_, options_, schedule);
     std::set<std::uint64_t>& images = images_[schedule];
     scenario.run(failure, images);
     if (!scenario.failed_at()) {
@@ -121,6 +124,7 @@ class Exploration {
   }
 
   const systems::KvSystem& system_;
+  const systems::KvConfig store_;
   const sim::Profile& profile_;
   const CrashOptions& options_;
   CrashResult result_;

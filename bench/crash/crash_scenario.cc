@@ -33,7 +33,24 @@ Key key_of(std::uint64_t number) {
   return key;
 }
 
-// As small as the system can be: logs go around and are cleaned within the history.
+// Notes which alternatives were taken.
+class NotingChoices final : public pmem::Choices {
+ public:
+  explicit NotingChoices(pmem::Choices& choices) : choices_(choices) {}
+  std::size_t choose(std::size_t n) override {
+    const std::size_t taken = choices_.choose(n);
+    digest = (digest ^ (n << 32 | taken)) * 0x9E3779B97F4A7C15;
+    digest ^= digest >> 29;
+    return taken;
+  }
+  std::uint64_t digest = 0;
+
+ private:
+  pmem::Choices& choices_;
+};
+
+}  // namespace
+
 systems::KvConfig small_store(const systems::KvSystem& system, const CrashOptions& options) {
   const Bytes value_size = system.fit_value(kValueSize);
   systems::KvConfig config{.key_size = kKeySize,
@@ -52,24 +69,6 @@ systems::KvConfig small_store(const systems::KvSystem& system, const CrashOption
   }
   return config;
 }
-
-// Notes which alternatives were taken.
-class NotingChoices final : public pmem::Choices {
- public:
-  explicit NotingChoices(pmem::Choices& choices) : choices_(choices) {}
-  std::size_t choose(std::size_t n) override {
-    const std::size_t taken = choices_.choose(n);
-    digest = (digest ^ (n << 32 | taken)) * 0x9E3779B97F4A7C15;
-    digest ^= digest >> 29;
-    return taken;
-  }
-  std::uint64_t digest = 0;
-
- private:
-  pmem::Choices& choices_;
-};
-
-}  // namespace
 
 std::uint64_t CrashScenario::Format::key_number(systems::Key key) {
   std::uint64_t number = 0;
@@ -95,12 +94,13 @@ class CrashScenario::Present {
   std::uint32_t& clients_;
 };
 
-CrashScenario::CrashScenario(const systems::KvSystem& system, const sim::Profile& profile,
-                             const CrashOptions& options, Schedule schedule)
+CrashScenario::CrashScenario(const systems::KvSystem& system, systems::KvConfig store,
+                             const sim::Profile& profile, const CrashOptions& options,
+                             Schedule schedule)
     : schedule_(schedule),
       system_(system),
       seed_(options.seed),
-      config_(small_store(system, options)),
+      config_(std::move(store)),
       platform_(profile, kCrashClients + 2) {
   platform_.track_durability(options.model);
 }

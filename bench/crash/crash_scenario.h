@@ -18,10 +18,13 @@ inline constexpr std::uint64_t kCrashKeys = 4;
 inline constexpr std::uint32_t kCrashClients = 2;
 inline constexpr std::uint32_t kCrashReader = kCrashClients;  // its number in the history
 
+// As small as the system can be: logs go around and are cleaned within the history.
+systems::KvConfig small_store(const systems::KvSystem& system, const CrashOptions& options);
+
 class CrashScenario {
  public:
-  CrashScenario(const systems::KvSystem& system, const sim::Profile& profile,
-                const CrashOptions& options, Schedule schedule);
+  CrashScenario(const systems::KvSystem& system, systems::KvConfig store,
+                const sim::Profile& profile, const CrashOptions& options, Schedule schedule);
   CrashScenario(const CrashScenario&) = delete;
   CrashScenario& operator=(const CrashScenario&) = delete;
 
