@@ -42,8 +42,10 @@ if(PERDURA_CCACHE)
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${PERDURA_CCACHE})
 endif()
 
-# What tests spend their time in is the product's code; of their own, compiling it costs more than running it.
+# What tests of the systems spend their time in is the product's code, and what of it stands in headers: little is
+# gained by more than this. Tests of what is executed once would be compiled for longer than they run.
 set(perdura_test_options $<$<CONFIG:Release>:-O1>)
+set(perdura_quick_test_options $<$<CONFIG:Release>:-O0>)
 
 # What is executed once per command, per file or per page, never per operation: optimizing it fully takes half of its
 # compile time and gains nothing. What is measured, and what measures, is optimized in full.
