@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/persistence/detection.h"
 #include "systems/persistence/responder_descriptor.h"
 

@@ -3,10 +3,10 @@
 
 #include <chrono>
 
-#include "bench/log/log_format.h"
 #include "library/perdura.h"
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 #include "systems/persistence/chooser.h"
+#include "systems/remote_log/log_format.h"
 
 namespace perdura::library {
 

@@ -9,10 +9,10 @@
 #include <span>
 #include <thread>
 
-#include "bench/log/remote_log.h"
 #include "library/choice.h"
-#include "platform/error.h"
-#include "platform/runtime/thread_executor.h"
+#include "platform/base/error.h"
+#include "platform/host/thread_executor.h"
+#include "systems/remote_log/remote_log.h"
 
 namespace perdura {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "library/choice.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/mapped/dax_device.h"
 #include "platform/pmem/mapped/place.h"
 

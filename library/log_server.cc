@@ -2,9 +2,9 @@
 
 #include <atomic>
 
-#include "bench/log/log_server.h"
 #include "library/choice.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
+#include "systems/remote_log/log_server.h"
 
 namespace perdura {
 

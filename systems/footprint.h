@@ -9,7 +9,7 @@
 // is 1.1 to 1.9 times what was measured in every case (docs/performance.md, "Many clients").
 #pragma once
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::systems {
 

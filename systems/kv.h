@@ -18,9 +18,9 @@
 #include <string_view>
 #include <tl/expected.hpp>
 
+#include "platform/base/units.h"
 #include "platform/platform.h"
 #include "platform/runtime/task.h"
-#include "platform/units.h"
 #include "systems/footprint.h"
 #include "systems/guarantee.h"
 #include "systems/persistence/chooser.h"
@@ -107,7 +107,7 @@ struct KvSetting {
   std::uint64_t value = 0;
 };
 
-// An entry of the table of systems (systems/registry.cc).
+// An entry of the table of systems (systems/registry/registry.cc).
 struct KvSystem {
   std::string_view name;       // as on the command line: lower case with dashes
   std::string_view title;      // as in a legend

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/kv.h"
 
 namespace perdura::systems {

@@ -10,7 +10,7 @@
 #include "bench/crash/crash_scenario.h"
 #include "bench/crash/crash_verdict.h"
 #include "harness/history/checker.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::bench {
 

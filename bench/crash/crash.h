@@ -36,7 +36,7 @@
 #include <string_view>
 
 #include "platform/pmem/model/persistence.h"
-#include "platform/sim/profile.h"
+#include "platform/sim/kernel/profile.h"
 #include "systems/guarantee.h"
 #include "systems/kv.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "harness/workload/value.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
 
 namespace perdura::bench {

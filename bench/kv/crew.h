@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "harness/measure/at_work.h"
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::bench {
 

@@ -7,7 +7,7 @@
 
 #include "bench/kv/kv_client.h"
 #include "bench/kv/null_store.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::bench {
 namespace {

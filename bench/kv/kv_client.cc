@@ -6,7 +6,7 @@
 
 #include "harness/run/interrupt.h"
 #include "harness/workload/value.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::bench {
 

@@ -8,8 +8,8 @@
 #include "bench/crash/explored.h"
 #include "bench/kv/kv_history.h"
 #include "bench/kv/kv_run.h"
-#include "harness/config/suggestion.h"
-#include "platform/error.h"
+#include "harness/text/suggestion.h"
+#include "platform/base/error.h"
 #include "systems/parameter_reader.h"
 #include "systems/partitioned.h"
 

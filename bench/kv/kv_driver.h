@@ -1,4 +1,5 @@
-// The driver `kv`: runs YCSB workloads against the key-value systems of systems/registry.cc.
+// The driver `kv`: runs YCSB workloads against the key-value systems of
+// systems/registry/registry.cc.
 #pragma once
 
 #include "harness/run/point.h"

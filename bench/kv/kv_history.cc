@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "harness/history/checker.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::bench {
 namespace {

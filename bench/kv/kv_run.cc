@@ -6,7 +6,7 @@
 
 #include "bench/kv/harness_cost.h"
 #include "bench/kv/kv_driver.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/partitioned.h"
 
 namespace perdura::bench {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <deque>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::bench {
 

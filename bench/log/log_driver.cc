@@ -8,7 +8,7 @@
 
 #include "bench/log/log_run.h"
 #include "harness/config/section.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/persistence/proof.h"
 
 namespace perdura::bench {

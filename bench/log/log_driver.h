@@ -7,9 +7,9 @@
 
 #include <optional>
 
-#include "bench/log/log_format.h"
 #include "harness/run/point.h"
 #include "systems/guarantee.h"
+#include "systems/remote_log/log_format.h"
 
 namespace perdura::bench {
 

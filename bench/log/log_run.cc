@@ -5,7 +5,7 @@
 #include "bench/log/log_driver.h"
 #include "harness/run/interrupt.h"
 #include "harness/workload/value.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::bench {
 

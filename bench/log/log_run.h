@@ -7,10 +7,10 @@
 #include <exception>
 #include <memory>
 
-#include "bench/log/log_server.h"
-#include "bench/log/remote_log.h"
 #include "harness/run/interval_costs.h"
 #include "harness/run/point.h"
+#include "systems/remote_log/log_server.h"
+#include "systems/remote_log/remote_log.h"
 
 namespace perdura::bench {
 

@@ -5,7 +5,7 @@
 #include <coroutine>
 #include <vector>
 
-#include "platform/sim/engine.h"
+#include "platform/sim/kernel/engine.h"
 #include "platform/sim/sim_platform.h"
 
 namespace perdura::sim {

@@ -22,7 +22,7 @@
 #include "harness/workload/generator.h"
 #include "harness/workload/key_format.h"
 #include "harness/workload/value.h"
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 #include "systems/partitioned.h"
 
 namespace perdura::bench {

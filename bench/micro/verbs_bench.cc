@@ -24,8 +24,8 @@
 #include <string>
 #include <vector>
 
-#include "platform/error.h"
-#include "platform/verbs_platform.h"
+#include "platform/base/error.h"
+#include "platform/verbs/verbs_platform.h"
 
 namespace perdura {
 namespace {

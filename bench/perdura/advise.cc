@@ -6,17 +6,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bench/log/expected_latency.h"
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
 #include "bench/perdura/whole_number.h"
-#include "harness/config/path_kind.h"
-#include "harness/results/whole_file.h"
 #include "harness/run/long_work.h"
-#include "platform/error.h"
+#include "harness/text/path_kind.h"
+#include "harness/text/whole_file.h"
+#include "platform/base/error.h"
 #include "systems/persistence/chooser.h"
 #include "systems/persistence/detection.h"
 #include "systems/persistence/responder_descriptor.h"
+#include "systems/remote_log/expected_latency.h"
 
 namespace perdura::harness {
 namespace {

@@ -9,7 +9,7 @@
 #include "bench/perdura/commands.h"
 #include "harness/report/claim_results.h"
 #include "harness/run/long_work.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -10,10 +10,10 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/finite_number.h"
 #include "harness/compare/output.h"
-#include "harness/config/printable.h"
 #include "harness/report/result_folder.h"
 #include "harness/run/long_work.h"
-#include "platform/error.h"
+#include "harness/text/printable.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "bench/perdura/crash_arguments.h"
 #include "bench/perdura/whole_number.h"
-#include "harness/config/path_kind.h"
-#include "harness/config/suggestion.h"
-#include "harness/results/whole_file.h"
 #include "harness/run/long_work.h"
-#include "platform/error.h"
+#include "harness/text/path_kind.h"
+#include "harness/text/suggestion.h"
+#include "harness/text/whole_file.h"
+#include "platform/base/error.h"
 #include "systems/kv.h"
 #include "systems/persistence/proof.h"
 

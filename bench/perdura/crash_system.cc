@@ -10,7 +10,7 @@
 #include "bench/crash/explored.h"
 #include "bench/perdura/crash_arguments.h"
 #include "harness/run/long_work.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/kv.h"
 
 namespace perdura::harness {

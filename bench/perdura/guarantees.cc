@@ -14,9 +14,9 @@
 #include "bench/crash/explored.h"
 #include "bench/perdura/commands.h"
 #include "harness/report/guarantees.h"
-#include "harness/results/atomic_file.h"
 #include "harness/run/long_work.h"
-#include "platform/error.h"
+#include "harness/text/atomic_file.h"
+#include "platform/base/error.h"
 #include "systems/kv.h"
 #include "systems/persistence/matrices.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/perdura/commands.h"
-#include "harness/config/printable.h"
+#include "harness/text/printable.h"
 #include "systems/kv.h"
 #include "systems/persistence/method.h"
 
@@ -76,8 +76,8 @@ void print_all(const Locations& locations) {
   }
   Rows methods;
   for (const persistence::Method& method : persistence::methods()) {
-    methods.emplace_back(
-        method.name, fmt::format("{} {}", to_string(method.update), to_string(method.carrier)));
+    methods.emplace_back(method.name,
+                         fmt::format("{} {}", to_string(method.update), to_string(method.carrier)));
   }
   print_table("methods of remote persistence (perdura crash NAME, perdura advise)", methods);
   Rows experiments;
@@ -157,8 +157,8 @@ void add_list(CLI::App& app, CommandContext& context, Action& action) {
   CLI::App* command = app.add_subcommand(
       "list", "Lists systems, methods, experiments, profiles, workloads and sites");
   command->add_option("what", arguments->what, "Only these, by name, one per line")
-      ->check(CLI::IsMember(
-          {"systems", "methods", "experiments", "profiles", "workloads", "sites"}));
+      ->check(
+          CLI::IsMember({"systems", "methods", "experiments", "profiles", "workloads", "sites"}));
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return list(*arguments, context); };

@@ -18,11 +18,11 @@
 
 #include "bench/perdura/commands.h"
 #include "bench/perdura/help_formatter.h"
-#include "harness/config/printable.h"
-#include "harness/config/suggestion.h"
 #include "harness/results/build_info.h"
 #include "harness/run/interrupt.h"
-#include "platform/error.h"
+#include "harness/text/printable.h"
+#include "harness/text/suggestion.h"
+#include "platform/base/error.h"
 
 namespace {
 
@@ -87,8 +87,7 @@ std::string meant_option(const CLI::App& app) {
     const std::vector<std::string_view> known(names.begin(), names.end());
     for (const std::string& argument : command->remaining()) {
       if (!argument.starts_with("--")) continue;
-      const auto meant =
-          perdura::harness::nearest(argument.substr(0, argument.find('=')), known);
+      const auto meant = perdura::harness::nearest(argument.substr(0, argument.find('=')), known);
       if (!meant.empty()) return fmt::format("; did you mean {}?", meant);
     }
   }

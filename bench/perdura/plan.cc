@@ -11,9 +11,9 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/counted.h"
 #include "bench/perdura/experiment_options.h"
-#include "harness/results/atomic_file.h"
 #include "harness/run/estimate.h"
-#include "platform/error.h"
+#include "harness/text/atomic_file.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -10,7 +10,7 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/counted.h"
 #include "harness/run/long_work.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

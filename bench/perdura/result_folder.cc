@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "bench/perdura/commands.h"
-#include "harness/config/path_kind.h"
-#include "platform/error.h"
+#include "harness/text/path_kind.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "platform/pmem/mapped/instructions.h"
+#include "platform/pmem/instructions.h"
 
 namespace perdura::bench {
 

@@ -1,5 +1,5 @@
-// The characterization of a machine: what the probes found, as a profile (platform/sim/profile.h),
-// so that `sim` can stand in for a cluster that was once measured.
+// The characterization of a machine: what the probes found, as a profile
+// (platform/sim/kernel/profile.h), so that `sim` can stand in for a cluster that was once measured.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "bench/probe/probe.h"
 #include "platform/fabric/fabric.h"
-#include "platform/sim/profile.h"
+#include "platform/sim/kernel/profile.h"
 
 namespace perdura::bench {
 

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "harness/report/gnuplot.h"
-#include "harness/results/atomic_file.h"
+#include "harness/text/atomic_file.h"
 
 namespace perdura::bench {
 namespace {
@@ -156,15 +156,14 @@ std::string draw(const std::vector<ProbeFigure>& figures, const std::filesystem:
   for (const ProbeFigure& figure : figures) {
     const std::filesystem::path csv = csv_of(figure);
     for (const std::string format : {"svg", "png"}) {
-      const auto drawn =
-          report::run_gnuplot("gnuplot", plots / (figure.script + ".gp"),
-                              {.csv = csv,
-                               .image = folder / (figure.name + '.' + format),
-                               .format = format,
-                               .title = figure.title,
-                               .x_label = figure.x_label,
-                               .y_label = figure.y_label,
-                               .origin = origin});
+      const auto drawn = report::run_gnuplot("gnuplot", plots / (figure.script + ".gp"),
+                                             {.csv = csv,
+                                              .image = folder / (figure.name + '.' + format),
+                                              .format = format,
+                                              .title = figure.title,
+                                              .x_label = figure.x_label,
+                                              .y_label = figure.y_label,
+                                              .origin = origin});
       if (!drawn) return drawn.error().message;
     }
   }

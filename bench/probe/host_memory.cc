@@ -9,9 +9,9 @@
 
 #include "bench/probe/access.h"
 #include "harness/config/site.h"
-#include "platform/error.h"
-#include "platform/host_node.h"
-#include "platform/numa.h"
+#include "platform/base/error.h"
+#include "platform/host/host_node.h"
+#include "platform/host/numa.h"
 #include "platform/pmem/mapped/anonymous.h"
 
 namespace perdura::bench {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "platform/platform.h"
-#include "platform/sim/profile.h"
+#include "platform/sim/kernel/profile.h"
 
 namespace perdura::bench {
 

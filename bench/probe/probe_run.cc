@@ -15,18 +15,18 @@
 #include "bench/probe/memory_probes.h"
 #include "bench/probe/rdma_probes.h"
 #include "bench/probe/timer_probes.h"
-#include "harness/config/path_kind.h"
 #include "harness/config/site.h"
-#include "harness/report/file_record.h"
-#include "harness/results/atomic_file.h"
 #include "harness/results/manifest.h"
 #include "harness/results/result_writer.h"
 #include "harness/run/interrupt.h"
 #include "harness/run/last_words.h"
 #include "harness/run/platform_factory.h"
 #include "harness/run/progress.h"
-#include "platform/error.h"
-#include "platform/sim/profile.h"
+#include "harness/schema/file_record.h"
+#include "harness/text/atomic_file.h"
+#include "harness/text/path_kind.h"
+#include "platform/base/error.h"
+#include "platform/sim/kernel/profile.h"
 
 namespace perdura::bench {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "harness/measure/at_work.h"
 #include "harness/workload/random.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/sync.h"
 
 namespace perdura::bench {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::bench {
 namespace {

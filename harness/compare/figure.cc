@@ -5,9 +5,9 @@
 #include <map>
 
 #include "harness/compare/output.h"
-#include "harness/report/csv_table.h"
 #include "harness/report/gnuplot.h"
 #include "harness/report/output_file.h"
+#include "harness/schema/csv_table.h"
 
 namespace perdura::compare {
 namespace {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <tuple>
 
-#include "harness/config/suggestion.h"
-#include "harness/report/columns.h"
+#include "harness/schema/columns.h"
+#include "harness/text/suggestion.h"
 
 namespace perdura::compare {
 namespace {

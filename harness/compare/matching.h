@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "harness/compare/configurations.h"
-#include "harness/report/error.h"
 #include "harness/report/points.h"
+#include "harness/schema/error.h"
 
 namespace perdura::compare {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "harness/compare/comparison.h"
-#include "harness/report/error.h"
+#include "harness/schema/error.h"
 
 namespace perdura::compare {
 

@@ -8,8 +8,8 @@
 
 #include "harness/compare/mann_whitney.h"
 #include "harness/compare/output.h"
-#include "harness/config/printable.h"
-#include "harness/report/quantity.h"
+#include "harness/schema/quantity.h"
+#include "harness/text/printable.h"
 
 namespace perdura::compare {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <limits>
 
-#include "harness/config/printable.h"
-#include "harness/results/whole_file.h"
-#include "platform/error.h"
+#include "harness/text/printable.h"
+#include "harness/text/whole_file.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "harness/config/parameters.h"
 #include "harness/config/section.h"
-#include "harness/report/spec_reader.h"
-#include "platform/error.h"
+#include "harness/schema/spec_reader.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

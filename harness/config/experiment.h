@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "harness/config/document.h"
-#include "harness/report/spec.h"
+#include "harness/schema/spec.h"
 #include "platform/platform.h"
 
 namespace perdura::harness {

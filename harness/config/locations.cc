@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <set>
 
-#include "harness/config/path_kind.h"
-#include "harness/config/suggestion.h"
-#include "platform/error.h"
+#include "harness/text/path_kind.h"
+#include "harness/text/suggestion.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {
@@ -56,8 +56,7 @@ Locations Locations::standard() {
 }
 
 fs::path Locations::of_program(const fs::path& program) {
-  const fs::path installed =
-      (program.parent_path() / PERDURA_DATA_FROM_PROGRAM).lexically_normal();
+  const fs::path installed = (program.parent_path() / PERDURA_DATA_FROM_PROGRAM).lexically_normal();
   std::error_code ignored;
   return fs::is_directory(installed / "experiments", ignored) ? installed : PERDURA_SOURCE_DIR;
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "harness/config/suggestion.h"
-#include "platform/error.h"
+#include "harness/text/suggestion.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {
@@ -24,9 +24,8 @@ std::string join(const Names& names) {
 void Section::allow_only(std::span<const std::string_view> known) const {
   for (const auto& [key, node] : table_) {
     if (std::find(known.begin(), known.end(), key.str()) == known.end()) {
-      throw UsageError(
-          fmt::format("{}: {}", document_.where(key.source()),
-                      unknown_name("key", key.str(), known, in_section(name_))));
+      throw UsageError(fmt::format("{}: {}", document_.where(key.source()),
+                                   unknown_name("key", key.str(), known, in_section(name_))));
     }
   }
 }

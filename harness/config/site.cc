@@ -11,7 +11,7 @@
 #include <set>
 
 #include "harness/config/section.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {
@@ -152,10 +152,11 @@ void check_hosts_of_ranks(const Site& site, std::span<const std::string> hosts) 
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
     if (std::none_of(site.hosts.begin(), site.hosts.end(),
                      [&](const SiteHost& of_site) { return is_on(hosts[rank], of_site); })) {
-      throw UsageError(fmt::format(
-          "{}: rank {} is on host {}, which is not one of this site's; add it there, or leave it out of "
-          "mpirun's hostfile",
-          site.file, rank, hosts[rank]));
+      throw UsageError(
+          fmt::format("{}: rank {} is on host {}, which is not one of this site's; add it there, "
+                      "or leave it out of "
+                      "mpirun's hostfile",
+                      site.file, rank, hosts[rank]));
     }
   }
   const SiteHost& server = *host_of_node(site, 0);

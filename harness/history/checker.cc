@@ -8,7 +8,7 @@
 #include "harness/history/index_table.h"
 #include "harness/history/key_history.h"
 #include "harness/history/key_search.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::history {
 namespace {

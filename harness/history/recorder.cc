@@ -5,7 +5,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::history {
 namespace {

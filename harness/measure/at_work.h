@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::measure {
 

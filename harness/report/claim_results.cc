@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "harness/report/quantity.h"
+#include "harness/schema/quantity.h"
 
 namespace perdura::report {
 namespace {

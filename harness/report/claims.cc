@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "harness/report/columns.h"
-#include "harness/report/csv_table.h"
 #include "harness/report/formula.h"
+#include "harness/schema/columns.h"
+#include "harness/schema/csv_table.h"
 
 namespace perdura::report {
 namespace {

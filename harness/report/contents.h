@@ -10,7 +10,7 @@
 #include "harness/report/guarantees.h"
 #include "harness/report/reported.h"
 #include "harness/report/result_folder.h"
-#include "harness/report/spec.h"
+#include "harness/schema/spec.h"
 
 namespace perdura::report {
 

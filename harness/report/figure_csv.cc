@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "harness/report/contents.h"
-#include "harness/report/csv_table.h"
-#include "harness/report/quantity.h"
+#include "harness/schema/csv_table.h"
+#include "harness/schema/quantity.h"
 
 namespace perdura::report {
 namespace {

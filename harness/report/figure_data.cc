@@ -9,7 +9,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "harness/report/quantity.h"
+#include "harness/schema/quantity.h"
 #include "systems/guarantee.h"
 
 namespace perdura::report {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "harness/report/error.h"
 #include "harness/report/points.h"
-#include "harness/report/spec.h"
+#include "harness/schema/error.h"
+#include "harness/schema/spec.h"
 
 namespace perdura::report {
 

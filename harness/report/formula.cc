@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/report/csv_table.h"
+#include "harness/schema/csv_table.h"
 
 namespace perdura::report {
 namespace {

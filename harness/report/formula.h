@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "harness/report/error.h"
+#include "harness/schema/error.h"
 
 namespace perdura::report {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "harness/report/error.h"
+#include "harness/schema/error.h"
 
 namespace perdura::report {
 

@@ -6,8 +6,8 @@
 
 #include <sstream>
 
-#include "harness/report/file_record.h"
 #include "harness/report/output_file.h"
+#include "harness/schema/file_record.h"
 
 namespace perdura::report {
 namespace {

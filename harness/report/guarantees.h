@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/report/csv_table.h"
-#include "harness/report/error.h"
+#include "harness/schema/csv_table.h"
+#include "harness/schema/error.h"
 
 namespace perdura::report {
 

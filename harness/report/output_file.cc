@@ -1,7 +1,7 @@
 #include "harness/report/output_file.h"
 
-#include "harness/results/atomic_file.h"
-#include "platform/error.h"
+#include "harness/text/atomic_file.h"
+#include "platform/base/error.h"
 
 namespace perdura::report {
 

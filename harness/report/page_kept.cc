@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "harness/report/page_parts.h"
-#include "harness/report/quantity.h"
+#include "harness/schema/quantity.h"
 #include "systems/guarantee.h"
 
 namespace perdura::report {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "harness/report/page_parts.h"
-#include "harness/report/quantity.h"
+#include "harness/schema/quantity.h"
 
 namespace perdura::report {
 namespace {

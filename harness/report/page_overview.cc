@@ -8,7 +8,7 @@
 
 #include "harness/report/html.h"
 #include "harness/report/page_parts.h"
-#include "harness/report/quantity.h"
+#include "harness/schema/quantity.h"
 
 namespace perdura::report {
 namespace {

@@ -7,8 +7,8 @@
 #include <array>
 #include <cmath>
 
-#include "harness/report/advice.h"
-#include "harness/report/columns.h"
+#include "harness/schema/advice.h"
+#include "harness/schema/columns.h"
 #include "systems/guarantee.h"
 
 namespace perdura::report {

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "harness/report/csv_table.h"
-#include "harness/report/error.h"
+#include "harness/schema/csv_table.h"
+#include "harness/schema/error.h"
 
 namespace perdura::report {
 

@@ -9,9 +9,9 @@
 #include "harness/report/gnuplot.h"
 #include "harness/report/output_file.h"
 #include "harness/report/page.h"
-#include "harness/report/quantity.h"
 #include "harness/report/svg.h"
-#include "harness/results/whole_file.h"
+#include "harness/schema/quantity.h"
+#include "harness/text/whole_file.h"
 
 namespace perdura::report {
 namespace {

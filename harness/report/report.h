@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/report/error.h"
+#include "harness/schema/error.h"
 
 namespace perdura::report {
 

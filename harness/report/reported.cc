@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "harness/report/csv_table.h"
+#include "harness/schema/csv_table.h"
 
 namespace perdura::report {
 namespace {

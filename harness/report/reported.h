@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "harness/report/claims.h"
-#include "harness/report/error.h"
+#include "harness/schema/error.h"
 
 namespace perdura::report {
 

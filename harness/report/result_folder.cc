@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "harness/report/file_record.h"
-#include "harness/results/whole_file.h"
+#include "harness/schema/file_record.h"
+#include "harness/text/whole_file.h"
 
 namespace perdura::report {
 namespace {

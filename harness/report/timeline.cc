@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "harness/report/advice.h"
-#include "harness/report/columns.h"
+#include "harness/schema/advice.h"
+#include "harness/schema/columns.h"
 
 namespace perdura::report {
 namespace {

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "harness/report/csv_table.h"
-#include "harness/report/error.h"
 #include "harness/report/figure_data.h"
 #include "harness/report/points.h"
-#include "harness/report/spec.h"
+#include "harness/schema/csv_table.h"
+#include "harness/schema/error.h"
+#include "harness/schema/spec.h"
 
 namespace perdura::report {
 

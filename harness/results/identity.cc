@@ -9,8 +9,8 @@
 
 #include "harness/results/build_info.h"
 #include "harness/results/hash.h"
-#include "harness/results/whole_file.h"
-#include "platform/error.h"
+#include "harness/text/whole_file.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "harness/config/path_kind.h"
-#include "harness/report/file_record.h"
-#include "platform/error.h"
+#include "harness/schema/file_record.h"
+#include "harness/text/path_kind.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -12,10 +12,10 @@
 #include <cstring>
 #include <utility>
 
-#include "harness/results/atomic_file.h"
 #include "harness/results/hash.h"
-#include "harness/results/whole_file.h"
-#include "platform/error.h"
+#include "harness/text/atomic_file.h"
+#include "harness/text/whole_file.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

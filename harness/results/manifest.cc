@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "harness/report/columns.h"
 #include "harness/results/build_info.h"
+#include "harness/schema/columns.h"
 
 namespace perdura::harness {
 

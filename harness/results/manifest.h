@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "harness/report/file_record.h"
 #include "harness/results/file_system.h"
 #include "harness/results/media_writes.h"
+#include "harness/schema/file_record.h"
 
 namespace perdura::harness {
 

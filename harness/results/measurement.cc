@@ -7,7 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -15,8 +15,8 @@
 #include "harness/results/host_noise.h"
 #include "harness/results/timeline.h"
 #include "harness/workload/workload_spec.h"
+#include "platform/base/units.h"
 #include "platform/pmem/accounting.h"
-#include "platform/units.h"
 
 namespace perdura::harness {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::harness {
 

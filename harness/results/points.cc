@@ -7,8 +7,8 @@
 #include <iterator>
 #include <optional>
 
-#include "harness/report/columns.h"
-#include "harness/report/csv_table.h"
+#include "harness/schema/columns.h"
+#include "harness/schema/csv_table.h"
 
 namespace perdura::harness {
 namespace {

@@ -5,11 +5,11 @@
 #include <map>
 #include <system_error>
 
-#include "harness/config/path_kind.h"
-#include "harness/report/csv_table.h"
-#include "harness/report/file_record.h"
-#include "harness/results/atomic_file.h"
-#include "platform/error.h"
+#include "harness/schema/csv_table.h"
+#include "harness/schema/file_record.h"
+#include "harness/text/atomic_file.h"
+#include "harness/text/path_kind.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 

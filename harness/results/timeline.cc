@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::harness {
 

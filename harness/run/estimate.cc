@@ -6,8 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "harness/report/csv_table.h"
-#include "platform/error.h"
+#include "harness/schema/csv_table.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {
@@ -52,10 +52,10 @@ PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
   };
   if (!fs::exists(folder / "experiment.toml")) throw wrong("has no experiment.toml");
   if (!holds_for(load_experiment(folder / "experiment.toml"), experiment)) {
-    throw UsageError(
-        fmt::format("--like {}: the number of operations does not tell the time of open loops, durations and "
-                    "steady states; give a run of the same experiment",
-                    folder.string()));
+    throw UsageError(fmt::format(
+        "--like {}: the number of operations does not tell the time of open loops, durations and "
+        "steady states; give a run of the same experiment",
+        folder.string()));
   }
   const auto table = report::read_csv(folder / "times.csv");
   if (!table) throw wrong(table.error().message);

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "harness/run/last_words.h"
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::harness {
 

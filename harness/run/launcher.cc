@@ -13,7 +13,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::harness {
 

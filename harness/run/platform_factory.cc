@@ -7,19 +7,19 @@
 #include <filesystem>
 #include <numeric>
 
-#include "harness/config/path_kind.h"
-#include "harness/config/suggestion.h"
 #include "harness/run/interrupt.h"
-#include "platform/error.h"
+#include "harness/text/path_kind.h"
+#include "harness/text/suggestion.h"
+#include "platform/base/error.h"
 #include "platform/fabric/shm/job.h"
-#include "platform/numa.h"
+#include "platform/host/numa.h"
 #include "platform/pmem/mapped/dax_device.h"
 #include "platform/pmem/mapped/pool_file.h"
-#include "platform/shm_platform.h"
-#include "platform/sim/profile.h"
+#include "platform/shm/shm_platform.h"
+#include "platform/sim/kernel/profile.h"
 #include "platform/sim/sim_platform.h"
 #ifdef PERDURA_HAVE_VERBS
-#include "platform/verbs_platform.h"
+#include "platform/verbs/verbs_platform.h"
 #endif
 
 namespace perdura::harness {

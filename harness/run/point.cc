@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "harness/config/parameters.h"
-#include "harness/config/suggestion.h"
-#include "platform/error.h"
+#include "harness/text/suggestion.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {
@@ -105,9 +105,8 @@ void check_systems(const Experiment& experiment, const Driver& driver) {
   for (const auto& [name, settings] : experiment.systems) {
     const Located& base = settings.variant_of;
     if (base.text.empty() && !is_known(name)) {
-      throw UsageError(
-          fmt::format("{}: {}; a variant of one needs variant_of = \"...\"", settings.where,
-                      unknown_name("system", name, known)));
+      throw UsageError(fmt::format("{}: {}; a variant of one needs variant_of = \"...\"",
+                                   settings.where, unknown_name("system", name, known)));
     }
     if (!base.text.empty() && is_known(name)) {
       throw UsageError(

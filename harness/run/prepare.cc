@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/config/suggestion.h"
-#include "harness/results/whole_file.h"
 #include "harness/run/remarks.h"
-#include "platform/error.h"
+#include "harness/text/suggestion.h"
+#include "harness/text/whole_file.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "harness/run/interrupt.h"
 #include "harness/run/launcher.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 
-#include "harness/config/printable.h"
 #include "harness/results/host_noise.h"
 #include "harness/results/interrupted_sweep.h"
 #include "harness/results/result_writer.h"
@@ -17,7 +16,8 @@
 #include "harness/run/last_words.h"
 #include "harness/run/launcher.h"
 #include "harness/run/progress.h"
-#include "platform/error.h"
+#include "harness/text/printable.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

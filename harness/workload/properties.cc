@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "harness/config/printable.h"
+#include "harness/text/printable.h"
 
 namespace perdura::workload {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "harness/config/suggestion.h"
+#include "harness/text/suggestion.h"
 
 namespace perdura::workload {
 namespace {

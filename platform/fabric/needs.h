@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/types.h"
 
 namespace perdura::fabric {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::pmem {
 class Region;

@@ -5,7 +5,7 @@
 #include <array>
 #include <charconv>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::faults {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/faults/faulty_queue_pair.h"
 
 namespace perdura::faults {

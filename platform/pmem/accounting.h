@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::pmem {
 

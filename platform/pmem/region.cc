@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "platform/pmem/mapped/instructions.h"
-#include "platform/pmem/mapped/word_copy.h"
+#include "platform/pmem/instructions.h"
+#include "platform/pmem/word_copy.h"
 
 namespace perdura::pmem {
 namespace {

@@ -20,9 +20,9 @@
 #include <string>
 #include <type_traits>
 
+#include "platform/base/units.h"
 #include "platform/pmem/accounting.h"
 #include "platform/pmem/model/persistence.h"
-#include "platform/units.h"
 
 namespace perdura::pmem {
 

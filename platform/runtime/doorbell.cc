@@ -12,7 +12,7 @@
 #include <limits>
 #include <vector>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/mapped/mapping.h"
 
 namespace perdura::runtime {

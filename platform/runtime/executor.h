@@ -7,8 +7,8 @@
 #include <functional>
 #include <list>
 
+#include "platform/base/units.h"
 #include "platform/runtime/task.h"
-#include "platform/units.h"
 
 namespace perdura {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstddef>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define PERDURA_POOL_FRAMES 0  // pooling would hide a use after free

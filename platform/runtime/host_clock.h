@@ -20,7 +20,7 @@
 
 #include <cstdint>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::runtime {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/sim/region_memory.h"
 
 namespace perdura::sim {

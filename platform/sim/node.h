@@ -10,7 +10,7 @@
 #include "platform/fabric/sim/nic.h"
 #include "platform/platform.h"
 #include "platform/pmem/sim/sim_region.h"
-#include "platform/sim/thread.h"
+#include "platform/sim/kernel/thread.h"
 
 namespace perdura::sim {
 

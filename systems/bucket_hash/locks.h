@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "platform/base/units.h"
 #include "platform/runtime/sync.h"
-#include "platform/units.h"
 
 namespace perdura::systems::bucket_hash {
 

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/bucket_hash/slot.h"
 
 namespace perdura::systems::bucket_hash {

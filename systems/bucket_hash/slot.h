@@ -20,8 +20,8 @@
 #include <span>
 #include <type_traits>
 
+#include "platform/base/units.h"
 #include "platform/runtime/work.h"
-#include "platform/units.h"
 #include "systems/kv.h"
 
 namespace perdura::systems::bucket_hash {

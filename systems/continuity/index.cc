@@ -6,7 +6,7 @@
 #include <bit>
 #include <vector>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::systems::continuity {
 

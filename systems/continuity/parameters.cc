@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/bucket_hash/parameters.h"
 
 namespace perdura::systems::continuity {

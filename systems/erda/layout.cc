@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "systems/parameter_reader.h"
 

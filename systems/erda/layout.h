@@ -37,8 +37,8 @@
 #include <optional>
 #include <span>
 
+#include "platform/base/units.h"
 #include "platform/pmem/accounting.h"
-#include "platform/units.h"
 #include "systems/hopscotch/geometry.h"
 #include "systems/kv.h"
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/erda/store.h"
 
 namespace perdura::systems::erda {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <new>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::systems::erda {
 

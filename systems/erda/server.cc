@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 
 namespace perdura::systems::erda {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::systems::erda {
 

@@ -26,7 +26,7 @@
 #include <optional>
 #include <span>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 #include "systems/kv.h"
 
 namespace perdura::systems::hopscotch {

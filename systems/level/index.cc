@@ -6,7 +6,7 @@
 #include <bit>
 #include <mutex>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::systems::level {
 

@@ -39,7 +39,7 @@
 #include <optional>
 #include <span>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 #include "systems/bucket_hash/slot.h"
 
 namespace perdura::systems::level {

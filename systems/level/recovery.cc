@@ -1,7 +1,7 @@
 // What a level hash table does after a crash or a restart.
 #include <fmt/core.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/level/index.h"
 
 namespace perdura::systems::level {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::persistence {
 

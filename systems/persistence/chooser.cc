@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::persistence {
 

@@ -25,7 +25,7 @@
 #include <optional>
 #include <span>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::persistence {
 

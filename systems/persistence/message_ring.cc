@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "systems/persistence/message.h"
 

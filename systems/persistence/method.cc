@@ -8,7 +8,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::persistence {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <optional>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 
 namespace perdura::persistence {

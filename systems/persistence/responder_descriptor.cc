@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::persistence {
 

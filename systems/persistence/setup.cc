@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "systems/persistence/message.h"
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
+#include "platform/base/units.h"
 #include "platform/fabric/types.h"
 #include "platform/pmem/model/persistence.h"
-#include "platform/units.h"
 #include "systems/persistence/method.h"
 
 namespace perdura::persistence {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::systems::pfarm {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 
 namespace perdura::systems::write_ahead {

@@ -6,7 +6,7 @@
 #include <span>
 #include <type_traits>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 #include "systems/kv.h"
 
 namespace perdura::systems::write_ahead {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "systems/parameter_reader.h"
 #include "systems/write_ahead/record.h"

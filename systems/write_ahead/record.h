@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 #include "systems/kv.h"
 
 namespace perdura::systems::write_ahead {

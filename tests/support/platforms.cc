@@ -1,6 +1,6 @@
 #include "tests/support/platforms.h"
 
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 #include "platform/sim/sim_platform.h"
 
 namespace perdura::test {

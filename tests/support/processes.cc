@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 #include "tests/support/leftovers.h"
 
 namespace perdura::test {

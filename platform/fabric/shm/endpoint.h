@@ -14,7 +14,7 @@
 #include "platform/fabric/shm/receive_queue.h"
 #include "platform/fabric/shm/segment.h"
 #include "platform/fabric/shm/send_entry.h"
-#include "platform/runtime/thread_executor.h"
+#include "platform/host/thread_executor.h"
 
 namespace perdura::fabric::shm {
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <thread>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::fabric::shm {
 namespace {

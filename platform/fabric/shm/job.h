@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/shm/layout.h"
 #include "platform/pmem/mapped/mapping.h"
 

@@ -15,10 +15,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "platform/base/units.h"
 #include "platform/fabric/types.h"
 #include "platform/runtime/doorbell.h"
 #include "platform/runtime/host_clock.h"
-#include "platform/units.h"
 
 namespace perdura::fabric::shm {
 

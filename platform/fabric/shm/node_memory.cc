@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
-#include "platform/error.h"
-#include "platform/pmem/mapped/word_copy.h"
+#include "platform/base/error.h"
+#include "platform/pmem/word_copy.h"
 
 namespace perdura::fabric::shm {
 

@@ -8,8 +8,8 @@
 
 #include "platform/fabric/shm/endpoint.h"
 #include "platform/fabric/shm/queue_pair.h"
-#include "platform/pmem/mapped/instructions.h"
-#include "platform/pmem/mapped/word_copy.h"
+#include "platform/pmem/instructions.h"
+#include "platform/pmem/word_copy.h"
 
 namespace perdura::fabric::shm {
 namespace {

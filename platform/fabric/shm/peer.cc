@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/mapped/pool_file.h"
-#include "platform/pmem/mapped/word_copy.h"
+#include "platform/pmem/word_copy.h"
 
 namespace perdura::fabric::shm {
 

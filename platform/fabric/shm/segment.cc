@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::fabric::shm {
 

@@ -15,8 +15,8 @@
 #include "platform/fabric/fabric.h"
 #include "platform/fabric/sim/nic.h"
 #include "platform/runtime/ring.h"
-#include "platform/sim/engine.h"
-#include "platform/sim/thread.h"
+#include "platform/sim/kernel/engine.h"
+#include "platform/sim/kernel/thread.h"
 
 namespace perdura::fabric::sim {
 

@@ -4,7 +4,7 @@
 
 #include <cassert>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::fabric::sim {
 

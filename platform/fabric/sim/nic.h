@@ -6,8 +6,8 @@
 
 #include "platform/fabric/fabric.h"
 #include "platform/pmem/sim/sim_region.h"
-#include "platform/sim/profile.h"
-#include "platform/sim/resource.h"
+#include "platform/sim/kernel/profile.h"
+#include "platform/sim/kernel/resource.h"
 
 namespace perdura::fabric::sim {
 

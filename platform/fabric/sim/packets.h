@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "platform/fabric/types.h"
-#include "platform/sim/profile.h"
-#include "platform/sim/resource.h"
+#include "platform/sim/kernel/profile.h"
+#include "platform/sim/kernel/resource.h"
 
 namespace perdura::fabric::sim {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <string_view>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/verbs/connection_manager.h"
 #include "platform/fabric/verbs/endpoint.h"
 

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/verbs/endpoint.h"
 
 namespace perdura::fabric::verbs {

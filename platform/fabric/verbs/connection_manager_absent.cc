@@ -1,7 +1,7 @@
 // For builds without librdmacm.
 #include <fmt/format.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/verbs/connection_manager.h"
 
 namespace perdura::fabric::verbs {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::fabric::verbs {
 namespace {

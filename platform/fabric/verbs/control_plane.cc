@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::fabric::verbs {
 namespace {

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <span>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/verbs/connection_manager.h"
 #include "platform/fabric/verbs/meaning.h"
 

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::fabric::verbs {
 namespace {

@@ -16,7 +16,7 @@
 #include "platform/fabric/verbs/queue_pair.h"
 #include "platform/fabric/verbs/receive_queue.h"
 #include "platform/fabric/verbs/send_request.h"
-#include "platform/runtime/thread_executor.h"
+#include "platform/host/thread_executor.h"
 
 namespace perdura::fabric::verbs {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "platform/base/units.h"
 #include "platform/fabric/types.h"
-#include "platform/units.h"
 
 namespace perdura::fabric::verbs {
 

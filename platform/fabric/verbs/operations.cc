@@ -5,7 +5,7 @@
 
 #include "platform/fabric/verbs/endpoint.h"
 #include "platform/fabric/verbs/queue_pair.h"
-#include "platform/pmem/mapped/word_copy.h"
+#include "platform/pmem/word_copy.h"
 
 namespace perdura::fabric::verbs {
 namespace {

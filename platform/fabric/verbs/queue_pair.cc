@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/verbs/endpoint.h"
 #include "platform/fabric/verbs/meaning.h"
 

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/verbs/endpoint.h"
-#include "platform/pmem/mapped/word_copy.h"
+#include "platform/pmem/word_copy.h"
 
 namespace perdura::fabric::verbs {
 

@@ -19,7 +19,7 @@
 #include <charconv>
 #include <fstream>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::fabric::verbs {
 namespace {

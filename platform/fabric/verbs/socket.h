@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "platform/base/units.h"
 #include "platform/pmem/mapped/mapping.h"
-#include "platform/units.h"
 
 namespace perdura::fabric::verbs {
 

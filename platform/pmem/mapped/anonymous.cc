@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::pmem::mapped {
 namespace {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/mapped/persistent_source.h"
 
 namespace perdura::pmem::mapped {

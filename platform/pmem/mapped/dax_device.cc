@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "platform/error.h"
-#include "platform/pmem/mapped/instructions.h"
-#include "platform/pmem/mapped/word_copy.h"
+#include "platform/base/error.h"
+#include "platform/pmem/instructions.h"
+#include "platform/pmem/word_copy.h"
 
 namespace perdura::pmem::mapped {
 namespace {

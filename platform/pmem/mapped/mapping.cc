@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::pmem::mapped {
 namespace {

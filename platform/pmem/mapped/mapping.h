@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "platform/base/units.h"
 #include "platform/pmem/mapped/persistent_source.h"
-#include "platform/units.h"
 
 namespace perdura::pmem::mapped {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::pmem::mapped {
 

@@ -9,7 +9,7 @@
 
 #include <cstdlib>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/mapped/dax_device.h"
 
 namespace perdura::pmem::mapped {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/mapped/dax_device.h"
 
 namespace perdura::pmem::mapped {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "platform/base/units.h"
 #include "platform/pmem/mapped/mapping.h"
-#include "platform/units.h"
 
 namespace perdura::pmem::mapped {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::pmem::mapped {
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <libpmem2.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/mapped/persistent_source.h"
 
 namespace perdura::pmem::mapped {

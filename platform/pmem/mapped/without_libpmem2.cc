@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/mapped/mapping.h"
 #include "platform/pmem/mapped/persistent_source.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::pmem {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::pmem {
 

@@ -28,10 +28,10 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/base/units.h"
 #include "platform/pmem/model/choices.h"
 #include "platform/pmem/model/persistence.h"
 #include "platform/pmem/model/rules.h"
-#include "platform/units.h"
 
 namespace perdura::pmem {
 

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "platform/sim/profile.h"
-#include "platform/sim/resource.h"
-#include "platform/units.h"
+#include "platform/base/units.h"
+#include "platform/sim/kernel/profile.h"
+#include "platform/sim/kernel/resource.h"
 
 namespace perdura::pmem::sim {
 

@@ -26,7 +26,7 @@
 
 #include "platform/pmem/model/persistence_state.h"
 #include "platform/pmem/sim/timeline.h"
-#include "platform/sim/engine.h"
+#include "platform/sim/kernel/engine.h"
 
 namespace perdura::pmem::sim {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "platform/pmem/sim/dimm.h"
-#include "platform/sim/profile.h"
-#include "platform/sim/resource.h"
+#include "platform/sim/kernel/profile.h"
+#include "platform/sim/kernel/resource.h"
 
 namespace perdura::pmem::sim {
 

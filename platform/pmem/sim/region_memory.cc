@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::pmem::sim {
 namespace {

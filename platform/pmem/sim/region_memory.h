@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "platform/units.h"
+#include "platform/base/units.h"
 
 namespace perdura::pmem::sim {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "platform/sim/thread.h"
+#include "platform/sim/kernel/thread.h"
 
 namespace perdura::pmem::sim {
 

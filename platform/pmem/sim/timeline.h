@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "platform/base/units.h"
 #include "platform/runtime/ring.h"
-#include "platform/units.h"
 
 namespace perdura::pmem::sim {
 

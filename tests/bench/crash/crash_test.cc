@@ -8,7 +8,7 @@
 #include <iostream>
 
 #include "bench/crash/explored.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::bench::test {

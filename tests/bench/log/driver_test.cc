@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "platform/error.h"
-#include "platform/sim/profile.h"
+#include "platform/base/error.h"
+#include "platform/sim/kernel/profile.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::bench {

@@ -2,7 +2,7 @@
 // again: no acknowledged record is lost, none is torn, none is out of order.
 #include <atomic>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/bench/log/support.h"
 #include "tests/support/kill_loop.h"
 #include "tests/support/wait_until.h"

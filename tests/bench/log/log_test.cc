@@ -2,7 +2,7 @@
 // times, and a client that comes later goes on at the tail.
 #include <atomic>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/bench/log/support.h"
 
 namespace perdura::bench::test {

@@ -3,7 +3,7 @@
 // on.
 #include <iostream>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/sim/failures.h"
 #include "tests/bench/log/support.h"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "bench/log/log_server.h"
-#include "bench/log/remote_log.h"
+#include "systems/remote_log/log_server.h"
+#include "systems/remote_log/remote_log.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::bench::test {

@@ -5,9 +5,9 @@
 
 #include <set>
 
-#include "platform/error.h"
-#include "platform/shm_platform.h"
-#include "platform/sim/profile.h"
+#include "platform/base/error.h"
+#include "platform/shm/shm_platform.h"
+#include "platform/sim/kernel/profile.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/bench/probe/common.h"
 #include "tests/support/platforms.h"

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "platform/sim/profile.h"
+#include "platform/sim/kernel/profile.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/bench/probe/common.h"
 #include "tests/support/platforms.h"

@@ -3,7 +3,7 @@
 
 #include "bench/probe/memory_probes.h"
 #include "bench/probe/rdma_probes.h"
-#include "platform/sim/profile.h"
+#include "platform/sim/kernel/profile.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/support/platforms.h"
 

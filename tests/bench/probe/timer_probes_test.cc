@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 
 namespace perdura::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "harness/report/csv_table.h"
+#include "harness/schema/csv_table.h"
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 #include "tests/support/machine_tree.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "harness/report/file_record.h"
+#include "harness/schema/file_record.h"
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "harness/report/columns.h"
+#include "harness/schema/columns.h"
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::compare {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/config/experiment.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
@@ -96,9 +96,9 @@ TEST_F(LocationsTest, AProgramsOwnFilesAreInItsPrefixIfItWasInstalled) {
 }
 
 TEST_F(LocationsTest, AFolderIsNoFile) {
-  EXPECT_EQ(error_of(FileKind::profile, {(root_ / "second").string(), "x.toml:3"}),
-            fmt::format("x.toml:3: profile {}: is a folder; give a file",
-                        (root_ / "second").string()));
+  EXPECT_EQ(
+      error_of(FileKind::profile, {(root_ / "second").string(), "x.toml:3"}),
+      fmt::format("x.toml:3: profile {}: is a folder; give a file", (root_ / "second").string()));
 }
 
 TEST(PlainName, IsWhatResultsShow) {

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "harness/config/printable.h"
-#include "harness/config/suggestion.h"
+#include "harness/text/printable.h"
+#include "harness/text/suggestion.h"
 
 namespace perdura::harness {
 namespace {

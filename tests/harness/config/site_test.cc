@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
@@ -85,7 +85,8 @@ TEST(Site, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(refused(name + "[host]\nrole = \"server\"\n"),
             "lab.toml:2: host must be written as [[host]]");
   EXPECT_EQ(refused(name + kServer + "core = 1\n" + kClient),
-            "lab.toml:5: unknown key 'core' in [host] (did you mean 'cores'?); known are: name, role, cores, numa_node, "
+            "lab.toml:5: unknown key 'core' in [host] (did you mean 'cores'?); known are: name, "
+            "role, cores, numa_node, "
             "device");
   EXPECT_EQ(refused(name + kServer + "cores = []\n" + kClient),
             "lab.toml:5: cores in [host] must be a list of core numbers, such as [0, 1]; leave it "
@@ -131,9 +132,10 @@ TEST(Site, RanksOnSeveralHostsMustBeWhereItSays) {
   EXPECT_EQ(refused_on(site, {"c", "s", "d"}),
             "lab.toml: rank 0 is on host c, but the server is s; let mpirun's hostfile begin with "
             "it, as 'perdura plan --hostfile' does");
-  EXPECT_EQ(refused_on(site, {"s", "c", "d", "e"}),
-            "lab.toml: rank 3 is on host e, which is not one of this site's; add it there, or leave it "
-            "out of mpirun's hostfile");
+  EXPECT_EQ(
+      refused_on(site, {"s", "c", "d", "e"}),
+      "lab.toml: rank 3 is on host e, which is not one of this site's; add it there, or leave it "
+      "out of mpirun's hostfile");
   EXPECT_EQ(refused_on(site, {"sc", "c"}).substr(0, 17), "lab.toml: rank 0 ");
 
   // Nothing is compared with no ranks, on one host, without a site, or with addresses.

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/harness/history/builder.h"
 
 namespace perdura::history::test {

@@ -10,7 +10,7 @@
 
 #include "harness/history/workload_format.h"
 #include "harness/workload/value.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/systems/kv/recording.h"
 

@@ -1,4 +1,4 @@
-#include "harness/report/csv_table.h"
+#include "harness/schema/csv_table.h"
 
 #include "tests/harness/report/fixture.h"
 

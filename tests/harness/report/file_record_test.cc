@@ -1,5 +1,5 @@
 // Rows that were lost or changed since they were written, though what is left is a sound file.
-#include "harness/report/file_record.h"
+#include "harness/schema/file_record.h"
 
 #include <fmt/format.h>
 

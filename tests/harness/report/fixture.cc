@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "harness/report/csv_table.h"
+#include "harness/schema/csv_table.h"
 
 namespace perdura::report {
 

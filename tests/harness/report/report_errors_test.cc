@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "harness/report/columns.h"
 #include "harness/report/points.h"
+#include "harness/schema/columns.h"
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::report {
@@ -121,9 +121,11 @@ TEST_F(ReportErrorsTest, AnUnknownKeyInAFigure) {
 
 TEST_F(ReportErrorsTest, ANumberThatIsNone) {
   for (const std::string number : {"nan", "inf", "[64, -inf]"}) {
-    write("run/experiment.toml", "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"lines\"\n"
-                                 "x = \"value_size\"\ny = \"latency_mean_us\"\n"
-                                 "where = { value_size = " + number + " }\n");
+    write("run/experiment.toml",
+          "[[figure]]\nid = \"1\"\ntitle = \"t\"\nplot = \"lines\"\n"
+          "x = \"value_size\"\ny = \"latency_mean_us\"\n"
+          "where = { value_size = " +
+              number + " }\n");
     expect_error("experiment.toml:7: figure 1: value_size must be a string, a finite number or ");
   }
 }

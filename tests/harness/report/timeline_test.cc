@@ -1,5 +1,5 @@
 // Figures over time: one point, from timeline.csv.
-#include "harness/report/columns.h"
+#include "harness/schema/columns.h"
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::report {

@@ -1,4 +1,4 @@
-#include "harness/results/atomic_file.h"
+#include "harness/text/atomic_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {

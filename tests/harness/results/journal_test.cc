@@ -9,7 +9,7 @@
 #include <iterator>
 #include <optional>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {

@@ -10,9 +10,9 @@
 #include <sstream>
 #include <thread>
 
-#include "harness/report/file_record.h"
-#include "harness/results/atomic_file.h"
-#include "platform/error.h"
+#include "harness/schema/file_record.h"
+#include "harness/text/atomic_file.h"
+#include "platform/base/error.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {

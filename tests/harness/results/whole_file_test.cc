@@ -1,4 +1,4 @@
-#include "harness/results/whole_file.h"
+#include "harness/text/whole_file.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {

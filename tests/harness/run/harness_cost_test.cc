@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/kv/kv_driver.h"
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 
 namespace perdura::bench {
 namespace {

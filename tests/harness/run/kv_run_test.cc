@@ -3,7 +3,7 @@
 
 #include "bench/kv/kv_driver.h"
 #include "fake_kv.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
 
 namespace perdura::bench {

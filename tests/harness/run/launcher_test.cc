@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 
 namespace perdura::bench {
 namespace {

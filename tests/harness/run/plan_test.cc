@@ -4,7 +4,7 @@
 #include "bench/kv/kv_driver.h"
 #include "fake_kv.h"
 #include "harness/run/point.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {

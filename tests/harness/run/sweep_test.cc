@@ -9,8 +9,8 @@
 #include "bench/kv/kv_driver.h"
 #include "fake_kv.h"
 #include "harness/run/platform_factory.h"
-#include "platform/error.h"
-#include "platform/numa.h"
+#include "platform/base/error.h"
+#include "platform/host/numa.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/harness/temporary_folder.h"
 

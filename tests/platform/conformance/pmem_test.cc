@@ -2,7 +2,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/platform/conformance/conformance.h"
 
 namespace perdura::conformance {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/support/platforms.h"
 

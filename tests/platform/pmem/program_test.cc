@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/pmem/model/choices.h"
 #include "platform/pmem/model/explorer.h"
 

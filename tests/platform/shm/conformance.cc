@@ -1,7 +1,7 @@
 // shm joins the conformance suite, plain and with an emulated network latency.
 #include "tests/platform/conformance/conformance.h"
 
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 
 namespace {
 

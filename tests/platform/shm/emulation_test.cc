@@ -3,7 +3,7 @@
 
 #include <deque>
 
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 
 namespace perdura::shm_test {
 

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/shm/segment.h"
 #include "tests/platform/shm/process.h"
 #include "tests/support/leftovers.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 #include "tests/platform/shm/process.h"
 
 namespace perdura {

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <thread>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/shm/receive_queue.h"
-#include "platform/pmem/mapped/instructions.h"
+#include "platform/pmem/instructions.h"
 #include "platform/pmem/mapped/pool_file.h"
-#include "platform/pmem/mapped/word_copy.h"
+#include "platform/pmem/word_copy.h"
 #include "tests/platform/shm/process.h"
 
 namespace perdura::shm_test {

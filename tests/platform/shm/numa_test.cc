@@ -1,13 +1,13 @@
 // Memory is where its node was told: asked of the kernel, on the one NUMA node that every machine
 // has.
-#include "platform/numa.h"
+#include "platform/host/numa.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
-#include "platform/error.h"
-#include "platform/shm_platform.h"
+#include "platform/base/error.h"
+#include "platform/shm/shm_platform.h"
 
 namespace perdura::shm_test {
 namespace {

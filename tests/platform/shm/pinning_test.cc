@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "platform/error.h"
-#include "platform/shm_platform.h"
+#include "platform/base/error.h"
+#include "platform/shm/shm_platform.h"
 
 namespace perdura::shm_test {
 namespace {

@@ -1,4 +1,4 @@
-#include "platform/sim/engine.h"
+#include "platform/sim/kernel/engine.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/platform/sim/power.h"
 
 namespace perdura::sim::test {

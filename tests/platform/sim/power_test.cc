@@ -1,7 +1,7 @@
 // Litmus tests: which images may a power failure leave after a few stores, flushes and fences?
 #include <gtest/gtest.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "platform/sim/node.h"
 #include "tests/platform/sim/power.h"

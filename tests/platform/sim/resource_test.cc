@@ -1,5 +1,5 @@
 // What several ask for at once, out of the order of time.
-#include "platform/sim/resource.h"
+#include "platform/sim/kernel/resource.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <regex>
 #include <sstream>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "tests/support/platforms.h"
 

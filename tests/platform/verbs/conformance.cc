@@ -1,8 +1,8 @@
 // verbs joins the conformance suite where this host has an RDMA device that can be used.
 #include "tests/platform/conformance/conformance.h"
 
-#include "platform/error.h"
-#include "platform/verbs_platform.h"
+#include "platform/base/error.h"
+#include "platform/verbs/verbs_platform.h"
 
 namespace {
 

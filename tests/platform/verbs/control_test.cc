@@ -5,7 +5,7 @@
 #include <future>
 #include <thread>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/fabric/verbs/control_plane.h"
 
 namespace perdura::fabric::verbs {

@@ -4,8 +4,8 @@
 
 #include <future>
 
-#include "platform/error.h"
-#include "platform/verbs_platform.h"
+#include "platform/base/error.h"
+#include "platform/verbs/verbs_platform.h"
 
 namespace perdura {
 namespace {

@@ -14,7 +14,7 @@
 #include <iostream>
 #include <random>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/bucket_hash/flushing.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
 #include "tests/systems/bucket_hash/workers.h"
 

@@ -1,7 +1,7 @@
 // A small history with one cleaning (section 4.4), and a failure at every moment of it: of the
 // server's power, of the server's process, of a client, or a client that connects just then.
 #include "platform/sim/failures.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
 #include "platform/runtime/work.h"
 #include "tests/systems/erda/support.h"

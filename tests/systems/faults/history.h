@@ -6,7 +6,7 @@
 #include <array>
 #include <set>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/systems/kv/support.h"
 

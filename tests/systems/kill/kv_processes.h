@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/kv.h"
 #include "tests/support/processes.h"
 

@@ -2,7 +2,7 @@
 // That they are durable is explored in tests/bench/crash; here they must do what puts do.
 #include <algorithm>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/persistence/durable_write.h"
 #include "tests/systems/kv/recording.h"
 

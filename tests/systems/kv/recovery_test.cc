@@ -1,6 +1,6 @@
 // The server's process is killed at many moments of a run and started again on the same pool:
 // nothing acknowledged is lost, nothing is torn or invented, and the store goes on.
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/systems/kv/support.h"
 

@@ -2,7 +2,7 @@
 // middle of an update, and the responder. Nothing acknowledged is lost, and "b" is not without "a".
 #include <atomic>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/support/kill_loop.h"
 #include "tests/support/wait_until.h"
 #include "tests/systems/persistence/support.h"

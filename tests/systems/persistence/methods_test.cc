@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/systems/persistence/support.h"
 
 namespace perdura::persistence::test {

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/sim/failures.h"
 #include "tests/systems/persistence/support.h"
 

@@ -1,7 +1,7 @@
 // Methods as text: what a user may write, and what is said of mistakes.
 #include <gtest/gtest.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/persistence/method.h"
 
 namespace perdura::persistence {

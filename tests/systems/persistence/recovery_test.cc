@@ -2,7 +2,7 @@
 #include <functional>
 #include <random>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/systems/persistence/support.h"
 
 namespace perdura::persistence::test {

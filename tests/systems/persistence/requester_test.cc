@@ -1,5 +1,5 @@
 // What a requester is refused, and what becomes of one that does not keep to the protocol.
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/systems/persistence/support.h"
 
 namespace perdura::persistence::test {

@@ -1,7 +1,7 @@
 // Redo Logging beyond what every key-value system must do (tests/systems/kv).
 #include <set>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/systems/kv/support.h"
 

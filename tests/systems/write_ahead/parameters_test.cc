@@ -1,7 +1,7 @@
 // What cannot be is refused in one line that says what, and which values are possible.
 #include <gtest/gtest.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "systems/write_ahead/pool.h"
 
 namespace perdura::systems::write_ahead {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/systems/write_ahead/driver.h"
 
 namespace perdura::systems::write_ahead {

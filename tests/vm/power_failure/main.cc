@@ -19,10 +19,10 @@
 #include <thread>
 
 #include "harness/workload/value.h"
-#include "platform/error.h"
-#include "platform/shm_platform.h"
+#include "platform/base/error.h"
+#include "platform/shm/shm_platform.h"
 #ifdef PERDURA_HAVE_VERBS
-#include "platform/verbs_platform.h"
+#include "platform/verbs/verbs_platform.h"
 #endif
 #include "tests/vm/power_failure/record.h"
 #include "tests/vm/power_failure/stores.h"

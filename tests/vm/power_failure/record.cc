@@ -14,8 +14,8 @@
 #include <new>
 #include <vector>
 
-#include "platform/error.h"
-#include "platform/units.h"
+#include "platform/base/error.h"
+#include "platform/base/units.h"
 
 namespace perdura::test {
 

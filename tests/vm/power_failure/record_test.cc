@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "harness/history/checker.h"
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::test {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "harness/report/csv_table.h"
-#include "platform/error.h"
+#include "harness/schema/csv_table.h"
+#include "platform/base/error.h"
 
 namespace perdura::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 
 namespace perdura::pmem::mapped {
 namespace {

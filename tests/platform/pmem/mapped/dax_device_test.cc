@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/platform/shm/process.h"
 
 namespace perdura::pmem::mapped {

@@ -9,11 +9,11 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
+#include "platform/pmem/instructions.h"
 #include "platform/pmem/mapped/dax_device.h"
-#include "platform/pmem/mapped/instructions.h"
 #include "platform/pmem/mapped/pool_file.h"
-#include "platform/shm_platform.h"
+#include "platform/shm/shm_platform.h"
 #include "tests/platform/shm/process.h"
 
 namespace perdura::pmem::mapped {

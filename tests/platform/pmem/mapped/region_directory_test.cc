@@ -8,7 +8,7 @@
 #include <functional>
 #include <set>
 
-#include "platform/error.h"
+#include "platform/base/error.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 
 namespace perdura::pmem::mapped {

@@ -1,0 +1,334 @@
+#include "harness/schema/spec.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include "harness/schema/columns.h"
+#include "harness/schema/csv_table.h"
+#include "harness/schema/quantity.h"
+#include "harness/schema/spec_reader.h"
+
+namespace perdura::report {
+namespace {
+
+// A plot's name becomes part of a path and an id part of a file name and of an HTML anchor.
+bool plain_name(const std::string& name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+  }) && name.front() != '.';
+}
+
+/// Reads one [[figure]] or [[table]]; keeps the first error and then reads on harmlessly.
+class EntryReader {
+ public:
+  EntryReader(const Where& where, const char* kind, const toml::table& entry)
+      : where_(where), kind_(kind), entry_(entry) {}
+
+  /// Of the entry, or of what the key says, if it is there.
+  std::string place(std::string_view key = "") const {
+    const toml::node* node = entry_.get(key);
+    return where_(node == nullptr ? entry_.source() : node->source());
+  }
+  std::size_t line() const { return static_cast<std::size_t>(entry_.source().begin.line); }
+
+  std::string required(const char* key) {
+    std::string text = optional(key);
+    if (text.empty()) wrong(fmt::format("needs {} = \"...\"", key), key);
+    return text;
+  }
+
+  std::string optional(const char* key, std::string fallback = "") {
+    known_.insert(key);
+    const toml::node* node = entry_.get(key);
+    if (node == nullptr) return fallback;
+    if (auto text = scalar(*node); text && node->is_string()) return *text;
+    wrong(fmt::format("{} must be a string", key), key);
+    return fallback;
+  }
+
+  /// A text, or a list of them.
+  std::vector<std::string> texts(const char* key) {
+    known_.insert(key);
+    const toml::node* node = entry_.get(key);
+    const toml::array* list = node == nullptr ? nullptr : node->as_array();
+    if (list == nullptr) return {required(key)};
+    std::vector<std::string> found;
+    for (const toml::node& item : *list)
+      found.push_back(item.value_exact<std::string>().value_or(""));
+    if (found.empty() || std::count(found.begin(), found.end(), "") > 0) {
+      wrong(fmt::format("{} must be a string or a list of them", key), key);
+      return {""};
+    }
+    return found;
+  }
+
+  std::vector<Condition> conditions(const char* key) {
+    known_.insert(key);
+    std::vector<Condition> found;
+    const toml::node* node = entry_.get(key);
+    if (node == nullptr) return found;
+    const toml::table* table = node->as_table();
+    if (table == nullptr) {
+      wrong(fmt::format("{} must be a table such as {{ workload = \"workloada\" }}", key), key);
+      return found;
+    }
+    for (const auto& [column, value] : *table) {
+      Condition condition{std::string(column.str()), {}};
+      if (const toml::array* list = value.as_array()) {
+        for (const toml::node& item : *list) add(condition, item, key);
+      } else {
+        add(condition, value, key);
+      }
+      found.push_back(std::move(condition));
+    }
+    return found;
+  }
+
+  /// At the place of the key, if it is there.
+  void wrong(const std::string& what, std::string_view key = "") {
+    if (error_) return;
+    const std::string id = entry_["id"].value_or(std::string("?"));
+    error_ = Error{fmt::format("{}: {} {}: {}; see docs/figures.md", place(key), kind_, id, what)};
+  }
+
+  /// A column of points.csv that the key names, if it is given.
+  void known_column(const std::string& column, std::string_view key) {
+    const bool known = std::any_of(kPointColumns.begin(), kPointColumns.end(),
+                                   [&](const Column& each) { return each.name == column; });
+    if (!column.empty() && !known) {
+      wrong(fmt::format("points.csv has no column '{}' (docs/results.md)", column), key);
+    }
+  }
+
+  std::optional<Error> finish() {
+    for (const auto& [key, value] : entry_) {
+      if (!known_.contains(std::string(key.str())))
+        wrong(fmt::format("unknown key '{}'", key.str()), key.str());
+    }
+    return error_;
+  }
+
+ private:
+  static std::optional<std::string> scalar(const toml::node& node) {
+    if (const auto text = node.value_exact<std::string>()) return text;
+    if (const auto whole = node.value_exact<std::int64_t>()) return fmt::to_string(*whole);
+    const auto real = node.value_exact<double>();
+    if (real && std::isfinite(*real)) return fmt::to_string(*real);
+    return std::nullopt;
+  }
+
+  void add(Condition& condition, const toml::node& node, const char* key) {
+    if (auto text = scalar(node)) {
+      condition.any_of.push_back(std::move(*text));
+    } else {
+      wrong(fmt::format("{} must be a string, a finite number or a list of them", condition.column),
+            key);
+    }
+  }
+
+  const Where& where_;
+  const char* kind_;
+  const toml::table& entry_;
+  std::set<std::string> known_;
+  std::optional<Error> error_;
+};
+
+/// What the entries of all kinds have.
+void read_identity(EntryReader& entry, DataSpec& spec) {
+  spec.line = entry.line();
+  spec.place = entry.place();
+  spec.id = entry.required("id");
+  if (!plain_name(spec.id)) {
+    entry.wrong("id may hold letters, digits, '-', '_' and '.' only", "id");
+  }
+  spec.title = entry.required("title");
+  spec.paper = entry.optional("paper");
+  if (!spec.paper.empty() && !plain_name(spec.paper)) {
+    entry.wrong("paper must be a plain name", "paper");
+  }
+  spec.where = entry.conditions("where");
+  for (const Condition& condition : spec.where) entry.known_column(condition.column, "where");
+}
+
+void read_data(EntryReader& entry, DataSpec& spec) {
+  read_identity(entry, spec);
+  spec.y = entry.required("y");
+  spec.series = entry.optional("series", "system");
+  entry.known_column(spec.y, "y");
+  entry.known_column(spec.series, "series");
+  spec.baseline = entry.optional("baseline");
+  auto normalize = entry.conditions("normalize");
+  if (normalize.size() > 1 || (normalize.size() == 1 && normalize[0].any_of.size() != 1)) {
+    entry.wrong("normalize takes one column with one value", "normalize");
+  } else if (normalize.size() == 1) {
+    if (normalize[0].column != spec.series) {
+      entry.wrong("normalize must name the series' column", "normalize");
+    }
+    if (spec.baseline.empty()) spec.baseline = normalize[0].any_of[0];
+    spec.normalize = std::move(normalize[0]);
+  }
+}
+
+/// What is wrong in [systems] was refused when the experiment was run.
+SystemNames read_systems(const toml::table& document) {
+  SystemNames names;
+  const toml::table* systems = document["systems"].as_table();
+  if (systems == nullptr) return names;
+  for (const auto& [name, node] : *systems) {
+    const toml::table* system = node.as_table();
+    if (system == nullptr) continue;
+    if (system->contains("variant_of")) names.variants.emplace(name.str());
+    if (const auto title = (*system)["title"].value<std::string>()) {
+      names.titles.emplace(name.str(), *title);
+    }
+  }
+  return names;
+}
+
+FigureSpec read_figure(EntryReader& entry) {
+  FigureSpec spec;
+  const std::string data = entry.optional("data", "points");
+  spec.data_place = entry.place("data");
+  if (data != "points" && data != "timeline") {
+    entry.wrong("data must be points or timeline", "data");
+  }
+  if (data == "timeline") {
+    spec.data = FigureSpec::Data::timeline;
+    read_identity(entry, spec);
+    spec.x = "time_ms";
+    spec.y = "latency_mean_us";
+  } else {
+    read_data(entry, spec);
+    const std::vector<std::string> columns = entry.texts("x");
+    spec.x = columns.front();
+    spec.x_more.assign(columns.begin() + 1, columns.end());
+    spec.at = entry.optional("at");
+    for (const std::string& column : columns) entry.known_column(column, "x");
+    entry.known_column(spec.at, "at");
+    if (!spec.at.empty() && !spec.x_more.empty()) {
+      entry.wrong("at takes a single column as x", "at");
+    }
+  }
+  spec.plot = entry.required("plot");
+  spec.plot_place = entry.place("plot");
+  if (!plain_name(spec.plot)) {
+    entry.wrong("plot must be the plain name of a script in plots/", "plot");
+  }
+  return spec;
+}
+
+TableSpec read_table(EntryReader& entry) {
+  TableSpec spec;
+  read_data(entry, spec);
+  const std::string kind = entry.required("kind");
+  if (kind == "average") {
+    spec.kind = TableSpec::Kind::average;
+    spec.x = entry.required("x");
+  } else if (kind == "formula") {
+    spec.x = entry.optional("x", "value_size");
+    if (spec.paper.empty()) entry.wrong("a table of formulas needs paper = \"...\"");
+    if (spec.normalize) {
+      entry.wrong("a table of formulas cannot be normalized", "normalize");
+    }
+  } else {
+    entry.wrong("kind must be formula or average", "kind");
+  }
+  spec.group = entry.optional("group", "workload");
+  entry.known_column(spec.x, "x");
+  entry.known_column(spec.group, "group");
+  return spec;
+}
+
+}  // namespace
+
+bool Condition::holds(const std::string& cell) const {
+  return std::any_of(any_of.begin(), any_of.end(), [&](const std::string& wanted) {
+    if (wanted == cell) return true;
+    const auto left = parse_number(wanted);
+    return left && left == parse_number(cell);
+  });
+}
+
+std::string SystemNames::shown(std::string_view system) const {
+  const auto title = titles.find(system);
+  return title == titles.end() ? shown_name(system) : title->second;
+}
+
+std::string DataSpec::shown_series(std::string_view value) const {
+  return series == "system" ? systems.shown(value) : shown_value(series, value);
+}
+
+std::string DataSpec::shown_x(std::string_view x_value) const {
+  // Of several columns, the values are as shown already.
+  return x == "workload" && x_more.empty() ? shown_workload(x_value) : std::string(x_value);
+}
+
+std::string DataSpec::shown_x_axis() const {
+  std::string axis = quantity_of(x).axis_with_unit();
+  for (const std::string& column : x_more) axis += " / " + quantity_of(column).noun;
+  return axis;
+}
+
+std::string DataSpec::shown_position_axis() const {
+  return at.empty() ? shown_x_axis() : quantity_of(at).axis_with_unit();
+}
+
+Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
+  toml::table document;
+  try {
+    document = toml::parse_file(experiment_toml.string());
+  } catch (const toml::parse_error& problem) {
+    return fail(fmt::format("{}:{}: {}; mend the file", experiment_toml.string(),
+                            problem.source().begin.line, problem.description()));
+  }
+  auto specs = read_specs(document, [&](const toml::source_region& part) {
+    return fmt::format("{}:{}", experiment_toml.string(), part.begin.line);
+  });
+  if (specs) specs->file = experiment_toml;
+  return specs;
+}
+
+Expected<Specs> read_specs(const toml::table& document, const Where& where) {
+  Specs specs{{}, read_systems(document), {}, {}};
+  std::set<std::string> ids;
+  const auto read_all = [&](const char* kind, auto& list, auto read_one) -> std::optional<Error> {
+    const toml::node* node = document.get(kind);
+    if (node == nullptr) return std::nullopt;
+    const toml::array* array = node->as_array();
+    if (array == nullptr || !array->is_homogeneous<toml::table>()) {
+      return Error{fmt::format("{}: {} must be written [[{}]]; see docs/figures.md",
+                               where(node->source()), kind, kind)};
+    }
+    for (const toml::node& item : *array) {
+      EntryReader entry(where, kind, *item.as_table());
+      auto spec = read_one(entry);
+      if (!ids.insert(kind + spec.id).second) entry.wrong("the id is used twice", "id");
+      if (auto error = entry.finish()) return error;
+      spec.systems = specs.systems;
+      list.push_back(std::move(spec));
+    }
+    return std::nullopt;
+  };
+  if (auto error = read_all("figure", specs.figures, read_figure)) return tl::unexpected(*error);
+  if (auto error = read_all("table", specs.tables, read_table)) return tl::unexpected(*error);
+  return specs;
+}
+
+Expected<void> check_plots(const Specs& specs, const std::filesystem::path& plots) {
+  for (const FigureSpec& spec : specs.figures) {
+    const std::filesystem::path script = plots / (spec.plot + ".gp");
+    if (std::filesystem::exists(script)) continue;
+    return fail(
+        fmt::format("{}: figure {}: there is no script {}; see docs/figures.md for the plots there "
+                    "are",
+                    spec.plot_place, spec.id, script.string()));
+  }
+  return {};
+}
+
+}  // namespace perdura::report

@@ -1,0 +1,69 @@
+#include "harness/text/suggestion.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+namespace perdura::harness {
+namespace {
+
+char lower(char letter) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+}
+
+// How many letters have to be added, removed, replaced or swapped with their neighbor.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> steps(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      std::size_t& least = steps[i][j];
+      if (i == 0 || j == 0) {
+        least = i + j;
+        continue;
+      }
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      least = std::min(
+          {steps[i - 1][j] + 1, steps[i][j - 1] + 1, steps[i - 1][j - 1] + (same ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
+                           lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) least = std::min(least, steps[i - 2][j - 2] + 1);
+    }
+  }
+  return steps[a.size()][b.size()];
+}
+
+constexpr std::size_t kLongest = 100;  // of a name that anybody mistypes
+
+}  // namespace
+
+std::string_view nearest(std::string_view name, std::span<const std::string_view> known) {
+  if (name.size() < 2 || name.size() > kLongest) return {};
+  // A third of the letters may be wrong; of names of two, one; three are still a slip.
+  std::size_t least = std::min<std::size_t>((name.size() + 2) / 3, 3) + 1;
+  std::string_view found;
+  for (const std::string_view each : known) {
+    const std::size_t apart = each.starts_with(name) && name.size() > 2 ? 1 : distance(name, each);
+    if (apart >= least || apart >= each.size()) continue;
+    least = apart;
+    found = each;
+  }
+  return found;
+}
+
+std::string unknown_name(std::string_view noun, std::string_view name,
+                         std::span<const std::string_view> known, std::string_view where) {
+  const std::string_view meant = nearest(name, known);
+  return fmt::format("unknown {} '{}'{}{}; known are: {}", noun, name, where,
+                     meant.empty() ? "" : fmt::format(" (did you mean '{}'?)", meant),
+                     known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+}
+
+std::string unknown_name(std::string_view noun, std::string_view name,
+                         std::span<const std::string> known) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  return unknown_name(noun, name, views);
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,154 @@
+#include "platform/host/host_node.h"
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "platform/base/error.h"
+#include "platform/host/host_background.h"
+#include "platform/host/numa.h"
+#include "platform/pmem/mapped/pool_file.h"
+
+namespace perdura {
+namespace {
+
+using pmem::mapped::Allocation;
+
+Picoseconds read_clock(clockid_t clock) {
+  timespec t{};
+  if (::clock_gettime(clock, &t) != 0) return Picoseconds(0);
+  return std::chrono::seconds(t.tv_sec) + Nanoseconds(t.tv_nsec);
+}
+
+}  // namespace
+
+void ThreadUse::begin() {
+  const std::scoped_lock lock(mutex);
+  thread = ::pthread_self();
+  running = true;
+  current_thread_use = this;
+}
+
+void ThreadUse::end() {
+  writes.publish(pmem::thread_write_meter().writes());
+  const std::scoped_lock lock(mutex);
+  cpu_time = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  running = false;
+  current_thread_use = nullptr;
+}
+
+Picoseconds ThreadUse::cpu_time_so_far() {
+  const std::scoped_lock lock(mutex);
+  clockid_t clock;
+  if (!running || ::pthread_getcpuclockid(thread, &clock) != 0) return cpu_time;
+  return read_clock(clock);
+}
+
+bool pin_this_thread(const std::vector<unsigned>& cores) {
+  if (cores.empty()) return true;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const unsigned core : cores) {
+    if (core < CPU_SETSIZE) CPU_SET(core, &set);
+  }
+  return ::pthread_setaffinity_np(::pthread_self(), sizeof(set), &set) == 0;
+}
+
+HostNode::HostNode(const runtime::HostClock& clock, NodeId id, const std::string& pm_directory,
+                   pmem::WriteMeter::Level accounting, Placement placement)
+    : clock_(clock),
+      id_(id),
+      pm_directory_(fmt::format("{}/node-{}", pm_directory, id)),
+      accounting_(accounting),
+      placement_(std::move(placement)) {
+  pmem::mapped::create_pool_directory(pm_directory_);
+}
+
+std::string HostNode::pm_path(std::string_view name) const {
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+  };
+  if (name.empty() || name.front() == '.' || !std::all_of(name.begin(), name.end(), allowed)) {
+    throw UsageError(
+        fmt::format("'{}' cannot name a region; use letters, digits, '.', '-' and '_'", name));
+  }
+  return fmt::format("{}/{}", pm_directory_, name);
+}
+
+std::unique_ptr<pmem::Region> HostNode::create_region(std::string_view name, Bytes size,
+                                                      pmem::Medium medium) {
+  return create_region_at({}, name, size, medium);
+}
+
+std::unique_ptr<pmem::Region> HostNode::create_region_at(MemoryPlace place, std::string_view name,
+                                                         Bytes size, pmem::Medium medium) {
+  const bool pages_only = medium == pmem::Medium::dram && !place.remote && !place.one_dimm;
+  if (place != MemoryPlace{} && !pages_only) {
+    return Node::create_region_at(place, name, size, medium);
+  }
+  const MemoryBinding binding(placement_.numa_node);  // of what is allocated here
+  if (medium == pmem::Medium::pm) {
+    const std::string path = pm_path(name);
+    auto file = pmem::mapped::create_pool_file(path, size, Allocation::now);
+    return make_region(std::string(name), medium, path, std::move(file.mapping));
+  }
+  Dram dram = create_dram(name, size, place.pages);
+  return make_region(std::string(name), medium, dram.path, std::move(dram.mapping));
+}
+
+std::unique_ptr<pmem::Region> HostNode::open_region(std::string_view name) {
+  const std::string path = pm_path(name);
+  auto file = pmem::mapped::open_pool_file(path);
+  if (!file) return nullptr;
+  return make_region(std::string(name), pmem::Medium::pm, path, std::move(file->mapping));
+}
+
+void HostNode::remove_region(std::string_view name) {
+  pmem::mapped::remove_pool_file(pm_path(name));
+}
+
+std::unique_ptr<pmem::Region> HostNode::make_region(
+    std::string name, pmem::Medium medium, const std::string& path,
+    std::shared_ptr<pmem::mapped::Mapping> mapping) {
+  std::byte* base = mapping->data();
+  const Bytes size = mapping->size();
+  const auto durable = mapping->granularity() == pmem::mapped::Granularity::byte
+                           ? pmem::Durable::when_visible
+                           : pmem::Durable::when_flushed;
+  bind_memory(base, mapping->mapped_size(), placement_.numa_node);
+  std::shared_ptr<void> keeper = adopt(path, medium, std::move(mapping));
+  return std::make_unique<pmem::Region>(std::move(name), medium, base, size, nullptr,
+                                        std::move(keeper), durable);
+}
+
+std::unique_ptr<BackgroundThread> HostNode::start_background_thread() {
+  return std::make_unique<HostBackgroundThread>(clock_, accounting_, placement_.cores,
+                                                add_thread());
+}
+
+Picoseconds HostNode::cpu_time() const {
+  const std::scoped_lock lock(mutex_);
+  Picoseconds sum{0};
+  for (ThreadUse& use : threads_) sum += use.cpu_time_so_far();
+  return sum;
+}
+
+pmem::Writes HostNode::pm_writes() const {
+  if (current_thread_use != nullptr) {
+    current_thread_use->writes.publish(pmem::thread_write_meter().writes());
+  }
+  const std::scoped_lock lock(mutex_);
+  pmem::Writes sum;
+  for (const ThreadUse& use : threads_) sum += use.writes.read();
+  return sum;
+}
+
+ThreadUse& HostNode::add_thread() {
+  const std::scoped_lock lock(mutex_);
+  return threads_.emplace_back();
+}
+
+}  // namespace perdura

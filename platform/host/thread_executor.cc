@@ -1,0 +1,146 @@
+#include "platform/host/thread_executor.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+
+namespace perdura::runtime {
+namespace {
+
+// A turn without work takes some 40 ns. Spinning covers the pauses within an exchange of messages
+// on two cores; what takes longer must not cost threads in excess of the cores their turn.
+constexpr int kTurnsBeforeYield = 256;
+constexpr int kTurnsBetweenYields = 16;
+constexpr int kTurnsBeforeSleep = 200;
+
+}  // namespace
+
+Condition::~Condition() {
+  if (executor_ != nullptr) std::erase(executor_->conditions_, this);
+}
+
+void Condition::enlist(ThreadExecutor& executor, std::coroutine_handle<> task) {
+  executor_ = &executor;
+  task_ = task;
+  executor.conditions_.push_back(this);
+}
+
+ThreadExecutor::ThreadExecutor(const HostClock& clock, CompletionMode mode, Doorbell& doorbell,
+                               FailureHandler on_failure)
+    : clock_(clock), mode_(mode), doorbell_(doorbell), on_failure_(std::move(on_failure)) {}
+
+void ThreadExecutor::make_ready_at(Time when, std::coroutine_handle<> task) {
+  timers_.push_back({when, next_timer_++, task});
+  std::push_heap(timers_.begin(), timers_.end());
+}
+
+void ThreadExecutor::run() {
+  const Activation activation(*this);
+  // Timers of threads that sleep would otherwise fire up to 50 us late.
+  ::prctl(PR_SET_TIMERSLACK, 1000UL);
+  // However the loop ends: tasks must not outlive what they stand on.
+  const struct Cleanup {
+    ThreadExecutor& executor;
+    ~Cleanup() { executor.destroy_tasks(); }
+  } cleanup{*this};
+  while (!stopping()) {
+    bool busy = run_ready();
+    busy |= fire_timers();
+    busy |= poll();
+    if (busy || ready_.size() != 0) {
+      idle_turns_ = 0;
+    } else {
+      idle();
+    }
+  }
+}
+
+void ThreadExecutor::stop() {
+  stop_.store(true, std::memory_order_seq_cst);
+  doorbell_.wake();
+}
+
+bool ThreadExecutor::run_ready() {
+  // Only those that are ready now: a task that yields in a loop must not keep the pollers waiting.
+  const std::size_t count = ready_.size();
+  for (std::size_t i = 0; i < count && !stopping(); ++i) ready_.take_front().resume();
+  return count != 0;
+}
+
+bool ThreadExecutor::fire_timers() {
+  if (timers_.empty()) return false;
+  const Time time = now();
+  bool fired = false;
+  while (!timers_.empty() && timers_.front().when <= time) {
+    std::pop_heap(timers_.begin(), timers_.end());
+    ready_.push_back(timers_.back().task);
+    timers_.pop_back();
+    fired = true;
+  }
+  return fired;
+}
+
+bool ThreadExecutor::poll() {
+  bool busy = false;
+  for (Poller* poller : pollers_) busy |= poller->poll();
+  if (!conditions_.empty()) busy |= check_conditions();
+  return busy;
+}
+
+bool ThreadExecutor::check_conditions() {
+  const std::size_t before = conditions_.size();
+  std::erase_if(conditions_, [this](Condition* condition) {
+    condition->held_ = condition->holds();
+    const bool over =
+        condition->held_ || (condition->deadline_ != Time::max() && condition->deadline_ <= now());
+    if (over) {
+      condition->executor_ = nullptr;
+      ready_.push_back(condition->task_);
+    }
+    return over;
+  });
+  return conditions_.size() != before;
+}
+
+void ThreadExecutor::idle() {
+  ++idle_turns_;
+  __builtin_ia32_pause();
+  if (mode_ == CompletionMode::polling) {
+    if (idle_turns_ < kTurnsBeforeYield) return;
+    ::sched_yield();
+    idle_turns_ -= kTurnsBetweenYields;
+  } else if (idle_turns_ > kTurnsBeforeSleep) {
+    sleep();
+  }
+}
+
+void ThreadExecutor::sleep() {
+  const std::uint32_t seen = doorbell_.sequence.load(std::memory_order_seq_cst);
+  doorbell_.sleeping.exchange(1, std::memory_order_seq_cst);
+  descriptors_.clear();
+  for (Poller* poller : pollers_) {
+    if (const int descriptor = poller->arm(); descriptor >= 0) descriptors_.push_back(descriptor);
+  }
+  if (!poll() && ready_.size() == 0 && !stop_.load(std::memory_order_seq_cst)) {
+    Time wake = timers_.empty() ? Time::max() : timers_.front().when;
+    for (const Poller* poller : pollers_) wake = std::min(wake, poller->due());
+    for (const Condition* condition : conditions_) wake = std::min(wake, condition->deadline_);
+    if (wake == Time::max()) {
+      wait(seen, Nanoseconds(-1));
+    } else if (const Time time = now(); time < wake) {
+      wait(seen, std::chrono::ceil<Nanoseconds>(wake - time));
+    }
+  }
+  doorbell_.sleeping.store(0, std::memory_order_seq_cst);
+}
+
+void ThreadExecutor::wait(std::uint32_t seen, Nanoseconds timeout) {
+  if (descriptors_.empty()) {
+    doorbell_.wait(seen, timeout);
+  } else {
+    doorbell_.wait(descriptors_, timeout);
+  }
+}
+
+}  // namespace perdura::runtime

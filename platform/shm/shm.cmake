@@ -1,0 +1,40 @@
+# The real platforms' memory and executor, and the fabric over shared memory.
+target_sources(perdura_platform PRIVATE
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/anonymous.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/bad_blocks.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/dax_device.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/instructions.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/mapping.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/place.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/pool_file.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/region_directory.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/thread_meter.cc
+  ${CMAKE_SOURCE_DIR}/platform/pmem/word_copy.cc
+  ${CMAKE_SOURCE_DIR}/platform/runtime/doorbell.cc
+  ${CMAKE_SOURCE_DIR}/platform/runtime/host_clock.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/thread_executor.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/connection.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/endpoint.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/job.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/node_memory.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/operations.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/peer.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/queue_pair.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/receive_queue.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/segment.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/host_background.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/host_node.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/host_platform.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/numa.cc
+  ${CMAKE_SOURCE_DIR}/platform/shm/shm_barrier.cc
+  ${CMAKE_SOURCE_DIR}/platform/shm/shm_node.cc
+  ${CMAKE_SOURCE_DIR}/platform/shm/shm_platform.cc)
+
+if(PMEM2_FOUND)
+  target_sources(perdura_platform PRIVATE
+    ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/with_libpmem2.cc)
+  target_link_libraries(perdura_platform PRIVATE PkgConfig::PMEM2)
+else()
+  target_sources(perdura_platform PRIVATE
+    ${CMAKE_SOURCE_DIR}/platform/pmem/mapped/without_libpmem2.cc)
+endif()

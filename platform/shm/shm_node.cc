@@ -1,0 +1,40 @@
+#include "platform/shm/shm_node.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "platform/base/error.h"
+#include "platform/pmem/mapped/pool_file.h"
+
+namespace perdura {
+
+ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
+                 pmem::WriteMeter::Level accounting, Placement placement)
+    : HostNode(job.control().clock, id, pm_directory, accounting, std::move(placement)),
+      job_(job),
+      memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))) {}
+
+HostNode::Dram ShmNode::create_dram(std::string_view name, Bytes size, pmem::Pages pages) {
+  if (pages != pmem::Pages::any) {
+    throw UsageError(fmt::format(
+        "region '{}': the pages of memory that processes share are the kernel's choice; on verbs "
+        "they can be chosen",
+        name));
+  }
+  const std::string path = fmt::format("{}.dram-{}", job_.node_path(id()), next_dram_.fetch_add(1));
+  auto file = pmem::mapped::create_pool_file(path, size, pmem::mapped::Allocation::on_touch);
+  return {std::move(file.mapping), path};
+}
+
+std::shared_ptr<void> ShmNode::adopt(const std::string& path, pmem::Medium medium,
+                                     std::shared_ptr<pmem::mapped::Mapping> mapping) {
+  std::byte* const base = mapping->data();
+  memory_->add(base, path, medium);
+  // With the region go its registrations and, if it was DRAM, its file.
+  return {base, [mapping, memory = memory_, path, medium](void* memory_base) {
+            memory->remove(static_cast<std::byte*>(memory_base));
+            if (medium == pmem::Medium::dram) ::unlink(path.c_str());
+          }};
+}
+
+}  // namespace perdura

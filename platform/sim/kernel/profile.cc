@@ -1,0 +1,274 @@
+#include "platform/sim/kernel/profile.h"
+
+#include <fmt/format.h>
+
+#include <toml++/toml.h>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "platform/base/error.h"
+
+namespace perdura::sim {
+namespace {
+
+// What a number may be. Beyond any machine's, but so that a run's times stay far from the end of
+// virtual time and its tables in memory.
+struct Range {
+  double least;
+  double most;
+};
+constexpr double kMostNanoseconds = 1e9;
+constexpr Range kNanosecondsPerByte{0, 1e3};
+constexpr Range kBandwidth{1e-3, 1e6};  // GB/s or Gbit/s
+constexpr std::uint32_t kMostBytes = 1U << 30;
+constexpr std::uint32_t kMostLines = 1U << 12;
+
+// One table of the file: every key must be there, none may be left over.
+class Section {
+ public:
+  Section(const std::string& path, const toml::table& root, std::string name)
+      : path_(path), name_(std::move(name)) {
+    const toml::node_view<const toml::node> node = root.at_path(name_);
+    table_ = node.as_table();
+    if (table_ == nullptr) fail(root.source(), fmt::format("section [{}] is missing", name_));
+  }
+
+  Picoseconds nanoseconds(const std::string& key, double least = 0) {
+    return picoseconds(key, {least, kMostNanoseconds});
+  }
+  double gigabytes_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9; }
+  double gigabits_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9 / 8; }
+  std::uint32_t count(const std::string& key, std::uint32_t least, std::uint32_t most) {
+    const toml::node& node = find(key);
+    const auto value = node.value<std::int64_t>();
+    if (!node.is_integer() || !value || *value < least || *value > most) {
+      fail(node.source(),
+           fmt::format("'{}' in [{}] must be a whole number from {} to {}, but is {}", key, name_,
+                       least, most, text_of(node)));
+    }
+    return static_cast<std::uint32_t>(*value);
+  }
+  // For keys that may be left out.
+  bool has(const std::string& key) {
+    read_.insert(key);
+    return table_->contains(key);
+  }
+  bool flag(const std::string& key) {
+    const toml::node& node = find(key);
+    const auto value = node.value_exact<bool>();
+    if (!value) fail(node.source(), fmt::format("'{}' in [{}] must be true or false", key, name_));
+    return *value;
+  }
+  WorkCost cost(const std::string& key) {
+    return {nanoseconds(key + "_ns"), picoseconds(key + "_ns_per_byte", kNanosecondsPerByte)};
+  }
+
+  [[noreturn]] void refuse(const std::string& key, const std::string& must_be) {
+    fail(find(key).source(), fmt::format("'{}' in [{}] must be {}", key, name_, must_be));
+  }
+
+  // To be called when all keys have been read.
+  void done() const {
+    for (const auto& [key, node] : *table_) {
+      if (!read_.contains(std::string(key.str()))) {
+        fail(node.source(), fmt::format("unknown key '{}' in [{}]; known are: {}", key.str(), name_,
+                                        fmt::join(read_, ", ")));
+      }
+    }
+  }
+
+ private:
+  const toml::node& find(const std::string& key) {
+    read_.insert(key);
+    const toml::node* node = table_->get(key);
+    if (node == nullptr) fail(table_->source(), fmt::format("'{}' is missing in [{}]", key, name_));
+    return *node;
+  }
+  double number(const std::string& key, const Range& range) {
+    const toml::node& node = find(key);
+    const auto value = node.value<double>();
+    // Not a number is in no range.
+    if (!node.is_number() || !value || !(*value >= range.least && *value <= range.most)) {
+      fail(node.source(), fmt::format("'{}' in [{}] must be a number from {:g} to {:g}, but is {}",
+                                      key, name_, range.least, range.most, text_of(node)));
+    }
+    return *value;
+  }
+  Picoseconds picoseconds(const std::string& key, const Range& range) {
+    return Picoseconds(static_cast<std::int64_t>(number(key, range) * 1e3 + 0.5));
+  }
+  static std::string text_of(const toml::node& node) {
+    if (const auto whole = node.value_exact<std::int64_t>()) return fmt::to_string(*whole);
+    if (const auto real = node.value_exact<double>()) return fmt::to_string(*real);
+    if (const auto text = node.value_exact<std::string>()) return fmt::format("\"{}\"", *text);
+    return "something else";
+  }
+  [[noreturn]] void fail(const toml::source_region& where, const std::string& what) const {
+    throw UsageError(fmt::format("{}:{}: {}", path_, where.begin.line, what));
+  }
+
+  std::string path_;
+  std::string name_;
+  const toml::table* table_;
+  std::set<std::string> read_;
+};
+
+CpuProfile read_cpu(Section section) {
+  CpuProfile cpu;
+  cpu.work[static_cast<int>(Work::crc32)] = section.cost("crc32");
+  cpu.work[static_cast<int>(Work::copy)] = section.cost("copy");
+  cpu.work[static_cast<int>(Work::hash)] = section.cost("hash");
+  cpu.work[static_cast<int>(Work::compare)] = section.cost("compare");
+  cpu.work[static_cast<int>(Work::dispatch)] = {section.nanoseconds("dispatch_ns"), {}};
+  cpu.load = section.nanoseconds("load_ns");
+  cpu.store = section.nanoseconds("store_ns");
+  cpu.flush = section.nanoseconds("flush_ns");
+  cpu.fence = section.nanoseconds("fence_ns");
+  cpu.post = section.nanoseconds("post_ns");
+  cpu.poll = section.nanoseconds("poll_ns");
+  cpu.context_switch = section.nanoseconds("context_switch_ns");
+  cpu.time_slice = section.nanoseconds("time_slice_ns");
+  section.done();
+  return cpu;
+}
+
+NodeProfile read_node(Section section) {
+  NodeProfile node;
+  node.cores = section.count("cores", 1, 1U << 16);
+  node.wait.wakeup_latency = section.nanoseconds("wakeup_latency_ns");
+  node.wait.wakeup_cpu = section.nanoseconds("wakeup_cpu_ns");
+  node.wait.arm = section.nanoseconds("arm_ns");
+  node.wait.sleep_cpu = section.nanoseconds("sleep_cpu_ns");
+  node.wait.wakeups = section.count("wakeups", 0, 1000);
+  section.done();
+  return node;
+}
+
+DimmProfile read_dimms(Section& section) {
+  DimmProfile dimms;
+  dimms.count = section.count("dimms", 1, 64);
+  dimms.interleave = section.count("interleave_bytes", 1, kMostBytes);
+  dimms.buffer_lines = section.count("buffer_lines", 1, kMostLines);
+  dimms.buffer_ways = section.count("buffer_ways", 1, kMostLines);
+  dimms.buffer_read_latency = section.nanoseconds("buffer_read_latency_ns");
+  dimms.port_bandwidth = section.gigabytes_per_second("port_bandwidth_gb_s");
+  dimms.write_queue = section.count("write_queue_lines", 1, kMostLines);
+  dimms.loads_under_way = section.count("loads_under_way", 1, kMostLines);
+  if (dimms.interleave % kMediaLine != 0) {
+    section.refuse("interleave_bytes", fmt::format("a multiple of {}", kMediaLine));
+  }
+  if (dimms.buffer_lines % dimms.buffer_ways != 0) {
+    section.refuse("buffer_lines", "a multiple of buffer_ways");
+  }
+  return dimms;
+}
+
+MemoryProfile read_memory(Section section) {
+  MemoryProfile memory;
+  memory.read_latency = section.nanoseconds("read_latency_ns");
+  memory.write_latency = section.nanoseconds("write_latency_ns");
+  memory.read_bandwidth = section.gigabytes_per_second("read_bandwidth_gb_s");
+  memory.write_bandwidth = section.gigabytes_per_second("write_bandwidth_gb_s");
+  memory.streaming_latency = section.has("streaming_write_latency_ns")
+                                 ? section.nanoseconds("streaming_write_latency_ns")
+                                 : memory.write_latency;
+  if (section.has("dimms")) memory.dimms = read_dimms(section);
+  if (section.has("row_bytes")) {
+    memory.rows = {section.count("row_bytes", 1, kMostBytes),
+                   section.count("open_rows", 1, kMostLines),
+                   section.nanoseconds("row_hit_latency_ns")};
+  }
+  section.done();
+  return memory;
+}
+
+NumaProfile read_numa(Section section) {
+  NumaProfile numa;
+  numa.round_trip = section.nanoseconds("round_trip_ns");
+  numa.bandwidth = section.gigabytes_per_second("bandwidth_gb_s");
+  section.done();
+  return numa;
+}
+
+NicProfile read_nic(Section section) {
+  NicProfile nic;
+  nic.message = section.nanoseconds("message_ns");
+  nic.processing = section.nanoseconds("processing_ns");
+  nic.max_inline = section.count("max_inline_bytes", 0, 1U << 16);
+  nic.pcie_bandwidth = section.gigabytes_per_second("pcie_bandwidth_gb_s");
+  nic.pcie_read = section.nanoseconds("pcie_read_ns");
+  nic.pcie_write = section.nanoseconds("pcie_write_ns");
+  nic.atomic = section.nanoseconds("atomic_ns");
+  nic.flush = section.flag("flush");
+  nic.flush_persistence = section.flag("flush_persistence");
+  nic.atomic_write = section.flag("atomic_write");
+  section.done();
+  return nic;
+}
+
+LinkProfile read_link(Section section) {
+  LinkProfile link;
+  link.bandwidth = section.gigabits_per_second("bandwidth_gbit_s");
+  link.propagation = section.nanoseconds("propagation_ns");
+  link.mtu = section.count("mtu_bytes", 1, 1U << 16);
+  link.header = section.count("header_bytes", 0, 1U << 16);
+  section.done();
+  return link;
+}
+
+RetryProfile read_retry(Section section) {
+  RetryProfile retry;
+  // A receiver that is tried again at once, without end, is never ready.
+  retry.rnr_timer = section.nanoseconds("rnr_timer_ns", 1);
+  retry.rnr_retries = section.count("rnr_retries", 0, 7);
+  retry.timeout = section.nanoseconds("timeout_ns");
+  section.done();
+  return retry;
+}
+
+}  // namespace
+
+Profile load_profile(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw UsageError(fmt::format("{}: cannot read this profile", path));
+  std::stringstream text;
+  text << file.rdbuf();
+
+  toml::table root;
+  try {
+    root = toml::parse(text.str(), path);
+  } catch (const toml::parse_error& error) {
+    throw UsageError(
+        fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+  }
+  static const std::set<std::string> known{"name", "title", "ddio", "cpu", "server", "client",
+                                           "dram", "pm",    "numa", "nic", "link",   "retry"};
+  for (const auto& [key, node] : root) {
+    if (!known.contains(std::string(key.str()))) {
+      throw UsageError(fmt::format("{}:{}: unknown key '{}'; known are: {}", path,
+                                   node.source().begin.line, key.str(), fmt::join(known, ", ")));
+    }
+  }
+
+  Profile profile;
+  profile.text = text.str();
+  profile.name = root["name"].value_or(std::string());
+  profile.title = root["title"].value_or(std::string());
+  if (profile.name.empty()) throw UsageError(fmt::format("{}:1: 'name' is missing", path));
+  const auto ddio = root["ddio"].value<bool>();
+  if (!ddio) throw UsageError(fmt::format("{}:1: 'ddio' must be true or false", path));
+  profile.ddio = *ddio;
+  profile.cpu = read_cpu({path, root, "cpu"});
+  profile.server = read_node({path, root, "server"});
+  profile.client = read_node({path, root, "client"});
+  profile.dram = read_memory({path, root, "dram"});
+  profile.pm = read_memory({path, root, "pm"});
+  if (root.contains("numa")) profile.numa = read_numa({path, root, "numa"});
+  profile.nic = read_nic({path, root, "nic"});
+  profile.link = read_link({path, root, "link"});
+  profile.retry = read_retry({path, root, "retry"});
+  return profile;
+}
+
+}  // namespace perdura::sim

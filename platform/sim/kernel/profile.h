@@ -1,0 +1,133 @@
+// A testbed: the physical parameters of the simulated machines and network. Read from TOML, where
+// every number has a comment with its source (profiles/). There are no parameters of systems or
+// figures.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "platform/base/units.h"
+#include "platform/platform.h"
+#include "platform/runtime/work.h"
+
+namespace perdura::sim {
+
+// Cost of a kind of work on a core: a fixed part and a part per byte.
+struct WorkCost {
+  Picoseconds fixed{};
+  Picoseconds per_byte{};
+};
+
+struct CpuProfile {
+  std::array<WorkCost, kWorkKinds> work;
+  Picoseconds load{};   // an 8-byte load that hits a cache
+  Picoseconds store{};  // a store of up to a cache line, into the store buffer
+  Picoseconds flush{};  // issuing the write-back of one line
+  Picoseconds fence{};  // draining when nothing is under way
+  Picoseconds post{};   // building a work request and ringing the doorbell
+  Picoseconds poll{};   // taking a completion from its queue
+  Picoseconds context_switch{};
+  Picoseconds time_slice{};
+};
+
+// How the software of a kind of node waits for completions.
+struct WaitProfile {
+  Picoseconds wakeup_latency{};  // from the event to the first instruction of the thread
+  Picoseconds wakeup_cpu{};      // CPU time of that, interrupt included
+  Picoseconds arm{};             // arming the completion channel; then the thread looks once more
+  Picoseconds sleep_cpu{};       // CPU time of arming and going to sleep
+  // Threads woken one after the other by a completion until the one that handles it. A timer or
+  // another thread wakes that one directly.
+  std::uint32_t wakeups = 1;
+};
+
+struct NodeProfile {
+  std::uint32_t cores = 1;
+  WaitProfile wait;
+};
+
+// What a DIMM of 3D XPoint is made of ("Building Distributed Systems with Non-Volatile Main
+// Memories and RDMA Networks", section 2.2.1). Its media read and write whole lines of kMediaLine,
+// at the DIMM's share of the bandwidth of its MemoryProfile.
+struct DimmProfile {
+  std::uint32_t count = 1;            // interleaved, in turn
+  Bytes interleave = 4096;            // bytes of adjacent addresses in one DIMM
+  std::uint32_t buffer_lines = 0;     // media lines that the on-DIMM buffer (XPBuffer) holds
+  std::uint32_t buffer_ways = 1;      // of them may hold a given line
+  Picoseconds buffer_read_latency{};  // of a line that the buffer holds
+  double port_bandwidth = 0;          // bytes per second between controller and DIMM
+  std::uint32_t write_queue = 0;      // lines in the controller's queue of a DIMM
+  std::uint32_t loads_under_way = 0;  // lines that a core waits for at once
+};
+
+// DRAM that keeps rows open.
+struct RowProfile {
+  Bytes size = 0;
+  std::uint32_t open = 0;     // at once, of all banks
+  Picoseconds hit_latency{};  // of a line in an open row; read_latency is that in another one
+};
+
+struct MemoryProfile {
+  Picoseconds read_latency{};  // of a line that no cache holds
+  Picoseconds
+      write_latency{};  // from the write-back of a line to its arrival in the persistence domain
+  double read_bandwidth = 0;  // bytes per second of all DIMMs together
+  double write_bandwidth = 0;
+  Picoseconds streaming_latency{};   // write_latency of non-temporal stores
+  std::optional<DimmProfile> dimms;  // else memory is one pipe, whatever the address
+  std::optional<RowProfile> rows;    // else all reads take as long
+};
+
+// The link between the two NUMA nodes of a machine. Threads run on the first.
+struct NumaProfile {
+  Picoseconds round_trip{};
+  double bandwidth = 0;  // bytes per second, each direction
+};
+
+struct NicProfile {
+  Picoseconds message{};     // least time between two messages, each direction
+  Picoseconds processing{};  // of a message passing through
+  std::uint32_t max_inline = 0;
+  double pcie_bandwidth = 0;  // bytes per second, each direction
+  Picoseconds pcie_read{};    // round trip of a DMA read
+  Picoseconds pcie_write{};   // one way
+  Picoseconds atomic{};       // least time between two atomics
+  bool flush = false;
+  bool flush_persistence = false;
+  bool atomic_write = false;
+};
+
+struct LinkProfile {
+  double bandwidth = 0;       // bytes per second
+  Picoseconds propagation{};  // one way, switch included
+  Bytes mtu = 4096;
+  Bytes header = 0;  // bytes of headers and checks in each packet
+};
+
+struct RetryProfile {
+  Picoseconds rnr_timer{};        // wait before sending again to a receiver that was not ready
+  std::uint32_t rnr_retries = 7;  // 7 means without end, as in verbs
+  Picoseconds timeout{};  // until a peer that does not answer counts as gone, retries included
+};
+
+struct Profile {
+  std::string name;
+  std::string title;
+  std::string text;  // the file, for the manifest
+  CpuProfile cpu;
+  NodeProfile server;  // node 0
+  NodeProfile client;  // all others
+  MemoryProfile dram;
+  MemoryProfile pm;
+  std::optional<NumaProfile> numa;  // else a node has one NUMA node
+  bool ddio = true;
+  NicProfile nic;
+  LinkProfile link;
+  RetryProfile retry;
+};
+
+// Throws UsageError with file and line.
+Profile load_profile(const std::string& path);
+
+}  // namespace perdura::sim

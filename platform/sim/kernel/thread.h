@@ -1,0 +1,149 @@
+// Simulated cores and threads.
+//
+// A thread runs its ready tasks one after the other. A task runs in no virtual time until it
+// suspends; what it did meanwhile was charged (platform/runtime/work.h), and the thread is busy for
+// as long as the charges add up to. Operations that the task posts and stores that it makes take
+// effect at the moment at which the charges before them are paid.
+//
+// An idle thread waits for completions by polling, which keeps its core busy and costs a glance, or
+// asleep, which frees the core and costs an interrupt and wake-ups.
+#pragma once
+
+#include <coroutine>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/platform.h"
+#include "platform/runtime/ring.h"
+#include "platform/sim/kernel/engine.h"
+#include "platform/sim/kernel/profile.h"
+#include "platform/sim/kernel/virtual_time.h"
+
+namespace perdura::sim {
+
+class SimThread;
+
+// The cores of a node: threads with work queue for them, first come first served, in time slices.
+class Cores {
+ public:
+  explicit Cores(std::uint32_t count) : free_(count) {}
+
+  bool try_take() {
+    if (free_ == 0) return false;
+    --free_;
+    return true;
+  }
+  void queue(SimThread& thread) { waiting_.push_back(&thread); }
+  bool contended() const { return !waiting_.empty(); }
+  // Gives the core to the first thread in line, or back.
+  void release();
+  void forget(SimThread& thread) { waiting_.erase(&thread); }
+
+ private:
+  std::uint32_t free_;
+  Ring<SimThread*> waiting_;
+};
+
+class SimThread final : public Executor, public CostMeter, private Event {
+ public:
+  // The first exception that leaves one of its tasks is put into `failure`.
+  SimThread(Engine& engine, Cores& cores, const CpuProfile& cpu, const WaitProfile& wait,
+            CompletionMode mode, std::exception_ptr& failure);
+  ~SimThread();
+
+  // --- Executor
+  Time now() const override;
+  void make_ready(std::coroutine_handle<> task) override;
+  void make_ready_at(Time when, std::coroutine_handle<> task) override;
+  void make_ready_from_outside_at(Time when, std::coroutine_handle<> task) override;
+
+  // --- CostMeter
+  void charge(Work work, Bytes bytes) override;
+  void spin_until(Time when) override;
+  void charge_time(Picoseconds time) { charged_ = limited(charged_ + time); }
+  // What it has flushed or streamed will be in the persistence domain by then; a fence waits.
+  void written_back_by(Time when) { written_back_ = std::max(written_back_, when); }
+  void wait_for_write_backs() { spin_until(written_back_); }
+  // A load that no cache answers has one of `count` fill buffers until its line is there.
+  Time fill_buffer_free(std::uint32_t count) {
+    if (fill_buffers_.size() < count) fill_buffers_.resize(count);
+    return fill_buffers_[next_fill_buffer_];
+  }
+  void fill_buffer_taken_until(Time when) {
+    fill_buffers_[next_fill_buffer_] = when;
+    next_fill_buffer_ = (next_fill_buffer_ + 1) % fill_buffers_.size();
+  }
+  const CpuProfile& cpu() const { return cpu_; }
+
+  // While one is alive, tasks of the thread that become ready do so because the device reported
+  // something, which on some nodes takes a completion thread's wake-up besides the thread's own.
+  class CompletionArrives {
+   public:
+    explicit CompletionArrives(SimThread& thread) : thread_(thread) {
+      thread_.completion_arrives_ = true;
+    }
+    ~CompletionArrives() { thread_.completion_arrives_ = false; }
+    CompletionArrives(const CompletionArrives&) = delete;
+    CompletionArrives& operator=(const CompletionArrives&) = delete;
+
+   private:
+    SimThread& thread_;
+  };
+
+  // CPU time used so far: of a sleeper what it ran, of a poller all the time since its start.
+  Picoseconds cpu_time() const;
+
+  // Stops for good: its tasks are destroyed, nothing runs on it any more.
+  void stop();
+  bool stopped() const { return state_ == State::stopped; }
+
+  // The thread whose task is running, if any.
+  static SimThread* running() { return running_; }
+
+ protected:
+  void fail(std::exception_ptr error) override;
+
+ private:
+  friend class Cores;
+  enum class State : std::uint8_t { idle, waking, queued, busy, stopped };
+  struct Timer final : Event {
+    SimThread* thread = nullptr;
+    std::coroutine_handle<> task;
+    bool from_outside = false;
+    void fire() override;
+  };
+
+  void fire() override;
+  void wake(Time at);
+  void wake_from_outside();
+  void start_timer(Time when, std::coroutine_handle<> task, bool from_outside);
+  void run_one();
+  void granted(Time at);
+  Timer& free_timer();
+
+  Engine& engine_;
+  Cores& cores_;
+  const CpuProfile& cpu_;
+  const WaitProfile& wait_;
+  CompletionMode mode_;
+  State state_ = State::idle;
+  bool completion_arrives_ = false;
+  Picoseconds charged_{};  // by the task that runs now
+  Time written_back_{};
+  std::vector<Time> fill_buffers_;  // until when each is taken; used in turn
+  std::size_t next_fill_buffer_ = 0;
+  Picoseconds cpu_time_{};
+  Time started_;
+  Time stopped_at_{};
+  Time slice_start_{};
+  Ring<std::coroutine_handle<>> ready_;
+  // By address, since they are scheduled; most threads have one, for which a deque were large.
+  std::vector<std::unique_ptr<Timer>> timers_;
+  std::vector<Timer*> free_timers_;
+  std::exception_ptr& failure_;
+
+  static inline constinit thread_local SimThread* running_ = nullptr;
+};
+
+}  // namespace perdura::sim

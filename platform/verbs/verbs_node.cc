@@ -1,0 +1,34 @@
+#include "platform/verbs/verbs_node.h"
+
+#include <fmt/core.h>
+
+#include "platform/base/error.h"
+#include "platform/pmem/mapped/anonymous.h"
+
+namespace perdura {
+
+void VerbsNode::try_flush_persistence() {
+  constexpr std::string_view kName = "flush-trial";
+  remove_region(kName);  // of a process that died in the middle of this
+  auto region = create_region(kName, 4096, pmem::Medium::pm);
+  memory_->try_flush_persistence(*region);
+  region.reset();
+  remove_region(kName);
+}
+
+HostNode::Dram VerbsNode::create_dram(std::string_view name, Bytes size, pmem::Pages pages) {
+  if (size == 0) throw UsageError(fmt::format("region {}: a region has at least one byte", name));
+  return {pmem::mapped::map_anonymous(fmt::format("region {}", name), size, pages)};
+}
+
+std::shared_ptr<void> VerbsNode::adopt(const std::string& path, pmem::Medium medium,
+                                       std::shared_ptr<pmem::mapped::Mapping> mapping) {
+  std::byte* const base = mapping->data();
+  memory_->add(base, mapping->size(), medium, path);
+  // With the region go its registrations, before its pages.
+  return {base, [mapping, memory = memory_](void* memory_base) {
+            memory->remove(static_cast<std::byte*>(memory_base));
+          }};
+}
+
+}  // namespace perdura

@@ -1,0 +1,35 @@
+// A node on verbs: its regions can be registered with the RDMA device; its DRAM is anonymous
+// memory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "platform/fabric/verbs/node_memory.h"
+#include "platform/host/host_node.h"
+
+namespace perdura {
+
+class VerbsNode final : public HostNode {
+ public:
+  VerbsNode(const runtime::HostClock& clock, NodeId id, const std::string& pm_directory,
+            pmem::WriteMeter::Level accounting, Placement placement,
+            std::shared_ptr<fabric::verbs::NodeMemory> memory)
+      : HostNode(clock, id, pm_directory, accounting, std::move(placement)),
+        memory_(std::move(memory)) {}
+
+  // Finds out whether the device flushes this node's persistent memory.
+  void try_flush_persistence();
+
+  const std::shared_ptr<fabric::verbs::NodeMemory>& memory() const { return memory_; }
+
+ private:
+  Dram create_dram(std::string_view name, Bytes size, pmem::Pages pages) override;
+  std::shared_ptr<void> adopt(const std::string& path, pmem::Medium medium,
+                              std::shared_ptr<pmem::mapped::Mapping> mapping) override;
+
+  // Shared with the regions, which may outlive the node.
+  std::shared_ptr<fabric::verbs::NodeMemory> memory_;
+};
+
+}  // namespace perdura

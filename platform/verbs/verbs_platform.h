@@ -1,0 +1,76 @@
+// The platform on libibverbs (rdma-core): nodes are processes of any hosts whose RDMA devices reach
+// each other (a process may be several nodes), connections are reliable-connected queue pairs.
+//
+// The processes find each other over TCP (fabric/verbs/control_plane.h): one is the coordinator and
+// waits where its listener says, the others are told where that is. A process that ends, however it
+// ends, breaks the connections of its nodes; nobody can take its place in the same job.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/fabric/verbs/control_plane.h"
+#include "platform/fabric/verbs/device.h"
+#include "platform/fabric/verbs/endpoint.h"
+#include "platform/host/host_platform.h"
+#include "platform/verbs/verbs_node.h"
+
+namespace perdura {
+
+struct VerbsOptions {
+  NodeId node_count = 1;
+  // The nodes that this process is; empty: all of them.
+  std::vector<NodeId> local_nodes{};
+  // The coordinator's listener there, what that says elsewhere (ControlListener::address); neither
+  // if this process is all nodes.
+  std::shared_ptr<fabric::verbs::ControlListener> listener{};
+  std::string coordinator{};
+  fabric::verbs::DeviceOptions device{};
+  // Where the files of persistent memory are: device DAX for the real thing, which alone can be
+  // registered. Empty: a directory in /dev/shm, of this platform alone, that goes away with it.
+  std::string pm_directory{};
+  // By node; where there is none for it: anywhere.
+  std::vector<Placement> placements{};
+  pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::compared;
+  fabric::verbs::FabricOptions fabric{};
+};
+
+class VerbsPlatform final : public HostPlatform {
+ public:
+  // Throws UsageError or PlatformError, with what is missing and which platform would work.
+  explicit VerbsPlatform(VerbsOptions options);
+  ~VerbsPlatform() override;
+
+  std::string_view name() const override { return "verbs"; }
+  std::unique_ptr<Barrier> create_barrier(std::uint32_t participants) override;
+
+  const fabric::verbs::Device& device() const { return *device_; }
+
+ private:
+  void with_endpoint(HostNode& node, fabric::Port port, CompletionMode mode,
+                     const RunThread& run) override;
+  void meet_other_nodes(bool failed) override;
+  void find_range(const fabric::verbs::Message& lookup, fabric::verbs::Message& found) const;
+
+  // A directory that is removed at the end.
+  class TemporaryDirectory {
+   public:
+    explicit TemporaryDirectory(bool wanted);
+    ~TemporaryDirectory();
+    const std::string& path() const { return path_; }
+
+   private:
+    std::string path_;
+  };
+
+  VerbsOptions options_;
+  TemporaryDirectory temporary_;
+  std::shared_ptr<fabric::verbs::Device> device_;
+  std::map<NodeId, std::shared_ptr<fabric::verbs::NodeMemory>> memory_;
+  std::unique_ptr<fabric::verbs::ControlPlane> control_;
+  std::uint64_t runs_ = 0;
+};
+
+}  // namespace perdura

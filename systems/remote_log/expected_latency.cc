@@ -1,0 +1,73 @@
+#include "systems/remote_log/expected_latency.h"
+
+#include <memory>
+#include <vector>
+
+#include "platform/base/error.h"
+#include "platform/sim/sim_platform.h"
+#include "systems/persistence/remote_persister.h"
+#include "systems/persistence/responder.h"
+
+namespace perdura::bench {
+
+namespace {
+
+using persistence::PersisterSetup;
+using persistence::RemotePersister;
+using persistence::Responder;
+
+constexpr fabric::NodeId kResponder = 0;
+constexpr fabric::NodeId kRequester = 1;
+constexpr int kWarmUp = 20;
+constexpr int kUpdates = 200;
+
+Task<> respond(Thread& thread, PersisterSetup setup, Bytes size) {
+  const auto region = thread.node.create_region("target", size, pmem::Medium::pm);
+  const auto responder = std::make_shared<Responder>(thread, *region, setup);
+  co_await responder->serve();
+}
+
+Task<> request(Thread& thread, PersisterSetup setup, Picoseconds* mean) {
+  const auto persister = co_await RemotePersister::connect(thread, {kResponder, 0}, 0, setup);
+  const std::vector<std::byte> data(std::max(setup.largest_a, setup.largest_b), std::byte{1});
+  const std::span<const std::byte> bytes(data);
+  persistence::UpdateRequest update{.a = {0, bytes.first(setup.largest_a)}};
+  if (setup.method.update == persistence::Update::ordered) {
+    update.b = {round_up(setup.largest_a, kCacheLine), bytes.first(setup.largest_b)};
+  }
+  Time start{};
+  for (int i = 0; i < kWarmUp + kUpdates; ++i) {
+    if (i == kWarmUp) start = thread.executor.now();
+    const auto done = co_await persister->update(update);
+    if (!done) throw PlatformError(std::string(to_string(done.error())));
+  }
+  *mean = (thread.executor.now() - start) / kUpdates;
+}
+
+}  // namespace
+
+Picoseconds expected_latency(const persistence::Method& method, sim::Profile profile,
+                             const persistence::Configuration& configuration,
+                             const persistence::UpdateNeeds& needs,
+                             const persistence::DeviceFeatures& features) {
+  profile.ddio = configuration.model.ddio;
+  profile.nic.flush = features.flush;
+  profile.nic.flush_persistence = features.flush_persistence;
+  profile.nic.atomic_write = features.atomic_write;
+  PersisterSetup setup;
+  setup.method = method;
+  setup.largest_a = static_cast<std::uint32_t>(needs.size);
+  setup.largest_b = static_cast<std::uint32_t>(needs.second_size);
+  setup.receive_medium = configuration.receive_buffers;
+  const Bytes size = round_up(needs.size, kCacheLine) + round_up(needs.second_size, kCacheLine);
+  Picoseconds mean{};
+  sim::SimPlatform platform(std::move(profile), 2);
+  platform.start_service(kResponder, 0, CompletionMode::polling,
+                         [&](Thread& thread) { return respond(thread, setup, size); });
+  platform.start(kRequester, 0, CompletionMode::polling,
+                 [&](Thread& thread) { return request(thread, setup, &mean); });
+  platform.run();
+  return mean;
+}
+
+}  // namespace perdura::bench

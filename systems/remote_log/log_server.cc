@@ -1,0 +1,115 @@
+#include "systems/remote_log/log_server.h"
+
+#include <fmt/format.h>
+
+#include "platform/base/error.h"
+
+namespace perdura::bench {
+
+namespace {
+
+constexpr std::uint64_t kLogMagic = 0x474F4C45544F4D52;         // "RMOTELOG"
+constexpr std::uint64_t kOrderedLogMagic = 0x4C494154544F4D52;  // "RMOTTAIL"
+std::uint64_t magic_of(const LogOptions& options) {
+  return options.has_tail() ? kOrderedLogMagic : kLogMagic;
+}
+// Records that are applied before messages get a turn.
+constexpr std::uint64_t kBatch = 16;
+
+constexpr Bytes kSlotsWord = 8;
+constexpr Bytes kLargestRecordWord = 16;
+
+}  // namespace
+
+LogServer::LogServer(Thread& thread, const std::string& name, const LogOptions& options,
+                     Apply apply)
+    : options_(options),
+      apply_(std::move(apply)),
+      region_(thread.node.open_region(name)),
+      record_(options.slot_size()) {
+  if (region_ == nullptr) {
+    region_ = thread.node.create_region(name, options.region_size(), pmem::Medium::pm);
+  }
+  if (region_->load(0) == 0 && region_->size() == options.region_size()) make();
+  check_shape(name);
+  responder_ = std::make_shared<persistence::Responder>(thread, *region_, options.setup());
+  head_ = region_->load(kHeadOffset);
+  // A record that was applied before the client could rely on it may be lost with its tail: its
+  // effect is not.
+  if (options.has_tail() && region_->load(kTailOffset) < head_) {
+    region_->store(kTailOffset, head_);
+    region_->persist(kTailOffset, kWord);
+  }
+}
+
+void LogServer::make() {
+  region_->store(kSlotsWord, options_.slots);
+  region_->store(kLargestRecordWord, options_.largest_record);
+  region_->persist(kSlotsWord, 2 * kWord);
+  region_->store(0, magic_of(options_));
+  region_->persist(0, kWord);
+}
+
+void LogServer::check_shape(const std::string& name) const {
+  const auto text = [](std::uint64_t magic, std::uint64_t slots, std::uint64_t largest) {
+    return fmt::format("{} records of {} bytes with {}", slots, largest,
+                       magic == kLogMagic ? "checksums" : "a tail pointer");
+  };
+  const std::uint64_t magic = region_->load(0);
+  const std::uint64_t slots = region_->load(kSlotsWord);
+  const std::uint64_t largest = region_->load(kLargestRecordWord);
+  if (magic == magic_of(options_) && slots == options_.slots &&
+      largest == options_.largest_record && region_->size() == options_.region_size()) {
+    return;
+  }
+  const bool is_log = magic == kLogMagic || magic == kOrderedLogMagic;
+  const std::string problem =
+      fmt::format("region '{}' is {}, not one of {}; remove it, or ask for what it is", name,
+                  is_log ? "a log of " + text(magic, slots, largest) : std::string("no log"),
+                  text(magic_of(options_), options_.slots, options_.largest_record));
+  if (!is_log) throw persistence::OptionsDiffer(problem);
+  throw LogDiffers(problem, {.slots = slots,
+                             .largest_record = static_cast<std::uint32_t>(largest),
+                             .has_tail = magic == kOrderedLogMagic});
+}
+
+Task<> LogServer::collect(Picoseconds interval) {
+  for (;;) {
+    if (apply_some(kBatch) == kBatch) {
+      co_await yield();
+    } else {
+      co_await sleep_for(interval);
+    }
+  }
+}
+
+void LogServer::begin_end() {
+  ending_ = true;
+  responder_->begin_end();
+}
+
+// A record that is visible is applied, though the client may not rely on it yet. If power fails
+// now, the head stays behind it, whatever becomes of its slot.
+std::uint64_t LogServer::apply_some(std::uint64_t most) {
+  const bool checked = !options_.has_tail();
+  const std::uint64_t tail = checked ? head_ + most : region_->load(kTailOffset);
+  std::uint64_t applied = 0;
+  while (applied < most && head_ < tail && !ending_) {
+    region_->read(options_.slot_offset(head_ + 1), record_);
+    const auto length = length_of(record_, head_ + 1, checked);
+    if (!length) {
+      if (checked) break;
+      throw PlatformError(
+          fmt::format("the log's tail is {}, but record {} is not there", tail, head_ + 1));
+    }
+    apply_(++head_, std::span(record_).subspan(sizeof(RecordHeader), *length));
+    ++applied;
+  }
+  if (applied > 0) {
+    region_->store(kHeadOffset, head_);
+    region_->persist(kHeadOffset, kWord);
+  }
+  return applied;
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Folders include each other in one direction only: no circle between any two of them, and of the folders at the top,
+# none includes one that stands above it. Reads the sources that the product consists of, as the compiler does.
+#
+#   layers_test.sh SOURCE_DIR
+set -eu
+cd "$1"
+
+# Each may include those behind it, and itself.
+order="examples library bench harness systems platform"
+
+pairs=$(mktemp)
+trap 'rm -f "$pairs"' EXIT
+
+# "FOLDER INCLUDED_FOLDER" once a line, of each include of a file with a folder's name.
+included() {
+  find $order \( -name '*.h' -o -name '*.cc' \) -exec grep -H '^#include "[^"]*/' {} + |
+    sed -E 's|^([^:]*)/[^/:]*:#include "([^"]*)/[^/"]*".*|\1 \2|' | awk '$1 != $2' | sort -u
+}
+
+# What is wrong with the pairs in a file, one line each.
+circles() { tsort "$1" 2>&1 >/dev/null | sed 's/^tsort: //; s/^-: input contains a loop:/a circle of folders:/'; }
+upward() {
+  awk -v order="$order" '
+    BEGIN { n = split(order, names, " "); for (i = 1; i <= n; ++i) level[names[i]] = i }
+    { split($1, from, "/"); split($2, to, "/")
+      if (!(to[1] in level)) print $1 " includes " $2 ", which is in no layer"
+      else if (level[to[1]] < level[from[1]]) print $1 " includes " $2 ", which stands above it" }' "$1"
+}
+
+# What this finds must be found where it is, or the test says nothing.
+printf '%s\n' 'platform/sim platform/fabric' 'platform/fabric platform/sim' >"$pairs"
+[ -n "$(circles "$pairs")" ] || { echo "a circle is not noticed"; exit 1; }
+printf '%s\n' 'platform/sim systems' >"$pairs"
+[ -n "$(upward "$pairs")" ] || { echo "an arrow upward is not noticed"; exit 1; }
+
+included >"$pairs"
+[ "$(wc -l <"$pairs")" -gt 100 ] || { echo "the includes cannot be read"; exit 1; }
+wrong=$(circles "$pairs"; upward "$pairs")
+[ -z "$wrong" ] || { echo "$wrong"; exit 1; }
+
+# The library for other programs stands on the systems and the platform alone.
+wrong=$(awk '$1 ~ "^library" && $2 !~ "^(systems|platform)"' "$pairs")
+[ -z "$wrong" ] || { echo "the library includes $wrong"; exit 1; }
