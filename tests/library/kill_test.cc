@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/library/processes.h"
+#include "tests/support/seed.h"
 #include "tests/support/wait_until.h"
 
 namespace perdura::library_test {
@@ -73,7 +74,7 @@ class KillOfTheLibrary : public testing::TestWithParam<Configuration> {
 };
 
 TEST_P(KillOfTheLibrary, EndsEitherSideAgainAndAgain) {
-  const unsigned seed = std::random_device()();
+  const unsigned seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   start_server();

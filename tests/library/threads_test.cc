@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/library/processes.h"
+#include "tests/support/seed.h"
 #include "tests/support/wait_until.h"
 
 namespace perdura::library_test {
@@ -57,7 +58,7 @@ TEST_P(ThreadsOfTheLibrary, AppendThroughOneClientWhileTheServerIsKilled) {
       std::min(from_environment("PERDURA_TEST_APPENDS", 20'000), kMostAppends);
   const std::uint64_t kills = from_environment("PERDURA_TEST_KILLS", 20);
   const std::uint64_t each = appends / kThreads;
-  const unsigned seed = std::random_device()();
+  const unsigned seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   const Place place;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "tests/support/processes.h"
+#include "tests/support/seed.h"
 
 namespace perdura::test {
 
@@ -46,7 +47,7 @@ class KillTest : public testing::TestWithParam<Name> {
   }
 
  private:
-  const unsigned seed_ = std::random_device()();
+  const unsigned seed_ = random_seed();
   const testing::ScopedTrace trace_{__FILE__, __LINE__, "seed " + std::to_string(seed_)};
   std::mt19937 random_{seed_};
 };

@@ -9,6 +9,7 @@
 
 #include "tests/harness/cli/program.h"
 #include "tests/harness/temporary_folder.h"
+#include "tests/support/seed.h"
 #include "tests/support/wait_until.h"
 
 namespace perdura {
@@ -130,7 +131,7 @@ class ContinueTest : public testing::Test {
   milliseconds duration_{};
   std::set<std::string> finished_;
   std::size_t continued_ = 0;
-  const unsigned seed_ = std::random_device()();
+  const unsigned seed_ = perdura::test::random_seed();
   const testing::ScopedTrace trace_{__FILE__, __LINE__, "seed " + std::to_string(seed_)};
   std::mt19937 random_{seed_};
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "tests/support/seed.h"
 #include "timed_run.h"
 
 namespace perdura::bench {
@@ -24,7 +25,7 @@ class LittleTest : public TimedRunTest {
 // Where a client's operations all end within the time in which all are at work, one of each may
 // still lie across its end; and those outside are at most the tail.
 TEST_F(LittleTest, HoldsForAnyNumberOfClientsAndOperationsOrTheTailIsSaidToBeLong) {
-  const std::uint32_t seed = std::random_device()();
+  const std::uint32_t seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   const auto up_to = [&random](double most) {  // small ones as often as large ones
@@ -60,7 +61,7 @@ TEST_F(LittleTest, ThroughputOfABusyServerDoesNotFallWithClients) {
   for (const std::uint64_t count : {1U, 10U, 100U, 1000U}) {
     for (const std::uint64_t each : {1U, 2U, 20U, 100U}) {
       clients(count, each);
-      point_.client_nodes = static_cast<NodeId>(count);  // so that all begin at once
+      point_.roles = client_server(static_cast<NodeId>(count));  // so that all begin at once
       const harness::Measurement measured = run();
       EXPECT_NEAR(throughput(measured), 1e5, 1e5 * 1e-6) << count << " clients of " << each;
       // The first client has ended when the others still wait for their last operation.

@@ -1,6 +1,7 @@
 // Memory with a short past: a device that looks at each line at its own moment sees what was
 // visible then, checked exhaustively against a model that keeps every line's whole history.
 #include "platform/pmem/sim/timeline.h"
+#include "tests/support/seed.h"
 
 #include <gtest/gtest.h>
 
@@ -134,7 +135,7 @@ struct WholeHistory {
 
 // However many changes are under way, and however few: what is seen is the same.
 TEST(Timeline, OfManyChangesUnderWayReadsSeeWhatTheWholeHistoryTells) {
-  const unsigned seed = std::random_device{}();
+  const unsigned seed = perdura::test::random_seed();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   constexpr Bytes kSize = 32 * KiB;

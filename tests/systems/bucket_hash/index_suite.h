@@ -8,6 +8,7 @@
 #include <random>
 
 #include "systems/bucket_hash/flushing.h"
+#include "tests/support/seed.h"
 #include "tests/systems/bucket_hash/index_support.h"
 
 namespace perdura::test {
@@ -48,7 +49,7 @@ TYPED_TEST_P(HashIndex, BehavesLikeAMap) {
   std::uint64_t grown = 0;
   std::map<std::string, std::uint64_t> rare;
   const auto geometries = Hash::geometries();
-  const std::uint64_t first_seed = std::random_device{}();
+  const std::uint64_t first_seed = perdura::test::random_seed();
   for (std::size_t i = 0; i < Hash::kMapRounds * geometries.size(); ++i) {
     const auto& geometry = geometries[i % geometries.size()];
     const std::uint64_t seed = first_seed + i;

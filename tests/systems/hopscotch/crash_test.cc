@@ -7,6 +7,7 @@
 #include <string>
 
 #include "systems/hopscotch/table.h"
+#include "tests/support/seed.h"
 #include "tests/systems/hopscotch/crash_memory.h"
 
 namespace perdura::systems::hopscotch {
@@ -44,7 +45,7 @@ void expect_either(const Image& image, const Contents& before, const Contents& a
 }
 
 TEST(HopscotchCrash, LosesAndDuplicatesNothing) {
-  const std::uint64_t seed = std::random_device{}();
+  const std::uint64_t seed = perdura::test::random_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   CrashRegion live(Image(kGeometry.size()));
