@@ -17,12 +17,14 @@
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "platform/base/units.h"
 #include "platform/platform.h"
 #include "platform/runtime/task.h"
 #include "systems/footprint.h"
 #include "systems/guarantee.h"
+#include "systems/metric.h"
 #include "systems/persistence/chooser.h"
 
 namespace perdura::systems {
@@ -73,6 +75,8 @@ class KvPartition {
   virtual ~KvPartition() = default;
   // May be called on any thread, at any time.
   virtual KvSpace space() const { return {}; }
+  // KvSystem::partition_metrics, since it was opened; on its worker's thread.
+  virtual std::vector<double> metrics() const { return {}; }
   // Accepts sessions and serves them; does not end by itself.
   virtual Task<> serve() = 0;
   // The same on one more of KvConfig::workers; called on that worker's thread, when serve() has
@@ -99,6 +103,8 @@ class KvSession {
   virtual Task<Result<void>> put(Key key, Value value) = 0;
   virtual Task<Result<void>> erase(Key key) = 0;
   virtual SessionCounts counts() const = 0;
+  // KvSystem::session_metrics, since it connected.
+  virtual std::vector<double> metrics() const { return {}; }
 };
 
 // A value of one of KvConfig::parameters.
@@ -131,6 +137,10 @@ struct KvSystem {
   std::span<const KvSetting> small_store{};
   // Its own parameters that change what it guarantees: explored with each, too.
   std::span<const KvSetting> changes_guarantee{};
+
+  // What its sessions and partitions count beside SessionCounts.
+  std::span<const Metric> session_metrics{};
+  std::span<const Metric> partition_metrics{};
 
   // Of its points, for `perdura plan`; without it, nothing is said of their memory beforehand.
   std::optional<Footprint> footprint{};

@@ -55,4 +55,10 @@ SessionCounts PartitionedSession::counts() const {
   return sum;
 }
 
+std::vector<double> PartitionedSession::metrics() const {
+  std::vector<double> sums;
+  for (const auto& session : sessions_) add_metrics(session->metrics(), sums);
+  return sums;
+}
+
 }  // namespace perdura::systems

@@ -37,6 +37,7 @@ class PartitionedSession final : public KvSession {
   Task<Result<void>> put(Key key, Value value) override { return session_of(key).put(key, value); }
   Task<Result<void>> erase(Key key) override { return session_of(key).erase(key); }
   SessionCounts counts() const override;
+  std::vector<double> metrics() const override;
 
  private:
   KvSession& session_of(Key key) {

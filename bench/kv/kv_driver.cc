@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/client_server.h"
 #include "bench/crash/explored.h"
 #include "bench/kv/kv_history.h"
 #include "bench/kv/kv_run.h"
@@ -157,6 +158,23 @@ void KvDriver::check(const Point& point) const {
   check_persistence(point, system);
   check_parameters(point, system);
   if (point.settings.check_history) check_values_tell_versions(point);
+}
+
+harness::Roles KvDriver::roles(const harness::PointSettings& settings, NodeId nodes) const {
+  return client_server(settings, nodes);
+}
+
+std::vector<report::Column> KvDriver::columns(std::string_view name) const {
+  std::vector<report::Column> columns;
+  for (const systems::KvSystem& system : systems_) {
+    if (system.name != name) continue;
+    for (const auto metrics : {system.session_metrics, system.partition_metrics}) {
+      for (const systems::Metric& metric : metrics) {
+        columns.push_back({.name = metric.name, .shown = {metric.noun, metric.title, metric.unit}});
+      }
+    }
+  }
+  return columns;
 }
 
 harness::Measurement KvDriver::run(Platform& platform, const Point& point) const {

@@ -15,6 +15,8 @@ class KvDriver final : public harness::Driver {
   std::string_view name() const override { return "kv"; }
   void check(const harness::Point& point) const override;
   std::vector<std::string_view> systems() const override;
+  harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
+  std::vector<report::Column> columns(std::string_view system) const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   std::optional<Bytes> memory(const harness::Point& point) const override;
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;

@@ -12,13 +12,26 @@
 namespace perdura::bench {
 namespace {
 
-constexpr NodeId kServer = 0;
-
 // What it takes to wake up a sleeping thread, as a rule (docs/performance.md).
 constexpr Picoseconds kAwakeBeforeDue = Microseconds(50);
 
+std::vector<double> difference(std::vector<double> after, const std::vector<double>& before) {
+  for (std::size_t i = 0; i < before.size(); ++i) after[i] -= before[i];
+  return after;
+}
+
 Picoseconds in_time(const std::optional<std::uint64_t>& milliseconds) {
   return milliseconds ? Picoseconds(std::chrono::milliseconds(*milliseconds)) : Picoseconds::max();
+}
+
+// The sums of what sessions or partitions have counted, under the columns' names.
+void declare(std::span<const systems::Metric> metrics,
+             const std::vector<std::vector<double>>& counted, harness::Measurement& result) {
+  std::vector<double> sums;
+  for (const auto& each : counted) systems::add_metrics(each, sums);
+  for (std::size_t i = 0; i < std::min(metrics.size(), sums.size()); ++i) {
+    result.declared[std::string(metrics[i].name)] += sums[i];
+  }
 }
 
 }  // namespace
@@ -27,6 +40,8 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
     : platform_(platform),
       point_(point),
       system_(system),
+      server_(point.roles.node("server")),
+      client_nodes_(point.roles.nodes_of("client")),
       clients_total_(static_cast<std::uint32_t>(point.settings.clients)),
       workers_total_(static_cast<std::uint32_t>(point.settings.server_threads)),
       partitions_(partitions(point, system)),
@@ -34,18 +49,19 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
       clients_(clients_total_),
       histories_(clients_total_),
       harness_costs_(clients_total_),
-      warm_ups_(point.client_nodes),
-      costs_(platform.node_count(), platform.modelled()),
+      warm_ups_(client_nodes_),
+      session_metrics_(clients_total_),
+      partition_metrics_(workers_total_),
       spaces_(workers_total_),
       worker_problems_(workers_total_) {}
 
 harness::Measurement KvRun::execute() {
   const bool over_time = point_.timeline_interval > Nanoseconds{};
   if (over_time) space_sampler_.emplace(point_.timeline_interval);
-  barrier_ = platform_.create_barrier(workers_total_ + clients_total_ + (over_time ? 1 : 0));
+  phases_.emplace(platform_, workers_total_ + clients_total_ + (over_time ? 1 : 0));
   if (partitions_ < workers_total_) opened_ = platform_.create_barrier(workers_total_);
   if (point_.settings.steady_slope) {
-    nodes_steady_ = platform_.create_barrier(std::min(clients_total_, point_.client_nodes));
+    nodes_steady_ = platform_.create_barrier(std::min(clients_total_, client_nodes_));
   }
   start_threads();
   platform_.run();
@@ -53,20 +69,20 @@ harness::Measurement KvRun::execute() {
 }
 
 void KvRun::start_threads() {
-  if (platform_.local_node(kServer) != nullptr) {
+  if (platform_.local_node(server_) != nullptr) {
     for (std::uint32_t index = 0; index < workers_total_; ++index) {
-      platform_.start_service(kServer, static_cast<fabric::Port>(index),
+      platform_.start_service(server_, static_cast<fabric::Port>(index),
                               point_.settings.server_completion,
                               [this, index](Thread& thread) { return serve(thread, index); });
     }
     if (space_sampler_) {
-      platform_.start_service(kServer, static_cast<fabric::Port>(workers_total_),
+      platform_.start_service(server_, static_cast<fabric::Port>(workers_total_),
                               CompletionMode::event,
                               [this](Thread& thread) { return sample_space(thread); });
     }
   }
   for (std::uint32_t index = 0; index < clients_total_; ++index) {
-    const NodeId node = 1 + index % point_.client_nodes;
+    const NodeId node = point_.roles.node("client", index % client_nodes_);
     if (platform_.local_node(node) == nullptr) continue;
     clients_[index] = std::make_unique<KvClient>(point_, index, stop_);
     if (point_.settings.check_history) {
@@ -78,17 +94,17 @@ void KvRun::start_threads() {
   if (nodes_steady_) watch_warm_ups();
   for (std::uint32_t index = 0; index < clients_total_; ++index) {
     if (!clients_[index]) continue;
-    platform_.start(1 + index % point_.client_nodes,
-                    static_cast<fabric::Port>(index / point_.client_nodes),
+    platform_.start(point_.roles.node("client", index % client_nodes_),
+                    static_cast<fabric::Port>(index / client_nodes_),
                     point_.settings.client_completion,
                     [this, index](Thread& thread) { return use(thread, index); });
   }
 }
 
 void KvRun::watch_warm_ups() {
-  for (NodeId node = 0; node < point_.client_nodes; ++node) {
+  for (NodeId node = 0; node < client_nodes_; ++node) {
     std::vector<const KvClient*> clients;
-    for (std::uint32_t index = node; index < clients_total_; index += point_.client_nodes) {
+    for (std::uint32_t index = node; index < clients_total_; index += client_nodes_) {
       if (clients_[index]) clients.push_back(clients_[index].get());
     }
     if (!clients.empty()) {
@@ -97,91 +113,134 @@ void KvRun::watch_warm_ups() {
   }
 }
 
-// The partition stays until the platform destroys the thread's tasks, of which this one is the
-// oldest: the tasks that serve it go first.
+// A thread that serves. The partition stays until the platform destroys the thread's tasks, of
+// which the one that owns this is the oldest: the tasks that serve it go first.
+class KvRun::Worker final : public harness::PhaseWork {
+ public:
+  Worker(KvRun& run, Thread& thread, std::uint32_t index)
+      : run_(run), thread_(thread), index_(index) {}
+
+  Task<> prepare() override {
+    std::exception_ptr problem;
+    try {
+      if (index_ < run_.partitions_) open();
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    if (run_.opened_) co_await run_.opened_->arrive_and_wait();
+    if (problem) std::rethrow_exception(problem);
+    if (!partition_ && run_.shared_ != nullptr) {
+      thread_.executor.spawn(run_.shared_->serve_also(thread_));
+    }
+  }
+  void failed(std::exception_ptr problem) override {
+    run_.worker_problems_[index_] = std::move(problem);
+  }
+  Task<> settle() override {
+    if (partition_) co_await partition_->settle();
+  }
+  Task<> operate() override {
+    if (partition_) metrics_before_ = partition_->metrics();
+    co_return;
+  }
+  void collect() override {
+    if (!partition_) return;
+    run_.partition_metrics_[index_] = difference(partition_->metrics(), metrics_before_);
+    const systems::KvSpace space = partition_->space();
+    run_.spaces_[index_] = {space.capacity, space.free};
+  }
+
+ private:
+  void open() {
+    partition_ = run_.system_.open(thread_, fmt::format("kv-{}", index_), run_.partition_config_);
+    if (run_.space_sampler_) sampled_.emplace(*run_.space_sampler_, *partition_);
+    thread_.executor.spawn(partition_->serve());
+    if (run_.opened_) run_.shared_ = partition_.get();
+  }
+
+  KvRun& run_;
+  Thread& thread_;
+  std::uint32_t index_;
+  std::unique_ptr<systems::KvPartition> partition_;
+  std::vector<double> metrics_before_;
+  std::optional<SpaceSampler::Member> sampled_;
+};
+
+class KvRun::User final : public harness::PhaseWork {
+ public:
+  User(KvRun& run, Thread& thread, std::uint32_t index)
+      : run_(run), thread_(thread), index_(index), client_(*run.clients_[index]) {}
+
+  Task<> prepare() override {
+    // Virtual time does not pass while the harness works.
+    if (!run_.platform_.modelled()) {
+      run_.harness_costs_[index_] = co_await harness_cost(run_.point_);
+    }
+    const auto first = static_cast<fabric::Port>(index_ % (run_.workers_total_ / run_.partitions_));
+    connection_ = co_await systems::PartitionedSession::connect(
+        run_.system_, thread_, {run_.server_, first}, run_.partitions_, run_.partition_config_);
+    if (run_.histories_[index_]) recorded_ = run_.histories_[index_]->record(*connection_);
+    session_ = recorded_ ? recorded_.get() : connection_.get();
+    if (const auto& method = run_.partition_config_.put_method) {
+      client_.note_method(
+          persistence::name_in_results(*method, !thread_.endpoint.capabilities().flush));
+    }
+    co_await client_.load(*session_);
+  }
+  void failed(std::exception_ptr problem) override { client_.give_up(std::move(problem)); }
+  Task<> warm_up() override {
+    const NodeId nodes = run_.client_nodes_;
+    WarmUp* const until_steady = run_.warm_ups_[index_ % nodes].get();
+    const bool watches = until_steady != nullptr && index_ < nodes;
+    if (watches) thread_.executor.spawn(until_steady->watch(*run_.nodes_steady_));
+    if (session_ != nullptr) co_await client_.run(*session_, run_.stretch(index_, false));
+    if (watches) co_await until_steady->ended();
+  }
+  Task<> operate() override {
+    if (session_ == nullptr) co_return;
+    const std::vector<double> before = session_->metrics();
+    co_await client_.run(*session_, run_.stretch(index_, true));
+    run_.session_metrics_[index_] = difference(session_->metrics(), before);
+  }
+
+ private:
+  KvRun& run_;
+  Thread& thread_;
+  std::uint32_t index_;
+  KvClient& client_;
+  std::unique_ptr<systems::KvSession> connection_;
+  std::unique_ptr<systems::KvSession> recorded_;
+  systems::KvSession* session_ = nullptr;  // one of the two
+};
+
+class KvRun::Sampler final : public harness::PhaseWork {
+ public:
+  Sampler(SpaceSampler& sampler, Thread& thread) : sampler_(sampler), thread_(thread) {}
+
+  Task<> operate() override {
+    thread_.executor.spawn(sampler_.run());
+    co_return;
+  }
+  void operated() override { sampler_.stop(); }
+
+ private:
+  SpaceSampler& sampler_;
+  Thread& thread_;
+};
+
 Task<> KvRun::serve(Thread& thread, std::uint32_t index) {
-  std::unique_ptr<systems::KvPartition> partition;
-  std::optional<SpaceSampler::Member> sampled;
-  try {
-    if (index < partitions_) {
-      partition = system_.open(thread, fmt::format("kv-{}", index), partition_config_);
-      if (space_sampler_) sampled.emplace(*space_sampler_, *partition);
-      thread.executor.spawn(partition->serve());
-      if (opened_) shared_ = partition.get();
-    }
-  } catch (...) {
-    worker_problems_[index] = std::current_exception();
-  }
-  if (opened_) co_await opened_->arrive_and_wait();
-  if (!partition && shared_ != nullptr) thread.executor.spawn(shared_->serve_also(thread));
-  co_await wait_for_all();  // loaded
-  co_await wait_for_all();  // warmed up
-  if (partition) co_await partition->settle();
-  co_await wait_for_all();  // settled
-  for (const Interval interval : {Interval::empty, Interval::measured}) {
-    if (index == 0) costs_.begin(thread.node);
-    co_await wait_for_all();  // counted
-    co_await wait_for_all();  // operations done
-    if (partition) co_await partition->settle();
-    co_await wait_for_all();  // settled
-    if (index == 0) costs_.end(thread.node, interval);
-    if (partition) {
-      const systems::KvSpace space = partition->space();
-      spaces_[index] = {space.capacity, space.free};
-    }
-    co_await wait_for_all();  // counted
-  }
-  WaitList forever;
-  co_await wait(forever);
+  Worker worker(*this, thread, index);
+  co_await phases_->serve(thread, worker, index == 0);
 }
 
 Task<> KvRun::use(Thread& thread, std::uint32_t index) {
-  KvClient& client = *clients_[index];
-  const bool first_of_node = index < point_.client_nodes;
-  std::unique_ptr<systems::KvSession> connection;
-  std::unique_ptr<systems::KvSession> recorded;
-  systems::KvSession* session = nullptr;  // one of the two
-  std::exception_ptr problem;
-  try {
-    // Virtual time does not pass while the harness works.
-    if (!platform_.modelled()) harness_costs_[index] = co_await harness_cost(point_);
-    const auto first = static_cast<fabric::Port>(index % (workers_total_ / partitions_));
-    connection = co_await systems::PartitionedSession::connect(system_, thread, {kServer, first},
-                                                               partitions_, partition_config_);
-    if (histories_[index]) recorded = histories_[index]->record(*connection);
-    session = recorded ? recorded.get() : connection.get();
-    if (const auto& method = partition_config_.put_method) {
-      client.note_method(
-          persistence::name_in_results(*method, !thread.endpoint.capabilities().flush));
-    }
-    co_await client.load(*session);
-  } catch (...) {
-    problem = std::current_exception();
-  }
-  if (problem) client.give_up(problem);
-  co_await wait_for_all();  // loaded
-  co_await warm_up(thread, index, session);
-  co_await wait_for_all();  // warmed up
-  co_await wait_for_all();  // settled
-  for (const Interval interval : {Interval::empty, Interval::measured}) {
-    if (first_of_node) costs_.begin(thread.node);
-    co_await wait_for_all();  // counted
-    if (session && interval == Interval::measured) {
-      co_await client.run(*session, stretch(index, true));
-    }
-    co_await wait_for_all();  // operations done
-    co_await wait_for_all();  // settled
-    if (first_of_node) costs_.end(thread.node, interval);
-    co_await wait_for_all();  // counted
-  }
+  User user(*this, thread, index);
+  co_await phases_->take_part(thread, user, index < client_nodes_);
 }
 
-Task<> KvRun::warm_up(Thread& thread, std::uint32_t index, systems::KvSession* session) {
-  WarmUp* const until_steady = warm_ups_[index % point_.client_nodes].get();
-  const bool watches = until_steady != nullptr && index < point_.client_nodes;
-  if (watches) thread.executor.spawn(until_steady->watch(*nodes_steady_));
-  if (session != nullptr) co_await clients_[index]->run(*session, stretch(index, false));
-  if (watches) co_await until_steady->ended();
+Task<> KvRun::sample_space(Thread& thread) {
+  Sampler sampler(*space_sampler_, thread);
+  co_await phases_->serve(thread, sampler, false);
 }
 
 KvStretch KvRun::stretch(std::uint32_t index, bool measured) {
@@ -193,29 +252,13 @@ KvStretch KvRun::stretch(std::uint32_t index, bool measured) {
   if (measured) {
     stretch.crew = &*crew_;
     stretch.duration = in_time(settings.duration_ms);
-  } else if (const WarmUp* until_steady = warm_ups_[index % point_.client_nodes].get()) {
+  } else if (const WarmUp* until_steady = warm_ups_[index % client_nodes_].get()) {
     stretch.over = &until_steady->over();
   } else {
     stretch.duration = in_time(settings.ramp_ms);
   }
   if (!platform_.modelled()) stretch.awake_before_due = kAwakeBeforeDue;
   return stretch;
-}
-
-Task<> KvRun::sample_space(Thread& thread) {
-  co_await wait_for_all();  // loaded
-  co_await wait_for_all();  // warmed up
-  co_await wait_for_all();  // settled
-  for (const Interval interval : {Interval::empty, Interval::measured}) {
-    co_await wait_for_all();  // counted
-    if (interval == Interval::measured) thread.executor.spawn(space_sampler_->run());
-    co_await wait_for_all();  // operations done
-    if (interval == Interval::measured) space_sampler_->stop();
-    co_await wait_for_all();  // settled
-    co_await wait_for_all();  // counted
-  }
-  WaitList forever;
-  co_await wait(forever);
 }
 
 harness::Measurement KvRun::collect() const {
@@ -273,7 +316,9 @@ harness::Measurement KvRun::collect() const {
     result.space.capacity += space.capacity;
     result.space.free += space.free;
   }
-  costs_.add_to(result, kServer);
+  phases_->costs().add_to(result, point_.roles);
+  declare(system_.session_metrics, session_metrics_, result);
+  declare(system_.partition_metrics, partition_metrics_, result);
   return result;
 }
 

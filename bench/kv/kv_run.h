@@ -1,14 +1,5 @@
 // One point of a key-value sweep on one process: starts the threads of the nodes that live here,
-// takes them through the phases, and collects what they measured.
-//
-//   clients   connect, load | warm up |        || count |  operations  |        | count |
-//   workers   open, serve   |         | settle || count |              | settle | count |
-//                                              ||<------------ an interval ------------>|
-//
-// Each column ends at a barrier of all threads of the cluster. There are two intervals: an empty
-// one first, which shows what CPU time the barriers themselves take, and the measured one, from
-// which that is subtracted; so a server that does nothing costs nothing. A thread that met a
-// problem keeps coming to the barriers, so that the others are not left waiting.
+// says what they do in the phases (harness/run/phases.h), and collects what they measured.
 //
 // The workers of a system that shares its partition wait, before they serve it, until the first one
 // has opened it; clients are spread over them.
@@ -31,7 +22,7 @@
 #include "bench/kv/kv_history.h"
 #include "bench/kv/space_sampler.h"
 #include "bench/kv/warm_up.h"
-#include "harness/run/interval_costs.h"
+#include "harness/run/phases.h"
 #include "harness/run/point.h"
 #include "systems/kv.h"
 
@@ -45,26 +36,28 @@ class KvRun {
   harness::Measurement execute();
 
  private:
-  using Interval = harness::Interval;
+  class Worker;
+  class User;
+  class Sampler;
 
   void start_threads();
   void watch_warm_ups();
   Task<> serve(Thread& thread, std::uint32_t index);
   Task<> use(Thread& thread, std::uint32_t index);
-  Task<> warm_up(Thread& thread, std::uint32_t index, systems::KvSession* session);
   KvStretch stretch(std::uint32_t index, bool measured);
   Task<> sample_space(Thread& thread);
-  Task<> wait_for_all() { return barrier_->arrive_and_wait(); }
   harness::Measurement collect() const;
 
   Platform& platform_;
   const harness::Point& point_;
   const systems::KvSystem& system_;
+  NodeId server_;
+  NodeId client_nodes_;
   std::uint32_t clients_total_;
   std::uint32_t workers_total_;
   std::uint32_t partitions_;  // one, or one a worker
   systems::KvConfig partition_config_;
-  std::unique_ptr<Platform::Barrier> barrier_;
+  std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> opened_;  // of the workers; null if each opens a partition
   systems::KvPartition* shared_ = nullptr;     // by all workers, once it is opened
   std::optional<SpaceSampler> space_sampler_;
@@ -75,8 +68,9 @@ class KvRun {
   std::vector<Picoseconds> harness_costs_;                 // by client, 0 if it lives elsewhere
   std::unique_ptr<Platform::Barrier> nodes_steady_;        // of the client nodes; null if not asked
   std::vector<std::unique_ptr<WarmUp>> warm_ups_;          // by client node; likewise
-  harness::IntervalCosts costs_;
-  std::vector<harness::SpaceUse> spaces_;  // by worker
+  std::vector<std::vector<double>> session_metrics_;    // by client
+  std::vector<std::vector<double>> partition_metrics_;  // by worker
+  std::vector<harness::SpaceUse> spaces_;               // likewise
   std::vector<std::exception_ptr> worker_problems_;
 };
 

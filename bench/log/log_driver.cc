@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "bench/client_server.h"
 #include "bench/log/log_run.h"
 #include "harness/config/section.h"
 #include "platform/base/error.h"
@@ -164,7 +165,7 @@ void LogDriver::check(const Point& point) const {
     refuse("a log takes appends only; use workload = \"create-only\" with records = 0");
   }
   if (settings.clients != 1 || settings.queue_depth != 1 || settings.server_threads != 1 ||
-      point.client_nodes != 1) {
+      point.roles.nodes_of("client") != 1) {
     refuse(
         "a log has one client with one append under way, and one server thread; set clients, "
         "client_nodes, queue_depth and server_threads to 1");
@@ -191,6 +192,10 @@ std::vector<std::string_view> LogDriver::systems() const {
   for (const persistence::Method& method : persistence::methods()) names.push_back(method.name);
   for (const auto& [name, carrier] : kOfPaper) names.push_back(name);
   return names;
+}
+
+harness::Roles LogDriver::roles(const harness::PointSettings& settings, NodeId nodes) const {
+  return client_server(settings, nodes);
 }
 
 harness::Measurement LogDriver::run(Platform& platform, const Point& point) const {

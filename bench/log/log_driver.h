@@ -18,6 +18,7 @@ class LogDriver final : public harness::Driver {
   std::string_view name() const override { return "remote-log"; }
   void check(const harness::Point& point) const override;
   std::vector<std::string_view> systems() const override;
+  harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 };

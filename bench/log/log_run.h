@@ -1,13 +1,13 @@
 // One point of a RemoteLog sweep on one process: starts the threads of the nodes that live here,
-// takes them through the phases, and collects what they measured. The phases are those of a
-// key-value point (bench/kv/kv_run.h): warm-up, an empty interval that shows what CPU time the
-// barriers take, the measured interval; before and after each the server applies all records.
+// says what they do in the phases (harness/run/phases.h), and collects what they measured. To
+// settle is to apply all records.
 #pragma once
 
 #include <exception>
-#include <memory>
+#include <optional>
+#include <string_view>
 
-#include "harness/run/interval_costs.h"
+#include "harness/run/phases.h"
 #include "harness/run/point.h"
 #include "systems/remote_log/log_server.h"
 #include "systems/remote_log/remote_log.h"
@@ -21,20 +21,20 @@ class LogRun {
   harness::Measurement execute();
 
  private:
-  using Interval = harness::Interval;
+  class Server;
+  class Client;
 
   Task<> serve(Thread& thread);
   Task<> use(Thread& thread);
-  Task<> append(RemoteLog& log, std::uint64_t records, bool measured);
-  Task<> wait_for_all() { return barrier_->arrive_and_wait(); }
   static void note(std::exception_ptr problem, std::string_view who,
                    harness::Measurement& measurement);
 
   Platform& platform_;
   const harness::Point& point_;
+  NodeId server_node_;
+  NodeId client_node_;
   LogOptions options_;
-  std::unique_ptr<Platform::Barrier> barrier_;
-  harness::IntervalCosts costs_;
+  std::optional<harness::Phases> phases_;
   harness::Measurement server_;
   harness::Measurement client_;
 };

@@ -17,6 +17,7 @@
 #include <numeric>
 #include <vector>
 
+#include "bench/client_server.h"
 #include "bench/kv/kv_client.h"
 #include "bench/kv/null_store.h"
 #include "harness/workload/generator.h"
@@ -35,6 +36,7 @@ constexpr std::uint64_t kRecords = 1000;
 
 harness::Point make_point(double reads, std::uint32_t value_size, std::uint64_t clients) {
   harness::Point point;
+  point.roles = bench::client_server(1);
   point.settings.clients = clients;
   point.workload.record_count = kRecords;
   point.workload.operation_count = kOperations * clients;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/perdura/commands.h"
+#include "bench/perdura/experiment_options.h"
 #include "harness/text/printable.h"
 #include "systems/kv.h"
 #include "systems/persistence/method.h"
@@ -31,8 +32,9 @@ constexpr std::array<std::pair<const char*, FileKind>, 4> kFiles{{
 // One broken file must not hide the others.
 std::string description_of(const Locations& locations, const std::string& experiment) {
   try {
-    return printable(
-        load_experiment(locations.find(FileKind::experiment, {experiment, ""})).description);
+    return printable(load_experiment(locations.find(FileKind::experiment, {experiment, ""}), {},
+                                     schema_of(all_drivers()))
+                         .description);
   } catch (const std::exception& error) {
     return fmt::format("cannot be read: {}", printable(error.what()));
   }

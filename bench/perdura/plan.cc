@@ -40,12 +40,12 @@ Launch launch_of(const PreparedSweep& sweep) {
   const auto& client_nodes = sweep.points.front().settings.client_nodes;
   if (!client_nodes) {
     return {{},
-            "one process for all nodes, or 2 and more: the server and a client node each (set "
-            "client_nodes for a fixed number)"};
+            "one process for all nodes, or 2 and more: a node each (set client_nodes for a fixed "
+            "number)"};
   }
   return {{1, *client_nodes + 1},
-          fmt::format("one process for all nodes, or {}: the server and {}", *client_nodes + 1,
-                      counted(*client_nodes, "client node"))};
+          fmt::format("one process for all nodes, or {}: {}", *client_nodes + 1,
+                      sweep.points.front().roles.to_text())};
 }
 
 std::string duration(double seconds) {
@@ -95,8 +95,8 @@ void print(const PreparedSweep& sweep, const std::optional<PastRun>& past,
     const Point& point = sweep.points[i];
     fmt::print("{:>6}  {}, {}\n", i + 1, point.label, counted(point.operations(), "operation"));
   }
-  fmt::print("nodes     {}: the server and {}\n", sweep.points.front().client_nodes + 1,
-             counted(sweep.points.front().client_nodes, "client node"));
+  const Roles& roles = sweep.points.front().roles;
+  fmt::print("nodes     {}: {}\n", roles.node_count(), roles.to_text());
   fmt::print("ranks     {}\n", launch.text);
   if (sweep.platforms->modelled()) fmt::print("memory    {}\n", memory_needed(sweep));
   fmt::print("expected  {}\n", expected_text(sweep, past, expected));
@@ -111,7 +111,7 @@ void print_json(const PreparedSweep& sweep, const std::optional<PastRun>& past,
     points.push_back({{"number", i + 1},
                       {"label", point.label},
                       {"operations", point.operations()},
-                      {"nodes", point.client_nodes + 1},
+                      {"nodes", point.roles.node_count()},
                       {"seed", point.seed},
                       {"repetition", point.repetition}});
     const bool has_memory = i < sweep.memory.size() && sweep.memory[i];
@@ -143,7 +143,8 @@ ExitCode plan(const PlanArguments& arguments, CommandContext& context) {
   const PreparedSweep sweep =
       prepare_sweep(request, context.locations, all_drivers(), context.ranks);
   if (!context.ranks.is_root()) return ExitCode::done;
-  if (!arguments.hostfile.empty()) write_atomically(arguments.hostfile, hostfile(sweep.site));
+  if (!arguments.hostfile.empty())
+    write_atomically(arguments.hostfile, hostfile(sweep.site, sweep.points.front().roles));
   const std::optional<PastRun> past =
       arguments.like.empty()
           ? find_past_run("out", sweep.experiment, std::string(sweep.platforms->name()))

@@ -1,4 +1,5 @@
 #include "bench/probe/probe_run.h"
+#include "bench/client_server.h"
 
 #include <fmt/format.h>
 
@@ -61,7 +62,7 @@ class Platforms {
 
   std::shared_ptr<Platform> create(const Probe& probe) {
     harness::Point point{};
-    point.client_nodes = std::max(probe.nodes, nodes_of_ranks()) - 1;
+    point.roles = client_server(std::max(probe.nodes, nodes_of_ranks()) - 1);
     return factories_[probe.accounting == pmem::WriteMeter::Level::compared]->create(point);
   }
 
@@ -130,7 +131,7 @@ class Run {
     base_ =
         sim::load_profile(locations.find(harness::FileKind::profile, {base, "--profile"}).string());
     plots_ = locations.plots();
-    platforms_.any().check_machine();
+    platforms_.any().check_machine(client_server(1));
     if (modelled_) {
       make_set(Effort::of(base_, request.quick), nullptr);
     } else {

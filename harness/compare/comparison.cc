@@ -14,9 +14,10 @@ double ratio_of(double b, double a) {
 }
 
 /// How much worse b is, in percent; negative: better.
-double worsening_percent(const Entry& entry) {
+double worsening_percent(const Entry& entry, const report::Schema& schema) {
   const double change = change_percent(entry);
-  return higher_is_better(entry.quantity) ? -change : change;
+  const bool more_is_better = schema.find(entry.quantity)->better == report::Column::Better::more;
+  return more_is_better ? -change : change;
 }
 
 Entry entry_of(const Pair& pair) {
@@ -31,8 +32,9 @@ Entry entry_of(const Pair& pair) {
   return entry;
 }
 
-Verdict beyond_threshold(const Entry& entry, double threshold_percent) {
-  const double worsening = worsening_percent(entry);
+Verdict beyond_threshold(const Entry& entry, const report::Schema& schema,
+                         double threshold_percent) {
+  const double worsening = worsening_percent(entry, schema);
   if (worsening > threshold_percent) return Verdict::worse;
   return worsening < -threshold_percent ? Verdict::better : Verdict::unchanged;
 }
@@ -86,7 +88,8 @@ Comparison compare(Matching matching, const Options& options) {
       tested.push_back(comparison.entries.size() - 1);
       p.push_back(mann_whitney(pair.a, pair.b).p);
     } else if (comparison.matching.modelled && pair.same_draws) {
-      entry.verdict = beyond_threshold(entry, options.threshold_percent);
+      entry.verdict =
+          beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
       ++comparison.by_threshold;
     } else {
       entry.verdict = Verdict::undecided;
@@ -100,14 +103,14 @@ Comparison compare(Matching matching, const Options& options) {
   for (std::size_t i = 0; i < tested.size(); ++i) {
     Entry& entry = comparison.entries[tested[i]];
     entry.p = corrected[i];
-    entry.verdict = beyond_threshold(entry, options.threshold_percent);
+    entry.verdict = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
     const bool significant = corrected[i] <= options.alpha;
     if (!significant && entry.verdict != Verdict::unchanged) entry.verdict = Verdict::unclear;
   }
   std::stable_sort(comparison.entries.begin(), comparison.entries.end(),
-                   [](const Entry& left, const Entry& right) {
+                   [&schema = comparison.matching.schema](const Entry& left, const Entry& right) {
                      if (left.verdict != right.verdict) return left.verdict < right.verdict;
-                     return worsening_percent(left) > worsening_percent(right);
+                     return worsening_percent(left, schema) > worsening_percent(right, schema);
                    });
   return comparison;
 }

@@ -8,10 +8,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json columns_of(const Point& point) {
+ordered_json columns_of(const Point& point, const report::Schema& schema) {
+  const auto names = point_columns(schema);
   ordered_json columns;
   for (std::size_t i = 0; i < point.size(); ++i) {
-    columns[std::string(point_columns()[i])] = point[i];
+    columns[std::string(names[i])] = point[i];
   }
   return columns;
 }
@@ -21,10 +22,10 @@ ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
 }
 
-ordered_json json_of(const Entry& entry) {
+ordered_json json_of(const Entry& entry, const report::Schema& schema) {
   ordered_json json;
   json["verdict"] = to_string(entry.verdict);
-  json["point"] = columns_of(entry.point);
+  json["point"] = columns_of(entry.point, schema);
   json["quantity"] = entry.quantity;
   json["a"] = entry.a;
   json["b"] = entry.b;
@@ -51,13 +52,15 @@ std::string as_json(const Comparison& comparison) {
                                 Verdict::unchanged, Verdict::better}) {
     json[std::string(to_string(verdict))] = comparison.count(verdict);
   }
+  const report::Schema& schema = comparison.matching.schema;
   const auto side = [](Side of) { return of == Side::a ? "a" : "b"; };
   json["comparisons"] = ordered_json::array();
-  for (const Entry& entry : comparison.entries) json["comparisons"].push_back(json_of(entry));
+  for (const Entry& entry : comparison.entries)
+    json["comparisons"].push_back(json_of(entry, schema));
   json["unmatched"] = ordered_json::array();
   for (const Unmatched& each : comparison.matching.unmatched) {
     json["unmatched"].push_back({{"only_in", side(each.side)},
-                                 {"point", columns_of(each.point)},
+                                 {"point", columns_of(each.point, schema)},
                                  {"quantity", each.quantity}});
   }
   json["differing"] = ordered_json::array();
@@ -72,7 +75,7 @@ std::string as_json(const Comparison& comparison) {
   }
   json["lost"] = ordered_json::array();
   for (const Lost& each : comparison.matching.lost) {
-    json["lost"].push_back({{"point", columns_of(each.point)},
+    json["lost"].push_back({{"point", columns_of(each.point, schema)},
                             {"missing", each.missing()},
                             {"valid_a", each.valid_a},
                             {"not_valid_a", each.not_valid_a},
@@ -82,7 +85,7 @@ std::string as_json(const Comparison& comparison) {
   json["not_valid"] = ordered_json::array();
   for (const NotValid& each : comparison.matching.not_valid) {
     json["not_valid"].push_back({{"run", side(each.side)},
-                                 {"point", columns_of(each.point)},
+                                 {"point", columns_of(each.point, schema)},
                                  {"repetition", each.repetition},
                                  {"verdict", each.verdict},
                                  {"reason", each.reason}});
@@ -90,7 +93,7 @@ std::string as_json(const Comparison& comparison) {
   json["noisy"] = ordered_json::array();
   for (const Noisy& each : comparison.matching.noisy) {
     json["noisy"].push_back({{"run", side(each.side)},
-                             {"point", columns_of(each.point)},
+                             {"point", columns_of(each.point, schema)},
                              {"noisy", each.noisy},
                              {"valid", each.valid},
                              {"noise", each.noise}});

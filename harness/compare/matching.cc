@@ -20,8 +20,6 @@ using report::fail;
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kThroughput = "throughput_ops_s";
-
 /// What a sample of a simulated point depends on, beside the point: seed and repetition, by number.
 class Draws {
  public:
@@ -108,17 +106,16 @@ class Reader {
   }
 
  private:
-  static std::size_t place_of(std::string_view column) {
-    const auto& columns = point_columns();
-    return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column) -
-                                    columns.begin());
+  std::size_t place_of(std::string_view column) const {
+    return static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), column) -
+                                    columns_.begin());
   }
 
   Expected<void> add(const report::PointRow& row, const fs::path& file, Side side, Run& run) {
     if (auto same = check_provenance(row, file); !same) return same;
     std::vector<std::string> values;
-    values.reserve(point_columns().size());
-    for (const std::string_view column : point_columns()) values.push_back(row.text(column));
+    values.reserve(columns_.size());
+    for (const std::string_view column : columns_) values.push_back(row.text(column));
     const auto [at, added] = run.points.try_emplace(Point(std::move(values)));
     const Point& point = at->first;
     Samples& samples = at->second;
@@ -159,7 +156,7 @@ class Reader {
   Expected<void> check_once(const report::PointRow& row, const Place& place, const Point& point,
                             std::uint32_t draw) {
     std::size_t hash = 0;
-    for (const report::Column& column : report::kPointColumns) {
+    for (const report::Column& column : matching_.schema.columns()) {
       hash = hash * 0x9e3779b97f4a7c15ULL + std::hash<std::string>()(row.text(column.name));
     }
     const auto [first, added] = places_.try_emplace({point.id(), draw, hash}, place);
@@ -177,6 +174,7 @@ class Reader {
   const Reading& reading_;
   std::size_t rows_ = 0;
   Matching& matching_;
+  std::vector<std::string_view> columns_ = point_columns(matching_.schema);
   Draws draws_;
   const fs::path* first_file_ = nullptr;
   std::string first_provenance_;
@@ -214,9 +212,9 @@ void list_unmatched(const Run& run, const Run& other, Side side, Matching& match
 /// The rows of all operations stand for those of the single kinds, which a point that failed early
 /// does not have.
 void list_lost(const Run& a, const Run& b, Matching& matching) {
+  const auto columns = point_columns(matching.schema);
   const auto operation = static_cast<std::size_t>(
-      std::find(point_columns().begin(), point_columns().end(), "operation") -
-      point_columns().begin());
+      std::find(columns.begin(), columns.end(), "operation") - columns.begin());
   for (const Point& point : a.order) {
     if (point[operation] != "all") continue;
     const Samples& of_a = a.points.at(point);
@@ -239,39 +237,43 @@ bool have_common_point(const Run& a, const Run& b) {
 
 }  // namespace
 
-const std::vector<std::string_view>& point_columns() {
-  static const std::vector<std::string_view> columns = [] {
-    std::vector<std::string_view> names{"experiment"};
-    const auto& keys = report::Points::key_columns();
-    names.insert(names.end(), keys.begin(), keys.end());
-    return names;
-  }();
-  return columns;
+std::vector<std::string_view> point_columns(const report::Schema& schema) {
+  std::vector<std::string_view> names;
+  for (const report::Column& column : schema.columns()) {
+    if (column.identifies()) names.push_back(column.name);
+  }
+  return names;
 }
 
-bool higher_is_better(std::string_view quantity) { return quantity == kThroughput; }
-
-std::vector<std::string> comparable_quantities() {
+std::vector<std::string> comparable_quantities(const report::Schema& schema) {
   std::vector<std::string> names;
-  for (const report::Column& column : report::kPointColumns) {
-    const std::string_view name = column.name;
-    const bool bound = name.ends_with("_low_us") || name.ends_with("_high_us");
-    const bool time = name.starts_with("latency_") || name.starts_with("response_");
-    if (name == kThroughput || name.ends_with("_per_op") || (time && !bound)) {
-      names.emplace_back(name);
-    }
+  for (const report::Column& column : schema.columns()) {
+    if (column.better != report::Column::Better::unknown) names.emplace_back(column.name);
   }
   return names;
 }
 
 std::vector<std::string> default_quantities() {
-  return {std::string(kThroughput), "latency_mean_us", "latency_p50_us",  "latency_p99_us",
-          "response_mean_us",       "response_p50_us", "response_p99_us", "server_cpu_us_per_op"};
+  return {"throughput_ops_s", "latency_mean_us", "latency_p50_us",  "latency_p99_us",
+          "response_mean_us", "response_p50_us", "response_p99_us", "server_cpu_us_per_op"};
 }
 
 Expected<Matching> match(const std::vector<fs::path>& a, const std::vector<fs::path>& b,
                          const std::vector<std::string>& quantities, const Reading& reading) {
-  const std::vector<std::string> known = comparable_quantities();
+  Matching matching;
+  std::vector<report::Column> declared;
+  std::vector<report::Schema> schemas;  // that own what the columns say
+  for (const auto* files : {&a, &b}) {
+    for (const fs::path& file : *files) {
+      auto schema = report::Schema::beside(file);
+      if (!schema) return tl::unexpected(schema.error());
+      const auto more = schema->declared();
+      declared.insert(declared.end(), more.begin(), more.end());
+      schemas.push_back(std::move(*schema));
+    }
+  }
+  matching.schema = report::Schema(declared);
+  const std::vector<std::string> known = comparable_quantities(matching.schema);
   for (const std::string& quantity : quantities) {
     if (std::find(known.begin(), known.end(), quantity) == known.end()) {
       return fail(harness::unknown_name("quantity", quantity, known));
@@ -280,7 +282,6 @@ Expected<Matching> match(const std::vector<fs::path>& a, const std::vector<fs::p
       return fail(fmt::format("quantity '{}' is given twice; give it once", quantity));
     }
   }
-  Matching matching;
   Reader reader(quantities, reading, matching);
   const auto read_a = reader.read(a, Side::a);
   if (!read_a) return tl::unexpected(read_a.error());

@@ -13,15 +13,16 @@
 #include "harness/compare/configurations.h"
 #include "harness/report/points.h"
 #include "harness/schema/error.h"
+#include "harness/schema/schema.h"
 
 namespace perdura::compare {
 
 /// The columns that say which point a row belongs to: all that identify one except seed and
 /// repetition.
-const std::vector<std::string_view>& point_columns();
+std::vector<std::string_view> point_columns(const report::Schema& schema = {});
 
-/// The values of point_columns(), in their order. Copies share them: a point is named once for each
-/// quantity and list that it is in.
+/// The values of point_columns(), in their order. Copies share them: a point is named once for
+/// each quantity and list that it is in.
 class Point {
  public:
   Point() : Point(std::vector<std::string>()) {}
@@ -91,6 +92,7 @@ struct Lost {
 };
 
 struct Matching {
+  report::Schema schema{};  ///< of both runs
   bool modelled = false;
   std::vector<Pair> pairs;  ///< in the order of the run a
   std::vector<Unmatched> unmatched;
@@ -101,14 +103,11 @@ struct Matching {
 };
 
 /// The columns that can be compared: those of which it is known what is better.
-std::vector<std::string> comparable_quantities();
+std::vector<std::string> comparable_quantities(const report::Schema& schema = {});
 
 /// Of them, those that are compared unless others are asked for. Only points of an open loop have
 /// response times.
 std::vector<std::string> default_quantities();
-
-/// Whether more of it is better, as of throughput; less is of all others.
-bool higher_is_better(std::string_view quantity);
 
 /// Told which file is being read, again and again while it is. What it throws ends the reading.
 using Reading = std::function<void(const std::filesystem::path& file)>;

@@ -52,7 +52,8 @@ class PointNames {
   const std::string& common() const { return common_; }
 
  private:
-  std::vector<bool> named_;  ///< by place in point_columns()
+  std::vector<std::string_view> columns_;
+  std::vector<bool> named_;  ///< of each column
   std::string common_;
 };
 

@@ -111,33 +111,32 @@ char letter(Side side) { return side == Side::a ? 'A' : 'B'; }
 
 }  // namespace
 
-PointNames::PointNames(const Comparison& comparison) {
-  const auto& columns = point_columns();
-  std::vector<std::set<std::string>> values(columns.size());
+PointNames::PointNames(const Comparison& comparison)
+    : columns_(point_columns(comparison.matching.schema)) {
+  std::vector<std::set<std::string>> values(columns_.size());
   std::set<const void*> known;  // most points stand in several lists
   const auto add = [&](const Point& point) {
     if (!known.insert(point.id()).second) return;
-    for (std::size_t i = 0; i < columns.size(); ++i) values[i].insert(point[i]);
+    for (std::size_t i = 0; i < columns_.size(); ++i) values[i].insert(point[i]);
   };
   for (const Entry& entry : comparison.entries) add(entry.point);
   for (const Unmatched& each : comparison.matching.unmatched) add(each.point);
   for (const NotValid& each : comparison.matching.not_valid) add(each.point);
   for (const Lost& each : comparison.matching.lost) add(each.point);
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    named_.push_back(values[i].size() > 1 || speaks_for_itself(columns[i]));
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    named_.push_back(values[i].size() > 1 || speaks_for_itself(columns_[i]));
     if (named_.back() || values[i].begin()->empty()) continue;
-    common_ += fmt::format("{}{} {}", common_.empty() ? "" : ", ", columns[i],
+    common_ += fmt::format("{}{} {}", common_.empty() ? "" : ", ", columns_[i],
                            harness::printable(*values[i].begin()));
   }
 }
 
 std::string PointNames::name(const Point& point) const {
-  const auto& columns = point_columns();
   std::string text;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (!named_[i] || point[i].empty()) continue;
     if (!text.empty()) text += " / ";
-    if (!speaks_for_itself(columns[i])) text += fmt::format("{} ", columns[i]);
+    if (!speaks_for_itself(columns_[i])) text += fmt::format("{} ", columns_[i]);
     text += harness::printable(point[i]);
   }
   return text;

@@ -200,9 +200,9 @@ void read_timeline(const Section& timeline, Experiment& experiment) {
 }
 
 // A sweep may take hours: what its report would refuse is refused now.
-void read_figures(const Document& document, Experiment& experiment) {
-  auto specs = report::read_specs(
-      document.table(), [&](const toml::source_region& part) { return document.where(part); });
+void read_figures(const Document& document, const report::Schema& schema, Experiment& experiment) {
+  const auto where = [&](const toml::source_region& part) { return document.where(part); };
+  auto specs = report::read_specs(document.table(), where, schema);
   if (!specs) throw UsageError(specs.error().message);
   experiment.specs = std::move(*specs);
   for (const report::FigureSpec& figure : experiment.specs.figures) {
@@ -274,7 +274,7 @@ void check_load(const Experiment& experiment, const Section& top) {
 
 }  // namespace
 
-Experiment read_experiment(const Document& document) {
+Experiment read_experiment(const Document& document, const report::Schema& schema) {
   const Section top(document, document.table(), "");
   top.allow_only(kTopLevel);
 
@@ -289,14 +289,15 @@ Experiment read_experiment(const Document& document) {
   if (const auto shm = top.section("shm")) read_shm(*shm, experiment);
   if (const auto verbs = top.section("verbs")) read_verbs(*verbs, experiment);
   if (const auto timeline = top.section("timeline")) read_timeline(*timeline, experiment);
-  read_figures(document, experiment);
+  read_figures(document, schema, experiment);
   check_complete(experiment, top);
   check_load(experiment, top);
   return experiment;
 }
 
-Experiment load_experiment(const std::filesystem::path& file, std::span<const Override> overrides) {
-  return read_experiment(Document::read(file, overrides));
+Experiment load_experiment(const std::filesystem::path& file, std::span<const Override> overrides,
+                           const report::Schema& schema) {
+  return read_experiment(Document::read(file, overrides), schema);
 }
 
 std::vector<PointSettings> expand(const Experiment& experiment) {

@@ -117,9 +117,11 @@ struct Experiment {
 };
 
 // Throws UsageError with file and line, or the override, and what is wrong.
-Experiment read_experiment(const Document& document);
+// `schema`: the columns that figures may name.
+Experiment read_experiment(const Document& document, const report::Schema& schema = {});
 Experiment load_experiment(const std::filesystem::path& file,
-                           std::span<const Override> overrides = {});
+                           std::span<const Override> overrides = {},
+                           const report::Schema& schema = {});
 
 // The cross product, in the order in which points are run and written. Never empty.
 std::vector<PointSettings> expand(const Experiment& experiment);

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <charconv>
 #include <fstream>
+#include <iterator>
 #include <set>
 
 #include "harness/config/section.h"
@@ -55,12 +56,11 @@ SiteHost read_host(const Document& document, const toml::table& table) {
                     "or an address",
                     host.where("name"), read.name));
   }
-  const std::string role = host.text("role").value_or("");
-  if (role != "server" && role != "client") {
-    throw UsageError(fmt::format("{}: host {} needs role = \"server\" or \"client\"",
+  read.role = host.text("role").value_or("");
+  if (read.role.empty()) {
+    throw UsageError(fmt::format("{}: host {} needs role = \"server\", \"client\" or another role",
                                  host.where("role"), read.name));
   }
-  read.server = role == "server";
   if (const toml::node* cores = table.get("cores")) read.cores = read_cores(host, *cores);
   read.cores_where = host.where("cores");
   if (const auto numa = host.number("numa_node", 0, kMostNumaNodes)) {
@@ -73,20 +73,20 @@ SiteHost read_host(const Document& document, const toml::table& table) {
 
 void check_hosts(const Document& document, const std::vector<SiteHost>& hosts) {
   std::set<std::string> names;
-  std::size_t servers = 0;
   for (const SiteHost& host : hosts) {
     // One host may be both, which on shm it always is.
-    if (!names.insert(host.name + (host.server ? " server" : " client")).second) {
-      throw UsageError(
-          fmt::format("{}: host {} has the same role twice; keep one", document.name(), host.name));
-    }
-    if (host.server) ++servers;
+    if (names.insert(host.name + ' ' + host.role).second) continue;
+    throw UsageError(
+        fmt::format("{}: host {} has the same role twice; keep one", document.name(), host.name));
   }
-  if (servers == 1 && hosts.size() > 1) return;
-  throw UsageError(
-      fmt::format("{}: {} [[host]] with role \"server\" and {} with \"client\"; there must be one "
-                  "server and a client",
-                  document.name(), servers, hosts.size() - servers));
+}
+
+std::vector<const SiteHost*> hosts_of(const Site& site, std::string_view role) {
+  std::vector<const SiteHost*> hosts;
+  for (const SiteHost& host : site.hosts) {
+    if (host.role == role) hosts.push_back(&host);
+  }
+  return hosts;
 }
 
 bool is_address(std::string_view host) {
@@ -128,16 +128,24 @@ void apply_site(const Site& site, Experiment& experiment) {
   }
 }
 
-const SiteHost* host_of_node(const Site& site, NodeId node) {
-  std::vector<const SiteHost*> clients;
-  for (const SiteHost& host : site.hosts) {
-    if (host.server && node == 0) return &host;
-    if (!host.server) clients.push_back(&host);
-  }
-  return clients.empty() ? nullptr : clients[(node - 1) % clients.size()];
+const SiteHost* host_of_node(const Site& site, const Roles& roles, NodeId node) {
+  const auto [role, index] = roles.place_of(node);
+  const auto hosts = hosts_of(site, role.name);
+  return hosts.empty() ? nullptr : hosts[index % hosts.size()];
 }
 
-void check_hosts_of_ranks(const Site& site, std::span<const std::string> hosts) {
+void check_roles(const Site& site, const Roles& roles) {
+  if (site.hosts.empty()) return;
+  for (const Role& role : roles) {
+    if (!hosts_of(site, role.name).empty()) continue;
+    throw UsageError(
+        fmt::format("{}: no [[host]] has role \"{}\", and this experiment needs {}; add it there",
+                    site.file, role.name, roles.to_text()));
+  }
+}
+
+void check_hosts_of_ranks(const Site& site, const Roles& roles,
+                          std::span<const std::string> hosts) {
   const auto short_name = [](std::string_view host) {
     std::string name(host.substr(0, host.find('.')));
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -159,25 +167,30 @@ void check_hosts_of_ranks(const Site& site, std::span<const std::string> hosts) 
                       site.file, rank, hosts[rank]));
     }
   }
-  const SiteHost& server = *host_of_node(site, 0);
-  if (is_on(hosts[0], server)) return;
-  throw UsageError(fmt::format(
-      "{}: rank 0 is on host {}, but the server is {}; let mpirun's hostfile begin with "
-      "it, as 'perdura plan --hostfile' does",
-      site.file, hosts[0], server.name));
+  for (NodeId node = 0; node < hosts.size() && node < roles.node_count(); ++node) {
+    const Role& role = roles.place_of(node).role;
+    if (&role == &*std::prev(roles.end())) break;
+    const auto of_role = hosts_of(site, role.name);
+    if (std::any_of(of_role.begin(), of_role.end(),
+                    [&](const SiteHost* host) { return is_on(hosts[node], *host); })) {
+      continue;
+    }
+    throw UsageError(
+        fmt::format("{}: rank {} is on host {}, but the {} is {}; let mpirun's hostfile {} it, as "
+                    "'perdura plan "
+                    "--hostfile' does",
+                    site.file, node, hosts[node], role.name, host_of_node(site, roles, node)->name,
+                    node == 0 ? "begin with" : "have"));
+  }
 }
 
-std::string hostfile(const Site& site) {
+std::string hostfile(const Site& site, const Roles& roles) {
   if (site.hosts.empty()) throw UsageError("a hostfile is made from a site: name one with --site");
   std::string text;
-  const auto add = [&text](const SiteHost& host) {
-    text += fmt::format("{} slots=1  # {}\n", host.name, host.server ? "server" : "client");
-  };
-  for (const SiteHost& host : site.hosts) {
-    if (host.server) add(host);
-  }
-  for (const SiteHost& host : site.hosts) {
-    if (!host.server) add(host);
+  for (const Role& role : roles) {
+    for (const SiteHost* host : hosts_of(site, role.name)) {
+      text += fmt::format("{} slots=1  # {}\n", host->name, role.name);
+    }
   }
   return text;
 }

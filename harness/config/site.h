@@ -11,12 +11,13 @@
 
 #include "harness/config/document.h"
 #include "harness/config/experiment.h"
+#include "harness/config/roles.h"
 
 namespace perdura::harness {
 
 struct SiteHost {
   std::string name{};
-  bool server = false;            // else a client
+  std::string role{};             // of its nodes: "server", "client" (roles.h)
   std::vector<unsigned> cores{};  // for this host's threads, in turn; empty: anywhere
   std::string cores_where{};      // for messages
   std::optional<unsigned> numa_node{};
@@ -40,18 +41,22 @@ Site load_site(const std::filesystem::path& file);
 // Fills in what the experiment leaves open.
 void apply_site(const Site& site, Experiment& experiment);
 
-// The host whose cores a node's threads run on, on a platform of real threads: node 0 is the
-// server, node n the n-th client, beginning again behind the last one. Null without a site.
-const SiteHost* host_of_node(const Site& site, NodeId node);
+// The host whose cores a node's threads run on, on a platform of real threads: the hosts of its
+// role in turn, beginning again behind the last one. Null without a site.
+const SiteHost* host_of_node(const Site& site, const Roles& roles, NodeId node);
 
-// Throws UsageError unless rank 0 is on the server's host and every rank on a host of the site,
-// where ranks are on several hosts at all. `hosts` are those that the ranks see, by rank; only the
-// part before the first dot counts. What is named by an address cannot be compared, and is not.
-void check_hosts_of_ranks(const Site& site, std::span<const std::string> hosts);
+// Throws UsageError if a site names hosts, but none for one of the roles.
+void check_roles(const Site& site, const Roles& roles);
 
-// Open MPI's hostfile of the site: a slot for the server, which so becomes rank 0, and one for each
-// client. Throws UsageError without a site.
-std::string hostfile(const Site& site);
+// Throws UsageError unless every rank is on a host of the site, and the ranks of all roles but the
+// last on their hosts, where ranks are on several hosts at all: the last role takes what is left.
+// `hosts` are those that the ranks see, by rank; only the part before the first dot counts. What is
+// named by an address cannot be compared, and is not.
+void check_hosts_of_ranks(const Site& site, const Roles& roles, std::span<const std::string> hosts);
+
+// Open MPI's hostfile of the site: a slot for each host of each role, in the order of nodes, which
+// are the ranks. Throws UsageError without a site.
+std::string hostfile(const Site& site, const Roles& roles);
 
 // Throws UsageError if the host's cores are not among those that this process may use, or do not
 // belong to its NUMA node, as `root`/sys tells.

@@ -72,6 +72,7 @@ class RecordedSession final : public systems::KvSession {
   Task<systems::Result<void>> put(systems::Key key, systems::Value value) override;
   Task<systems::Result<void>> erase(systems::Key key) override;
   systems::SessionCounts counts() const override { return session_.counts(); }
+  std::vector<double> metrics() const override { return session_.metrics(); }
 
  private:
   std::size_t begin(Kind kind, systems::Key key, std::uint64_t version);

@@ -159,7 +159,7 @@ class Measuring {
       if (claim_.lower.empty()) {
         std::vector<double> values = values_of(claim_, folder.points, candidates);
         if (claim_.over.empty()) {
-          for (double& value : values) value *= quantity_of(claim_.y).scale;
+          for (double& value : values) value *= folder.points.schema().quantity(claim_.y).scale;
         }
         measure_numbers(folder, origin, values);
         continue;

@@ -34,11 +34,11 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 bool is_column(std::string_view name) {
-  const auto named = [name](std::string_view column) { return column == name; };
-  return std::any_of(kProbeSettings.begin(), kProbeSettings.end(), named) ||
-         std::any_of(kProbeReadings.begin(), kProbeReadings.end(), named) ||
-         std::any_of(kPointColumns.begin(), kPointColumns.end(),
-                     [&](const Column& column) { return column.name == name; });
+  const auto in = [name](std::span<const Column> columns) {
+    return std::any_of(columns.begin(), columns.end(),
+                       [&](const Column& column) { return column.name == name; });
+  };
+  return in(point_columns()) || in(probe_settings()) || in(probe_readings());
 }
 
 /// Reads one row; keeps the first mistake.
@@ -211,9 +211,9 @@ bool all_hold(const std::vector<Condition>& conditions, const Points& points, st
 
 /// All columns that tell points and their repetitions apart, but those that `leave_out` names.
 template <class LeaveOut>
-std::vector<std::string> keys_but(LeaveOut leave_out) {
-  std::vector<std::string_view> keys = Points::key_columns();
-  keys.insert(keys.end(), kProbeSettings.begin(), kProbeSettings.end());
+std::vector<std::string> keys_but(const Points& points, LeaveOut leave_out) {
+  std::vector<std::string_view> keys = points.key_columns();
+  for (const Column& column : probe_settings()) keys.push_back(column.name);
   keys.emplace_back("repetition");
   std::vector<std::string> columns;
   for (const std::string_view key : keys) {
@@ -223,8 +223,8 @@ std::vector<std::string> keys_but(LeaveOut leave_out) {
 }
 
 /// The columns in which the rows of a pair agree.
-std::vector<std::string> agreeing(const Claim& claim) {
-  std::vector<std::string> columns = keys_but([&](std::string_view key) {
+std::vector<std::string> agreeing(const Points& points, const Claim& claim) {
+  std::vector<std::string> columns = keys_but(points, [&](std::string_view key) {
     return names(claim.lower, key) || names(claim.higher, key) ||
            std::find(claim.any.begin(), claim.any.end(), key) != claim.any.end();
   });
@@ -267,9 +267,9 @@ class RowsByKey {
 class RowValues {
  public:
   RowValues(const Claim& claim, const Points& points, const std::vector<std::size_t>& candidates)
-      : claim_(claim),
-        points_(points),
-        bases_(points, keys_but([&](std::string_view key) { return names(claim.over, key); })) {
+      : claim_(claim), points_(points), bases_(points, keys_but(points, [&](std::string_view key) {
+                                                 return names(claim.over, key);
+                                               })) {
     if (claim.over.empty()) return;
     for (const std::size_t row : candidates) {
       if (points.valid(row) && all_hold(claim.over, points, row)) bases_.add(row);
@@ -355,7 +355,7 @@ Pairs find_pairs(const Claim& claim, const Points& points,
   const auto is_on = [&](const std::vector<Condition>& side, std::size_t row) {
     return points.valid(row) && all_hold(claim.where, points, row) && all_hold(side, points, row);
   };
-  RowsByKey higher_rows(points, agreeing(claim));
+  RowsByKey higher_rows(points, agreeing(points, claim));
   for (const std::size_t row : candidates) {
     if (is_on(claim.higher, row)) higher_rows.add(row);
   }

@@ -43,7 +43,7 @@ class NormalizingRows {
  private:
   std::string key_of(std::size_t row) const {
     std::string key = points_.text(row, "repetition");
-    for (const std::string_view column : Points::key_columns()) {
+    for (const std::string_view column : columns_) {
       key += '\0';
       if (column != spec_.series) key += points_.text(row, column);
     }
@@ -52,6 +52,7 @@ class NormalizingRows {
 
   const Points& points_;
   const DataSpec& spec_;
+  std::vector<std::string_view> columns_ = points_.key_columns();
   std::unordered_map<std::string, std::size_t> rows_;
 };
 
@@ -64,7 +65,7 @@ double divide(double value, double by) {
 /// Names the first key column in which two rows of the same (series, x, repetition) differ.
 Error ambiguous(const Points& points, const DataSpec& spec, std::size_t first, std::size_t second) {
   std::string difference = "nothing";
-  for (const std::string_view key : Points::key_columns()) {
+  for (const std::string_view key : points.key_columns()) {
     if (points.text(first, key) != points.text(second, key)) {
       difference = key;
       break;
@@ -141,7 +142,7 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
   }
 
   FigureData data;
-  const Quantity quantity = quantity_of(spec.y);
+  const Quantity quantity = points.schema().quantity(spec.y);
   data.unit = spec.normalize ? "ratio" : quantity.unit;
   const NormalizingRows normalizing(points, matching, spec);
   std::set<std::string> known_xs;
@@ -181,7 +182,7 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     if (!added) return tl::unexpected(ambiguous(points, spec, known->second, row));
     here.values.push_back(*value);
     if (points.noisy(row)) ++here.noisy;
-    here.at_sum += *at * quantity_of(spec.at).scale;
+    here.at_sum += *at * points.schema().quantity(spec.at).scale;
     if (known_xs.insert(x).second) data.xs.push_back(x);
     data.rows.push_back(row);
   }

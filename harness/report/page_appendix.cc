@@ -9,6 +9,7 @@
 
 #include "harness/report/html.h"
 #include "harness/report/page_parts.h"
+#include "harness/schema/columns.h"
 #include "harness/schema/quantity.h"
 
 namespace perdura::report {
@@ -198,15 +199,16 @@ std::string settings_block(const std::vector<ResultFolder>& folders,
   for (const ResultFolder& folder : folders) {
     html += fmt::format("<details><summary>{}</summary>\n<div class=\"scroll\"><table><tbody>\n",
                         escaped(folder.name));
-    for (const char* column :
-         {"system", "workload", "key_size", "value_size", "records", "clients", "queue_depth",
-          "server_threads", "resizes", "domain", "ddio", "receive_buffers", "transport", "update",
-          "persistence", "seed", "repetition"}) {
-      const std::string values = distinct(folder.points, column);
-      if (values.empty()) continue;
-      const Quantity quantity = quantity_of(column);
-      html += fmt::format("<tr><th>{}{}</th><td>{}</td></tr>\n", escaped(quantity.noun),
-                          quantity.unit.empty() ? "" : ", " + quantity.unit, escaped(values));
+    for (const Column& column : folder.points.schema().columns()) {
+      const bool named = column.name == "system" || column.name == "workload";
+      if (!named && column.role != Column::Role::parameter && column.role != Column::Role::draw) {
+        continue;
+      }
+      const std::string values = distinct(folder.points, column.name);
+      if (values.empty() || values == column.usual) continue;
+      const Quantity& quantity = column.shown;
+      html += fmt::format("<tr><th>{}{}{}</th><td>{}</td></tr>\n", escaped(quantity.noun),
+                          quantity.unit.empty() ? "" : ", ", quantity.unit, escaped(values));
     }
     html += "</tbody></table></div>\n";
     // Probes are run without an experiment.

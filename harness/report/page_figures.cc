@@ -4,6 +4,7 @@
 
 #include "harness/report/html.h"
 #include "harness/report/page_parts.h"
+#include "harness/schema/columns.h"
 #include "harness/schema/quantity.h"
 
 namespace perdura::report {
@@ -48,17 +49,15 @@ std::string file_links(const FigureResult& figure) {
 std::string constants(const Points& points, const std::vector<std::size_t>& rows) {
   if (rows.empty()) return "";
   std::vector<std::string> parts;
-  for (const char* column : {"key_size", "value_size", "records", "clients", "queue_depth",
-                             "server_threads", "load", "offered_load", "domain", "ddio",
-                             "receive_buffers", "transport", "update", "persistence"}) {
+  for (const Column& column : points.schema().columns()) {
+    if (column.role != Column::Role::parameter) continue;
     std::set<std::string> values;
-    for (const std::size_t row : rows) values.insert(points.text(row, column));
-    if (values.size() != 1 || values.begin()->empty()) continue;
-    // As in the papers, which do not say so either.
-    if (column == std::string_view("load") && *values.begin() == "closed") continue;
-    const Quantity quantity = quantity_of(column);
-    parts.push_back(fmt::format("{} {}{}", quantity.noun, shown_value(column, *values.begin()),
-                                quantity.unit.empty() ? "" : " " + quantity.unit));
+    for (const std::size_t row : rows) values.insert(points.text(row, column.name));
+    if (values.size() != 1 || values.begin()->empty() || *values.begin() == column.usual) continue;
+    const Quantity& quantity = column.shown;
+    parts.push_back(fmt::format("{} {}{}{}", quantity.noun,
+                                shown_value(column.name, *values.begin()),
+                                quantity.unit.empty() ? "" : " ", quantity.unit));
   }
   std::set<std::string> repetitions;
   for (const std::size_t row : rows) repetitions.insert(points.text(row, "repetition"));

@@ -123,7 +123,7 @@ std::string formula_sentence(const TableResult& table) {
   return fmt::format(
       "{}: what was counted equals the paper's formula in <b>{} of {}</b> cases "
       "(<a href=\"#{}\">{}</a>){}.",
-      escaped(capitalized(quantity_of(table.spec.y).noun)), equal, all, table.name,
+      escaped(capitalized(table.spec.schema.quantity(table.spec.y).noun)), equal, all, table.name,
       escaped(table_label(table)),
       differing.empty() ? "" : escaped("; different: " + listed(differing)));
 }
@@ -138,8 +138,9 @@ std::string findings(const Section& section) {
     const std::string names = colons(ratios.names);
     if (by_names.find(names) == by_names.end()) order.push_back(names);
     const std::string& workload = comparison.rows.front().workload;
-    by_names[names].push_back({quantity_of(spec.y).noun, escaped(shown_workload(workload)),
-                               escaped(spec.title), ratios, anchor});
+    by_names[names].push_back({std::string(spec.schema.quantity(spec.y).noun),
+                               escaped(shown_workload(workload)), escaped(spec.title), ratios,
+                               anchor});
   };
   for (const FigureResult& figure : section.figures) {
     if (!figure.comparison.averaged || !figure.timeline.empty()) continue;

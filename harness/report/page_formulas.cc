@@ -63,7 +63,7 @@ std::string formula_table(const std::vector<FormulaBlock>& blocks, const std::st
       "<div class=\"scroll\"><table>\n<thead><tr><th class=\"n\">Key</th>"
       "<th class=\"n\">{}</th><th class=\"n\">Counted</th>"
       "<th class=\"n\">Formula</th><th class=\"n\">Equal</th></tr></thead>\n",
-      spec.x == "value_size" ? "Value" : escaped(quantity_of(spec.x).axis));
+      spec.x == "value_size" ? "Value" : escaped(spec.schema.quantity(spec.x).axis));
   for (const FormulaBlock& block : blocks) {
     if (block.workload != workload) continue;
     html += fmt::format("<tbody><tr class=\"head\"><th colspan=\"5\">{}: {}</th></tr>\n",
@@ -109,7 +109,7 @@ std::string table_block(const TableResult& table, const std::vector<std::string>
     html += fmt::format(
                 "<p class=\"small\">{}, counted, beside the paper's formula. In a formula, key is "
                 "the size of the key and N that of the key-value pair.</p>\n",
-                escaped(quantity_of(table.spec.y).axis)) +
+                escaped(table.spec.schema.quantity(table.spec.y).axis)) +
             overview_table(table);
     const bool all_equal = std::all_of(
         table.data.formulas.begin(), table.data.formulas.end(),

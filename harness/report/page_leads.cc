@@ -43,11 +43,12 @@ bool leads(const Place& first, const Place& second) {
 
 std::map<Point, BySystem> values_of(const Points& points, std::string_view column) {
   std::map<Point, BySystem> values;
+  const std::vector<std::string_view> keys = points.key_columns();
   for (std::size_t row = 0; row < points.size(); ++row) {
     const auto value = points.number(row, column);
     if (!points.valid(row) || points.text(row, "operation") != "all" || !value) continue;
     Point point;
-    for (const std::string_view key : Points::key_columns()) {
+    for (const std::string_view key : keys) {
       if (key != "system") point.push_back(points.text(row, key));
     }
     values[point][points.text(row, "system")].push_back(*value);
@@ -110,7 +111,8 @@ std::string lead_sentence(const ResultFolder& folder, std::string_view column) {
   std::size_t led = 0;
   for (const Lead& lead : found) led += lead.ratios.size();
   return fmt::format(
-      "{}, lowest {}: {}{}.", where(origin_of(points, 0)), quantity_of(column).noun, listed(parts),
+      "{}, lowest {}: {}{}.", where(origin_of(points, 0)), points.schema().quantity(column).noun,
+      listed(parts),
       led == shared ? "" : fmt::format("; at {} none is lowest alone", shared - led));
 }
 

@@ -47,8 +47,8 @@ struct Contrast {
                       each.paper ? fmt::format(" (paper: {})", shown_number(*each.paper)) : ""));
     }
     return fmt::format("{}, {} as a ratio of {} to {}: {}.", where(*origin),
-                       quantity_of(spec->y).noun, spec->shown_series(of), spec->shown_series(to),
-                       listed(parts));
+                       spec->schema.quantity(spec->y).noun, spec->shown_series(of),
+                       spec->shown_series(to), listed(parts));
   }
 };
 

@@ -56,7 +56,7 @@ std::string header(const Columns& columns, const Comparison& first, const DataSp
   } else if (!unit.empty()) {
     what += fmt::format("{}{}", what.empty() ? "" : ", ", escaped(unit));
   } else if (what.empty()) {
-    what = escaped(quantity_of(spec.y).axis);
+    what = escaped(spec.schema.quantity(spec.y).axis);
   }
   const int ours = 1 + (columns.paper ? 1 : 0) + (columns.to_paper ? 1 : 0);
   std::string html = fmt::format("<thead><tr><th class=\"over\"{}></th>",

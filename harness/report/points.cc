@@ -14,41 +14,31 @@
 namespace perdura::report {
 namespace {
 
-std::vector<std::string_view> columns_of_kind(Column::Kind kind) {
-  std::vector<std::string_view> names;
-  for (const Column& column : kPointColumns) {
-    if (column.kind == kind) names.push_back(column.name);
-  }
-  return names;
-}
-
 /// Nothing that is counted or timed is negative, but the interval of a mean may reach below zero.
-bool may_be_negative(std::string_view column) { return column.ends_with("_mean_low_us"); }
-
-bool can_be(std::string_view column, std::optional<double> number) {
-  return number && std::isfinite(*number) && (*number >= 0 || may_be_negative(column));
+bool can_be(const Column& column, std::optional<double> number) {
+  return number && std::isfinite(*number) && (*number >= 0 || column.may_be_negative);
 }
 
 }  // namespace
 
-const std::vector<std::string_view>& Points::key_columns() {
-  static const std::vector<std::string_view> columns{
-      "platform",        "profile",   "system",       "workload",    "key_size",
-      "value_size",      "records",   "clients",      "queue_depth", "server_threads",
-      "resizes",         "load",      "offered_load", "domain",      "ddio",
-      "receive_buffers", "transport", "update",       "persistence", "operation"};
-  return columns;
+std::vector<std::string_view> Points::key_columns() const {
+  std::vector<std::string_view> names;
+  for (const Column& column : schema().columns()) {
+    if (column.identifies() && column.name != "experiment") names.push_back(column.name);
+  }
+  return names;
 }
 
 Expected<PointColumns> PointColumns::of(const std::filesystem::path& file,
-                                        const std::vector<std::string>& header) {
+                                        const std::vector<std::string>& header, Schema schema) {
   CsvTable table{file, header, {}};
-  for (const Column::Kind kind : {Column::Kind::text, Column::Kind::number}) {
-    if (auto complete = require_columns(table, columns_of_kind(kind)); !complete) {
-      return tl::unexpected(complete.error());
-    }
+  std::vector<std::string_view> needed;
+  for (const Column& column : schema.columns()) needed.push_back(column.name);
+  if (auto complete = require_columns(table, needed); !complete) {
+    return tl::unexpected(complete.error());
   }
   PointColumns columns;
+  columns.schema_ = std::move(schema);
   for (const std::string& name : header) columns.add(name);
   return columns;
 }
@@ -62,17 +52,19 @@ const std::string& PointColumns::text(const CsvRow& row, std::string_view column
 }
 
 bool PointRow::noisy() const {
-  const std::string& noise = text(kNoiseColumns.front().name);
+  const std::string& noise = text("noise");
   return !noise.empty() && noise != "quiet";
 }
 
 Expected<void> for_each_point(const std::filesystem::path& file,
                               const std::function<Expected<void>(const PointRow&)>& call) {
+  auto schema = Schema::beside(file);
+  if (!schema) return tl::unexpected(schema.error());
   PointColumns columns;
   return for_each_row(
       file, advice_on_damaged(file),
       [&](const std::vector<std::string>& header) -> Expected<void> {
-        auto known = PointColumns::of(file, header);
+        auto known = PointColumns::of(file, header, *schema);
         if (!known) return tl::unexpected(known.error());
         columns = std::move(*known);
         return {};
@@ -86,7 +78,9 @@ Expected<void> for_each_point(const std::filesystem::path& file,
 Expected<Points> Points::read(const std::filesystem::path& file) {
   auto table = read_csv(file, advice_on_damaged(file));
   if (!table) return tl::unexpected(table.error());
-  auto columns = PointColumns::of(file, table->header);
+  auto schema = Schema::beside(file);
+  if (!schema) return tl::unexpected(schema.error());
+  auto columns = PointColumns::of(file, table->header, std::move(*schema));
   if (!columns) return tl::unexpected(columns.error());
   Points points;
   points.table_ = std::move(*table);
@@ -101,17 +95,18 @@ Expected<Points> Points::read_probes(const std::filesystem::path& file) {
   const auto table = read_csv(file, advice_on_damaged(file));
   if (!table) return tl::unexpected(table.error());
   std::vector<std::string_view> needed{"platform", "provenance", "profile", "operation"};
-  needed.insert(needed.end(), kProbeSettings.begin(), kProbeSettings.end());
-  needed.insert(needed.end(), kProbeReadings.begin(), kProbeReadings.end());
+  for (const auto known : {probe_settings(), probe_readings()}) {
+    for (const Column& column : known) needed.push_back(column.name);
+  }
   if (auto complete = require_columns(*table, needed); !complete) {
     return tl::unexpected(complete.error());
   }
   Points points;
   points.table_.file = file;
   std::vector<std::string>& header = points.table_.header;
-  for (const Column& column : kPointColumns) header.emplace_back(column.name);
-  header.insert(header.end(), kProbeSettings.begin(), kProbeSettings.end());
-  header.insert(header.end(), kProbeReadings.begin(), kProbeReadings.end());
+  for (const auto columns : {point_columns(), probe_settings(), probe_readings()}) {
+    for (const Column& column : columns) header.emplace_back(column.name);
+  }
   for (const std::string& name : header) points.columns_.add(name);
   for (const CsvRow& row : table->rows) {
     CsvRow point{row.line, std::vector<std::string>(header.size())};
@@ -123,8 +118,9 @@ Expected<Points> Points::read_probes(const std::filesystem::path& file) {
     cell("verdict") = "valid";
     points.table_.rows.push_back(std::move(point));
     const std::size_t last = points.size() - 1;
-    for (const std::string_view name : kProbeReadings) {
-      if (!can_be(name, points.number(last, name))) {
+    for (const Column& column : probe_readings()) {
+      const std::string_view name = column.name;
+      if (!can_be(column, points.number(last, name))) {
         return fail(fmt::format("{}:{}: {} is '{}', not a number from 0; {}", file.string(),
                                 row.line, name, points.text(last, name), advice_on_damaged(file)));
       }
@@ -134,21 +130,24 @@ Expected<Points> Points::read_probes(const std::filesystem::path& file) {
 }
 
 Expected<void> PointColumns::check(const std::filesystem::path& file, const CsvRow& row) const {
-  static const auto numbers = columns_of_kind(Column::Kind::number);
   const auto wrong = [&](const std::string& what) {
     return fail(fmt::format("{}:{}: {}", file.string(), row.line, what));
   };
-  if (text(row, "schema_version") != fmt::to_string(kSchemaVersion)) {
+  const auto version = parse_number(text(row, "schema_version"));
+  if (!version || *version < kOldestSchemaVersion || *version > kSchemaVersion) {
     return wrong(
-        fmt::format("schema_version is '{}', this perdura reads {}; use the version that "
+        fmt::format("schema_version is '{}', this perdura reads {} to {}; use the version that "
                     "wrote the file",
-                    text(row, "schema_version"), kSchemaVersion));
+                    text(row, "schema_version"), kOldestSchemaVersion, kSchemaVersion));
   }
-  for (const std::string_view column : numbers) {
-    const std::string& cell = text(row, column);
-    if (!cell.empty() && !can_be(column, parse_number(cell))) {
-      return wrong(fmt::format("{} is '{}', not a number{}; {}", column, cell,
-                               may_be_negative(column) ? "" : " from 0", advice_on_damaged(file)));
+  for (const auto columns : {schema_.columns(), noise_columns()}) {
+    for (const Column& column : columns) {
+      if (column.kind == Column::Kind::text) continue;
+      const std::string& cell = text(row, column.name);
+      if (!cell.empty() && !can_be(column, parse_number(cell))) {
+        return wrong(fmt::format("{} is '{}', not a number{}; {}", column.name, cell,
+                                 column.may_be_negative ? "" : " from 0", advice_on_damaged(file)));
+      }
     }
   }
   for (const std::string_view column : {"repetition", "key_size", "value_size"}) {
@@ -159,14 +158,6 @@ Expected<void> PointColumns::check(const std::filesystem::path& file, const CsvR
   const std::string& verdict = text(row, "verdict");
   if (verdict != "valid" && verdict != "invalid" && verdict != "failed") {
     return wrong(fmt::format("verdict is '{}'; it must be valid, invalid or failed", verdict));
-  }
-  for (const Column& column : kNoiseColumns) {
-    const std::string& cell = text(row, column.name);
-    if (column.kind == Column::Kind::text || cell.empty()) continue;
-    if (!can_be(column.name, parse_number(cell))) {
-      return wrong(fmt::format("{} is '{}', not a number from 0; {}", column.name, cell,
-                               advice_on_damaged(file)));
-    }
   }
   const std::string& guarantee = text(row, "guarantee");
   if (!guarantee.empty() && !systems::guarantee_of_word(guarantee)) {

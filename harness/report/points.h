@@ -11,6 +11,7 @@
 
 #include "harness/schema/csv_table.h"
 #include "harness/schema/error.h"
+#include "harness/schema/schema.h"
 
 namespace perdura::report {
 
@@ -19,7 +20,8 @@ class PointColumns {
  public:
   /// Error: one that every points.csv has is missing.
   static Expected<PointColumns> of(const std::filesystem::path& file,
-                                   const std::vector<std::string>& header);
+                                   const std::vector<std::string>& header, Schema schema);
+  const Schema& schema() const { return schema_; }
   void add(std::string name);
   bool has(std::string_view column) const { return index_.contains(column); }
   /// The cell's text; empty where there is no such column.
@@ -31,6 +33,7 @@ class PointColumns {
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
+  Schema schema_;
   std::unordered_map<std::string, std::size_t, Hash, std::equal_to<>> index_;
   std::size_t count_ = 0;
 };
@@ -83,8 +86,9 @@ class Points {
   /// Whether the host was busy with other things, or had too few cores, when it was measured.
   bool noisy(std::size_t row) const { return at(row).noisy(); }
 
+  const Schema& schema() const { return columns_.schema(); }
   /// The columns that say which point of the sweep a row is, repetition and seed apart.
-  static const std::vector<std::string_view>& key_columns();
+  std::vector<std::string_view> key_columns() const;
 
  private:
   PointRow at(std::size_t row) const { return {columns_, table_.rows[row]}; }

@@ -26,7 +26,7 @@ Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs:
 }
 
 std::string y_label(const FigureSpec& spec) {
-  const Quantity quantity = quantity_of(spec.y);
+  const Quantity quantity = spec.schema.quantity(spec.y);
   // Beside the mean, the script draws the largest.
   if (spec.data == FigureSpec::Data::timeline) return "Latency (µs)";
   if (!spec.normalize) return quantity.axis_with_unit();

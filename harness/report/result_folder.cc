@@ -75,7 +75,9 @@ Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
     auto text = read_text(path / "experiment.toml");
     if (!text) return tl::unexpected(text.error());
     folder.experiment_text = std::move(*text);
-    auto specs = read_specs(path / "experiment.toml");
+    auto schema = Schema::beside(path / "points.csv");
+    if (!schema) return tl::unexpected(schema.error());
+    auto specs = read_specs(path / "experiment.toml", *schema);
     if (!specs) return tl::unexpected(specs.error());
     folder.specs = std::move(*specs);
   }

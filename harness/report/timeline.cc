@@ -15,8 +15,8 @@ namespace {
 template <class CellOf>
 std::string identity(CellOf cell_of) {
   std::string key;
-  for (std::size_t i = 0; i < kIdentityColumns; ++i) {
-    key += cell_of(kPointColumns[i].name);
+  for (const Column& column : identity_columns()) {
+    key += cell_of(column.name);
     key += '\n';
   }
   return key;
@@ -45,8 +45,9 @@ Expected<Timelines> Timelines::read(const std::filesystem::path& file) {
   const auto table = read_csv(file, advice_on_damaged(file));
   if (!table) return tl::unexpected(table.error());
   std::vector<std::string_view> columns;
-  for (std::size_t i = 0; i < kIdentityColumns; ++i) columns.push_back(kPointColumns[i].name);
-  for (const Column& column : kTimelineColumns) columns.push_back(column.name);
+  for (const auto known : {identity_columns(), timeline_columns()}) {
+    for (const Column& column : known) columns.push_back(column.name);
+  }
   if (auto complete = require_columns(*table, columns); !complete) {
     return tl::unexpected(complete.error());
   }
@@ -55,7 +56,7 @@ Expected<Timelines> Timelines::read(const std::filesystem::path& file) {
     const auto cell = [&](std::string_view name) -> const std::string& {
       return row.cells[*table->column(name)];
     };
-    for (const Column& column : kTimelineColumns) {
+    for (const Column& column : timeline_columns()) {
       const bool needed = column.name == "time_ms" || column.name == "operations";
       if (parse_number(cell(column.name)) || (cell(column.name).empty() && !needed)) continue;
       return fail(fmt::format("{}:{}: {} is '{}', not a number; {}", file.string(), row.line,

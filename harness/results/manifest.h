@@ -14,6 +14,7 @@
 #include "harness/results/file_system.h"
 #include "harness/results/media_writes.h"
 #include "harness/schema/file_record.h"
+#include "harness/schema/schema.h"
 
 namespace perdura::harness {
 
@@ -49,6 +50,7 @@ struct Manifest {
   std::uint64_t repetitions = 1;
   std::size_t points = 0;  // that the sweep has, repetitions included
   std::size_t points_done = 0;
+  report::Schema schema{};  // of points.csv
   RunStatus status = RunStatus::running;
   // By name: what the folder's tables hold, by which readers tell that they are whole. times.csv is
   // not among them: it holds no results, and differs from run to run.

@@ -156,9 +156,11 @@ void Measurement::merge(const Measurement& other) {
   at_work.insert(at_work.end(), other.at_work.begin(), other.at_work.end());
   arrivals = std::max(arrivals, other.arrivals);
   harness_per_operation = std::max(harness_per_operation, other.harness_per_operation);
-  server_cpu += other.server_cpu;
-  client_cpu += other.client_cpu;
-  writes += other.writes;
+  for (const auto& [role, costs] : other.roles) {
+    roles[role].cpu += costs.cpu;
+    roles[role].writes += costs.writes;
+  }
+  for (const auto& [column, value] : other.declared) declared[column] += value;
   timeline.merge(other.timeline);
   if (other.noise) note_noise(*other.noise);
   judge(other.verdict, other.reason);
@@ -168,6 +170,17 @@ void Measurement::merge(const Measurement& other) {
   operations_checked += other.operations_checked;
   interrupted = interrupted || other.interrupted;
   if (usage_error.empty()) usage_error = other.usage_error;
+}
+
+RoleCosts Measurement::costs_of(std::string_view role) const {
+  const auto costs = roles.find(role);
+  return costs == roles.end() ? RoleCosts{} : costs->second;
+}
+
+pmem::Writes Measurement::writes() const {
+  pmem::Writes sum;
+  for (const auto& [role, costs] : roles) sum += costs.writes;
+  return sum;
 }
 
 std::uint64_t Measurement::operations() const {
@@ -207,7 +220,7 @@ std::vector<std::uint64_t> Measurement::serialize() const {
     if (measured.response) put_histogram(words, *measured.response);
   }
   words.insert(words.end(), {torn_reads, one_sided_reads, space.capacity, space.free});
-  for (const Picoseconds time : {elapsed, arrivals, server_cpu, client_cpu}) {
+  for (const Picoseconds time : {elapsed, arrivals}) {
     words.push_back(static_cast<std::uint64_t>(time.count()));
   }
   words.push_back(at_work.size());
@@ -221,8 +234,18 @@ std::vector<std::uint64_t> Measurement::serialize() const {
   words.push_back(harness_per_operation ? 1 : 0);
   words.push_back(
       static_cast<std::uint64_t>(harness_per_operation.value_or(Picoseconds{}).count()));
-  for (const pmem::WriteCounts& counts : {writes.local_store, writes.one_sided}) {
-    for (const auto counter : kCounters) words.push_back(counts.*counter);
+  words.push_back(roles.size());
+  for (const auto& [role, costs] : roles) {
+    put_text(words, role);
+    words.push_back(static_cast<std::uint64_t>(costs.cpu.count()));
+    for (const pmem::WriteCounts& counts : {costs.writes.local_store, costs.writes.one_sided}) {
+      for (const auto counter : kCounters) words.push_back(counts.*counter);
+    }
+  }
+  words.push_back(declared.size());
+  for (const auto& [column, value] : declared) {
+    put_text(words, column);
+    words.push_back(std::bit_cast<std::uint64_t>(value));
   }
   const Words over_time = timeline.serialize();
   words.push_back(over_time.size());
@@ -254,10 +277,7 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
   result.one_sided_reads = reader.next();
   result.space.capacity = reader.next();
   result.space.free = reader.next();
-  for (Picoseconds* time :
-       {&result.elapsed, &result.arrivals, &result.server_cpu, &result.client_cpu}) {
-    *time = reader.time();
-  }
+  for (Picoseconds* time : {&result.elapsed, &result.arrivals}) *time = reader.time();
   for (std::uint64_t left = reader.next(); left > 0; --left) {
     measure::AtWork& process = result.at_work.emplace_back();
     process.clock = reader.next();
@@ -268,8 +288,16 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
   const bool harness_known = reader.next() != 0;
   const Picoseconds harness = reader.time();
   if (harness_known) result.harness_per_operation = harness;
-  for (pmem::WriteCounts* counts : {&result.writes.local_store, &result.writes.one_sided}) {
-    for (const auto counter : kCounters) counts->*counter = reader.next();
+  for (std::uint64_t left = reader.next(); left > 0; --left) {
+    RoleCosts& costs = result.roles[reader.text()];
+    costs.cpu = reader.time();
+    for (pmem::WriteCounts* counts : {&costs.writes.local_store, &costs.writes.one_sided}) {
+      for (const auto counter : kCounters) counts->*counter = reader.next();
+    }
+  }
+  for (std::uint64_t left = reader.next(); left > 0; --left) {
+    double& value = result.declared[reader.text()];
+    value = std::bit_cast<double>(reader.next());
   }
   result.timeline = Timeline::deserialize(reader.take(reader.next()));
   result.noise = reader.noise();

@@ -50,6 +50,14 @@ struct SpaceUse {
   }
 };
 
+// What the nodes of a role took, together.
+struct RoleCosts {
+  Picoseconds cpu{};    // of all their threads
+  pmem::Writes writes;  // to their persistent memory
+
+  bool operator==(const RoleCosts&) const = default;
+};
+
 struct Measurement {
   std::map<workload::OperationKind, KindMeasurement> kinds;
   std::uint64_t torn_reads = 0;
@@ -57,10 +65,11 @@ struct Measurement {
   SpaceUse space;                        // at the end of the measured interval
   Picoseconds elapsed{};                 // from the first operation's start to the last one's end
   std::vector<measure::AtWork> at_work;  // one for each process that has clients
-  Picoseconds arrivals{};    // of an open loop: from when the first was due to when the last was
-  Picoseconds server_cpu{};  // of all threads of the server, within the measured interval
-  Picoseconds client_cpu{};  // of all client nodes together
-  pmem::Writes writes;       // to all persistent memory, within the measured interval
+  Picoseconds arrivals{};  // of an open loop: from when the first was due to when the last was
+  std::map<std::string, RoleCosts, std::less<>> roles;  // by name; within the measured interval
+  // What drivers and systems measure of their own, by column (Driver::columns): sums over all that
+  // took part, within the measured interval.
+  std::map<std::string, double, std::less<>> declared;
   std::optional<Picoseconds> harness_per_operation;  // what it costs itself; the costliest client's
   Timeline timeline;
   std::optional<HostNoise> noise;  // of the hosts; nothing of a model
@@ -78,6 +87,9 @@ struct Measurement {
   // Worsens the verdict; the first reason for the worst verdict stays.
   void judge(Verdict worse, const std::string& why);
   void note_noise(const HostNoise& more);
+  // Nothing if there was no such role.
+  RoleCosts costs_of(std::string_view role) const;
+  pmem::Writes writes() const;  // to all persistent memory
   // Adds another share. Shares cover the same interval, so the longer one counts.
   void merge(const Measurement& other);
   std::uint64_t operations() const;

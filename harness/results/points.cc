@@ -137,9 +137,10 @@ void add_costs(Row& row, const Measurement& measurement, bool compared) {
   };
   const auto bytes = [](std::uint64_t bits) { return static_cast<double>(bits) / 8.0; };
 
-  row.number(per_operation(to_microseconds(measurement.server_cpu)));
-  row.number(per_operation(to_microseconds(measurement.client_cpu)));
-  const pmem::WriteCounts total = measurement.writes.total();
+  row.number(per_operation(to_microseconds(measurement.costs_of("server").cpu)));
+  row.number(per_operation(to_microseconds(measurement.costs_of("client").cpu)));
+  const pmem::Writes writes = measurement.writes();
+  const pmem::WriteCounts total = writes.total();
   row.number(per_operation(bytes(total.field_bits)));
   counted(total.bytes_issued);
   counted_if(compared, total.bytes_programmed);
@@ -148,15 +149,25 @@ void add_costs(Row& row, const Measurement& measurement, bool compared) {
   counted(total.fences);
   counted(total.lines);
   counted_if(compared, total.media_bytes);
-  row.number(per_operation(bytes(measurement.writes.local_store.field_bits)));
-  row.number(per_operation(bytes(measurement.writes.one_sided.field_bits)));
+  row.number(per_operation(bytes(writes.local_store.field_bits)));
+  row.number(per_operation(bytes(writes.one_sided.field_bits)));
   counted(measurement.one_sided_reads);
   row.maybe(measurement.space.used_percent());
 }
 
+// Of a column that the folder's schema adds; nothing if the point has none of it.
+std::optional<double> declared_value(const Measurement& measurement, std::string_view column) {
+  const auto found = measurement.declared.find(column);
+  if (found == measurement.declared.end()) return std::nullopt;
+  if (!column.ends_with("_per_op")) return found->second;
+  const std::uint64_t operations = measurement.operations();
+  if (operations == 0) return std::nullopt;
+  return found->second / static_cast<double>(operations);
+}
+
 void add_noise(Row& row, const std::optional<HostNoise>& noise) {
   if (!noise) {
-    row.not_measured(report::kNoiseColumns.size());
+    row.not_measured(report::noise_columns().size());
     return;
   }
   row.text(noise->mark());
@@ -170,9 +181,10 @@ void add_noise(Row& row, const std::optional<HostNoise>& noise) {
 
 }  // namespace
 
-std::string points_csv(const std::vector<const PointResult*>& results) {
+std::string points_csv(const std::vector<const PointResult*>& results,
+                       const report::Schema& schema) {
   std::string out;
-  for (const report::Column& column : report::kPointColumns) {
+  for (const report::Column& column : schema.columns()) {
     if (!out.empty()) out += ',';
     out += column.name;
   }
@@ -181,7 +193,7 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
     return !result->identity.modelled;
   });
   if (on_hosts) {
-    for (const report::Column& column : report::kNoiseColumns) {
+    for (const report::Column& column : report::noise_columns()) {
       out += ',';
       out += column.name;
     }
@@ -229,6 +241,9 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
       } else {
         row.not_measured(kCostColumns);
       }
+      for (const report::Column& column : schema.declared()) {
+        row.maybe(all ? declared_value(measurement, column.name) : std::nullopt);
+      }
       if (on_hosts) add_noise(row, measurement.noise);
       row.append_to(out);
     }
@@ -238,11 +253,10 @@ std::string points_csv(const std::vector<const PointResult*>& results) {
 
 std::string timeline_csv(const std::vector<const PointResult*>& results) {
   std::string out;
-  for (std::size_t i = 0; i < report::kIdentityColumns; ++i) {
-    fmt::format_to(std::back_inserter(out), "{},", report::kPointColumns[i].name);
-  }
-  for (const report::Column& column : report::kTimelineColumns) {
-    fmt::format_to(std::back_inserter(out), "{},", column.name);
+  for (const auto columns : {report::identity_columns(), report::timeline_columns()}) {
+    for (const report::Column& column : columns) {
+      fmt::format_to(std::back_inserter(out), "{},", column.name);
+    }
   }
   out.back() = '\n';
   bool recorded = false;

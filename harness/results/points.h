@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/results/measurement.h"
+#include "harness/schema/schema.h"
 
 namespace perdura::harness {
 
@@ -45,7 +46,9 @@ struct PointResult {
 
 // The files as text; results in the order of the sweep. The same results yield the same bytes:
 // numbers are written as the shortest decimal that reads back as the same double.
-std::string points_csv(const std::vector<const PointResult*>& results);
+// `schema`: the columns of points.csv.
+std::string points_csv(const std::vector<const PointResult*>& results,
+                       const report::Schema& schema = {});
 std::string histograms_csv(const std::vector<const PointResult*>& results);
 // Empty if nothing was recorded over time.
 std::string timeline_csv(const std::vector<const PointResult*>& results);

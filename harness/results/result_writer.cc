@@ -134,7 +134,7 @@ void ResultWriter::write(RunStatus status) {
     times += fmt::format("{},{},{},{:.6f}\n", index + 1, report::csv_cell(time.label),
                          time.operations, std::chrono::duration<double>(time.wall).count());
   }
-  std::map<std::string, std::string> tables{{"points.csv", points_csv(finished)},
+  std::map<std::string, std::string> tables{{"points.csv", points_csv(finished, manifest_.schema)},
                                             {"histograms.csv", histograms_csv(finished)}};
   if (std::string timeline = timeline_csv(finished); !timeline.empty()) {
     tables["timeline.csv"] = std::move(timeline);

@@ -24,6 +24,12 @@ std::string without_repetition(const std::string& label) {
   return label.substr(0, label.find(" repetition="));
 }
 
+report::Schema schema_of(const fs::path& folder) {
+  auto schema = report::Schema::beside(folder / "points.csv");
+  if (!schema) throw UsageError(schema.error().message);
+  return std::move(*schema);
+}
+
 bool ends_by_time(const Experiment& experiment) {
   const auto points = expand(experiment);
   return std::any_of(points.begin(), points.end(), [](const PointSettings& point) {
@@ -51,7 +57,7 @@ PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
                                   folder.string(), what));
   };
   if (!fs::exists(folder / "experiment.toml")) throw wrong("has no experiment.toml");
-  if (!holds_for(load_experiment(folder / "experiment.toml"), experiment)) {
+  if (!holds_for(load_experiment(folder / "experiment.toml", {}, schema_of(folder)), experiment)) {
     throw UsageError(fmt::format(
         "--like {}: the number of operations does not tell the time of open loops, durations and "
         "steady states; give a run of the same experiment",

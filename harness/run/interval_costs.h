@@ -8,10 +8,15 @@
 #include <optional>
 #include <vector>
 
+#include "harness/config/roles.h"
 #include "harness/results/measurement.h"
+#include "harness/schema/schema.h"
 #include "platform/platform.h"
 
 namespace perdura::harness {
+
+// What is said of each role beside what is said of all nodes together: columns of points.csv.
+report::Schema role_columns(const Roles& roles);
 
 enum class Interval : std::uint8_t { empty, measured };
 
@@ -22,8 +27,8 @@ class IntervalCosts {
   IntervalCosts(NodeId nodes, bool modelled) : modelled_(modelled), nodes_(nodes) {}
   void begin(Node& node);
   void end(Node& node, Interval interval);
-  // Node `server`'s as the server's, all others' as the clients'.
-  void add_to(Measurement& measurement, NodeId server) const;
+  // Each node's to its role.
+  void add_to(Measurement& measurement, const Roles& roles) const;
 
  private:
   // What the operating system or the model has counted on a node: when the interval began, and at

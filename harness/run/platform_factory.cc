@@ -37,12 +37,13 @@ class SimFactory final : public PlatformFactory {
   Testbed testbed() const override { return {profile_.ddio ? "on" : "off", "ib"}; }
   bool collective() const override { return false; }
   std::filesystem::path pm_directory() const override { return ""; }
-  NodeId default_client_nodes() const override { return 1; }
-  void check_client_nodes(NodeId) const override {}
+  NodeId nodes() const override { return 0; }
+  void check_roles(const Roles&) const override {}
   std::shared_ptr<Platform> create(const Point& point) override {
     sim::Profile profile = profile_;
     if (!point.settings.ddio.empty()) profile.ddio = point.settings.ddio == "on";
-    auto platform = std::make_shared<sim::SimPlatform>(std::move(profile), point.client_nodes + 1);
+    auto platform =
+        std::make_shared<sim::SimPlatform>(std::move(profile), point.roles.node_count());
     platform->end_when(interrupt_signaled);
     return platform;
   }
@@ -123,15 +124,19 @@ class HostFactory : public PlatformFactory {
   std::filesystem::path pm_directory() const override {
     return pm_directory_.text.empty() ? "/dev/shm" : pm_directory_.text;
   }
-  NodeId default_client_nodes() const override { return ranks_ == 1 ? 1 : ranks_ - 1; }
+  NodeId nodes() const override { return ranks_ == 1 ? 0 : ranks_; }
 
-  void check_client_nodes(NodeId client_nodes) const override {
-    if (ranks_ == 1 || client_nodes + 1 == ranks_) return;
-    throw UsageError(
-        fmt::format("{}: {} client nodes and a server need {} ranks, not {}; start mpirun -n {}, "
-                    "or one process "
-                    "for all, or leave client_nodes out",
-                    file_, client_nodes, client_nodes + 1, ranks_, client_nodes + 1));
+  void check_roles(const Roles& roles) const override {
+    const NodeId needed = roles.node_count();
+    if (ranks_ != 1 && needed != ranks_) {
+      throw UsageError(fmt::format(
+          "{}: {} need {} ranks, not {}; start mpirun -n {}, or one process for all, or "
+          "leave client_nodes out",
+          file_, roles.to_text(), needed, ranks_, needed));
+    }
+    harness::check_roles(site_, roles);
+    check_hosts_of_ranks(site_, roles, all_ranks_.hosts());
+    check_cores_of(roles);
   }
 
  protected:
@@ -144,12 +149,6 @@ class HostFactory : public PlatformFactory {
         rank_(static_cast<NodeId>(ranks_of_run.rank())),
         ranks_(static_cast<NodeId>(ranks_of_run.size())) {
     check_pm_directory(pm_directory_);
-    const std::vector<unsigned> usable = usable_cores();
-    if (ranks_ == 1) {
-      for (const SiteHost& host : site_.hosts) check_placement(host, usable);
-    } else if (const SiteHost* host = host_of_node(site_, rank_)) {
-      check_placement(*host, usable);
-    }
   }
 
   // A name for the next platform's files, the same on all ranks, which all call it.
@@ -157,16 +156,16 @@ class HostFactory : public PlatformFactory {
     if (job_.empty()) job_ = fmt::format("run-{}", all_ranks_.broadcast(getpid()));
     return fmt::format("{}-{}", job_, created_++);
   }
-  std::vector<NodeId> local_nodes(NodeId client_nodes) const {
+  std::vector<NodeId> local_nodes(const Roles& roles) const {
     if (ranks_ != 1) return {rank_};
-    std::vector<NodeId> nodes(client_nodes + 1);
+    std::vector<NodeId> nodes(roles.node_count());
     std::iota(nodes.begin(), nodes.end(), NodeId{0});
     return nodes;
   }
-  std::vector<Placement> placements(NodeId client_nodes) const {
-    std::vector<Placement> all(client_nodes + 1);
-    for (NodeId node = 0; node <= client_nodes; ++node) {
-      const SiteHost* host = host_of_node(site_, node);
+  std::vector<Placement> placements(const Roles& roles) const {
+    std::vector<Placement> all(roles.node_count());
+    for (NodeId node = 0; node < all.size(); ++node) {
+      const SiteHost* host = host_of_node(site_, roles, node);
       if (host != nullptr) all[node] = {host->cores, host->numa_node};
     }
     return all;
@@ -195,6 +194,15 @@ class HostFactory : public PlatformFactory {
   }
 
  private:
+  void check_cores_of(const Roles& roles) const {
+    const std::vector<unsigned> usable = usable_cores();
+    if (ranks_ == 1) {
+      for (const SiteHost& host : site_.hosts) check_placement(host, usable);
+    } else if (const SiteHost* host = host_of_node(site_, roles, rank_)) {
+      check_placement(*host, usable);
+    }
+  }
+
   std::string file_;
   Site site_;
   Ranks& all_ranks_;
@@ -218,10 +226,10 @@ class ShmFactory final : public HostFactory {
     const std::string job = next_job();
     return hold<ShmPlatform>(ShmOptions{
         .job = ranks() == 1 ? "" : fabric::shm::automatic_name(job),
-        .node_count = point.client_nodes + 1,
-        .local_nodes = local_nodes(point.client_nodes),
+        .node_count = point.roles.node_count(),
+        .local_nodes = local_nodes(point.roles),
         .pm_directory = pm_directory_of(job),
-        .placements = placements(point.client_nodes),
+        .placements = placements(point.roles),
         .write_latency = Nanoseconds(settings_.write_latency_ns),
         .accounting = accounting(),
         .fabric = {.network_latency = Nanoseconds(settings_.network_latency_ns)},
@@ -238,20 +246,22 @@ class VerbsFactory final : public HostFactory {
  public:
   VerbsFactory(const Experiment& experiment, Ranks& ranks_of_run, const Site& site)
       : HostFactory(experiment, experiment.verbs.pm_directory, ranks_of_run, site),
-        device_(device_options(experiment.verbs, site, rank())) {}
+        settings_(experiment.verbs) {}
 
-  void check_machine() const override { const fabric::verbs::Device tried(device_); }
+  void check_machine(const Roles& roles) const override {
+    const fabric::verbs::Device tried(device_options(roles));
+  }
 
   std::string_view name() const override { return "verbs"; }
 
   std::shared_ptr<Platform> create(const Point& point) override {
     const std::string job = next_job();
     VerbsOptions options{
-        .node_count = point.client_nodes + 1,
-        .local_nodes = local_nodes(point.client_nodes),
-        .device = device_,
+        .node_count = point.roles.node_count(),
+        .local_nodes = local_nodes(point.roles),
+        .device = device_options(point.roles),
         .pm_directory = pm_directory_of(job),
-        .placements = placements(point.client_nodes),
+        .placements = placements(point.roles),
         .accounting = accounting(),
     };
     if (ranks() > 1) {
@@ -265,20 +275,18 @@ class VerbsFactory final : public HostFactory {
   }
 
  private:
-  static fabric::verbs::DeviceOptions device_options(const VerbsSettings& settings,
-                                                     const Site& site, NodeId node) {
+  fabric::verbs::DeviceOptions device_options(const Roles& roles) const {
     fabric::verbs::DeviceOptions options;
-    options.name = settings.device;
-    if (const SiteHost* host = host_of_node(site, node); host != nullptr && options.name.empty()) {
-      options.name = host->device;
-    }
-    if (settings.port) options.port = static_cast<unsigned>(*settings.port);
-    if (settings.gid_index) options.gid_index = static_cast<unsigned>(*settings.gid_index);
-    options.on_demand_paging = settings.on_demand_paging;
+    options.name = settings_.device;
+    const SiteHost* const host = host_of_node(site(), roles, rank());
+    if (host != nullptr && options.name.empty()) options.name = host->device;
+    if (settings_.port) options.port = static_cast<unsigned>(*settings_.port);
+    if (settings_.gid_index) options.gid_index = static_cast<unsigned>(*settings_.gid_index);
+    options.on_demand_paging = settings_.on_demand_paging;
     return options;
   }
 
-  fabric::verbs::DeviceOptions device_;
+  VerbsSettings settings_;
 };
 
 #endif

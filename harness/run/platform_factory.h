@@ -33,11 +33,11 @@ class PlatformFactory {
   // Where the files of persistent memory are; empty if they are none.
   virtual std::filesystem::path pm_directory() const = 0;
   // Throws PlatformError if this machine lacks what the platform needs; plans need nothing.
-  virtual void check_machine() const {}
-  // Where an experiment does not say.
-  virtual NodeId default_client_nodes() const = 0;
-  // Throws UsageError, with what to change, if a point with so many client nodes cannot be run.
-  virtual void check_client_nodes(NodeId client_nodes) const = 0;
+  virtual void check_machine(const Roles&) const {}
+  // That a point has if it does not say; 0: as many as it takes.
+  virtual NodeId nodes() const = 0;
+  // Throws UsageError, with what to change, if a point with such nodes cannot be run.
+  virtual void check_roles(const Roles& roles) const = 0;
 
   // For a point, with empty memory. Collective platforms are created by all ranks, in the same
   // order. What a point says of DDIO is so on sim; real platforms are as they are.

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "harness/config/parameters.h"
+#include "harness/run/interval_costs.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 
@@ -79,7 +80,7 @@ void choose_system(const Experiment& experiment, Point& point) {
 }
 
 Point plan_point(const Experiment& experiment, const PointSettings& settings,
-                 const Locations& locations, NodeId default_client_nodes) {
+                 const Locations& locations, const Driver& driver, NodeId nodes) {
   Point point;
   point.settings = settings;
   point.workload = load_workload(settings, locations);
@@ -87,7 +88,7 @@ Point plan_point(const Experiment& experiment, const PointSettings& settings,
   choose_system(experiment, point);
   point.accounting = experiment.accounting;
   point.timeline_interval = experiment.timeline_interval;
-  point.client_nodes = static_cast<NodeId>(settings.client_nodes.value_or(default_client_nodes));
+  point.roles = driver.roles(settings, nodes);
   point.label = label_of(experiment, settings, 0);
   if (point.workload.operation_count == 0) {
     throw UsageError(fmt::format("{}: no number of operations; add operations = ... to [workload]",
@@ -152,14 +153,47 @@ void check_workload_names(const std::vector<Point>& points) {
   }
 }
 
+// That several drivers and systems declare, each once.
+class Columns {
+ public:
+  void add(const Roles& roles) { add(role_columns(roles).declared()); }
+  void add(std::span<const report::Column> columns) {
+    std::vector<report::Column> all(schema_.declared().begin(), schema_.declared().end());
+    all.insert(all.end(), columns.begin(), columns.end());
+    schema_ = report::Schema(all);
+  }
+  const report::Schema& schema() const { return schema_; }
+
+ private:
+  report::Schema schema_;
+};
+
 }  // namespace
 
+report::Schema schema_of(std::span<const Driver* const> drivers) {
+  Columns columns;
+  for (const Driver* driver : drivers) {
+    columns.add(driver->roles({}, 0));
+    for (const std::string_view system : driver->systems()) columns.add(driver->columns(system));
+  }
+  return columns.schema();
+}
+
+report::Schema schema_of(const Driver& driver, const std::vector<Point>& points) {
+  Columns columns;
+  for (const Point& point : points) {
+    columns.add(point.roles);
+    columns.add(driver.columns(point.settings.system.text));
+  }
+  return columns.schema();
+}
+
 std::vector<Point> plan_points(const Experiment& experiment, const Locations& locations,
-                               const Driver& driver, NodeId default_client_nodes) {
+                               const Driver& driver, NodeId nodes) {
   check_systems(experiment, driver);
   std::vector<Point> points;
   for (const PointSettings& settings : expand(experiment)) {
-    Point point = plan_point(experiment, settings, locations, default_client_nodes);
+    Point point = plan_point(experiment, settings, locations, driver, nodes);
     driver.check(point);
     for (std::uint64_t repetition = 0; repetition < experiment.repetitions; ++repetition) {
       point.repetition = repetition;

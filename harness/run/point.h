@@ -4,13 +4,16 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "harness/config/experiment.h"
 #include "harness/config/locations.h"
+#include "harness/config/roles.h"
 #include "harness/results/measurement.h"
+#include "harness/schema/schema.h"
 #include "harness/workload/workload_spec.h"
 #include "platform/platform.h"
 
@@ -37,7 +40,7 @@ struct Point {
   }
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
   Nanoseconds timeline_interval{};  // 0: nothing is recorded over time
-  NodeId client_nodes = 1;
+  Roles roles;
   std::uint64_t repetition = 0;
   std::uint64_t seed = 1;  // the experiment's plus the repetition
   // Of the whole run: loading and warming up, too.
@@ -57,8 +60,14 @@ class Driver {
   virtual void check(const Point& point) const = 0;
   // The names that [systems.NAME] may have.
   virtual std::vector<std::string_view> systems() const = 0;
-  // Runs this process' share of the point on a fresh platform, whose node 0 is the server, and
-  // measures it. What a system reports ends up in the verdict; an exception means that the run
+  // What the nodes of a point are there for. `nodes`: how many there are if the point does not say;
+  // 0: as many as it takes.
+  virtual Roles roles(const PointSettings& settings, NodeId nodes) const = 0;
+  // What is measured of a system beside what the harness measures of all: further columns of
+  // points.csv.
+  virtual std::vector<report::Column> columns(std::string_view) const { return {}; }
+  // Runs this process' share of the point on a fresh platform, whose nodes have the point's roles,
+  // and measures it. What a system reports ends up in the verdict; an exception means that the run
   // cannot go on.
   virtual Measurement run(Platform& platform, const Point& point) const = 0;
   // Memory that a point takes where one process is all of its nodes: an estimate from what the
@@ -70,10 +79,15 @@ class Driver {
   virtual void conclude(const Point&, Measurement&) const {}
 };
 
+// The columns of points.csv that experiments of these drivers may name, of all their systems.
+report::Schema schema_of(std::span<const Driver* const> drivers);
+// Those that the points have.
+report::Schema schema_of(const Driver& driver, const std::vector<Point>& points);
+
 // All points of the sweep, repetitions included, in the order in which results are written. Throws
 // UsageError, naming the point or the place in the experiment, if one of them cannot be run.
-// `default_client_nodes` holds where an experiment does not say.
+// `nodes` as for Driver::roles.
 std::vector<Point> plan_points(const Experiment& experiment, const Locations& locations,
-                               const Driver& driver, NodeId default_client_nodes);
+                               const Driver& driver, NodeId nodes);
 
 }  // namespace perdura::harness

@@ -68,21 +68,19 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   PreparedSweep sweep;
   if (!request.site.empty()) {
     sweep.site = load_site(locations.find(FileKind::site, {request.site, "--site"}));
-    check_hosts_of_ranks(sweep.site, ranks.hosts());
   }
   const auto file = locations.find(FileKind::experiment, {request.experiment, ""});
-  sweep.experiment = load_experiment(file, request.overrides);
+  sweep.experiment = load_experiment(file, request.overrides, schema_of(drivers));
   locations.check_plots(sweep.experiment);
   apply_site(sweep.site, sweep.experiment);
   sweep.driver = &find_driver(drivers, sweep.experiment.driver);
   sweep.platforms = create_platform_factory(sweep.experiment, locations, ranks, sweep.site);
-  if (!request.plan_only) sweep.platforms->check_machine();
-  sweep.points = plan_points(sweep.experiment, locations, *sweep.driver,
-                             sweep.platforms->default_client_nodes());
+  sweep.points = plan_points(sweep.experiment, locations, *sweep.driver, sweep.platforms->nodes());
   for (Point& point : sweep.points) {
-    sweep.platforms->check_client_nodes(point.client_nodes);
+    sweep.platforms->check_roles(point.roles);
     point.testbed = sweep.platforms->testbed();
   }
+  if (!request.plan_only) sweep.platforms->check_machine(sweep.points.front().roles);
   check_memory(sweep, ranks);
   sweep.workloads = workload_texts(sweep.points, locations);
   return sweep;

@@ -150,7 +150,8 @@ Manifest Sweep::manifest() const {
           .persistent_memory = persistent_memory_,
           .seed = experiment_.seed,
           .repetitions = experiment_.repetitions,
-          .points = points_.size()};
+          .points = points_.size(),
+          .schema = schema_of(driver_, points_)};
 }
 
 // What real platforms measure depends on the machine and the number of processes; the model knows

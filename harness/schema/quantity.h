@@ -5,17 +5,21 @@
 
 namespace perdura::report {
 
-/// How a column of points.csv is shown to people.
+/// How a column is shown to people.
 struct Quantity {
-  std::string noun;  ///< in a sentence: "average latency"
-  std::string axis;  ///< without the unit: "Mean latency"
-  std::string unit;  ///< as in results/reported: us, kop/s, bytes; empty: a count
-  double scale = 1;  ///< a cell times this is in `unit`
+  std::string_view noun;  ///< in a sentence: "average latency"
+  std::string_view axis;  ///< without the unit: "Mean latency"
+  std::string_view unit;  ///< as in results/reported: us, kop/s, bytes; empty: a count
+  double scale = 1;       ///< a cell times this is in `unit`
 
   std::string axis_with_unit() const;
 };
 
-Quantity quantity_of(std::string_view column);
+/// How a value of a column is shown: dmp is "DMP".
+struct Spelling {
+  std::string_view value;
+  std::string_view shown;
+};
 
 /// The unit as people write it: us is µs, ratio and none are nothing.
 std::string shown_unit(std::string_view unit);
@@ -23,14 +27,14 @@ std::string shown_unit(std::string_view unit);
 /// A system's name, or any other value of a column: redo-logging is "Redo Logging", 1024 is "1024".
 std::string shown_name(std::string_view value);
 
-/// A value of any column: of those that name a responder's configuration in their usual spelling.
+/// A value of any column, in the words that columns.h has for it.
 std::string shown_value(std::string_view column, std::string_view value);
 
 /// workloada is "YCSB-A", update-only is "Update-only".
 std::string shown_workload(std::string_view workload);
 
 /// Starts with a capital letter.
-std::string capitalized(std::string text);
+std::string capitalized(std::string_view text);
 
 /// "22-25" is "22–25", with a dash.
 std::string shown_range(std::string text);

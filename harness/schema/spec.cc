@@ -26,8 +26,8 @@ bool plain_name(const std::string& name) {
 /// Reads one [[figure]] or [[table]]; keeps the first error and then reads on harmlessly.
 class EntryReader {
  public:
-  EntryReader(const Where& where, const char* kind, const toml::table& entry)
-      : where_(where), kind_(kind), entry_(entry) {}
+  EntryReader(const Where& where, const Schema& schema, const char* kind, const toml::table& entry)
+      : where_(where), schema_(schema), kind_(kind), entry_(entry) {}
 
   /// Of the entry, or of what the key says, if it is there.
   std::string place(std::string_view key = "") const {
@@ -98,9 +98,7 @@ class EntryReader {
 
   /// A column of points.csv that the key names, if it is given.
   void known_column(const std::string& column, std::string_view key) {
-    const bool known = std::any_of(kPointColumns.begin(), kPointColumns.end(),
-                                   [&](const Column& each) { return each.name == column; });
-    if (!column.empty() && !known) {
+    if (!column.empty() && !schema_.in_points(column)) {
       wrong(fmt::format("points.csv has no column '{}' (docs/results.md)", column), key);
     }
   }
@@ -132,6 +130,7 @@ class EntryReader {
   }
 
   const Where& where_;
+  const Schema& schema_;
   const char* kind_;
   const toml::table& entry_;
   std::set<std::string> known_;
@@ -269,16 +268,17 @@ std::string DataSpec::shown_x(std::string_view x_value) const {
 }
 
 std::string DataSpec::shown_x_axis() const {
-  std::string axis = quantity_of(x).axis_with_unit();
-  for (const std::string& column : x_more) axis += " / " + quantity_of(column).noun;
+  std::string axis = schema.quantity(x).axis_with_unit();
+  for (const std::string& column : x_more)
+    axis += fmt::format(" / {}", schema.quantity(column).noun);
   return axis;
 }
 
 std::string DataSpec::shown_position_axis() const {
-  return at.empty() ? shown_x_axis() : quantity_of(at).axis_with_unit();
+  return at.empty() ? shown_x_axis() : schema.quantity(at).axis_with_unit();
 }
 
-Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
+Expected<Specs> read_specs(const std::filesystem::path& experiment_toml, const Schema& schema) {
   toml::table document;
   try {
     document = toml::parse_file(experiment_toml.string());
@@ -286,14 +286,15 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml) {
     return fail(fmt::format("{}:{}: {}; mend the file", experiment_toml.string(),
                             problem.source().begin.line, problem.description()));
   }
-  auto specs = read_specs(document, [&](const toml::source_region& part) {
+  const auto where = [&](const toml::source_region& part) {
     return fmt::format("{}:{}", experiment_toml.string(), part.begin.line);
-  });
+  };
+  auto specs = read_specs(document, where, schema);
   if (specs) specs->file = experiment_toml;
   return specs;
 }
 
-Expected<Specs> read_specs(const toml::table& document, const Where& where) {
+Expected<Specs> read_specs(const toml::table& document, const Where& where, const Schema& schema) {
   Specs specs{{}, read_systems(document), {}, {}};
   std::set<std::string> ids;
   const auto read_all = [&](const char* kind, auto& list, auto read_one) -> std::optional<Error> {
@@ -305,11 +306,12 @@ Expected<Specs> read_specs(const toml::table& document, const Where& where) {
                                where(node->source()), kind, kind)};
     }
     for (const toml::node& item : *array) {
-      EntryReader entry(where, kind, *item.as_table());
+      EntryReader entry(where, schema, kind, *item.as_table());
       auto spec = read_one(entry);
       if (!ids.insert(kind + spec.id).second) entry.wrong("the id is used twice", "id");
       if (auto error = entry.finish()) return error;
       spec.systems = specs.systems;
+      spec.schema = schema;
       list.push_back(std::move(spec));
     }
     return std::nullopt;

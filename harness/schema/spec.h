@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/schema/error.h"
+#include "harness/schema/schema.h"
 
 namespace perdura::report {
 
@@ -43,6 +44,7 @@ struct DataSpec {
   std::string baseline;                ///< series that ratios refer to; empty: the first one
   std::string paper;                   ///< of results/claims.csv; empty: no comparison
   SystemNames systems;
+  Schema schema;         ///< of the folders that it is for
   std::size_t line = 0;  ///< where in experiment.toml, for error messages
   std::string place;     ///< the same with the file
 
@@ -86,8 +88,8 @@ struct Specs {
 };
 
 /// Errors: no TOML, a key that is missing, unknown or of the wrong type, a column that points.csv
-/// does not have, an id used twice.
-Expected<Specs> read_specs(const std::filesystem::path& experiment_toml);
+/// does not have by `schema`, an id used twice.
+Expected<Specs> read_specs(const std::filesystem::path& experiment_toml, const Schema& schema = {});
 
 /// Error: a figure whose script is not in the folder.
 Expected<void> check_plots(const Specs& specs, const std::filesystem::path& plots);

@@ -15,6 +15,6 @@ namespace perdura::report {
 using Where = std::function<std::string(const toml::source_region&)>;
 
 /// The same as read_specs of a file (spec.h); `file` of the result is empty.
-Expected<Specs> read_specs(const toml::table& document, const Where& where);
+Expected<Specs> read_specs(const toml::table& document, const Where& where, const Schema& schema);
 
 }  // namespace perdura::report

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
 #include "platform/sim/sim_platform.h"
 
@@ -16,6 +17,7 @@ using workload::OperationKind;
 
 harness::Point point_of(const KvSystem& system, std::uint64_t clients, std::uint64_t of_each) {
   harness::Point point;
+  point.roles = bench::client_server(1);
   point.settings.system.text = std::string(system.name);
   point.settings.clients = clients;
   point.workload.record_count = 1000;

@@ -49,7 +49,7 @@ std::vector<Cell> run_all() {
   const auto platforms = create_platform_factory(experiment, locations, ranks);
   const LogDriver driver;
   std::vector<Cell> cells;
-  for (const harness::Point& point : plan_points(experiment, locations, driver, 1)) {
+  for (const harness::Point& point : plan_points(experiment, locations, driver, 2)) {
     const harness::Measurement result = driver.run(*platforms->create(point), point);
     EXPECT_EQ(result.verdict, harness::Verdict::valid) << point.label << ": " << result.reason;
     EXPECT_EQ(result.usage_error, "") << point.label;

@@ -74,7 +74,7 @@ TEST(LogDriver, MeasuresEachAppend) {
       EXPECT_EQ(appends.latency.count(), 500U);
       EXPECT_EQ(appends.errors, 0U);
       EXPECT_GT(result.elapsed, Picoseconds{});
-      EXPECT_GT(result.writes.total().bytes_issued, 500U * 64);
+      EXPECT_GT(result.writes().total().bytes_issued, 500U * 64);
     }
   }
 }

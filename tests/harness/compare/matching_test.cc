@@ -57,10 +57,7 @@ TEST_F(MatchingTest, RowsThatDifferInSeedOrRepetitionAreSamplesOfOnePoint) {
 TEST_F(MatchingTest, EveryColumnOfAPointKeepsRowsApart) {
   for (const std::string_view column : point_columns()) {
     const std::string name(column);
-    const bool is_number = std::any_of(
-        report::kPointColumns.begin(), report::kPointColumns.end(), [&](const auto& each) {
-          return each.name == column && each.kind == report::Column::Kind::number;
-        });
+    const bool is_number = report::find_column(column)->kind == report::Column::Kind::number;
     Cells other = latency("2", {{name, is_number ? "77" : "other"}});
     Cells same = latency("1");
     if (name == "platform") {
@@ -72,8 +69,9 @@ TEST_F(MatchingTest, EveryColumnOfAPointKeepsRowsApart) {
     EXPECT_EQ(matching->pairs.size(), 1U) << name;
     ASSERT_EQ(matching->unmatched.size(), 1U) << name;
     EXPECT_EQ(matching->unmatched[0].side, Side::a);
-    const auto at = std::find(point_columns().begin(), point_columns().end(), column);
-    EXPECT_EQ(matching->unmatched[0].point[static_cast<std::size_t>(at - point_columns().begin())],
+    const auto columns = point_columns();
+    const auto at = std::find(columns.begin(), columns.end(), column);
+    EXPECT_EQ(matching->unmatched[0].point[static_cast<std::size_t>(at - columns.begin())],
               name == "platform" ? "verbs"
               : is_number        ? "77"
                                  : "other");

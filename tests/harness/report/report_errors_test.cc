@@ -43,7 +43,7 @@ TEST_F(ReportErrorsTest, AMissingColumn) {
 
 TEST_F(ReportErrorsTest, AnotherSchemaVersion) {
   replace_in_points("\n5,test", "\n4,test");
-  expect_error("points.csv:2: schema_version is '4', this perdura reads 5");
+  expect_error("points.csv:2: schema_version is '4', this perdura reads 5 to 6");
 }
 
 TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {
@@ -54,7 +54,7 @@ TEST_F(ReportErrorsTest, ACellThatIsNoNumber) {
 // What cannot have been measured is refused in every column of numbers: NaN would be neither worse
 // nor better than anything, whoever compares it.
 TEST_F(ReportErrorsTest, ACellThatNothingCanMeasure) {
-  for (const Column& column : kPointColumns) {
+  for (const Column& column : point_columns()) {
     const std::string name(column.name);
     if (column.kind != Column::Kind::number || name == "schema_version") continue;
     for (const std::string cell : {"nan", "-nan", "inf", "-inf", "-1", "1e999"}) {

@@ -9,9 +9,7 @@ namespace {
 std::string timeline_csv(const std::vector<std::string>& cells,
                          const std::string& system = "erda") {
   std::string text;
-  for (std::size_t i = 0; i < kIdentityColumns; ++i) {
-    text += std::string(kPointColumns[i].name) + ',';
-  }
+  for (const Column& column : identity_columns()) text += std::string(column.name) + ',';
   text +=
       "time_ms,operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n";
   for (const std::string& each : cells) {

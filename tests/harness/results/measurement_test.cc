@@ -26,10 +26,11 @@ Measurement sample_measurement() {
   measurement.space = {4096, 1024};
   measurement.elapsed = Microseconds(10);
   measurement.at_work = {{7, Time(Microseconds(1)), Time(Microseconds(9)), 4}};
-  measurement.server_cpu = Nanoseconds(5);
-  measurement.client_cpu = Nanoseconds(6);
-  measurement.writes.local_store.field_bits = 33;
-  measurement.writes.one_sided.media_bytes = 256;
+  measurement.roles["server"].cpu = Nanoseconds(5);
+  measurement.roles["client"].cpu = Nanoseconds(6);
+  measurement.declared["retries_per_op"] = 1.5;
+  measurement.roles["server"].writes.local_store.field_bits = 33;
+  measurement.roles["server"].writes.one_sided.media_bytes = 256;
   measurement.timeline.interval = Microseconds(1);
   measurement.timeline.operations = {{Time(Microseconds(3)), 100}};
   measurement.noise = {.load_average = 0.25, .waiting = 2};
@@ -59,7 +60,8 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
   EXPECT_EQ(received.arrivals, Microseconds(9));
   EXPECT_EQ(received.at_work, sent.at_work);
   EXPECT_EQ(received.harness_per_operation, Nanoseconds(60));
-  EXPECT_EQ(received.writes, sent.writes);
+  EXPECT_EQ(received.roles, sent.roles);
+  EXPECT_EQ(received.declared, sent.declared);
   EXPECT_EQ(received.timeline.operations.size(), 1U);
   EXPECT_EQ(received.noise, sent.noise);
   EXPECT_EQ(received.reason, "client 0: strange");
@@ -99,8 +101,9 @@ TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
   EXPECT_EQ(whole.elapsed, Microseconds(12));
   EXPECT_DOUBLE_EQ(whole.throughput().value(), 1e6) << "both did four operations in 8 us";
   EXPECT_DOUBLE_EQ(whole.tail_percent(), 20) << "8 of 10 ended meanwhile";
-  EXPECT_EQ(whole.client_cpu, Nanoseconds(12));
-  EXPECT_EQ(whole.writes.total().field_bits, 66U);
+  EXPECT_EQ(whole.costs_of("client").cpu, Nanoseconds(12));
+  EXPECT_EQ(whole.writes().total().field_bits, 66U);
+  EXPECT_EQ(whole.declared.at("retries_per_op"), 3);
   EXPECT_EQ(whole.verdict, Verdict::failed);
   EXPECT_EQ(whole.reason, "client 1: full");
 }

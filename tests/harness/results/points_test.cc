@@ -39,9 +39,9 @@ PointResult sample() {
   }
   measurement.elapsed = Microseconds(2);
   measurement.at_work = {{0, Time(), Time(Microseconds(2)), 3}};
-  measurement.server_cpu = Microseconds(2);
-  measurement.writes.local_store.field_bits = 4 * 33;
-  measurement.writes.local_store.bytes_programmed = 8;
+  measurement.roles["server"].cpu = Microseconds(2);
+  measurement.roles["server"].writes.local_store.field_bits = 4 * 33;
+  measurement.roles["server"].writes.local_store.bytes_programmed = 8;
   return result;
 }
 
@@ -166,7 +166,7 @@ TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
   for (const std::string column : {"domain", "ddio", "receive_buffers", "transport", "update",
                                    "persistence", "method", "guarantee"}) {
     EXPECT_EQ(points.text(1, column), "") << column;
-    const auto& keys = report::Points::key_columns();
+    const auto keys = points.key_columns();
     const bool result_column = column == "method" || column == "guarantee";
     EXPECT_EQ(std::count(keys.begin(), keys.end(), column), result_column ? 0 : 1) << column;
   }
@@ -256,7 +256,7 @@ TEST_F(PointsTest, ResponseTimesHaveTheStatisticsOfLatencies) {
     reads.response = reads.latency;
     const report::Points points = read({&result});
     std::size_t compared = 0;
-    for (const report::Column& column : report::kPointColumns) {
+    for (const report::Column& column : report::point_columns()) {
       constexpr std::string_view kLatency = "latency_";
       if (!column.name.starts_with(kLatency)) continue;
       const std::string other = "response_" + std::string(column.name.substr(kLatency.size()));
@@ -309,9 +309,9 @@ TEST(TimelineCsv, HasARowForEachIntervalOfThePointsThatWereRecorded) {
       "buffers,"
       "transport,update,persistence,seed,repetition,time_ms,"
       "operations,latency_mean_us,latency_max_us,free_percent,cleanings,cleanings_now\n"
-      "5,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0,1,1.5,1.5,,,\n"
-      "5,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0.5,0,,,25,0,1\n"
-      "5,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
+      "6,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0,1,1.5,1.5,,,\n"
+      "6,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,0.5,0,,,25,0,1\n"
+      "6,x,sim,modelled,p,erda,workloada,16,64,1000,1,1,1,,closed,,,,,,,,1,0,1,1,2.5,2.5,25,0,1\n");
 }
 
 TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {

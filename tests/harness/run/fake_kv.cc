@@ -52,7 +52,10 @@ class FakePartition final : public KvPartition {
     return n != 0 && ++counters_[std::string(parameter)] % n == 0;
   }
 
+  std::vector<double> metrics() const override { return {0.5 * static_cast<double>(puts)}; }
+
   std::map<std::string, std::vector<std::byte>> records;
+  std::uint64_t puts = 0;
   pmem::Region& region() { return *region_; }
 
  private:
@@ -84,6 +87,8 @@ class FakeSession final : public KvSession {
     co_return found->second.size();
   }
   Task<Result<void>> put(Key key, Value value) override {
+    ++puts_;
+    ++partition_.puts;
     const std::string name = text(key);
     co_await sleep_for(Microseconds(1));
     const std::uint64_t capacity = partition_.value("capacity");
@@ -105,12 +110,14 @@ class FakeSession final : public KvSession {
     co_return Result<void>();
   }
   SessionCounts counts() const override { return {}; }
+  std::vector<double> metrics() const override { return {static_cast<double>(puts_)}; }
 
  private:
   static std::string text(Key key) {
     return {reinterpret_cast<const char*>(key.data()), key.size()};
   }
   FakePartition& partition_;
+  std::uint64_t puts_ = 0;
 };
 
 std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConfig& config) {
@@ -135,11 +142,20 @@ FakeCounts& fake_counts() {
   return counts;
 }
 
+constexpr Metric kSessionMetrics[] = {
+    {"puts_per_op", "puts of a session", "Puts per operation"},
+};
+constexpr Metric kPartitionMetrics[] = {
+    {"half_puts", "halves of puts", "Halves of puts", "puts"},
+};
+
 const KvSystem kFakeKv{
     .name = "fake",
     .title = "Fake",
     .paper = "none",
     .guarantee = "none",
+    .session_metrics = kSessionMetrics,
+    .partition_metrics = kPartitionMetrics,
     .check =
         [](const KvConfig& config) {
           if (config.parameters.contains("capacity") && config.parameters.at("capacity") == 0) {

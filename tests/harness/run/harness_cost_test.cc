@@ -1,6 +1,7 @@
 // The harness' own cost can be measured for whatever workload, and where the platform measures it
 // is. How much it is, bench/micro says.
 #include "bench/kv/harness_cost.h"
+#include "bench/client_server.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@ using workload::OperationKind;
 
 harness::Point point_of(std::initializer_list<std::pair<OperationKind, double>> shares) {
   harness::Point point;
+  point.roles = bench::client_server(1);
   point.workload.record_count = 1000;
   point.workload.operation_count = 100;
   point.workload.key_size = 16;

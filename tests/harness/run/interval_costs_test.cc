@@ -35,7 +35,7 @@ struct Work {
   Picoseconds measured;
 };
 
-Measurement measure(const std::vector<Work>& nodes, NodeId server) {
+Measurement measure(const std::vector<Work>& nodes, NodeId primaries) {
   IntervalCosts costs(static_cast<NodeId>(nodes.size()), true);
   for (NodeId id = 0; id < nodes.size(); ++id) {
     CountingNode node(id);
@@ -50,7 +50,8 @@ Measurement measure(const std::vector<Work>& nodes, NodeId server) {
     node.work(Picoseconds(5'000'000), 700);  // after
   }
   Measurement measurement;
-  costs.add_to(measurement, server);
+  const auto others = static_cast<NodeId>(nodes.size()) - primaries;
+  costs.add_to(measurement, Roles({{"primary", primaries}, {"mirror", others}}));
   return measurement;
 }
 
@@ -60,25 +61,26 @@ TEST(IntervalCosts, AreThoseOfTheMeasuredIntervalWithoutTheEmptyOne) {
                                 {Picoseconds(1), Picoseconds(30'001)}};
   const Picoseconds sum(100 + 1000 + 30'000);
   const Picoseconds own[] = {Picoseconds(100), Picoseconds(1000), Picoseconds(30'000)};
-  for (NodeId server = 0; server < nodes.size(); ++server) {
-    const Measurement measured = measure(nodes, server);
-    EXPECT_EQ(measured.server_cpu, own[server]);
-    EXPECT_EQ(measured.client_cpu, sum - own[server]);
-    EXPECT_EQ(measured.writes.local_store.bytes_issued, 10U + 11U + 12U);
+  Picoseconds of_primaries{};
+  for (NodeId primaries = 1; primaries < nodes.size(); ++primaries) {
+    of_primaries += own[primaries - 1];
+    const Measurement measured = measure(nodes, primaries);
+    EXPECT_EQ(measured.costs_of("primary").cpu, of_primaries);
+    EXPECT_EQ(measured.costs_of("mirror").cpu, sum - of_primaries);
+    EXPECT_EQ(measured.writes().local_store.bytes_issued, 10U + 11U + 12U);
+    EXPECT_EQ(measured.declared.at("mirror_cpu_us_per_op"), to_microseconds(sum - of_primaries));
   }
 }
 
 TEST(IntervalCosts, AreNeverNegative) {
-  const Measurement measured = measure({{Picoseconds(11), Picoseconds(10)}}, 0);
-  EXPECT_EQ(measured.server_cpu, Picoseconds{});
+  const Measurement measured = measure({{Picoseconds(11), Picoseconds(10)}}, 1);
+  EXPECT_EQ(measured.costs_of("primary").cpu, Picoseconds{});
 }
 
 TEST(IntervalCosts, OfNodesThatLiveElsewhereAreNothing) {
   Measurement measurement;
-  IntervalCosts(3, true).add_to(measurement, 0);
-  EXPECT_EQ(measurement.server_cpu, Picoseconds{});
-  EXPECT_EQ(measurement.client_cpu, Picoseconds{});
-  EXPECT_EQ(measurement.writes, pmem::Writes{});
+  IntervalCosts(3, true).add_to(measurement, Roles({{"primary", 3}}));
+  EXPECT_EQ(measurement.costs_of("primary"), RoleCosts{});
 }
 
 }  // namespace

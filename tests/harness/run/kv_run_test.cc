@@ -1,6 +1,7 @@
 // The key-value driver on a system that is known through and through.
 #include <gtest/gtest.h>
 
+#include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
 #include "fake_kv.h"
 #include "platform/base/error.h"
@@ -24,6 +25,7 @@ class KvRunTest : public testing::Test {
  protected:
   KvRunTest() {
     test::fake_counts() = {};
+    point_.roles = client_server(1);
     point_.settings.system.text = "fake";
     point_.workload.record_count = 100;
     point_.workload.operation_count = 1000;
@@ -42,7 +44,7 @@ class KvRunTest : public testing::Test {
     const systems::KvSystem table[] = {test::kFakeKv};
     const KvDriver driver(table);
     driver.check(point_);
-    sim::SimPlatform platform(profile(), point_.client_nodes + 1);
+    sim::SimPlatform platform(profile(), point_.roles.node_count());
     Measurement result = driver.run(platform, point_);
     driver.conclude(point_, result);
     return result;
@@ -103,14 +105,14 @@ TEST_F(KvRunTest, WritesWithinTheIntervalAreCountedAndNoOthers) {
   share({{OperationKind::update, 1}});
   point_.settings.warmup = 50;
   const Measurement result = run();
-  EXPECT_EQ(result.writes.total().stores, 1000U);
-  EXPECT_EQ(result.writes.total().field_bits, 1000U * 64 * 8);
+  EXPECT_EQ(result.writes().total().stores, 1000U);
+  EXPECT_EQ(result.writes().total().field_bits, 1000U * 64 * 8);
 }
 
 TEST_F(KvRunTest, AServerThatDoesNothingCostsNothing) {
   share({{OperationKind::read, 1}});
-  EXPECT_EQ(run().server_cpu, Picoseconds{});
-  EXPECT_GT(run().client_cpu, Picoseconds{});
+  EXPECT_EQ(run().costs_of("server").cpu, Picoseconds{});
+  EXPECT_GT(run().costs_of("client").cpu, Picoseconds{});
 }
 
 TEST_F(KvRunTest, DeferredWorkIsAwaitedBeforeAndAfterTheInterval) {
@@ -121,7 +123,7 @@ TEST_F(KvRunTest, DeferredWorkIsAwaitedBeforeAndAfterTheInterval) {
 TEST_F(KvRunTest, SpreadsClientsOverNodesAndKeysOverPartitions) {
   point_.settings.clients = 5;
   point_.settings.server_threads = 3;
-  point_.client_nodes = 2;
+  point_.roles = client_server(2);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_EQ(result.operations(), 1000U);
@@ -168,7 +170,7 @@ TEST_F(KvRunTest, RecordsNothingOverTimeUnlessAsked) {
 
 TEST_F(KvRunTest, RecordsEachOperationOverTime) {
   point_.settings.clients = 3;
-  point_.client_nodes = 2;
+  point_.roles = client_server(2);
   point_.timeline_interval = Microseconds(50);
   point_.settings.warmup = 40;
   const Measurement result = run();
@@ -254,7 +256,7 @@ TEST_F(KvRunTest, ReadModifyWriteDoesBoth) {
   share({{OperationKind::read_modify_write, 1}});
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
-  EXPECT_EQ(result.writes.total().stores, 1000U);
+  EXPECT_EQ(result.writes().total().stores, 1000U);
   EXPECT_GE(result.kinds.at(OperationKind::read_modify_write).latency.min(), 2000U);
 }
 

@@ -166,7 +166,7 @@ TEST_F(Theory, OfPoissonArrivalsAndConstantServiceTimes) {
 TEST_F(OpenLoopTest, BelowSaturationTheRateIsTheOneOffered) {
   open_loop("fixed", 40'000);
   point_.settings.clients = 3;
-  point_.client_nodes = 2;
+  point_.roles = client_server(2);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_EQ(result.arrivals, Microseconds(999 * 25));

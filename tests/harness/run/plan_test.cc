@@ -24,13 +24,12 @@ constexpr std::string_view kText =
     "[systems.fake]\n"
     "capacity = 7\n";
 
-std::vector<Point> plan(const std::vector<Override>& changes = {}, NodeId client_nodes = 1,
+std::vector<Point> plan(const std::vector<Override>& changes = {}, NodeId nodes = 2,
                         std::string_view text = kText) {
   const Experiment experiment =
       read_experiment(Document::parse(std::string(text), "x.toml", changes));
   const systems::KvSystem table[] = {test::kFakeKv};
-  return plan_points(experiment, Locations({PERDURA_SOURCE_DIR}), bench::KvDriver(table),
-                     client_nodes);
+  return plan_points(experiment, Locations({PERDURA_SOURCE_DIR}), bench::KvDriver(table), nodes);
 }
 
 std::string error_of(std::string_view change) {
@@ -100,8 +99,9 @@ TEST(Plan, GivesTheWorkloadTheExperimentsNumbers) {
 }
 
 TEST(Plan, TakesTheClientNodesThatThereAreUnlessTheExperimentSays) {
-  EXPECT_EQ(plan({}, 3).front().client_nodes, 3U);
-  EXPECT_EQ(plan({parse_override("workload.client_nodes=2")}, 3).front().client_nodes, 2U);
+  EXPECT_EQ(plan({}, 4).front().roles.nodes_of("client"), 3U);
+  EXPECT_EQ(plan({parse_override("workload.client_nodes=2")}, 4).front().roles.nodes_of("client"),
+            2U);
 }
 
 TEST(Plan, NamesWhatDoesNotExist) {

@@ -70,7 +70,7 @@ class SteadyRunTest : public StretchTest {
 TEST_F(SteadyRunTest, MeasuringBeginsWhenTheRateIsSteady) {
   for (const std::uint64_t clients : {1, 4}) {
     point_.settings.clients = clients;
-    point_.client_nodes = clients == 1 ? 1 : 2;
+    point_.roles = client_server(clients == 1 ? 1 : 2);
     const Measurement result = run();
     EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
     EXPECT_EQ(result.operations(), 1000U);
@@ -102,7 +102,7 @@ TEST_F(SteadyRunTest, AStoreThatGetsSlowerAndSlowerIsNotMeasured) {
   point_.parameters["growing"] = 1;
   point_.settings.warmup = 5000;
   point_.settings.clients = 2;
-  point_.client_nodes = 2;
+  point_.roles = client_server(2);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::invalid);
   EXPECT_EQ(result.reason,

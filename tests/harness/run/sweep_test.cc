@@ -6,8 +6,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
 #include "fake_kv.h"
+#include "harness/compare/matching.h"
+#include "harness/report/result_folder.h"
 #include "harness/run/platform_factory.h"
 #include "platform/base/error.h"
 #include "platform/host/numa.h"
@@ -86,6 +89,57 @@ TEST_F(SweepTest, WritesAVariantUnderItsOwnName) {
   EXPECT_EQ(lines_with(folder_ / "a" / "points.csv", ",erda-connectx3,fake-big,workloada,"), 12U);
 }
 
+// A system says what it counts of itself in its entry of the table, and nothing else knows of it.
+TEST_F(SweepTest, WhatASystemCountsReachesResultsFiguresAndComparisons) {
+  ASSERT_EQ(run("a"), ExitCode::done);
+  ASSERT_EQ(run("b", {parse_override("seed=9")}), ExitCode::done);
+  const auto points = report::Points::read(folder_ / "a" / "points.csv");
+  ASSERT_TRUE(points) << points.error().message;
+  const auto* const column = points->schema().find("puts_per_op");
+  ASSERT_NE(column, nullptr) << "the manifest describes it";
+  EXPECT_EQ(column->shown.axis, "Puts per operation");
+  EXPECT_EQ(points->schema().quantity("half_puts").axis_with_unit(), "Halves of puts (puts)");
+  std::size_t checked = 0;
+  for (std::size_t row = 0; row < points->size(); ++row) {
+    const bool all = points->text(row, "operation") == "all";
+    ASSERT_EQ(points->number(row, "puts_per_op").has_value(), all);
+    if (!all || points->text(row, "workload") != "create-only") continue;
+    EXPECT_EQ(points->number(row, "puts_per_op"), 1) << "every operation is a put";
+    EXPECT_EQ(points->number(row, "half_puts"), 100) << "of 200 in the measured interval";
+    EXPECT_GT(points->number(row, "server_nvm_bytes_per_op").value(), 0);
+    EXPECT_EQ(points->number(row, "client_nvm_bytes_per_op"), 0);
+    ++checked;
+  }
+  EXPECT_EQ(checked, 4U);
+
+  const std::string figure =
+      "[[figure]]\nid = \"1\"\ntitle = \"Puts\"\nx = \"value_size\"\ny = \"half_puts\"\n"
+      "plot = \"bars\"\n";
+  std::ofstream(folder_ / "a" / "experiment.toml", std::ios::app) << figure;
+  const auto folders = report::read_result_folders(folder_ / "a");
+  ASSERT_TRUE(folders) << folders.error().message;
+  const report::FigureSpec& spec = folders->front().specs.figures.front();
+  EXPECT_EQ(spec.schema.quantity(spec.y).noun, "halves of puts");
+
+  const auto matching = compare::match({folder_ / "a" / "points.csv"},
+                                       {folder_ / "b" / "points.csv"}, {"server_nvm_bytes_per_op"});
+  ASSERT_TRUE(matching) << matching.error().message;
+  EXPECT_EQ(matching->pairs.size(), 8U);
+  const auto refused =
+      compare::match({folder_ / "a" / "points.csv"}, {folder_ / "b" / "points.csv"}, {"half_puts"});
+  EXPECT_FALSE(refused) << "nobody knows what of it is better";
+}
+
+// What is said of such a column by a figure is checked before a sweep that may take hours.
+TEST_F(SweepTest, AFigureOfWhatASystemCountsMayBeAskedFor) {
+  const std::string figures =
+      "[[figure]]\nid = \"1\"\ntitle = \"Puts\"\nx = \"value_size\"\nplot = \"bars\"\ny = ";
+  std::ofstream(folder_ / "sweep.toml", std::ios::app) << figures << "\"puts_per_op\"\n";
+  EXPECT_EQ(run("a"), ExitCode::done);
+  std::ofstream(folder_ / "sweep.toml") << kExperiment << figures << "\"gets_per_op\"\n";
+  EXPECT_THROW(run("b"), UsageError);
+}
+
 TEST_F(SweepTest, WritesACourseOverTimeIfAskedTo) {
   run("a");
   EXPECT_FALSE(fs::exists(folder_ / "a" / "timeline.csv"));
@@ -103,6 +157,7 @@ TEST_F(SweepTest, DdioIsThePointsElseTheProfiles) {
       sim::load_profile(locations.find(FileKind::profile, experiment.profile)).ddio;
   const auto ddio_with = [&](const std::string& setting) {
     Point point;
+    point.roles = bench::client_server(1);
     point.settings.ddio = setting;
     const auto platform = factory->create(point);
     return dynamic_cast<const sim::SimPlatform&>(*platform).profile().ddio;
@@ -117,10 +172,13 @@ TEST_F(SweepTest, OnSharedMemoryANodesMemoryIsOnTheNumaNodeOfItsHost) {
   Experiment experiment = load_experiment(folder_ / "sweep.toml");
   experiment.platform.text = "shm";
   Site site;
-  site.hosts = {SiteHost{.name = "a", .server = true, .numa_node = 0}, SiteHost{.name = "b"}};
+  site.hosts = {SiteHost{.name = "a", .role = "server", .numa_node = 0},
+                SiteHost{.name = "b", .role = "client"}};
   const auto factory =
       create_platform_factory(experiment, Locations({PERDURA_SOURCE_DIR}), ranks_, site);
-  const auto platform = factory->create(Point{});
+  Point point;
+  point.roles = bench::client_server(1);
+  const auto platform = factory->create(point);
   const auto binding_of = [&](NodeId node) {
     const auto region = platform->local_node(node)->create_region("x", 4096, pmem::Medium::pm);
     return memory_binding_at(region->data());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
 #include "platform/sim/sim_platform.h"
 #include "timed_kv.h"
@@ -15,6 +16,7 @@ namespace perdura::bench {
 class TimedRunTest : public testing::Test {
  protected:
   TimedRunTest() {
+    point_.roles = client_server(1);
     point_.settings.system.text = "timed";
     point_.settings.client_completion = CompletionMode::polling;
     point_.workload.record_count = 10;
@@ -38,7 +40,7 @@ class TimedRunTest : public testing::Test {
     const systems::KvSystem table[] = {test::kTimedKv};
     const KvDriver driver(table);
     driver.check(point_);
-    sim::SimPlatform platform(profile, point_.client_nodes + 1);
+    sim::SimPlatform platform(profile, point_.roles.node_count());
     harness::Measurement result = driver.run(platform, point_);
     driver.conclude(point_, result);
     return result;

@@ -1,0 +1,45 @@
+// What the nodes of a point are there for. A driver declares the roles of its points; the harness
+// maps them to nodes, and a site file names hosts for them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "platform/platform.h"
+
+namespace perdura::harness {
+
+struct Role {
+  std::string name;  // as in site files and in the names of columns
+  NodeId nodes = 1;
+};
+
+// Nodes are numbered from 0 in the order of roles: those of the first one come first.
+class Roles {
+ public:
+  Roles() = default;
+  Roles(std::vector<Role> roles) : roles_(std::move(roles)) {}
+
+  NodeId node_count() const;
+  // How many nodes a role has: 0 if there is no such role.
+  NodeId nodes_of(std::string_view role) const;
+  // The first node of a role, or the `index`th after it.
+  NodeId node(std::string_view role, NodeId index = 0) const;
+  // What a node is there for; `index`: which of its role's nodes it is.
+  struct Place {
+    const Role& role;
+    NodeId index;
+  };
+  Place place_of(NodeId node) const;
+
+  auto begin() const { return roles_.begin(); }
+  auto end() const { return roles_.end(); }
+  // "a server and 3 clients".
+  std::string to_text() const;
+
+ private:
+  std::vector<Role> roles_;
+};
+
+}  // namespace perdura::harness

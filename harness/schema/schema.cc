@@ -1,0 +1,101 @@
+#include "harness/schema/schema.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "harness/text/whole_file.h"
+
+namespace perdura::report {
+namespace {
+
+const Column* in(std::span<const Column> columns, std::string_view name) {
+  const auto found = std::find_if(columns.begin(), columns.end(),
+                                  [&](const Column& column) { return column.name == name; });
+  return found == columns.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Schema::Schema() : Schema(std::span<const Column>()) {}
+
+Schema::Schema(std::span<const Column> declared)
+    : texts_(std::make_shared<std::deque<std::string>>()),
+      columns_(point_columns().begin(), point_columns().end()) {
+  for (const Column& column : declared) {
+    if (in_points(column.name)) continue;
+    columns_.push_back({.name = keep(column.name),
+                        .kind = column.kind,
+                        .shown = {keep(column.shown.noun), keep(column.shown.axis),
+                                  keep(column.shown.unit), column.shown.scale},
+                        .role = column.role,
+                        .better = column.better});
+  }
+}
+
+std::string_view Schema::keep(std::string_view text) { return texts_->emplace_back(text); }
+
+bool Schema::in_points(std::string_view name) const { return in(columns_, name) != nullptr; }
+
+const Column* Schema::find(std::string_view name) const {
+  const Column* const found = in(columns_, name);
+  return found == nullptr ? find_column(name) : found;
+}
+
+Quantity Schema::quantity(std::string_view name) const {
+  const Column* const known = find(name);
+  return known == nullptr ? Quantity{name, name, ""} : known->shown;
+}
+
+nlohmann::ordered_json Schema::to_json() const {
+  auto json = nlohmann::ordered_json::array();
+  for (const Column& column : declared()) {
+    json.push_back({{"name", column.name},
+                    {"noun", column.shown.noun},
+                    {"title", column.shown.axis},
+                    {"unit", column.shown.unit},
+                    {"scale", column.shown.scale},
+                    {"text", column.kind == Column::Kind::text},
+                    {"identifies", column.identifies()},
+                    {"better", column.better == Column::Better::unknown ? ""
+                               : column.better == Column::Better::less  ? "less"
+                                                                        : "more"}});
+  }
+  return json;
+}
+
+Expected<Schema> Schema::beside(const std::filesystem::path& file) {
+  const std::filesystem::path manifest = file.parent_path() / "manifest.json";
+  const auto text = harness::read_whole(manifest);
+  if (!text) return Schema();
+  // Whether the manifest is whole is said by those who read all of it.
+  const auto document = nlohmann::json::parse(*text, nullptr, false);
+  if (!document.is_object() || !document.contains("columns")) return Schema();
+  std::deque<std::string> texts;
+  std::vector<Column> declared;
+  try {
+    for (const auto& entry : document.at("columns")) {
+      const auto kept = [&](const char* key) -> std::string_view {
+        return texts.emplace_back(entry.at(key).get<std::string>());
+      };
+      const std::string better = entry.at("better").get<std::string>();
+      declared.push_back(
+          {.name = kept("name"),
+           .kind = entry.at("text").get<bool>() ? Column::Kind::text : Column::Kind::number,
+           .shown = {kept("noun"), kept("title"), kept("unit"), entry.at("scale").get<double>()},
+           .role = entry.at("identifies").get<bool>() ? Column::Role::parameter
+                                                      : Column::Role::measured,
+           .better = better == "less"   ? Column::Better::less
+                     : better == "more" ? Column::Better::more
+                                        : Column::Better::unknown});
+    }
+  } catch (const nlohmann::json::exception&) {
+    return fail(fmt::format(
+        "{}: \"columns\" does not describe columns; run the experiment again, or restore the file",
+        manifest.string()));
+  }
+  return Schema(declared);
+}
+
+}  // namespace perdura::report

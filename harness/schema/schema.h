@@ -1,0 +1,50 @@
+// Which columns a result folder's points.csv has: those of columns.h, which every folder has, and
+// behind them what drivers and systems have declared of their own. A folder's manifest.json
+// describes the latter, so that readers need to know no driver and no system.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "harness/schema/columns.h"
+#include "harness/schema/error.h"
+
+namespace perdura::report {
+
+class Schema {
+ public:
+  /// The columns of columns.h alone.
+  Schema();
+  /// And others: what they say is kept. One that is there already is left out.
+  explicit Schema(std::span<const Column> declared);
+
+  /// Of points.csv, in their order; hosts' noise, which real platforms add, is not among them.
+  std::span<const Column> columns() const { return columns_; }
+  /// Those that are not of columns.h.
+  std::span<const Column> declared() const { return columns().subspan(point_columns().size()); }
+  /// A column of points.csv, or of another file that columns.h knows; null if there is none.
+  const Column* find(std::string_view name) const;
+  bool in_points(std::string_view name) const;
+  /// How a column is shown; one that is not known as it is called.
+  Quantity quantity(std::string_view name) const;
+
+  /// The columns that are declared, for the manifest.
+  nlohmann::ordered_json to_json() const;
+  /// Of the folder that a file is in, by its manifest.json; without one, those of columns.h.
+  /// Error: the manifest's "columns" are not what this class writes.
+  static Expected<Schema> beside(const std::filesystem::path& file);
+
+ private:
+  std::string_view keep(std::string_view text);
+
+  std::shared_ptr<std::deque<std::string>> texts_;  // of the declared columns; copies share them
+  std::vector<Column> columns_;
+};
+
+}  // namespace perdura::report
