@@ -7,6 +7,7 @@
 #include "platform/base/error.h"
 #include "platform/fabric/needs.h"
 #include "platform/runtime/work.h"
+#include "rpc/messages.h"
 
 namespace perdura::systems::bucket_hash {
 
@@ -81,7 +82,7 @@ void Worker::accept(fabric::ConnectionRequest& request) {
   const auto free = std::find_if(sessions_.begin() + first_perhaps_free_, sessions_.end(),
                                  [](const Session& session) { return !session.queue_pair; });
   first_perhaps_free_ = free - sessions_.begin();
-  const auto hello = read_message<Hello>(request.private_data());
+  const auto hello = rpc::read_message<Hello>(request.private_data());
   if (hello.version != kProtocolVersion || free == sessions_.end()) return request.reject();
   Session& session = *free;
   session.immediates = thread_.endpoint.create_receive_queue(lanes_);

@@ -4,43 +4,36 @@
 
 #include <algorithm>
 
-#include "platform/base/error.h"
+#include "rpc/connect.h"
+#include "rpc/messages.h"
 
 namespace perdura::systems::bucket_hash {
 
 using fabric::LocalBuffer;
 using fabric::RemoteAddress;
 using fabric::RemoteKey;
-using fabric::Status;
 
 // --- connecting ----------------------------------------------------------------------------------
 
 Task<> Session::connect(fabric::Address server) {
-  replies_ = thread_.endpoint.create_receive_queue(most_lanes_);
-  const Hello hello{kProtocolVersion};
-  const auto bytes = std::as_bytes(std::span(&hello, 1));
-  fabric::Connection connection =
-      co_await thread_.endpoint.connect(server, {replies_.get(), &completions_, most_lanes_},
-                                        std::vector<std::byte>(bytes.begin(), bytes.end()));
-  if (connection.status != Status::success) {
-    throw PlatformError(fmt::format("cannot connect to the store at node {}, port {}: {}",
-                                    server.node, server.port, to_string(connection.status)));
-  }
+  replies_.open(thread_.endpoint, most_lanes_);
+  fabric::Connection connection = co_await rpc::connect(
+      thread_.endpoint, "the store", server, {replies_.queue(), &completions_, most_lanes_},
+      rpc::bytes_of(Hello{kProtocolVersion}));
   queue_pair_ = std::move(connection.queue_pair);
-  welcome_ = read_message<Welcome>(connection.private_data);
+  welcome_ = rpc::read_message<Welcome>(connection.private_data);
 }
 
 void Session::make_lanes(Bytes read_room) {
   read_room_ = round_up(read_room, kCacheLine);
-  lanes_ = std::vector<Lane>(std::min(most_lanes_, welcome_.lanes));
+  calls_.open(std::min(most_lanes_, welcome_.lanes));
   buffers_ = thread_.node.create_region(
       fmt::format("session {} of port {}", welcome_.session, thread_.endpoint.address().port),
-      lanes_.size() * lane_room(), pmem::Medium::dram);
+      calls_.count() * lane_room(), pmem::Medium::dram);
   buffer_memory_ = thread_.endpoint.register_memory(*buffers_, fabric::Access::local);
-  for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
-    free_lanes_.push_back(i);
-    replies_->post(reply_buffer(i), i);
-  }
+  replies_.post_all(
+      {buffer_memory_, kRequestRoom + read_room_, lane_room(), std::uint32_t{sizeof(Reply)}},
+      calls_.count());
 }
 
 // --- operations ----------------------------------------------------------------------------------
@@ -48,8 +41,8 @@ void Session::make_lanes(Bytes read_room) {
 Task<Result<Bytes>> Session::get(Key key, std::span<std::byte> into) {
   if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
   const Slot wanted = Slot::of(key);
-  const Lease held = co_await lease();
-  const std::optional<LookedUp> found = co_await look_up(held.lane(), wanted);
+  const auto lease = co_await calls_.begin();
+  const std::optional<LookedUp> found = co_await look_up(lease.call(), wanted);
   if (!found) co_return tl::unexpected(Error::disconnected);
   if (!found->item) co_return tl::unexpected(Error::not_found);
   const Value value = found->item->value_bytes();
@@ -69,18 +62,21 @@ Task<Result<void>> Session::erase(Key key) {
 }
 
 Task<Result<void>> Session::request(Request request) {
-  const Lease held = co_await lease();
-  if (broken_) co_return tl::unexpected(Error::disconnected);
-  const LocalBuffer buffer = request_buffer(held.lane());
-  std::memcpy(buffer.bytes().data(), &request, sizeof request);
+  const auto lease = co_await calls_.begin();
+  if (calls_.broken()) co_return tl::unexpected(Error::disconnected);
+  const std::uint32_t lane = lease.call();
+  const LocalBuffer buffer = request_buffer(lane);
+  rpc::write_message(buffer.bytes(), request);
   fabric::Operation write = queue_pair_->write_with_immediate(
       buffer,
       RemoteAddress{RemoteKey{welcome_.requests_key},
-                    welcome_.requests_offset + held.lane() * kRequestRoom},
-      held.lane());
+                    welcome_.requests_offset + lane * kRequestRoom},
+      lane);
+  calls_.expect(lane);
   write.post();
-  const std::optional<ReplyStatus> answer = co_await answer_to(held.lane());
-  if (!co_await write) fail();
+  const std::optional<ReplyStatus> answer = co_await calls_.answer_to(
+      lane, completions_, [this](const fabric::ReceiveCompletion& reply) { take(reply); });
+  if (!co_await write) calls_.fail();
   if (!answer) co_return tl::unexpected(Error::disconnected);
   switch (*answer) {
     case ReplyStatus::not_found:
@@ -94,13 +90,13 @@ Task<Result<void>> Session::request(Request request) {
 }
 
 Task<bool> Session::read(std::uint32_t lane, Bytes offset, Bytes length) {
-  if (broken_) co_return false;
+  if (calls_.broken()) co_return false;
   ++counts_.one_sided_reads;
   fabric::Operation operation =
       queue_pair_->read(read_buffer(lane).slice(0, static_cast<std::uint32_t>(length)),
                         RemoteAddress{RemoteKey{welcome_.index_key}, offset});
-  if (!co_await operation) fail();
-  co_return !broken_;
+  if (!co_await operation) calls_.fail();
+  co_return !calls_.broken();
 }
 
 Task<std::optional<std::uint64_t>> Session::read_state(std::uint32_t lane) {
@@ -110,56 +106,12 @@ Task<std::optional<std::uint64_t>> Session::read_state(std::uint32_t lane) {
   co_return word;
 }
 
-// --- replies -------------------------------------------------------------------------------------
-
-Task<std::optional<ReplyStatus>> Session::answer_to(std::uint32_t number) {
-  Lane& lane = lanes_[number];
-  while (!lane.answer && !broken_) {
-    if (receiving_) {
-      co_await wait(lane.waiting);
-      continue;
-    }
-    receiving_ = true;
-    const fabric::ReceiveCompletion completion = co_await completions_.next();
-    receiving_ = false;
-    deliver(completion);
-  }
-  // Somebody else takes over.
-  if (!receiving_) {
-    for (Lane& other : lanes_) {
-      if (other.waiting.wake_one()) break;
-    }
-  }
-  co_return std::exchange(lane.answer, std::nullopt);
-}
-
-void Session::deliver(const fabric::ReceiveCompletion& completion) {
-  if (completion.status != Status::success) return fail();
-  const auto reply = read_message<Reply>(completion.buffer.bytes());
-  replies_->post(reply_buffer(completion.buffer_id), completion.buffer_id);
-  if (reply.lane >= lanes_.size()) return fail();
-  lanes_[reply.lane].answer = reply.status;
-  lanes_[reply.lane].waiting.wake_one();
-}
-
-// The store is gone: every operation under way ends.
-void Session::fail() {
-  broken_ = true;
-  for (Lane& lane : lanes_) lane.waiting.wake_all();
-}
-
-// --- lanes ---------------------------------------------------------------------------------------
-
-Task<Session::Lease> Session::lease() {
-  while (free_lanes_.empty()) co_await wait(waiting_for_lane_);
-  const std::uint32_t lane = free_lanes_.back();
-  free_lanes_.pop_back();
-  co_return Lease(*this, lane);
-}
-
-void Session::give_back(std::uint32_t lane) {
-  free_lanes_.push_back(lane);
-  waiting_for_lane_.wake_one();
+// A reply says which lane it is for.
+void Session::take(const fabric::ReceiveCompletion& completion) {
+  if (completion.status != fabric::Status::success) return calls_.fail();
+  const auto reply = rpc::read_message<Reply>(completion.buffer.bytes());
+  replies_.post(completion.buffer_id);
+  if (!calls_.deliver(reply.lane, reply.status)) calls_.fail();
 }
 
 }  // namespace perdura::systems::bucket_hash

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "rpc/messages.h"
+
 namespace perdura::systems::redo_logging {
 
 using fabric::Access;
@@ -171,7 +173,7 @@ void RedoServer::answer(const Slot& message, ReplyStatus status) {
   if (!session.connected || session.epoch != message.epoch || !session.log) return;
   const std::uint64_t index = message.session * window() + answered_[message.session]++ % window();
   const LocalBuffer buffer = answer_memory_.local(index * kCacheLine, sizeof(Reply));
-  write_ahead::write_message(buffer.bytes(), Reply{store_.log().tail(), 0, status, 0, 0});
+  rpc::write_message(buffer.bytes(), Reply{store_.log().tail(), 0, status, 0, 0});
   send(*session.log, buffer);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "platform/runtime/work.h"
+#include "rpc/messages.h"
 
 namespace perdura::systems::write_ahead {
 
@@ -45,7 +46,7 @@ Task<> Server::accept_connections(std::shared_ptr<Server> self) {
 }
 
 void Server::accept(fabric::ConnectionRequest& request) {
-  const auto hello = read_message<Hello>(request.private_data());
+  const auto hello = rpc::read_message<Hello>(request.private_data());
   if (hello.version != kProtocolVersion) {
     request.reject();
   } else if (hello.role == Role::log) {
@@ -122,7 +123,7 @@ void Server::handle(const ReceiveCompletion& completion) {
 
 void Server::request_arrived(Session& session, const ReceiveCompletion& completion) {
   const std::span<const std::byte> message = completion.buffer.bytes();
-  const auto header = read_message<Request>(message);
+  const auto header = rpc::read_message<Request>(message);
   const LocalBuffer buffer = request_buffer(session, completion.buffer_id);
   const bool sound = message.size() == request_size(header.key_length) &&
                      header.key_length <= store_.shape().max_key_size && header.id < queue_depth_;
@@ -158,7 +159,7 @@ void Server::reply(Session& session, std::uint32_t id, ReplyStatus status, std::
                    std::uint32_t value_length) {
   if (!session.connected) return;
   const LocalBuffer buffer = reply_buffer(session, id);
-  write_message(buffer.bytes(), Reply{position, id, status, value_length, 0});
+  rpc::write_message(buffer.bytes(), Reply{position, id, status, value_length, 0});
   send(*session.requests, buffer.first(static_cast<std::uint32_t>(reply_size(value_length))));
 }
 
