@@ -174,7 +174,7 @@ void RedoServer::answer(const Slot& message, ReplyStatus status) {
   const std::uint64_t index = message.session * window() + answered_[message.session]++ % window();
   const LocalBuffer buffer = answer_memory_.local(index * kCacheLine, sizeof(Reply));
   rpc::write_message(buffer.bytes(), Reply{store_.log().tail(), 0, status, 0, 0});
-  send(*session.log, buffer);
+  rpc::send(*session.log, buffer, max_inline_);
 }
 
 write_ahead::Position RedoServer::position_of(std::uint64_t slot) const {
