@@ -1,8 +1,9 @@
-#include "systems/bucket_hash/session.h"
+#include "systems/bucket_hash/client.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "rpc/connect.h"
 #include "rpc/messages.h"
@@ -15,7 +16,7 @@ using fabric::RemoteKey;
 
 // --- connecting ----------------------------------------------------------------------------------
 
-Task<> Session::connect(fabric::Address server) {
+Task<> Client::connect(fabric::Address server) {
   replies_.open(thread_.endpoint, most_lanes_);
   fabric::Connection connection = co_await rpc::connect(
       thread_.endpoint, "the store", server, {replies_.queue(), &completions_, most_lanes_},
@@ -24,7 +25,7 @@ Task<> Session::connect(fabric::Address server) {
   welcome_ = rpc::read_message<Welcome>(connection.private_data);
 }
 
-void Session::make_lanes(Bytes read_room) {
+void Client::make_lanes(Bytes read_room) {
   read_room_ = round_up(read_room, kCacheLine);
   calls_.open(std::min(most_lanes_, welcome_.lanes));
   buffers_ = thread_.node.create_region(
@@ -38,30 +39,7 @@ void Session::make_lanes(Bytes read_room) {
 
 // --- operations ----------------------------------------------------------------------------------
 
-Task<Result<Bytes>> Session::get(Key key, std::span<std::byte> into) {
-  if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
-  const Slot wanted = Slot::of(key);
-  const auto lease = co_await calls_.begin();
-  const std::optional<LookedUp> found = co_await look_up(lease.call(), wanted);
-  if (!found) co_return tl::unexpected(Error::disconnected);
-  if (!found->item) co_return tl::unexpected(Error::not_found);
-  const Value value = found->item->value_bytes();
-  if (value.size() > into.size()) co_return tl::unexpected(Error::too_large);
-  copy_bytes(into.first(value.size()), value);
-  co_return Bytes{value.size()};
-}
-
-Task<Result<void>> Session::put(Key key, Value value) {
-  if (!Slot::takes(key, value)) co_return tl::unexpected(Error::too_large);
-  co_return co_await request({RequestKind::put, Slot::of(key, value)});
-}
-
-Task<Result<void>> Session::erase(Key key) {
-  if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
-  co_return co_await request({RequestKind::erase, Slot::of(key)});
-}
-
-Task<Result<void>> Session::request(Request request) {
+Task<Result<void>> Client::request(Request request) {
   const auto lease = co_await calls_.begin();
   if (calls_.broken()) co_return tl::unexpected(Error::disconnected);
   const std::uint32_t lane = lease.call();
@@ -89,7 +67,7 @@ Task<Result<void>> Session::request(Request request) {
   co_return Result<void>{};
 }
 
-Task<bool> Session::read(std::uint32_t lane, Bytes offset, Bytes length) {
+Task<bool> Client::read(std::uint32_t lane, Bytes offset, Bytes length) {
   if (calls_.broken()) co_return false;
   ++counts_.one_sided_reads;
   fabric::Operation operation =
@@ -99,15 +77,15 @@ Task<bool> Session::read(std::uint32_t lane, Bytes offset, Bytes length) {
   co_return !calls_.broken();
 }
 
-Task<std::optional<std::uint64_t>> Session::read_state(std::uint32_t lane) {
-  if (!co_await read(lane, 0, kWord)) co_return std::nullopt;
+Task<std::optional<std::uint64_t>> Reads::read_state() {
+  if (!co_await read(0, kWord)) co_return std::nullopt;
   std::uint64_t word = 0;
-  std::memcpy(&word, read_bytes(lane, kWord).data(), kWord);
+  std::memcpy(&word, bytes(kWord).data(), kWord);
   co_return word;
 }
 
 // A reply says which lane it is for.
-void Session::take(const fabric::ReceiveCompletion& completion) {
+void Client::take(const fabric::ReceiveCompletion& completion) {
   if (completion.status != fabric::Status::success) return calls_.fail();
   const auto reply = rpc::read_message<Reply>(completion.buffer.bytes());
   replies_.post(completion.buffer_id);
