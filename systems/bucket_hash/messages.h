@@ -5,9 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
-#include <span>
-#include <type_traits>
 
 #include "platform/fabric/fabric.h"
 #include "systems/bucket_hash/slot.h"
@@ -51,13 +48,5 @@ struct Reply {
 };
 static_assert(sizeof(Reply) == 8);
 inline constexpr Bytes kReplyRoom = kCacheLine;
-
-// A message at the beginning of some bytes; a shorter one reads as zeros.
-template <class T>
-requires std::is_trivially_copyable_v<T> T read_message(std::span<const std::byte> bytes) {
-  T message{};
-  if (bytes.size() >= sizeof message) std::memcpy(&message, bytes.data(), sizeof message);
-  return message;
-}
 
 }  // namespace perdura::systems::bucket_hash

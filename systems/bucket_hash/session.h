@@ -1,126 +1,61 @@
-// The client of a partition as far as the hash indexes share it: operations under way at once, and
-// put and erase, which are requests. An index adds the look-up of a get, by one-sided READs.
+// The client's session with a hash index: put and erase are requests, and a get is the index's
+// look-up by one-sided READs.
 //
-// An operation under way owns a lane: a slot for its request in the server's memory, and memory of
-// its own to make the request and to read into. Replies land in any of the reply buffers; whichever
-// operation waits takes the next one and hands it to the lane that it is for.
+// `Design` is the index (bucket_hash/system.h). Its Reader is made of the server's Plan, and has
+//
+//   Bytes read_room() const                                       what it reads at once, at most
+//   Task<std::optional<LookedUp>> look_up(Reads reads, Slot key)  nothing if the connection broke
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
-#include "platform/platform.h"
-#include "systems/bucket_hash/messages.h"
-#include "systems/kv.h"
+#include "systems/bucket_hash/client.h"
 
 namespace perdura::systems::bucket_hash {
 
-class Session : public KvSession {
+template <class Design>
+class Session final : public KvSession {
  public:
-  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) final;
-  Task<Result<void>> put(Key key, Value value) final;
-  Task<Result<void>> erase(Key key) final;
-  SessionCounts counts() const final { return counts_; }
-
- protected:
-  Session(Thread& thread, std::uint32_t lanes) : thread_(thread), most_lanes_(lanes) {}
-
-  // Throws PlatformError if the server refuses or cannot be reached.
-  Task<> connect(fabric::Address server);
-  // What the index needs to read into in one operation; before any.
-  void make_lanes(Bytes read_room);
-
-  // What a get finds by READs. Like all that follow, nothing if the connection broke.
-  struct LookedUp {
-    std::optional<Slot> item{};
-  };
-  virtual Task<std::optional<LookedUp>> look_up(std::uint32_t lane, Slot key) = 0;
-
-  // READs from the index until that is not torn: `search(bytes)` says what is there.
-  template <class Search>
-  auto read_whole(std::uint32_t lane, Bytes offset, Bytes length, Search search)
-      -> Task<std::optional<decltype(search(std::span<const std::byte>()))>> {
-    for (;;) {
-      if (!co_await read(lane, offset, length)) co_return std::nullopt;
-      const auto result = search(read_bytes(lane, length));
-      if (!result.torn) co_return result;
-      count_torn_read();
-    }
+  static Task<std::unique_ptr<KvSession>> connect(Thread& thread, fabric::Address server,
+                                                  KvConfig config) {
+    const auto parameters = Design::Parameters::of(config);
+    std::unique_ptr<Session> session(new Session(thread, parameters.queue_depth));
+    co_await session->client_.connect(server);
+    session->reader_.emplace(session->client_.plan());
+    session->client_.make_lanes(session->reader_->read_room());
+    co_return session;
   }
-  // One READ.
-  Task<bool> read(std::uint32_t lane, Bytes offset, Bytes length);
-  std::span<const std::byte> read_bytes(std::uint32_t lane, Bytes length) const {
-    return read_buffer(lane).slice(0, static_cast<std::uint32_t>(length)).bytes();
-  }
-  void count_torn_read() {
-    ++counts_.torn_reads;
-    ++counts_.retries;
-  }
-  // The word at the start of the index. Only what it says now may be forgotten of older tables:
-  // while items are moved, one that is not yet in the next table is still in the old one.
-  Task<std::optional<std::uint64_t>> read_state(std::uint32_t lane);
 
-  const Plan& plan() const { return welcome_.plan; }
+  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override {
+    if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
+    const Slot wanted = Slot::of(key);
+    const auto lease = co_await client_.begin();
+    const std::optional<LookedUp> found =
+        co_await reader_->look_up(Reads(client_, lease.call()), wanted);
+    if (!found) co_return tl::unexpected(Error::disconnected);
+    if (!found->item) co_return tl::unexpected(Error::not_found);
+    const Value value = found->item->value_bytes();
+    if (value.size() > into.size()) co_return tl::unexpected(Error::too_large);
+    copy_bytes(into.first(value.size()), value);
+    co_return Bytes{value.size()};
+  }
+  Task<Result<void>> put(Key key, Value value) override {
+    if (!Slot::takes(key, value)) co_return tl::unexpected(Error::too_large);
+    co_return co_await client_.request({RequestKind::put, Slot::of(key, value)});
+  }
+  Task<Result<void>> erase(Key key) override {
+    if (!Slot::takes_key(key)) co_return tl::unexpected(Error::not_found);
+    co_return co_await client_.request({RequestKind::erase, Slot::of(key)});
+  }
+  SessionCounts counts() const override { return client_.counts(); }
 
  private:
-  struct Lane {
-    std::optional<ReplyStatus> answer;
-    WaitList waiting;
-  };
+  Session(Thread& thread, std::uint32_t lanes) : client_(thread, lanes) {}
 
-  // The lane of an operation under way.
-  class Lease {
-   public:
-    Lease(Session& session, std::uint32_t lane) : session_(&session), lane_(lane) {}
-    Lease(Lease&& other) noexcept
-        : session_(std::exchange(other.session_, nullptr)), lane_(other.lane_) {}
-    Lease& operator=(Lease&&) = delete;
-    ~Lease() {
-      if (session_ != nullptr) session_->give_back(lane_);
-    }
-    std::uint32_t lane() const { return lane_; }
-
-   private:
-    Session* session_;
-    std::uint32_t lane_;
-  };
-  Task<Lease> lease();
-
-  Task<Result<void>> request(Request request);
-  Task<std::optional<ReplyStatus>> answer_to(std::uint32_t lane);
-  void deliver(const fabric::ReceiveCompletion& completion);
-  void fail();
-  void give_back(std::uint32_t lane);
-
-  Bytes lane_room() const { return kRequestRoom + read_room_ + kReplyRoom; }
-  fabric::LocalBuffer request_buffer(std::uint32_t lane) const {
-    return buffer_memory_.local(lane * lane_room(), sizeof(Request));
-  }
-  fabric::LocalBuffer read_buffer(std::uint32_t lane) const {
-    return buffer_memory_.local(lane * lane_room() + kRequestRoom,
-                                static_cast<std::uint32_t>(read_room_));
-  }
-  fabric::LocalBuffer reply_buffer(std::uint64_t index) const {
-    return buffer_memory_.local(index * lane_room() + kRequestRoom + read_room_, sizeof(Reply));
-  }
-
-  Thread& thread_;
-  SessionCounts counts_;
-  std::uint32_t most_lanes_;
-  Welcome welcome_;
-  Bytes read_room_ = 0;
-  bool broken_ = false;
-  bool receiving_ = false;
-  std::vector<Lane> lanes_;
-  std::vector<std::uint32_t> free_lanes_;
-  WaitList waiting_for_lane_;
-  std::unique_ptr<pmem::Region> buffers_;
-  fabric::MemoryRegion buffer_memory_;
-  fabric::CompletionQueue completions_;
-  std::unique_ptr<fabric::ReceiveQueue> replies_;
-  std::unique_ptr<fabric::QueuePair> queue_pair_;
+  Client client_;
+  std::optional<typename Design::Reader> reader_;  // once connected
 };
 
 }  // namespace perdura::systems::bucket_hash

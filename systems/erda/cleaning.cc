@@ -94,7 +94,7 @@ void ErdaPartition::announce(std::uint8_t head) {
   control_->store(kHeadAccess + (head - 1) * kWord, cleaning.access.word());
   for (Session& session : sessions_) {
     if (session.queue_pair == nullptr) continue;
-    cleaning.waiting_for[session.id] = true;
+    cleaning.waiting_for[session.number] = true;
     ++cleaning.sessions_waited_for;
     notify(session, head);
   }
@@ -106,7 +106,7 @@ void ErdaPartition::notify(Session& session, std::uint8_t head) {
   // is announced again only after a client has acknowledged the last one, and so has read both.
   const HeadAccess access = cleanings_[head - 1].access;
   const Bytes index =
-      (session.id * cleanings_.size() + head - 1) * 2 + (access.one_sided() ? 1 : 0);
+      (session.number * cleanings_.size() + head - 1) * 2 + (access.one_sided() ? 1 : 0);
   const fabric::LocalBuffer buffer =
       buffer_memory_.local(receive_depth_ * request_size_ +
                                sessions_.size() * kLanes * message_size_ + index * sizeof(Message),
@@ -121,7 +121,7 @@ void ErdaPartition::acknowledge(Session& session, const RequestHeader& header) {
   const auto head = static_cast<std::uint8_t>(header.head_or_sequence);
   if (header.word != cleanings_[head - 1].access.generation) return;
   end_reservations(session, head);
-  acknowledged(session.id, head);
+  acknowledged(session.number, head);
 }
 
 void ErdaPartition::acknowledged(std::uint32_t session, std::uint8_t head) {
@@ -137,7 +137,7 @@ Task<> ErdaPartition::end_slow_sessions(std::uint8_t head, std::uint32_t generat
   const HeadCleaning& cleaning = cleanings_[head - 1];
   if (cleaning.access.generation != generation) co_return;
   for (Session& session : sessions_) {
-    if (cleaning.waiting_for[session.id]) end_session(*session.queue_pair);
+    if (cleaning.waiting_for[session.number]) end_session(*session.queue_pair);
   }
 }
 

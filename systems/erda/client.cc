@@ -8,6 +8,8 @@
 #include "platform/base/error.h"
 #include "platform/fabric/needs.h"
 #include "platform/runtime/work.h"
+#include "rpc/connect.h"
+#include "rpc/messages.h"
 
 namespace perdura::systems::erda {
 
@@ -20,30 +22,6 @@ PlatformError lost_server(fabric::Address server) {
                                    server.node, server.port));
 }
 }  // namespace
-
-// A lane for as long as an operation lasts.
-class ErdaSession::LaneGuard {
- public:
-  explicit LaneGuard(ErdaSession& session) : session_(session) {
-    const auto free =
-        std::find_if(session.connection_->lanes.begin(), session.connection_->lanes.end(),
-                     [](const Lane& lane) { return !lane.busy; });
-    lane_ = &*free;
-    lane_->busy = true;
-  }
-  ~LaneGuard() {
-    lane_->busy = false;
-    lane_->into = {};
-    session_.free_lanes_.release();
-  }
-  LaneGuard(const LaneGuard&) = delete;
-  LaneGuard& operator=(const LaneGuard&) = delete;
-  Lane& operator*() const { return *lane_; }
-
- private:
-  ErdaSession& session_;
-  Lane* lane_;
-};
 
 // A head is accessed one-sidedly for as long as one is alive. The server waits for that before it
 // cleans the head.
@@ -67,13 +45,13 @@ class ErdaSession::OneSided {
 // --- get -----------------------------------------------------------------------------------------
 
 Task<Result<Bytes>> ErdaSession::get(Key key, std::span<std::byte> into) {
-  co_await free_lanes_.acquire();
-  LaneGuard lane(*this);
+  const auto lease = co_await connection_->calls.begin();
+  Lane& lane = connection_->lanes[lease.call()];
   const hopscotch::StoredKey stored = layout_->table().stored(key);
   const std::uint8_t head = layout_->head_of(stored);
-  if (!one_sided(head)) co_return co_await get_by_send(*lane, stored, into);
+  if (!one_sided(head)) co_return co_await get_by_send(lane, stored, into);
   const OneSided access(*connection_, head);
-  co_return co_await get_one_sided(*lane, stored, into);
+  co_return co_await get_one_sided(lane, stored, into);
 }
 
 // Two one-sided READs, no server CPU (section 3.3).
@@ -124,12 +102,13 @@ Task<Result<Bytes>> ErdaSession::get_by_send(Lane& lane, hopscotch::StoredKey ke
                                              std::span<std::byte> into) {
   const fabric::LocalBuffer request =
       request_buffer(lane, static_cast<std::uint32_t>(request_size_));
-  lane.into = into;
   const std::uint32_t length = fill_request(
       request, {RequestKind::get, key.format, next_sequence(lane), 0, client_id(lane)}, key);
-  const Result<Message> reply =
+  lane.into = into;
+  const std::optional<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request.first(length)});
-  if (!reply) co_return tl::unexpected(reply.error());
+  lane.into = {};
+  if (!reply) co_return tl::unexpected(Error::disconnected);
   if (reply->outcome != Outcome::ok) co_return tl::unexpected(error_of(reply->outcome));
   if (reply->value > into.size()) co_return tl::unexpected(Error::too_large);
   co_return reply->value;
@@ -229,20 +208,20 @@ Task<Result<void>> ErdaSession::write_object(RequestKind kind, Key key,
                                              std::optional<Value> value) {
   const Bytes size = format_.object_size(key.size(), value ? value->size() : 0, !value);
   if (size > object_size_ || key.empty()) co_return tl::unexpected(Error::too_large);
-  co_await free_lanes_.acquire();
-  LaneGuard lane(*this);
-  format_.encode(key, value, object_buffer(*lane, size).bytes());
+  const auto lease = co_await connection_->calls.begin();
+  Lane& lane = connection_->lanes[lease.call()];
+  format_.encode(key, value, object_buffer(lane, size).bytes());
 
   const hopscotch::StoredKey stored = layout_->table().stored(key);
   const std::uint8_t head = layout_->head_of(stored);
   if (one_sided(head)) {
     const OneSided access(*connection_, head);
-    const Result<Outcome> outcome = co_await write_one_sided(*lane, kind, stored, size);
+    const Result<Outcome> outcome = co_await write_one_sided(lane, kind, stored, size);
     if (!outcome) co_return tl::unexpected(outcome.error());
     if (*outcome == Outcome::ok) co_return Result<void>();
     if (*outcome != Outcome::use_send) co_return tl::unexpected(error_of(*outcome));
   }
-  co_return co_await write_by_send(*lane, kind, stored, size);
+  co_return co_await write_by_send(lane, kind, stored, size);
 }
 
 // A request, and one one-sided WRITE (section 3.3).
@@ -253,12 +232,12 @@ Task<Result<Outcome>> ErdaSession::write_one_sided(Lane& lane, RequestKind kind,
   const std::uint32_t length = fill_request(
       request, {kind, key.format, next_sequence(lane), static_cast<std::uint32_t>(size), 0}, key);
   const std::uint32_t client = client_id(lane);
-  const Result<Message> reply =
+  const std::optional<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::write_with_immediate,
                                 .immediate = client,
                                 .local = request.first(length),
                                 .remote = {welcome_.control, request_slot(*layout_, client)}});
-  if (!reply) co_return tl::unexpected(reply.error());
+  if (!reply) co_return tl::unexpected(Error::disconnected);
   if (reply->outcome != Outcome::ok) co_return reply->outcome;
   const fabric::LocalBuffer object = object_buffer(lane, size);
   ObjectFormat::reseal(object.bytes(), 0, reply->life);
@@ -280,9 +259,9 @@ Task<Result<void>> ErdaSession::persist_by_server(Lane& lane, Bytes size) {
                              .object_size = static_cast<std::uint32_t>(size),
                              .word = client_id(lane)};
   std::memcpy(request.bytes().data(), &header, sizeof header);
-  const Result<Message> reply =
+  const std::optional<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request});
-  if (!reply) co_return tl::unexpected(reply.error());
+  if (!reply) co_return tl::unexpected(Error::disconnected);
   co_return Result<void>();
 }
 
@@ -295,9 +274,9 @@ Task<Result<void>> ErdaSession::write_by_send(Lane& lane, RequestKind kind,
       request,
       {kind, key.format, next_sequence(lane), static_cast<std::uint32_t>(size), client_id(lane)},
       key);
-  const Result<Message> reply =
+  const std::optional<Message> reply =
       co_await answer_to(lane, {.opcode = fabric::Opcode::send, .local = request});
-  if (!reply) co_return tl::unexpected(reply.error());
+  if (!reply) co_return tl::unexpected(Error::disconnected);
   if (reply->outcome != Outcome::ok) co_return tl::unexpected(error_of(reply->outcome));
   co_return Result<void>();
 }
@@ -317,12 +296,11 @@ Error ErdaSession::error_of(Outcome outcome) {
   return Error::corrupt;
 }
 
-Task<Result<Message>> ErdaSession::answer_to(Lane& lane, fabric::WorkRequest request) {
-  lane.answered = false;
+Task<std::optional<Message>> ErdaSession::answer_to(const Lane& lane,
+                                                    const fabric::WorkRequest& request) {
+  connection_->calls.expect(lane.id);
   queue_pair_->post_unsignaled(request);
-  while (!lane.answered && connection_->open) co_await wait(lane.waiting);
-  if (!lane.answered) co_return tl::unexpected(Error::disconnected);
-  co_return lane.reply;
+  return connection_->calls.answer_to(lane.id);
 }
 
 // --- messages from the server --------------------------------------------------------------------
@@ -333,34 +311,27 @@ Task<> ErdaSession::take_messages(std::shared_ptr<Connection> connection) {
     if (received.status != fabric::Status::success) break;
     connection->take_message(received);
   }
-  connection->open = false;
-  for (Lane& lane : connection->lanes) lane.waiting.wake_all();
+  connection->calls.fail();
 }
 
 void ErdaSession::Connection::take_message(const fabric::ReceiveCompletion& received) {
   Message message;
   const Bytes offset = received.buffer.offset;
   memory->read(offset, std::as_writable_bytes(std::span(&message, 1)));
-  Lane* lane = nullptr;
   if (message.kind == MessageKind::notice) {
     take_access(static_cast<std::uint8_t>(message.target), HeadAccess::of(message.value));
-  } else {
-    lane = &lanes[message.target % kLanes];
-    // An answer that has come before.
-    if (lane->answered || message.target != reply_target(lane->id, lane->sequence)) lane = nullptr;
+    return messages.post(received.buffer_id);
   }
-  if (lane != nullptr) {
-    const Bytes value = received.buffer.length - sizeof message;
-    if (value > 0 && value <= lane->into.size()) {
-      memory->read(offset + sizeof message, lane->into.first(value));
-    }
+  const Lane& lane = lanes[message.target % kLanes];
+  // Else it is an answer that has come before.
+  const bool expected =
+      calls.expects(lane.id) && message.target == reply_target(lane.id, lane.sequence);
+  const Bytes value = received.buffer.length - sizeof message;
+  if (expected && value > 0 && value <= lane.into.size()) {
+    memory->read(offset + sizeof message, lane.into.first(value));
   }
-  receive_queue->post(registered.local(offset, static_cast<std::uint32_t>(message_size)),
-                      received.buffer_id);
-  if (lane == nullptr) return;
-  lane->reply = message;
-  lane->answered = true;
-  lane->waiting.wake_one();
+  messages.post(received.buffer_id);
+  if (expected) calls.deliver(lane.id, message);
 }
 
 // From a notice, or from the control region when connecting; news may come twice, or old news late.
@@ -409,9 +380,9 @@ ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
   for (Head& head : connection_->heads) head.links.resize(shape.regions);
   // Answers, and of each head the notices of a beginning and of an end.
   const auto messages = static_cast<std::uint32_t>(kLanes + 2 * shape.heads);
-  const Bytes message_size = round_up(sizeof(Message) + config.max_value_size, kCacheLine);
-  connection_->message_size = message_size;
-  connection_->acknowledgments = messages * message_size;
+  const auto message_size =
+      static_cast<std::uint32_t>(round_up(sizeof(Message) + config.max_value_size, kCacheLine));
+  connection_->acknowledgments = Bytes{messages} * message_size;
   // What every operation uses comes first, the lanes that only a long queue needs last, so that
   // most sessions touch no more than the first page.
   first_lane_ =
@@ -420,12 +391,10 @@ ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
       "erda.session", first_lane_ + kLanes * lane_size(), pmem::Medium::dram);
   connection_->registered =
       thread.endpoint.register_memory(*connection_->memory, fabric::Access::local);
-  connection_->receive_queue = thread.endpoint.create_receive_queue(messages);
-  for (std::uint32_t i = 0; i < messages; ++i) {
-    connection_->receive_queue->post(
-        connection_->registered.local(i * message_size, static_cast<std::uint32_t>(message_size)),
-        i);
-  }
+  connection_->messages.open(thread.endpoint, messages);
+  connection_->messages.post_all({connection_->registered, 0, message_size, message_size},
+                                 messages);
+  connection_->calls.open(kLanes);
   for (std::uint32_t i = 0; i < kLanes; ++i) connection_->lanes[i].id = i;
 }
 
@@ -437,19 +406,13 @@ Task<std::unique_ptr<KvSession>> ErdaSession::connect(Thread& thread, fabric::Ad
 }
 
 Task<> ErdaSession::open(fabric::Address server) {
-  fabric::Connection connection =
-      co_await thread_.endpoint.connect(server,
-                                        {.receive_queue = connection_->receive_queue.get(),
-                                         .completions = &connection_->completions,
-                                         .send_depth = 64},
-                                        {});
-  if (connection.status != fabric::Status::success) {
-    throw PlatformError(fmt::format("cannot connect to Erda's server at node {}, port {}: {}",
-                                    server.node, server.port, to_string(connection.status)));
-  }
+  fabric::Connection connection = co_await rpc::connect(
+      thread_.endpoint, "Erda's server", server,
+      {.receive_queue = connection_->messages.queue(), .completions = &connection_->completions},
+      {});
   queue_pair_ = std::move(connection.queue_pair);
   connection_->queue_pair = queue_pair_.get();
-  std::memcpy(&welcome_, connection.private_data.data(), sizeof welcome_);
+  welcome_ = rpc::read_message<Welcome>(connection.private_data);
   thread_.executor.spawn(take_messages(connection_));
 
   Lane& lane = connection_->lanes[0];

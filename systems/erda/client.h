@@ -2,9 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "platform/fabric/fabric.h"
+#include "rpc/calls.h"
+#include "rpc/receive_buffers.h"
 #include "systems/erda/layout.h"
 #include "systems/erda/protocol.h"
 #include "systems/kv.h"
@@ -24,17 +27,12 @@ class ErdaSession final : public KvSession {
   SessionCounts counts() const override { return counts_; }
 
  private:
-  // One operation under way: its buffers and the answer that it waits for.
+  // What an operation under way has besides its call (rpc/calls.h), whose number is the lane's.
   struct Lane {
     std::uint32_t id = 0;
-    bool busy = false;
-    bool answered = true;
     std::uint16_t sequence = 0;  // of its requests
-    Message reply;
-    std::span<std::byte> into;  // where the value of a get by SEND goes, if it fits
-    WaitList waiting;
+    std::span<std::byte> into;   // where the value of a get by SEND goes, if it fits
   };
-  class LaneGuard;
 
   // What is known of a head (section 3.3: the head array), and how it is accessed now.
   struct Head {
@@ -50,14 +48,13 @@ class ErdaSession final : public KvSession {
   struct Connection {
     std::unique_ptr<pmem::Region> memory;
     fabric::MemoryRegion registered;
-    std::unique_ptr<fabric::ReceiveQueue> receive_queue;
+    rpc::ReceiveBuffers messages;
     fabric::CompletionQueue completions;
     fabric::QueuePair* queue_pair = nullptr;  // the session's; null when that is gone
+    rpc::Calls<Message> calls;
     std::vector<Lane> lanes = std::vector<Lane>(kLanes);
-    std::vector<Head> heads;  // by number - 1
-    Bytes message_size = 0;
+    std::vector<Head> heads;    // by number - 1
     Bytes acknowledgments = 0;  // offset in memory, one a head
-    bool open = true;
 
     void take_message(const fabric::ReceiveCompletion& received);
     void take_access(std::uint8_t head, HeadAccess access);
@@ -97,7 +94,8 @@ class ErdaSession final : public KvSession {
                                    Bytes size);
 
   Task<Result<void>> write_object(RequestKind kind, Key key, std::optional<Value> value);
-  Task<Result<Message>> answer_to(Lane& lane, fabric::WorkRequest request);
+  // Posts the request at once. Nothing if the connection broke before the answer.
+  Task<std::optional<Message>> answer_to(const Lane& lane, const fabric::WorkRequest& request);
   static Error error_of(Outcome outcome);
   std::uint32_t client_id(const Lane& lane) const { return welcome_.session * kLanes + lane.id; }
   bool one_sided(std::uint8_t head) const {
@@ -127,7 +125,6 @@ class ErdaSession final : public KvSession {
   Welcome welcome_;
   std::shared_ptr<Connection> connection_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
-  Semaphore free_lanes_{kLanes};
   std::uint64_t displacements_ = 0;  // cached
   SessionCounts counts_;
 };

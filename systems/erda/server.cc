@@ -9,6 +9,7 @@
 
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
+#include "rpc/messages.h"
 
 namespace perdura::systems::erda {
 
@@ -63,7 +64,6 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
       control_memory_(thread.endpoint.register_memory(
           *control_, fabric::Access::remote_read | fabric::Access::remote_write)),
       buffer_memory_(thread.endpoint.register_memory(*buffers_, fabric::Access::local)),
-      receive_queue_(thread.endpoint.create_receive_queue(receive_depth_)),
       sessions_(config.sessions),
       request_(request_size_),
       object_(store_.make_scratch()),
@@ -71,11 +71,9 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
       clean_always_(parameter(config, "clean_always", 0) != 0),
       client_timeout_(client_timeout(config)),
       cleaner_(store_) {
-  for (std::uint32_t i = 0; i < receive_depth_; ++i) {
-    receive_queue_->post(
-        buffer_memory_.local(i * request_size_, static_cast<std::uint32_t>(request_size_)), i);
-  }
-  for (std::uint32_t id = 0; id < sessions_.size(); ++id) sessions_[id].id = id;
+  requests_.open(thread.endpoint, receive_depth_);
+  requests_.post_all({buffer_memory_, 0, request_size_, static_cast<std::uint32_t>(request_size_)},
+                     receive_depth_);
   for (std::uint8_t head = 1; head <= cleanings_.size(); ++head) {
     HeadCleaning& cleaning = cleanings_[head - 1];
     cleaning.access.chain = store_.space().chain(head);
@@ -85,7 +83,8 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
 }
 
 Task<> ErdaPartition::serve() {
-  thread_.executor.spawn(accept_sessions());
+  thread_.executor.spawn(rpc::accept_connections(
+      thread_.endpoint, [this](fabric::ConnectionRequest& request) { accept(request); }));
   if (clean_always_) {
     for (std::uint8_t head = 1; head <= cleanings_.size(); ++head) start_cleaning(head);
   }
@@ -99,22 +98,13 @@ Task<> ErdaPartition::serve() {
   }
 }
 
-Task<> ErdaPartition::accept_sessions() {
-  for (;;) {
-    const auto request = co_await thread_.endpoint.next_connection();
-    const auto free = std::find_if(sessions_.begin() + first_perhaps_free_, sessions_.end(),
-                                   [](const Session& s) { return s.queue_pair == nullptr; });
-    first_perhaps_free_ = free - sessions_.begin();
-    if (free == sessions_.end()) {
-      request->reject();
-      continue;
-    }
-    const Welcome welcome{free->id, pool_memory_.key, control_memory_.key};
-    free->queue_pair = request->accept(
-        {.receive_queue = receive_queue_.get(), .completions = &completions_, .send_depth = 64},
-        std::as_bytes(std::span(&welcome, 1)));
-    session_numbers_[free->queue_pair.get()] = free->id;
-  }
+void ErdaPartition::accept(fabric::ConnectionRequest& request) {
+  Session* const free = sessions_.find_free();
+  if (free == nullptr) return request.reject();
+  const Welcome welcome{free->number, pool_memory_.key, control_memory_.key};
+  free->queue_pair = request.accept(
+      {.receive_queue = requests_.queue(), .completions = &completions_}, rpc::bytes_of(welcome));
+  sessions_.connected(*free->queue_pair, *free);
 }
 
 // --- requests ------------------------------------------------------------------------------------
@@ -151,9 +141,7 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
     length = message.buffer.length;
     buffers_->read(message.buffer.offset, std::span(request_).first(length));
   }
-  receive_queue_->post(buffer_memory_.local(message.buffer_id * request_size_,
-                                            static_cast<std::uint32_t>(request_size_)),
-                       message.buffer_id);
+  requests_.post(message.buffer_id);
 
   Request request = parse(std::span(request_).first(length));
   switch (request.header.kind) {
@@ -301,13 +289,12 @@ void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_
 
 void ErdaPartition::end_session(fabric::QueuePair& queue_pair) {
   Session& session = session_of(queue_pair);
-  session_numbers_.erase(&queue_pair);
+  sessions_.forget(queue_pair);
   session.queue_pair.reset();
-  first_perhaps_free_ = std::min<std::ptrdiff_t>(first_perhaps_free_, session.id);
   ++session.generation;
   session.last_sequence = {};
   end_reservations(session, std::nullopt);
-  for (std::uint8_t head = 1; head <= cleanings_.size(); ++head) acknowledged(session.id, head);
+  for (std::uint8_t head = 1; head <= cleanings_.size(); ++head) acknowledged(session.number, head);
 }
 
 void ErdaPartition::answer(const Request& request, Message message,

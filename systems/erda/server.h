@@ -16,11 +16,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "platform/fabric/fabric.h"
+#include "rpc/receive_buffers.h"
+#include "rpc/sessions.h"
 #include "systems/erda/cleaner.h"
 #include "systems/erda/protocol.h"
 #include "systems/erda/store.h"
@@ -47,11 +48,12 @@ class ErdaPartition final : public KvPartition {
     Position position;
   };
   struct Session {
-    std::uint32_t id = 0;
-    std::uint64_t generation = 0;  // of the connection; ids are used again
+    std::uint32_t number = 0;
+    std::uint64_t generation = 0;  // of the connection; numbers are used again
     std::unique_ptr<fabric::QueuePair> queue_pair;
     std::vector<std::optional<Reservation>> lanes{kLanes};
     std::array<std::optional<std::uint16_t>, kLanes> last_sequence{};  // of each lane's requests
+    bool is_free() const { return queue_pair == nullptr; }
   };
   // What a head's clients were told, and who of them has not answered.
   struct HeadCleaning {
@@ -70,7 +72,7 @@ class ErdaPartition final : public KvPartition {
   enum class Progress : std::uint8_t { done, newest_is_being_written, waits_for_space };
 
   // --- server.cc
-  Task<> accept_sessions();
+  void accept(fabric::ConnectionRequest& request);
   void take_request(const fabric::ReceiveCompletion& message);
   static hopscotch::StoredKey stored_key(std::uint8_t format, std::span<const std::byte> stored);
   Request parse(std::span<std::byte> bytes) const;
@@ -92,9 +94,7 @@ class ErdaPartition final : public KvPartition {
   static std::uint64_t place(std::uint8_t head, Position position) {
     return std::uint64_t{head} << 32 | position.units;
   }
-  Session& session_of(const fabric::QueuePair& queue_pair) {
-    return sessions_[session_numbers_.at(&queue_pair)];
-  }
+  Session& session_of(const fabric::QueuePair& queue_pair) { return *sessions_.of(&queue_pair); }
   Session& session_of(std::uint32_t client) { return sessions_[client / kLanes]; }
 
   // --- cleaning.cc
@@ -127,11 +127,9 @@ class ErdaPartition final : public KvPartition {
   fabric::MemoryRegion pool_memory_;
   fabric::MemoryRegion control_memory_;
   fabric::MemoryRegion buffer_memory_;
-  std::unique_ptr<fabric::ReceiveQueue> receive_queue_;
+  rpc::ReceiveBuffers requests_;
   fabric::CompletionQueue completions_;
-  std::vector<Session> sessions_;
-  std::ptrdiff_t first_perhaps_free_ = 0;  // those before it are connected
-  std::unordered_map<const fabric::QueuePair*, std::uint32_t> session_numbers_;
+  rpc::SessionTable<Session> sessions_;
   std::unordered_set<std::uint64_t> writing_;  // places of all reservations
   std::vector<std::byte> request_;             // scratch: the request being looked at
   Scratch object_;                             // scratch: the version being looked at

@@ -10,6 +10,7 @@
 
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
+#include "rpc/messages.h"
 
 namespace perdura::persistence {
 
@@ -24,6 +25,8 @@ namespace {
 
 // More than one acknowledgment is never under way.
 constexpr std::uint32_t kAckBuffers = 4;
+// One update at a time is one call.
+constexpr rpc::Call kUpdate = 0;
 
 const RemoteUpdate& part(const UpdateRequest& request, std::size_t update) {
   return update == 0 ? request.a : request.b;
@@ -106,12 +109,13 @@ RemotePersister::RemotePersister(Thread& thread, const PersisterSetup& setup)
     : thread_(thread), setup_(setup), max_inline_(thread.endpoint.capabilities().max_inline) {
   area_size_ = message_room(setup.largest_a, setup.largest_b);
   plan();
-  ack_offset_ = scratch_offset_ + round_up(setup.largest_a, kCacheLine);
-  memory_ = thread.node.create_region("persister", ack_offset_ + kAckBuffers * kCacheLine,
+  const Bytes ack_offset = scratch_offset_ + round_up(setup.largest_a, kCacheLine);
+  memory_ = thread.node.create_region("persister", ack_offset + kAckBuffers * kCacheLine,
                                       pmem::Medium::dram);
   registered_ = thread.endpoint.register_memory(*memory_, Access::local);
-  receive_queue_ = thread.endpoint.create_receive_queue(kAckBuffers);
-  for (std::uint64_t i = 0; i < kAckBuffers; ++i) post_ack_buffer(i);
+  acks_.open(thread.endpoint, kAckBuffers);
+  acks_.post_all({registered_, ack_offset, kCacheLine, kCacheLine}, kAckBuffers);
+  calls_.open(1);
 }
 
 RemotePersister::~RemotePersister() {
@@ -162,9 +166,9 @@ Task<> RemotePersister::open(fabric::Address responder, std::uint32_t session) {
                     .method = setup_.method_checksum(),
                     .largest_a = setup_.largest_a,
                     .largest_b = setup_.largest_b};
-  const auto bytes = std::as_bytes(std::span(&hello, 1));
+  const auto bytes = rpc::bytes_of(hello);
   fabric::Connection connection = co_await thread_.endpoint.connect(
-      responder, {.receive_queue = receive_queue_.get(), .completions = &completions_},
+      responder, {.receive_queue = acks_.queue(), .completions = &completions_},
       std::vector<std::byte>(bytes.begin(), bytes.end()));
   if (connection.status == fabric::Status::disconnected) {
     refused(connection, responder, session, setup_);
@@ -194,14 +198,11 @@ Task<tl::expected<void, UpdateError>> RemotePersister::update(UpdateRequest requ
       const fabric::Completion completion = co_await operation;
       if (!completion) co_return tl::unexpected(UpdateError::disconnected);
     } else if (action.kind == StepKind::receive_ack) {
-      // A goodbye may come before it.
-      for (bool acknowledged = false; !acknowledged;) {
-        const fabric::ReceiveCompletion message = co_await completions_.next();
-        if (message.status != fabric::Status::success) {
-          co_return tl::unexpected(UpdateError::disconnected);
-        }
-        acknowledged = take(message) != kGoodbye;
-      }
+      calls_.expect(kUpdate);
+      const std::optional<Acknowledgment> count = co_await calls_.answer_to(
+          kUpdate, completions_,
+          [this](const fabric::ReceiveCompletion& message) { take(message); });
+      if (!count) co_return tl::unexpected(UpdateError::disconnected);
     } else if (action.awaited) {
       last.emplace(*queue_pair_, prepare(action, request));
       last->post();
@@ -212,21 +213,22 @@ Task<tl::expected<void, UpdateError>> RemotePersister::update(UpdateRequest requ
   co_return tl::expected<void, UpdateError>();
 }
 
-Acknowledgment RemotePersister::take(const fabric::ReceiveCompletion& message) {
-  Acknowledgment count = 0;
-  std::memcpy(&count, message.buffer.bytes().data(), sizeof count);
-  over_ |= count == kGoodbye;
-  post_ack_buffer(message.buffer_id);
-  return count;
+// An acknowledgment, or a goodbye, which may come before it.
+void RemotePersister::take(const fabric::ReceiveCompletion& message) {
+  if (message.status != fabric::Status::success) return calls_.fail();
+  const auto count = rpc::read_message<Acknowledgment>(message.buffer.bytes());
+  acks_.post(message.buffer_id);
+  if (count == kGoodbye) {
+    over_ = true;
+  } else {
+    calls_.deliver(kUpdate, count);
+  }
 }
 
 // Between updates nothing else arrives than a goodbye and the end of the connection.
 bool RemotePersister::is_over() {
-  while (const auto message = completions_.try_next()) {
-    over_ |= message->status != fabric::Status::success;
-    if (!over_) take(*message);
-  }
-  return over_ || !queue_pair_->connected();
+  while (const auto message = completions_.try_next()) take(*message);
+  return over_ || calls_.broken() || !queue_pair_->connected();
 }
 
 tl::expected<void, UpdateError> RemotePersister::check(const UpdateRequest& request) const {
@@ -244,7 +246,8 @@ tl::expected<void, UpdateError> RemotePersister::check(const UpdateRequest& requ
       return tl::unexpected(UpdateError::misaligned);
     }
   }
-  if (over_ || !queue_pair_->connected()) return tl::unexpected(UpdateError::disconnected);
+  if (over_ || calls_.broken() || !queue_pair_->connected())
+    return tl::unexpected(UpdateError::disconnected);
   return {};
 }
 
@@ -354,10 +357,6 @@ WorkRequest RemotePersister::prepare_send(const Action& action, const UpdateRequ
   return {.opcode = Opcode::send,
           .flags = {.fenced = action.fenced, .inlined = size <= max_inline_},
           .local = message};
-}
-
-void RemotePersister::post_ack_buffer(std::uint64_t id) {
-  receive_queue_->post(registered_.local(ack_offset_ + id * kCacheLine, kCacheLine), id);
 }
 
 Task<tl::expected<void, UpdateError>> RemotePersister::read(Bytes offset,

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "platform/platform.h"
+#include "rpc/calls.h"
+#include "rpc/receive_buffers.h"
 #include "systems/persistence/handshake.h"
 #include "systems/persistence/message.h"
 #include "systems/persistence/setup.h"
@@ -97,7 +99,7 @@ class RemotePersister {
   RemotePersister(Thread& thread, const PersisterSetup& setup);
   void plan();
   Task<> open(fabric::Address responder, std::uint32_t session);
-  Acknowledgment take(const fabric::ReceiveCompletion& message);
+  void take(const fabric::ReceiveCompletion& message);
 
   tl::expected<void, UpdateError> check(const UpdateRequest& request) const;
   void stage(const UpdateRequest& request);
@@ -105,7 +107,6 @@ class RemotePersister {
   fabric::WorkRequest prepare_send(const Action& action, const UpdateRequest& request);
   fabric::LocalBuffer staged(const UpdateRequest& request, std::size_t update) const;
   fabric::LocalBuffer scratch(std::uint32_t length) const;
-  void post_ack_buffer(std::uint64_t id);
 
   Thread& thread_;
   PersisterSetup setup_;
@@ -116,10 +117,10 @@ class RemotePersister {
 
   Bytes area_size_ = 0;  // of a message
   Bytes scratch_offset_ = 0;
-  Bytes ack_offset_ = 0;
   std::unique_ptr<pmem::Region> memory_;
   fabric::MemoryRegion registered_;
-  std::unique_ptr<fabric::ReceiveQueue> receive_queue_;
+  rpc::ReceiveBuffers acks_;
+  rpc::Calls<Acknowledgment> calls_;
   fabric::CompletionQueue completions_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "platform/runtime/work.h"
+#include "rpc/messages.h"
 
 namespace perdura::persistence {
 
@@ -43,34 +44,26 @@ Responder::Responder(Thread& thread, pmem::Region& target, const PersisterSetup&
       ack_memory_(thread.endpoint.register_memory(*acks_, Access::local)),
       max_inline_(thread.endpoint.capabilities().max_inline),
       sessions_(setup.sessions) {
-  for (std::uint32_t i = 0; i < setup.sessions; ++i) {
-    Session& session = sessions_[i];
-    session.number = i;
-    session.received = session.settled = ring_.applied(i);
+  for (Session& session : sessions_) {
+    session.received = session.settled = ring_.applied(session.number);
   }
 }
 
 Responder::~Responder() {
-  for (Session& session : sessions_) session.queue_pair.reset();
+  sessions_.clear();
   thread_.endpoint.deregister_memory(target_memory_);
   thread_.endpoint.deregister_memory(buffer_memory_);
   thread_.endpoint.deregister_memory(ack_memory_);
 }
 
 Task<> Responder::serve() {
-  Executor::current().spawn(accept_requesters(shared_from_this()));
+  Executor::current().spawn(rpc::accept_connections(
+      thread_.endpoint,
+      [self = shared_from_this()](fabric::ConnectionRequest& request) { self->accept(request); }));
   for (;;) handle(co_await completions_.next());
 }
 
 // --- connections ---------------------------------------------------------------------------------
-
-Task<> Responder::accept_requesters(std::shared_ptr<Responder> self) {
-  for (;;) {
-    const std::unique_ptr<fabric::ConnectionRequest> request =
-        co_await self->thread_.endpoint.next_connection();
-    self->accept(*request);
-  }
-}
 
 Rejection::Reason Responder::rejection_of(const Hello& hello) const {
   using Reason = Rejection::Reason;
@@ -80,7 +73,7 @@ Rejection::Reason Responder::rejection_of(const Hello& hello) const {
       hello.largest_b != setup_.largest_b) {
     return Reason::setup;
   }
-  if (sessions_[hello.session].queue_pair != nullptr) return Reason::busy;
+  if (!sessions_[hello.session].is_free()) return Reason::busy;
   return ending_ ? Reason::ending : Reason::none;
 }
 
@@ -96,7 +89,7 @@ void Responder::accept(fabric::ConnectionRequest& request) {
                               .method = setup_.method_checksum(),
                               .largest_a = setup_.largest_a,
                               .largest_b = setup_.largest_b};
-    return request.reject(std::as_bytes(std::span(&rejection, 1)));
+    return request.reject(rpc::bytes_of(rejection));
   }
   Session& session = sessions_[hello.session];
   const std::uint32_t generation = ring_.begin_generation(session.number, is_replayed());
@@ -113,10 +106,12 @@ void Responder::accept(fabric::ConnectionRequest& request) {
                         .generation = is_replayed() ? generation : 0};
   session.queue_pair =
       request.accept({.receive_queue = session.receive_queue.get(), .completions = &completions_},
-                     std::as_bytes(std::span(&welcome, 1)));
+                     rpc::bytes_of(welcome));
+  sessions_.connected(*session.queue_pair, session);
 }
 
 void Responder::disconnect(Session& session) {
+  sessions_.forget(*session.queue_pair);
   session.queue_pair.reset();
   session.receive_queue.reset();
   settle(session);
@@ -125,10 +120,8 @@ void Responder::disconnect(Session& session) {
 // --- messages ------------------------------------------------------------------------------------
 
 void Responder::handle(const ReceiveCompletion& completion) {
-  const auto found = std::find_if(sessions_.begin(), sessions_.end(), [&](const Session& session) {
-    return session.queue_pair.get() == completion.queue_pair;
-  });
-  if (found == sessions_.end()) return;
+  Session* const found = sessions_.of(completion.queue_pair);
+  if (found == nullptr) return;
   Session& session = *found;
   Incoming incoming;
   if (completion.status != fabric::Status::success || !understand(completion, incoming)) {
@@ -215,13 +208,13 @@ void Responder::acknowledge(Session& session) { send_count(session, 0, session.r
 void Responder::begin_end() {
   if (std::exchange(ending_, true)) return;
   for (Session& session : sessions_) {
-    if (session.queue_pair != nullptr) send_count(session, kWord, kGoodbye);
+    if (!session.is_free()) send_count(session, kWord, kGoodbye);
   }
 }
 
 bool Responder::has_requesters() const {
   return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const Session& session) { return session.queue_pair != nullptr; });
+                     [](const Session& session) { return !session.is_free(); });
 }
 
 // `place` is in the session's cache line.
@@ -229,9 +222,7 @@ void Responder::send_count(Session& session, Bytes place, Acknowledgment count) 
   const LocalBuffer buffer =
       ack_memory_.local(session.number * kCacheLine + place, sizeof(Acknowledgment));
   std::memcpy(buffer.bytes().data(), &count, sizeof count);
-  session.queue_pair->post_unsignaled({.opcode = fabric::Opcode::send,
-                                       .flags = {.inlined = sizeof count <= max_inline_},
-                                       .local = buffer});
+  rpc::send(*session.queue_pair, buffer, max_inline_);
 }
 
 // --- buffers -------------------------------------------------------------------------------------

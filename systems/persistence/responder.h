@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "platform/platform.h"
+#include "rpc/sessions.h"
 #include "systems/persistence/handshake.h"
 #include "systems/persistence/message.h"
 #include "systems/persistence/message_ring.h"
@@ -47,6 +47,7 @@ class Responder : public std::enable_shared_from_this<Responder> {
     std::uint64_t received = 0;  // sequence number of the last message
     std::uint64_t posted = 0;    // of the last buffer that was posted
     std::uint64_t settled = 0;   // of the last message that is durable where it belongs
+    bool is_free() const { return queue_pair == nullptr; }
   };
   // The updates that a message is about.
   struct Incoming {
@@ -54,7 +55,6 @@ class Responder : public std::enable_shared_from_this<Responder> {
     std::span<const std::byte> message;  // empty if it carries no data
   };
 
-  static Task<> accept_requesters(std::shared_ptr<Responder> self);
   void accept(fabric::ConnectionRequest& request);
   void handle(const fabric::ReceiveCompletion& completion);
   bool understand(const fabric::ReceiveCompletion& completion, Incoming& incoming) const;
@@ -83,7 +83,7 @@ class Responder : public std::enable_shared_from_this<Responder> {
   fabric::MemoryRegion ack_memory_;
   std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
-  std::vector<Session> sessions_;
+  rpc::SessionTable<Session> sessions_;
   bool ending_ = false;
 };
 

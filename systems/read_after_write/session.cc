@@ -34,22 +34,22 @@ Task<std::unique_ptr<KvSession>> RingSession::connect(Thread& thread, fabric::Ad
 Task<Result<void>> RingSession::put(Key key, Value value) {
   if (too_large(key, value)) co_return tl::unexpected(Error::too_large);
   const Lease held = co_await lease();
-  const std::optional<Reply> reply = co_await request(held.slot(), RequestKind::reserve, key,
+  const std::optional<Reply> reply = co_await request(held.call(), RequestKind::reserve, key,
                                                       static_cast<std::uint32_t>(value.size()));
   if (!reply) co_return tl::unexpected(Error::disconnected);
   if (reply->status != ReplyStatus::done) co_return tl::unexpected(error_of(reply->status));
 
-  const LocalBuffer record = write_record(held.slot(), key, value);
+  const LocalBuffer record = write_record(held.call(), key, value);
   seal(record, key, value, reply->position);
   if (!co_await durable_.write(*requests_, record, remote_slot(reply->position),
-                               request_buffer(held.slot()).first(kWord))) {
+                               request_buffer(held.call()).first(kWord))) {
     fail();
     co_return tl::unexpected(Error::disconnected);
   }
   if (!durable_.asks_responder()) co_return Result<void>{};
   const auto slot = static_cast<std::uint32_t>(reply->position % welcome_.log_slots);
   const std::optional<Reply> flushed =
-      co_await request(held.slot(), RequestKind::persist, {}, slot);
+      co_await request(held.call(), RequestKind::persist, {}, slot);
   if (!flushed) co_return tl::unexpected(Error::disconnected);
   if (flushed->status != ReplyStatus::done) co_return tl::unexpected(error_of(flushed->status));
   co_return Result<void>{};

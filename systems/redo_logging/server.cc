@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "rpc/messages.h"
+
 namespace perdura::systems::redo_logging {
 
 using fabric::Access;
@@ -171,8 +173,8 @@ void RedoServer::answer(const Slot& message, ReplyStatus status) {
   if (!session.connected || session.epoch != message.epoch || !session.log) return;
   const std::uint64_t index = message.session * window() + answered_[message.session]++ % window();
   const LocalBuffer buffer = answer_memory_.local(index * kCacheLine, sizeof(Reply));
-  write_ahead::write_message(buffer.bytes(), Reply{store_.log().tail(), 0, status, 0, 0});
-  send(*session.log, buffer);
+  rpc::write_message(buffer.bytes(), Reply{store_.log().tail(), 0, status, 0, 0});
+  rpc::send(*session.log, buffer, max_inline_);
 }
 
 write_ahead::Position RedoServer::position_of(std::uint64_t slot) const {

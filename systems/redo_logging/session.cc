@@ -26,10 +26,10 @@ Task<Result<void>> RedoSession::put(Key key, Value value) {
   if (too_large(key, value)) co_return tl::unexpected(Error::too_large);
   const Lease held = co_await lease();
   const LogTurn turn = co_await log_turn();
-  const fabric::LocalBuffer record = write_record(held.slot(), key, value);
+  const fabric::LocalBuffer record = write_record(held.call(), key, value);
   for (;;) {
     seal(record, key, value, log_tail_);
-    const std::optional<Reply> reply = co_await send_to_log(held.slot(), record);
+    const std::optional<Reply> reply = co_await send_to_log(held.call(), record);
     if (!reply) co_return tl::unexpected(Error::disconnected);
     if (reply->status == ReplyStatus::done) co_return Result<void>{};
     if (reply->status != ReplyStatus::stale_lap) co_return tl::unexpected(error_of(reply->status));

@@ -4,54 +4,42 @@
 
 #include <algorithm>
 
-#include "platform/base/error.h"
 #include "platform/runtime/work.h"
+#include "rpc/connect.h"
+#include "rpc/messages.h"
 
 namespace perdura::systems::write_ahead {
 
 using fabric::Access;
 using fabric::LocalBuffer;
-using fabric::Status;
-
-namespace {
-
-std::vector<std::byte> bytes_of(const Hello& hello) {
-  const auto bytes = std::as_bytes(std::span(&hello, 1));
-  return {bytes.begin(), bytes.end()};
-}
-
-void require(const fabric::Connection& connection, fabric::Address server) {
-  if (connection.status == Status::success) return;
-  throw PlatformError(fmt::format("cannot connect to the store at node {}, port {}: {}",
-                                  server.node, server.port, to_string(connection.status)));
-}
-
-}  // namespace
+using rpc::Call;
 
 // --- connections ---------------------------------------------------------------------------------
 
 Task<> Client::connect_requests(fabric::Address server) {
   replies_ = thread_.endpoint.create_receive_queue(queue_depth_);
-  fabric::Connection connection = co_await thread_.endpoint.connect(
-      server, {replies_.get(), &completions_}, bytes_of({kProtocolVersion, Role::requests, 0, 0}));
-  require(connection, server);
+  const Hello hello{kProtocolVersion, Role::requests, 0, 0};
+  fabric::Connection connection = co_await connect(server, hello);
   requests_ = std::move(connection.queue_pair);
-  welcome_ = read_message<Welcome>(connection.private_data);
+  welcome_ = rpc::read_message<Welcome>(connection.private_data);
   format_ = RecordFormat(welcome_.key_size, welcome_.value_size);
   log_tail_ = welcome_.position;
   allocate();
 }
 
 Task<> Client::connect_log(fabric::Address server) {
-  fabric::Connection connection = co_await thread_.endpoint.connect(
-      server, {replies_.get(), &completions_},
-      bytes_of({kProtocolVersion, Role::log, welcome_.session, welcome_.epoch}));
-  require(connection, server);
+  const Hello hello{kProtocolVersion, Role::log, welcome_.session, welcome_.epoch};
+  fabric::Connection connection = co_await connect(server, hello);
   log_ = std::move(connection.queue_pair);
 }
 
+Task<fabric::Connection> Client::connect(fabric::Address server, const Hello& hello) {
+  return rpc::connect(thread_.endpoint, "the store", server, {replies_.get(), &completions_},
+                      rpc::bytes_of(hello));
+}
+
 void Client::allocate() {
-  const Bytes depth = std::min(queue_depth_, welcome_.queue_depth);
+  const std::uint32_t depth = std::min(queue_depth_, welcome_.queue_depth);
   request_room_ = round_up(request_size(welcome_.max_key_size), kCacheLine);
   record_room_ = log_slot_size(welcome_.max_key_size, welcome_.max_value_size);
   reply_room_ = round_up(reply_size(welcome_.max_value_size), kCacheLine);
@@ -60,11 +48,11 @@ void Client::allocate() {
       fmt::format("session {} of port {}", welcome_.session, here.port),
       depth * (request_room_ + record_room_ + reply_room_), pmem::Medium::dram);
   buffer_memory_ = thread_.endpoint.register_memory(*buffers_, Access::local);
-  slots_ = std::vector<Slot>(depth);
-  for (std::uint32_t i = 0; i < depth; ++i) {
-    free_slots_.push_back(i);
-    free_reply_buffers_.push_back(i);
-  }
+  calls_.open(depth);
+  kept_.open(*replies_,
+             {buffer_memory_, depth * (request_room_ + record_room_), reply_room_,
+              static_cast<std::uint32_t>(reply_room_)},
+             depth);
 }
 
 // --- operations ----------------------------------------------------------------------------------
@@ -72,54 +60,55 @@ void Client::allocate() {
 Task<Result<Bytes>> Client::get(Key key, std::span<std::byte> into) {
   if (key.size() > welcome_.max_key_size) co_return tl::unexpected(Error::not_found);
   const Lease held = co_await lease();
-  const std::optional<Reply> reply = co_await request(held.slot(), RequestKind::get, key, 0);
+  const std::optional<Reply> reply = co_await request(held.call(), RequestKind::get, key, 0);
   if (!reply) co_return tl::unexpected(Error::disconnected);
   if (reply->status != ReplyStatus::done) co_return tl::unexpected(error_of(reply->status));
   if (reply->value_length > into.size()) co_return tl::unexpected(Error::too_large);
-  const LocalBuffer buffer = reply_buffer(slots_[held.slot()].buffer);
   copy_bytes(into.first(reply->value_length),
-             buffer.bytes().subspan(sizeof(Reply), reply->value_length));
+             kept_.kept(held.call()).bytes().subspan(sizeof(Reply), reply->value_length));
   co_return Bytes{reply->value_length};
 }
 
 Task<Result<void>> Client::erase(Key key) {
   if (key.size() > welcome_.max_key_size) co_return tl::unexpected(Error::not_found);
   const Lease held = co_await lease();
-  const std::optional<Reply> reply = co_await request(held.slot(), RequestKind::erase, key, 0);
+  const std::optional<Reply> reply = co_await request(held.call(), RequestKind::erase, key, 0);
   if (!reply) co_return tl::unexpected(Error::disconnected);
   if (reply->status != ReplyStatus::done) co_return tl::unexpected(error_of(reply->status));
   co_return Result<void>{};
 }
 
-Task<std::optional<Reply>> Client::request(std::uint32_t slot, RequestKind kind, Key key,
+Task<std::optional<Reply>> Client::request(Call call, RequestKind kind, Key key,
                                            std::uint32_t value_length) {
-  if (broken_) co_return std::nullopt;
-  repost(slots_[slot]);  // of an earlier request of the operation
-  const LocalBuffer buffer = request_buffer(slot);
-  write_message(buffer.bytes(),
-                Request{kind, slot, static_cast<std::uint32_t>(key.size()), value_length});
+  if (calls_.broken()) co_return std::nullopt;
+  kept_.post_again(call);  // of an earlier request of the operation
+  const LocalBuffer buffer = request_buffer(call);
+  rpc::write_message(buffer.bytes(),
+                     Request{kind, call, static_cast<std::uint32_t>(key.size()), value_length});
   copy_bytes(buffer.bytes().subspan(sizeof(Request), key.size()), key);
   fabric::Operation send =
       requests_->send(buffer.first(static_cast<std::uint32_t>(request_size(key.size()))));
+  calls_.expect(call);
   send.post();
-  const std::optional<Reply> reply = co_await reply_for(slot);
+  const std::optional<Reply> reply = co_await reply_to(call);
   if (!co_await send) fail();
   co_return reply;
 }
 
-Task<std::optional<Reply>> Client::send_to_log(std::uint32_t slot, LocalBuffer record) {
-  if (broken_) co_return std::nullopt;
+Task<std::optional<Reply>> Client::send_to_log(Call call, LocalBuffer record) {
+  if (calls_.broken()) co_return std::nullopt;
   fabric::Operation send = log_->send(record);
+  calls_.expect(call);
   send.post();
-  log_sends_.push_back(slot);
-  const std::optional<Reply> reply = co_await reply_for(slot);
+  log_sends_.sent(call);
+  const std::optional<Reply> reply = co_await reply_to(call);
   if (!co_await send) fail();
-  if (reply) repost(slots_[slot]);
+  if (reply) kept_.post_again(call);
   co_return reply;
 }
 
-LocalBuffer Client::write_record(std::uint32_t slot, Key key, Value value) {
-  const LocalBuffer buffer = record_buffer(slot);
+LocalBuffer Client::write_record(Call call, Key key, Value value) {
+  const LocalBuffer buffer = record_buffer(call);
   return buffer.first(static_cast<std::uint32_t>(format_.write(buffer.bytes(), key, value)));
 }
 
@@ -130,77 +119,32 @@ void Client::seal(const LocalBuffer& record, Key key, Value value, std::uint64_t
 
 // --- replies -------------------------------------------------------------------------------------
 
-Task<std::optional<Reply>> Client::reply_for(std::uint32_t number) {
-  Slot& slot = slots_[number];
-  while (!slot.answered && !broken_) {
-    if (receiving_) {
-      co_await wait(slot.waiting);
-      continue;
-    }
-    receiving_ = true;
-    const fabric::ReceiveCompletion completion = co_await completions_.next();
-    receiving_ = false;
-    deliver(completion);
-  }
-  // Somebody else takes over.
-  if (!receiving_) {
-    for (Slot& other : slots_) {
-      if (other.waiting.wake_one()) break;
-    }
-  }
-  if (!slot.answered) co_return std::nullopt;
-  slot.answered = false;
-  co_return slot.reply;
+Task<std::optional<Reply>> Client::reply_to(Call call) {
+  return calls_.answer_to(call, completions_, [this](const fabric::ReceiveCompletion& completion) {
+    take(completion);
+  });
 }
 
-void Client::deliver(const fabric::ReceiveCompletion& completion) {
-  if (completion.status != Status::success) return fail();
-  const auto reply = read_message<Reply>(completion.buffer.bytes());
-  std::uint32_t number = reply.id;
-  if (completion.queue_pair == log_.get() && log_ != nullptr && !log_sends_.empty()) {
-    number = log_sends_.front();
-    log_sends_.pop_front();
-  }
-  if (number >= slots_.size()) return fail();
+// A reply to a request says which one it is for; those to the log's SENDs come in their order.
+void Client::take(const fabric::ReceiveCompletion& completion) {
+  if (completion.status != fabric::Status::success) return fail();
+  const auto reply = rpc::read_message<Reply>(completion.buffer.bytes());
+  const std::optional<Call> call =
+      log_ && completion.queue_pair == log_.get() ? log_sends_.next() : reply.id;
+  if (!call || *call >= calls_.count()) return fail();
   log_tail_ = std::max(log_tail_, reply.position);
-  Slot& slot = slots_[number];
-  slot.reply = reply;
-  slot.buffer = completion.buffer_id;
-  slot.has_buffer = true;
-  slot.answered = true;
-  slot.waiting.wake_one();
+  kept_.keep(*call, completion.buffer_id);
+  calls_.deliver(*call, reply);
 }
 
 void Client::fail() {
-  broken_ = true;
-  for (Slot& slot : slots_) slot.waiting.wake_all();
+  kept_.close();
+  calls_.fail();
 }
-
-// --- slots ---------------------------------------------------------------------------------------
 
 Task<Client::Lease> Client::lease() {
-  while (free_slots_.empty()) co_await wait(waiting_for_slot_);
-  const std::uint32_t number = free_slots_.back();
-  free_slots_.pop_back();
-  // One that ended without its reply has left a buffer posted.
-  Slot& slot = slots_[number];
-  if (!slot.expects_reply) {
-    post_reply_buffer(free_reply_buffers_.back());
-    free_reply_buffers_.pop_back();
-    slot.expects_reply = true;
-  }
-  co_return Lease(*this, number);
-}
-
-void Client::give_back(std::uint32_t number) {
-  Slot& slot = slots_[number];
-  if (slot.has_buffer) {
-    slot.has_buffer = false;
-    slot.expects_reply = false;
-    free_reply_buffers_.push_back(slot.buffer);
-  }
-  free_slots_.push_back(number);
-  waiting_for_slot_.wake_one();
+  auto call = co_await calls_.begin();
+  co_return Lease(std::move(call), kept_);
 }
 
 Task<Client::LogTurn> Client::log_turn() {
@@ -214,28 +158,13 @@ void Client::end_log_turn() {
   waiting_for_turn_.wake_one();
 }
 
-void Client::repost(Slot& slot) {
-  if (!slot.has_buffer) return;
-  slot.has_buffer = false;
-  post_reply_buffer(slot.buffer);
+LocalBuffer Client::request_buffer(Call call) const {
+  return buffer_memory_.local(call * request_room_, static_cast<std::uint32_t>(request_room_));
 }
 
-void Client::post_reply_buffer(std::uint64_t buffer) {
-  if (!broken_) replies_->post(reply_buffer(buffer), buffer);
-}
-
-LocalBuffer Client::request_buffer(std::uint32_t slot) const {
-  return buffer_memory_.local(slot * request_room_, static_cast<std::uint32_t>(request_room_));
-}
-
-LocalBuffer Client::record_buffer(std::uint32_t slot) const {
-  return buffer_memory_.local(slots_.size() * request_room_ + slot * record_room_,
+LocalBuffer Client::record_buffer(Call call) const {
+  return buffer_memory_.local(calls_.count() * request_room_ + call * record_room_,
                               static_cast<std::uint32_t>(record_room_));
-}
-
-LocalBuffer Client::reply_buffer(std::uint64_t index) const {
-  return buffer_memory_.local(slots_.size() * (request_room_ + record_room_) + index * reply_room_,
-                              static_cast<std::uint32_t>(reply_room_));
 }
 
 }  // namespace perdura::systems::write_ahead

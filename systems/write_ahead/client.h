@@ -1,18 +1,17 @@
 // The client of a partition as far as the two baselines share it: operations under way at once,
 // requests and their replies, get and delete.
 //
-// An operation under way owns a slot: scratch memory for its request and its record, and the id by
-// which its reply is known. Replies land in any of the reply buffers; whichever operation waits
-// takes the next completion and hands it to the one that it is for.
+// An operation under way has a call (rpc/calls.h): scratch memory for its request and its record,
+// and the id by which its reply is known. A reply is read in the buffer in which it landed.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "platform/platform.h"
+#include "rpc/calls.h"
+#include "rpc/receive_buffers.h"
 #include "systems/kv.h"
 #include "systems/write_ahead/messages.h"
 #include "systems/write_ahead/pool.h"
@@ -34,21 +33,16 @@ class Client : public KvSession {
   Task<> connect_requests(fabric::Address server);
   Task<> connect_log(fabric::Address server);
 
-  // The slot of an operation under way.
+  // The call of an operation under way, with the reply that it keeps.
   class Lease {
    public:
-    Lease(Client& client, std::uint32_t slot) : client_(&client), slot_(slot) {}
-    Lease(Lease&& other) noexcept
-        : client_(std::exchange(other.client_, nullptr)), slot_(other.slot_) {}
-    Lease& operator=(Lease&&) = delete;
-    ~Lease() {
-      if (client_ != nullptr) client_->give_back(slot_);
-    }
-    std::uint32_t slot() const { return slot_; }
+    Lease(rpc::Calls<Reply>::Lease call, rpc::KeptReplies& replies)
+        : call_(std::move(call)), reply_(replies, call_.call()) {}
+    rpc::Call call() const { return call_.call(); }
 
    private:
-    Client* client_;
-    std::uint32_t slot_;
+    rpc::Calls<Reply>::Lease call_;
+    rpc::KeptReplies::Use reply_;  // ends before the call is free
   };
   Task<Lease> lease();
 
@@ -68,10 +62,10 @@ class Client : public KvSession {
   Task<LogTurn> log_turn();
 
   // SENDs a request and waits for the reply. Nothing if the connection broke.
-  Task<std::optional<Reply>> request(std::uint32_t slot, RequestKind kind, Key key,
+  Task<std::optional<Reply>> request(rpc::Call call, RequestKind kind, Key key,
                                      std::uint32_t value_length);
   // SENDs a sealed record to the server's log and waits for the reply.
-  Task<std::optional<Reply>> send_to_log(std::uint32_t slot, fabric::LocalBuffer record);
+  Task<std::optional<Reply>> send_to_log(rpc::Call call, fabric::LocalBuffer record);
 
   // The store is gone, or does not answer as it should: every operation under way ends.
   void fail();
@@ -79,54 +73,38 @@ class Client : public KvSession {
   bool too_large(Key key, Value value) const {
     return key.size() > welcome_.max_key_size || value.size() > welcome_.max_value_size;
   }
-  // Writes the record of a put, without its checksum, into the slot's scratch memory.
-  fabric::LocalBuffer write_record(std::uint32_t slot, Key key, Value value);
+  // Writes the record of a put, without its checksum, into the call's scratch memory.
+  fabric::LocalBuffer write_record(rpc::Call call, Key key, Value value);
   void seal(const fabric::LocalBuffer& record, Key key, Value value, std::uint64_t position);
 
-  fabric::LocalBuffer request_buffer(std::uint32_t slot) const;
+  fabric::LocalBuffer request_buffer(rpc::Call call) const;
 
   Thread& thread_;
   std::uint32_t queue_depth_;
   Welcome welcome_;
   RecordFormat format_{0, 0};
   std::uint64_t log_tail_ = 0;  // as far as the server has told
-  bool broken_ = false;
   SessionCounts counts_;
 
  private:
-  struct Slot {
-    bool answered = false;
-    bool expects_reply = false;  // a reply buffer is posted for it, or it has one
-    bool has_buffer = false;
-    Reply reply;
-    std::uint64_t buffer = 0;  // in which the reply came, until it is posted again
-    WaitList waiting;
-  };
-
-  Task<std::optional<Reply>> reply_for(std::uint32_t slot);
-  void deliver(const fabric::ReceiveCompletion& completion);
-  void repost(Slot& slot);
-  void post_reply_buffer(std::uint64_t buffer);
-  void give_back(std::uint32_t slot);
+  Task<fabric::Connection> connect(fabric::Address server, const Hello& hello);
+  Task<std::optional<Reply>> reply_to(rpc::Call call);
+  void take(const fabric::ReceiveCompletion& completion);
   void end_log_turn();
   void allocate();
 
-  fabric::LocalBuffer record_buffer(std::uint32_t slot) const;
-  fabric::LocalBuffer reply_buffer(std::uint64_t index) const;
+  fabric::LocalBuffer record_buffer(rpc::Call call) const;
 
   Bytes request_room_ = 0;
   Bytes record_room_ = 0;
   Bytes reply_room_ = 0;
   std::unique_ptr<pmem::Region> buffers_;
   fabric::MemoryRegion buffer_memory_;
-  std::vector<Slot> slots_;
-  std::vector<std::uint32_t> free_slots_;
-  std::vector<std::uint64_t> free_reply_buffers_;
-  WaitList waiting_for_slot_;
+  rpc::Calls<Reply> calls_;
+  rpc::KeptReplies kept_;
   std::uint32_t log_turns_ = 0;  // taken
   WaitList waiting_for_turn_;
-  std::deque<std::uint32_t> log_sends_;  // slots in the order of SENDs to the log not yet answered
-  bool receiving_ = false;
+  rpc::InOrder log_sends_;  // not yet answered
 
  protected:
   fabric::CompletionQueue completions_;

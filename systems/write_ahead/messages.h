@@ -2,9 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
-#include <span>
-#include <type_traits>
 
 #include "platform/base/units.h"
 #include "systems/kv.h"
@@ -78,19 +75,5 @@ static_assert(sizeof(Reply) == 24);
 
 constexpr Bytes request_size(Bytes key_length) { return sizeof(Request) + key_length; }
 constexpr Bytes reply_size(Bytes value_length) { return sizeof(Reply) + value_length; }
-
-// A message at the beginning of some bytes; a shorter one reads as zeros.
-template <class T>
-requires std::is_trivially_copyable_v<T> T read_message(std::span<const std::byte> bytes) {
-  T message{};
-  if (bytes.size() >= sizeof message) std::memcpy(&message, bytes.data(), sizeof message);
-  return message;
-}
-
-template <class T>
-requires std::is_trivially_copyable_v<T>
-void write_message(std::span<std::byte> into, const T& message) {
-  std::memcpy(into.data(), &message, sizeof message);
-}
 
 }  // namespace perdura::systems::write_ahead

@@ -2,9 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "platform/runtime/work.h"
+#include "rpc/messages.h"
 
 namespace perdura::systems::write_ahead {
 
@@ -28,24 +27,20 @@ Server::Server(Thread& thread, const std::string& name, std::string_view system,
       max_inline_(thread.endpoint.capabilities().max_inline),
       sessions_(config.sessions) {
   // Recovery moves the log's tail on, so a client of an earlier server is not taken for another.
-  for (std::uint32_t i = 0; i < config.sessions; ++i) {
-    sessions_[i].number = i;
-    sessions_[i].epoch = store_.log().tail() << 24;
-  }
+  for (Session& session : sessions_) session.epoch = store_.log().tail() << 24;
 }
 
 // --- connections ---------------------------------------------------------------------------------
 
 Task<> Server::accept_connections(std::shared_ptr<Server> self) {
-  for (;;) {
-    const std::unique_ptr<fabric::ConnectionRequest> request =
-        co_await self->thread_.endpoint.next_connection();
-    self->accept(*request);
-  }
+  fabric::Endpoint& endpoint = self->thread_.endpoint;
+  return rpc::accept_connections(
+      endpoint,
+      [self = std::move(self)](fabric::ConnectionRequest& request) { self->accept(request); });
 }
 
 void Server::accept(fabric::ConnectionRequest& request) {
-  const auto hello = read_message<Hello>(request.private_data());
+  const auto hello = rpc::read_message<Hello>(request.private_data());
   if (hello.version != kProtocolVersion) {
     request.reject();
   } else if (hello.role == Role::log) {
@@ -56,11 +51,8 @@ void Server::accept(fabric::ConnectionRequest& request) {
 }
 
 void Server::accept_session(fabric::ConnectionRequest& request) {
-  const auto free =
-      std::find_if(sessions_.begin() + first_perhaps_free_, sessions_.end(),
-                   [](const Session& session) { return !session.requests && !session.log; });
-  first_perhaps_free_ = free - sessions_.begin();
-  if (free == sessions_.end()) return request.reject();
+  Session* const free = sessions_.find_free();
+  if (free == nullptr) return request.reject();
   Session& session = *free;
   session.request_buffers = thread_.endpoint.create_receive_queue(request_buffers());
   for (std::uint32_t i = 0; i < request_buffers(); ++i) {
@@ -79,7 +71,7 @@ void Server::accept_session(fabric::ConnectionRequest& request) {
   answer.epoch = ++session.epoch;
   session.requests = request.accept({session.request_buffers.get(), &completions_, queue_depth_},
                                     std::as_bytes(std::span(&answer, 1)));
-  session_of_[session.requests.get()] = session.number;
+  sessions_.connected(*session.requests, session);
   session.connected = true;
 }
 
@@ -89,27 +81,26 @@ void Server::accept_log(fabric::ConnectionRequest& request, const Hello& hello) 
   Session& session = sessions_[hello.session];
   if (!session.connected || session.epoch != hello.epoch || session.log) return request.reject();
   session.log = request.accept(*options, {});
-  session_of_[session.log.get()] = session.number;
+  sessions_.connected(*session.log, session);
 }
 
 // A session ends with the first of its connections. Its number is free again when both are gone:
 // only then has everything arrived that the client had sent.
 void Server::connection_ended(Session& session, const fabric::QueuePair* queue_pair) {
-  session_of_.erase(queue_pair);
+  sessions_.forget(*queue_pair);
   if (session.requests.get() == queue_pair) session.requests.reset();
   if (session.log.get() == queue_pair) session.log.reset();
   if (!session.requests) session.request_buffers.reset();
   session.connected = false;
-  first_perhaps_free_ = std::min<std::ptrdiff_t>(first_perhaps_free_, session.number);
   session_ended(session);
 }
 
 // --- requests ------------------------------------------------------------------------------------
 
 void Server::handle(const ReceiveCompletion& completion) {
-  const auto found = session_of_.find(completion.queue_pair);
-  if (found == session_of_.end()) return;
-  Session& session = sessions_[found->second];
+  Session* const found = sessions_.of(completion.queue_pair);
+  if (found == nullptr) return;
+  Session& session = *found;
   charge(Work::dispatch);
   if (completion.status != Status::success) {
     connection_ended(session, completion.queue_pair);
@@ -122,7 +113,7 @@ void Server::handle(const ReceiveCompletion& completion) {
 
 void Server::request_arrived(Session& session, const ReceiveCompletion& completion) {
   const std::span<const std::byte> message = completion.buffer.bytes();
-  const auto header = read_message<Request>(message);
+  const auto header = rpc::read_message<Request>(message);
   const LocalBuffer buffer = request_buffer(session, completion.buffer_id);
   const bool sound = message.size() == request_size(header.key_length) &&
                      header.key_length <= store_.shape().max_key_size && header.id < queue_depth_;
@@ -158,15 +149,9 @@ void Server::reply(Session& session, std::uint32_t id, ReplyStatus status, std::
                    std::uint32_t value_length) {
   if (!session.connected) return;
   const LocalBuffer buffer = reply_buffer(session, id);
-  write_message(buffer.bytes(), Reply{position, id, status, value_length, 0});
-  send(*session.requests, buffer.first(static_cast<std::uint32_t>(reply_size(value_length))));
-}
-
-void Server::send(fabric::QueuePair& queue_pair, const LocalBuffer& message) {
-  fabric::WorkRequest request{.opcode = fabric::Opcode::send};
-  request.flags.inlined = message.length <= max_inline_;
-  request.local = message;
-  queue_pair.post_unsignaled(request);
+  rpc::write_message(buffer.bytes(), Reply{position, id, status, value_length, 0});
+  rpc::send(*session.requests, buffer.first(static_cast<std::uint32_t>(reply_size(value_length))),
+            max_inline_);
 }
 
 LocalBuffer Server::request_buffer(const Session& session, std::uint64_t index) const {

@@ -11,10 +11,9 @@
 
 #include <memory>
 #include <optional>
-#include <unordered_map>
-#include <vector>
 
 #include "platform/platform.h"
+#include "rpc/sessions.h"
 #include "systems/kv.h"
 #include "systems/write_ahead/messages.h"
 #include "systems/write_ahead/store.h"
@@ -28,6 +27,7 @@ struct Session {
   std::unique_ptr<fabric::ReceiveQueue> request_buffers;
   std::unique_ptr<fabric::QueuePair> requests;
   std::unique_ptr<fabric::QueuePair> log;  // of Redo Logging
+  bool is_free() const { return !requests && !log; }
 };
 
 class Server : public std::enable_shared_from_this<Server> {
@@ -60,7 +60,6 @@ class Server : public std::enable_shared_from_this<Server> {
   void handle(const fabric::ReceiveCompletion& completion);
   void reply(Session& session, std::uint32_t id, ReplyStatus status, std::uint64_t position,
              std::uint32_t value_length = 0);
-  void send(fabric::QueuePair& queue_pair, const fabric::LocalBuffer& message);
 
   Thread& thread_;
   Store store_;
@@ -71,12 +70,11 @@ class Server : public std::enable_shared_from_this<Server> {
   Bytes reply_room_;
   std::unique_ptr<pmem::Region> buffers_;
   fabric::MemoryRegion buffer_memory_;
-  std::uint32_t max_inline_;
 
  protected:
+  std::uint32_t max_inline_;
   fabric::CompletionQueue completions_;
-  std::vector<Session> sessions_;
-  std::ptrdiff_t first_perhaps_free_ = 0;  // those before it are taken
+  rpc::SessionTable<Session> sessions_;
 
  private:
   void accept(fabric::ConnectionRequest& request);
@@ -88,8 +86,6 @@ class Server : public std::enable_shared_from_this<Server> {
   std::uint32_t request_buffers() const { return queue_depth_ + 1; }
   fabric::LocalBuffer request_buffer(const Session& session, std::uint64_t index) const;
   fabric::LocalBuffer reply_buffer(const Session& session, std::uint64_t index) const;
-
-  std::unordered_map<const fabric::QueuePair*, std::uint32_t> session_of_;
 };
 
 // The partition that the harness holds; background tasks keep the server itself as long as they

@@ -4,9 +4,10 @@
 #include <memory>
 #include <random>
 
-#include "systems/continuity/server.h"
-#include "systems/level/server.h"
-#include "systems/pfarm/server.h"
+#include "systems/bucket_hash/server.h"
+#include "systems/continuity/design.h"
+#include "systems/level/design.h"
+#include "systems/pfarm/design.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/hash_store.h"
 
@@ -17,17 +18,6 @@ using bucket_hash::Server;
 using perdura::test::item_of;
 using perdura::test::numbered_key;
 using perdura::test::numbered_value;
-
-std::unique_ptr<Server> make_server(Node& node, const std::string& system, const KvConfig& config) {
-  const auto make = [&]<class System>(const auto& parameters) -> std::unique_ptr<Server> {
-    return std::make_unique<System>(node, "pool", config, parameters);
-  };
-  if (system == "continuity") {
-    return make.operator()<continuity::ContinuityServer>(continuity::Parameters::of(config));
-  }
-  if (system == "level") return make.operator()<level::LevelServer>(level::Parameters::of(config));
-  return make.operator()<pfarm::PFarmServer>(pfarm::Parameters::of(config));
-}
 
 struct Contended {
   std::string system;
@@ -49,7 +39,10 @@ class HashServers : public testing::TestWithParam<Contended> {
  protected:
   static constexpr std::uint64_t kKeys = 8;  // of each worker, to a table of some twenty slots
 
-  Task<> work(Server& server, std::uint32_t worker);
+  template <class Design>
+  Task<> work(Server<Design>& server, std::uint32_t worker);
+  template <class Design>
+  void run();
 
   // Of all workers: how often an operation did what it should not, and how many items they have.
   std::atomic<std::uint64_t> wrong_{0};
@@ -63,10 +56,13 @@ INSTANTIATE_TEST_SUITE_P(All, HashServers, testing::ValuesIn(contended()),
                          });
 
 // Of keys that no other worker writes.
-Task<> HashServers::work(Server& server, std::uint32_t worker) {
+template <class Design>
+Task<> HashServers::work(Server<Design>& server, std::uint32_t worker) {
   std::mt19937_64 random(worker);
   std::array<bool, kKeys> there{};
   for (std::uint64_t i = 0; i < 20'000; ++i) {
+    // Tasks that never wait stay on one another's stack where calls are not optimized.
+    if (i % 64 == 0) co_await yield();
     const std::uint64_t number = random() % kKeys;
     const std::string key = numbered_key(worker * kKeys + number);
     if (random() % 3 == 0) {
@@ -88,18 +84,22 @@ Task<> HashServers::work(Server& server, std::uint32_t worker) {
   }
 }
 
-TEST_P(HashServers, KeepWhatTheirWorkersWriteToTheSameBuckets) {
+template <class Design>
+void HashServers::run() {
   const std::uint32_t workers = GetParam().workers;
   const KvConfig config =
       resizing_config(find_kv_system(GetParam().system), workers, GetParam().resizes);
   const auto platform = perdura::test::make_platform("shm", 1);
   const auto opened = platform->create_barrier(workers);
   const auto ended = platform->create_barrier(workers);
-  std::unique_ptr<Server> server;
+  std::unique_ptr<Server<Design>> server;
+  const auto make_server = [&](Node& node) {
+    return std::make_unique<Server<Design>>(node, "pool", config, Design::Parameters::of(config));
+  };
   for (std::uint32_t worker = 0; worker < workers; ++worker) {
     platform->start(0, static_cast<fabric::Port>(worker), CompletionMode::polling,
                     [&, worker](Thread& thread) -> Task<> {
-                      if (worker == 0) server = make_server(thread.node, GetParam().system, config);
+                      if (worker == 0) server = make_server(thread.node);
                       co_await opened->arrive_and_wait();
                       co_await work(*server, worker);
                       co_await ended->arrive_and_wait();
@@ -110,7 +110,7 @@ TEST_P(HashServers, KeepWhatTheirWorkersWriteToTheSameBuckets) {
                       EXPECT_EQ(items_of(server->space()), items_);
                       // And after a restart.
                       server.reset();
-                      server = make_server(thread.node, GetParam().system, config);
+                      server = make_server(thread.node);
                       EXPECT_EQ(items_of(server->space()), items_);
                       server.reset();
                     });
@@ -118,6 +118,14 @@ TEST_P(HashServers, KeepWhatTheirWorkersWriteToTheSameBuckets) {
   platform->run();
   EXPECT_EQ(wrong_, 0U);
   EXPECT_GT(items_, 8U);
+}
+
+TEST_P(HashServers, KeepWhatTheirWorkersWriteToTheSameBuckets) {
+  const std::string& system = GetParam().system;
+  if (system == continuity::kName) return run<continuity::Design>();
+  if (system == level::kName) return run<level::Design>();
+  ASSERT_EQ(system, pfarm::kName);
+  run<pfarm::Design>();
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+// Continuity hashing as its server and its sessions use it (bucket_hash/system.h).
+#pragma once
+
+#include "systems/bucket_hash/locks.h"
+#include "systems/continuity/index.h"
+#include "systems/continuity/parameters.h"
+#include "systems/continuity/reader.h"
+
+namespace perdura::systems::continuity {
+
+struct Design {
+  static constexpr std::string_view kName = continuity::kName;
+  using Parameters = continuity::Parameters;
+  using Index = continuity::Index;
+  using Reader = continuity::Reader;
+
+  static std::array<std::uint64_t, 4> shape_of(const Geometry& geometry) {
+    return {geometry.pairs, std::uint64_t{geometry.resized_sbuckets} << 32 | geometry.sbuckets,
+            geometry.added_percent, geometry.resizes};
+  }
+  using Hash = std::uint64_t;
+  static Hash hash_of(const Slot& key) { return continuity::hash_of(key); }
+  static std::uint32_t table_in_use(const Index& index) { return index.level(); }
+  static Plan plan_of(const Geometry& geometry, std::uint32_t level) {
+    return continuity::plan_of(geometry, level);
+  }
+
+  // Each locks the key's segment pair.
+  static Index::Outcome put(Index& index, bucket_hash::LockTable& locks, std::uint32_t,
+                            const Slot& item, Hash hash) {
+    const bucket_hash::LockTable::Held held(locks, index.pair_of(hash));
+    return index.try_put(item, hash);
+  }
+  static Result<void> erase(Index& index, bucket_hash::LockTable& locks, std::uint32_t,
+                            const Slot& key, Hash hash) {
+    const bucket_hash::LockTable::Held held(locks, index.pair_of(hash));
+    return index.erase(key, hash);
+  }
+};
+
+}  // namespace perdura::systems::continuity

@@ -1,0 +1,56 @@
+#include "systems/continuity/reader.h"
+
+#include <algorithm>
+
+namespace perdura::systems::continuity {
+
+Plan plan_of(const Geometry& geometry, std::uint32_t level) {
+  return {geometry.pairs,
+          std::uint64_t{geometry.added_percent} << 32 |
+              std::uint64_t{geometry.resized_sbuckets} << 16 | geometry.sbuckets,
+          std::uint64_t{geometry.resizes} << 32 | level};
+}
+
+Reader::Reader(const Plan& plan)
+    : geometry_{plan[0], static_cast<std::uint16_t>(plan[1]),
+                static_cast<std::uint32_t>(plan[1] >> 32),
+                static_cast<std::uint32_t>(plan[2] >> 32),
+                static_cast<std::uint16_t>(plan[1] >> 16)},
+      level_(static_cast<std::uint32_t>(plan[2])) {}
+
+Task<std::optional<LookedUp>> Reader::look_up(Reads reads, Slot key) {
+  const std::uint32_t known = level_;
+  for (std::uint32_t level = known;; ++level) {
+    const std::optional<Search> result = co_await search(reads, geometry_.table(level), key);
+    if (!result) co_return std::nullopt;
+    // What a sealed pair does not hold is in the next table, if anywhere.
+    if (!result->found && (result->indicator & kSealed) != 0) continue;
+    if (level > known) {
+      const auto state = co_await reads.read_state();
+      if (state) level_ = std::max(level_, State::from(*state).level);
+    }
+    co_return LookedUp{result->found};
+  }
+}
+
+Task<std::optional<Search>> Reader::search(Reads& reads, Table table, Slot key) {
+  for (;;) {
+    const std::optional<Search> result = co_await search_once(reads, table, key);
+    if (!result || !result->torn) co_return result;
+    reads.count_torn();
+  }
+}
+
+Task<std::optional<Search>> Reader::search_once(Reads& reads, Table table, Slot key) {
+  const Home home = table.home(key);
+  const Bytes segment = table.segment_size();
+  if (!co_await reads.read(table.segment_offset(home), segment)) co_return std::nullopt;
+  const Search found = search_segment(reads.bytes(segment), table, home.odd, key);
+  const auto group = group_of(found.indicator);
+  if (found.torn || found.found || !group) co_return found;
+  const Bytes size = table.group_size();
+  if (!co_await reads.read(table.group_offset(*group), size)) co_return std::nullopt;
+  co_return search_group(reads.bytes(size), table, found, key);
+}
+
+}  // namespace perdura::systems::continuity

@@ -1,0 +1,50 @@
+// Level hashing as its server and its sessions use it (bucket_hash/system.h).
+#pragma once
+
+#include "systems/bucket_hash/locks.h"
+#include "systems/level/index.h"
+#include "systems/level/parameters.h"
+#include "systems/level/reader.h"
+
+namespace perdura::systems::level {
+
+struct Design {
+  static constexpr std::string_view kName = level::kName;
+  using Parameters = level::Parameters;
+  using Index = level::Index;
+  using Reader = level::Reader;
+
+  static std::array<std::uint64_t, 4> shape_of(const Geometry& geometry) {
+    return {geometry.buckets, geometry.resizes, geometry.logs, 0};
+  }
+  using Hash = Hashes;
+  static Hash hash_of(const Slot& key) { return Hashes::of(key); }
+  static std::uint32_t table_in_use(const Index& index) { return index.bottom(); }
+  static Plan plan_of(const Geometry& geometry, std::uint32_t bottom) {
+    return level::plan_of(geometry, bottom);
+  }
+
+  // Each locks the key's candidates. A movement needs a bucket that is known only on the way: if
+  // another worker has it, all locks are given back and taken again with that one among them, in
+  // order. So the outcome is never `busy`.
+  static Index::Outcome put(Index& index, bucket_hash::LockTable& locks, std::uint32_t worker,
+                            const Slot& item, const Hash& hashes) {
+    const std::array<std::uint64_t, 4> candidates = index.candidates(hashes);
+    Index::Writer writer{.number = worker, .busy = candidates[0]};
+    for (;;) {
+      const std::array<std::uint64_t, 5> buckets{candidates[0], candidates[1], candidates[2],
+                                                 candidates[3], writer.busy};
+      bucket_hash::LockTable::Held held(locks, buckets);
+      writer.held = &held;
+      const Index::Outcome outcome = index.try_put(item, hashes, writer);
+      if (outcome != Index::Outcome::busy) return outcome;
+    }
+  }
+  static Result<void> erase(Index& index, bucket_hash::LockTable& locks, std::uint32_t,
+                            const Slot& key, const Hash& hashes) {
+    const bucket_hash::LockTable::Held held(locks, index.candidates(hashes));
+    return index.erase(key, hashes);
+  }
+};
+
+}  // namespace perdura::systems::level

@@ -1,0 +1,41 @@
+// P-FaRM-KV as its server and its sessions use it (bucket_hash/system.h).
+#pragma once
+
+#include "systems/bucket_hash/locks.h"
+#include "systems/pfarm/index.h"
+#include "systems/pfarm/parameters.h"
+#include "systems/pfarm/reader.h"
+
+namespace perdura::systems::pfarm {
+
+struct Design {
+  static constexpr std::string_view kName = pfarm::kName;
+  using Parameters = pfarm::Parameters;
+  using Index = pfarm::Index;
+  using Reader = pfarm::Reader;
+
+  static std::array<std::uint64_t, 4> shape_of(const Geometry& geometry) {
+    return {geometry.homes, geometry.overflow_percent, geometry.resizes, geometry.logs};
+  }
+  using Hash = std::uint64_t;
+  static Hash hash_of(const Slot& key) { return pfarm::hash_of(key); }
+  static std::uint32_t table_in_use(const Index& index) { return index.level(); }
+  static Plan plan_of(const Geometry& geometry, std::uint32_t level) {
+    return pfarm::plan_of(geometry, level);
+  }
+
+  // The locks are those of the buckets that are touched; that of the home bucket is also its
+  // chain's.
+  static Index::Outcome put(Index& index, bucket_hash::LockTable& locks, std::uint32_t worker,
+                            const Slot& item, Hash hash) {
+    const bucket_hash::LockTable::Held held(locks, index.touched_by_put(hash));
+    return index.try_put(item, hash, worker);
+  }
+  static Result<void> erase(Index& index, bucket_hash::LockTable& locks, std::uint32_t worker,
+                            const Slot& key, Hash hash) {
+    const bucket_hash::LockTable::Held held(locks, index.touched_by_erase(hash));
+    return index.erase(key, hash, worker);
+  }
+};
+
+}  // namespace perdura::systems::pfarm

@@ -1,0 +1,33 @@
+// How a client of P-FaRM-KV looks up a key.
+#pragma once
+
+#include "systems/bucket_hash/client.h"
+#include "systems/pfarm/layout.h"
+
+namespace perdura::systems::pfarm {
+
+using bucket_hash::LookedUp;
+using bucket_hash::Plan;
+using bucket_hash::Reads;
+
+// What a client knows of an index when it connects; `level` is that of the table in use.
+Plan plan_of(const Geometry& geometry, std::uint32_t level);
+
+class Reader {
+ public:
+  explicit Reader(const Plan& plan);
+
+  static Bytes read_room() { return kNeighborhoodSize; }
+  // One READ, and one more for each overflow block of the key's home bucket if the neighborhood
+  // does not have the key; more while the table is being resized, or if a READ was torn.
+  Task<std::optional<LookedUp>> look_up(Reads reads, Slot key);
+
+ private:
+  // A search of a table; nothing if the connection broke.
+  Task<std::optional<Search>> search(Reads& reads, Table table, Slot key);
+
+  Geometry geometry_;
+  std::uint32_t level_;  // of the newest table that is known to have all items
+};
+
+}  // namespace perdura::systems::pfarm
