@@ -27,8 +27,9 @@ enum class CompletionMode : std::uint8_t { polling, event };
 class BackgroundThread {
  public:
   virtual ~BackgroundThread() = default;
-  // Runs a task there; awaiting it takes until that has ended, and rethrows what it threw. Several
-  // tasks take turns. Both threads may use what is protected by a lock (runtime/sync.h).
+  // Runs a task there; awaiting it takes until that has ended, and rethrows what it threw, or
+  // throws std::future_error (broken_promise) if the background thread ends before. Several tasks
+  // take turns. Both threads may use what is protected by a lock (runtime/sync.h).
   virtual Task<> run(Task<> work) = 0;
 };
 

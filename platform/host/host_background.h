@@ -2,8 +2,6 @@
 // given tasks by another one's.
 #pragma once
 
-#include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -26,21 +24,8 @@ class HostBackgroundThread final : public BackgroundThread {
   Task<> run(Task<> work) override;
 
  private:
-  // What the two threads know of a task.
-  struct Job {
-    Task<> work;
-    runtime::Doorbell* caller = nullptr;
-    std::exception_ptr problem;
-    std::atomic<bool> ended{false};
-  };
-
   void main(pmem::WriteMeter::Level accounting, const std::vector<unsigned>& cores);
-  Task<> take_jobs();
-  static Task<> perform(std::shared_ptr<Job> job);
 
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Job>> arrived_;
-  std::atomic<std::uint64_t> arrivals_{0};
   runtime::Doorbell doorbell_;
   runtime::ThreadExecutor executor_;
   ThreadUse& use_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 
 #include "platform/base/error.h"
 #include "platform/pmem/sim/region_memory.h"
@@ -19,7 +20,7 @@ class SimBackgroundThread final : public BackgroundThread {
 
   Task<> run(Task<> work) override {
     const auto done = std::make_shared<Done>();
-    thread_.spawn(perform(std::move(work), done));
+    thread_.spawn(perform(std::move(work), Teller(done)));
     while (!done->ended) co_await wait(done->waiting);
     if (done->problem) std::rethrow_exception(done->problem);
   }
@@ -27,18 +28,31 @@ class SimBackgroundThread final : public BackgroundThread {
  private:
   struct Done {
     bool ended = false;
-    std::exception_ptr problem;
+    std::exception_ptr problem =
+        std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
     WaitList waiting;
   };
+  // Tells the caller when the task is gone, be it that the thread was stopped.
+  struct Teller {
+    std::shared_ptr<Done> done;
+    explicit Teller(std::shared_ptr<Done> of) : done(std::move(of)) {}
+    Teller(Teller&&) = default;
+    Teller& operator=(Teller&&) = delete;
+    ~Teller() {
+      if (done == nullptr) return;
+      done->ended = true;
+      done->waiting.wake_all();
+    }
+  };
 
-  static Task<> perform(Task<> work, std::shared_ptr<Done> done) {
+  static Task<> perform(Task<> work, Teller of_caller) {
+    const Teller teller = std::move(of_caller);
     try {
       co_await std::move(work);
+      teller.done->problem = nullptr;
     } catch (...) {
-      done->problem = std::current_exception();
+      teller.done->problem = std::current_exception();
     }
-    done->ended = true;
-    done->waiting.wake_all();
   }
 
   SimThread& thread_;
