@@ -1,17 +1,16 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <exception>
-#include <mutex>
-#include <optional>
+#include <future>
 #include <span>
 #include <thread>
 
 #include "library/choice.h"
 #include "platform/base/error.h"
 #include "platform/host/thread_executor.h"
+#include "platform/runtime/sync.h"
 #include "systems/remote_log/remote_log.h"
 
 namespace perdura {
@@ -30,7 +29,8 @@ std::string in_seconds(std::chrono::milliseconds limit) {
 
 }  // namespace
 
-// The platform runs on a thread of its own; append() puts records in line for it.
+// The platform runs on a thread of its own, which alone knows the line and the connection; calls
+// hand their work to its inbox.
 //
 // While a record is under way its bytes are a copy, so that the call that brought it may give up
 // and return: the record stays where it is in line, and is tried until it is in the log.
@@ -45,19 +45,23 @@ class LogClient::Impl {
     const library::Deadline deadline = library::deadline_after(connect_timeout_);
     platform_.start(library::kClient, library::kPort, CompletionMode::event,
                     [this](Thread& thread) { return serve(thread); });
+    std::future<std::shared_ptr<runtime::Inbox>> inbox = begun_.get_future();
     thread_ = std::thread([this] { run(); });
-    std::unique_lock lock(mutex_);
-    const bool in_time = wait(lock, connected_changed_, deadline,
-                              [this] { return connected_ || error_ != nullptr; });
-    if (in_time && error_ == nullptr) return;
-    const std::exception_ptr error = error_;
-    const std::string problem = problem_.empty() ? kNoAnswer : problem_;
-    lock.unlock();
+    try {
+      inbox_ = inbox.get();
+      std::future<void> connected = inbox_->post([this] { return until_connected(); });
+      if (in_time(connected, deadline)) {
+        connected.get();
+        return;
+      }
+    } catch (const std::future_error&) {
+      // The platform has ended, and says below why.
+    }
     leave();
-    if (error != nullptr) std::rethrow_exception(error);
+    ended_.get();
     throw TimedOut(fmt::format("the log '{}' cannot be reached within {}{}; start its server, or "
                                "raise connect_timeout",
-                               job_, in_seconds(connect_timeout_), problem),
+                               job_, in_seconds(connect_timeout_), problem_),
                    false);
   }
   ~Impl() { leave(); }
@@ -70,31 +74,29 @@ class LogClient::Impl {
                                   std::to_string(options_.largest_record) + " bytes");
     }
     const library::Deadline deadline = library::deadline_after(append_timeout_);
-    Request request{.record = record};
-    std::unique_lock lock(mutex_);
-    if (error_ != nullptr) std::rethrow_exception(error_);
-    line_.push_back(&request);
-    waiting_.fetch_add(1, std::memory_order_seq_cst);
-    if (doorbell_ != nullptr) doorbell_->ring();
-    const bool in_time = wait(lock, request.changed, deadline,
-                              [&] { return request.number != 0 || error_ != nullptr; });
-    if (request.number != 0) return request.number;
-    if (!in_time) give_up(request);
-    std::rethrow_exception(error_);
+    const auto request = std::make_shared<Request>();
+    request->record = record;
+    try {
+      std::future<std::uint64_t> number = inbox_->post([this, request] { return put(request); });
+      if (!in_time(number, deadline)) {
+        inbox_->post([this, request] { return give_up(request); }).get();
+      }
+      return number.get();
+    } catch (const std::future_error&) {
+      ended_.get();
+      throw;
+    }
   }
 
-  std::uint64_t tail() {
-    const std::lock_guard lock(mutex_);
-    return tail_;
-  }
+  std::uint64_t tail() const { return tail_; }
   const std::string& method() const { return options_.method.name; }
 
  private:
-  // A call of append(), in its frame.
+  // A call of append().
   struct Request {
-    std::string_view record;
+    std::string_view record{};
     std::uint64_t number = 0;  // when it is in the log
-    std::condition_variable changed{};
+    WaitList out_of_line{};
   };
 
   static ShmOptions platform_options(const LogOptions& options) {
@@ -105,36 +107,16 @@ class LogClient::Impl {
     return result;
   }
 
-  // False if the deadline came first.
-  static bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& changed,
-                   const library::Deadline& deadline, const auto& condition) {
-    if (deadline) return changed.wait_until(lock, *deadline, condition);
-    changed.wait(lock, condition);
+  template <class T>
+  static bool in_time(const std::future<T>& result, const library::Deadline& deadline) {
+    if (deadline) return result.wait_until(*deadline) == std::future_status::ready;
+    result.wait();
     return true;
-  }
-
-  [[noreturn]] void give_up(Request& request) {
-    const std::string text = fmt::format("a record is not in the log '{}' after {}{}; ", job_,
-                                         in_seconds(append_timeout_), problem_);
-    if (under_way_ == &request) {
-      under_way_ = nullptr;
-      throw TimedOut(text +
-                         "it is under way, and the client goes on trying: do not append it "
-                         "again with this client",
-                     true);
-    }
-    std::erase(line_, &request);
-    waiting_.fetch_sub(1, std::memory_order_seq_cst);
-    throw TimedOut(text + "it never will be, so append it again", false);
   }
 
   void leave() {
     if (!thread_.joinable()) return;
-    leaving_ = true;
-    {
-      const std::lock_guard lock(mutex_);
-      if (doorbell_ != nullptr) doorbell_->ring();
-    }
+    if (inbox_ != nullptr) inbox_->post([] { return leave_job(); });
     thread_.join();
   }
 
@@ -159,40 +141,61 @@ class LogClient::Impl {
     } catch (...) {
       error = std::current_exception();
     }
-    const std::lock_guard lock(mutex_);
-    doorbell_ = nullptr;
-    error_ = error;
-    connected_changed_.notify_all();
-    for (Request* request : line_) request->changed.notify_one();
-    if (under_way_ != nullptr) under_way_->changed.notify_one();
+    begun_ = {};  // nobody need wait for what did not come
+    if (error != nullptr) {
+      end_.set_exception(error);
+    } else {
+      end_.set_value();
+    }
   }
 
   // What the other tasks wait for may never come.
-  Task<> leave_when_told() {
-    co_await runtime::until([this] { return leaving_.load(); });
-    throw Leave{};
+  static Task<> leave_job() {
+    Executor::current().spawn([]() -> Task<> {
+      throw Leave{};
+      co_return;
+    }());
+    co_return;
+  }
+
+  Task<> until_connected() {
+    if (!connected_) co_await wait(connecting_);
+  }
+
+  // Returns the record's number when it is in the log.
+  Task<std::uint64_t> put(std::shared_ptr<Request> request) {
+    line_.push_back(request);
+    co_await wait(request->out_of_line);
+    co_return request->number;
+  }
+
+  // Throws unless the record is in the log.
+  Task<> give_up(std::shared_ptr<Request> request) {
+    if (request->number != 0) co_return;
+    const std::string text = fmt::format("a record is not in the log '{}' after {}{}; ", job_,
+                                         in_seconds(append_timeout_), problem_);
+    if (std::erase(line_, request) == 0) {
+      throw TimedOut(text +
+                         "it is under way, and the client goes on trying: do not append it "
+                         "again with this client",
+                     true);
+    }
+    request->out_of_line.wake_one();
+    throw TimedOut(text + "it never will be, so append it again", false);
   }
 
   Task<> serve(Thread& thread) {
-    {
-      const std::lock_guard lock(mutex_);
-      doorbell_ = &runtime::current_thread_executor().doorbell();
-    }
-    thread.executor.spawn(leave_when_told());
+    begun_.set_value(runtime::current_thread_executor().inbox());
     for (;;) {
       const auto log = co_await connect(thread);
-      {
-        const std::lock_guard lock(mutex_);
-        connected_ = true;
-        problem_.clear();
-        tail_ = log->tail();
-        // A record that was under way when the connection broke is the last one, or was not taken:
-        // nobody else appends.
-        if (number_ != 0 && tail_ == number_) finish();
-        connected_changed_.notify_all();
-      }
+      problem_.clear();
+      tail_ = log->tail();
+      // A record that was under way when the connection broke is the last one, or was not taken:
+      // nobody else appends.
+      if (under_way_ != nullptr && log->tail() == number_) finish();
+      connected_ = true;
+      connecting_.wake_all();
       co_await use(*log);
-      const std::lock_guard lock(mutex_);
       problem_ = kNoAnswer;
     }
   }
@@ -203,15 +206,11 @@ class LogClient::Impl {
         co_return co_await bench::RemoteLog::connect(thread, {library::kServer, library::kPort},
                                                      options_);
       } catch (const persistence::NoAnswer&) {
-        // The server is not there, or not yet.
-        const std::lock_guard lock(mutex_);
-        problem_ = kNoAnswer;
+        problem_ = kNoAnswer;  // the server is not there, or not yet
       } catch (const persistence::RefusedForNow& problem) {
         const bool busy = problem.reason == persistence::Rejection::Reason::busy;
-        const std::lock_guard lock(mutex_);
         problem_ = busy ? ": its server has not let go of another client" : ": its server ends";
       } catch (const PlatformError& problem) {
-        const std::lock_guard lock(mutex_);
         problem_ = fmt::format(": {}", problem.what());
       }
       co_await sleep_for(kBetweenAttempts);
@@ -222,14 +221,12 @@ class LogClient::Impl {
   Task<> use(bench::RemoteLog& log) {
     while (!log.is_over()) {
       if (!take_next()) {
-        co_await runtime::until(
-            [&] { return waiting_.load(std::memory_order_seq_cst) != 0 || log.is_over(); });
+        co_await runtime::until([&] { return !line_.empty() || log.is_over(); });
         continue;
       }
       number_ = log.tail() + 1;
       const auto number = co_await log.append(std::as_bytes(std::span(record_)));
       if (!number) co_return;
-      const std::lock_guard lock(mutex_);
       tail_ = *number;
       finish();
     }
@@ -238,24 +235,19 @@ class LogClient::Impl {
   // The record that is under way, if there is one, or else the first in line. False if there is
   // none.
   bool take_next() {
-    const std::lock_guard lock(mutex_);
-    if (number_ != 0) return true;
+    if (under_way_ != nullptr) return true;
     if (line_.empty()) return false;
-    under_way_ = line_.front();
+    under_way_ = std::move(line_.front());
     line_.pop_front();
-    waiting_.fetch_sub(1, std::memory_order_seq_cst);
     record_.assign(under_way_->record);
     return true;
   }
 
   // The record that was under way is in the log.
   void finish() {
-    if (under_way_ != nullptr) {
-      under_way_->number = number_;
-      under_way_->changed.notify_one();
-    }
+    under_way_->number = number_;
+    under_way_->out_of_line.wake_one();
     under_way_ = nullptr;
-    number_ = 0;
   }
 
   bench::LogOptions options_;
@@ -264,23 +256,20 @@ class LogClient::Impl {
   std::chrono::milliseconds append_timeout_;
   ShmPlatform platform_;
   std::thread thread_;
+  std::promise<std::shared_ptr<runtime::Inbox>> begun_;
+  std::shared_ptr<runtime::Inbox> inbox_;  // null if the platform ended before it began
+  std::promise<void> end_;
+  std::shared_future<void> ended_ = end_.get_future().share();
+  std::atomic<std::uint64_t> tail_{0};
 
   // The platform's thread only.
-  std::string record_;
-  std::uint64_t number_ = 0;  // that it has or is to have; 0 if none is under way
-
-  std::atomic<std::uint64_t> waiting_{0};  // in line
-  std::atomic<bool> leaving_{false};
-
-  std::mutex mutex_;
-  std::condition_variable connected_changed_;
-  std::deque<Request*> line_;
-  Request* under_way_ = nullptr;  // null also if its call has given up
-  runtime::Doorbell* doorbell_ = nullptr;
-  std::uint64_t tail_ = 0;
-  bool connected_ = false;
-  std::string problem_;  // why the server cannot be reached
-  std::exception_ptr error_;
+  std::deque<std::shared_ptr<Request>> line_;
+  std::shared_ptr<Request> under_way_;
+  std::string record_;        // that is under way
+  std::uint64_t number_ = 0;  // that it has or is to have
+  bool connected_ = false;    // has been
+  WaitList connecting_;
+  std::string problem_ = kNoAnswer;  // why the server cannot be reached
 };
 
 LogClient::LogClient(const LogOptions& options) try : impl_(std::make_unique<Impl>(options)) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,15 +22,20 @@ using fabric::NodeId;
 // interrupt wakes it up.
 enum class CompletionMode : std::uint8_t { polling, event };
 
+struct Thread;
+
 // A thread of a node for work that a system does in the background, beside the thread that serves.
-// It sleeps while it has nothing to do, and has no endpoint. Destroying it waits until the step
-// that it is in has ended, and destroys what is left of its tasks.
+// It sleeps while it has nothing to do. Destroying it waits until the step that it is in has ended,
+// and destroys what is left of its tasks, and its endpoint, if it has one.
 class BackgroundThread {
  public:
   virtual ~BackgroundThread() = default;
-  // Runs a task there; awaiting it takes until that has ended, and rethrows what it threw. Several
-  // tasks take turns. Both threads may use what is protected by a lock (runtime/sync.h).
+  // Runs a task there; awaiting it takes until that has ended, and rethrows what it threw, or
+  // throws std::future_error (broken_promise) if the background thread ends before. Several tasks
+  // take turns. Both threads may use what is protected by a lock (runtime/sync.h).
   virtual Task<> run(Task<> work) = 0;
+  // With its endpoint, for its own tasks. Throws UsageError if it was started without a port.
+  virtual Thread& thread() = 0;
 };
 
 // A part of a node's memory: for probes of it.
@@ -58,7 +64,10 @@ class Node {
   virtual std::unique_ptr<pmem::Region> open_region(std::string_view name) = 0;
   virtual void remove_region(std::string_view name) = 0;
 
-  virtual std::unique_ptr<BackgroundThread> start_background_thread() = 0;
+  // With a port it has an endpoint, can be connected to at {id(), port}, and is there when this
+  // returns.
+  virtual std::unique_ptr<BackgroundThread> start_background_thread(
+      std::optional<fabric::Port> port = std::nullopt) = 0;
 
   // CPU time that the node's threads have used so far.
   virtual Picoseconds cpu_time() const = 0;
@@ -71,6 +80,18 @@ struct Thread {
   Node& node;
   Executor& executor;
   fabric::Endpoint& endpoint;
+};
+
+// A thread that a platform was told to start. Dropping this does nothing to the thread.
+class StartedThread {
+ public:
+  virtual ~StartedThread() = default;
+  // Ends the thread wherever it is: when this returns, its tasks are destroyed, as those of a
+  // service are at the end of a run, its endpoint is gone, and its port is free. run() waits for it
+  // no longer. Waits until the step that the thread is in has ended, so two threads must not stop
+  // each other; one that stops itself gets a UsageError. Does nothing once the thread or the run
+  // has ended. From any thread of this process, while the platform exists.
+  virtual void stop() = 0;
 };
 
 class Platform {
@@ -86,11 +107,15 @@ class Platform {
 
   using Body = std::function<Task<>(Thread&)>;
   // Starts a thread on a local node; it can be connected to at {node, port}. `body` is kept for as
-  // long as the thread runs.
-  virtual void start(NodeId node, fabric::Port port, CompletionMode mode, Body body) = 0;
+  // long as the thread runs. Threads that are started before run() begin together; those that
+  // threads of the run start, at once. Whoever is started when all others have ended is stopped
+  // with the services.
+  virtual std::shared_ptr<StartedThread> start(NodeId node, fabric::Port port, CompletionMode mode,
+                                               Body body) = 0;
   // A thread whose body does not end by itself: it is stopped, and its tasks destroyed, when all
   // threads started with start() have ended.
-  virtual void start_service(NodeId node, fabric::Port port, CompletionMode mode, Body body) = 0;
+  virtual std::shared_ptr<StartedThread> start_service(NodeId node, fabric::Port port,
+                                                       CompletionMode mode, Body body) = 0;
 
   // Runs until all started threads have ended. Rethrows the first exception that left one.
   virtual void run() = 0;

@@ -1,75 +1,79 @@
 #include "platform/host/host_background.h"
 
+#include "platform/base/error.h"
+#include "platform/pmem/accounting.h"
+
 namespace perdura {
 
 using runtime::until;
 
-HostBackgroundThread::HostBackgroundThread(const runtime::HostClock& clock,
-                                           pmem::WriteMeter::Level accounting,
-                                           std::vector<unsigned> cores, ThreadUse& use)
-    : executor_(clock, CompletionMode::event, doorbell_, [](std::exception_ptr) {}),
-      use_(use),
-      thread_([this, accounting, cores = std::move(cores)] { main(accounting, cores); }) {}
+HostBackgroundThread::HostBackgroundThread(HostNode& node, std::optional<fabric::Port> port)
+    : node_(node), use_(node.add_thread()) {
+  if (!port) {
+    executor_ = &alone_.emplace(node.clock(), node.threads().fail).executor;
+    begun_.set_value();
+  }
+  thread_ = std::thread([this, port] { main(port); });
+  try {
+    begun_.get_future().get();
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
+}
 
 HostBackgroundThread::~HostBackgroundThread() {
-  executor_.stop();
+  {
+    const std::scoped_lock lock(ending_);
+    executor_->stop();
+  }
   thread_.join();
 }
 
-void HostBackgroundThread::main(pmem::WriteMeter::Level accounting,
-                                const std::vector<unsigned>& cores) {
+void HostBackgroundThread::main(std::optional<fabric::Port> port) {
   // Not only on the core of the thread that started it. That one runs, so these can be used.
-  pin_this_thread(cores);
+  pin_this_thread(node_.placement().cores);
   use_.begin();
-  pmem::thread_write_meter().set_level(accounting);
-  WritesPublisher publisher(use_);
-  executor_.add_poller(publisher);
-  executor_.spawn(take_jobs());
-  executor_.run();
+  pmem::thread_write_meter().set_level(node_.accounting());
+  if (!port) {
+    run_on(alone_->executor);
+  } else {
+    try {
+      node_.threads().with_endpoint(
+          *port, [&](runtime::ThreadExecutor& executor, fabric::Endpoint& endpoint) {
+            executor_ = &executor;
+            context_.emplace(Thread{node_, executor, endpoint});
+            begun_.set_value();
+            run_on(executor);
+          });
+    } catch (...) {
+      begun_.set_exception(std::current_exception());
+    }
+  }
   use_.end();
 }
 
+void HostBackgroundThread::run_on(runtime::ThreadExecutor& executor) {
+  WritesPublisher publisher(use_);
+  executor.add_poller(publisher);
+  executor.run();
+  const std::scoped_lock lock(ending_);
+}
+
+Thread& HostBackgroundThread::thread() {
+  if (!context_) throw UsageError("a background thread has an endpoint if it is given a port");
+  return *context_;
+}
+
 Task<> HostBackgroundThread::run(Task<> work) {
-  const auto job = std::make_shared<Job>();
-  job->work = std::move(work);
-  job->caller = &runtime::current_thread_executor().doorbell();
-  {
-    const std::scoped_lock lock(mutex_);
-    arrived_.push_back(job);
-  }
-  arrivals_.fetch_add(1, std::memory_order_seq_cst);
-  doorbell_.ring();
+  std::future<void> end = executor_->inbox()->post(
+      [given = std::make_shared<Task<>>(std::move(work))] { return std::move(*given); },
+      runtime::current_thread_executor().inbox());
   // GCC 12 destroys what a lambda within a co_await captures twice; a pointer bears that.
-  const Job* const awaited = job.get();
-  co_await until([awaited] { return awaited->ended.load(std::memory_order_acquire); });
-  if (job->problem) std::rethrow_exception(job->problem);
-}
-
-Task<> HostBackgroundThread::take_jobs() {
-  for (std::uint64_t taken = 0;;) {
-    co_await until([this, taken] { return arrivals_.load(std::memory_order_acquire) != taken; });
-    std::vector<std::shared_ptr<Job>> jobs;
-    {
-      const std::scoped_lock lock(mutex_);
-      jobs.swap(arrived_);
-    }
-    taken += jobs.size();
-    for (std::shared_ptr<Job>& job : jobs) executor_.spawn(perform(std::move(job)));
-  }
-}
-
-Task<> HostBackgroundThread::perform(std::shared_ptr<Job> job) {
-  // So that it ends with this task, if not before.
-  Task<> work = std::move(job->work);
-  try {
-    co_await std::move(work);
-  } catch (...) {
-    job->problem = std::current_exception();
-  }
-  // After this the caller may be gone; its doorbell belongs to its thread, which waits for this
-  // one.
-  job->ended.exchange(true, std::memory_order_seq_cst);
-  job->caller->ring();
+  const std::future<void>* const awaited = &end;
+  co_await until(
+      [awaited] { return awaited->wait_for(Nanoseconds(0)) == std::future_status::ready; });
+  end.get();
 }
 
 }  // namespace perdura

@@ -2,49 +2,47 @@
 // given tasks by another one's.
 #pragma once
 
-#include <memory>
+#include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
-#include <vector>
 
 #include "platform/host/host_node.h"
 #include "platform/host/thread_executor.h"
 #include "platform/platform.h"
-#include "platform/pmem/accounting.h"
 #include "platform/runtime/doorbell.h"
 
 namespace perdura {
 
 class HostBackgroundThread final : public BackgroundThread {
  public:
-  // `clock`: the platform's. It may run on `cores`, if there are any. `use` stays
-  // for as long as the node.
-  HostBackgroundThread(const runtime::HostClock& clock, pmem::WriteMeter::Level accounting,
-                       std::vector<unsigned> cores, ThreadUse& use);
+  // It may run on the node's cores, if there are any. Throws what keeps it from having an endpoint.
+  HostBackgroundThread(HostNode& node, std::optional<fabric::Port> port);
   ~HostBackgroundThread() override;
 
   Task<> run(Task<> work) override;
+  Thread& thread() override;
 
  private:
-  // What the two threads know of a task.
-  struct Job {
-    Task<> work;
-    runtime::Doorbell* caller = nullptr;
-    std::exception_ptr problem;
-    std::atomic<bool> ended{false};
+  // Of a thread without an endpoint.
+  struct Alone {
+    Alone(const runtime::HostClock& clock, runtime::ThreadExecutor::FailureHandler on_failure)
+        : executor(clock, CompletionMode::event, doorbell, std::move(on_failure)) {}
+    runtime::Doorbell doorbell;
+    runtime::ThreadExecutor executor;
   };
 
-  void main(pmem::WriteMeter::Level accounting, const std::vector<unsigned>& cores);
-  Task<> take_jobs();
-  static Task<> perform(std::shared_ptr<Job> job);
+  void main(std::optional<fabric::Port> port);
+  void run_on(runtime::ThreadExecutor& executor);
 
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<Job>> arrived_;
-  std::atomic<std::uint64_t> arrivals_{0};
-  runtime::Doorbell doorbell_;
-  runtime::ThreadExecutor executor_;
+  HostNode& node_;
   ThreadUse& use_;
-  std::thread thread_;  // last: all else is there when it starts
+  std::optional<Alone> alone_;
+  runtime::ThreadExecutor* executor_ = nullptr;
+  std::optional<Thread> context_;
+  std::promise<void> begun_;
+  std::mutex ending_;  // the executor is not gone before it has been told to stop
+  std::thread thread_;
 };
 
 }  // namespace perdura

@@ -124,9 +124,9 @@ std::unique_ptr<pmem::Region> HostNode::make_region(
                                         std::move(keeper), durable);
 }
 
-std::unique_ptr<BackgroundThread> HostNode::start_background_thread() {
-  return std::make_unique<HostBackgroundThread>(clock_, accounting_, placement_.cores,
-                                                add_thread());
+std::unique_ptr<BackgroundThread> HostNode::start_background_thread(
+    std::optional<fabric::Port> port) {
+  return std::make_unique<HostBackgroundThread>(*this, port);
 }
 
 Picoseconds HostNode::cpu_time() const {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <deque>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,8 +58,19 @@ class WritesPublisher final : public runtime::Poller {
   pmem::WriteMeter& meter_ = pmem::thread_write_meter();
 };
 
+// Is given the executor and the endpoint of a thread, on that thread.
+using RunThread = std::function<void(runtime::ThreadExecutor&, fabric::Endpoint&)>;
+
 class HostNode : public Node {
  public:
+  // What the platform does for a node's background threads.
+  struct Threads {
+    // As HostPlatform's with_endpoint().
+    std::function<void(fabric::Port, const RunThread&)> with_endpoint;
+    // Ends the run.
+    std::function<void(std::exception_ptr)> fail;
+  };
+
   // `clock`: the platform's. Persistent memory is in files of `pm_directory`/node-N/, or
   // in a DAX device as regions so named. Throws
   // UsageError if that cannot be created.
@@ -73,7 +86,8 @@ class HostNode : public Node {
                                                  Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
-  std::unique_ptr<BackgroundThread> start_background_thread() override;
+  std::unique_ptr<BackgroundThread> start_background_thread(
+      std::optional<fabric::Port> port) override;
 
   Picoseconds cpu_time() const override;
   // Up to date for the calling thread, for threads that have ended, and for others as of the last
@@ -82,6 +96,10 @@ class HostNode : public Node {
 
   const std::string& pm_directory() const { return pm_directory_; }
   const Placement& placement() const { return placement_; }
+  const runtime::HostClock& clock() const { return clock_; }
+  pmem::WriteMeter::Level accounting() const { return accounting_; }
+  const Threads& threads() const { return of_platform_; }
+  void set_threads(Threads of_platform) { of_platform_ = std::move(of_platform); }
   ThreadUse& add_thread();
 
  protected:
@@ -107,6 +125,7 @@ class HostNode : public Node {
   std::string pm_directory_;
   pmem::WriteMeter::Level accounting_;
   Placement placement_;
+  Threads of_platform_;
   mutable std::mutex mutex_;
   mutable std::deque<ThreadUse> threads_;
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "platform/base/error.h"
@@ -22,123 +21,195 @@ HostPlatform::HostPlatform(NodeId node_count, std::vector<NodeId> local_nodes,
   std::iota(local_ids_.begin(), local_ids_.end(), NodeId{0});
 }
 
+void HostPlatform::add_node(std::unique_ptr<HostNode> node) {
+  node->set_threads({.with_endpoint =
+                         [this, on = node.get()](fabric::Port port, const RunThread& run) {
+                           with_endpoint(*on, port, CompletionMode::event, run);
+                         },
+                     .fail = [this](std::exception_ptr error) { fail(std::move(error)); }});
+  nodes_.push_back(std::move(node));
+}
+
 HostNode* HostPlatform::host_node(NodeId id) {
   const auto found = std::find(local_ids_.begin(), local_ids_.end(), id);
   if (found == local_ids_.end()) return nullptr;
   return nodes_[static_cast<std::size_t>(found - local_ids_.begin())].get();
 }
 
-void HostPlatform::start(NodeId node, fabric::Port port, CompletionMode mode, Body body) {
-  plan(node, port, mode, std::move(body), false);
+std::shared_ptr<StartedThread> HostPlatform::start(NodeId node, fabric::Port port,
+                                                   CompletionMode mode, Body body) {
+  return plan(node, port, mode, std::move(body), false);
 }
 
-void HostPlatform::start_service(NodeId node, fabric::Port port, CompletionMode mode, Body body) {
-  plan(node, port, mode, std::move(body), true);
+std::shared_ptr<StartedThread> HostPlatform::start_service(NodeId node, fabric::Port port,
+                                                           CompletionMode mode, Body body) {
+  return plan(node, port, mode, std::move(body), true);
 }
 
-void HostPlatform::plan(NodeId node, fabric::Port port, CompletionMode mode, Body body,
-                        bool service) {
+std::shared_ptr<StartedThread> HostPlatform::plan(NodeId node, fabric::Port port,
+                                                  CompletionMode mode, Body body, bool service) {
   HostNode* local = host_node(node);
   if (local == nullptr) {
     throw UsageError(
         fmt::format("a thread was started on node {}, which is not in this process", node));
   }
-  planned_.push_back({local, port, mode, std::move(body), service, cores_for_next_thread(*local)});
+  auto thread = std::make_shared<HostThread>(*this, *local, port, mode, std::move(body), service);
+  const std::scoped_lock lock(mutex_);
+  if (running_ && stopping_) return thread;  // it would be stopped at once
+  thread->cores = least_used_core(*local);
+  thread->awaited = !service;
+  if (thread->awaited) ++awaited_;
+  threads_.push_back(thread);
+  if (running_) launch(thread);
+  return thread;
 }
 
-std::vector<unsigned> HostPlatform::cores_for_next_thread(const HostNode& node) const {
+std::vector<unsigned> HostPlatform::least_used_core(const HostNode& node) const {
   const std::vector<unsigned>& cores = node.placement().cores;
   if (cores.empty()) return {};
-  const auto before = static_cast<std::size_t>(std::count_if(
-      planned_.begin(), planned_.end(), [&](const auto& t) { return t.node == &node; }));
-  return {cores[before % cores.size()]};
+  const auto threads_on = [&](unsigned core) {
+    return std::count_if(threads_.begin(), threads_.end(), [&](const auto& thread) {
+      return &thread->node == &node && thread->cores.front() == core;
+    });
+  };
+  return {*std::min_element(cores.begin(), cores.end(),
+                            [&](unsigned a, unsigned b) { return threads_on(a) < threads_on(b); })};
+}
+
+void HostPlatform::launch(const std::shared_ptr<HostThread>& thread) {
+  thread->ended = false;
+  thread->os_thread = std::thread([this, thread] { run_thread(*thread); });
+  thread->id = thread->os_thread.get_id();
 }
 
 void HostPlatform::run() {
-  // Threads that were started belong to this run, even if it fails.
-  const std::deque<PlannedThread> threads = std::exchange(planned_, {});
-  {
-    const std::scoped_lock lock(mutex_);
-    stopping_ = false;
-    error_ = nullptr;
-    not_ready_ = threads.size();
-    unfinished_ = static_cast<std::size_t>(std::count_if(
-        threads.begin(), threads.end(), [](const PlannedThread& t) { return !t.service; }));
-  }
-  std::vector<std::thread> running;
-  running.reserve(threads.size());
-  for (const PlannedThread& planned : threads) {
-    running.emplace_back([this, &planned] { run_thread(planned); });
-  }
   bool failed;
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return unfinished_ == 0 || stopping_; });
+    running_ = true;
+    stopping_ = false;
+    error_ = nullptr;
+    not_ready_ = threads_.size();
+    for (const auto& thread : threads_) {
+      thread->begins_with_others = true;
+      launch(thread);
+    }
+    changed_.wait(lock, [this] { return awaited_ == 0 || stopping_; });
     failed = error_ != nullptr;
   }
   meet_other_nodes(failed);
   stop_threads();
-  for (std::thread& thread : running) thread.join();
+  join_threads();
   if (error_ != nullptr) std::rethrow_exception(error_);
 }
 
-void HostPlatform::run_thread(const PlannedThread& planned) {
-  ThreadUse& use = planned.node->add_thread();
+void HostPlatform::join_threads() {
+  for (;;) {
+    std::thread thread;
+    {
+      std::unique_lock lock(mutex_);
+      const auto found = std::find_if(threads_.begin(), threads_.end(),
+                                      [](const auto& t) { return t->os_thread.joinable(); });
+      if (found == threads_.end()) {
+        // Others may be joining threads that they have stopped.
+        changed_.wait(lock, [this] {
+          return std::all_of(threads_.begin(), threads_.end(),
+                             [](const auto& t) { return t->ended; });
+        });
+        // Threads that were started belong to this run, even if it failed.
+        threads_.clear();
+        awaited_ = 0;
+        running_ = false;
+        return;
+      }
+      thread = std::move((*found)->os_thread);
+    }
+    thread.join();
+  }
+}
+
+void HostPlatform::run_thread(HostThread& thread) {
+  ThreadUse& use = thread.node.add_thread();
   use.begin();
   pmem::thread_write_meter().set_level(accounting_);
   try {
-    if (!pin_this_thread(planned.cores)) {
+    if (!pin_this_thread(thread.cores)) {
       throw UsageError(fmt::format(
           "node {}: a thread cannot be pinned to core {}, which this process may not use",
-          planned.node->id(), planned.cores.front()));
+          thread.node.id(), thread.cores.front()));
     }
     // Background threads are started by this one, and so are bound, too.
-    const MemoryBinding binding(planned.node->placement().numa_node);
-    with_endpoint(*planned.node, planned.port, planned.mode,
+    const MemoryBinding binding(thread.node.placement().numa_node);
+    with_endpoint(thread.node, thread.port, thread.mode,
                   [&](ThreadExecutor& executor, fabric::Endpoint& endpoint) {
-                    run_on(planned, use, executor, endpoint);
+                    run_on(thread, use, executor, endpoint);
                   });
   } catch (...) {
     fail(std::current_exception());
   }
   use.end();
+  const std::scoped_lock lock(mutex_);
+  thread.ended = true;
+  changed_.notify_all();
 }
 
-void HostPlatform::run_on(const PlannedThread& planned, ThreadUse& use, ThreadExecutor& executor,
+void HostPlatform::run_on(HostThread& started, ThreadUse& use, ThreadExecutor& executor,
                           fabric::Endpoint& endpoint) {
   WritesPublisher publisher(use);
   executor.add_poller(publisher);
-  Thread thread{*planned.node, executor, endpoint};
+  Thread thread{started.node, executor, endpoint};
   bool go;
   {
     std::unique_lock lock(mutex_);
-    executors_.push_back(&executor);
-    --not_ready_;
-    changed_.notify_all();
-    // All at once: nobody measures the start of the others.
-    changed_.wait(lock, [this] { return not_ready_ == 0 || stopping_; });
-    go = !stopping_;
+    started.executor = &executor;
+    if (started.begins_with_others) {
+      --not_ready_;
+      changed_.notify_all();
+      // All at once: nobody measures the start of the others.
+      changed_.wait(lock, [&] { return not_ready_ == 0 || stopping_ || started.stopped; });
+    }
+    go = !stopping_ && !started.stopped;
   }
   if (go) {
-    executor.spawn(run_body(planned, thread));
+    executor.spawn(run_body(started, thread));
     executor.run();
   }
   const std::scoped_lock lock(mutex_);
-  std::erase(executors_, &executor);
+  started.executor = nullptr;
 }
 
-Task<> HostPlatform::run_body(const PlannedThread& planned, Thread& thread) {
-  co_await planned.body(thread);
-  if (planned.service) co_return;
+Task<> HostPlatform::run_body(HostThread& started, Thread& thread) {
+  co_await started.body(thread);
+  if (started.service) co_return;
   // What the body spawned goes on until everybody has ended, without burning a core.
   static_cast<ThreadExecutor&>(thread.executor).set_mode(CompletionMode::event);
-  thread_ended();
+  const std::scoped_lock lock(mutex_);
+  await_no_longer(started);
 }
 
-void HostPlatform::thread_ended() {
-  const std::scoped_lock lock(mutex_);
-  --unfinished_;
+void HostPlatform::await_no_longer(HostThread& thread) {
+  if (!std::exchange(thread.awaited, false)) return;
+  --awaited_;
   changed_.notify_all();
+}
+
+void HostPlatform::stop(HostThread& thread) {
+  std::thread mine;
+  {
+    std::unique_lock lock(mutex_);
+    if (!thread.ended && thread.id == std::this_thread::get_id()) {
+      throw UsageError("a thread cannot stop itself; let its body end, or another one stop it");
+    }
+    thread.stopped = true;
+    await_no_longer(thread);
+    if (thread.executor != nullptr) thread.executor->stop();
+    changed_.notify_all();
+    mine = std::move(thread.os_thread);
+    if (!mine.joinable()) changed_.wait(lock, [&] { return thread.ended; });
+  }
+  if (mine.joinable()) mine.join();
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(threads_, [&](const auto& t) { return t.get() == &thread; });
 }
 
 bool HostPlatform::stopping() {
@@ -157,7 +228,9 @@ void HostPlatform::fail(std::exception_ptr error) {
 void HostPlatform::stop_threads() {
   const std::scoped_lock lock(mutex_);
   stopping_ = true;
-  for (ThreadExecutor* executor : executors_) executor->stop();
+  for (const auto& thread : threads_) {
+    if (thread->executor != nullptr) thread->executor->stop();
+  }
   changed_.notify_all();
 }
 

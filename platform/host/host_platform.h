@@ -1,14 +1,14 @@
 // What the platforms of real threads share: which threads are to run on the nodes of this process,
-// how they are started together, stopped, and how what they throw comes out of run(). The fabric
+// how they are started and stopped, and how what they throw comes out of run(). The fabric
 // behind a thread's endpoint, and how processes learn of each other, are the derived platform's.
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "platform/host/host_node.h"
@@ -23,8 +23,10 @@ class HostPlatform : public Platform {
   NodeId node_count() const override { return node_count_; }
   Node* local_node(NodeId id) override { return host_node(id); }
 
-  void start(NodeId node, fabric::Port port, CompletionMode mode, Body body) override;
-  void start_service(NodeId node, fabric::Port port, CompletionMode mode, Body body) override;
+  std::shared_ptr<StartedThread> start(NodeId node, fabric::Port port, CompletionMode mode,
+                                       Body body) override;
+  std::shared_ptr<StartedThread> start_service(NodeId node, fabric::Port port, CompletionMode mode,
+                                               Body body) override;
 
   // Returns when the threads started on all nodes have ended; a node whose process died counts as
   // ended. May be called again, with new threads, as often in every process. If a task throws, the
@@ -39,12 +41,11 @@ class HostPlatform : public Platform {
 
   // The n-th of the local ids.
   const std::vector<NodeId>& local_ids() const { return local_ids_; }
-  void add_node(std::unique_ptr<HostNode> node) { nodes_.push_back(std::move(node)); }
+  void add_node(std::unique_ptr<HostNode> node);
   HostNode* host_node(NodeId id);
   // For destructors: nodes may stand on what the derived platform holds.
   void drop_nodes() { nodes_.clear(); }
 
-  using RunThread = std::function<void(runtime::ThreadExecutor&, fabric::Endpoint&)>;
   // Makes the executor and the endpoint of a thread, on that thread, and calls `run` with them; the
   // endpoint is among the executor's pollers.
   virtual void with_endpoint(HostNode& node, fabric::Port port, CompletionMode mode,
@@ -59,36 +60,55 @@ class HostPlatform : public Platform {
   void fail(std::exception_ptr error);
 
  private:
-  struct PlannedThread {
-    HostNode* node;
-    fabric::Port port;
-    CompletionMode mode;
-    Body body;
-    bool service;
-    std::vector<unsigned> cores;  // to be pinned to; empty: anywhere
+  struct HostThread final : StartedThread {
+    HostThread(HostPlatform& of, HostNode& on, fabric::Port at, CompletionMode how, Body what,
+               bool never_ends)
+        : platform(of), node(on), port(at), mode(how), body(std::move(what)), service(never_ends) {}
+    void stop() override { platform.stop(*this); }
+
+    HostPlatform& platform;
+    HostNode& node;
+    const fabric::Port port;
+    const CompletionMode mode;
+    const Body body;
+    const bool service;
+    // What follows is protected by the platform's mutex.
+    std::vector<unsigned> cores{};                // to be pinned to; empty: anywhere
+    bool begins_with_others = false;              // and not at once
+    bool awaited = false;                         // by the end of the run
+    bool stopped = false;                         // by stop()
+    runtime::ThreadExecutor* executor = nullptr;  // while it runs
+    std::thread os_thread{};                      // whoever takes it joins it
+    std::thread::id id{};                         // its own until it has ended
+    bool ended = true;                            // nothing of it uses the platform
   };
 
-  void plan(NodeId node, fabric::Port port, CompletionMode mode, Body body, bool service);
-  std::vector<unsigned> cores_for_next_thread(const HostNode& node) const;
-  void run_thread(const PlannedThread& planned);
-  void run_on(const PlannedThread& planned, ThreadUse& use, runtime::ThreadExecutor& executor,
+  std::shared_ptr<StartedThread> plan(NodeId node, fabric::Port port, CompletionMode mode,
+                                      Body body, bool service);
+  // These three with the mutex locked.
+  std::vector<unsigned> least_used_core(const HostNode& node) const;
+  void launch(const std::shared_ptr<HostThread>& thread);
+  void await_no_longer(HostThread& thread);
+  void run_thread(HostThread& thread);
+  void run_on(HostThread& thread, ThreadUse& use, runtime::ThreadExecutor& executor,
               fabric::Endpoint& endpoint);
-  Task<> run_body(const PlannedThread& planned, Thread& thread);
-  void thread_ended();
+  Task<> run_body(HostThread& started, Thread& thread);
+  void stop(HostThread& thread);
   void stop_threads();
+  void join_threads();
 
   NodeId node_count_;
   std::vector<NodeId> local_ids_;
   pmem::WriteMeter::Level accounting_;
   std::vector<std::unique_ptr<HostNode>> nodes_;
 
-  std::deque<PlannedThread> planned_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::size_t unfinished_ = 0;  // started threads whose body has not ended
-  std::size_t not_ready_ = 0;   // threads that have not got an endpoint yet
-  std::vector<runtime::ThreadExecutor*> executors_;
+  std::vector<std::shared_ptr<HostThread>> threads_;  // of this run, or of the next
+  std::size_t awaited_ = 0;
+  std::size_t not_ready_ = 0;  // those that begin together and have not got an endpoint yet
   std::exception_ptr error_;
+  bool running_ = false;
   bool stopping_ = false;
 };
 

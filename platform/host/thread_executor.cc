@@ -28,7 +28,13 @@ void Condition::enlist(ThreadExecutor& executor, std::coroutine_handle<> task) {
 
 ThreadExecutor::ThreadExecutor(const HostClock& clock, CompletionMode mode, Doorbell& doorbell,
                                FailureHandler on_failure)
-    : clock_(clock), mode_(mode), doorbell_(doorbell), on_failure_(std::move(on_failure)) {}
+    : clock_(clock),
+      mode_(mode),
+      doorbell_(doorbell),
+      on_failure_(std::move(on_failure)),
+      inbox_(std::make_shared<Inbox>(doorbell)) {}
+
+ThreadExecutor::~ThreadExecutor() { inbox_->close(); }
 
 void ThreadExecutor::make_ready_at(Time when, std::coroutine_handle<> task) {
   timers_.push_back({when, next_timer_++, task});
@@ -42,12 +48,17 @@ void ThreadExecutor::run() {
   // However the loop ends: tasks must not outlive what they stand on.
   const struct Cleanup {
     ThreadExecutor& executor;
-    ~Cleanup() { executor.destroy_tasks(); }
+    ~Cleanup() {
+      executor.inbox_->close();
+      executor.destroy_tasks();
+    }
   } cleanup{*this};
   while (!stopping()) {
     bool busy = run_ready();
     busy |= fire_timers();
     busy |= poll();
+    if (inbox_->has_work(std::memory_order_relaxed)) [[unlikely]]
+      empty_inbox();
     if (busy || ready_.size() != 0) {
       idle_turns_ = 0;
     } else {
@@ -88,6 +99,13 @@ bool ThreadExecutor::poll() {
   return busy;
 }
 
+// Apart, so that a turn without it stays short.
+[[gnu::noinline]] void ThreadExecutor::empty_inbox() {
+  inbox_->take(arrived_);
+  for (Task<>& task : arrived_) spawn(std::move(task));
+  arrived_.clear();
+}
+
 bool ThreadExecutor::check_conditions() {
   const std::size_t before = conditions_.size();
   std::erase_if(conditions_, [this](Condition* condition) {
@@ -122,7 +140,8 @@ void ThreadExecutor::sleep() {
   for (Poller* poller : pollers_) {
     if (const int descriptor = poller->arm(); descriptor >= 0) descriptors_.push_back(descriptor);
   }
-  if (!poll() && ready_.size() == 0 && !stop_.load(std::memory_order_seq_cst)) {
+  if (!poll() && ready_.size() == 0 && !stop_.load(std::memory_order_seq_cst) &&
+      !inbox_->has_work(std::memory_order_seq_cst)) {
     Time wake = timers_.empty() ? Time::max() : timers_.front().when;
     for (const Poller* poller : pollers_) wake = std::min(wake, poller->due());
     for (const Condition* condition : conditions_) wake = std::min(wake, condition->deadline_);

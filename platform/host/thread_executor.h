@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "platform/host/inbox.h"
 #include "platform/platform.h"
 #include "platform/runtime/doorbell.h"
 #include "platform/runtime/executor.h"
@@ -62,6 +63,7 @@ class ThreadExecutor final : public Executor {
   // `clock`: the platform's. `on_failure` is called with what a task threw.
   ThreadExecutor(const HostClock& clock, CompletionMode mode, Doorbell& doorbell,
                  FailureHandler on_failure);
+  ~ThreadExecutor() override;
 
   Time now() const override { return clock_.now(); }
   Time begin() const override { return clock_.begin(); }
@@ -72,6 +74,7 @@ class ThreadExecutor final : public Executor {
   void add_poller(Poller& poller) { pollers_.push_back(&poller); }
   void set_mode(CompletionMode mode) { mode_ = mode; }
   Doorbell& doorbell() { return doorbell_; }
+  const std::shared_ptr<Inbox>& inbox() const { return inbox_; }
 
   // Runs the loop until stop(); then destroys the tasks that are left.
   void run();
@@ -99,6 +102,7 @@ class ThreadExecutor final : public Executor {
   bool fire_timers();
   bool poll();
   bool check_conditions();
+  void empty_inbox();
   void idle();
   void sleep();
   void wait(std::uint32_t seen, Nanoseconds timeout);
@@ -113,6 +117,8 @@ class ThreadExecutor final : public Executor {
   std::vector<Poller*> pollers_;
   std::vector<int> descriptors_;  // to be woken by
   std::vector<Condition*> conditions_;
+  std::shared_ptr<Inbox> inbox_;
+  std::vector<Task<>> arrived_;  // out of it
   int idle_turns_ = 0;
   std::atomic<bool> stop_{false};
 };

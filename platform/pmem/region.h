@@ -73,7 +73,8 @@ class Region {
   Bytes size() const { return size_; }
   Medium medium() const { return medium_; }
 
-  // The memory itself, for buffers that only this thread and its own operations use.
+  // The memory itself, for buffers that only this thread and its own operations use. What is done
+  // to it is not counted and no model knows of it; for memory that is judged there is pmem/view.h.
   std::byte* data() { return base_; }
 
   // --- loads -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/pmem/word_copy.cc
   ${CMAKE_SOURCE_DIR}/platform/runtime/doorbell.cc
   ${CMAKE_SOURCE_DIR}/platform/runtime/host_clock.cc
+  ${CMAKE_SOURCE_DIR}/platform/host/inbox.cc
   ${CMAKE_SOURCE_DIR}/platform/host/thread_executor.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/connection.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/endpoint.cc

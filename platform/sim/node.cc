@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 
 #include "platform/base/error.h"
 #include "platform/pmem/sim/region_memory.h"
@@ -14,12 +15,22 @@ namespace {
 // A simulated thread whose tasks come from another one's.
 class SimBackgroundThread final : public BackgroundThread {
  public:
-  explicit SimBackgroundThread(SimThread& thread) : thread_(thread) {}
+  SimBackgroundThread(SimNode& node, std::optional<fabric::Port> port)
+      : thread_(node.add_thread(CompletionMode::event)) {
+    if (!port) return;
+    endpoint_ = node.make_endpoint(thread_, *port);
+    context_.emplace(Thread{node, thread_, *endpoint_});
+  }
   ~SimBackgroundThread() override { thread_.stop(); }
+
+  Thread& thread() override {
+    if (!context_) throw UsageError("a background thread has an endpoint if it is given a port");
+    return *context_;
+  }
 
   Task<> run(Task<> work) override {
     const auto done = std::make_shared<Done>();
-    thread_.spawn(perform(std::move(work), done));
+    thread_.spawn(perform(std::move(work), Teller(done)));
     while (!done->ended) co_await wait(done->waiting);
     if (done->problem) std::rethrow_exception(done->problem);
   }
@@ -27,21 +38,36 @@ class SimBackgroundThread final : public BackgroundThread {
  private:
   struct Done {
     bool ended = false;
-    std::exception_ptr problem;
+    std::exception_ptr problem =
+        std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
     WaitList waiting;
   };
+  // Tells the caller when the task is gone, be it that the thread was stopped.
+  struct Teller {
+    std::shared_ptr<Done> done;
+    explicit Teller(std::shared_ptr<Done> of) : done(std::move(of)) {}
+    Teller(Teller&&) = default;
+    Teller& operator=(Teller&&) = delete;
+    ~Teller() {
+      if (done == nullptr) return;
+      done->ended = true;
+      done->waiting.wake_all();
+    }
+  };
 
-  static Task<> perform(Task<> work, std::shared_ptr<Done> done) {
+  static Task<> perform(Task<> work, Teller of_caller) {
+    const Teller teller = std::move(of_caller);
     try {
       co_await std::move(work);
+      teller.done->problem = nullptr;
     } catch (...) {
-      done->problem = std::current_exception();
+      teller.done->problem = std::current_exception();
     }
-    done->ended = true;
-    done->waiting.wake_all();
   }
 
   SimThread& thread_;
+  std::unique_ptr<fabric::sim::SimEndpoint> endpoint_;
+  std::optional<Thread> context_;
 };
 
 std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& memory,
@@ -54,11 +80,15 @@ std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& mem
 
 }  // namespace
 
-SimNode::SimNode(Engine& engine, const Profile& profile, NodeId id)
+SimNode::SimNode(Engine& engine, const Profile& profile, NodeId id, fabric::sim::Network& network,
+                 fabric::sim::Directory& directory, std::exception_ptr& failure)
     : engine_(engine),
       testbed_(profile),
       profile_(id == 0 ? profile.server : profile.client),
       id_(id),
+      network_(network),
+      directory_(directory),
+      failure_(failure),
       cores_(profile_.cores),
       dram_(controllers_of(profile.dram, profile)),
       pm_(controllers_of(profile.pm, profile)),
@@ -155,9 +185,9 @@ void SimNode::remove_region(std::string_view name) {
   }
 }
 
-std::unique_ptr<BackgroundThread> SimNode::start_background_thread() {
-  return std::make_unique<SimBackgroundThread>(
-      add_thread(CompletionMode::event, background_failure_));
+std::unique_ptr<BackgroundThread> SimNode::start_background_thread(
+    std::optional<fabric::Port> port) {
+  return std::make_unique<SimBackgroundThread>(*this, port);
 }
 
 Picoseconds SimNode::cpu_time() const {
@@ -166,8 +196,14 @@ Picoseconds SimNode::cpu_time() const {
   return sum;
 }
 
-SimThread& SimNode::add_thread(CompletionMode mode, std::exception_ptr& failure) {
-  return threads_.emplace_back(engine_, cores_, testbed_.cpu, profile_.wait, mode, failure);
+SimThread& SimNode::add_thread(CompletionMode mode) {
+  return threads_.emplace_back(engine_, cores_, testbed_.cpu, profile_.wait, mode, failure_);
+}
+
+std::unique_ptr<fabric::sim::SimEndpoint> SimNode::make_endpoint(SimThread& thread,
+                                                                 fabric::Port port) {
+  return std::make_unique<fabric::sim::SimEndpoint>(network_, directory_, nic_, thread,
+                                                    fabric::Address{id_, port});
 }
 
 }  // namespace perdura::sim

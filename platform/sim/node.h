@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/fabric/sim/endpoint.h"
 #include "platform/fabric/sim/nic.h"
 #include "platform/platform.h"
 #include "platform/pmem/sim/sim_region.h"
@@ -16,7 +17,10 @@ namespace perdura::sim {
 
 class SimNode final : public Node {
  public:
-  SimNode(Engine& engine, const Profile& profile, NodeId id);
+  // `failure`: what leaves a task of its background threads is put there if nothing is. All
+  // references outlive the node.
+  SimNode(Engine& engine, const Profile& profile, NodeId id, fabric::sim::Network& network,
+          fabric::sim::Directory& directory, std::exception_ptr& failure);
   ~SimNode();
 
   NodeId id() const override { return id_; }
@@ -26,12 +30,15 @@ class SimNode final : public Node {
                                                  Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
-  std::unique_ptr<BackgroundThread> start_background_thread() override;
+  std::unique_ptr<BackgroundThread> start_background_thread(
+      std::optional<fabric::Port> port) override;
   Picoseconds cpu_time() const override;
   pmem::Writes pm_writes() const override { return meter_.writes(); }
 
   const NodeProfile& profile() const { return profile_; }
-  SimThread& add_thread(CompletionMode mode, std::exception_ptr& failure);
+  SimThread& add_thread(CompletionMode mode);
+  // For a thread of it that can be connected to at that port.
+  std::unique_ptr<fabric::sim::SimEndpoint> make_endpoint(SimThread& thread, fabric::Port port);
   std::list<SimThread>& threads() { return threads_; }
   fabric::sim::Nic& nic() { return nic_; }
 
@@ -61,6 +68,9 @@ class SimNode final : public Node {
   const Profile& testbed_;
   const NodeProfile& profile_;
   NodeId id_;
+  fabric::sim::Network& network_;
+  fabric::sim::Directory& directory_;
+  std::exception_ptr& failure_;
   Cores cores_;
   pmem::WriteMeter meter_;
   // Of both NUMA nodes; threads run on the first.
@@ -69,7 +79,6 @@ class SimNode final : public Node {
   fabric::sim::Nic nic_;
   std::map<std::string, Block, std::less<>> persistent_;
   std::list<SimThread> threads_;
-  std::exception_ptr background_failure_;  // stays null: run() passes on what its task throws
   pmem::sim::Durability* durability_ = nullptr;
   std::shared_ptr<pmem::sim::Journal> journal_;
   std::vector<pmem::sim::Journal::Survivor> survivors_;  // while the power is off

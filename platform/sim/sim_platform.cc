@@ -33,37 +33,41 @@ class SimBarrier final : public Platform::Barrier {
 }  // namespace
 
 SimPlatform::SimPlatform(Profile profile, NodeId nodes) : profile_(std::move(profile)) {
-  for (NodeId id = 0; id < nodes; ++id) nodes_.emplace_back(engine_, profile_, id);
+  for (NodeId id = 0; id < nodes; ++id) {
+    nodes_.emplace_back(engine_, profile_, id, network_, directory_, failure_);
+  }
 }
 
-SimPlatform::~SimPlatform() {
-  for (Running& running : running_) end(running);
-}
+SimPlatform::~SimPlatform() { end_all(); }
 
 Node* SimPlatform::local_node(NodeId id) { return id < nodes_.size() ? &nodes_[id] : nullptr; }
 
-void SimPlatform::start(NodeId node, fabric::Port port, CompletionMode mode, Body body) {
+std::shared_ptr<StartedThread> SimPlatform::start(NodeId node, fabric::Port port,
+                                                  CompletionMode mode, Body body) {
   ++unfinished_;
-  launch(node, port, mode, std::move(body), false);
+  return launch(node, port, mode, std::move(body), false);
 }
 
-void SimPlatform::start_service(NodeId node, fabric::Port port, CompletionMode mode, Body body) {
-  launch(node, port, mode, std::move(body), true);
+std::shared_ptr<StartedThread> SimPlatform::start_service(NodeId node, fabric::Port port,
+                                                          CompletionMode mode, Body body) {
+  return launch(node, port, mode, std::move(body), true);
 }
 
-void SimPlatform::launch(NodeId node, fabric::Port port, CompletionMode mode, Body body,
-                         bool service) {
+std::shared_ptr<StartedThread> SimPlatform::launch(NodeId node, fabric::Port port,
+                                                   CompletionMode mode, Body body, bool service) {
   SimNode& machine = nodes_.at(node);
-  SimThread& thread = machine.add_thread(mode, failure_);
-  Running& running = running_.emplace_back();
+  SimThread& thread = machine.add_thread(mode);
+  const auto& started = running_.emplace_back(std::make_shared<Running>());
+  Running& running = *started;
+  running.platform = this;
   running.thread = &thread;
-  running.endpoint = std::make_unique<fabric::sim::SimEndpoint>(
-      network_, directory_, machine.nic(), thread, fabric::Address{node, port});
+  running.endpoint = machine.make_endpoint(thread, port);
   running.context = std::make_unique<Thread>(Thread{machine, thread, *running.endpoint});
   running.body = std::move(body);
   running.node = node;
   running.service = service;
   thread.spawn(run_body(*this, running));
+  return started;
 }
 
 Task<> SimPlatform::run_body(SimPlatform& platform, Running& running) {
@@ -77,6 +81,18 @@ void SimPlatform::end(Running& running) {
   running.ended = true;
   running.thread->stop();
   running.endpoint.reset();
+}
+
+void SimPlatform::end_all() {
+  // What ends with one may start another.
+  for (std::size_t i = 0; i < running_.size(); ++i) end(*running_[i]);
+}
+
+void SimPlatform::stop(Running& running) {
+  if (SimThread::running() == running.thread) {
+    throw UsageError("a thread cannot stop itself; let its body end, or another one stop it");
+  }
+  end(running);
 }
 
 void SimPlatform::fail(const std::string& problem) {
@@ -130,7 +146,7 @@ void SimPlatform::run() {
     }
   }
   check_time();
-  for (Running& running : running_) end(running);
+  end_all();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
@@ -143,8 +159,8 @@ void SimPlatform::at(Time when, std::function<void()> function) {
 }
 
 void SimPlatform::kill(NodeId node) {
-  for (Running& running : running_) {
-    if (running.node == node) end(running);
+  for (std::size_t i = 0; i < running_.size(); ++i) {
+    if (running_[i]->node == node) end(*running_[i]);
   }
 }
 

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <deque>
 #include <functional>
-#include <list>
-#include <optional>
+#include <memory>
+#include <vector>
 
 #include "platform/fabric/sim/endpoint.h"
 #include "platform/platform.h"
@@ -23,8 +23,10 @@ class SimPlatform final : public Platform {
   bool modelled() const override { return true; }
   NodeId node_count() const override { return static_cast<NodeId>(nodes_.size()); }
   Node* local_node(NodeId id) override;
-  void start(NodeId node, fabric::Port port, CompletionMode mode, Body body) override;
-  void start_service(NodeId node, fabric::Port port, CompletionMode mode, Body body) override;
+  std::shared_ptr<StartedThread> start(NodeId node, fabric::Port port, CompletionMode mode,
+                                       Body body) override;
+  std::shared_ptr<StartedThread> start_service(NodeId node, fabric::Port port, CompletionMode mode,
+                                               Body body) override;
   void run() override;
   std::unique_ptr<Barrier> create_barrier(std::uint32_t participants) override;
 
@@ -62,18 +64,24 @@ class SimPlatform final : public Platform {
   const Profile& profile() const { return profile_; }
 
  private:
-  struct Running {
-    SimThread* thread;
-    std::unique_ptr<fabric::sim::SimEndpoint> endpoint;
-    std::unique_ptr<Thread> context;
-    Body body;
-    NodeId node;
-    bool service;
+  struct Running final : StartedThread {
+    void stop() override { platform->stop(*this); }
+
+    SimPlatform* platform = nullptr;
+    SimThread* thread = nullptr;
+    std::unique_ptr<fabric::sim::SimEndpoint> endpoint{};
+    std::unique_ptr<Thread> context{};
+    Body body{};
+    NodeId node = 0;
+    bool service = false;
     bool ended = false;
   };
-  void launch(NodeId node, fabric::Port port, CompletionMode mode, Body body, bool service);
+  std::shared_ptr<StartedThread> launch(NodeId node, fabric::Port port, CompletionMode mode,
+                                        Body body, bool service);
   static Task<> run_body(SimPlatform& platform, Running& running);
   void end(Running& running);
+  void end_all();
+  void stop(Running& running);
   void fail(const std::string& problem);
   void check_time();
   void look_after_run();
@@ -85,7 +93,7 @@ class SimPlatform final : public Platform {
   fabric::sim::Network network_{engine_};
   fabric::sim::Directory directory_;
   std::deque<SimNode> nodes_;
-  std::list<Running> running_;
+  std::vector<std::shared_ptr<Running>> running_;
   std::size_t unfinished_ = 0;
   std::exception_ptr failure_;
   const std::atomic<bool>* end_ = nullptr;  // null: nobody ends the run from outside

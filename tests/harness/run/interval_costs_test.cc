@@ -15,7 +15,9 @@ class CountingNode : public Node {
   }
   std::unique_ptr<pmem::Region> open_region(std::string_view) override { return nullptr; }
   void remove_region(std::string_view) override {}
-  std::unique_ptr<BackgroundThread> start_background_thread() override { return nullptr; }
+  std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port>) override {
+    return nullptr;
+  }
   Picoseconds cpu_time() const override { return cpu_; }
   pmem::Writes pm_writes() const override { return writes_; }
 

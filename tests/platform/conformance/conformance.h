@@ -128,6 +128,7 @@ class PmemRegion : public Conformance {};
 class PmemAccounting : public Conformance {};
 class Runtime : public Conformance {};
 class PlatformRun : public Conformance {};
+class PlatformThreads : public Conformance {};
 
 // --- small helpers ---------------------------------------------------------------------
 
@@ -159,4 +160,5 @@ std::string text_of(const fabric::LocalBuffer& buffer);
   PERDURA_CONFORMANCE_SUITE(platform, PmemRegion, cases)       \
   PERDURA_CONFORMANCE_SUITE(platform, PmemAccounting, cases)   \
   PERDURA_CONFORMANCE_SUITE(platform, Runtime, cases)          \
-  PERDURA_CONFORMANCE_SUITE(platform, PlatformRun, cases)
+  PERDURA_CONFORMANCE_SUITE(platform, PlatformRun, cases)      \
+  PERDURA_CONFORMANCE_SUITE(platform, PlatformThreads, cases)

@@ -1,6 +1,7 @@
 // The executor: order of tasks and timers, and what the run does with threads, services, exceptions
 // and barriers.
 #include <atomic>
+#include <future>
 #include <stdexcept>
 
 #include "tests/platform/conformance/conformance.h"
@@ -210,13 +211,19 @@ TEST_P(Runtime, ABackgroundThreadTakesItsTasksAlong) {
       started->store(true);
       co_await sleep_forever(ended);
     };
-    const auto give = [](BackgroundThread* to, Task<> work) -> Task<> {
-      co_await to->run(std::move(work));
+    const auto give = [](BackgroundThread* to, Task<> work, bool* told) -> Task<> {
+      try {
+        co_await to->run(std::move(work));
+      } catch (const std::future_error& error) {
+        *told = error.code() == std::future_errc::broken_promise;
+      }
     };
-    thread.executor.spawn(give(background.get(), sleep(&destroyed, &begun)));
+    bool told = false;
+    thread.executor.spawn(give(background.get(), sleep(&destroyed, &begun), &told));
     while (!begun) co_await sleep_for(Microseconds(1));
     background.reset();
     EXPECT_EQ(destroyed, 1);
+    while (!told) co_await sleep_for(Microseconds(1));
   });
 }
 
