@@ -128,6 +128,7 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
     const systems::SessionCounts after = session.counts();
     measurement_.torn_reads += after.torn_reads - before.torn_reads;
     measurement_.one_sided_reads += after.one_sided_reads - before.one_sided_reads;
+    measurement_.declared["retries_per_op"] += static_cast<double>(after.retries - before.retries);
     if (point_.settings.until_full && !stop_ && !harness::interrupted()) {
       invalidate(Verdict::invalid, fmt::format("the store was not full after {} operations; raise "
                                                "operations",

@@ -165,7 +165,10 @@ harness::Roles KvDriver::roles(const harness::PointSettings& settings, NodeId no
 }
 
 std::vector<report::Column> KvDriver::columns(std::string_view name) const {
-  std::vector<report::Column> columns;
+  std::vector<report::Column> columns{
+      {.name = "retries_per_op",
+       .shown = {"requests and reads repeated", "Requests and READs repeated per operation", ""},
+       .better = report::Column::Better::less}};
   for (const systems::KvSystem& system : systems_) {
     if (system.name != name) continue;
     for (const auto metrics : {system.session_metrics, system.partition_metrics}) {

@@ -84,6 +84,7 @@ const KvSystem kReadAfterWrite{
     .level = GuaranteeLevel::durable,
     .put = {.carrier = persistence::Carrier::write},
     .small_store = write_ahead::kSmallStore,
+    .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,
     .check =
         [](const KvConfig& config) {

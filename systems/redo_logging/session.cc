@@ -60,6 +60,7 @@ const KvSystem kRedoLogging{
     // with the table whether there was room for it.
     .put = {.carrier = persistence::Carrier::send, .replay = false},
     .small_store = write_ahead::kSmallStore,
+    .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,
     .check =
         [](const KvConfig& config) {

@@ -9,6 +9,7 @@
 // received the one before.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -39,6 +40,11 @@ class Server : public std::enable_shared_from_this<Server> {
   // Serves until it is destroyed.
   virtual Task<> serve() = 0;
   virtual Task<> settle() = 0;
+  // How often the log has gone around since the partition was created.
+  double log_laps() const {
+    const Log& log = store_.log();
+    return static_cast<double>(log.tail()) / static_cast<double>(log.slots());
+  }
 
  protected:
   struct Incoming {
@@ -88,6 +94,9 @@ class Server : public std::enable_shared_from_this<Server> {
   fabric::LocalBuffer reply_buffer(const Session& session, std::uint64_t index) const;
 };
 
+inline constexpr std::array kPartitionMetrics{
+    Metric{"log_laps", "laps of the log", "Laps of the log"}};
+
 // The partition that the harness holds; background tasks keep the server itself as long as they
 // need it.
 class Partition final : public KvPartition {
@@ -95,6 +104,7 @@ class Partition final : public KvPartition {
   explicit Partition(std::shared_ptr<Server> server) : server_(std::move(server)) {}
   Task<> serve() override { return server_->serve(); }
   Task<> settle() override { return server_->settle(); }
+  std::vector<double> metrics() const override { return {server_->log_laps()}; }
 
  private:
   std::shared_ptr<Server> server_;

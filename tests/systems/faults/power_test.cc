@@ -134,7 +134,10 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
     failure.watch(platform, [&](pmem::Choices& choices) {
       platform.fail_power(0, choices);
       platform.start_service(0, 0, CompletionMode::polling, server);
-      if (times == Times::once) return platform.start(3, 3, CompletionMode::polling, reader);
+      if (times == Times::once) {
+        platform.start(3, 3, CompletionMode::polling, reader);
+        return;
+      }
       // Again, from at once to some time after the recovery.
       const Time again = platform.engine().now() + Nanoseconds(runs++ * 617 % 30'000);
       platform.start(3, 2, CompletionMode::polling,
