@@ -11,8 +11,8 @@ ParameterReader::ParameterReader(std::string_view system, const KvConfig& config
     : system_(system), config_(config) {
   for (const auto& [name, value] : config.parameters) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw ParameterError(
-        name, fmt::format("{} has no parameter '{}'; it has {}", system, name, fmt::join(known, ", ")));
+    throw ParameterError(name, fmt::format("{} has no parameter '{}'; it has {}", system, name,
+                                           fmt::join(known, ", ")));
   }
 }
 

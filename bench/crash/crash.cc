@@ -38,7 +38,7 @@ std::uint64_t early_reads(const history::History& history) {
 void check_without_failure(const systems::KvSystem& system, const CrashScenario& scenario) {
   std::string problem = scenario.problem();
   if (problem.empty()) {
-    const history::Verdict verdict = history::check(scenario.history());
+    const history::CheckResult verdict = history::check(scenario.history());
     if (verdict.accepted()) return;
     problem = describe(verdict);
   }

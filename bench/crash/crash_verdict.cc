@@ -52,7 +52,7 @@ std::string trace(const History& all, std::optional<std::uint64_t> key, Failure 
 // Empty if the store kept the promise, as far as `judged` tells; `all` is what is shown if not.
 std::string broken(const History& judged, const History& all, Failure failure,
                    history::Promise promise) {
-  const history::Verdict verdict = history::check(judged, promise);
+  const history::CheckResult verdict = history::check(judged, promise);
   if (verdict.accepted()) return "";
   if (verdict.violations.empty()) return trace(all, std::nullopt, failure, describe(verdict));
   const history::Violation& first = verdict.violations.front();

@@ -66,7 +66,7 @@ void check_history(const Point& point, Measurement& measurement) {
   const bool given_up = measurement.interrupted || !measurement.usage_error.empty() ||
                         measurement.verdict == Verdict::failed;
   if (given_up) return;
-  const history::Verdict verdict = history::check(history);
+  const history::CheckResult verdict = history::check(history);
   measurement.operations_checked = verdict.operations;
   if (verdict.keys_violated > 0) {
     const history::Violation& first = verdict.violations.front();

@@ -68,9 +68,9 @@ class KvRun {
   std::vector<Picoseconds> harness_costs_;                 // by client, 0 if it lives elsewhere
   std::unique_ptr<Platform::Barrier> nodes_steady_;        // of the client nodes; null if not asked
   std::vector<std::unique_ptr<WarmUp>> warm_ups_;          // by client node; likewise
-  std::vector<std::vector<double>> session_metrics_;    // by client
-  std::vector<std::vector<double>> partition_metrics_;  // by worker
-  std::vector<harness::SpaceUse> spaces_;               // likewise
+  std::vector<std::vector<double>> session_metrics_;       // by client
+  std::vector<std::vector<double>> partition_metrics_;     // by worker
+  std::vector<harness::SpaceUse> spaces_;                  // likewise
   std::vector<std::exception_ptr> worker_problems_;
 };
 

@@ -146,8 +146,8 @@ std::optional<systems::GuaranteeLevel> guarantee_of(const Point& point) {
   const auto open = persistence::configurations(stated);
   const bool right =
       std::all_of(open.begin(), open.end(), [&](const persistence::Configuration& configuration) {
-        return prove(method, configuration, {.to_the_end = false}).verdict ==
-               persistence::Verdict::right;
+        return prove(method, configuration, {.to_the_end = false}).correctness ==
+               persistence::Correctness::right;
       });
   return right ? systems::GuaranteeLevel::durable : systems::GuaranteeLevel::visible;
 }

@@ -54,7 +54,7 @@ void print_table(const std::vector<std::vector<std::string>>& lines) {
 }
 
 std::string verdict_words(const ClaimResult& result) {
-  std::string words(to_string(result.verdict));
+  std::string words(to_string(result.outcome));
   const report::Claim::Basis basis = result.claim->basis;
   if (basis != report::Claim::Basis::prediction) words += fmt::format(" ({})", to_string(basis));
   for (const std::size_t note : result.notes) words += fmt::format(" [{}]", note + 1);
@@ -118,7 +118,7 @@ nlohmann::ordered_json to_json(const ClaimResult& result) {
                                 {"measured", result.measured},
                                 {"deviation_percent", nullptr},
                                 {"tolerance_percent", nullptr},
-                                {"verdict", to_string(result.verdict)},
+                                {"verdict", to_string(result.outcome)},
                                 {"basis", claim.not_covered.empty() ? to_string(claim.basis) : ""},
                                 {"run", result.run},
                                 {"provenance", result.origin.provenance},

@@ -132,9 +132,9 @@ std::string fish_values(const Values& values) {
 }
 
 std::string fish(const CLI::App& app) {
-  std::string text = fmt::format(
-      "# Completion of perdura {} in fish; made by 'perdura completion fish'.\n",
-      build_info().version);
+  std::string text =
+      fmt::format("# Completion of perdura {} in fish; made by 'perdura completion fish'.\n",
+                  build_info().version);
   for (const CLI::App* command : app.get_subcommands({})) {
     const std::string& name = command->get_name();
     text += fmt::format("complete -c perdura -n __fish_use_subcommand -f -a {} -d {}\n", name,

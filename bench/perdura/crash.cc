@@ -21,10 +21,10 @@ namespace {
 
 using nlohmann::json;
 using persistence::Configuration;
+using persistence::Correctness;
 using persistence::Method;
 using persistence::Proof;
 using persistence::StepProof;
-using persistence::Verdict;
 
 // Beyond so many images, some seconds' worth, each moment gets some random ones.
 constexpr std::uint64_t kFeasible = 10'000'000;
@@ -66,7 +66,7 @@ json as_json(const Method& method, const Configuration& configuration, const Pro
       {"ddio", configuration.model.ddio},
       {"receive_buffers", configuration.receive_buffers == pmem::Medium::pm ? "pm" : "dram"},
       {"transport", to_string(configuration.model.transport)},
-      {"verdict", to_string(proof.verdict)},
+      {"verdict", to_string(proof.correctness)},
       {"moments", proof.instants},
       {"images", proof.images}};
   result["breaches"] = json::array();
@@ -93,9 +93,9 @@ void print_steps(const Method& method, const std::vector<StepProof>& proofs) {
     const pmem::Agent& agent = method.program.agents[proof.agent];
     fmt::print("  without {:<10} {:<18} {}\n", to_string(method.program, agent),
                to_string(method.program, agent.steps[proof.step]),
-               proof.without.verdict != Verdict::right ? summary(proof.without)
-               : proof.without.too_many                ? "right in all that was tried, too"
-                                                       : "right, too: the step is not needed");
+               proof.without.correctness != Correctness::right ? summary(proof.without)
+               : proof.without.too_many                        ? "right in all that was tried, too"
+                                        : "right, too: the step is not needed");
   }
 }
 
@@ -143,7 +143,7 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
       proofs.back() = prove(method, configuration, fewer);
     }
     const Proof& proof = proofs.back();
-    all_right = all_right && proof.verdict == Verdict::right;
+    all_right = all_right && proof.correctness == Correctness::right;
     if (arguments.as_json) {
       json& result = results.emplace_back(as_json(method, configuration, proof));
       result["sampled"] = sampled;
@@ -159,7 +159,7 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
                sampled ? fmt::format(", sampled, seed {}", arguments.seed) : "");
     print_steps(method, steps);
     std::fflush(stdout);
-    if (proof.verdict != Verdict::right && shown_first == nullptr) shown_first = &proof;
+    if (proof.correctness != Correctness::right && shown_first == nullptr) shown_first = &proof;
   }
   if (arguments.as_json) {
     fmt::print("{}\n", results.dump(2));

@@ -164,15 +164,15 @@ ExitCode run_as_rank(int argc, char** argv) {
     return parse_and_run(argc, argv, ranks);
   } catch (const perdura::harness::Interrupted&) {
     code = complain(ranks.is_root(), ExitCode::failed, "interrupted");
-    if (ranks.others_end_too()) return code;
+    if (ranks.leave_early()) return code;
   } catch (const perdura::UsageError& error) {
     // What is wrong is usually wrong everywhere, and the root says it.
     code = complain(ranks.is_root(), ExitCode::usage, error.what());
-    if (ranks.others_end_too()) return code;
+    if (ranks.leave_early()) return code;
     complain(!ranks.is_root(), code, of_this_rank(error.what()));
   } catch (const std::exception& error) {
     code = complain(true, ExitCode::failed, of_this_rank(error.what()));
-    if (ranks.others_end_too()) return code;
+    if (ranks.leave_early()) return code;
   }
   ranks.abort(static_cast<int>(code));
 }

@@ -32,26 +32,26 @@ Entry entry_of(const Pair& pair) {
   return entry;
 }
 
-Verdict beyond_threshold(const Entry& entry, const report::Schema& schema,
-                         double threshold_percent) {
+Change beyond_threshold(const Entry& entry, const report::Schema& schema,
+                        double threshold_percent) {
   const double worsening = worsening_percent(entry, schema);
-  if (worsening > threshold_percent) return Verdict::worse;
-  return worsening < -threshold_percent ? Verdict::better : Verdict::unchanged;
+  if (worsening > threshold_percent) return Change::worse;
+  return worsening < -threshold_percent ? Change::better : Change::unchanged;
 }
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::worse:
+std::string_view to_string(Change change) {
+  switch (change) {
+    case Change::worse:
       return "worse";
-    case Verdict::undecided:
+    case Change::undecided:
       return "undecided";
-    case Verdict::unclear:
+    case Change::unclear:
       return "unclear";
-    case Verdict::unchanged:
+    case Change::unchanged:
       return "unchanged";
-    case Verdict::better:
+    case Change::better:
       return "better";
   }
   return "undecided";
@@ -59,10 +59,10 @@ std::string_view to_string(Verdict verdict) {
 
 double change_percent(const Entry& entry) { return (entry.ratio - 1) * 100; }
 
-std::size_t Comparison::count(Verdict verdict) const {
+std::size_t Comparison::count(Change change) const {
   return static_cast<std::size_t>(
       std::count_if(entries.begin(), entries.end(),
-                    [verdict](const Entry& entry) { return entry.verdict == verdict; }));
+                    [change](const Entry& entry) { return entry.change == change; }));
 }
 
 std::size_t Comparison::lost(bool ignore_missing) const {
@@ -88,11 +88,10 @@ Comparison compare(Matching matching, const Options& options) {
       tested.push_back(comparison.entries.size() - 1);
       p.push_back(mann_whitney(pair.a, pair.b).p);
     } else if (comparison.matching.modelled && pair.same_draws) {
-      entry.verdict =
-          beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
+      entry.change = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
       ++comparison.by_threshold;
     } else {
-      entry.verdict = Verdict::undecided;
+      entry.change = Change::undecided;
     }
     // The entry has what follows from them.
     pair.a = {};
@@ -103,13 +102,13 @@ Comparison compare(Matching matching, const Options& options) {
   for (std::size_t i = 0; i < tested.size(); ++i) {
     Entry& entry = comparison.entries[tested[i]];
     entry.p = corrected[i];
-    entry.verdict = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
+    entry.change = beyond_threshold(entry, comparison.matching.schema, options.threshold_percent);
     const bool significant = corrected[i] <= options.alpha;
-    if (!significant && entry.verdict != Verdict::unchanged) entry.verdict = Verdict::unclear;
+    if (!significant && entry.change != Change::unchanged) entry.change = Change::unclear;
   }
   std::stable_sort(comparison.entries.begin(), comparison.entries.end(),
                    [&schema = comparison.matching.schema](const Entry& left, const Entry& right) {
-                     if (left.verdict != right.verdict) return left.verdict < right.verdict;
+                     if (left.change != right.change) return left.change < right.change;
                      return worsening_percent(left, schema) > worsening_percent(right, schema);
                    });
   return comparison;

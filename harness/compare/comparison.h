@@ -18,8 +18,8 @@ struct Options {
 
 /// undecided: the repetitions are too few for alpha, whatever they say. unclear: the runs differ by
 /// more than the threshold, but not significantly. unchanged: they do not differ by more.
-enum class Verdict { worse, undecided, unclear, unchanged, better };
-std::string_view to_string(Verdict verdict);
+enum class Change { worse, undecided, unclear, unchanged, better };
+std::string_view to_string(Change change);
 
 /// One quantity of one point.
 struct Entry {
@@ -34,7 +34,7 @@ struct Entry {
   double ratio = 1;
   std::optional<measure::Interval> interval{};  ///< of the ratio, 95 %; see ratio_interval
   std::optional<double> p{};  ///< corrected for the number of tests; nothing if not tested
-  Verdict verdict = Verdict::unchanged;
+  Change change = Change::unchanged;
 };
 
 /// The change from a to b in percent of a.
@@ -50,7 +50,7 @@ struct Comparison {
   std::size_t by_threshold = 0;
   std::size_t repetitions_needed = 0;  ///< of each run, for alpha among all comparisons
 
-  std::size_t count(Verdict verdict) const;
+  std::size_t count(Change change) const;
   /// Points that b lost. Different sweeps, compared on purpose, miss some of each other's.
   std::size_t lost(bool ignore_missing) const;
 };

@@ -15,17 +15,17 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Its place in the palette of plots/style.gp: orange is worse, green better.
-int style_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::worse:
+int style_of(Change change) {
+  switch (change) {
+    case Change::worse:
       return 1;
-    case Verdict::undecided:
+    case Change::undecided:
       return 5;
-    case Verdict::unclear:
+    case Change::unclear:
       return 3;
-    case Verdict::unchanged:
+    case Change::unchanged:
       return 0;
-    case Verdict::better:
+    case Change::better:
       return 2;
   }
   return 0;
@@ -39,15 +39,15 @@ std::string more_percent(double ratio) {
 
 std::string figure_csv(const Comparison& comparison) {
   const PointNames names(comparison);
-  std::map<Verdict, std::size_t> series;  // in the order in which they are first drawn
+  std::map<Change, std::size_t> series;  // in the order in which they are first drawn
   std::string csv = "series,label,series_index,style,row,name,change,low,high,threshold\n";
   const std::size_t rows = std::min(comparison.entries.size(), kFigureRows);
   for (std::size_t row = 0; row < rows; ++row) {
     const Entry& entry = comparison.entries[row];
-    const std::size_t index = series.emplace(entry.verdict, series.size()).first->second;
-    const std::string_view verdict = to_string(entry.verdict);
+    const std::size_t index = series.emplace(entry.change, series.size()).first->second;
+    const std::string_view verdict = to_string(entry.change);
     csv += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{}\n", verdict, verdict, index, style_of(entry.verdict), row,
+        "{},{},{},{},{},{},{},{},{},{}\n", verdict, verdict, index, style_of(entry.change), row,
         report::csv_cell(names.name(entry.point) + ": " + entry.quantity),
         more_percent(entry.ratio), entry.interval ? more_percent(entry.interval->low) : "",
         entry.interval ? more_percent(entry.interval->high) : "",

@@ -24,7 +24,7 @@ ordered_json number(double value) {
 
 ordered_json json_of(const Entry& entry, const report::Schema& schema) {
   ordered_json json;
-  json["verdict"] = to_string(entry.verdict);
+  json["verdict"] = to_string(entry.change);
   json["point"] = columns_of(entry.point, schema);
   json["quantity"] = entry.quantity;
   json["a"] = entry.a;
@@ -48,9 +48,9 @@ std::string as_json(const Comparison& comparison) {
   json["tested"] = comparison.tested;
   json["by_threshold"] = comparison.by_threshold;
   json["repetitions_needed"] = comparison.repetitions_needed;
-  for (const Verdict verdict : {Verdict::worse, Verdict::undecided, Verdict::unclear,
-                                Verdict::unchanged, Verdict::better}) {
-    json[std::string(to_string(verdict))] = comparison.count(verdict);
+  for (const Change change :
+       {Change::worse, Change::undecided, Change::unclear, Change::unchanged, Change::better}) {
+    json[std::string(to_string(change))] = comparison.count(change);
   }
   const report::Schema& schema = comparison.matching.schema;
   const auto side = [](Side of) { return of == Side::a ? "a" : "b"; };

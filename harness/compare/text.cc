@@ -34,7 +34,7 @@ std::string interval_of(const Entry& entry) {
 using Cells = std::array<std::string, 8>;
 
 Cells cells_of(const Entry& entry, const PointNames& names) {
-  return {std::string(to_string(entry.verdict)),
+  return {std::string(to_string(entry.change)),
           names.name(entry.point),
           entry.quantity,
           report::shown_number(entry.a),
@@ -83,9 +83,9 @@ std::string what_was_done(const Comparison& comparison) {
   }
   text +=
       fmt::format("{} worse, {} better by more than {} %; {} unclear, {} unchanged, {} undecided\n",
-                  comparison.count(Verdict::worse), comparison.count(Verdict::better),
-                  options.threshold_percent, comparison.count(Verdict::unclear),
-                  comparison.count(Verdict::unchanged), comparison.count(Verdict::undecided));
+                  comparison.count(Change::worse), comparison.count(Change::better),
+                  options.threshold_percent, comparison.count(Change::unclear),
+                  comparison.count(Change::unchanged), comparison.count(Change::undecided));
   return text;
 }
 
@@ -174,10 +174,10 @@ std::string as_text(const Comparison& comparison) {
 }
 
 std::string too_few_repetitions(const Comparison& comparison) {
-  if (comparison.count(Verdict::undecided) == 0) return "";
+  if (comparison.count(Change::undecided) == 0) return "";
   // They come after the worse ones; any of them serves as an example.
-  const Entry& example = comparison.entries[comparison.count(Verdict::worse)];
-  const std::size_t undecided = comparison.count(Verdict::undecided);
+  const Entry& example = comparison.entries[comparison.count(Change::worse)];
+  const std::size_t undecided = comparison.count(Change::undecided);
   const std::size_t all = comparison.entries.size();
   const auto repetitions = [](std::size_t count) {
     return fmt::format("{} repetition{}", count, count == 1 ? "" : "s");

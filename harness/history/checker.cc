@@ -53,7 +53,7 @@ std::optional<std::uint64_t> initial_version(const History& history, std::uint64
 
 }  // namespace
 
-Verdict check(const History& history, Promise promise) {
+CheckResult check(const History& history, Promise promise) {
   if (history.size() >= std::numeric_limits<std::uint32_t>::max()) {
     throw UsageError("a history of more than 4294967294 operations cannot be checked; record less");
   }
@@ -65,7 +65,7 @@ Verdict check(const History& history, Promise promise) {
   const std::span<const Operation> all = history.operations();
   const Groups groups = group_by_key(all);
 
-  Verdict verdict;
+  CheckResult verdict;
   verdict.operations = all.size();
   verdict.keys = groups.ends.size();
   const auto violated = [&](Violation violation) {
@@ -111,7 +111,7 @@ std::string describe(const Violation& violation, std::string_view name) {
   return text;
 }
 
-std::string describe(const Verdict& verdict) {
+std::string describe(const CheckResult& verdict) {
   const std::string checked =
       fmt::format("{} operations on {} keys", verdict.operations, verdict.keys);
   if (verdict.accepted()) return checked + ": linearizable";

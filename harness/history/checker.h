@@ -37,7 +37,7 @@ struct Violation {
 // "key 7: <what>: <operation>; <operation>". `name` instead of the key's number if there is one.
 std::string describe(const Violation& violation, std::string_view name = {});
 
-struct Verdict {
+struct CheckResult {
   std::uint64_t operations = 0;  // checked
   std::uint64_t keys = 0;
   std::uint64_t keys_violated = 0;
@@ -53,9 +53,9 @@ inline constexpr std::size_t kMaxViolations = 10;
 inline constexpr std::size_t kMaxConfigurations = 1 << 14;
 
 // Throws UsageError if the history is longer than 2^32 - 1 operations.
-Verdict check(const History& history, Promise promise = {});
+CheckResult check(const History& history, Promise promise = {});
 
 // The verdict in one line: "1000 operations on 10 keys: linearizable", or the first violation.
-std::string describe(const Verdict& verdict);
+std::string describe(const CheckResult& verdict);
 
 }  // namespace perdura::history

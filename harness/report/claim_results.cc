@@ -11,7 +11,7 @@
 namespace perdura::report {
 namespace {
 
-using Verdict = ClaimResult::Verdict;
+using Outcome = ClaimResult::Outcome;
 
 /// "interrupted, 23 of 60 points". A process that was killed leaves the status `running`.
 std::string how_far(const ResultFolder& folder) {
@@ -34,7 +34,7 @@ class Measuring {
 
   std::vector<ClaimResult> results() {
     if (!claim_.not_covered.empty()) {
-      return {{&paper_, &claim_, Verdict::not_covered, "", {}, claim_.not_covered, {}, {}}};
+      return {{&paper_, &claim_, Outcome::not_covered, "", {}, claim_.not_covered, {}, {}}};
     }
     if (claim_.y.empty()) {
       for (const Section& section : contents_.sections) measure_figures(section);
@@ -42,10 +42,10 @@ class Measuring {
       for (const ResultFolder& folder : folders_) measure_rows(folder);
     }
     if (results_.empty()) {
-      results_.push_back({&paper_, &claim_, Verdict::not_measured, "", {}, what_would(), {}, {}});
+      results_.push_back({&paper_, &claim_, Outcome::not_measured, "", {}, what_would(), {}, {}});
     }
     for (ClaimResult& result : results_) {
-      if (result.verdict == Verdict::differs) result.notes = paper_.notes_on(claim_);
+      if (result.outcome == Outcome::differs) result.notes = paper_.notes_on(claim_);
     }
     return std::move(results_);
   }
@@ -67,7 +67,7 @@ class Measuring {
     if (!folder.unfinished().empty()) {
       results_.push_back({&paper_,
                           &claim_,
-                          Verdict::not_measured,
+                          Outcome::not_measured,
                           folder.name,
                           origin,
                           how_far(folder),
@@ -77,7 +77,7 @@ class Measuring {
     }
     results_.push_back({&paper_,
                         &claim_,
-                        holds ? Verdict::holds : Verdict::differs,
+                        holds ? Outcome::holds : Outcome::differs,
                         folder.name,
                         origin,
                         std::move(measured),
@@ -233,15 +233,15 @@ class Measuring {
 
 }  // namespace
 
-std::string_view to_string(ClaimResult::Verdict verdict) {
-  switch (verdict) {
-    case Verdict::holds:
+std::string_view to_string(ClaimResult::Outcome outcome) {
+  switch (outcome) {
+    case Outcome::holds:
       return "holds";
-    case Verdict::differs:
+    case Outcome::differs:
       return "differs";
-    case Verdict::not_measured:
+    case Outcome::not_measured:
       return "not measured";
-    case Verdict::not_covered:
+    case Outcome::not_covered:
       return "not covered";
   }
   return "";
@@ -315,13 +315,13 @@ std::string ClaimCounts::words() const {
 ClaimCounts count_claims(const std::vector<ClaimResult>& results) {
   ClaimCounts counts;
   for (const ClaimResult& result : results) {
-    if (result.verdict == Verdict::not_measured) ++counts.not_measured;
-    if (result.verdict == Verdict::not_covered) ++counts.not_covered;
+    if (result.outcome == Outcome::not_measured) ++counts.not_measured;
+    if (result.outcome == Outcome::not_covered) ++counts.not_covered;
     ClaimScore& score = result.claim->basis == Claim::Basis::prediction ? counts.predictions
                         : result.claim->basis == Claim::Basis::fitted   ? counts.fitted
                                                                         : counts.inputs;
-    if (result.verdict == Verdict::holds) ++score.holds;
-    if (result.verdict == Verdict::differs) ++score.differs;
+    if (result.outcome == Outcome::holds) ++score.holds;
+    if (result.outcome == Outcome::differs) ++score.differs;
   }
   return counts;
 }

@@ -12,11 +12,11 @@ namespace perdura::report {
 /// What became of one claim in one run (docs/claims.md). A run whose sweep has not ended measures
 /// none.
 struct ClaimResult {
-  enum class Verdict { holds, differs, not_measured, not_covered };
+  enum class Outcome { holds, differs, not_measured, not_covered };
 
   const ReportedPaper* paper = nullptr;
   const Claim* claim = nullptr;
-  Verdict verdict = Verdict::not_measured;
+  Outcome outcome = Outcome::not_measured;
   std::string run;  ///< name of its folder; empty if there is none
   Origin origin;    ///< of its rows
   /// In words or a number, in the claim's unit. If not: what would measure it, how far the run has
@@ -27,7 +27,7 @@ struct ClaimResult {
   std::vector<std::size_t> notes;  ///< of the paper, that say why it differs
 };
 
-std::string_view to_string(ClaimResult::Verdict verdict);  // "holds", "not covered", ...
+std::string_view to_string(ClaimResult::Outcome outcome);  // "holds", "not covered", ...
 
 /// As printed: "2·N", "∞".
 std::string shown_printed(const Claim& claim);
@@ -44,7 +44,7 @@ std::vector<ClaimResult> measure_claims(const Contents& contents,
                                         const std::vector<ResultFolder>& folders,
                                         const Papers& papers);
 
-/// Of how many claims of one basis the verdict is which.
+/// How the claims of one basis fare.
 struct ClaimScore {
   std::size_t holds = 0;
   std::size_t differs = 0;

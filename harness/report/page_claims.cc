@@ -9,11 +9,11 @@
 namespace perdura::report {
 namespace {
 
-using Verdict = ClaimResult::Verdict;
+using Outcome = ClaimResult::Outcome;
 
 std::string verdict_cell(const ClaimResult& result, const std::string& paper_name) {
-  std::string cell = escaped(to_string(result.verdict));
-  if (result.verdict == Verdict::differs) cell = "<b>" + cell + "</b>";
+  std::string cell = escaped(to_string(result.outcome));
+  if (result.outcome == Outcome::differs) cell = "<b>" + cell + "</b>";
   if (result.claim->basis != Claim::Basis::prediction) {
     cell += fmt::format(", {}", to_string(result.claim->basis));
   }
@@ -59,7 +59,7 @@ std::string paper_block(const std::vector<ClaimResult>& claims, const ReportedPa
   std::size_t count = 0;
   for (const ClaimResult& result : claims) {
     if (result.paper != &paper) continue;
-    if (result.verdict == Verdict::not_covered) {
+    if (result.outcome == Outcome::not_covered) {
       not_covered += not_covered_row(*result.claim);
       ++count;
     } else {

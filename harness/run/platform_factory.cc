@@ -38,7 +38,7 @@ class SimFactory final : public PlatformFactory {
   bool collective() const override { return false; }
   std::filesystem::path pm_directory() const override { return ""; }
   NodeId nodes() const override { return 0; }
-  void check_roles(const Roles&) const override {}
+  void check_nodes(const Roles&) const override {}
   std::shared_ptr<Platform> create(const Point& point) override {
     sim::Profile profile = profile_;
     if (!point.settings.ddio.empty()) profile.ddio = point.settings.ddio == "on";
@@ -126,7 +126,7 @@ class HostFactory : public PlatformFactory {
   }
   NodeId nodes() const override { return ranks_ == 1 ? 0 : ranks_; }
 
-  void check_roles(const Roles& roles) const override {
+  void check_nodes(const Roles& roles) const override {
     const NodeId needed = roles.node_count();
     if (ranks_ != 1 && needed != ranks_) {
       throw UsageError(fmt::format(
@@ -134,8 +134,6 @@ class HostFactory : public PlatformFactory {
           "leave client_nodes out",
           file_, roles.to_text(), needed, ranks_, needed));
     }
-    harness::check_roles(site_, roles);
-    check_hosts_of_ranks(site_, roles, all_ranks_.hosts());
     check_cores_of(roles);
   }
 

@@ -37,7 +37,7 @@ class PlatformFactory {
   // That a point has if it does not say; 0: as many as it takes.
   virtual NodeId nodes() const = 0;
   // Throws UsageError, with what to change, if a point with such nodes cannot be run.
-  virtual void check_roles(const Roles& roles) const = 0;
+  virtual void check_nodes(const Roles& roles) const = 0;
 
   // For a point, with empty memory. Collective platforms are created by all ranks, in the same
   // order. What a point says of DDIO is so on sim; real platforms are as they are.

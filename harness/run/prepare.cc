@@ -77,7 +77,9 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   sweep.platforms = create_platform_factory(sweep.experiment, locations, ranks, sweep.site);
   sweep.points = plan_points(sweep.experiment, locations, *sweep.driver, sweep.platforms->nodes());
   for (Point& point : sweep.points) {
-    sweep.platforms->check_roles(point.roles);
+    check_roles(sweep.site, point.roles);
+    check_hosts_of_ranks(sweep.site, point.roles, ranks.hosts());
+    sweep.platforms->check_nodes(point.roles);
     point.testbed = sweep.platforms->testbed();
   }
   if (!request.plan_only) sweep.platforms->check_machine(sweep.points.front().roles);

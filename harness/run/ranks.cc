@@ -195,7 +195,7 @@ void Ranks::abort(int exit_code) {
   _exit(exit_code);
 }
 
-bool Ranks::others_end_too() { return leave_within(kTimeToFail); }
+bool Ranks::leave_early() { return leave_within(kTimeToFail); }
 
 int Ranks::broadcast(int value) {
   if (size_ == 1) return value;

@@ -84,7 +84,7 @@ class Ranks {
   // leave() for a rank that ends early: false if the others do not come soon, as they do when what
   // is wrong is wrong everywhere, or when they are done. Then they wait for this one, and have to
   // be aborted.
-  bool others_end_too();
+  bool leave_early();
 
  private:
   struct Sending;

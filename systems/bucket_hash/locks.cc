@@ -13,7 +13,7 @@ constexpr Picoseconds kGlance = Microseconds(1);
 
 }  // namespace
 
-// --- everything ----------------------------------------------------------------------------------
+// --- the exclusive lock --------------------------------------------------------------------------
 
 Task<LockTable::Entry> LockTable::enter(std::uint32_t worker) {
   SpinLock& gate = gates_[worker].lock;
@@ -26,10 +26,10 @@ Task<LockTable::Entry> LockTable::enter(std::uint32_t worker) {
 }
 
 // Who comes through a gate after this sees that the table is closed.
-Task<LockTable::Everything> LockTable::lock_everything() {
+Task<LockTable::ExclusiveLock> LockTable::lock_exclusively() {
   while (closed_.exchange(true, std::memory_order_acq_rel)) co_await sleep_for(kGlance);
   pass_gates();
-  co_return Everything(*this);
+  co_return ExclusiveLock(*this);
 }
 
 // On `sim` the gates remember until when it was closed.

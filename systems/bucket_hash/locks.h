@@ -3,7 +3,7 @@
 // of threads due to locking mechanism"). They are in DRAM: after a crash nobody holds one, and what
 // an interrupted operation left is the business of the index's recovery.
 //
-// A worker first enters, which it cannot while another one has everything to itself in order to
+// A worker first enters, which it cannot while another one has the exclusive lock in order to
 // resize; then it locks the buckets, segment pairs or whatever the index changes as a whole, by
 // their numbers. Between the two the shape of the index does not change. Nothing suspends while a
 // bucket is locked, so that a lock is held for the time of one operation, and waiting for it is
@@ -41,26 +41,26 @@ class LockTable {
     explicit Entry(SpinLock& gate) : gate_(&gate) {}
     SpinLock* gate_;
   };
-  // Waits while another worker has everything.
+  // Waits while another worker has the exclusive lock.
   Task<Entry> enter(std::uint32_t worker);
 
-  // One worker has everything, and may suspend meanwhile.
-  class Everything {
+  // One worker has the whole index, and may suspend meanwhile.
+  class ExclusiveLock {
    public:
-    Everything(Everything&& other) noexcept : table_(std::exchange(other.table_, nullptr)) {}
-    Everything& operator=(Everything&&) = delete;
-    ~Everything() {
+    ExclusiveLock(ExclusiveLock&& other) noexcept : table_(std::exchange(other.table_, nullptr)) {}
+    ExclusiveLock& operator=(ExclusiveLock&&) = delete;
+    ~ExclusiveLock() {
       if (table_ != nullptr) table_->open();
     }
 
    private:
     friend class LockTable;
-    explicit Everything(LockTable& table) : table_(&table) {}
+    explicit ExclusiveLock(LockTable& table) : table_(&table) {}
     LockTable* table_;
   };
   // Waits until nobody is inside. What the caller saw of the index before it entered may not hold
   // any more: another worker may have resized it.
-  Task<Everything> lock_everything();
+  Task<ExclusiveLock> lock_exclusively();
 
   // The locks of some things, for a worker that is inside. Two things may share a lock.
   class Held {

@@ -96,7 +96,7 @@ class Server {
   }
   // Unless another worker, which found no room either, has resized this table by now.
   Task<> resize(std::uint32_t table) {
-    const auto everything = co_await locks_.lock_everything();
+    const auto lock = co_await locks_.lock_exclusively();
     if (Design::table_in_use(index_) != table) co_return;
     index_.begin_resize();
     while (index_.resize_step()) co_await yield();

@@ -28,7 +28,7 @@
 
 #include "platform/pmem/region.h"
 #include "systems/bucket_hash/flushing.h"
-#include "systems/bucket_hash/free_numbers.h"
+#include "systems/bucket_hash/id_allocator.h"
 #include "systems/continuity/layout.h"
 #include "systems/kv.h"
 
@@ -184,7 +184,7 @@ class Index {
   Flushing flushing_;
   Readers readers_;
   std::array<Table, kMaxResizes + 1> tables_;
-  std::array<bucket_hash::FreeNumbers, kMaxResizes + 1> groups_;
+  std::array<bucket_hash::IdAllocator, kMaxResizes + 1> groups_;
   std::atomic<State> state_{};
   std::uint64_t next_pair_ = 0;  // to be moved
   std::atomic<std::uint64_t> items_{0};

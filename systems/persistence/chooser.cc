@@ -40,12 +40,12 @@ Configuration as_used(Configuration configuration, const UpdateNeeds& needs) {
 
 std::string reason_of(const pmem::Step& step, const Proof& without) {
   const std::string_view what = purpose(step.kind);
-  switch (without.verdict) {
-    case Verdict::right:
+  switch (without.correctness) {
+    case Correctness::right:
       return fmt::format("{}; not needed here", what);
-    case Verdict::endless:
+    case Correctness::deadlock:
       return fmt::format("{}; without it, the update would never finish", what);
-    case Verdict::wrong:
+    case Correctness::wrong:
       break;
   }
   std::vector<std::string_view> breaches;
@@ -119,7 +119,7 @@ Advice advise(const std::vector<Configuration>& configurations, const UpdateNeed
     std::string wrong;
     for (const Configuration& configuration : configurations) {
       const Proof proof = prove(choice.method, as_used(configuration, needs), options);
-      if (proof.verdict == Verdict::right) continue;
+      if (proof.correctness == Correctness::right) continue;
       wrong = fmt::format("{}: {}", to_string(configuration), proof.broken);
       break;
     }
@@ -133,13 +133,13 @@ Advice advise(const std::vector<Configuration>& configurations, const UpdateNeed
       auto proofs = prove_steps(choice.method, as_used(configuration, needs));
       if (steps.empty()) steps = proofs;
       for (std::size_t i = 0; i < proofs.size(); ++i) {
-        if (steps[i].without.verdict == Verdict::right) steps[i] = std::move(proofs[i]);
+        if (steps[i].without.correctness == Correctness::right) steps[i] = std::move(proofs[i]);
       }
     }
     for (const StepProof& step : steps) {
       const auto& of_agent = choice.method.program.agents[step.agent].steps;
       choice.reasons.push_back(reason_of(of_agent[step.step], step.without));
-      if (step.without.verdict == Verdict::right) choice.wasteful = true;
+      if (step.without.correctness == Correctness::right) choice.wasteful = true;
     }
     if (cost) choice.expected = cost(choice.method);
     advice.choices.push_back(std::move(choice));

@@ -120,7 +120,8 @@ Matrix transfer_matrix() {
     auto& row = matrix.rows.emplace_back(std::vector{method.name, steps});
     for (const Configuration& configuration : matrix_configurations()) {
       const Proof proof = prove(method, configuration);
-      const bool wasteful = proof.verdict == Verdict::right && is_wasteful(method, configuration);
+      const bool wasteful =
+          proof.correctness == Correctness::right && is_wasteful(method, configuration);
       row.push_back(wasteful ? "wasteful" : summary(proof));
     }
   }

@@ -33,9 +33,9 @@ std::optional<Finding> judge(const pmem::Instant& instant) {
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) {
+std::string_view to_string(Correctness correctness) {
   constexpr std::string_view kNames[] = {"right", "wrong", "never finishes"};
-  return kNames[static_cast<int>(verdict)];
+  return kNames[static_cast<int>(correctness)];
 }
 
 std::string_view to_string(Breach breach) {
@@ -44,7 +44,7 @@ std::string_view to_string(Breach breach) {
 }
 
 std::string summary(const Proof& proof) {
-  if (proof.verdict != Verdict::wrong) return std::string(to_string(proof.verdict));
+  if (proof.correctness != Correctness::wrong) return std::string(to_string(proof.correctness));
   std::string text;
   for (const Breach breach : proof.breaches) {
     text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(breach));
@@ -68,7 +68,7 @@ Proof prove(const Method& method, const Configuration& configuration, const Proo
         const auto found = judge(instant);
         if (!found) return true;
         if (proof.breaches.empty()) {
-          proof.verdict = Verdict::wrong;
+          proof.correctness = Correctness::wrong;
           proof.broken = found->text;
           proof.trace = explorer.describe(instant);
         }
@@ -79,9 +79,9 @@ Proof prove(const Method& method, const Configuration& configuration, const Proo
   proof.instants = explored.instants;
   proof.images = explored.images;
   proof.too_many = explored.too_many;
-  if (explored.stuck && proof.verdict == Verdict::right) {
+  if (explored.stuck && proof.correctness == Correctness::right) {
     const pmem::Agent& agent = method.program.agents[explored.stuck->agent];
-    proof.verdict = Verdict::endless;
+    proof.correctness = Correctness::deadlock;
     proof.broken = fmt::format("step {} of the {}, \"{}\", waits for what never comes",
                                explored.stuck->step + 1, to_string(method.program, agent),
                                to_string(method.program, agent.steps[explored.stuck->step]));
@@ -106,7 +106,7 @@ std::vector<StepProof> prove_steps(const Method& method, const Configuration& co
 bool is_wasteful(const Method& method, const Configuration& configuration) {
   const std::vector<StepProof> proofs = prove_steps(method, configuration);
   return std::any_of(proofs.begin(), proofs.end(), [](const StepProof& proof) {
-    return proof.without.verdict == Verdict::right;
+    return proof.without.correctness == Correctness::right;
   });
 }
 

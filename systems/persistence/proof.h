@@ -21,12 +21,12 @@
 
 namespace perdura::persistence {
 
-enum class Verdict : std::uint8_t {
-  right,    // in every execution
-  wrong,    // in some execution something is lost or out of order
-  endless,  // it waits for what never comes, and would never finish
+enum class Correctness : std::uint8_t {
+  right,     // in every execution
+  wrong,     // in some execution something is lost or out of order
+  deadlock,  // it waits for what never comes, and would never finish
 };
-std::string_view to_string(Verdict verdict);
+std::string_view to_string(Correctness correctness);
 
 // What a wrong method does in some execution.
 enum class Breach : std::uint8_t { out_of_order, torn, lost };
@@ -34,7 +34,7 @@ inline constexpr std::array kBreaches{Breach::out_of_order, Breach::torn, Breach
 std::string_view to_string(Breach breach);  // "out of order", "torn", "lost"
 
 struct Proof {
-  Verdict verdict = Verdict::right;
+  Correctness correctness = Correctness::right;
   std::set<Breach> breaches;
   std::string broken;  // the promise that the trace breaks, or the step that never ends
   std::string trace;   // an execution that breaks it, a step on a line

@@ -29,7 +29,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "systems/bucket_hash/free_numbers.h"
+#include "systems/bucket_hash/id_allocator.h"
 #include "systems/kv.h"
 #include "systems/pfarm/log.h"
 
@@ -190,7 +190,7 @@ class Index {
   Geometry geometry_;
   Readers readers_;
   std::array<Table, kMaxResizes + 1> tables_;
-  std::array<bucket_hash::FreeNumbers, kMaxResizes + 1> blocks_;
+  std::array<bucket_hash::IdAllocator, kMaxResizes + 1> blocks_;
   std::atomic<State> state_{};
   std::uint64_t next_bucket_ = 0;  // to be moved
   std::atomic<std::uint64_t> movements_{0};

@@ -240,7 +240,7 @@ void Job::claim(NodeId node) {
     if (is_locked(old.get())) {
       throw NodeRuns(fmt::format("node {} of the job in {} is running already", node, directory_));
     }
-    bury(node, generation_in(old.get()).value_or(0));
+    declare_dead(node, generation_in(old.get()).value_or(0));
   }
   auto segment = create_segment(path, sizeof(NodeSegment));
   File lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
@@ -281,7 +281,7 @@ void Job::wait_for_change(const ConnectionSlot& slot) const {
 
 // Breaks the connections of the process that was this node before, so that no peer touches the
 // node's memory through them any more, and removes its files.
-void Job::bury(NodeId node, std::uint64_t generation) {
+void Job::declare_dead(NodeId node, std::uint64_t generation) {
   std::error_code ignored;
   for (const std::string& path : files_of(node)) {
     if (path.find(".port-") != std::string::npos) {

@@ -62,7 +62,7 @@ class Job {
   void found_or_join(NodeId node_count);
   void find_runs();
   void claim(NodeId node);
-  void bury(NodeId node, std::uint64_t generation);
+  void declare_dead(NodeId node, std::uint64_t generation);
   void wait_for_change(const ConnectionSlot& slot) const;
   bool lives(std::uint64_t life) const;
   std::vector<std::string> files_of(NodeId node) const;

@@ -58,8 +58,8 @@ const RemoteRange* ShmQueuePair::resolve(RemoteAddress address, Bytes length, Ac
 
 // What changes the peer's memory says so before it looks whether the peer is still there: a process
 // that takes the peer's place closes the connection first and then waits for what has begun
-// (Job::bury). So nothing is placed in memory that the new process uses, however long this thread
-// goes without a core.
+// (Job::declare_dead). So nothing is placed in memory that the new process uses, however long this
+// thread goes without a core.
 ShmQueuePair::Outcome ShmQueuePair::execute(const WorkRequest& request, Payload payload) {
   if (request.opcode == Opcode::read || request.opcode == Opcode::flush) {
     return perform(request, payload);

@@ -113,7 +113,8 @@ TEST_F(Files, NameTheLineOfTheValue) {
       {"[systems.redo-logging]\nlog_slot = 7\n", 2, "redo-logging has no parameter 'log_slot'"},
       {"[systems.erda]\n# none\nregions = 99999999999\n", 3, "erda: regions is 99999999999, but"},
       {"[timeline]\n\ninterval_us = 1\n", 3, "interval_us in [timeline] must be a whole number"},
-      {"[shm]\nnetwork_latency_ns = inf\n", 2, "network_latency_ns in [shm] must be a whole number"},
+      {"[shm]\nnetwork_latency_ns = inf\n", 2,
+       "network_latency_ns in [shm] must be a whole number"},
       {"[shm]\nwrite_latency_ns = 1e308\n", 2, "write_latency_ns in [shm] must be a whole number"},
   };
   for (const Wrong& wrong : all) {

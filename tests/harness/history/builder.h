@@ -38,7 +38,7 @@ class Builder {
   }
 
   History& history() { return history_; }
-  Verdict check(Promise::Undone undone = Promise::Undone::nothing) const {
+  CheckResult check(Promise::Undone undone = Promise::Undone::nothing) const {
     return history::check(history_, {.undone = undone});
   }
 

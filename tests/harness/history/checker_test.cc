@@ -9,13 +9,13 @@
 namespace perdura::history::test {
 namespace {
 
-testing::AssertionResult accepted(const Verdict& verdict) {
+testing::AssertionResult accepted(const CheckResult& verdict) {
   if (verdict.accepted()) return testing::AssertionSuccess();
   return testing::AssertionFailure() << describe(verdict);
 }
 
 // Exactly one key is violated, and what is said of it begins like this.
-testing::AssertionResult violates(const Verdict& verdict, const std::string& what) {
+testing::AssertionResult violates(const CheckResult& verdict, const std::string& what) {
   if (verdict.keys_violated == 1 && verdict.violations.size() == 1 &&
       verdict.violations[0].what.starts_with(what)) {
     return testing::AssertionSuccess();
@@ -24,7 +24,7 @@ testing::AssertionResult violates(const Verdict& verdict, const std::string& wha
 }
 
 TEST(Checker, AcceptsNothing) {
-  const Verdict verdict = check(History());
+  const CheckResult verdict = check(History());
   EXPECT_TRUE(verdict.accepted());
   EXPECT_EQ(verdict.operations, 0U);
   EXPECT_EQ(describe(verdict), "0 operations on 0 keys: linearizable");
@@ -71,7 +71,7 @@ TEST(Checker, CountsEqualTimesAsConcurrent) {
 }
 
 TEST(Checker, FindsAStaleRead) {
-  const Verdict verdict = Builder().put(1, 0, 1).put(2, 2, 3).get(1, 4, 5).check();
+  const CheckResult verdict = Builder().put(1, 0, 1).put(2, 2, 3).get(1, 4, 5).check();
   EXPECT_TRUE(violates(verdict,
                        "a get returned version 1 after the put of version 2 had been "
                        "acknowledged (stale read, or lost update)"));
@@ -269,7 +269,7 @@ TEST(Checker, JudgesEachKeyAloneAndNamesTheFirstOnes) {
   for (std::uint64_t key = 50; key < 75; ++key) {
     history.add({.key = key, .version = 1, .start = at(6), .end = at(7), .outcome = Outcome::ok});
   }
-  const Verdict verdict = check(history);
+  const CheckResult verdict = check(history);
   EXPECT_EQ(verdict.keys_violated, 25U);
   ASSERT_EQ(verdict.violations.size(), kMaxViolations);
   EXPECT_EQ(verdict.violations[0].key, 50U);

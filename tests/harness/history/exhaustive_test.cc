@@ -64,7 +64,7 @@ TEST_P(Compared, AgreesWithEveryOrderTried) {
     const History history = RandomHistory(random, comparison.shape).make();
     const Promise promise{.undone = comparison.undone};
     const bool expected = Exhaustive(history, promise).accepts();
-    const Verdict verdict = check(history, promise);
+    const CheckResult verdict = check(history, promise);
     ASSERT_EQ(verdict.keys_undecided, 0U);
     ASSERT_EQ(verdict.accepted(), expected) << "seed " << seed << ", " << comparison.name << "\n"
                                             << text(history) << "\n"

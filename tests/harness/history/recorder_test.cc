@@ -67,7 +67,7 @@ class RecorderTest : public KvTest {
  protected:
   // Two clients read and write keys 1 and 2, each a key of its own, and read the other's; the first
   // has the fault.
-  history::Verdict run_with(Fault fault) {
+  history::CheckResult run_with(Fault fault) {
     serve();
     for (std::uint64_t c = 0; c < 2; ++c) {
       connect(recording_.of(

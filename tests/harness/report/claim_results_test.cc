@@ -19,7 +19,7 @@ class ClaimResultsTest : public ReportTest {
     EXPECT_TRUE(contents) << contents.error().message;
     std::vector<std::string> lines;
     for (const ClaimResult& result : measure_claims(*contents, folders_, papers_)) {
-      lines.push_back(result.claim->id + ": " + std::string(to_string(result.verdict)) + ", " +
+      lines.push_back(result.claim->id + ": " + std::string(to_string(result.outcome)) + ", " +
                       result.measured + ", " + shown_deviation(result));
     }
     return lines;
@@ -228,8 +228,8 @@ TEST_F(CommittedResults, MeasureEveryClaimAndExplainEachThatDiffers) {
   for (const ClaimResult& result : results) {
     // Its methods are in no figure of the paper, so no results of theirs are committed.
     if (result.claim->experiments == std::vector<std::string>{"remote-log-ordered"}) continue;
-    EXPECT_NE(result.verdict, ClaimResult::Verdict::not_measured) << result.claim->id;
-    if (result.verdict != ClaimResult::Verdict::differs) continue;
+    EXPECT_NE(result.outcome, ClaimResult::Outcome::not_measured) << result.claim->id;
+    if (result.outcome != ClaimResult::Outcome::differs) continue;
     ASSERT_FALSE(result.notes.empty()) << result.claim->id << " differs without a reason";
     for (const std::size_t note : result.notes) {
       EXPECT_NE(result.paper->notes[note].run, "")

@@ -89,7 +89,7 @@ TEST_P(LocksOnPlatforms, WorkersChangeWhatTheyHaveLockedAndSeeNothingHalfDone) {
                       std::mt19937_64 random(worker);
                       for (int i = 0; i < 2000; ++i) {
                         if (i % 100 == 99) {
-                          const auto everything = co_await bank.table.lock_everything();
+                          const auto everything = co_await bank.table.lock_exclusively();
                           EXPECT_FALSE(std::exchange(bank.auditing, true));
                           std::int64_t sum = 0;
                           std::array<std::int64_t, kAccounts> moved{};
@@ -136,7 +136,7 @@ TEST(Locks, WhoEntersWaitsUntilEverythingIsReleased) {
   Time entered{};
   Time second{};
   platform->start(0, 0, CompletionMode::polling, [&](Thread&) -> Task<> {
-    const auto everything = co_await table.lock_everything();
+    const auto everything = co_await table.lock_exclusively();
     co_await sleep_until(begin + Microseconds(100));
     charge(Work::copy, 100'000);  // released when this is paid
   });
@@ -146,7 +146,7 @@ TEST(Locks, WhoEntersWaitsUntilEverythingIsReleased) {
       const auto inside = co_await table.enter(1);
       entered = thread.executor.now();
     }
-    const auto everything = co_await table.lock_everything();
+    const auto everything = co_await table.lock_exclusively();
     second = thread.executor.now();
   });
   platform->run();

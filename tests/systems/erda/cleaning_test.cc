@@ -28,7 +28,7 @@ class Cleaning : public testing::TestWithParam<std::string> {
   static Client mixed(std::uint32_t number, std::uint64_t keys, int operations);
 
   void expect_linearizable() {
-    const history::Verdict verdict = history::check(recording_.history());
+    const history::CheckResult verdict = history::check(recording_.history());
     EXPECT_TRUE(verdict.accepted()) << describe(verdict);
   }
 

@@ -68,7 +68,7 @@ TEST_P(Endurance, AMillionUpdatesInTwiceTheLiveData) {
   platform->run();
   const history::History history = recording.history();
   EXPECT_GE(history.size(), kEnduranceKeys + kUpdates + kEnduranceKeys);
-  const history::Verdict verdict = history::check(history);
+  const history::CheckResult verdict = history::check(history);
   EXPECT_TRUE(verdict.accepted());
   EXPECT_EQ(verdict.operations, history.size());
   const KvSpace space = gauge.last();

@@ -130,7 +130,7 @@ class Scenario {
   void expect_promised(history::Promise promise) {
     history::History history = recording.history();
     for (const Time when : power_failures) history.add_power_failure(when);
-    const history::Verdict verdict = history::check(history, promise);
+    const history::CheckResult verdict = history::check(history, promise);
     EXPECT_TRUE(verdict.accepted()) << describe(verdict);
   }
 

@@ -153,7 +153,7 @@ TEST(KillInCleaning, TheServerAHundredTimes) {
   EXPECT_EQ(shared.unexpected, 0U);
   const history::History history = cluster.history();
   EXPECT_GE(history.size(), kUpdates + kClients * kCleanedKeys);
-  const history::Verdict verdict = history::check(history);
+  const history::CheckResult verdict = history::check(history);
   EXPECT_TRUE(verdict.accepted());
   std::cout << describe(verdict) << "; " << kKillsInCleaning << " kills within a cleaning of up to "
             << std::chrono::duration_cast<std::chrono::microseconds>(longest).count() << " us\n";

@@ -48,8 +48,9 @@ TEST(Cells, AreRight) {
   std::uint64_t images = 0;
   for (const Cell& cell : cells()) {
     const Proof proof = prove(cell.method(), cell.configuration);
-    EXPECT_EQ(proof.verdict, Verdict::right) << name_of(cell) << ": " << proof.broken << "\n"
-                                             << proof.trace;
+    EXPECT_EQ(proof.correctness, Correctness::right)
+        << name_of(cell) << ": " << proof.broken << "\n"
+        << proof.trace;
     instants += proof.instants;
     images += proof.images;
   }
@@ -61,7 +62,7 @@ TEST(Cells, NeedEveryStep) {
   for (const Cell& cell : cells()) {
     for (const StepProof& proof : prove_steps(cell.method(), cell.configuration)) {
       const auto& agent = cell.method().program.agents[proof.agent];
-      EXPECT_NE(proof.without.verdict, Verdict::right)
+      EXPECT_NE(proof.without.correctness, Correctness::right)
           << name_of(cell) << " without \""
           << to_string(cell.method().program, agent.steps[proof.step]) << "\"";
     }
@@ -85,7 +86,7 @@ TEST(Methods, WithMessagesAreRightEverywhere) {
        {"write-message", "write-imm-message", "send-copy-flush", "ordered-write-message",
         "ordered-write-imm-message", "ordered-send-copy-flush"}) {
     for (const Configuration& configuration : matrix_configurations()) {
-      EXPECT_EQ(prove(find_method(name), configuration).verdict, Verdict::right)
+      EXPECT_EQ(prove(find_method(name), configuration).correctness, Correctness::right)
           << name << " on " << to_string(configuration);
     }
   }
@@ -98,7 +99,7 @@ TEST(Methods, WithoutTheRespondersCpuAreWrongUnderDmpWithDdio) {
                                       buffers};
     for (const Method& method : methods()) {
       if (!method.responder().empty() || method.uses(pmem::StepKind::flush_persistence)) continue;
-      EXPECT_EQ(prove(method, configuration).verdict, Verdict::wrong) << method.name;
+      EXPECT_EQ(prove(method, configuration).correctness, Correctness::wrong) << method.name;
     }
   }
 }
@@ -110,8 +111,8 @@ TEST(Methods, WithoutFlushAreWrongOnIwarp) {
     const Configuration wsp{{PersistenceDomain::wsp, true, Transport::infiniband}, Medium::pm};
     Configuration iwarp = wsp;
     iwarp.model.transport = Transport::iwarp;
-    EXPECT_EQ(prove(find_method(name), wsp).verdict, Verdict::right) << name;
-    EXPECT_EQ(prove(find_method(name), iwarp).verdict, Verdict::wrong) << name;
+    EXPECT_EQ(prove(find_method(name), wsp).correctness, Correctness::right) << name;
+    EXPECT_EQ(prove(find_method(name), iwarp).correctness, Correctness::wrong) << name;
   }
 }
 
@@ -121,7 +122,7 @@ TEST(Methods, OfLongSecondUpdates) {
   options.words_of_b = 4;
   const Configuration dmp{{PersistenceDomain::dmp, false, Transport::infiniband}, Medium::dram};
   for (const char* name : {"ordered-write-wait", "ordered-write-fence"}) {
-    EXPECT_EQ(prove(find_method(name), dmp, options).verdict, Verdict::right) << name;
+    EXPECT_EQ(prove(find_method(name), dmp, options).correctness, Correctness::right) << name;
   }
 }
 

@@ -34,7 +34,7 @@ TEST(Chooser, ChoosesOnlyWhatIsRightAndAllOfIt) {
         if (method.update != update) continue;
         const auto chosen = names(advice);
         EXPECT_EQ(std::count(chosen.begin(), chosen.end(), method.name),
-                  prove(method, configuration).verdict == Verdict::right ? 1 : 0)
+                  prove(method, configuration).correctness == Correctness::right ? 1 : 0)
             << method.name << " on " << to_string(configuration);
       }
     }

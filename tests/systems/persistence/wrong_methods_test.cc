@@ -72,7 +72,7 @@ TEST(WrongMethods, AreFoundWithATrace) {
     SCOPED_TRACE(wrong.why);
     const Method method = read_method(wrong.steps, "wrong");
     const Proof proof = prove(method, wrong.configuration);
-    EXPECT_EQ(proof.verdict, Verdict::wrong);
+    EXPECT_EQ(proof.correctness, Correctness::wrong);
     EXPECT_EQ(proof.breaches, wrong.breaches) << proof.trace;
     EXPECT_FALSE(proof.broken.empty());
     EXPECT_NE(proof.trace.find("the power fails"), std::string::npos);
@@ -95,7 +95,7 @@ TEST(WrongMethods, TheTraceReadsLikeThis) {
 TEST(WrongMethods, ThatWaitForEverAreEndless) {
   const Proof proof =
       prove(read_method("requester: write a; receive ack", "endless"), on(kDmp, true));
-  EXPECT_EQ(proof.verdict, Verdict::endless);
+  EXPECT_EQ(proof.correctness, Correctness::deadlock);
   EXPECT_EQ(proof.broken, "step 2 of the requester, \"receive ack\", waits for what never comes");
 }
 

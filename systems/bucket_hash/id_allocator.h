@@ -1,5 +1,5 @@
-// Which of some things of an index with numbers from 0 on, that buckets get when they are full and
-// keep, are nobody's yet. Several workers may take them at the same time.
+// An id allocator: hands out the additional buckets of an index, which have numbers from 0 on. A
+// bucket that is full gets one and keeps it. Several workers may allocate at the same time.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace perdura::systems::bucket_hash {
 
-class FreeNumbers {
+class IdAllocator {
  public:
   // There are so many, all free.
   void reset(std::uint64_t numbers) {
@@ -19,7 +19,7 @@ class FreeNumbers {
     given_back_.clear();
   }
   std::optional<std::uint64_t> take();
-  // After a crash: `taken[i]` says whether i is somebody's.
+  // After a crash: `taken[i]` says whether i is in use.
   void recover(const std::vector<bool>& taken);
 
   // These only while nobody takes one.

@@ -1,10 +1,10 @@
-#include "systems/bucket_hash/free_numbers.h"
+#include "systems/bucket_hash/id_allocator.h"
 
 #include <mutex>
 
 namespace perdura::systems::bucket_hash {
 
-std::optional<std::uint64_t> FreeNumbers::take() {
+std::optional<std::uint64_t> IdAllocator::take() {
   const std::scoped_lock lock(lock_);
   if (!given_back_.empty()) {
     const std::uint64_t number = given_back_.back();
@@ -15,7 +15,7 @@ std::optional<std::uint64_t> FreeNumbers::take() {
   return next_++;
 }
 
-void FreeNumbers::recover(const std::vector<bool>& taken) {
+void IdAllocator::recover(const std::vector<bool>& taken) {
   given_back_.clear();
   next_ = numbers_;
   while (next_ > 0 && !taken[next_ - 1]) --next_;
