@@ -94,10 +94,10 @@ disturb() {
   shift 3
   : >log
   on_three_hosts "${small[*]}" --set repetitions=9999 --heartbeat 2 --out "$name" >log 2>&1 &
-  local job=$! deadline=$(($(now_ms) + 60000))
-  # All ranks are at work, and have said so.
+  local job=$!
+  # All ranks are at work, and have said so, however long that takes on a machine that is busy.
   until grep -q '^.200/' log; do
-    [ "$(now_ms)" -lt "$deadline" ] || fail "$name: no points"
+    kill -0 "$job" 2>/dev/null || fail "$name: has ended before anything was done to it"
     sleep 0.05
   done
   local began=$(now_ms)
@@ -133,9 +133,5 @@ disturb stopped 20 "^perdura: rank 2$silent" kill_rank node3 STOP
 disturb cut-off 20 "^perdura: rank 2$silent" ip link set port3 down
 
 # The rank that was cut off has ended itself, too.
-deadline=$(($(now_ms) + 10000))
-while [ -n "$(rank_on node3)" ]; do
-  [ "$(now_ms)" -lt "$deadline" ] || fail "the rank that was cut off goes on"
-  sleep 0.05
-done
+while [ -n "$(rank_on node3)" ]; do sleep 0.05; done
 echo "ok: the rank that was cut off has ended itself"
