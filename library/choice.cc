@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "persistence/detection.h"
+#include "persistence/responder_descriptor.h"
 #include "platform/base/error.h"
-#include "systems/persistence/detection.h"
-#include "systems/persistence/responder_descriptor.h"
 
 namespace perdura {
 

@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "library/perdura.h"
+#include "persistence/chooser.h"
 #include "platform/shm/shm_platform.h"
-#include "systems/persistence/chooser.h"
 #include "systems/remote_log/log_format.h"
 
 namespace perdura::library {

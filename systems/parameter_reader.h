@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "platform/base/error.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems {
 

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
-#include "bench/crash/crash_scenario.h"
-#include "bench/crash/crash_verdict.h"
-#include "harness/history/checker.h"
+#include "bench/crash/crash_run.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -22,64 +20,88 @@ void note(Guarantee& guarantee, const std::string& where, const std::string& why
   guarantee.first_loss = where + "\n" + why;
 }
 
-// Gets that returned a version before its put had been acknowledged.
-std::uint64_t early_reads(const history::History& history) {
-  const auto& all = history.operations();
-  return static_cast<std::uint64_t>(
-      std::count_if(all.begin(), all.end(), [&](const history::Operation& get) {
-        return get.kind == history::Kind::get && get.outcome == history::Outcome::ok &&
-               std::any_of(all.begin(), all.end(), [&](const history::Operation& put) {
-                 return put.kind == history::Kind::put && put.key == get.key &&
-                        put.version == get.version && put.end > get.end;
-               });
-      }));
+void check_without_failure(std::string_view system, const services::CrashScenario& scenario) {
+  const std::string problem = scenario.judge(std::nullopt).durable;
+  if (problem.empty()) return;
+  throw PlatformError(fmt::format("{} fails already without a power failure: {}", system, problem));
 }
 
-void check_without_failure(const systems::KvSystem& system, const CrashScenario& scenario) {
-  std::string problem = scenario.problem();
-  if (problem.empty()) {
-    const history::CheckResult verdict = history::check(scenario.history());
-    if (verdict.accepted()) return;
-    problem = describe(verdict);
-  }
-  throw PlatformError(
-      fmt::format("{} fails already without a power failure: {}", system.name, problem));
+// All sets of `size` of the numbers below `count`, in their order.
+std::vector<std::vector<NodeId>> subsets(NodeId count, NodeId size) {
+  std::vector<bool> chosen(count);
+  std::fill_n(chosen.begin(), size, true);
+  std::vector<std::vector<NodeId>> all;
+  do {
+    std::vector<NodeId>& nodes = all.emplace_back();
+    for (NodeId node = 0; node < count; ++node) {
+      if (chosen[node]) nodes.push_back(node);
+    }
+  } while (std::prev_permutation(chosen.begin(), chosen.end()));
+  return all;
 }
 
 class Exploration {
  public:
-  Exploration(const systems::KvSystem& system, const sim::Profile& profile,
+  Exploration(const services::ServedSystem& system, const sim::Profile& profile,
               const CrashOptions& options)
-      : system_(system),
-        store_(small_store(system, options)),
-        profile_(profile),
-        options_(options) {}
+      : system_(system), profile_(profile), options_(options) {
+    for (const services::CrashSchedule& schedule : system.service->schedules()) {
+      if (!options.schedule.empty() && options.schedule != schedule.name) continue;
+      const auto make = system.service->crash_history(system.info.name, options.setup, schedule);
+      const NodeId servers = make()->servers();
+      if (options.failing > servers) {
+        throw UsageError(fmt::format("of {} {} server(s) cannot fail: it has {}", system.info.name,
+                                     options.failing, servers));
+      }
+      for (auto& nodes : subsets(servers, options.failing == 0 ? servers : options.failing)) {
+        cases_.push_back({schedule, make, servers, std::move(nodes), {}});
+      }
+    }
+    if (cases_.empty()) {
+      throw UsageError(
+          fmt::format("service {} has no schedule '{}'", system.service->name(), options.schedule));
+    }
+  }
 
   CrashResult explore() {
-    std::vector<Schedule> schedules(kSchedules.begin(), kSchedules.end());
-    if (options_.schedule) schedules = {*options_.schedule};
-    const auto passes = schedules.size() * (2 + options_.random_images);
-    for (const Schedule schedule : schedules) {
+    const auto passes = cases_.size() * (2 + options_.random_images);
+    for (Case& one : cases_) {
       explored_ = {};
       const auto explore = [&](sim::Images which, std::uint64_t seed) {
-        return pass(schedule, which, seed, passes);
+        return pass(one, which, seed, passes);
       };
       const std::uint64_t moments = explore(sim::Images::least, 0);
       explore(sim::Images::most, 0);
       for (std::uint32_t i = 0; i < options_.random_images; ++i) {
-        explore(sim::Images::random, options_.seed * options_.random_images + i);
+        explore(sim::Images::random, options_.setup.seed * options_.random_images + i);
       }
       result_.moments += moments;
     }
     std::set<std::uint64_t> all;
-    for (const auto& [schedule, images] : images_) all.insert(images.begin(), images.end());
+    for (const Case& one : cases_) all.insert(one.images.begin(), one.images.end());
     result_.images = all.size();
     return result_;
   }
 
  private:
+  // A history and who fails in it.
+  struct Case {
+    services::CrashSchedule schedule;
+    services::CrashHistory make;
+    NodeId servers;
+    std::vector<NodeId> failing;
+    // That were tried. The worst image, the best and a random one are often the same.
+    std::set<std::uint64_t> images;
+
+    std::string text() const {
+      if (failing.size() == servers) return std::string(schedule.name);
+      return fmt::format("{}, of {} servers {} fails", schedule.name, servers,
+                         fmt::join(failing, " and "));
+    }
+  };
+
   // All moments once. Returns how many there are.
-  std::uint64_t pass(Schedule schedule, sim::Images which, std::uint64_t seed, std::size_t passes) {
+  std::uint64_t pass(Case& one, sim::Images which, std::uint64_t seed, std::size_t passes) {
     explored_ = sim::explore_failures(
         {.images = which,
          .seed = seed,
@@ -94,28 +116,26 @@ class Exploration {
                options_.progress((static_cast<double>(passes_done_) + of_pass) /
                                  static_cast<double>(passes));
              }},
-        [&](sim::Failure& failure) { run(schedule, failure, which == sim::Images::least); });
+        [&](sim::Failure& failure) { run(one, failure, which == sim::Images::least); });
     ++passes_done_;
     result_.runs += explored_.runs + explored_.known;
     return explored_.moments;
   }
 
-  void run(Schedule schedule, sim::Failure& failure, bool first_of_schedule) {
-    CrashScenario scenario(system_, store_, profile_, options_, schedule);
-    std::set<std::uint64_t>& images = images_[schedule];
-    scenario.run(failure, images);
-    if (!scenario.failed_at()) {
-      if (!first_of_schedule) return;
-      check_without_failure(system_, scenario);
-      result_.cleanings += scenario.cleanings();
-      result_.early_reads += early_reads(scenario.history());
+  void run(Case& one, sim::Failure& failure, bool first_pass) {
+    const std::unique_ptr<services::CrashScenario> scenario = one.make();
+    CrashRun run(*scenario, profile_, options_.setup.model, one.failing);
+    run.run(failure, one.images);
+    if (!run.failed_at()) {
+      if (!first_pass) return;
+      check_without_failure(system_.info.name, *scenario);
+      for (const auto& [name, count] : scenario->events()) result_.events[name] += count;
       return;
     }
-    if (scenario.image_was_known()) return;
-    images.insert(scenario.image());
-    const CrashVerdict verdict =
-        judge_crash(scenario.history(), *scenario.failed_at(), kCrashReader, scenario.problem());
-    const std::string where = fmt::format("{}, {}", failure.text(), to_string(schedule));
+    if (run.image_was_known()) return;
+    one.images.insert(run.image());
+    const services::CrashVerdict verdict = scenario->judge(run.failed_at());
+    const std::string where = fmt::format("{}, {}", failure.text(), one.text());
     note(result_.durable, where, verdict.durable);
     note(result_.acknowledged, where, verdict.acknowledged);
     note(result_.observed, where, verdict.observed);
@@ -123,28 +143,26 @@ class Exploration {
     note(result_.atomic, where, verdict.atomic);
   }
 
-  const systems::KvSystem& system_;
-  const systems::KvConfig store_;
+  const services::ServedSystem& system_;
   const sim::Profile& profile_;
   const CrashOptions& options_;
+  std::vector<Case> cases_;
   CrashResult result_;
   std::size_t passes_done_ = 0;
-  sim::Explored explored_;  // the last pass of this schedule
-  // That were tried. The worst image, the best and a random one are often the same.
-  std::map<Schedule, std::set<std::uint64_t>> images_;
+  sim::Explored explored_;  // the last pass of this case
 };
 
 }  // namespace
 
-systems::GuaranteeLevel CrashResult::strongest() const {
-  using systems::GuaranteeLevel;
+services::GuaranteeLevel CrashResult::strongest() const {
+  using services::GuaranteeLevel;
   if (durable.held) return GuaranteeLevel::durable;
   if (ordered.held)
     return acknowledged.held ? GuaranteeLevel::durable_writes : GuaranteeLevel::ordered;
   return atomic.held ? GuaranteeLevel::atomic : GuaranteeLevel::none;
 }
 
-CrashResult explore_crashes(const systems::KvSystem& system, const sim::Profile& profile,
+CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
                             const CrashOptions& options) {
   return Exploration(system, profile, options).explore();
 }

@@ -1,9 +1,10 @@
-// What a completed operation of a key-value system really guarantees when the server's power fails,
-// found by trying: small histories of two clients, with the power failing at every moment of them,
-// least, most and random images, recovery, and a reader.
+// What a completed operation of a system really guarantees when its servers' power fails, found by
+// trying: the small histories that its service brings (services/crash.h), with the power failing at
+// every moment of them, least, most and random images, recovery, and an inspector.
 //
-//   const CrashResult result = explore_crashes(find_kv_system("erda"), profile,
-//                                              {.model = {PersistenceDomain::mhp, true}});
+//   const CrashResult result = explore_crashes(*find_system("erda"), profile,
+//                                              {.setup = {.model = {PersistenceDomain::mhp,
+//                                              true}}});
 //   if (!result.durable.held) puts(result.durable.first_loss.c_str());
 //
 // What is judged (docs/guarantees.md):
@@ -27,44 +28,28 @@
 // that were. The same options give the same result on every machine.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
-#include <string_view>
 
-#include "platform/pmem/model/persistence.h"
 #include "platform/sim/kernel/profile.h"
-#include "systems/guarantee.h"
-#include "systems/kv.h"
+#include "services/guarantee.h"
+#include "services/service.h"
 
 namespace perdura::bench {
 
-// Who does what. Two equally fast writers never show what a reader sees of a write that is under
-// way for long.
-enum class Schedule : std::uint8_t {
-  equal_writers,  // both put, update, delete and get
-  slow_writer,    // one writes, and each of its operations is late; the other one only gets
-};
-inline constexpr std::array kSchedules{Schedule::equal_writers, Schedule::slow_writer};
-constexpr std::string_view to_string(Schedule schedule) {
-  return schedule == Schedule::equal_writers ? "equal-writers" : "slow-writer";
-}
-
 struct CrashOptions {
-  pmem::PersistenceModel model;
-  // The system's own parameters, besides those that make its store small.
-  std::map<std::string, std::uint64_t, std::less<>> parameters{};
-  // Puts persist by the method that the chooser finds for the model, not as in the paper.
-  bool correct = false;
-  std::uint64_t seed = 1;           // of what the clients do, and of random images
+  services::CrashSetup setup;
   std::uint32_t random_images = 2;  // of each moment, besides the least and the most
   std::uint64_t first = 0;          // moment to try, to go on with an exploration or replay a loss
   std::uint64_t last = ~std::uint64_t{0};
-  std::uint64_t stride = 1;            // tries every so many moments only
-  std::optional<Schedule> schedule{};  // only this one; moments are counted in each from 0
+  std::uint64_t stride = 1;  // tries every so many moments only
+  // Only this schedule of the service; moments are counted in each from 0. Empty: all.
+  std::string schedule{};
+  // How many of the servers lose their power at once: any so many of them, one after the other.
+  // 0: all.
+  NodeId failing = 0;
   // Called before each run with the share of the exploration that is done, from 0 to 1. What it
   // throws ends the exploration (sim::ExploreOptions::progress).
   std::function<void(double share)> progress{};
@@ -78,12 +63,11 @@ struct Guarantee {
 };
 
 struct CrashResult {
-  std::uint64_t moments = 0;    // of all histories
-  std::uint64_t runs = 0;       // with a failure; those that would be the same count
-  std::uint64_t images = 0;     // different ones that were recovered, as far as moments differ
-  std::uint64_t cleanings = 0;  // of a log, in the runs without a failure
-  // Gets, in the runs without a failure, that returned a version before its put was acknowledged.
-  std::uint64_t early_reads = 0;
+  std::uint64_t moments = 0;  // of all histories
+  std::uint64_t runs = 0;     // with a failure; those that would be the same count
+  std::uint64_t images = 0;   // different ones that were recovered, as far as moments differ
+  // In the runs without a failure (services::CrashScenario::events()).
+  std::map<std::string, std::uint64_t, std::less<>> events;
   Guarantee durable;
   Guarantee acknowledged;
   Guarantee observed;
@@ -91,12 +75,12 @@ struct CrashResult {
   Guarantee atomic;
 
   // The strongest level of which all was kept; never "visible".
-  systems::GuaranteeLevel strongest() const;
+  services::GuaranteeLevel strongest() const;
 };
 
-// Throws UsageError if the system does not take the parameters, and PlatformError if it fails
-// without a power failure.
-CrashResult explore_crashes(const systems::KvSystem& system, const sim::Profile& profile,
+// Throws UsageError if the system does not take the parameters or its service has no such schedule,
+// and PlatformError if it fails without a power failure.
+CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
                             const CrashOptions& options);
 
 }  // namespace perdura::bench

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "systems/persistence/method.h"
+#include "persistence/method.h"
 
 namespace perdura::bench {
 
-using systems::GuaranteeLevel;
+using services::GuaranteeLevel;
 
 extern const std::string_view explored_table;
 
@@ -43,7 +43,7 @@ Table read_table() {
     }
     auto& row = table[cells.front()];
     for (std::size_t i = 1; i < cells.size() && i < header.size(); ++i) {
-      if (const auto level = systems::guarantee_of_word(cells[i])) row[header[i]] = *level;
+      if (const auto level = services::guarantee_of_word(cells[i])) row[header[i]] = *level;
     }
   }
   return table;
@@ -51,7 +51,7 @@ Table read_table() {
 
 }  // namespace
 
-std::vector<ExploredSetting> explored_settings(const systems::KvSystem& system) {
+std::vector<ExploredSetting> explored_settings(const services::SystemInfo& system) {
   std::vector<ExploredSetting> settings{{"", {}}};
   for (const auto& [name, value] : system.changes_guarantee) {
     settings.push_back({name, {{std::string(name), value}}});
@@ -60,7 +60,7 @@ std::vector<ExploredSetting> explored_settings(const systems::KvSystem& system) 
   return settings;
 }
 
-std::string explored_name(const systems::KvSystem& system, const ExploredSetting& setting) {
+std::string explored_name(const services::SystemInfo& system, const ExploredSetting& setting) {
   return fmt::format("{}{}{}", system.name, setting.name.empty() ? "" : ", ", setting.name);
 }
 
@@ -80,9 +80,9 @@ std::vector<pmem::PersistenceModel> explored_models() {
   return models;
 }
 
-std::optional<GuaranteeLevel> explored_level(const systems::KvSystem& system,
-                                             const SystemParameters& parameters, bool correct,
-                                             const pmem::PersistenceModel& model) {
+std::optional<GuaranteeLevel> explored_level(const services::SystemInfo& system,
+                                             const services::SystemParameters& parameters,
+                                             bool correct, const pmem::PersistenceModel& model) {
   static const Table table = read_table();
   std::optional<ExploredSetting> best;
   for (const ExploredSetting& setting : explored_settings(system)) {

@@ -11,33 +11,30 @@
 #include <vector>
 
 #include "platform/pmem/model/persistence.h"
-#include "systems/guarantee.h"
-#include "systems/kv.h"
+#include "services/service.h"
 
 namespace perdura::bench {
-
-using SystemParameters = std::map<std::string, std::uint64_t, std::less<>>;
 
 // A way to run a system that changes what it guarantees.
 struct ExploredSetting {
   std::string_view name;  // in the table; empty: as published
-  SystemParameters parameters;
+  services::SystemParameters parameters;
   bool correct = false;  // puts persist by the method for the server
 };
 // Of a system, as published first.
-std::vector<ExploredSetting> explored_settings(const systems::KvSystem& system);
+std::vector<ExploredSetting> explored_settings(const services::SystemInfo& system);
 
 // As a row and a column of the table are called: "erda, persist_before_update", "dmp no-ddio
 // iwarp".
-std::string explored_name(const systems::KvSystem& system, const ExploredSetting& setting);
+std::string explored_name(const services::SystemInfo& system, const ExploredSetting& setting);
 std::string explored_name(const pmem::PersistenceModel& model);
 // The columns, and the kinds of servers that a whole system can tell apart.
 std::vector<pmem::PersistenceModel> explored_models();
 
 // Of the setting that is most like it; nothing if the system was not explored.
-std::optional<systems::GuaranteeLevel> explored_level(const systems::KvSystem& system,
-                                                      const SystemParameters& parameters,
-                                                      bool correct,
-                                                      const pmem::PersistenceModel& model);
+std::optional<services::GuaranteeLevel> explored_level(const services::SystemInfo& system,
+                                                       const services::SystemParameters& parameters,
+                                                       bool correct,
+                                                       const pmem::PersistenceModel& model);
 
 }  // namespace perdura::bench

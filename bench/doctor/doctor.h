@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "systems/persistence/rdma_device.h"
-#include "systems/persistence/responder_descriptor.h"
+#include "persistence/rdma_device.h"
+#include "persistence/responder_descriptor.h"
 
 namespace perdura::bench {
 
@@ -44,7 +44,7 @@ struct Host {
 Diagnosis examine(const Host& host);
 
 std::string as_text(const Diagnosis& diagnosis);
-// The descriptor's object (systems/persistence/responder_descriptor.h) with "findings" and
+// The descriptor's object (persistence/responder_descriptor.h) with "findings" and
 // "advise".
 std::string as_json(const Diagnosis& diagnosis);
 

@@ -5,7 +5,7 @@
 
 #include "bench/doctor/doctor.h"
 #include "bench/doctor/tree.h"
-#include "systems/persistence/detection.h"
+#include "persistence/detection.h"
 
 namespace perdura::bench {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/doctor/findings.h"
-#include "systems/persistence/acpi_tables.h"
+#include "persistence/acpi_tables.h"
 
 namespace perdura::bench {
 

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "bench/doctor/findings.h"
-#include "systems/persistence/pci.h"
+#include "persistence/pci.h"
 
 namespace perdura::bench {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "harness/run/interrupt.h"
-#include "harness/workload/value.h"
 #include "platform/base/error.h"
+#include "services/kv/value.h"
 
 namespace perdura::bench {
 

@@ -17,7 +17,7 @@
 #include "harness/workload/arrivals.h"
 #include "harness/workload/generator.h"
 #include "platform/runtime/sync.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::bench {
 

@@ -11,8 +11,9 @@
 #include "bench/kv/kv_run.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
+#include "services/kv/partitioned.h"
+#include "services/kv/service.h"
 #include "systems/parameter_reader.h"
-#include "systems/partitioned.h"
 
 namespace perdura::bench {
 
@@ -106,8 +107,8 @@ std::optional<persistence::Method> put_method(const Point& point, const systems:
       system.put, {});
 }
 
-std::optional<systems::GuaranteeLevel> guarantee_of(const Point& point,
-                                                    const systems::KvSystem& system) {
+std::optional<services::GuaranteeLevel> guarantee_of(const Point& point,
+                                                     const systems::KvSystem& system) {
   const harness::PointSettings& settings = point.settings;
   const auto known = [](const std::string& said, const std::string& of_testbed) {
     return said.empty() ? of_testbed : said;
@@ -115,10 +116,10 @@ std::optional<systems::GuaranteeLevel> guarantee_of(const Point& point,
   const auto open = persistence::configurations(
       {settings.domain, known(settings.ddio, point.testbed.ddio), settings.receive_buffers,
        known(settings.transport, point.testbed.transport)});
-  std::optional<systems::GuaranteeLevel> weakest;
+  std::optional<services::GuaranteeLevel> weakest;
   for (const persistence::Configuration& configuration : open) {
-    const auto level = explored_level(system, point.parameters, settings.persistence == "correct",
-                                      configuration.model);
+    const auto level = explored_level(services::info_of(system), point.parameters,
+                                      settings.persistence == "correct", configuration.model);
     if (!level) return std::nullopt;
     weakest = std::min(weakest.value_or(*level), *level);
   }
@@ -172,7 +173,7 @@ std::vector<report::Column> KvDriver::columns(std::string_view name) const {
   for (const systems::KvSystem& system : systems_) {
     if (system.name != name) continue;
     for (const auto metrics : {system.session_metrics, system.partition_metrics}) {
-      for (const systems::Metric& metric : metrics) {
+      for (const services::Metric& metric : metrics) {
         columns.push_back({.name = metric.name, .shown = {metric.noun, metric.title, metric.unit}});
       }
     }

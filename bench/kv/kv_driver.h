@@ -3,7 +3,7 @@
 #pragma once
 
 #include "harness/run/point.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::bench {
 
@@ -40,7 +40,7 @@ std::optional<persistence::Method> put_method(const harness::Point& point,
                                               const systems::KvSystem& system);
 // What exploration has found that is kept on every server that the point leaves open, as far as its
 // testbed does not tell (bench/crash/explored.h); nothing if the system was not explored.
-std::optional<systems::GuaranteeLevel> guarantee_of(const harness::Point& point,
-                                                    const systems::KvSystem& system);
+std::optional<services::GuaranteeLevel> guarantee_of(const harness::Point& point,
+                                                     const systems::KvSystem& system);
 
 }  // namespace perdura::bench

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "harness/history/checker.h"
 #include "platform/base/error.h"
+#include "services/kv/history/checker.h"
 
 namespace perdura::bench {
 namespace {

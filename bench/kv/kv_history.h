@@ -5,10 +5,10 @@
 #include <memory>
 #include <span>
 
-#include "harness/history/recorder.h"
-#include "harness/history/workload_format.h"
 #include "harness/run/point.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
+#include "services/kv/recorder.h"
+#include "services/kv/workload_format.h"
 
 namespace perdura::bench {
 

@@ -30,7 +30,7 @@ Bytes of_items(double count, std::uint64_t of_each, Bytes item) {
 std::optional<Bytes> KvDriver::memory(const harness::Point& point) const {
   const systems::KvSystem& system = system_of(point);
   if (!system.footprint) return std::nullopt;
-  const systems::Footprint& each = *system.footprint;
+  const services::Footprint& each = *system.footprint;
   const systems::KvConfig store = store_config(point);
   const Bytes item = store.key_size + store.max_value_size;
   const std::uint64_t clients = store.sessions;

@@ -7,7 +7,7 @@
 #include "bench/kv/harness_cost.h"
 #include "bench/kv/kv_driver.h"
 #include "platform/base/error.h"
-#include "systems/partitioned.h"
+#include "services/kv/partitioned.h"
 
 namespace perdura::bench {
 namespace {
@@ -25,10 +25,10 @@ Picoseconds in_time(const std::optional<std::uint64_t>& milliseconds) {
 }
 
 // The sums of what sessions or partitions have counted, under the columns' names.
-void declare(std::span<const systems::Metric> metrics,
+void declare(std::span<const services::Metric> metrics,
              const std::vector<std::vector<double>>& counted, harness::Measurement& result) {
   std::vector<double> sums;
-  for (const auto& each : counted) systems::add_metrics(each, sums);
+  for (const auto& each : counted) services::add_metrics(each, sums);
   for (std::size_t i = 0; i < std::min(metrics.size(), sums.size()); ++i) {
     result.declared[std::string(metrics[i].name)] += sums[i];
   }

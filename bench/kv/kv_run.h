@@ -24,7 +24,7 @@
 #include "bench/kv/warm_up.h"
 #include "harness/run/phases.h"
 #include "harness/run/point.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::bench {
 

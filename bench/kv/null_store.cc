@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "harness/workload/short_copy.h"
+#include "services/kv/short_copy.h"
 
 namespace perdura::bench {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::bench {
 

@@ -7,7 +7,7 @@
 
 #include "harness/results/timeline.h"
 #include "platform/runtime/task.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::bench {
 

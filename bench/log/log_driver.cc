@@ -9,8 +9,8 @@
 #include "bench/client_server.h"
 #include "bench/log/log_run.h"
 #include "harness/config/section.h"
+#include "persistence/proof.h"
 #include "platform/base/error.h"
-#include "systems/persistence/proof.h"
 
 namespace perdura::bench {
 
@@ -134,7 +134,7 @@ LogOptions log_options(const Point& point) {
   return options;
 }
 
-std::optional<systems::GuaranteeLevel> guarantee_of(const Point& point) {
+std::optional<services::GuaranteeLevel> guarantee_of(const Point& point) {
   const harness::PointSettings& settings = point.settings;
   const persistence::StatedConfiguration stated{settings.domain, settings.ddio,
                                                 settings.receive_buffers, settings.transport};
@@ -149,7 +149,7 @@ std::optional<systems::GuaranteeLevel> guarantee_of(const Point& point) {
         return prove(method, configuration, {.to_the_end = false}).correctness ==
                persistence::Correctness::right;
       });
-  return right ? systems::GuaranteeLevel::durable : systems::GuaranteeLevel::visible;
+  return right ? services::GuaranteeLevel::durable : services::GuaranteeLevel::visible;
 }
 
 Picoseconds collect_interval(const Point& point) {

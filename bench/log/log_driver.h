@@ -1,6 +1,6 @@
 // The driver `remote-log`: one client appends to a log in the memory of a server (section 4.1 of
 // "Correct, Fast Remote Persistence"). Its systems are the methods of remote persistence
-// (systems/persistence/taxonomy.methods), and paper-write, paper-write-imm and paper-send: the
+// (persistence/taxonomy.methods), and paper-write, paper-write-imm and paper-send: the
 // method that the paper uses for the point's configuration and update (Tables 2 and 3). The values
 // of the workload are the records.
 #pragma once
@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "harness/run/point.h"
-#include "systems/guarantee.h"
+#include "services/guarantee.h"
 #include "systems/remote_log/log_format.h"
 
 namespace perdura::bench {
@@ -36,7 +36,7 @@ class LogDriver final : public harness::Driver {
 LogOptions log_options(const harness::Point& point);
 // Durable if the method is right on every configuration that the point leaves open, else visible:
 // what is wrong somewhere promises nothing. Nothing if the point says nothing of its server.
-std::optional<systems::GuaranteeLevel> guarantee_of(const harness::Point& point);
+std::optional<services::GuaranteeLevel> guarantee_of(const harness::Point& point);
 Picoseconds collect_interval(const harness::Point& point);
 
 }  // namespace perdura::bench

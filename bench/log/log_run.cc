@@ -4,8 +4,8 @@
 
 #include "bench/log/log_driver.h"
 #include "harness/run/interrupt.h"
-#include "harness/workload/value.h"
 #include "platform/base/error.h"
+#include "services/kv/value.h"
 
 namespace perdura::bench {
 

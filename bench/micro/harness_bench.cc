@@ -21,10 +21,10 @@
 #include "bench/kv/kv_client.h"
 #include "bench/kv/null_store.h"
 #include "harness/workload/generator.h"
-#include "harness/workload/key_format.h"
-#include "harness/workload/value.h"
 #include "platform/shm/shm_platform.h"
-#include "systems/partitioned.h"
+#include "services/kv/key_format.h"
+#include "services/kv/partitioned.h"
+#include "services/kv/value.h"
 
 namespace perdura::bench {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "harness/history/checker.h"
-#include "harness/workload/random.h"
 #include "harness/workload/zipfian.h"
+#include "platform/base/random.h"
+#include "services/kv/history/checker.h"
 
 namespace {
 

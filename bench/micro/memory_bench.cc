@@ -11,7 +11,7 @@
 #include <new>
 
 #include "bench/probe/access.h"
-#include "harness/workload/random.h"
+#include "platform/base/random.h"
 
 namespace perdura::bench {
 namespace {

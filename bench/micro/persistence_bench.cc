@@ -1,7 +1,7 @@
 // The explorer of methods: images of crashes a second, one core; and all of the taxonomy.
 #include <benchmark/benchmark.h>
 
-#include "systems/persistence/matrices.h"
+#include "persistence/matrices.h"
 
 namespace perdura::persistence {
 namespace {

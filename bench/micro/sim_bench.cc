@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "platform/sim/sim_platform.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
+#include "systems/registry/registry.h"
 
 namespace perdura {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "harness/measure/histogram.h"
 #include "harness/workload/generator.h"
-#include "harness/workload/key_format.h"
-#include "harness/workload/random.h"
-#include "harness/workload/value.h"
 #include "harness/workload/zipfian.h"
+#include "platform/base/random.h"
+#include "services/kv/key_format.h"
+#include "services/kv/value.h"
 
 namespace {
 

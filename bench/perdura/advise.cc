@@ -12,10 +12,10 @@
 #include "harness/run/long_work.h"
 #include "harness/text/path_kind.h"
 #include "harness/text/whole_file.h"
+#include "persistence/chooser.h"
+#include "persistence/detection.h"
+#include "persistence/responder_descriptor.h"
 #include "platform/base/error.h"
-#include "systems/persistence/chooser.h"
-#include "systems/persistence/detection.h"
-#include "systems/persistence/responder_descriptor.h"
 #include "systems/remote_log/expected_latency.h"
 
 namespace perdura::harness {

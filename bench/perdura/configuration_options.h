@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "systems/persistence/method.h"
+#include "persistence/method.h"
 
 namespace perdura::harness {
 

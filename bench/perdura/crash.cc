@@ -12,9 +12,9 @@
 #include "harness/text/path_kind.h"
 #include "harness/text/suggestion.h"
 #include "harness/text/whole_file.h"
+#include "persistence/proof.h"
 #include "platform/base/error.h"
-#include "systems/kv.h"
-#include "systems/persistence/proof.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::harness {
 namespace {
@@ -40,7 +40,7 @@ Method load_method(const std::string& target) {
   if (!std::filesystem::is_regular_file(target)) {
     std::vector<std::string_view> names;
     for (const Method& method : known) names.push_back(method.name);
-    for (const systems::KvSystem& system : systems::kv_systems()) names.push_back(system.name);
+    for (const auto& system : systems::all_systems()) names.push_back(system.info.name);
     std::error_code ignored;
     if (std::filesystem::exists(target, ignored)) {
       throw UsageError(fmt::format("crash: {}: {}", target, not_a_file(target)));
@@ -57,6 +57,34 @@ Method load_method(const std::string& target) {
   } catch (const pmem::ProgramError& error) {
     throw UsageError(fmt::format("crash {}: {}", target, error.what()));
   }
+}
+
+// Of all services, each name once.
+std::vector<services::CrashSchedule> all_schedules() {
+  std::vector<services::CrashSchedule> all;
+  for (const services::Service* service : systems::all_services()) {
+    for (const services::CrashSchedule& schedule : service->schedules()) {
+      const bool known = std::any_of(
+          all.begin(), all.end(), [&](const auto& other) { return other.name == schedule.name; });
+      if (!known) all.push_back(schedule);
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const services::CrashSchedule& schedule : all_schedules()) names.emplace_back(schedule.name);
+  return names;
+}
+
+// ": equal-writers, both clients ...; ...".
+std::string schedules() {
+  std::string text;
+  for (const services::CrashSchedule& schedule : all_schedules()) {
+    text += fmt::format("{} {}: {}", text.empty() ? ";" : ",", schedule.name, schedule.what);
+  }
+  return text;
 }
 
 json as_json(const Method& method, const Configuration& configuration, const Proof& proof) {
@@ -113,6 +141,9 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   }
   if (arguments.schedule) {
     throw UsageError("crash: --schedule is for systems; a method has one order of steps");
+  }
+  if (arguments.failing) {
+    throw UsageError("crash: --failing is for systems; a method has one responder");
   }
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
@@ -208,10 +239,12 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
                    "when they are acknowledged")
       ->check(CLI::IsMember({"paper", "correct"}));
   command
-      ->add_option("--schedule", arguments->schedule,
-                   "Only this history of a system: two equal writers, or a slow writer and a "
-                   "quick reader")
-      ->check(CLI::IsMember({"equal-writers", "slow-writer"}));
+      ->add_option("--schedule", arguments->schedule, "Only this history of a system" + schedules())
+      ->check(CLI::IsMember(schedule_names()));
+  command
+      ->add_option("--failing", arguments->failing,
+                   "How many of a system's servers lose their power at once (default: all)")
+      ->check(whole_number(1, 1024));
   command->add_option("--profile", arguments->profile,
                       "Testbed on whose model the system runs (default: erda-connectx3)");
   command->add_flag("--json", arguments->as_json, "Writes JSON");

@@ -21,9 +21,10 @@ struct CrashArguments {
   std::vector<std::string> parameters;  // NAME=VALUE, of a system
   std::optional<std::uint64_t> from;    // moment of a system's history
   std::optional<std::uint64_t> to;
-  std::string persistence = "paper";    // of a system's puts, or "correct"
-  std::optional<std::string> schedule;  // of a system's history; absent: all
-  std::optional<std::string> profile;   // of a system: default erda-connectx3
+  std::string persistence = "paper";     // of a system's puts, or "correct"
+  std::optional<std::string> schedule;   // of a system's history; absent: all
+  std::optional<std::uint64_t> failing;  // of a system's servers, at once; absent: all
+  std::optional<std::string> profile;    // of a system: default erda-connectx3
   bool as_json = false;
 };
 

@@ -1,5 +1,4 @@
-// perdura crash SYSTEM: a small history of a key-value system, with the power failing at every
-// moment.
+// perdura crash SYSTEM: small histories of a system, with the power failing at every moment.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include "bench/perdura/crash_arguments.h"
 #include "harness/run/long_work.h"
 #include "platform/base/error.h"
-#include "systems/kv.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::harness {
 
@@ -55,12 +54,7 @@ std::string conditions_of(const bench::CrashResult& result) {
 
 }  // namespace
 
-bool is_system(const std::string& name) {
-  for (const systems::KvSystem& system : systems::kv_systems()) {
-    if (system.name == name) return true;
-  }
-  return false;
-}
+bool is_system(const std::string& name) { return systems::find_system(name).has_value(); }
 
 namespace {
 
@@ -89,34 +83,31 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
           .find(FileKind::profile, {arguments.profile.value_or("erda-connectx3"), "--profile"})
           .string());
   bench::CrashOptions options;
-  options.parameters = read_parameters(arguments.parameters);
+  options.setup.parameters = read_parameters(arguments.parameters);
   options.first = arguments.from.value_or(options.first);
   options.last = arguments.to.value_or(options.last);
   if (options.last < options.first) {
     throw UsageError(
         fmt::format("crash: --to {} comes before --from {}", options.last, options.first));
   }
-  options.correct = arguments.persistence == "correct";
-  options.seed = arguments.seed;
+  options.setup.correct = arguments.persistence == "correct";
+  options.setup.seed = arguments.seed;
   options.random_images =
       arguments.samples > 0 ? static_cast<std::uint32_t>(arguments.samples) : kUsualImages;
-  if (arguments.schedule) {
-    options.schedule = *std::find_if(
-        bench::kSchedules.begin(), bench::kSchedules.end(),
-        [&](bench::Schedule schedule) { return to_string(schedule) == *arguments.schedule; });
-  }
+  options.schedule = arguments.schedule.value_or("");
+  options.failing = static_cast<NodeId>(arguments.failing.value_or(0));
   json results = json::array();
   bool all_durable = true;
   std::string trace;
   const auto models = system_models(arguments.configuration);
   LongWork work(models.size(), context.ranks);
   for (const pmem::PersistenceModel& model : models) {
-    options.model = model;
+    options.setup.model = model;
     const std::string name = bench::explored_name(model);
     work.begin(name);
     options.progress = [&](double share) { work.within(name, share); };
     const bench::CrashResult result =
-        explore_crashes(systems::find_kv_system(arguments.target), profile, options);
+        explore_crashes(*systems::find_system(arguments.target), profile, options);
     work.skip();
     if (result.runs == 0) {
       throw UsageError(fmt::format("crash: --from {} is beyond the last of {} moments, {}",

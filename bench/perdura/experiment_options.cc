@@ -6,7 +6,8 @@
 
 #include "bench/kv/kv_driver.h"
 #include "bench/log/log_driver.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::harness {
 

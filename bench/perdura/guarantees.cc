@@ -16,9 +16,9 @@
 #include "harness/report/guarantees.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
+#include "persistence/matrices.h"
 #include "platform/base/error.h"
-#include "systems/kv.h"
-#include "systems/persistence/matrices.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::harness {
 namespace {
@@ -54,7 +54,7 @@ std::string markdown_of(const Matrix& matrix) {
 }
 
 struct Exploration {
-  const systems::KvSystem& system;
+  services::ServedSystem system;
   bench::CrashOptions options;
   std::string name;
   std::promise<std::string> found{};
@@ -91,14 +91,14 @@ class SystemsMatrix {
     for (const pmem::PersistenceModel& model : models_) {
       matrix_.header.push_back(bench::explored_name(model));
     }
-    for (const systems::KvSystem& system : systems::kv_systems()) {
-      for (const bench::ExploredSetting& setting : bench::explored_settings(system)) {
-        matrix_.rows.push_back({bench::explored_name(system, setting)});
+    for (const services::ServedSystem& system : systems::all_systems()) {
+      for (const bench::ExploredSetting& setting : bench::explored_settings(system.info)) {
+        matrix_.rows.push_back({bench::explored_name(system.info, setting)});
         for (const pmem::PersistenceModel& model : models_) {
           bench::CrashOptions options;
-          options.model = model;
-          options.parameters = setting.parameters;
-          options.correct = setting.correct;
+          options.setup.model = model;
+          options.setup.parameters = setting.parameters;
+          options.setup.correct = setting.correct;
           options.random_images = 1;
           explorations_.push_back(Exploration{
               system, std::move(options),

@@ -9,8 +9,8 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/experiment_options.h"
 #include "harness/text/printable.h"
-#include "systems/kv.h"
-#include "systems/persistence/method.h"
+#include "persistence/method.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::harness {
 namespace {
@@ -43,7 +43,7 @@ std::string description_of(const Locations& locations, const std::string& experi
 std::vector<std::string> names(const Locations& locations, const std::string& what) {
   std::vector<std::string> found;
   if (what == "systems") {
-    for (const systems::KvSystem& system : systems::kv_systems()) found.emplace_back(system.name);
+    for (const auto& system : systems::all_systems()) found.emplace_back(system.info.name);
   }
   if (what == "methods") {
     for (const persistence::Method& method : persistence::methods()) found.push_back(method.name);
@@ -71,10 +71,12 @@ void print_table(std::string_view heading,
 
 void print_all(const Locations& locations) {
   using Rows = std::vector<std::pair<std::string, std::string>>;
-  fmt::print("systems\n");
-  for (const systems::KvSystem& system : systems::kv_systems()) {
-    fmt::print("  {}\n      {}\n      guarantee: {} by its paper: {}\n", system.name, system.title,
-               to_string(system.level), system.guarantee);
+  for (const services::Service* service : systems::all_services()) {
+    fmt::print("systems of the service {} ({})\n", service->name(), service->what());
+    for (const services::SystemInfo& system : service->systems()) {
+      fmt::print("  {}\n      {}\n      guarantee: {} by its paper: {}\n", system.name,
+                 system.title, to_string(system.level), system.guarantee);
+    }
   }
   Rows methods;
   for (const persistence::Method& method : persistence::methods()) {
@@ -99,8 +101,9 @@ void print_all(const Locations& locations) {
 
 ordered_json systems_json() {
   ordered_json list = ordered_json::array();
-  for (const systems::KvSystem& system : systems::kv_systems()) {
+  for (const auto& [service, system] : systems::all_systems()) {
     list.push_back({{"name", system.name},
+                    {"service", service->name()},
                     {"title", system.title},
                     {"level", to_string(system.level)},
                     {"guarantee", system.guarantee}});

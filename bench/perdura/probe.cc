@@ -5,7 +5,7 @@
 #include "bench/perdura/experiment_options.h"
 #include "bench/perdura/responder_properties.h"
 #include "bench/probe/probe_run.h"
-#include "systems/persistence/detection.h"
+#include "persistence/detection.h"
 
 namespace perdura::harness {
 

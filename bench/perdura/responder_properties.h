@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "harness/results/machine.h"
-#include "systems/persistence/detection.h"
+#include "persistence/detection.h"
 
 namespace perdura::harness {
 

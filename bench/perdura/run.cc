@@ -9,7 +9,7 @@
 #include "bench/perdura/commands.h"
 #include "bench/perdura/experiment_options.h"
 #include "bench/perdura/responder_properties.h"
-#include "systems/persistence/detection.h"
+#include "persistence/detection.h"
 
 namespace perdura::harness {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "harness/measure/at_work.h"
-#include "harness/workload/random.h"
 #include "platform/base/error.h"
+#include "platform/base/random.h"
 #include "platform/runtime/sync.h"
 
 namespace perdura::bench {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "harness/schema/quantity.h"
-#include "systems/guarantee.h"
+#include "services/guarantee.h"
 
 namespace perdura::report {
 namespace {
@@ -97,7 +97,7 @@ std::string guarantees_of(const Points& points, const std::vector<std::size_t>& 
     if (points.text(row, spec.series) == series) found.insert(points.text(row, "guarantee"));
   }
   std::string words;
-  for (const std::string_view word : systems::kGuaranteeWords) {
+  for (const std::string_view word : services::kGuaranteeWords) {
     if (found.contains(std::string(word)))
       words += fmt::format("{}{}", words.empty() ? "" : "/", word);
   }

@@ -7,7 +7,7 @@
 
 #include "harness/report/page_parts.h"
 #include "harness/schema/quantity.h"
-#include "systems/guarantee.h"
+#include "services/guarantee.h"
 
 namespace perdura::report {
 namespace {
@@ -91,7 +91,7 @@ std::string words_of(std::string_view guarantee) {
 /// "With Erda it is not even atomic on this host; durable on WSP."
 std::string by_server(const Kept& kept) {
   std::vector<std::string> parts;
-  for (const std::string_view word : systems::kGuaranteeWords) {
+  for (const std::string_view word : services::kGuaranteeWords) {
     const auto found = kept.servers.find(std::string(word));
     if (found == kept.servers.end()) continue;
     parts.push_back(fmt::format("{} {}", words_of(word), on_servers(found->second)));
@@ -114,7 +114,7 @@ std::string found_sentence(const std::vector<ResultFolder>& folders) {
   }
   if (everywhere.size() < 2 && differing.empty()) return "";
   std::vector<std::string> parts;
-  for (const std::string_view word : systems::kGuaranteeWords) {
+  for (const std::string_view word : services::kGuaranteeWords) {
     const auto names = everywhere.find(std::string(word));
     if (names == everywhere.end()) continue;
     parts.push_back(fmt::format("{} with {}", words_of(word), listed(names->second)));

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "harness/history/history.h"
 #include "harness/measure/at_work.h"
 #include "harness/measure/histogram.h"
 #include "harness/results/host_noise.h"
@@ -17,6 +16,7 @@
 #include "harness/workload/workload_spec.h"
 #include "platform/base/units.h"
 #include "platform/pmem/accounting.h"
+#include "services/kv/history/history.h"
 
 namespace perdura::harness {
 
@@ -76,7 +76,7 @@ struct Measurement {
   Verdict verdict = Verdict::valid;
   std::string reason;     // one line; empty if valid
   std::string method;     // of remote persistence, as it was run; empty where there is none
-  std::string guarantee;  // of a completed operation (systems/guarantee.h); empty: not known
+  std::string guarantee;  // of a completed operation (services/guarantee.h); empty: not known
   // What the clients did since loading began, if the point is to be checked; emptied by the check,
   // which counts it.
   std::vector<history::Operation> history;

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "harness/schema/columns.h"
-#include "systems/kv.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::report {
 
@@ -31,10 +31,7 @@ std::string capitalized(std::string_view text) {
 }
 
 std::string shown_name(std::string_view value) {
-  const auto systems = systems::kv_systems();
-  const auto system = std::find_if(systems.begin(), systems.end(),
-                                   [&](const auto& each) { return each.name == value; });
-  if (system != systems.end()) return std::string(system->title);
+  if (const auto system = systems::find_system(value)) return std::string(system->info.title);
   std::string shown;
   while (true) {
     const auto end = value.find_first_of("-_");

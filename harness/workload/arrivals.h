@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "harness/workload/random.h"
+#include "platform/base/random.h"
 
 namespace perdura::workload {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "harness/workload/key_chooser.h"
-#include "harness/workload/random.h"
 #include "harness/workload/workload_spec.h"
+#include "platform/base/random.h"
 
 namespace perdura::workload {
 

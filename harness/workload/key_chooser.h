@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <variant>
 
-#include "harness/workload/random.h"
 #include "harness/workload/workload_spec.h"
 #include "harness/workload/zipfian.h"
+#include "platform/base/random.h"
 
 namespace perdura::workload {
 

@@ -11,9 +11,9 @@
 #include <tl/expected.hpp>
 
 #include "harness/workload/error.h"
-#include "harness/workload/key_format.h"
 #include "harness/workload/properties.h"
 #include "harness/workload/zipfian.h"
+#include "services/kv/key_format.h"
 
 namespace perdura::workload {
 

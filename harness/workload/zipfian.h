@@ -4,9 +4,9 @@
 #include <array>
 #include <cstdint>
 
-#include "harness/workload/fnv.h"
 #include "harness/workload/portable_math.h"
-#include "harness/workload/random.h"
+#include "platform/base/random.h"
+#include "services/kv/fnv.h"
 
 namespace perdura::workload {
 

@@ -12,8 +12,8 @@
 #include "platform/platform.h"
 #include "rpc/calls.h"
 #include "rpc/receive_buffers.h"
+#include "services/kv/kv.h"
 #include "systems/bucket_hash/messages.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::bucket_hash {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems::bucket_hash {
 

@@ -1,23 +1,23 @@
 // Of the three hash tables: small values, and one table that all server threads share.
 #pragma once
 
-#include "systems/footprint.h"
+#include "services/footprint.h"
 
 namespace perdura::systems::bucket_hash {
 
-inline constexpr Footprint kFootprint{.process = 19'500'000,
-                                      .worker = 14'000,
-                                      .log_items = 0,
-                                      .client = 31'300,
-                                      .session = 0,
-                                      .operation = 2'590,
-                                      .used_items = 28.1,
-                                      .lane = 1'060,
-                                      .lane_items = 0,
-                                      .waiting = 5'570,
-                                      .record = 129,
-                                      .record_items = 0,
-                                      .write = 0,
-                                      .write_items = 0};
+inline constexpr services::Footprint kFootprint{.process = 19'500'000,
+                                                .worker = 14'000,
+                                                .log_items = 0,
+                                                .client = 31'300,
+                                                .session = 0,
+                                                .operation = 2'590,
+                                                .used_items = 28.1,
+                                                .lane = 1'060,
+                                                .lane_items = 0,
+                                                .waiting = 5'570,
+                                                .record = 129,
+                                                .record_items = 0,
+                                                .write = 0,
+                                                .write_items = 0};
 
 }  // namespace perdura::systems::bucket_hash

@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "platform/fabric/fabric.h"
+#include "services/kv/kv.h"
 #include "systems/bucket_hash/slot.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::bucket_hash {
 

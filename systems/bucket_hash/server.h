@@ -10,11 +10,11 @@
 #include <string>
 
 #include "platform/base/error.h"
+#include "services/kv/kv.h"
 #include "systems/bucket_hash/flushing.h"
 #include "systems/bucket_hash/locks.h"
 #include "systems/bucket_hash/messages.h"
 #include "systems/bucket_hash/pool.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::bucket_hash {
 

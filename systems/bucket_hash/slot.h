@@ -22,7 +22,7 @@
 
 #include "platform/base/units.h"
 #include "platform/runtime/work.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems::bucket_hash {
 

@@ -27,7 +27,7 @@ constexpr KvSystem system_of(std::string_view title, std::string_view paper) {
       .title = title,
       .paper = paper,
       .guarantee = "a completed put or delete is durable: the server's CPU has flushed it",
-      .level = GuaranteeLevel::durable,
+      .level = services::GuaranteeLevel::durable,
       // A request in the server's memory means nothing until its CPU has put the item into the
       // table.
       .put = {.carrier = persistence::Carrier::send, .replay = false},

@@ -3,7 +3,7 @@
 // docs/systems/continuity.md describes what the paper leaves open.
 #pragma once
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems {
 

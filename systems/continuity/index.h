@@ -27,10 +27,10 @@
 #include <string_view>
 
 #include "platform/pmem/region.h"
+#include "services/kv/kv.h"
 #include "systems/bucket_hash/flushing.h"
 #include "systems/bucket_hash/id_allocator.h"
 #include "systems/continuity/layout.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::continuity {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "services/kv/kv.h"
 #include "systems/continuity/layout.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::continuity {
 

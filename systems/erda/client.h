@@ -5,13 +5,13 @@
 #include <optional>
 #include <vector>
 
+#include "persistence/durable_write.h"
 #include "platform/fabric/fabric.h"
 #include "rpc/calls.h"
 #include "rpc/receive_buffers.h"
+#include "services/kv/kv.h"
 #include "systems/erda/layout.h"
 #include "systems/erda/protocol.h"
-#include "systems/kv.h"
-#include "systems/persistence/durable_write.h"
 
 namespace perdura::systems::erda {
 

@@ -9,25 +9,25 @@ namespace perdura::systems {
 
 namespace {
 
-constexpr std::array kSmallStore{KvSetting{"heads", 1}, KvSetting{"regions", 4},
-                                 KvSetting{"region_bytes", 1 * KiB},
-                                 KvSetting{"segment_bytes", 512}};
-constexpr std::array kChangesGuarantee{KvSetting{"persist_before_update", 1}};
+constexpr std::array kSmallStore{services::Setting{"heads", 1}, services::Setting{"regions", 4},
+                                 services::Setting{"region_bytes", 1 * KiB},
+                                 services::Setting{"segment_bytes", 512}};
+constexpr std::array kChangesGuarantee{services::Setting{"persist_before_update", 1}};
 
-constexpr Footprint kFootprint{.process = 17'500'000,
-                               .worker = 90'500,
-                               .log_items = 0,
-                               .client = 15'900,
-                               .session = 17'700,
-                               .operation = 1'220,
-                               .used_items = 2.75,
-                               .lane = 4'950,
-                               .lane_items = 1.8,
-                               .waiting = 5'450,
-                               .record = 213,
-                               .record_items = 0.05,
-                               .write = 32,
-                               .write_items = 1.4};
+constexpr services::Footprint kFootprint{.process = 17'500'000,
+                                         .worker = 90'500,
+                                         .log_items = 0,
+                                         .client = 15'900,
+                                         .session = 17'700,
+                                         .operation = 1'220,
+                                         .used_items = 2.75,
+                                         .lane = 4'950,
+                                         .lane_items = 1.8,
+                                         .waiting = 5'450,
+                                         .record = 213,
+                                         .record_items = 0.05,
+                                         .write = 32,
+                                         .write_items = 1.4};
 
 }  // namespace
 
@@ -36,7 +36,7 @@ const KvSystem kErda{
     .title = "Erda",
     .paper = "Liu et al., Write-Optimized and Consistent RDMA-based NVM Systems, 2019",
     .guarantee = "visible, atomic (old or new); durability at acknowledgment is not promised",
-    .level = GuaranteeLevel::atomic,
+    .level = services::GuaranteeLevel::atomic,
     .put = {.carrier = persistence::Carrier::write},
     .small_store = kSmallStore,
     .changes_guarantee = kChangesGuarantee,

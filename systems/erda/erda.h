@@ -7,7 +7,7 @@
 // client.h     get: two one-sided READs; put: a request and one one-sided WRITE
 #pragma once
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems {
 

@@ -39,8 +39,8 @@
 
 #include "platform/base/units.h"
 #include "platform/pmem/accounting.h"
+#include "services/kv/kv.h"
 #include "systems/hopscotch/geometry.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::erda {
 

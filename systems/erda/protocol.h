@@ -18,9 +18,9 @@
 #include <span>
 
 #include "platform/fabric/types.h"
+#include "services/kv/kv.h"
 #include "systems/erda/layout.h"
 #include "systems/hopscotch/geometry.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::erda {
 

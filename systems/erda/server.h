@@ -22,10 +22,10 @@
 #include "platform/fabric/fabric.h"
 #include "rpc/receive_buffers.h"
 #include "rpc/sessions.h"
+#include "services/kv/kv.h"
 #include "systems/erda/cleaner.h"
 #include "systems/erda/protocol.h"
 #include "systems/erda/store.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::erda {
 

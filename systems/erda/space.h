@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "platform/pmem/region.h"
+#include "services/kv/kv.h"
 #include "systems/erda/layout.h"
 #include "systems/erda/log.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::erda {
 

@@ -13,12 +13,12 @@
 
 #include "platform/platform.h"
 #include "platform/runtime/sync.h"
+#include "services/kv/kv.h"
 #include "systems/erda/layout.h"
 #include "systems/erda/protocol.h"
 #include "systems/erda/scratch.h"
 #include "systems/erda/space.h"
 #include "systems/hopscotch/table.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::erda {
 

@@ -27,7 +27,7 @@
 #include <span>
 
 #include "platform/base/units.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems::hopscotch {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "platform/pmem/region.h"
+#include "services/kv/kv.h"
 #include "systems/hopscotch/geometry.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::hopscotch {
 

@@ -34,9 +34,9 @@
 
 #include "platform/pmem/region.h"
 #include "platform/runtime/sync.h"
+#include "services/kv/kv.h"
 #include "systems/bucket_hash/flushing.h"
 #include "systems/bucket_hash/locks.h"
-#include "systems/kv.h"
 #include "systems/level/layout.h"
 
 namespace perdura::systems::level {

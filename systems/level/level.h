@@ -5,7 +5,7 @@
 // the papers leave open.
 #pragma once
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems {
 

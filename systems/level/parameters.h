@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 #include "systems/level/layout.h"
 
 namespace perdura::systems::level {

@@ -29,8 +29,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "services/kv/kv.h"
 #include "systems/bucket_hash/id_allocator.h"
-#include "systems/kv.h"
 #include "systems/pfarm/log.h"
 
 namespace perdura::systems::pfarm {

@@ -3,7 +3,7 @@
 // server. docs/systems/p-farm-kv.md describes what the papers leave open.
 #pragma once
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems {
 

@@ -4,7 +4,7 @@
 // what the paper leaves open.
 #pragma once
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems {
 

@@ -81,7 +81,7 @@ const KvSystem kReadAfterWrite{
     .guarantee =
         "a completed put is in the server's memory: durable without DDIO or with a "
         "persistent cache, and with DDIO and a volatile cache once the server applied it",
-    .level = GuaranteeLevel::durable,
+    .level = services::GuaranteeLevel::durable,
     .put = {.carrier = persistence::Carrier::write},
     .small_store = write_ahead::kSmallStore,
     .partition_metrics = write_ahead::kPartitionMetrics,

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "systems/persistence/durable_write.h"
+#include "persistence/durable_write.h"
 #include "systems/write_ahead/client.h"
 
 namespace perdura::systems::read_after_write {

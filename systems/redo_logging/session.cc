@@ -55,7 +55,7 @@ const KvSystem kRedoLogging{
     .title = "Redo Logging",
     .paper = "Write-Optimized and Consistent RDMA-based NVM Systems, Liu et al., 2019; section 5.1",
     .guarantee = "a completed put is verified and flushed in the server's redo log",
-    .level = GuaranteeLevel::durable,
+    .level = services::GuaranteeLevel::durable,
     // Until the server has admitted it, a record in the log means nothing: recovery has to check
     // with the table whether there was room for it.
     .put = {.carrier = persistence::Carrier::send, .replay = false},

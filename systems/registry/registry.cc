@@ -1,4 +1,6 @@
-// The table of systems. A new one is a folder and a line here.
+// A new system or service is a folder and a line here.
+#include "systems/registry/registry.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,9 +8,9 @@
 #include <vector>
 
 #include "platform/base/error.h"
+#include "services/kv/service.h"
 #include "systems/continuity/continuity.h"
 #include "systems/erda/erda.h"
-#include "systems/kv.h"
 #include "systems/level/level.h"
 #include "systems/pfarm/pfarm.h"
 #include "systems/read_after_write/read_after_write.h"
@@ -33,20 +35,25 @@ const KvSystem& find_kv_system(std::string_view name) {
   throw UsageError(fmt::format("unknown system '{}'; known are: {}", name, fmt::join(names, ", ")));
 }
 
-std::string_view to_string(Error error) {
-  switch (error) {
-    case Error::not_found:
-      return "not found";
-    case Error::out_of_space:
-      return "out of space";
-    case Error::too_large:
-      return "too large";
-    case Error::corrupt:
-      return "corrupt";
-    case Error::disconnected:
-      return "disconnected";
+std::span<const services::Service* const> all_services() {
+  static const services::KvService kv(kv_systems());
+  static const std::array<const services::Service*, 1> table{&kv};
+  return table;
+}
+
+std::vector<services::ServedSystem> all_systems() {
+  std::vector<services::ServedSystem> all;
+  for (const services::Service* service : all_services()) {
+    for (const services::SystemInfo& info : service->systems()) all.push_back({service, info});
   }
-  return "unknown error";
+  return all;
+}
+
+std::optional<services::ServedSystem> find_system(std::string_view name) {
+  for (const services::ServedSystem& system : all_systems()) {
+    if (system.info.name == name) return system;
+  }
+  return std::nullopt;
 }
 
 }  // namespace perdura::systems

@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
+#include "persistence/remote_persister.h"
+#include "persistence/responder.h"
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
-#include "systems/persistence/remote_persister.h"
-#include "systems/persistence/responder.h"
 
 namespace perdura::bench {
 

@@ -1,8 +1,8 @@
 // How long an update takes by a method of remote persistence, on the model of a testbed.
 #pragma once
 
+#include "persistence/chooser.h"
 #include "platform/sim/kernel/profile.h"
-#include "systems/persistence/chooser.h"
 
 namespace perdura::bench {
 

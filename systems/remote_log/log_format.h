@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "persistence/setup.h"
 #include "platform/base/units.h"
 #include "platform/fabric/types.h"
 #include "platform/pmem/region.h"
-#include "systems/persistence/setup.h"
 
 namespace perdura::bench {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "systems/persistence/responder.h"
+#include "persistence/responder.h"
 #include "systems/remote_log/log_format.h"
 
 namespace perdura::bench {

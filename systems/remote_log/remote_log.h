@@ -5,7 +5,7 @@
 #include <memory>
 #include <tl/expected.hpp>
 
-#include "systems/persistence/remote_persister.h"
+#include "persistence/remote_persister.h"
 #include "systems/remote_log/log_format.h"
 
 namespace perdura::bench {

@@ -12,7 +12,7 @@
 #include "platform/platform.h"
 #include "rpc/calls.h"
 #include "rpc/receive_buffers.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 #include "systems/write_ahead/messages.h"
 #include "systems/write_ahead/pool.h"
 #include "systems/write_ahead/record.h"

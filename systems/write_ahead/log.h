@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "platform/pmem/region.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 #include "systems/write_ahead/pool.h"
 
 namespace perdura::systems::write_ahead {

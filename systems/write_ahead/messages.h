@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "platform/base/units.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems::write_ahead {
 

@@ -26,13 +26,13 @@
 #include <string_view>
 
 #include "platform/platform.h"
+#include "services/kv/kv.h"
 #include "systems/hopscotch/geometry.h"
-#include "systems/kv.h"
 
 namespace perdura::systems::write_ahead {
 
 // KvSystem::small_store of both baselines.
-inline constexpr std::array kSmallStore{KvSetting{"log_slots", 16}};
+inline constexpr std::array kSmallStore{services::Setting{"log_slots", 16}};
 
 // What both baselines take as `[systems.NAME]` parameters.
 struct Parameters {

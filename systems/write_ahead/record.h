@@ -14,7 +14,7 @@
 #include <span>
 
 #include "platform/base/units.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::systems::write_ahead {
 

@@ -15,7 +15,7 @@
 
 #include "platform/platform.h"
 #include "rpc/sessions.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 #include "systems/write_ahead/messages.h"
 #include "systems/write_ahead/store.h"
 
@@ -95,7 +95,7 @@ class Server : public std::enable_shared_from_this<Server> {
 };
 
 inline constexpr std::array kPartitionMetrics{
-    Metric{"log_laps", "laps of the log", "Laps of the log"}};
+    services::Metric{"log_laps", "laps of the log", "Laps of the log"}};
 
 // The partition that the harness holds; background tasks keep the server itself as long as they
 // need it.

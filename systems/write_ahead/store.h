@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "platform/platform.h"
+#include "services/kv/kv.h"
 #include "systems/hopscotch/table.h"
-#include "systems/kv.h"
 #include "systems/write_ahead/log.h"
 #include "systems/write_ahead/pool.h"
 #include "systems/write_ahead/record.h"

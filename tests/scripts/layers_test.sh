@@ -7,7 +7,7 @@ set -eu
 cd "$1"
 
 # Each may include those behind it, and itself.
-order="examples library bench harness systems rpc platform"
+order="examples library bench harness systems services persistence rpc platform"
 
 pairs=$(mktemp)
 trap 'rm -f "$pairs"' EXIT
@@ -40,5 +40,5 @@ wrong=$(circles "$pairs"; upward "$pairs")
 [ -z "$wrong" ] || { echo "$wrong"; exit 1; }
 
 # The library for other programs stands on the systems and what is below them alone.
-wrong=$(awk '$1 ~ "^library" && $2 !~ "^(systems|rpc|platform)"' "$pairs")
+wrong=$(awk '$1 ~ "^library" && $2 !~ "^(systems|services|persistence|rpc|platform)"' "$pairs")
 [ -z "$wrong" ] || { echo "the library includes $wrong"; exit 1; }

@@ -9,6 +9,7 @@
 
 #include "bench/crash/explored.h"
 #include "platform/base/error.h"
+#include "systems/registry/registry.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::bench::test {
@@ -22,6 +23,10 @@ const sim::Profile& testbed() {
   static const sim::Profile profile =
       sim::load_profile(perdura::test::profile_path("erda-connectx3"));
   return profile;
+}
+
+services::ServedSystem system_of(std::string_view name) {
+  return systems::find_system(name).value();
 }
 
 struct Machine {
@@ -87,9 +92,10 @@ constexpr Row kRows[] = {
 };
 
 CrashOptions options_of(const Row& row, const PersistenceModel& model) {
-  CrashOptions options{.model = model, .random_images = 1};
-  options.correct = row.setting == "correct";
-  if (!row.setting.empty() && !options.correct) options.parameters[std::string(row.setting)] = 1;
+  CrashOptions options{.setup = {.model = model}, .random_images = 1};
+  options.setup.correct = row.setting == "correct";
+  if (!row.setting.empty() && !options.setup.correct)
+    options.setup.parameters[std::string(row.setting)] = 1;
   return options;
 }
 
@@ -99,17 +105,18 @@ TEST_P(Crashes, LeaveWhatTheSystemGuarantees) {
   const auto [row_index, machine_index] = GetParam();
   const Row& row = kRows[row_index];
   const CrashOptions options = options_of(row, kMachines[machine_index].model);
-  const CrashResult result =
-      explore_crashes(systems::find_kv_system(row.system), testbed(), options);
+  const CrashResult result = explore_crashes(system_of(row.system), testbed(), options);
+  auto events = result.events;
   const std::string_view strongest = to_string(result.strongest());
   std::cout << strongest << ": " << result.moments << " moments, " << result.runs << " failures, "
-            << result.images << " images, " << result.cleanings << " cleanings, "
-            << result.early_reads << " early reads\n";
+            << result.images << " images, " << events["cleanings"] << " cleanings, "
+            << events["early reads"] << " early reads\n";
   EXPECT_EQ(strongest, row.guarantees[machine_index])
       << result.durable.first_loss << result.ordered.first_loss << result.atomic.first_loss;
   // What results and legends say is what is found.
-  const systems::KvSystem& system = systems::find_kv_system(row.system);
-  EXPECT_EQ(explored_level(system, options.parameters, options.correct, options.model),
+  const services::ServedSystem system = system_of(row.system);
+  EXPECT_EQ(explored_level(system.info, options.setup.parameters, options.setup.correct,
+                           options.setup.model),
             result.strongest())
       << "perdura guarantees makes bench/crash/explored.csv";
   for (const Guarantee* guarantee :
@@ -120,7 +127,7 @@ TEST_P(Crashes, LeaveWhatTheSystemGuarantees) {
   EXPECT_EQ(result.runs, 3 * result.moments);
   // Fewer than moments where a store is durable when it is visible: not each moment changes memory.
   EXPECT_GT(result.images, 400U);
-  EXPECT_EQ(result.cleanings, row.system == "erda" ? 1U : 0U);
+  EXPECT_EQ(events["cleanings"], row.system == "erda" ? 1U : 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Crashes,
@@ -134,11 +141,11 @@ INSTANTIATE_TEST_SUITE_P(All, Crashes,
 // Each column of the table is one, on every transport.
 TEST(Explored, KnowsAllSystemsOnAllServers) {
   EXPECT_EQ(explored_models().size(), 12U);
-  for (const systems::KvSystem& system : systems::kv_systems()) {
-    for (const ExploredSetting& setting : explored_settings(system)) {
+  for (const services::ServedSystem& system : systems::all_systems()) {
+    for (const ExploredSetting& setting : explored_settings(system.info)) {
       for (const PersistenceModel& model : explored_models()) {
-        EXPECT_TRUE(explored_level(system, setting.parameters, setting.correct, model))
-            << explored_name(system, setting) << " on " << explored_name(model);
+        EXPECT_TRUE(explored_level(system.info, setting.parameters, setting.correct, model))
+            << explored_name(system.info, setting) << " on " << explored_name(model);
       }
     }
   }
@@ -146,8 +153,8 @@ TEST(Explored, KnowsAllSystemsOnAllServers) {
 
 CrashResult a_tenth(std::uint64_t seed) {
   return explore_crashes(
-      systems::find_kv_system("read-after-write"), testbed(),
-      {.model = kMachines[1].model, .seed = seed, .random_images = 1, .stride = 10});
+      system_of("read-after-write"), testbed(),
+      {.setup = {.model = kMachines[1].model, .seed = seed}, .random_images = 1, .stride = 10});
 }
 
 TEST(CrashExploration, TheSameSeedGivesTheSameResult) {
@@ -163,9 +170,9 @@ TEST(CrashExploration, TheSameSeedGivesTheSameResult) {
 
 // A loss is found again by its moment alone, and parts are as good as the whole.
 TEST(CrashExploration, GoesOnFromAnyMoment) {
-  CrashOptions options{.model = kMachines[1].model, .random_images = 1};
-  options.schedule = Schedule::equal_writers;
-  const systems::KvSystem& system = systems::find_kv_system("read-after-write");
+  CrashOptions options{.setup = {.model = kMachines[1].model}, .random_images = 1};
+  options.schedule = "equal-writers";
+  const services::ServedSystem system = system_of("read-after-write");
   const CrashResult whole = explore_crashes(system, testbed(), options);
   options.last = whole.moments / 2;
   const CrashResult begin = explore_crashes(system, testbed(), options);
@@ -193,11 +200,11 @@ TEST(CrashExploration, TheTraceTellsWhatWasDoneAndWhatWasLost) {
 
 // Which of the two histories shows it: the second writer of the first is as fast as the other one.
 TEST(CrashExploration, ASlowWriterShowsWhatAReaderSeesTooEarly) {
-  CrashOptions options{.model = kMachines[1].model, .correct = true, .random_images = 1};
-  const systems::KvSystem& erda = systems::find_kv_system("erda");
-  options.schedule = Schedule::slow_writer;
+  CrashOptions options{.setup = {.model = kMachines[1].model, .correct = true}, .random_images = 1};
+  const services::ServedSystem erda = system_of("erda");
+  options.schedule = "slow-writer";
   const CrashResult slow = explore_crashes(erda, testbed(), options);
-  EXPECT_GT(slow.early_reads, 0U);
+  EXPECT_GT(slow.events.at("early reads"), 0U);
   EXPECT_TRUE(slow.acknowledged.held) << slow.acknowledged.first_loss;
   EXPECT_FALSE(slow.observed.held);
   EXPECT_NE(slow.durable.first_loss.find(", slow-writer\n"), std::string::npos)
@@ -205,8 +212,8 @@ TEST(CrashExploration, ASlowWriterShowsWhatAReaderSeesTooEarly) {
 }
 
 TEST(CrashExploration, TellsHowFarItIsAndEndsWhenAsked) {
-  CrashOptions options{.model = kMachines[1].model, .random_images = 1, .stride = 100};
-  const systems::KvSystem& system = systems::find_kv_system("read-after-write");
+  CrashOptions options{.setup = {.model = kMachines[1].model}, .random_images = 1, .stride = 100};
+  const services::ServedSystem system = system_of("read-after-write");
   std::vector<double> shares;
   options.progress = [&](double share) { shares.push_back(share); };
   const CrashResult whole = explore_crashes(system, testbed(), options);
@@ -220,9 +227,10 @@ TEST(CrashExploration, TellsHowFarItIsAndEndsWhenAsked) {
 }
 
 TEST(CrashExploration, ParametersThatTheSystemDoesNotHaveAreRefused) {
-  EXPECT_THROW(explore_crashes(systems::find_kv_system("erda"), testbed(),
-                               {.model = kMachines[0].model, .parameters = {{"log_slots", 16}}}),
-               UsageError);
+  EXPECT_THROW(
+      explore_crashes(system_of("erda"), testbed(),
+                      {.setup = {.model = kMachines[0].model, .parameters = {{"log_slots", 16}}}}),
+      UsageError);
 }
 
 }  // namespace

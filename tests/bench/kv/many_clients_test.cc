@@ -8,6 +8,7 @@
 #include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
 #include "platform/sim/sim_platform.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::bench {
 namespace {

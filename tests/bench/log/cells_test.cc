@@ -14,7 +14,7 @@
 
 #include "bench/log/log_driver.h"
 #include "harness/run/platform_factory.h"
-#include "systems/persistence/method.h"
+#include "persistence/method.h"
 
 namespace perdura::bench {
 namespace {

@@ -160,7 +160,7 @@ TEST(LogDriver, AnAppendIsDurableWhereItsMethodIsRight) {
           auto cells = with("matrix.system=[\"paper-write\", \"paper-write-imm\", \"paper-send\"]");
           cells.push_back(fmt::format("workload.update=\"{}\"", update));
           for (const Point& point : plan(cells)) {
-            EXPECT_EQ(guarantee_of(point), systems::GuaranteeLevel::durable) << point.label;
+            EXPECT_EQ(guarantee_of(point), services::GuaranteeLevel::durable) << point.label;
           }
         }
         EXPECT_EQ(guarantee(with("matrix.system=[\"write\"]")),

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "systems/guarantee.h"
+#include "services/guarantee.h"
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::report {
@@ -105,7 +105,7 @@ TEST_F(LegendTest, SaysWhatEachSeriesGuaranteesIfTheyDiffer) {
   EXPECT_EQ(in_legend("Read After Write"), 1U) << "nothing is known of it";
   EXPECT_EQ(count(html, "<a href=\"#guarantees\">guarantee different things"), 1U);
   EXPECT_EQ(count(html, "<h2 id=\"guarantees\">"), 1U);
-  for (const std::string_view word : systems::kGuaranteeWords) {
+  for (const std::string_view word : services::kGuaranteeWords) {
     EXPECT_EQ(count(html, fmt::format("<li><b>{}</b>: ", word)), 1U) << "the words are explained";
   }
 }

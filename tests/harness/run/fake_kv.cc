@@ -142,10 +142,10 @@ FakeCounts& fake_counts() {
   return counts;
 }
 
-constexpr Metric kSessionMetrics[] = {
+constexpr services::Metric kSessionMetrics[] = {
     {"puts_per_op", "puts of a session", "Puts per operation"},
 };
-constexpr Metric kPartitionMetrics[] = {
+constexpr services::Metric kPartitionMetrics[] = {
     {"half_puts", "halves of puts", "Halves of puts", "puts"},
 };
 

@@ -12,7 +12,7 @@
 //   space           capacity that it reports; free, it says, are as many bytes as it has records
 #pragma once
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::test {
 

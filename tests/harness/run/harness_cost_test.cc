@@ -7,6 +7,7 @@
 
 #include "bench/kv/kv_driver.h"
 #include "platform/shm/shm_platform.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::bench {
 namespace {

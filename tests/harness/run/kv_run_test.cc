@@ -6,6 +6,7 @@
 #include "fake_kv.h"
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::bench {
 namespace {
@@ -65,7 +66,7 @@ TEST_F(KvRunTest, PerformsAsManyOperationsAsAskedOfTheKindsAsked) {
 
 // What was found by exploration, the weakest of what the server may be; not what a paper promises.
 TEST_F(KvRunTest, SaysWhatACompletedOperationMeans) {
-  using systems::GuaranteeLevel;
+  using services::GuaranteeLevel;
   const systems::KvSystem& erda = systems::find_kv_system("erda");
   point_.parameters.clear();
   for (const char* as_published : {"", "paper"}) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "harness/workload/random.h"
+#include "platform/base/random.h"
 
 namespace perdura::test {
 namespace {

@@ -15,7 +15,7 @@
 
 #include <vector>
 
-#include "systems/kv.h"
+#include "services/kv/kv.h"
 
 namespace perdura::test {
 

@@ -1,4 +1,4 @@
-#include "harness/workload/key_format.h"
+#include "services/kv/key_format.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "harness/workload/fnv.h"
+#include "services/kv/fnv.h"
 
 namespace perdura::workload {
 namespace {

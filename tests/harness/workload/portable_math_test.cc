@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "harness/workload/fnv.h"
-#include "harness/workload/random.h"
+#include "platform/base/random.h"
+#include "services/kv/fnv.h"
 
 namespace perdura::workload {
 namespace {

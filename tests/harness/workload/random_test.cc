@@ -1,4 +1,4 @@
-#include "harness/workload/random.h"
+#include "platform/base/random.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "harness/workload/fnv.h"
+#include "services/kv/fnv.h"
 
 namespace perdura::workload {
 namespace {

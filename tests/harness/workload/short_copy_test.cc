@@ -1,4 +1,4 @@
-#include "harness/workload/short_copy.h"
+#include "services/kv/short_copy.h"
 
 #include <gtest/gtest.h>
 

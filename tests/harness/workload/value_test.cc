@@ -1,4 +1,4 @@
-#include "harness/workload/value.h"
+#include "services/kv/value.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <bit>
 #include <vector>
 
-#include "harness/workload/random.h"
+#include "platform/base/random.h"
 
 namespace perdura::workload {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
+#include "systems/registry/registry.h"
 #include "tests/systems/bucket_hash/workers.h"
 
 namespace perdura::systems::test {

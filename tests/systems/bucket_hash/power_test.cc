@@ -2,6 +2,7 @@
 // write at the same time, and make the table grow, while another one reads: what was acknowledged
 // is there at every moment and afterwards, and what was under way has taken effect or not.
 #include "platform/sim/failures.h"
+#include "systems/registry/registry.h"
 #include "tests/systems/bucket_hash/workers.h"
 
 namespace perdura::systems::test {

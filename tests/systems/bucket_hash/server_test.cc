@@ -8,6 +8,7 @@
 #include "systems/continuity/design.h"
 #include "systems/level/design.h"
 #include "systems/pfarm/design.h"
+#include "systems/registry/registry.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/hash_store.h"
 

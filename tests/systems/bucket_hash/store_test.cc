@@ -4,8 +4,9 @@
 #include <atomic>
 #include <random>
 
+#include "systems/registry/registry.h"
+#include "tests/services/kv/conformance/recording.h"
 #include "tests/systems/bucket_hash/hash_store.h"
-#include "tests/systems/kv/recording.h"
 
 namespace perdura::systems::test {
 namespace {

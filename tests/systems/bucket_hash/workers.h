@@ -5,7 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "tests/systems/kv/support.h"
+#include "systems/registry/registry.h"
+#include "tests/services/kv/conformance/support.h"
 
 namespace perdura::systems::test {
 

@@ -3,8 +3,9 @@
 #include <atomic>
 #include <random>
 
+#include "systems/registry/registry.h"
+#include "tests/services/kv/conformance/recording.h"
 #include "tests/systems/bucket_hash/workers.h"
-#include "tests/systems/kv/recording.h"
 
 namespace perdura::systems::test {
 namespace {

@@ -2,6 +2,7 @@
 // added.
 #include <set>
 
+#include "systems/registry/registry.h"
 #include "tests/systems/bucket_hash/hash_store.h"
 
 namespace perdura::systems::test {

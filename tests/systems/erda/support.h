@@ -3,7 +3,8 @@
 
 #include <random>
 
-#include "tests/systems/kv/recording.h"
+#include "systems/registry/registry.h"
+#include "tests/services/kv/conformance/recording.h"
 
 namespace perdura::systems::test {
 

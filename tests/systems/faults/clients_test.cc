@@ -2,6 +2,7 @@
 // a mix, and the store goes on.
 #include "platform/faults/faulty_thread.h"
 #include "platform/sim/failures.h"
+#include "systems/registry/registry.h"
 #include "tests/systems/faults/history.h"
 
 namespace perdura::systems::test {

@@ -8,7 +8,8 @@
 
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
-#include "tests/systems/kv/support.h"
+#include "systems/registry/registry.h"
+#include "tests/services/kv/conformance/support.h"
 
 namespace perdura::systems::test {
 

@@ -1,6 +1,7 @@
 // The server's power fails at every moment of a small history, and is back at once: after recovery
 // the store holds what its system promises, and takes writes.
 #include "platform/sim/failures.h"
+#include "systems/registry/registry.h"
 #include "tests/systems/faults/history.h"
 
 namespace perdura::systems::test {

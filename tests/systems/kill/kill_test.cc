@@ -6,10 +6,11 @@
 #include <atomic>
 #include <random>
 
+#include "systems/registry/registry.h"
+#include "tests/services/kv/conformance/recording.h"
 #include "tests/support/kill_loop.h"
 #include "tests/support/wait_until.h"
 #include "tests/systems/kill/kv_processes.h"
-#include "tests/systems/kv/recording.h"
 
 namespace perdura::systems::test {
 namespace {

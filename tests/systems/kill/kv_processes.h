@@ -7,7 +7,8 @@
 #include <string>
 
 #include "platform/base/error.h"
-#include "systems/kv.h"
+#include "services/kv/kv.h"
+#include "systems/registry/registry.h"
 #include "tests/support/processes.h"
 
 namespace perdura::systems::test {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <random>
 
+#include "systems/registry/registry.h"
 #include "tests/support/wait_until.h"
 #include "tests/systems/bucket_hash/workers.h"
 #include "tests/systems/kill/kv_processes.h"

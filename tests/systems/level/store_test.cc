@@ -5,8 +5,9 @@
 #include <map>
 #include <random>
 
+#include "systems/registry/registry.h"
+#include "tests/services/kv/conformance/recording.h"
 #include "tests/systems/bucket_hash/hash_store.h"
-#include "tests/systems/kv/recording.h"
 #include "tests/systems/level/support.h"
 
 namespace perdura::systems::test {

@@ -5,6 +5,7 @@
 
 #include "systems/bucket_hash/pool.h"
 #include "systems/pfarm/parameters.h"
+#include "systems/registry/registry.h"
 #include "tests/systems/bucket_hash/hash_store.h"
 #include "tests/systems/pfarm/support.h"
 

@@ -1,6 +1,7 @@
 // Read After Write beyond what every key-value system must do (tests/systems/kv).
 #include "platform/sim/sim_platform.h"
-#include "tests/systems/kv/support.h"
+#include "systems/registry/registry.h"
+#include "tests/services/kv/conformance/support.h"
 
 namespace perdura::systems::test {
 namespace {

@@ -18,9 +18,9 @@
 #include <random>
 #include <thread>
 
-#include "harness/workload/value.h"
 #include "platform/base/error.h"
 #include "platform/shm/shm_platform.h"
+#include "services/kv/value.h"
 #ifdef PERDURA_HAVE_VERBS
 #include "platform/verbs/verbs_platform.h"
 #endif

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "harness/history/recorder.h"
+#include "services/kv/recorder.h"
 
 namespace perdura::test {
 

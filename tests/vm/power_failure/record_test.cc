@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "harness/history/checker.h"
 #include "platform/base/error.h"
+#include "services/kv/history/checker.h"
 
 namespace perdura::test {
 namespace {

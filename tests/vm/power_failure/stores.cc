@@ -7,6 +7,7 @@
 
 #include "harness/schema/csv_table.h"
 #include "platform/base/error.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::test {
 namespace {

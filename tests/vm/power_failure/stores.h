@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "harness/history/checker.h"
-#include "systems/kv.h"
+#include "services/kv/history/checker.h"
+#include "services/kv/kv.h"
 
 namespace perdura::test {
 

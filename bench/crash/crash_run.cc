@@ -1,0 +1,122 @@
+#include "bench/crash/crash_run.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "platform/base/error.h"
+
+namespace perdura::bench {
+
+namespace {
+
+// Of virtual time: a system that has not served the inspector by then never will.
+constexpr Picoseconds kPatience = std::chrono::seconds(2);
+
+// Notes which alternatives were taken.
+class NotingChoices final : public pmem::Choices {
+ public:
+  explicit NotingChoices(pmem::Choices& choices) : choices_(choices) {}
+  std::size_t choose(std::size_t n) override {
+    const std::size_t taken = choices_.choose(n);
+    digest = (digest ^ (n << 32 | taken)) * 0x9E3779B97F4A7C15;
+    digest ^= digest >> 29;
+    return taken;
+  }
+  std::uint64_t digest = 0;
+
+ private:
+  pmem::Choices& choices_;
+};
+
+}  // namespace
+
+CrashRun::CrashRun(services::CrashScenario& scenario, const sim::Profile& profile,
+                   const pmem::PersistenceModel& model, std::vector<NodeId> failing)
+    : scenario_(scenario),
+      failing_(std::move(failing)),
+      platform_(profile, scenario.servers() + scenario.clients() + 1) {
+  platform_.track_durability(model);
+}
+
+void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) {
+  for (NodeId node = 0; node < scenario_.servers(); ++node) start_server(node);
+  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) start_client(number);
+  failure.watch(platform_, [this, &known](pmem::Choices& choices) {
+    failed_at_ = platform_.engine().now();
+    NotingChoices noting(choices);
+    noting.digest = platform_.engine().fired() ^
+                    static_cast<std::uint64_t>(failed_at_->time_since_epoch().count()) << 20;
+    for (const NodeId node : failing_) platform_.fail_power(node, noting);
+    image_ = noting.digest;
+    if (known.contains(image_)) {
+      image_was_known_ = true;
+      end_clients();
+      return;
+    }
+    for (const NodeId node : failing_) start_server(node);
+    start_inspector();
+    platform_.at(*failed_at_ + kPatience, [this] {
+      scenario_.note_problem("the system does not answer any more");
+      end_clients();
+    });
+  });
+  try {
+    platform_.run();
+  } catch (const std::exception& error) {
+    if (!failed_at_) throw;
+    scenario_.note_problem(error.what());
+  }
+  if (!failed_at_ && !client_problem_.empty()) scenario_.note_problem(client_problem_);
+}
+
+void CrashRun::end_clients() {
+  for (NodeId node = scenario_.servers(); node < platform_.node_count(); ++node) {
+    platform_.kill(node);
+  }
+}
+
+void CrashRun::start_server(NodeId node) {
+  platform_.start_service(node, 0, CompletionMode::polling,
+                          [this](Thread& thread) { return serve(thread); });
+}
+
+void CrashRun::start_client(std::uint32_t number) {
+  const NodeId node = scenario_.servers() + number;
+  platform_.start(node, static_cast<fabric::Port>(node), CompletionMode::polling,
+                  [this, number](Thread& thread) { return use(thread, number); });
+}
+
+void CrashRun::start_inspector() {
+  const NodeId node = scenario_.servers() + scenario_.clients();
+  platform_.start(node, static_cast<fabric::Port>(node), CompletionMode::polling,
+                  [this](Thread& thread) { return inspect(thread); });
+}
+
+Task<> CrashRun::serve(Thread& thread) {
+  try {
+    co_await scenario_.serve(thread);
+  } catch (const std::exception& error) {
+    if (!failed_at_) throw;
+    scenario_.note_problem(fmt::format("recovery fails: {}", error.what()));
+  }
+}
+
+Task<> CrashRun::use(Thread& thread, std::uint32_t number) {
+  const services::CrashScenario::AtWork at_work(scenario_);
+  try {
+    co_await scenario_.use(thread, number);
+  } catch (const PlatformError& error) {
+    if (client_problem_.empty()) client_problem_ = error.what();
+  }
+}
+
+Task<> CrashRun::inspect(Thread& thread) {
+  try {
+    co_await scenario_.inspect(thread);
+  } catch (const PlatformError& error) {
+    scenario_.note_problem(error.what());
+  }
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,52 @@
+// One run of a service's crash scenario on the simulation: its servers, its clients, perhaps a
+// power failure of some of the servers, their recovery, and an inspector that finds what is left.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "platform/sim/failures.h"
+#include "platform/sim/sim_platform.h"
+#include "services/crash.h"
+
+namespace perdura::bench {
+
+class CrashRun {
+ public:
+  // `scenario` must outlive this. `failing`: the servers that lose power, if there is a failure.
+  CrashRun(services::CrashScenario& scenario, const sim::Profile& profile,
+           const pmem::PersistenceModel& model, std::vector<NodeId> failing);
+  CrashRun(const CrashRun&) = delete;
+  CrashRun& operator=(const CrashRun&) = delete;
+
+  // To the end, with the failure where `failure` wants it; but to the failure only if the image
+  // that it leaves is among `known`, since what follows is then the same as it was.
+  void run(sim::Failure& failure, const std::set<std::uint64_t>& known);
+
+  std::optional<Time> failed_at() const { return failed_at_; }
+  // A digest of which image was found where; only after a failure.
+  std::uint64_t image() const { return image_; }
+  bool image_was_known() const { return image_was_known_; }
+
+ private:
+  void start_server(NodeId node);
+  void start_client(std::uint32_t number);
+  void start_inspector();
+  void end_clients();
+  Task<> serve(Thread& thread);
+  Task<> use(Thread& thread, std::uint32_t number);
+  Task<> inspect(Thread& thread);
+
+  services::CrashScenario& scenario_;
+  std::vector<NodeId> failing_;
+  std::string client_problem_;
+  std::optional<Time> failed_at_;
+  std::uint64_t image_ = 0;
+  bool image_was_known_ = false;
+  sim::SimPlatform platform_;  // last: its threads use the others to their end
+};
+
+}  // namespace perdura::bench

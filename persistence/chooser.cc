@@ -1,0 +1,193 @@
+#include "persistence/chooser.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "platform/base/error.h"
+
+namespace perdura::persistence {
+
+namespace {
+
+using pmem::StepKind;
+
+constexpr std::string_view kNoFlushPersistence = "a device lacks FLUSH for persistence";
+
+// Why the needs or the devices rule the method out; nothing if they do not.
+std::optional<std::string> unfit(const Method& method, const UpdateNeeds& needs,
+                                 const DeviceFeatures& features) {
+  if (!needs.responder_cpu && !method.responder().empty()) {
+    return "the responder's CPU takes part";
+  }
+  if (method.uses(StepKind::flush_persistence) && !features.flush_persistence) {
+    return std::string(kNoFlushPersistence);
+  }
+  if (method.uses(StepKind::atomic_write)) {
+    if (!features.atomic_write) return "a device lacks ATOMIC WRITE";
+    if (needs.second_size > kWord) return "ATOMIC WRITE writes 8 bytes at most";
+  }
+  return std::nullopt;
+}
+
+// Without replay a receive buffer in persistent memory is worth no more than one in DRAM.
+Configuration as_used(Configuration configuration, const UpdateNeeds& needs) {
+  if (!needs.replay) configuration.receive_buffers = pmem::Medium::dram;
+  return configuration;
+}
+
+std::string reason_of(const pmem::Step& step, const Proof& without) {
+  const std::string_view what = purpose(step.kind);
+  switch (without.correctness) {
+    case Correctness::right:
+      return fmt::format("{}; not needed here", what);
+    case Correctness::deadlock:
+      return fmt::format("{}; without it, the update would never finish", what);
+    case Correctness::wrong:
+      break;
+  }
+  std::vector<std::string_view> breaches;
+  for (const Breach breach : without.breaches) breaches.push_back(to_string(breach));
+  return fmt::format("{}; without it, updates may be {}", what, fmt::join(breaches, " or "));
+}
+
+// What a method costs if nobody can measure it: round trips, then the responder's CPU, then steps.
+auto rough_cost(const Method& method) {
+  std::size_t round_trips = 0;
+  std::size_t steps = method.responder().size() + method.requester().size();
+  for (const pmem::Step& step : method.requester()) {
+    if (step.kind == StepKind::completion || step.kind == StepKind::receive_ack || step.fenced) {
+      ++round_trips;
+    }
+  }
+  return std::tuple(round_trips, method.responder().empty() ? 0 : 1, steps);
+}
+
+// How many operations it takes that not every device has.
+int special_operations(const Method& method) {
+  int count = 0;
+  for (const StepKind kind :
+       {StepKind::flush_persistence, StepKind::atomic_write, StepKind::flush_visibility}) {
+    if (method.uses(kind)) ++count;
+  }
+  return count;
+}
+
+// What has steps that are not needed comes last, whatever it takes. Of the others the fastest come
+// first; but those that are as fast as the fastest, as far as the model can tell, by what they
+// need.
+void sort(std::vector<Choice>& choices) {
+  Picoseconds fastest = Picoseconds::max();
+  for (const Choice& choice : choices) {
+    if (!choice.wasteful) fastest = std::min(fastest, choice.expected.value_or(fastest));
+  }
+  const auto rank = [&](const Choice& choice) {
+    const Picoseconds time = choice.expected.value_or(Picoseconds::max());
+    const bool among_fastest =
+        !choice.wasteful && (time - fastest) <= fastest / 100 * kModelErrorPercent;
+    const Picoseconds slower = among_fastest ? Picoseconds{} : time;
+    const auto [round_trips, responder, steps] = rough_cost(choice.method);
+    // Where nobody measures, round trips are what costs time.
+    const auto in_place_of_time = choice.expected ? 0 : round_trips;
+    return std::tuple(choice.wasteful, slower, in_place_of_time, responder,
+                      special_operations(choice.method), round_trips, steps, time);
+  };
+  std::stable_sort(choices.begin(), choices.end(),
+                   [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
+}
+
+}  // namespace
+
+Advice advise(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
+              const DeviceFeatures& features, const CostOf& cost) {
+  Advice advice;
+  for (const Method& known : methods()) {
+    if (known.update != needs.update || (needs.carrier && known.carrier != *needs.carrier)) {
+      continue;
+    }
+    if (const auto reason = unfit(known, needs, features)) {
+      advice.refusals.push_back({known.name, *reason});
+      continue;
+    }
+    Choice choice{features.flush ? known : with_read_for_flush(known), {}, false};
+    ProofOptions options;
+    options.to_the_end = false;
+    options.words_of_b = static_cast<std::uint32_t>(
+        std::clamp<Bytes>((needs.second_size + kWord - 1) / kWord, 1, kCacheLine / kWord));
+    std::string wrong;
+    for (const Configuration& configuration : configurations) {
+      const Proof proof = prove(choice.method, as_used(configuration, needs), options);
+      if (proof.correctness == Correctness::right) continue;
+      wrong = fmt::format("{}: {}", to_string(configuration), proof.broken);
+      break;
+    }
+    if (!wrong.empty()) {
+      advice.refusals.push_back({known.name, wrong});
+      continue;
+    }
+    // A step is needed if it is on any of the configurations.
+    std::vector<StepProof> steps;
+    for (const Configuration& configuration : configurations) {
+      auto proofs = prove_steps(choice.method, as_used(configuration, needs));
+      if (steps.empty()) steps = proofs;
+      for (std::size_t i = 0; i < proofs.size(); ++i) {
+        if (steps[i].without.correctness == Correctness::right) steps[i] = std::move(proofs[i]);
+      }
+    }
+    for (const StepProof& step : steps) {
+      const auto& of_agent = choice.method.program.agents[step.agent].steps;
+      choice.reasons.push_back(reason_of(of_agent[step.step], step.without));
+      if (step.without.correctness == Correctness::right) choice.wasteful = true;
+    }
+    if (cost) choice.expected = cost(choice.method);
+    advice.choices.push_back(std::move(choice));
+  }
+  sort(advice.choices);
+  return advice;
+}
+
+Method choose(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
+              const DeviceFeatures& features) {
+  const Advice advice = advise(configurations, needs, features);
+  if (advice.choices.empty()) throw UsageError(why_nothing(configurations, needs, advice));
+  return advice.choices.front().method;
+}
+
+std::string why_nothing(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
+                        const Advice& advice) {
+  const bool some_dram = std::any_of(
+      configurations.begin(), configurations.end(), [&](const Configuration& configuration) {
+        return as_used(configuration, needs).receive_buffers == pmem::Medium::dram;
+      });
+  const bool some_cached = std::any_of(
+      configurations.begin(), configurations.end(), [](const Configuration& configuration) {
+        return configuration.model.domain == pmem::PersistenceDomain::dmp &&
+               configuration.model.ddio;
+      });
+  const bool lacks_flush_persistence =
+      std::any_of(advice.refusals.begin(), advice.refusals.end(),
+                  [](const Refusal& refusal) { return refusal.reason == kNoFlushPersistence; });
+  std::string why = "no method is safe";
+  if (needs.carrier == Carrier::send && !needs.responder_cpu && some_dram) {
+    why =
+        "a SEND ends in a receive buffer in DRAM, or in one that recovery cannot replay, and is "
+        "lost unless the responder's CPU copies it before it acknowledges; allow that, or place "
+        "the buffers in persistent memory";
+  } else if (!needs.responder_cpu && some_cached && lacks_flush_persistence) {
+    why =
+        "under DMP with DDIO messages end in the cache, which loses its contents, and only the "
+        "responder's CPU can flush them; allow that, turn DDIO off, or use devices with FLUSH for "
+        "persistence";
+  } else if (!advice.refusals.empty()) {
+    std::vector<std::string> reasons;
+    for (const Refusal& refusal : advice.refusals) {
+      reasons.push_back(fmt::format("{} ({})", refusal.method, refusal.reason));
+    }
+    why += fmt::format(": {}", fmt::join(reasons, "; "));
+  }
+  return why;
+}
+
+}  // namespace perdura::persistence

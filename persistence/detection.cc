@@ -1,0 +1,253 @@
+#include "persistence/detection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <system_error>
+
+#include "persistence/acpi_tables.h"
+#include "persistence/pci.h"
+
+namespace perdura::persistence {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<fs::path> entries(const fs::path& folder, std::string_view prefix) {
+  std::vector<fs::path> result;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().starts_with(prefix)) result.push_back(entry.path());
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::string first_line(const fs::path& file) {
+  std::ifstream input(file);
+  std::string line;
+  std::getline(input, line);
+  return line;
+}
+
+// One value for all of them, or none.
+template <class Value>
+Detected<Value> agreed(const std::vector<std::pair<std::optional<Value>, std::string>>& said,
+                       const std::string& if_none) {
+  if (said.empty()) return {std::nullopt, if_none};
+  for (const auto& [value, reason] : said) {
+    if (!value) return {std::nullopt, reason};
+    if (*value != *said.front().first) {
+      return {std::nullopt, fmt::format("{}, but {}", said.front().second, reason)};
+    }
+  }
+  return {said.front().first, said.front().second};
+}
+
+std::optional<Nfit> nfit_of(const fs::path& root) {
+  std::ifstream input(root / "sys/firmware/acpi/tables/NFIT", std::ios::binary);
+  return read_nfit(
+      std::string{std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()});
+}
+
+Detected<pmem::PersistenceDomain> detect_domain(const fs::path& root) {
+  std::vector<std::pair<std::optional<pmem::PersistenceDomain>, std::string>> said;
+  for (const fs::path& region : entries(root / "sys/bus/nd/devices", "region")) {
+    const fs::path file = region / "persistence_domain";
+    const std::string word = first_line(file);
+    if (word.empty()) continue;
+    std::optional<pmem::PersistenceDomain> domain;
+    if (word == "memory_controller") domain = pmem::PersistenceDomain::dmp;
+    if (word == "cpu_cache") domain = pmem::PersistenceDomain::mhp;
+    said.emplace_back(domain, fmt::format("{} says {}", region.filename().string(), word));
+  }
+  if (const auto nfit = nfit_of(root); nfit && (!said.empty() || !nfit->persistent.empty())) {
+    // Firmware that says neither has said nothing.
+    if (nfit->flushes_caches.value_or(false)) {
+      said.emplace_back(pmem::PersistenceDomain::mhp,
+                        "the firmware (NFIT) says that CPU caches are flushed when power is lost");
+    } else if (nfit->flushes_controllers.value_or(false)) {
+      said.emplace_back(
+          pmem::PersistenceDomain::dmp,
+          "the firmware (NFIT) says that memory controllers are flushed when power is lost");
+    }
+  }
+  return agreed(said, "there is no region of persistent memory (/sys/bus/nd/devices/region*)");
+}
+
+constexpr const char* kNoRdmaDevice = "there is no RDMA device (/sys/class/infiniband)";
+
+Detected<pmem::Transport> detect_transport(const std::vector<fs::path>& devices) {
+  std::vector<std::pair<std::optional<pmem::Transport>, std::string>> said;
+  for (const fs::path& device : devices) {
+    const std::string type = first_line(device / "node_type");
+    std::optional<pmem::Transport> transport;
+    if (type.starts_with("1:")) transport = pmem::Transport::infiniband;
+    if (type.starts_with("4:")) transport = pmem::Transport::iwarp;
+    said.emplace_back(transport,
+                      fmt::format("{} is a {}", device.filename().string(),
+                                  type.size() > 3 ? type.substr(3) : "device of no type"));
+  }
+  return agreed(said, kNoRdmaDevice);
+}
+
+Detected<bool> detect_ddio(const std::vector<fs::path>& devices) {
+  std::vector<std::pair<std::optional<bool>, std::string>> said;
+  for (const fs::path& device : devices) {
+    const std::string name = device.filename().string();
+    const auto pci = pci_device_of(device / "device");
+    if (!pci) {
+      said.emplace_back(
+          std::nullopt,
+          fmt::format("{} is no PCI device; if a driver in software, a CPU stores what "
+                      "it receives, as with DDIO",
+                      name));
+      continue;
+    }
+    const auto port = root_port_of(*pci);
+    if (!port) {
+      said.emplace_back(std::nullopt, fmt::format("{} is behind no root port that is shown", name));
+      continue;
+    }
+    auto found = allocating_writes_of(*port);
+    said.emplace_back(found.value, fmt::format("{}: {}", name, found.reason));
+  }
+  return agreed(said, kNoRdmaDevice);
+}
+
+void detect_features(const std::vector<fs::path>& devices, const FeaturesOf& features_of,
+                     Detection& found) {
+  using Said = std::vector<std::pair<std::optional<bool>, std::string>>;
+  Said flush;
+  Said flush_persistence;
+  Said atomic_write;
+  for (const fs::path& path : devices) {
+    const std::string device = path.filename().string();
+    const auto features = features_of(device);
+    const auto say = [&](Said& said, bool DeviceFeatures::*feature, const char* name) {
+      if (!features) {
+        said.emplace_back(std::nullopt, features.error());
+        return;
+      }
+      const bool has = (*features).*feature;
+      said.emplace_back(has, fmt::format("{} {} {}", device, has ? "has" : "lacks", name));
+    };
+    say(flush, &DeviceFeatures::flush, "FLUSH");
+    say(flush_persistence, &DeviceFeatures::flush_persistence, "FLUSH for persistence");
+    say(atomic_write, &DeviceFeatures::atomic_write, "ATOMIC WRITE");
+  }
+  found.flush = agreed(flush, kNoRdmaDevice);
+  found.flush_persistence = agreed(flush_persistence, kNoRdmaDevice);
+  found.atomic_write = agreed(atomic_write, kNoRdmaDevice);
+}
+
+Detected<bool> detect_device_dax(const fs::path& root) {
+  const auto devices = entries(root / "sys/bus/dax/devices", "dax");
+  if (devices.empty()) return {false, "there is no device DAX (/sys/bus/dax/devices)"};
+  return {true, fmt::format("{} is there", devices.front().filename().string())};
+}
+
+// A line of /proc/mounts.
+struct Mount {
+  std::string source;
+  std::string target;
+  std::string type;
+  std::string options;
+
+  bool has(std::string_view option) const {
+    return fmt::format(",{},", options).find(fmt::format(",{},", option)) != std::string::npos;
+  }
+  // The whole of a block device, or one of its partitions.
+  bool is_of(const std::string& device) const {
+    const std::string whole = "/dev/" + device;
+    if (source == whole) return true;
+    const std::string partition = whole + "p";
+    return source.starts_with(partition) &&
+           source.find_first_not_of("0123456789", partition.size()) == std::string::npos;
+  }
+};
+
+std::vector<Mount> mounts(const fs::path& root) {
+  std::vector<Mount> result;
+  std::ifstream input(root / "proc/mounts");
+  for (std::string line; std::getline(input, line);) {
+    std::istringstream words(line);
+    Mount mount;
+    if (words >> mount.source >> mount.target >> mount.type >> mount.options) {
+      result.push_back(mount);
+    }
+  }
+  return result;
+}
+
+// Whether programs can map the files of a mounted file system of persistent memory without a page
+// cache between (Linux' documentation, "Direct Access for files").
+Detected<bool> detect_mount(const std::string& device, const Mount& mount) {
+  const auto with = [&](const char* option) {
+    return fmt::format("{} is mounted at {} with {}", device, mount.target, option);
+  };
+  for (const char* option : {"dax=always", "dax"}) {
+    if (mount.has(option)) return {true, with(option)};
+  }
+  if (mount.has("dax=never")) return {false, with("dax=never")};
+  // There dax=inode is what holds without an option, too.
+  if (mount.has("dax=inode") || mount.type == "ext4" || mount.type == "xfs") {
+    return {std::nullopt, with("dax=inode: each file has its own attribute")};
+  }
+  return {false, fmt::format("{} is mounted at {} without dax", device, mount.target)};
+}
+
+Detected<bool> detect_file_system_dax(const fs::path& root) {
+  std::vector<Detected<bool>> said;
+  for (const fs::path& block_device : entries(root / "sys/block", "pmem")) {
+    const std::string device = block_device.filename().string();
+    if (first_line(block_device / "queue/dax") != "1") {
+      said.push_back({false, fmt::format("{} cannot (/sys/block/{}/queue/dax)", device, device)});
+      continue;
+    }
+    const std::size_t before = said.size();
+    for (const Mount& mount : mounts(root)) {
+      if (mount.is_of(device)) said.push_back(detect_mount(device, mount));
+    }
+    if (said.size() == before) {
+      said.push_back({false, fmt::format("{} can, and has no mounted file system", device)});
+    }
+  }
+  if (said.empty()) {
+    return {false, "there is no block device of persistent memory (/sys/block/pmem*)"};
+  }
+  // One is enough; without one, one that may be.
+  const auto rank = [](const Detected<bool>& each) {
+    return !each.value ? 1 : *each.value ? 2 : 0;
+  };
+  return *std::max_element(said.begin(), said.end(),
+                           [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+}
+
+}  // namespace
+
+Detection detect(const fs::path& root, const FeaturesOf& features_of) {
+  const auto devices = entries(root / "sys/class/infiniband", "");
+  Detection found;
+  found.domain = detect_domain(root);
+  found.ddio = detect_ddio(devices);
+  found.transport = detect_transport(devices);
+  found.has_rdma_device = !devices.empty();
+  detect_features(devices, features_of, found);
+  found.device_dax = detect_device_dax(root);
+  found.file_system_dax = detect_file_system_dax(root);
+  return found;
+}
+
+DeviceFeatures usable_features(const Detection& found) {
+  if (!found.has_rdma_device) return {};
+  return {.flush = found.flush.value.value_or(false),
+          .flush_persistence = found.flush_persistence.value.value_or(false),
+          .atomic_write = found.atomic_write.value.value_or(false)};
+}
+
+}  // namespace perdura::persistence

@@ -1,0 +1,113 @@
+#include "persistence/proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace perdura::persistence {
+
+namespace {
+
+constexpr pmem::VariableLayout kLayoutOfA{.words = 3, .first_word = 6};
+
+struct Finding {
+  Breach breach;
+  std::string_view text;
+};
+
+std::optional<Finding> judge(const pmem::Instant& instant) {
+  const int a = instant.values[0];
+  const bool ordered = instant.values.size() > 1;
+  if (ordered && instant.values[1] != 0 && a != 1) {
+    return Finding{Breach::out_of_order, "\"b\" is persistent and \"a\" is not"};
+  }
+  if (!instant.requesters_ended) return std::nullopt;
+  if (a == pmem::kTorn)
+    return Finding{Breach::torn, "the requester relies on \"a\", which is torn"};
+  if (a != 1) return Finding{Breach::lost, "the requester relies on \"a\", which is lost"};
+  if (ordered && instant.values[1] != 1) {
+    return Finding{Breach::lost, "the requester relies on \"b\", which is lost"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_string(Correctness correctness) {
+  constexpr std::string_view kNames[] = {"right", "wrong", "never finishes"};
+  return kNames[static_cast<int>(correctness)];
+}
+
+std::string_view to_string(Breach breach) {
+  constexpr std::string_view kNames[] = {"out of order", "torn", "lost"};
+  return kNames[static_cast<int>(breach)];
+}
+
+std::string summary(const Proof& proof) {
+  if (proof.correctness != Correctness::wrong) return std::string(to_string(proof.correctness));
+  std::string text;
+  for (const Breach breach : proof.breaches) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", to_string(breach));
+  }
+  return text;
+}
+
+Proof prove(const Method& method, const Configuration& configuration, const ProofOptions& options) {
+  pmem::ProgramSetup setup;
+  setup.model = configuration.model;
+  setup.receive_buffers = configuration.receive_buffers;
+  setup.rules = options.rules;
+  setup.layout = {kLayoutOfA};
+  if (method.program.variables.size() > 1) {
+    setup.layout.push_back({.words = options.words_of_b, .first_word = 0});
+  }
+  pmem::ProgramExplorer explorer(method.program, std::move(setup));
+  Proof proof;
+  const pmem::Explored explored = explorer.explore(
+      [&](const pmem::Instant& instant) {
+        const auto found = judge(instant);
+        if (!found) return true;
+        if (proof.breaches.empty()) {
+          proof.correctness = Correctness::wrong;
+          proof.broken = found->text;
+          proof.trace = explorer.describe(instant);
+        }
+        proof.breaches.insert(found->breach);
+        return options.to_the_end;
+      },
+      options.sampling);
+  proof.instants = explored.instants;
+  proof.images = explored.images;
+  proof.too_many = explored.too_many;
+  if (explored.stuck && proof.correctness == Correctness::right) {
+    const pmem::Agent& agent = method.program.agents[explored.stuck->agent];
+    proof.correctness = Correctness::deadlock;
+    proof.broken = fmt::format("step {} of the {}, \"{}\", waits for what never comes",
+                               explored.stuck->step + 1, to_string(method.program, agent),
+                               to_string(method.program, agent.steps[explored.stuck->step]));
+  }
+  return proof;
+}
+
+std::vector<StepProof> prove_steps(const Method& method, const Configuration& configuration,
+                                   const ProofOptions& options) {
+  std::vector<StepProof> proofs;
+  for (std::uint32_t a = 0; a < method.program.agents.size(); ++a) {
+    for (std::uint32_t s = 0; s < method.program.agents[a].steps.size(); ++s) {
+      Method shorter = method;
+      auto& steps = shorter.program.agents[a].steps;
+      steps.erase(steps.begin() + s);
+      proofs.push_back({a, s, prove(shorter, configuration, options)});
+    }
+  }
+  return proofs;
+}
+
+bool is_wasteful(const Method& method, const Configuration& configuration) {
+  const std::vector<StepProof> proofs = prove_steps(method, configuration);
+  return std::any_of(proofs.begin(), proofs.end(), [](const StepProof& proof) {
+    return proof.without.correctness == Correctness::right;
+  });
+}
+
+}  // namespace perdura::persistence

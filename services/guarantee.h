@@ -1,0 +1,46 @@
+// What a completed operation means when the server's power fails, in a few words. Each includes
+// those before it; docs/guarantees.md defines them and says where they come from:
+//
+//   none            not even atomic: a mix, an invented value, an error, or a store that is lost
+//   visible         others see it; what a power failure leaves of it is not said
+//   atomic          of each key one of the states that it ever had is found, never a mix
+//   ordered         of each key at most the last change is lost
+//   durable-writes  every write that was acknowledged is found; what a reader saw of one that was
+//                   not yet acknowledged may be lost
+//   durable         the same, and what a reader saw stays: durable linearizability
+//
+// What a system promises is declared (KvSystem::level); what it keeps is explored
+// (bench/crash/crash.h), and that is what results say.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace perdura::services {
+
+enum class GuaranteeLevel : std::uint8_t {
+  none,
+  visible,
+  atomic,
+  ordered,
+  durable_writes,
+  durable
+};
+
+inline constexpr std::array<std::string_view, 6> kGuaranteeWords{
+    "none", "visible", "atomic", "ordered", "durable-writes", "durable"};
+
+constexpr std::string_view to_string(GuaranteeLevel level) {
+  return kGuaranteeWords[static_cast<std::size_t>(level)];
+}
+
+constexpr std::optional<GuaranteeLevel> guarantee_of_word(std::string_view word) {
+  for (std::size_t i = 0; i < kGuaranteeWords.size(); ++i) {
+    if (kGuaranteeWords[i] == word) return static_cast<GuaranteeLevel>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace perdura::services

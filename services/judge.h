@@ -1,0 +1,154 @@
+// Which guarantees a history with a power failure kept, for any service that has a sequential
+// specification (services/linearizability.h). Beside what that says, the judge has to be told which
+// operations change something, and how to say what was done:
+//
+//   struct Queue {
+//     ...
+//     bool changes(const Operation& operation) const;       // else it only tells what there is
+//     std::string text(const Call<Operation>& call) const;  // "dequeue of 7"; "enqueue of 7, no
+//     answer"
+//   };
+//
+//   return judge_history(Queue{}, calls, kInspector, failed_at);
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "services/crash.h"
+#include "services/linearizability.h"
+
+namespace perdura::services {
+
+template <class Operation>
+struct ClientCall {
+  Call<Operation> call;
+  std::uint32_t client = 0;
+};
+
+template <SequentialSpecification S>
+class HistoryJudge {
+ public:
+  using Calls = std::vector<ClientCall<typename S::Operation>>;
+
+  // `inspector`: the number of the client that began after the failure. All must outlive this.
+  HistoryJudge(const S& specification, const Calls& calls, std::uint32_t inspector, Time failed_at)
+      : specification_(specification),
+        calls_(calls),
+        inspector_(inspector),
+        failed_at_(failed_at) {}
+
+  CrashVerdict judge() const {
+    CrashVerdict verdict;
+    verdict.durable = broken(specification_, calls_);
+    if (verdict.durable.empty()) return verdict;
+    verdict.acknowledged = broken(specification_, changes_alone());
+    verdict.observed = broken(specification_, what_was_told());
+    verdict.ordered = broken(Buffered<S>{specification_}, calls_);
+    if (!verdict.ordered.empty()) verdict.atomic = broken(specification_, what_is_possible());
+    return verdict;
+  }
+
+ private:
+  bool before(const ClientCall<typename S::Operation>& call) const {
+    return call.client != inspector_;
+  }
+  bool changes(const ClientCall<typename S::Operation>& call) const {
+    return specification_.changes(call.call.operation);
+  }
+
+  // What clients were told of their changes, and what the inspector finds.
+  Calls changes_alone() const {
+    Calls some = calls_;
+    std::erase_if(some, [&](const auto& call) { return before(call) && !changes(call); });
+    return some;
+  }
+  // What clients have read, and what the inspector finds: a change counts as acknowledged only if
+  // it had been when the last read began, which then told of it.
+  Calls what_was_told() const {
+    Time last_read = Time::min();
+    for (const auto& call : calls_) {
+      if (before(call) && !changes(call) && call.call.answered) {
+        last_read = std::max(last_read, call.call.start);
+      }
+    }
+    Calls some = calls_;
+    for (auto& call : some) {
+      if (before(call) && changes(call) && call.call.end >= last_read) call.call.answered = false;
+    }
+    return some;
+  }
+  // Changes that may have taken effect or not, in any order that their times allow.
+  Calls what_is_possible() const {
+    Calls some = changes_alone();
+    for (auto& call : some) {
+      if (before(call)) call.call.answered = false;
+    }
+    return some;
+  }
+
+  template <class Judged>
+  std::string broken(const Judged& judged, const Calls& some) const {
+    std::vector<Call<typename S::Operation>> calls;
+    for (const auto& call : some) calls.push_back(call.call);
+    const Time failures[] = {failed_at_};
+    const Linearizability result =
+        check_linearizability(judged, std::span(std::as_const(calls)), failures);
+    if (result.accepted()) return "";
+    if (result.decision == Linearizability::Decision::undecided) {
+      return trace("not decided: too many operations at the same time");
+    }
+    return trace(fmt::format("impossible: {}", specification_.text(calls[result.refused])));
+  }
+
+  std::string trace(const std::string& conclusion) const {
+    Calls ordered = calls_;
+    std::stable_sort(ordered.begin(), ordered.end(),
+                     [](const auto& a, const auto& b) { return a.call.start < b.call.start; });
+    std::string text;
+    bool failed = false;
+    const auto fail = [&] {
+      if (std::exchange(failed, true)) return;
+      text +=
+          fmt::format("  ---- the power fails at {:.3f} us; client {} comes after recovery ----\n",
+                      to_microseconds(failed_at_.time_since_epoch()), inspector_);
+    };
+    for (const auto& call : ordered) {
+      if (call.call.start > failed_at_) fail();
+      text += fmt::format("  {} by client {}, from {:.3f} us\n", specification_.text(call.call),
+                          call.client, to_microseconds(call.call.start.time_since_epoch()));
+    }
+    fail();
+    return text + fmt::format("  => {}\n", conclusion);
+  }
+
+  const S& specification_;
+  const Calls& calls_;
+  std::uint32_t inspector_;
+  Time failed_at_;
+};
+
+// What the scenario's `problem` was, if there was one, is the loss of everything; else what
+// HistoryJudge says. Without a failure all is in `durable`.
+template <SequentialSpecification S>
+CrashVerdict judge_history(const S& specification,
+                           const std::vector<ClientCall<typename S::Operation>>& calls,
+                           std::uint32_t inspector, std::optional<Time> failed_at,
+                           const std::string& problem) {
+  CrashVerdict verdict;
+  verdict.durable = problem;
+  if (problem.empty()) {
+    const Time when = failed_at.value_or(Time::max());
+    verdict = HistoryJudge<S>(specification, calls, inspector, when).judge();
+  }
+  if (!problem.empty() && failed_at) {
+    verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic = problem;
+  }
+  return verdict;
+}
+
+}  // namespace perdura::services

@@ -1,0 +1,18 @@
+// The histories of key-value systems in which power failures are tried: a small store, and two
+// clients that use the same few keys as a schedule says.
+#pragma once
+
+#include <span>
+
+#include "services/crash.h"
+#include "services/kv/kv.h"
+
+namespace perdura::services {
+
+std::span<const CrashSchedule> kv_schedules();
+
+// `system` must outlive the runs.
+CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup& setup,
+                              const CrashSchedule& schedule);
+
+}  // namespace perdura::services

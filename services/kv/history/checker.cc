@@ -1,0 +1,125 @@
+#include "services/kv/history/checker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "platform/base/error.h"
+#include "services/kv/history/index_table.h"
+#include "services/kv/history/key_history.h"
+#include "services/kv/history/key_search.h"
+
+namespace perdura::history {
+namespace {
+
+// The operations' indices, key by key in the order in which keys appear first.
+struct Groups {
+  std::vector<std::uint32_t> members;
+  std::vector<std::uint32_t> ends;  // of each key's part of `members`
+};
+
+Groups group_by_key(std::span<const Operation> operations) {
+  Groups groups;
+  IndexTable keys;
+  keys.clear();
+  std::vector<std::uint32_t>& counts = groups.ends;
+  for (const Operation& operation : operations) {
+    const std::uint32_t key =
+        keys.find_or_add(operation.key, static_cast<std::uint32_t>(counts.size()));
+    if (key == counts.size()) counts.push_back(0);
+    ++counts[key];
+  }
+  std::uint32_t start = 0;
+  for (std::uint32_t& count : counts) {
+    const std::uint32_t next = start + count;
+    count = start;
+    start = next;
+  }
+  groups.members.resize(operations.size());
+  for (std::uint32_t i = 0; i < operations.size(); ++i) {
+    // Each key's start moves on with its members, and in the end is where they end.
+    groups.members[counts[keys.find(operations[i].key)]++] = i;
+  }
+  return groups;
+}
+
+std::optional<std::uint64_t> initial_version(const History& history, std::uint64_t key) {
+  for (const History::Preload& preload : history.preloads()) {
+    if (key >= preload.first && key - preload.first < preload.keys) return preload.version;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+CheckResult check(const History& history, Promise promise) {
+  if (history.size() >= std::numeric_limits<std::uint32_t>::max()) {
+    throw UsageError("a history of more than 4294967294 operations cannot be checked; record less");
+  }
+  std::vector<Time> failures;
+  if (promise.undone == Promise::Undone::last_version) {
+    failures.assign(history.power_failures().begin(), history.power_failures().end());
+    std::sort(failures.begin(), failures.end());
+  }
+  const std::span<const Operation> all = history.operations();
+  const Groups groups = group_by_key(all);
+
+  CheckResult verdict;
+  verdict.operations = all.size();
+  verdict.keys = groups.ends.size();
+  const auto violated = [&](Violation violation) {
+    ++verdict.keys_violated;
+    if (verdict.violations.size() < kMaxViolations) {
+      verdict.violations.push_back(std::move(violation));
+    }
+  };
+  std::vector<Operation> operations;
+  KeyHistory key;
+  KeySearch search;
+  std::uint32_t start = 0;
+  for (const std::uint32_t end : groups.ends) {
+    operations.clear();
+    for (; start < end; ++start) operations.push_back(all[groups.members[start]]);
+    if (auto violation = key.assign(operations, initial_version(history, operations.front().key))) {
+      violated(std::move(*violation));
+      continue;
+    }
+    switch (search.run(key, failures)) {
+      case KeySearch::Result::accepted:
+        break;
+      case KeySearch::Result::violated:
+        violated(search.violation());
+        break;
+      case KeySearch::Result::undecided:
+        ++verdict.keys_undecided;
+        break;
+    }
+  }
+  return verdict;
+}
+
+std::string describe(const Violation& violation, std::string_view name) {
+  std::string text = name.empty() ? fmt::format("key {}", violation.key) : std::string(name);
+  text += ": " + violation.what;
+  std::string_view separator = ": ";
+  for (const Operation& operation : violation.operations) {
+    text += separator;
+    text += describe(operation);
+    separator = "; ";
+  }
+  return text;
+}
+
+std::string describe(const CheckResult& verdict) {
+  const std::string checked =
+      fmt::format("{} operations on {} keys", verdict.operations, verdict.keys);
+  if (verdict.accepted()) return checked + ": linearizable";
+  if (verdict.keys_violated == 0) {
+    return checked + fmt::format(": {} keys undecided", verdict.keys_undecided);
+  }
+  return checked + fmt::format(": {} keys violated; {}", verdict.keys_violated,
+                               describe(verdict.violations.front()));
+}
+
+}  // namespace perdura::history

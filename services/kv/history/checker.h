@@ -1,0 +1,61 @@
+// Decides whether a history could be that of a store in which every operation takes effect at one
+// moment between its start and its end (linearizability, Herlihy and Wing 1990), key by key, which
+// is the same as for all keys together (locality). The verdict is exact: a history is accepted if
+// and only if there is such an order. docs/history.md describes the algorithm and argues for it.
+//
+// Time: n log n for histories without deletes, whatever the number of clients; deletes that overlap
+// with other operations of their key, and power failures, add alternatives that must be followed.
+// Memory: 4 bytes an operation, and the working set of one key at a time, about 100 bytes an
+// operation of that key.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "services/kv/history/history.h"
+
+namespace perdura::history {
+
+// What a system promises of an operation that was acknowledged.
+struct Promise {
+  // What a power failure may undo.
+  enum class Undone : std::uint8_t {
+    nothing,       // acknowledged is durable
+    last_version,  // each key may fall back from its newest version, or from being deleted, to the
+                   // one right before it; what survived one power failure survives all later ones
+  };
+  Undone undone = Undone::nothing;
+};
+
+struct Violation {
+  std::uint64_t key = 0;
+  std::string what;                   // one line, without the key
+  std::vector<Operation> operations;  // that contradict each other; the first is what `what` is
+                                      // about
+};
+
+// "key 7: <what>: <operation>; <operation>". `name` instead of the key's number if there is one.
+std::string describe(const Violation& violation, std::string_view name = {});
+
+struct CheckResult {
+  std::uint64_t operations = 0;  // checked
+  std::uint64_t keys = 0;
+  std::uint64_t keys_violated = 0;
+  // Keys whose deletes and failures leave more configurations than are followed
+  // (kMaxConfigurations): nothing was found, and nothing is proven. Not known from any real system.
+  std::uint64_t keys_undecided = 0;
+  std::vector<Violation> violations;  // of the first keys, at most kMaxViolations
+
+  bool accepted() const { return keys_violated == 0 && keys_undecided == 0; }
+};
+
+inline constexpr std::size_t kMaxViolations = 10;
+inline constexpr std::size_t kMaxConfigurations = 1 << 14;
+
+// Throws UsageError if the history is longer than 2^32 - 1 operations.
+CheckResult check(const History& history, Promise promise = {});
+
+// The verdict in one line: "1000 operations on 10 keys: linearizable", or the first violation.
+std::string describe(const CheckResult& verdict);
+
+}  // namespace perdura::history

@@ -1,0 +1,70 @@
+// The operations of one key, brought into the form that the search needs: every read is joined to
+// the put whose version it returned, and what cannot matter is left out.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "services/kv/history/checker.h"
+#include "services/kv/history/index_table.h"
+
+namespace perdura::history {
+
+// A version: its put and the reads that returned it.
+struct Cluster {
+  static constexpr std::uint32_t kInitial = ~std::uint32_t{0};
+  std::uint32_t put = kInitial;   // index of the operation; kInitial: there from the beginning
+  std::uint32_t reads = 0;        // how many
+  std::uint32_t latest_read = 0;  // index of the one that starts last, if there are any
+  Time start = Time::min();       // of the put
+  Time last_start = Time::min();  // of the put and the reads
+  Time first_end = Time::max();   // of the put and the reads
+  Time last_end = Time::min();    // of the reads
+};
+
+// An operation that must have taken effect between its start and its end.
+struct Step {
+  enum class Role : std::uint8_t { put, erase, find, find_absent };
+  static constexpr std::uint32_t kNoCluster = ~std::uint32_t{0};
+  Time start;
+  Time end;
+  std::uint32_t operation;             // index
+  std::uint32_t cluster = kNoCluster;  // of a put or find
+  Role role;
+
+  bool changes() const { return role == Role::put || role == Role::erase; }
+};
+
+class KeyHistory {
+ public:
+  // Reads the operations of one key, which must stay where they are. Returns a violation if they
+  // contradict each other already one by one; then the rest is not to be used.
+  std::optional<Violation> assign(const std::vector<Operation>& operations,
+                                  std::optional<std::uint64_t> initial);
+
+  const std::vector<Operation>& operations() const { return *operations_; }
+  const std::vector<Cluster>& clusters() const { return clusters_; }
+  const std::vector<Step>& steps() const { return steps_; }  // by start
+  // The starts of puts and erases that may have taken effect, unseen by any read. In their order.
+  const std::vector<Time>& spare_puts() const { return spare_puts_; }
+  const std::vector<Time>& spare_erases() const { return spare_erases_; }
+  // What the key held at first, if anything.
+  std::optional<std::uint32_t> initial_cluster() const { return initial_cluster_; }
+
+ private:
+  void add_puts();
+  void add_reads();
+  void add_rest();
+  void complain(std::string what, std::initializer_list<std::uint32_t> operations);
+
+  const std::vector<Operation>* operations_ = nullptr;
+  IndexTable versions_;
+  std::vector<Cluster> clusters_;
+  std::vector<Step> steps_;
+  std::vector<Time> spare_puts_;
+  std::vector<Time> spare_erases_;
+  std::optional<std::uint32_t> initial_cluster_;
+  std::optional<Violation> violation_;
+};
+
+}  // namespace perdura::history

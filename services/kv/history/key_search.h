@@ -1,0 +1,113 @@
+// The search for an order of one key's operations (docs/history.md). It walks through starts, ends
+// and power failures in the order of time and keeps the set of configurations that the store can be
+// in: what the key holds, and which of the operations under way have taken effect. The history is
+// refused when the set becomes empty.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "services/kv/history/bits.h"
+#include "services/kv/history/checker.h"
+#include "services/kv/history/key_history.h"
+
+namespace perdura::history {
+
+class KeySearch {
+ public:
+  enum class Result : std::uint8_t { accepted, violated, undecided };
+
+  // `failures`: the power failures that may undo the last version, in order.
+  Result run(const KeyHistory& key, std::span<const Time> failures);
+  // After `violated`.
+  Violation violation() const;
+
+ private:
+  // What a key holds: a cluster, or one of these.
+  using Content = std::uint32_t;
+  static constexpr Content kAbsent = ~Content{0};
+  static constexpr Content kSpent = kAbsent - 1;  // a version that no read needs any more
+  static constexpr std::uint32_t kFree = ~std::uint32_t{0};
+
+  struct Configuration {
+    Content current = kAbsent;
+    Content previous = kSpent;  // what a power failure brings back
+    bool exposed = false;       // whether a power failure may still do so
+    // When `current` and `previous` came: a put that was under way then may have taken effect just
+    // before, unseen.
+    Time current_since = Time::min();
+    Time previous_since = Time::min();
+    std::uint32_t spare_puts_used = 0;
+    std::uint32_t spare_erases_used = 0;
+    Bits done{};  // by slot
+  };
+  using Configurations = std::vector<Configuration>;
+
+  struct Ending {
+    Time end;
+    bool put;  // of equal ends, puts come first: no read of theirs may end before them
+    std::uint32_t slot;
+    // For a heap whose top is the earliest.
+    bool operator<(const Ending& other) const {
+      return end != other.end ? end > other.end : put < other.put;
+    }
+  };
+
+  void reset(const KeyHistory& key, std::span<const Time> failures);
+  void begin(std::uint32_t index);
+  bool end(std::uint32_t slot);
+  void fail();
+  void count_spares();
+
+  const Step& step_in(std::uint32_t slot) const { return key_->steps()[slots_[slot]]; }
+  bool under_way(std::uint32_t slot) const { return slots_[slot] != kFree; }
+  static bool is_cluster(Content content) { return content < kSpent; }
+  bool failure_until(Time when) const { return !failures_.empty() && failures_.front() <= when; }
+  bool may_be_replaced(Content content) const;
+  bool undone(const Configuration& configuration, std::uint32_t slot, Step::Role role) const;
+  bool has_undone(const Configuration& configuration, Step::Role role) const;
+  // The one that must take effect first; of puts only those whose reads have all begun.
+  std::optional<std::uint32_t> first_due(const Configuration& configuration, Step::Role role) const;
+
+  // The moves: each returns the configuration in which one more operation has taken effect.
+  Configuration replaced(const Configuration& from, Content by) const;
+  Configuration with_put(const Configuration& from, std::uint32_t slot) const;
+  Configuration with_spare_put(const Configuration& from) const;
+  Configuration with_erase(const Configuration& from, std::optional<std::uint32_t> slot) const;
+  Configuration with_hidden_put(const Configuration& from, std::uint32_t slot, Time when) const;
+  Configuration fallen_back(const Configuration& from) const;
+  Configuration survived(const Configuration& from) const;
+  void serve_reads(Configuration& configuration) const;
+  void tidy(Configuration& configuration) const;
+
+  void move_towards(const Configuration& from, std::uint32_t slot);
+  void hide(const Configuration& from, std::uint32_t slot);
+  void move_before_failure();
+  void try_erases(const Configuration& from, std::optional<std::uint32_t> goal);
+  void try_separators(const Configuration& from, std::optional<std::uint32_t> goal);
+  // To `next_` if the goal, a slot, is done, else to `frontier_`.
+  void reach(Configuration configuration, std::optional<std::uint32_t> goal);
+  bool covers(const Configuration& one, const Configuration& other) const;
+  void add_next(Configuration configuration);
+  void add_frontier(Configuration configuration);
+
+  const KeyHistory* key_ = nullptr;
+  std::span<const Time> failures_;  // ahead
+  Time now_{};
+  std::size_t spare_puts_ = 0;                  // begun
+  std::size_t spare_erases_ = 0;                // begun
+  std::vector<std::uint32_t> unstarted_reads_;  // by cluster
+  std::vector<std::uint32_t> slots_;            // the steps under way, or kFree
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<Ending> endings_;
+  Bits changing_;  // slots of operations that change the key
+  Configurations set_;
+  Configurations next_;
+  Configurations frontier_;
+  bool overflow_ = false;
+  const Step* refused_ = nullptr;
+};
+
+}  // namespace perdura::history

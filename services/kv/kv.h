@@ -1,0 +1,159 @@
+// What a key-value system implements, and what the harness and the tests know of it.
+//
+// A store is divided into partitions by the hash of the key. Each partition is served by one worker
+// thread of the server, which alone changes it, and has its own pool in persistent memory; a client
+// thread has one session to every partition. So a system implements one partition and its session,
+// and knows nothing of the others (services/kv/partitioned.h spreads keys over them).
+//
+// A system with locks may have one partition instead, which all worker threads serve and change at
+// the same time; a client thread has one session, to one of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "persistence/chooser.h"
+#include "platform/base/units.h"
+#include "platform/platform.h"
+#include "platform/runtime/task.h"
+#include "services/footprint.h"
+#include "services/guarantee.h"
+#include "services/metric.h"
+#include "services/setting.h"
+
+namespace perdura::systems {
+
+using Key = std::span<const std::byte>;
+using Value = std::span<const std::byte>;
+
+enum class Error : std::uint8_t {
+  not_found,
+  out_of_space,  // the store is full; everything acknowledged is kept
+  too_large,     // the key or value is longer than the store takes
+  corrupt,       // no version with a valid checksum: never expected
+  disconnected,  // the server is gone; whether the operation took effect is unknown
+};
+std::string_view to_string(Error error);
+
+template <class T>
+using Result = tl::expected<T, Error>;
+
+// How a store is laid out. Sizes are of one partition.
+struct KvConfig {
+  Bytes key_size = 16;    // of the typical record, for which the layout is best
+  Bytes value_size = 64;  // of the typical record
+  Bytes max_value_size = 64;
+  std::uint64_t records = 1000;  // different keys that it must hold
+  std::uint64_t writes = 1000;   // puts and deletes expected over its life, loading included
+  std::uint32_t sessions = 64;   // clients that may be connected at once, to each worker
+  std::uint32_t workers = 1;     // threads that serve it; more only if KvSystem::shares_partition
+  // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
+  std::map<std::string, std::uint64_t, std::less<>> parameters;
+  // Makes a put durable before it is acknowledged; absent: as in the paper, whatever that
+  // guarantees. One that fits KvSystem::put.
+  std::optional<persistence::Method> put_method{};
+};
+
+// How full a partition's store is.
+struct KvSpace {
+  Bytes capacity = 0;           // for keys and values with all that belongs to them; 0: not known
+  Bytes free = 0;               // of it, without reclaiming anything
+  std::uint64_t cleanings = 0;  // that have ended since the server started
+  std::uint32_t cleanings_now = 0;  // under way
+  bool resizing = false;            // capacity is being added
+};
+
+// The server's side of a partition. Lives on the worker thread that opened it.
+class KvPartition {
+ public:
+  virtual ~KvPartition() = default;
+  // May be called on any thread, at any time.
+  virtual KvSpace space() const { return {}; }
+  // KvSystem::partition_metrics, since it was opened; on its worker's thread.
+  virtual std::vector<double> metrics() const { return {}; }
+  // Accepts sessions and serves them; does not end by itself.
+  virtual Task<> serve() = 0;
+  // The same on one more of KvConfig::workers; called on that worker's thread, when serve() has
+  // been called. The task may outlive this object.
+  virtual Task<> serve_also([[maybe_unused]] Thread& thread) { co_return; }
+  // Waits until work that was deferred (applying a log, say) is done and durable.
+  virtual Task<> settle() = 0;
+};
+
+struct SessionCounts {
+  std::uint64_t torn_reads = 0;  // objects fetched whose checksum did not match
+  std::uint64_t one_sided_reads = 0;
+  std::uint64_t retries = 0;  // requests and reads that had to be repeated
+};
+
+// A client thread's side. Several operations may be under way at once.
+class KvSession {
+ public:
+  virtual ~KvSession() = default;
+  // Copies the value to the beginning of `into` and returns its length; `too_large` if it does not
+  // fit.
+  virtual Task<Result<Bytes>> get(Key key, std::span<std::byte> into) = 0;
+  // Creates or updates. `out_of_space` leaves the previous value in place.
+  virtual Task<Result<void>> put(Key key, Value value) = 0;
+  virtual Task<Result<void>> erase(Key key) = 0;
+  virtual SessionCounts counts() const = 0;
+  // KvSystem::session_metrics, since it connected.
+  virtual std::vector<double> metrics() const { return {}; }
+};
+
+// An entry of the table of systems (systems/registry/registry.cc).
+struct KvSystem {
+  std::string_view name;       // as on the command line: lower case with dashes
+  std::string_view title;      // as in a legend
+  std::string_view paper;      // title, authors, year; section
+  std::string_view guarantee;  // what a completed put means
+  // The same in one word, as the paper promises it on its own testbed.
+  services::GuaranteeLevel level = services::GuaranteeLevel::visible;
+  // How a put's data comes to the server, as a question to the chooser of a method that makes it
+  // durable.
+  persistence::UpdateNeeds put{};
+  // The longest that it takes, whatever the configuration; 0: as long as the configuration says.
+  Bytes max_key_size = 0;
+  Bytes max_value_size = 0;
+  // A size, or the longest if it is too long.
+  Bytes fit_key(Bytes size) const { return fit(size, max_key_size); }
+  Bytes fit_value(Bytes size) const { return fit(size, max_value_size); }
+  // All worker threads serve one partition, instead of each its own.
+  bool shares_partition = false;
+  // Its own parameters of a store as small as can be: what it does besides serving (its log goes
+  // around, is cleaned) happens within the short history that is explored.
+  std::span<const services::Setting> small_store{};
+  // Its own parameters that change what it guarantees: explored with each, too.
+  std::span<const services::Setting> changes_guarantee{};
+
+  // What its sessions and partitions count beside SessionCounts.
+  std::span<const services::Metric> session_metrics{};
+  std::span<const services::Metric> partition_metrics{};
+
+  // Of its points, for `perdura plan`; without it, nothing is said of their memory beforehand.
+  std::optional<services::Footprint> footprint{};
+
+  // Throws UsageError if the configuration of a partition is impossible; open() and connect() do
+  // too.
+  void (*check)(const KvConfig& config) = [](const KvConfig&) {};
+  // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if
+  // the configuration is impossible or the pool is damaged or of another shape.
+  std::unique_ptr<KvPartition> (*open)(Thread& thread, std::string name, const KvConfig& config);
+  // Connects to the partition served at `server`. Throws PlatformError if it cannot.
+  Task<std::unique_ptr<KvSession>> (*connect)(Thread& thread, fabric::Address server,
+                                              KvConfig config);
+
+ private:
+  static Bytes fit(Bytes size, Bytes longest) {
+    return longest == 0 || size < longest ? size : longest;
+  }
+};
+
+}  // namespace perdura::systems

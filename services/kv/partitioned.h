@@ -1,0 +1,50 @@
+// A store of several partitions as one: each key belongs to one of them, by a hash of its own,
+// which has nothing in common with the hashes that partitions use inside.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "services/kv/kv.h"
+
+namespace perdura::systems {
+
+// The partition of a key, 0 to partitions - 1. Hashing is charged, unless there is nothing to
+// choose.
+std::uint32_t partition_of(Key key, std::uint32_t partitions);
+
+// The configuration of one partition, given that of the whole store. Hashing spreads keys unevenly,
+// so a partition gets its share and, beyond it, six standard deviations of that spread.
+KvConfig partition_config(const KvConfig& whole, std::uint32_t partitions);
+
+// A session to every partition, used like one to a store with a single partition.
+class PartitionedSession final : public KvSession {
+ public:
+  // One session per partition, in their order; at least one.
+  explicit PartitionedSession(std::vector<std::unique_ptr<KvSession>> sessions)
+      : sessions_(std::move(sessions)) {}
+
+  // Connects to the partitions served at `partitions` ports of a node from `first` on, with the
+  // configuration of one partition. Throws PlatformError if it cannot.
+  static Task<std::unique_ptr<PartitionedSession>> connect(const KvSystem& system, Thread& thread,
+                                                           fabric::Address first,
+                                                           std::uint32_t partitions,
+                                                           KvConfig config);
+
+  Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override {
+    return session_of(key).get(key, into);
+  }
+  Task<Result<void>> put(Key key, Value value) override { return session_of(key).put(key, value); }
+  Task<Result<void>> erase(Key key) override { return session_of(key).erase(key); }
+  SessionCounts counts() const override;
+  std::vector<double> metrics() const override;
+
+ private:
+  KvSession& session_of(Key key) {
+    return *sessions_[partition_of(key, static_cast<std::uint32_t>(sessions_.size()))];
+  }
+
+  std::vector<std::unique_ptr<KvSession>> sessions_;
+};
+
+}  // namespace perdura::systems

@@ -1,0 +1,30 @@
+#include "services/kv/service.h"
+
+#include <algorithm>
+
+#include "services/kv/crash_scenario.h"
+
+namespace perdura::services {
+
+SystemInfo info_of(const systems::KvSystem& system) {
+  return {system.name,      system.title, system.paper,
+          system.guarantee, system.level, system.changes_guarantee};
+}
+
+std::vector<SystemInfo> KvService::systems() const {
+  std::vector<SystemInfo> all;
+  for (const systems::KvSystem& system : systems_) all.push_back(info_of(system));
+  return all;
+}
+
+std::span<const CrashSchedule> KvService::schedules() const { return kv_schedules(); }
+
+CrashHistory KvService::crash_history(std::string_view name, const CrashSetup& setup,
+                                      const CrashSchedule& schedule) const {
+  const auto system =
+      std::find_if(systems_.begin(), systems_.end(),
+                   [&](const systems::KvSystem& candidate) { return candidate.name == name; });
+  return kv_crash_history(*system, setup, schedule);
+}
+
+}  // namespace perdura::services

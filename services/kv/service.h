@@ -1,0 +1,27 @@
+// Keys and values: the entry of the service in the table of services.
+#pragma once
+
+#include "services/kv/kv.h"
+#include "services/service.h"
+
+namespace perdura::services {
+
+SystemInfo info_of(const systems::KvSystem& system);
+
+class KvService final : public Service {
+ public:
+  // `systems`: a table that outlives this.
+  explicit KvService(std::span<const systems::KvSystem> systems) : systems_(systems) {}
+
+  std::string_view name() const override { return "kv"; }
+  std::string_view what() const override { return "keys and values: put, get, erase"; }
+  std::vector<SystemInfo> systems() const override;
+  std::span<const CrashSchedule> schedules() const override;
+  CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
+                             const CrashSchedule& schedule) const override;
+
+ private:
+  std::span<const systems::KvSystem> systems_;
+};
+
+}  // namespace perdura::services

@@ -1,0 +1,23 @@
+// The tables of what there is to run: of services, and of each one's systems.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "services/kv/kv.h"
+#include "services/service.h"
+
+namespace perdura::systems {
+
+std::span<const services::Service* const> all_services();
+// Of all services, in the order of the tables.
+std::vector<services::ServedSystem> all_systems();
+std::optional<services::ServedSystem> find_system(std::string_view name);
+
+std::span<const KvSystem> kv_systems();
+// Throws UsageError naming the known ones.
+const KvSystem& find_kv_system(std::string_view name);
+
+}  // namespace perdura::systems

@@ -1,0 +1,68 @@
+// Which guarantees a history of any object kept: a queue's, by hand. Numbers 1 and 2 were put in
+// and acknowledged, 3 was under way when the power failed; then somebody takes out what is there.
+#include "services/judge.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/services/queue.h"
+
+namespace perdura::services::test {
+namespace {
+
+constexpr std::uint32_t kInspector = 9;
+using Calls = std::vector<ClientCall<Queue::Operation>>;
+
+CrashVerdict judge(const std::vector<int>& found, const Calls& more = {},
+                   const std::string& problem = "") {
+  Calls calls = more;
+  calls.push_back({enqueue(1, 0, 1), 0});
+  calls.push_back({enqueue(2, 2, 3), 0});
+  calls.push_back({unanswered(enqueue(3, 99, 0)), 0});
+  int start = 200;
+  for (const int value : found) {
+    calls.push_back({dequeue(value, start, start + 1), kInspector});
+    start += 2;
+  }
+  calls.push_back({dequeue(std::nullopt, start, start + 1), kInspector});
+  return judge_history(Queue{}, calls, kInspector, at(100), problem);
+}
+
+std::string kept(const CrashVerdict& verdict) {
+  const auto sign = [](const std::string& why, char letter) { return why.empty() ? letter : '-'; };
+  return {sign(verdict.durable, 'd'), sign(verdict.acknowledged, 'w'), sign(verdict.observed, 'r'),
+          sign(verdict.ordered, 'o'), sign(verdict.atomic, 'a')};
+}
+
+TEST(HistoryJudge, FindsWhatWasKept) {
+  EXPECT_EQ(kept(judge({1, 2, 3})), "dwroa");
+  EXPECT_EQ(kept(judge({1, 2})), "dwroa") << "3 was under way";
+  EXPECT_EQ(kept(judge({1})), "--roa") << "the last one is lost, and nobody had seen it";
+  EXPECT_EQ(kept(judge({})), "--roa");
+  EXPECT_EQ(kept(judge({2})), "--r-a") << "what came later is there, what came before is not";
+  EXPECT_EQ(kept(judge({2, 1})), "--r-a")
+      << "both are there, but what was told of their order is not";
+  EXPECT_EQ(kept(judge({4})), "-----") << "nobody put that in";
+}
+
+// Two clients took numbers out: what they were told is told.
+TEST(HistoryJudge, ToldIsToldThoughNotAcknowledged) {
+  const Calls took_three{{dequeue(1, 4, 5), 1}, {dequeue(2, 6, 7), 1}, {dequeue(3, 99, 100), 1}};
+  EXPECT_EQ(kept(judge({}, took_three)), "dwroa");
+  EXPECT_EQ(kept(judge({3}, took_three)).substr(0, 1), "-") << "it comes back";
+}
+
+TEST(HistoryJudge, AProblemIsTheLossOfEverything) {
+  EXPECT_EQ(kept(judge({1, 2}, {}, "recovery fails")), "-----");
+}
+
+TEST(HistoryJudge, TheTraceSaysWhatWasDoneAndWhatCannotBe) {
+  const std::string trace = judge({2, 1}).durable;
+  for (const std::string_view part :
+       {"enqueue of 1 by client 0", "enqueue of 3, no answer", "the power fails at",
+        "dequeue of 2 by client 9", "=> impossible: dequeue of "}) {
+    EXPECT_NE(trace.find(part), std::string::npos) << part << " is missing in:\n" << trace;
+  }
+}
+
+}  // namespace
+}  // namespace perdura::services::test
