@@ -9,12 +9,14 @@
 
 #include "platform/base/error.h"
 #include "services/kv/service.h"
+#include "services/log/service.h"
 #include "systems/continuity/continuity.h"
 #include "systems/erda/erda.h"
 #include "systems/level/level.h"
 #include "systems/pfarm/pfarm.h"
 #include "systems/read_after_write/read_after_write.h"
 #include "systems/redo_logging/redo_logging.h"
+#include "systems/remote_log/system.h"
 
 namespace perdura::systems {
 
@@ -36,8 +38,10 @@ const KvSystem& find_kv_system(std::string_view name) {
 }
 
 std::span<const services::Service* const> all_services() {
+  static const std::array logs{kRemoteLog};
   static const services::KvService kv(kv_systems());
-  static const std::array<const services::Service*, 1> table{&kv};
+  static const services::LogService log(logs);
+  static const std::array<const services::Service*, 2> table{&kv, &log};
   return table;
 }
 

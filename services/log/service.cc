@@ -1,0 +1,25 @@
+#include "services/log/service.h"
+
+#include <algorithm>
+
+#include "services/log/crash_scenario.h"
+
+namespace perdura::services {
+
+std::vector<SystemInfo> LogService::systems() const {
+  std::vector<SystemInfo> all;
+  for (const LogSystem& system : systems_) all.push_back(system.info);
+  return all;
+}
+
+std::span<const CrashSchedule> LogService::schedules() const { return log_schedules(); }
+
+CrashHistory LogService::crash_history(std::string_view name, const CrashSetup& setup,
+                                       const CrashSchedule&) const {
+  const auto system =
+      std::find_if(systems_.begin(), systems_.end(),
+                   [&](const LogSystem& candidate) { return candidate.info.name == name; });
+  return log_crash_history(*system, setup);
+}
+
+}  // namespace perdura::services

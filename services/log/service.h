@@ -1,0 +1,27 @@
+// Logs: the entry of the service in the table of services.
+#pragma once
+
+#include <span>
+
+#include "services/log/log.h"
+#include "services/service.h"
+
+namespace perdura::services {
+
+class LogService final : public Service {
+ public:
+  // `systems`: a table that outlives this.
+  explicit LogService(std::span<const LogSystem> systems) : systems_(systems) {}
+
+  std::string_view name() const override { return "log"; }
+  std::string_view what() const override { return "a log of a server: append"; }
+  std::vector<SystemInfo> systems() const override;
+  std::span<const CrashSchedule> schedules() const override;
+  CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
+                             const CrashSchedule& schedule) const override;
+
+ private:
+  std::span<const LogSystem> systems_;
+};
+
+}  // namespace perdura::services

@@ -1,0 +1,117 @@
+#include "systems/remote_log/system.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "platform/base/error.h"
+#include "systems/remote_log/log_server.h"
+#include "systems/remote_log/remote_log.h"
+
+namespace perdura::systems {
+namespace {
+
+using persistence::Carrier;
+using persistence::Update;
+using services::Setting;
+
+// How often the server looks for records to apply.
+constexpr Picoseconds kCollect = Microseconds(20);
+
+// What carries an append, if not a WRITE; and whether a tail is written behind the record instead
+// of a checksum in it.
+constexpr std::array kChangesGuarantee{Setting{"write_with_immediate", 1}, Setting{"send", 1},
+                                       Setting{"ordered", 1}};
+
+persistence::Method published(const pmem::PersistenceModel& model,
+                              const services::SystemParameters& parameters) {
+  const auto is_set = [&](std::string_view name) {
+    const auto given = parameters.find(name);
+    return given != parameters.end() && given->second != 0;
+  };
+  for (const auto& [name, value] : parameters) {
+    const bool known = name == kChangesGuarantee[0].name || name == kChangesGuarantee[1].name ||
+                       name == kChangesGuarantee[2].name;
+    if (!known || value > 1) {
+      throw UsageError(fmt::format(
+          "remote-log: '{}' = {}: known are write_with_immediate, send and ordered, 0 or 1", name,
+          value));
+    }
+  }
+  const Carrier carrier = is_set("write_with_immediate") ? Carrier::write_immediate
+                          : is_set("send")               ? Carrier::send
+                                                         : Carrier::write;
+  return persistence::method_of_paper(
+      {model, pmem::Medium::dram}, is_set("ordered") ? Update::ordered : Update::single, carrier);
+}
+
+bench::LogOptions options_of(const services::LogConfig& config, Thread& thread) {
+  bench::LogOptions options;
+  options.method = config.method;
+  options.slots = config.records;
+  options.largest_record = config.largest_record;
+  return options.on(thread.endpoint.capabilities());
+}
+
+class Store final : public services::LogStore {
+ public:
+  Store(Thread& thread, const std::string& name, const services::LogConfig& config,
+        services::ApplyRecord apply)
+      : thread_(thread), server_(thread, name, options_of(config, thread), std::move(apply)) {}
+  Task<> serve() override {
+    thread_.executor.spawn(server_.collect(kCollect));
+    co_await server_.serve();
+  }
+  std::uint64_t applied() const override { return server_.head(); }
+
+ private:
+  Thread& thread_;
+  bench::LogServer server_;
+};
+
+class Writer final : public services::LogWriter {
+ public:
+  explicit Writer(std::unique_ptr<bench::RemoteLog> log) : log_(std::move(log)) {}
+  Task<tl::expected<std::uint64_t, services::LogError>> append(
+      std::span<const std::byte> payload) override {
+    using persistence::UpdateError;
+    const auto number = co_await log_->append(payload);
+    if (number) co_return *number;
+    co_return tl::unexpected(number.error() == UpdateError::too_large
+                                 ? services::LogError::too_large
+                                 : services::LogError::disconnected);
+  }
+  std::uint64_t tail() const override { return log_->tail(); }
+
+ private:
+  std::unique_ptr<bench::RemoteLog> log_;
+};
+
+std::unique_ptr<services::LogStore> open(Thread& thread, std::string name,
+                                         const services::LogConfig& config,
+                                         services::ApplyRecord apply) {
+  return std::make_unique<Store>(thread, name, config, std::move(apply));
+}
+
+Task<std::unique_ptr<services::LogWriter>> connect(Thread& thread, fabric::Address server,
+                                                   services::LogConfig config) {
+  auto log = co_await bench::RemoteLog::connect(thread, server, options_of(config, thread));
+  co_return std::make_unique<Writer>(std::move(log));
+}
+
+}  // namespace
+
+const services::LogSystem kRemoteLog{
+    .info = {.name = "remote-log",
+             .title = "RemoteLog",
+             .paper = "Correct, Fast Remote Persistence; section 4.1",
+             .guarantee = "appended records survive, by the paper's method for the server",
+             .level = services::GuaranteeLevel::durable,
+             .changes_guarantee = kChangesGuarantee},
+    .published = published,
+    .append = {},
+    .open = open,
+    .connect = connect,
+};
+
+}  // namespace perdura::systems
