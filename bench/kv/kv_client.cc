@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bench/operation_kinds.h"
 #include "harness/run/interrupt.h"
 #include "platform/base/error.h"
 #include "services/kv/value.h"
@@ -37,7 +38,7 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
   for (std::size_t kind = 0; kind < workload::kOperationKinds; ++kind) {
     const auto operation = static_cast<OperationKind>(kind);
     if (!spec_.uses(operation)) continue;
-    kinds_[kind] = &measurement_.kinds[operation];
+    kinds_[kind] = &measurement_.kinds[kind_of(operation)];
     if (point.settings.load != "closed") kinds_[kind]->response.emplace();
   }
   measurement_.timeline.interval = point.timeline_interval;

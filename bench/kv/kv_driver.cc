@@ -45,13 +45,18 @@ systems::KvConfig store_config(const Point& point) {
 }
 
 std::uint32_t partitions(const Point& point, const systems::KvSystem& system) {
-  return system.shares_partition ? 1 : static_cast<std::uint32_t>(point.settings.server_threads);
+  const auto threads = static_cast<std::uint32_t>(point.settings.server_threads);
+  const std::uint32_t of_server = system.shares_partition ? 1 : threads;
+  return of_server * (system.spans_servers ? 1 : point.roles.nodes_of("server"));
 }
 
 systems::KvConfig partition_config(const Point& point, const systems::KvSystem& system) {
   const std::uint32_t count = partitions(point, system);
   systems::KvConfig config = systems::partition_config(store_config(point), count);
-  config.workers = static_cast<std::uint32_t>(point.settings.server_threads) / count;
+  if (system.shares_partition) {
+    config.workers = static_cast<std::uint32_t>(point.settings.server_threads);
+  }
+  if (system.spans_servers) config.servers = point.roles.nodes_of("server");
   config.put_method = put_method(point, system);
   return config;
 }

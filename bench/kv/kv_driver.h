@@ -29,7 +29,8 @@ class KvDriver final : public harness::Driver {
 
 // What a store must hold for a point, as a whole.
 systems::KvConfig store_config(const harness::Point& point);
-// All server threads serve one partition, or each its own.
+// All threads of a server serve one partition, or each its own; servers have partitions of their
+// own, or share them.
 std::uint32_t partitions(const harness::Point& point, const systems::KvSystem& system);
 // Of one partition. Throws UsageError if its puts cannot be made durable as the point says.
 systems::KvConfig partition_config(const harness::Point& point, const systems::KvSystem& system);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <utility>
+
 #include "platform/base/error.h"
 #include "services/kv/history/checker.h"
 
@@ -24,6 +27,21 @@ std::uint64_t expected_operations(const Point& point, std::uint32_t client) {
   return workload::operations_of_client(spec.loaded_keys(), client, clients) + each * drawn;
 }
 
+// Processes of a run are one program, so an operation travels as it is.
+constexpr std::size_t kOperationWords = sizeof(history::Operation) / sizeof(std::uint64_t);
+static_assert(kOperationWords * sizeof(std::uint64_t) == sizeof(history::Operation));
+static_assert(std::is_trivially_copyable_v<history::Operation>);
+
+std::vector<history::Operation> take_evidence(Measurement& measurement) {
+  const std::vector<std::uint64_t> words = std::exchange(measurement.evidence, {});
+  std::vector<history::Operation> operations(words.size() / kOperationWords);
+  if (!operations.empty()) {
+    std::memcpy(static_cast<void*>(operations.data()), words.data(),
+                operations.size() * sizeof(history::Operation));
+  }
+  return operations;
+}
+
 // As the workload numbers it.
 std::string name_of_key(const Point& point, std::uint64_t key) {
   const workload::WorkloadSpec& spec = point.workload;
@@ -38,6 +56,14 @@ std::string name_of_key(const Point& point, std::uint64_t key) {
 }
 
 }  // namespace
+
+void add_evidence(std::span<const history::Operation> operations, Measurement& measurement) {
+  std::vector<std::uint64_t>& words = measurement.evidence;
+  const std::size_t start = words.size();
+  words.resize(start + operations.size() * kOperationWords);
+  if (operations.empty()) return;
+  std::memcpy(words.data() + start, operations.data(), operations.size_bytes());
+}
 
 ClientHistory::ClientHistory(const Point& point, std::uint32_t client)
     : client_(client),
@@ -62,7 +88,7 @@ void check_values_tell_versions(const Point& point) {
 }
 
 void check_history(const Point& point, Measurement& measurement) {
-  const history::History history(std::exchange(measurement.history, {}));
+  const history::History history(take_evidence(measurement));
   const bool given_up = measurement.interrupted || !measurement.usage_error.empty() ||
                         measurement.verdict == Verdict::failed;
   if (given_up) return;

@@ -27,6 +27,10 @@ class ClientHistory {
   history::OperationLog log_;
 };
 
+// Adds what a client did to what check_history() judges.
+void add_evidence(std::span<const history::Operation> operations,
+                  harness::Measurement& measurement);
+
 // Throws UsageError if the workload's values are too short to hold a version.
 void check_values_tell_versions(const harness::Point& point);
 

@@ -40,12 +40,13 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
     : platform_(platform),
       point_(point),
       system_(system),
-      server_(point.roles.node("server")),
+      servers_(point.roles.nodes_of("server")),
       client_nodes_(point.roles.nodes_of("client")),
       clients_total_(static_cast<std::uint32_t>(point.settings.clients)),
-      workers_total_(static_cast<std::uint32_t>(point.settings.server_threads)),
-      partitions_(partitions(point, system)),
+      threads_(static_cast<std::uint32_t>(point.settings.server_threads)),
+      workers_total_(servers_ * threads_),
       partition_config_(partition_config(point, system)),
+      shared_(servers_),
       clients_(clients_total_),
       histories_(clients_total_),
       harness_costs_(clients_total_),
@@ -59,7 +60,7 @@ harness::Measurement KvRun::execute() {
   const bool over_time = point_.timeline_interval > Nanoseconds{};
   if (over_time) space_sampler_.emplace(point_.timeline_interval);
   phases_.emplace(platform_, workers_total_ + clients_total_ + (over_time ? 1 : 0));
-  if (partitions_ < workers_total_) opened_ = platform_.create_barrier(workers_total_);
+  if (system_.shares_partition && threads_ > 1) opened_ = platform_.create_barrier(workers_total_);
   if (point_.settings.steady_slope) {
     nodes_steady_ = platform_.create_barrier(std::min(clients_total_, client_nodes_));
   }
@@ -69,17 +70,17 @@ harness::Measurement KvRun::execute() {
 }
 
 void KvRun::start_threads() {
-  if (platform_.local_node(server_) != nullptr) {
-    for (std::uint32_t index = 0; index < workers_total_; ++index) {
-      platform_.start_service(server_, static_cast<fabric::Port>(index),
-                              point_.settings.server_completion,
-                              [this, index](Thread& thread) { return serve(thread, index); });
-    }
-    if (space_sampler_) {
-      platform_.start_service(server_, static_cast<fabric::Port>(workers_total_),
-                              CompletionMode::event,
-                              [this](Thread& thread) { return sample_space(thread); });
-    }
+  for (std::uint32_t index = 0; index < workers_total_; ++index) {
+    const NodeId node = point_.roles.node("server", server_of(index));
+    if (platform_.local_node(node) == nullptr) continue;
+    platform_.start_service(node, static_cast<fabric::Port>(index % threads_),
+                            point_.settings.server_completion,
+                            [this, index](Thread& thread) { return serve(thread, index); });
+  }
+  if (const NodeId node = point_.roles.node("server");
+      space_sampler_ && platform_.local_node(node) != nullptr) {
+    platform_.start_service(node, static_cast<fabric::Port>(threads_), CompletionMode::event,
+                            [this](Thread& thread) { return sample_space(thread); });
   }
   for (std::uint32_t index = 0; index < clients_total_; ++index) {
     const NodeId node = point_.roles.node("client", index % client_nodes_);
@@ -123,14 +124,14 @@ class KvRun::Worker final : public harness::PhaseWork {
   Task<> prepare() override {
     std::exception_ptr problem;
     try {
-      if (index_ < run_.partitions_) open();
+      if (!run_.opened_ || index_ % run_.threads_ == 0) open();
     } catch (...) {
       problem = std::current_exception();
     }
     if (run_.opened_) co_await run_.opened_->arrive_and_wait();
     if (problem) std::rethrow_exception(problem);
-    if (!partition_ && run_.shared_ != nullptr) {
-      thread_.executor.spawn(run_.shared_->serve_also(thread_));
+    if (!partition_ && shared() != nullptr) {
+      thread_.executor.spawn(shared()->serve_also(thread_));
     }
   }
   void failed(std::exception_ptr problem) override {
@@ -151,11 +152,13 @@ class KvRun::Worker final : public harness::PhaseWork {
   }
 
  private:
+  systems::KvPartition*& shared() { return run_.shared_[run_.server_of(index_)]; }
   void open() {
-    partition_ = run_.system_.open(thread_, fmt::format("kv-{}", index_), run_.partition_config_);
+    partition_ = run_.system_.open(thread_, fmt::format("kv-{}", index_ % run_.threads_),
+                                   run_.partition_config_);
     if (run_.space_sampler_) sampled_.emplace(*run_.space_sampler_, *partition_);
     thread_.executor.spawn(partition_->serve());
-    if (run_.opened_) run_.shared_ = partition_.get();
+    if (run_.opened_) shared() = partition_.get();
   }
 
   KvRun& run_;
@@ -176,9 +179,8 @@ class KvRun::User final : public harness::PhaseWork {
     if (!run_.platform_.modelled()) {
       run_.harness_costs_[index_] = co_await harness_cost(run_.point_);
     }
-    const auto first = static_cast<fabric::Port>(index_ % (run_.workers_total_ / run_.partitions_));
     connection_ = co_await systems::PartitionedSession::connect(
-        run_.system_, thread_, {run_.server_, first}, run_.partitions_, run_.partition_config_);
+        run_.system_, thread_, run_.partitions_of(index_), run_.partition_config_);
     if (run_.histories_[index_]) recorded_ = run_.histories_[index_]->record(*connection_);
     session_ = recorded_ ? recorded_.get() : connection_.get();
     if (const auto& method = run_.partition_config_.put_method) {
@@ -230,7 +232,22 @@ class KvRun::Sampler final : public harness::PhaseWork {
 
 Task<> KvRun::serve(Thread& thread, std::uint32_t index) {
   Worker worker(*this, thread, index);
-  co_await phases_->serve(thread, worker, index == 0);
+  co_await phases_->serve(thread, worker, index % threads_ == 0);
+}
+
+std::vector<fabric::Address> KvRun::partitions_of(std::uint32_t client) const {
+  std::vector<fabric::Address> partitions;
+  for (NodeId server = 0; server < (system_.spans_servers ? 1 : servers_); ++server) {
+    const NodeId node = point_.roles.node("server", server);
+    if (system_.shares_partition) {
+      partitions.push_back({node, static_cast<fabric::Port>(client % threads_)});
+      continue;
+    }
+    for (std::uint32_t thread = 0; thread < threads_; ++thread) {
+      partitions.push_back({node, static_cast<fabric::Port>(thread)});
+    }
+  }
+  return partitions;
 }
 
 Task<> KvRun::use(Thread& thread, std::uint32_t index) {
@@ -297,8 +314,7 @@ harness::Measurement KvRun::collect() const {
   }
   for (const auto& history : histories_) {
     if (!history) continue;
-    const auto operations = history->operations();
-    result.history.insert(result.history.end(), operations.begin(), operations.end());
+    add_evidence(history->operations(), result);
   }
   if (first < last) result.elapsed = last - first;
   if (first_due < last_due) result.arrivals = last_due - first_due;

@@ -2,7 +2,7 @@
 // says what they do in the phases (harness/run/phases.h), and collects what they measured.
 //
 // The workers of a system that shares its partition wait, before they serve it, until the first one
-// has opened it; clients are spread over them.
+// of their server has opened it; clients are spread over them.
 //
 // On platforms that measure, each client first finds out what the harness itself costs
 // (harness_cost.h). With steady_slope the warm-up of a node is ended by its WarmUp.
@@ -43,6 +43,8 @@ class KvRun {
   void start_threads();
   void watch_warm_ups();
   Task<> serve(Thread& thread, std::uint32_t index);
+  NodeId server_of(std::uint32_t worker) const { return worker / threads_; }
+  std::vector<fabric::Address> partitions_of(std::uint32_t client) const;
   Task<> use(Thread& thread, std::uint32_t index);
   KvStretch stretch(std::uint32_t index, bool measured);
   Task<> sample_space(Thread& thread);
@@ -51,15 +53,15 @@ class KvRun {
   Platform& platform_;
   const harness::Point& point_;
   const systems::KvSystem& system_;
-  NodeId server_;
+  NodeId servers_;
   NodeId client_nodes_;
   std::uint32_t clients_total_;
-  std::uint32_t workers_total_;
-  std::uint32_t partitions_;  // one, or one a worker
+  std::uint32_t threads_;        // of a server
+  std::uint32_t workers_total_;  // of all servers, numbered server by server
   systems::KvConfig partition_config_;
   std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> opened_;  // of the workers; null if each opens a partition
-  systems::KvPartition* shared_ = nullptr;     // by all workers, once it is opened
+  std::vector<systems::KvPartition*> shared_;  // by server: by all its workers, once it is opened
   std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};
   std::optional<Crew> crew_;                               // of this process' clients

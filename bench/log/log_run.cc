@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bench/log/log_driver.h"
+#include "bench/operation_kinds.h"
 #include "harness/run/interrupt.h"
 #include "platform/base/error.h"
 #include "services/kv/value.h"
@@ -87,7 +88,8 @@ class LogRun::Client final : public harness::PhaseWork {
   // It connects when the server has opened its log, and not when that failed.
   Task<> warm_up() override {
     harness::Measurement& result = run_.client_;
-    result.kinds[workload::OperationKind::insert];  // so that nothing is allocated while measuring
+    result.kinds[kind_of(
+        workload::OperationKind::insert)];  // so that nothing is allocated while measuring
     const LogOptions options = run_.options_.on(thread_.endpoint.capabilities());
     result.method = options.method_name();
     std::exception_ptr problem;
@@ -126,7 +128,7 @@ Task<> LogRun::use(Thread& thread) {
 
 Task<> LogRun::Client::append(std::uint64_t records, bool measured) {
   harness::Measurement& result = run_.client_;
-  harness::KindMeasurement& kind = result.kinds[workload::OperationKind::insert];
+  harness::KindMeasurement& kind = result.kinds[kind_of(workload::OperationKind::insert)];
   std::vector<std::byte> record(run_.options_.largest_record);
   Executor& executor = Executor::current();
   Time first{};

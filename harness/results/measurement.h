@@ -2,6 +2,7 @@
 // without loss.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,10 +14,8 @@
 #include "harness/measure/histogram.h"
 #include "harness/results/host_noise.h"
 #include "harness/results/timeline.h"
-#include "harness/workload/workload_spec.h"
 #include "platform/base/units.h"
 #include "platform/pmem/accounting.h"
-#include "services/kv/history/history.h"
 
 namespace perdura::harness {
 
@@ -24,6 +23,14 @@ namespace perdura::harness {
 // be, such as a value that nobody wrote. failed: it could not be run to its end.
 enum class Verdict : std::uint8_t { valid, invalid, failed };
 std::string_view to_string(Verdict verdict);
+
+// A kind of operation of a service, by its name in results ("read"), in the order of a point's
+// rows.
+struct OperationKind {
+  std::uint32_t order = 0;
+  std::string name;
+  auto operator<=>(const OperationKind&) const = default;
+};
 
 // The operations of one kind. Written for each operation, so on cache lines of its own.
 struct alignas(kCacheLine) KindMeasurement {
@@ -59,7 +66,7 @@ struct RoleCosts {
 };
 
 struct Measurement {
-  std::map<workload::OperationKind, KindMeasurement> kinds;
+  std::map<OperationKind, KindMeasurement> kinds;
   std::uint64_t torn_reads = 0;
   std::uint64_t one_sided_reads = 0;     // READs by clients
   SpaceUse space;                        // at the end of the measured interval
@@ -77,9 +84,8 @@ struct Measurement {
   std::string reason;     // one line; empty if valid
   std::string method;     // of remote persistence, as it was run; empty where there is none
   std::string guarantee;  // of a completed operation (services/guarantee.h); empty: not known
-  // What the clients did since loading began, if the point is to be checked; emptied by the check,
-  // which counts it.
-  std::vector<history::Operation> history;
+  // What Driver::conclude needs of all processes, in words of the driver's own; it empties this.
+  std::vector<std::uint64_t> evidence;
   std::uint64_t operations_checked = 0;
   bool interrupted = false;  // the run was cut short: nothing of this counts
   std::string usage_error;  // if not empty, the point asks for something impossible: stop the sweep

@@ -48,7 +48,7 @@ std::vector<RowSource> rows_of(const Measurement& measurement) {
   for (const auto& [kind, measured] : measurement.kinds) {
     if (measured.operations == 0) continue;
     all.measured.merge(measured);
-    kinds.push_back({workload::to_string(kind), measured});
+    kinds.push_back({kind.name, measured});
   }
   std::vector<RowSource> rows;
   rows.push_back(std::move(all));

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "platform/base/units.h"
@@ -37,10 +36,6 @@ struct Timeline {
   bool recorded() const { return interval > Nanoseconds{}; }
   // Adds another share of the same point. At most one share has spaces: the server's.
   void merge(const Timeline& other);
-
-  std::vector<std::uint64_t> serialize() const;
-  // Throws PlatformError if the words are not a timeline.
-  static Timeline deserialize(std::span<const std::uint64_t> words);
 };
 
 // The operations that ended within one interval, and the store as it was last sampled before the

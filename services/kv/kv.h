@@ -54,6 +54,8 @@ struct KvConfig {
   std::uint64_t writes = 1000;   // puts and deletes expected over its life, loading included
   std::uint32_t sessions = 64;   // clients that may be connected at once, to each worker
   std::uint32_t workers = 1;     // threads that serve it; more only if KvSystem::shares_partition
+  // Nodes that hold it, numbered one after the other; more only if KvSystem::spans_servers.
+  std::uint32_t servers = 1;
   // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
   std::map<std::string, std::uint64_t, std::less<>> parameters;
   // Makes a put durable before it is acknowledged; absent: as in the paper, whatever that
@@ -125,8 +127,11 @@ struct KvSystem {
   // A size, or the longest if it is too long.
   Bytes fit_key(Bytes size) const { return fit(size, max_key_size); }
   Bytes fit_value(Bytes size) const { return fit(size, max_value_size); }
-  // All worker threads serve one partition, instead of each its own.
+  // All worker threads of a node serve one partition, instead of each its own.
   bool shares_partition = false;
+  // A partition is spread over all servers, on each of which a part of it is opened, instead of
+  // each server having partitions of its own.
+  bool spans_servers = false;
   // Its own parameters of a store as small as can be: what it does besides serving (its log goes
   // around, is cleaned) happens within the short history that is explored.
   std::span<const services::Setting> small_store{};
@@ -143,10 +148,12 @@ struct KvSystem {
   // Throws UsageError if the configuration of a partition is impossible; open() and connect() do
   // too.
   void (*check)(const KvConfig& config) = [](const KvConfig&) {};
-  // Opens the pool `name` of the thread's node, recovering it, or creates it. Throws UsageError if
+  // Opens the pool `name` of the thread's node, recovering it, or creates it. Of several servers
+  // that hold the partition, each opens its part. Throws UsageError if
   // the configuration is impossible or the pool is damaged or of another shape.
   std::unique_ptr<KvPartition> (*open)(Thread& thread, std::string name, const KvConfig& config);
-  // Connects to the partition served at `server`. Throws PlatformError if it cannot.
+  // Connects to the partition served at `server`: of KvConfig::servers nodes the first; the others
+  // follow it, each with the same port. Throws PlatformError if it cannot.
   Task<std::unique_ptr<KvSession>> (*connect)(Thread& thread, fabric::Address server,
                                               KvConfig config);
 

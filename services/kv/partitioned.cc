@@ -31,15 +31,12 @@ KvConfig partition_config(const KvConfig& whole, std::uint32_t partitions) {
   return config;
 }
 
-Task<std::unique_ptr<PartitionedSession>> PartitionedSession::connect(const KvSystem& system,
-                                                                      Thread& thread,
-                                                                      fabric::Address first,
-                                                                      std::uint32_t partitions,
-                                                                      KvConfig config) {
+Task<std::unique_ptr<PartitionedSession>> PartitionedSession::connect(
+    const KvSystem& system, Thread& thread, std::vector<fabric::Address> partitions,
+    KvConfig config) {
   std::vector<std::unique_ptr<KvSession>> sessions;
-  for (std::uint32_t i = 0; i < partitions; ++i) {
-    sessions.push_back(co_await system.connect(
-        thread, fabric::Address{first.node, static_cast<fabric::Port>(first.port + i)}, config));
+  for (const fabric::Address partition : partitions) {
+    sessions.push_back(co_await system.connect(thread, partition, config));
   }
   co_return std::make_unique<PartitionedSession>(std::move(sessions));
 }

@@ -24,11 +24,9 @@ class PartitionedSession final : public KvSession {
   explicit PartitionedSession(std::vector<std::unique_ptr<KvSession>> sessions)
       : sessions_(std::move(sessions)) {}
 
-  // Connects to the partitions served at `partitions` ports of a node from `first` on, with the
-  // configuration of one partition. Throws PlatformError if it cannot.
+  // Connects to the partitions, with the configuration of one. Throws PlatformError if it cannot.
   static Task<std::unique_ptr<PartitionedSession>> connect(const KvSystem& system, Thread& thread,
-                                                           fabric::Address first,
-                                                           std::uint32_t partitions,
+                                                           std::vector<fabric::Address> partitions,
                                                            KvConfig config);
 
   Task<Result<Bytes>> get(Key key, std::span<std::byte> into) override {

@@ -7,11 +7,12 @@
 namespace perdura::harness {
 namespace {
 
-using workload::OperationKind;
+const OperationKind kRead{0, "read"};
+const OperationKind kErase{5, "delete"};
 
 Measurement sample_measurement() {
   Measurement measurement;
-  KindMeasurement& reads = measurement.kinds[OperationKind::read];
+  KindMeasurement& reads = measurement.kinds[kRead];
   reads.operations = 3;
   reads.errors = 1;
   reads.not_found = 1;
@@ -20,7 +21,7 @@ Measurement sample_measurement() {
   reads.response.emplace().record(200);
   measurement.arrivals = Microseconds(9);
   measurement.harness_per_operation = Nanoseconds(60);
-  measurement.kinds[OperationKind::erase].operations = 2;
+  measurement.kinds[kErase].operations = 2;
   measurement.torn_reads = 4;
   measurement.one_sided_reads = 11;
   measurement.space = {4096, 1024};
@@ -38,13 +39,7 @@ Measurement sample_measurement() {
   measurement.method = "write-flush";
   measurement.guarantee = "atomic";
   measurement.operations_checked = 7;
-  measurement.history.push_back({.key = 5,
-                                 .version = 6,
-                                 .start = Time(Picoseconds(7)),
-                                 .end = Time(Picoseconds(8)),
-                                 .client = 9,
-                                 .kind = history::Kind::put,
-                                 .outcome = history::Outcome::ok});
+  measurement.evidence = {5, 6, 7};
   return measurement;
 }
 
@@ -52,11 +47,9 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
   const Measurement sent = sample_measurement();
   const Measurement received = Measurement::deserialize(sent.serialize());
   EXPECT_EQ(received.serialize(), sent.serialize());
-  EXPECT_EQ(received.kinds.at(OperationKind::read).latency,
-            sent.kinds.at(OperationKind::read).latency);
-  EXPECT_EQ(received.kinds.at(OperationKind::read).response,
-            sent.kinds.at(OperationKind::read).response);
-  EXPECT_FALSE(received.kinds.at(OperationKind::erase).response);
+  EXPECT_EQ(received.kinds.at(kRead).latency, sent.kinds.at(kRead).latency);
+  EXPECT_EQ(received.kinds.at(kRead).response, sent.kinds.at(kRead).response);
+  EXPECT_FALSE(received.kinds.at(kErase).response);
   EXPECT_EQ(received.arrivals, Microseconds(9));
   EXPECT_EQ(received.at_work, sent.at_work);
   EXPECT_EQ(received.harness_per_operation, Nanoseconds(60));
@@ -69,7 +62,7 @@ TEST(Measurement, ReachesAnotherProcessWhole) {
   EXPECT_EQ(received.guarantee, "atomic");
   EXPECT_EQ(received.verdict, Verdict::invalid);
   EXPECT_EQ(received.operations_checked, 7U);
-  EXPECT_EQ(received.history, sent.history);
+  EXPECT_EQ(received.evidence, sent.evidence);
 }
 
 TEST(Measurement, ThatWasCutOffIsRefused) {
@@ -87,16 +80,16 @@ TEST(Measurement, SharesAddUpAndTheLongestIntervalCounts) {
   other.harness_per_operation = Nanoseconds(70);
   whole.merge(other);
   EXPECT_EQ(whole.operations(), 10U);
-  EXPECT_EQ(whole.kinds.at(OperationKind::read).response->count(), 2U);
-  EXPECT_FALSE(whole.kinds.at(OperationKind::erase).response);
+  EXPECT_EQ(whole.kinds.at(kRead).response->count(), 2U);
+  EXPECT_FALSE(whole.kinds.at(kErase).response);
   EXPECT_EQ(whole.arrivals, Microseconds(11));
   EXPECT_EQ(whole.harness_per_operation, Nanoseconds(70));
-  EXPECT_EQ(whole.kinds.at(OperationKind::read).latency.count(), 4U);
+  EXPECT_EQ(whole.kinds.at(kRead).latency.count(), 4U);
   EXPECT_EQ(whole.torn_reads, 8U);
   EXPECT_EQ(whole.one_sided_reads, 22U);
   EXPECT_EQ(whole.space.used_percent(), 75.0);
   EXPECT_EQ(whole.operations_checked, 14U);
-  EXPECT_EQ(whole.history.size(), 2U);
+  EXPECT_EQ(whole.evidence.size(), 6U);
   EXPECT_EQ(whole.timeline.operations.size(), 2U);
   EXPECT_EQ(whole.elapsed, Microseconds(12));
   EXPECT_DOUBLE_EQ(whole.throughput().value(), 1e6) << "both did four operations in 8 us";
@@ -113,11 +106,11 @@ TEST(Measurement, WhatOneShareDoesNotKnowAnotherDoes) {
   Measurement server;
   server.merge(sample_measurement());
   EXPECT_EQ(server.harness_per_operation, Nanoseconds(60));
-  EXPECT_EQ(server.kinds.at(OperationKind::read).response->count(), 1U);
+  EXPECT_EQ(server.kinds.at(kRead).response->count(), 1U);
   Measurement client = sample_measurement();
   client.merge(Measurement{});
   EXPECT_EQ(client.harness_per_operation, Nanoseconds(60));
-  EXPECT_EQ(client.kinds.at(OperationKind::read).response->count(), 1U);
+  EXPECT_EQ(client.kinds.at(kRead).response->count(), 1U);
 }
 
 TEST(Measurement, IsSaturatedBelow95PercentOfTheRateThatWasDue) {
@@ -133,7 +126,7 @@ TEST(Measurement, IsSaturatedBelow95PercentOfTheRateThatWasDue) {
 TEST(Measurement, ATailIsLongFromATenthOfTheOperationsOn) {
   Measurement measurement;
   EXPECT_FALSE(measurement.has_long_tail()) << "nothing was done";
-  measurement.kinds[OperationKind::read].operations = 100;
+  measurement.kinds[kRead].operations = 100;
   EXPECT_TRUE(measurement.has_long_tail()) << "clients never were all at work";
   for (const std::uint64_t within : {100, 90, 89}) {
     measurement.at_work = {{0, Time(), Time(Microseconds(1)), within}};

@@ -14,7 +14,8 @@
 namespace perdura::harness {
 namespace {
 
-using workload::OperationKind;
+const OperationKind kRead{0, "read"};
+const OperationKind kUpdate{1, "update"};
 
 PointResult sample() {
   PointResult result;
@@ -32,10 +33,10 @@ PointResult sample() {
                      .server_threads = 1,
                      .seed = 1};
   Measurement& measurement = result.measurement;
-  measurement.kinds[OperationKind::update];
-  measurement.kinds[OperationKind::read].operations = 4;
+  measurement.kinds[kUpdate];
+  measurement.kinds[kRead].operations = 4;
   for (const std::uint64_t latency : {1000, 2000, 3000, 4000}) {
-    measurement.kinds[OperationKind::read].latency.record(latency);
+    measurement.kinds[kRead].latency.record(latency);
   }
   measurement.elapsed = Microseconds(2);
   measurement.at_work = {{0, Time(), Time(Microseconds(2)), 3}};
@@ -113,7 +114,7 @@ TEST_F(PointsTest, TellsReadsAndSpace) {
 
 TEST_F(PointsTest, SeveralKindsHaveARowEach) {
   PointResult result = sample();
-  result.measurement.kinds[OperationKind::update].operations = 4;
+  result.measurement.kinds[kUpdate].operations = 4;
   const report::Points points = read({&result});
   ASSERT_EQ(points.size(), 3U);
   EXPECT_EQ(points.text(0, "operation"), "all");
@@ -174,7 +175,7 @@ TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
 
 TEST_F(PointsTest, LatenciesHaveIntervalsWhereThereAreEnoughOfThem) {
   PointResult result = sample();
-  measure::Histogram& latency = result.measurement.kinds[OperationKind::read].latency;
+  measure::Histogram& latency = result.measurement.kinds[kRead].latency;
   EXPECT_EQ(read({&result}).text(0, "latency_mean_low_us"), "");
   latency.reset();
   for (std::uint64_t time = 1; time <= 1000; ++time) latency.record(time);
@@ -223,10 +224,10 @@ TEST_F(PointsTest, AnOpenLoopHasBothTimes) {
   PointResult result = sample();
   result.identity.load = "poisson";
   result.identity.offered_load = 2'000'000;
-  KindMeasurement& reads = result.measurement.kinds[OperationKind::read];
+  KindMeasurement& reads = result.measurement.kinds[kRead];
   reads.response.emplace().record(5000, 99);
   reads.response->record(9000);
-  KindMeasurement& updates = result.measurement.kinds[OperationKind::update];
+  KindMeasurement& updates = result.measurement.kinds[kUpdate];
   updates.operations = 1;
   updates.response.emplace().record(7000);
   result.measurement.arrivals = Nanoseconds(1950);
@@ -250,7 +251,7 @@ TEST_F(PointsTest, AnOpenLoopHasBothTimes) {
 TEST_F(PointsTest, ResponseTimesHaveTheStatisticsOfLatencies) {
   for (const std::uint64_t samples : {0U, 1U, 99U, 1000U, 100'000U}) {
     PointResult result = sample();
-    KindMeasurement& reads = result.measurement.kinds[OperationKind::read];
+    KindMeasurement& reads = result.measurement.kinds[kRead];
     reads.latency.reset();
     for (std::uint64_t i = 1; i <= samples; ++i) reads.latency.record(i);
     reads.response = reads.latency;
@@ -321,10 +322,10 @@ TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {
 
 TEST(Histograms, NameTheirRow) {
   PointResult first = sample();
-  first.measurement.kinds[OperationKind::update].operations = 1;
-  first.measurement.kinds[OperationKind::update].latency.record(7);
+  first.measurement.kinds[kUpdate].operations = 1;
+  first.measurement.kinds[kUpdate].latency.record(7);
   PointResult second = sample();
-  second.measurement.kinds[OperationKind::read].response.emplace().record(5000, 4);
+  second.measurement.kinds[kRead].response.emplace().record(5000, 4);
   EXPECT_EQ(histograms_csv({&first, &second}),
             "row,time,low_ns,count\n"
             "0,service,7,1\n0,service,1000,1\n0,service,2000,1\n0,service,3000,1\n"

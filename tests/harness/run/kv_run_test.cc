@@ -3,6 +3,7 @@
 
 #include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
+#include "bench/operation_kinds.h"
 #include "fake_kv.h"
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
@@ -59,9 +60,10 @@ TEST_F(KvRunTest, PerformsAsManyOperationsAsAskedOfTheKindsAsked) {
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_EQ(result.operations(), 1000U);
   EXPECT_EQ(result.kinds.size(), 2U);
-  EXPECT_NEAR(static_cast<double>(result.kinds.at(OperationKind::read).operations), 500, 100);
-  EXPECT_EQ(result.kinds.at(OperationKind::read).latency.count(),
-            result.kinds.at(OperationKind::read).operations);
+  EXPECT_NEAR(static_cast<double>(result.kinds.at(bench::kind_of(OperationKind::read)).operations),
+              500, 100);
+  EXPECT_EQ(result.kinds.at(bench::kind_of(OperationKind::read)).latency.count(),
+            result.kinds.at(bench::kind_of(OperationKind::read)).operations);
 }
 
 // What was found by exploration, the weakest of what the server may be; not what a paper promises.
@@ -97,7 +99,7 @@ TEST_F(KvRunTest, SaysWhatACompletedOperationMeans) {
 
 TEST_F(KvRunTest, LatencyIsWhatAnOperationTakes) {
   const Measurement result = run();
-  const auto& reads = result.kinds.at(OperationKind::read).latency;
+  const auto& reads = result.kinds.at(bench::kind_of(OperationKind::read)).latency;
   EXPECT_GE(reads.min(), 1000U);
   EXPECT_GE(result.elapsed, Microseconds(1000));
 }
@@ -148,7 +150,7 @@ TEST_F(KvRunTest, FillsAStoreUntilItIsOutOfSpace) {
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_EQ(result.operations(), 70U) << "the one that was refused does not count";
-  EXPECT_EQ(result.kinds.at(OperationKind::insert).errors, 0U);
+  EXPECT_EQ(result.kinds.at(bench::kind_of(OperationKind::insert)).errors, 0U);
 }
 
 TEST_F(KvRunTest, AStoreThatIsNotFullWasNotFilled) {
@@ -250,7 +252,7 @@ TEST_F(KvRunTest, CreatesAndDeletesEachKeyOnce) {
   point_.settings.clients = 3;
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
-  EXPECT_EQ(result.kinds.at(OperationKind::erase).not_found, 0U);
+  EXPECT_EQ(result.kinds.at(bench::kind_of(OperationKind::erase)).not_found, 0U);
 }
 
 TEST_F(KvRunTest, ReadModifyWriteDoesBoth) {
@@ -258,7 +260,7 @@ TEST_F(KvRunTest, ReadModifyWriteDoesBoth) {
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_EQ(result.writes().total().stores, 1000U);
-  EXPECT_GE(result.kinds.at(OperationKind::read_modify_write).latency.min(), 2000U);
+  EXPECT_GE(result.kinds.at(bench::kind_of(OperationKind::read_modify_write)).latency.min(), 2000U);
 }
 
 TEST_F(KvRunTest, TheSameSeedGivesTheSameMeasurement) {
@@ -276,7 +278,7 @@ TEST_F(KvRunTest, AValueThatNobodyWroteMakesThePointInvalid) {
   EXPECT_NE(result.reason.find("yielded a value that nobody wrote"), std::string::npos)
       << result.reason;
   EXPECT_EQ(result.operations(), 1000U) << "the run goes on";
-  EXPECT_GE(result.kinds.at(OperationKind::read).errors, 3U);
+  EXPECT_GE(result.kinds.at(bench::kind_of(OperationKind::read)).errors, 3U);
 }
 
 TEST_F(KvRunTest, ALostRecordMakesThePointInvalid) {
@@ -285,8 +287,8 @@ TEST_F(KvRunTest, ALostRecordMakesThePointInvalid) {
   EXPECT_EQ(result.verdict, Verdict::invalid);
   EXPECT_NE(result.reason.find("found nothing, though the record exists"), std::string::npos)
       << result.reason;
-  EXPECT_GE(result.kinds.at(OperationKind::read).not_found, 3U);
-  EXPECT_EQ(result.kinds.at(OperationKind::read).errors, 0U);
+  EXPECT_GE(result.kinds.at(bench::kind_of(OperationKind::read)).not_found, 3U);
+  EXPECT_EQ(result.kinds.at(bench::kind_of(OperationKind::read)).errors, 0U);
 }
 
 TEST_F(KvRunTest, AMissingRecordIsNoErrorWhereTheWorkloadDeletes) {
@@ -294,7 +296,7 @@ TEST_F(KvRunTest, AMissingRecordIsNoErrorWhereTheWorkloadDeletes) {
   point_.workload.operation_count = 500;
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
-  EXPECT_GT(result.kinds.at(OperationKind::read).not_found, 0U);
+  EXPECT_GT(result.kinds.at(bench::kind_of(OperationKind::read)).not_found, 0U);
 }
 
 TEST_F(KvRunTest, AnErrorOfTheSystemMakesThePointInvalid) {
@@ -302,7 +304,7 @@ TEST_F(KvRunTest, AnErrorOfTheSystemMakesThePointInvalid) {
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::invalid);
   EXPECT_NE(result.reason.find("ended with 'corrupt'"), std::string::npos) << result.reason;
-  const auto& reads = result.kinds.at(OperationKind::read);
+  const auto& reads = result.kinds.at(bench::kind_of(OperationKind::read));
   EXPECT_EQ(reads.latency.count() + reads.errors, reads.operations);
 }
 
@@ -318,7 +320,7 @@ TEST_F(KvRunTest, ChecksTheHistoryOfAllClientsSinceLoading) {
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_EQ(result.operations_checked, 100U + 60 + 1000);
-  EXPECT_TRUE(result.history.empty()) << "it has been used";
+  EXPECT_TRUE(result.evidence.empty()) << "it has been used";
 }
 
 TEST_F(KvRunTest, CheckingTheHistoryChangesNothingThatIsMeasured) {

@@ -8,6 +8,7 @@
 
 #include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
+#include "bench/operation_kinds.h"
 #include "platform/sim/sim_platform.h"
 #include "timed_kv.h"
 
@@ -47,10 +48,10 @@ class TimedRunTest : public testing::Test {
   }
 
   static const measure::Histogram& service(const harness::Measurement& measured) {
-    return measured.kinds.at(workload::OperationKind::read).latency;
+    return measured.kinds.at(bench::kind_of(workload::OperationKind::read)).latency;
   }
   static const measure::Histogram& response(const harness::Measurement& measured) {
-    return measured.kinds.at(workload::OperationKind::read).response.value();
+    return measured.kinds.at(bench::kind_of(workload::OperationKind::read)).response.value();
   }
   static double throughput(const harness::Measurement& measured) {
     return measured.throughput().value_or(0);

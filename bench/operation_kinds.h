@@ -1,0 +1,15 @@
+// The kinds of operations of YCSB's workloads, as results name them.
+#pragma once
+
+#include <string>
+
+#include "harness/results/measurement.h"
+#include "harness/workload/workload_spec.h"
+
+namespace perdura::bench {
+
+inline harness::OperationKind kind_of(workload::OperationKind kind) {
+  return {static_cast<std::uint32_t>(kind), std::string(to_string(kind))};
+}
+
+}  // namespace perdura::bench
