@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +18,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "platform/base/parameter.h"
 #include "platform/base/units.h"
 #include "platform/platform.h"
 #include "platform/runtime/task.h"
@@ -54,7 +54,7 @@ struct KvConfig {
   std::uint32_t sessions = 64;   // clients that may be connected at once, to each worker
   std::uint32_t workers = 1;     // threads that serve it; more only if KvSystem::shares_partition
   // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
-  std::map<std::string, std::uint64_t, std::less<>> parameters;
+  GivenParameters parameters;
   // Makes a put durable before it is acknowledged; absent: as in the paper, whatever that
   // guarantees. One that fits KvSystem::put.
   std::optional<persistence::Method> put_method{};
@@ -132,6 +132,9 @@ struct KvSystem {
   Bytes fit_value(Bytes size) const { return fit(size, max_value_size); }
   // All worker threads serve one partition, instead of each its own.
   bool shares_partition = false;
+  // What `[systems.NAME]` of an experiment may say. ParameterReader (systems/parameter_reader.h)
+  // reads by it.
+  std::span<const Parameter> parameters{};
   // Its own parameters of a store as small as can be: what it does besides serving (its log goes
   // around, is cleaned) happens within the short history that is explored.
   std::span<const KvSetting> small_store{};

@@ -56,7 +56,7 @@ constexpr std::string_view to_string(Schedule schedule) {
 struct CrashOptions {
   pmem::PersistenceModel model;
   // The system's own parameters, besides those that make its store small.
-  std::map<std::string, std::uint64_t, std::less<>> parameters{};
+  GivenParameters parameters{};
   // Puts persist by the method that the chooser finds for the model, not as in the paper.
   bool correct = false;
   std::uint64_t seed = 1;           // of what the clients do, and of random images

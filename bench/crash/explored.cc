@@ -81,7 +81,7 @@ std::vector<pmem::PersistenceModel> explored_models() {
 }
 
 std::optional<GuaranteeLevel> explored_level(const systems::KvSystem& system,
-                                             const SystemParameters& parameters, bool correct,
+                                             const GivenParameters& parameters, bool correct,
                                              const pmem::PersistenceModel& model) {
   static const Table table = read_table();
   std::optional<ExploredSetting> best;

@@ -16,12 +16,10 @@
 
 namespace perdura::bench {
 
-using SystemParameters = std::map<std::string, std::uint64_t, std::less<>>;
-
 // A way to run a system that changes what it guarantees.
 struct ExploredSetting {
   std::string_view name;  // in the table; empty: as published
-  SystemParameters parameters;
+  GivenParameters parameters;
   bool correct = false;  // puts persist by the method for the server
 };
 // Of a system, as published first.
@@ -36,7 +34,7 @@ std::vector<pmem::PersistenceModel> explored_models();
 
 // Of the setting that is most like it; nothing if the system was not explored.
 std::optional<systems::GuaranteeLevel> explored_level(const systems::KvSystem& system,
-                                                      const SystemParameters& parameters,
+                                                      const GivenParameters& parameters,
                                                       bool correct,
                                                       const pmem::PersistenceModel& model);
 
