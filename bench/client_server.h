@@ -1,4 +1,4 @@
-// The roles of drivers whose points have one server and clients.
+// The roles of drivers whose points have servers and clients.
 #pragma once
 
 #include "harness/config/experiment.h"
@@ -6,14 +6,16 @@
 
 namespace perdura::bench {
 
-inline harness::Roles client_server(NodeId client_nodes) {
-  return harness::Roles({{"server"}, {"client", client_nodes}});
+inline harness::Roles client_server(NodeId client_nodes, NodeId servers = 1) {
+  return harness::Roles({{"server", servers}, {"client", client_nodes}});
 }
 
-// As many client nodes as the point says, else all of `nodes` but one, else one.
-inline harness::Roles client_server(const harness::PointSettings& settings, NodeId nodes) {
-  const NodeId otherwise = nodes < 2 ? 1 : nodes - 1;
-  return client_server(static_cast<NodeId>(settings.client_nodes.value_or(otherwise)));
+// As many client nodes as the point says, else all of `nodes` that are no servers, else one.
+inline harness::Roles client_server(const harness::PointSettings& settings, NodeId nodes,
+                                    NodeId servers = 1) {
+  const NodeId otherwise = nodes <= servers ? 1 : nodes - servers;
+  return client_server(
+      static_cast<NodeId>(settings.number_if_given("client_nodes").value_or(otherwise)), servers);
 }
 
 }  // namespace perdura::bench

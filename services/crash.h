@@ -15,17 +15,16 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/base/parameter.h"
 #include "platform/platform.h"
 #include "platform/pmem/model/persistence.h"
 
 namespace perdura::services {
 
-using SystemParameters = std::map<std::string, std::uint64_t, std::less<>>;
-
 // Of which system a history is wanted.
 struct CrashSetup {
   pmem::PersistenceModel model;
-  SystemParameters parameters{};  // the system's own, besides those that make its store small
+  GivenParameters parameters{};  // the system's own, besides those that make its store small
   // Changes persist by the method that the chooser finds for the model, not as in the paper.
   bool correct = false;
   std::uint64_t seed = 1;  // of what the clients do

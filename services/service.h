@@ -22,6 +22,8 @@ struct SystemInfo {
   GuaranteeLevel level = GuaranteeLevel::visible;
   // Its parameters that change what it guarantees: explored with each, too.
   std::span<const Setting> changes_guarantee{};
+  // All that it has of its own, `[systems.NAME]` of an experiment.
+  std::span<const Parameter> parameters{};
 };
 
 class Service {

@@ -2,26 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <vector>
 
 namespace perdura::systems {
 
-ParameterReader::ParameterReader(std::string_view system, const KvConfig& config,
-                                 std::initializer_list<std::string_view> known)
-    : system_(system), config_(config) {
-  for (const auto& [name, value] : config.parameters) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw ParameterError(name, fmt::format("{} has no parameter '{}'; it has {}", system, name,
-                                           fmt::join(known, ", ")));
+ParameterReader::ParameterReader(std::string_view system, std::span<const Parameter> table,
+                                 const GivenParameters& given)
+    : system_(system), values_(table) {
+  for (const auto& [name, value] : given) {
+    const Parameter* const parameter = find_parameter(table, name);
+    if (parameter == nullptr) {
+      std::vector<std::string_view> known;
+      for (const Parameter& each : table) known.push_back(each.name);
+      throw ParameterError(name, fmt::format("{} has no parameter '{}'; it has {}", system, name,
+                                             fmt::join(known, ", ")));
+    }
+    if (const std::string problem = parameter->problem_with(value); !problem.empty()) {
+      throw ParameterError(
+          name, fmt::format("{}: {} is {}, but {}", system, name, value.to_text(), problem));
+    }
+    values_.set(name, value);
   }
-}
-
-std::uint64_t ParameterReader::checked(std::string_view name, std::uint64_t otherwise,
-                                       std::uint64_t least, std::uint64_t most) const {
-  const auto given = config_.parameters.find(name);
-  const std::uint64_t value = given == config_.parameters.end() ? otherwise : given->second;
-  require_within(name, value, least, most);
-  return value;
 }
 
 void ParameterReader::require_within(std::string_view what, std::uint64_t value,

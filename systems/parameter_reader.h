@@ -1,15 +1,15 @@
-// Reads a system's own parameters out of a configuration. What is wrong throws ParameterError, with
-// one line that begins with the system's name.
+// Reads what a system was given of its own parameters by the table in which it declares them.
+// What is wrong throws ParameterError, with one line that begins with the system's name.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
-#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "platform/base/error.h"
-#include "services/kv/kv.h"
+#include "platform/base/parameter_values.h"
 
 namespace perdura::systems {
 
@@ -22,18 +22,32 @@ struct ParameterError : UsageError {
 
 class ParameterReader {
  public:
-  // Throws if the configuration has a parameter that is not among `known`. `config` must outlive
-  // this.
-  ParameterReader(std::string_view system, const KvConfig& config,
-                  std::initializer_list<std::string_view> known);
+  // Throws if there is a parameter that the table does not declare, or a value that it
+  // cannot have.
+  ParameterReader(std::string_view system, std::span<const Parameter> table,
+                  const GivenParameters& given);
 
-  bool has(std::string_view name) const { return config_.parameters.contains(name); }
+  // What was given, else what is usual.
+  template <std::unsigned_integral Number>
+  Number number(std::string_view name) const {
+    return static_cast<Number>(values_.number(name));
+  }
+  bool flag(std::string_view name) const { return values_.flag(name); }
+  double real(std::string_view name) const { return values_.real(name); }
+  std::string text(std::string_view name) const { return values_.text(name); }
 
-  // The parameter, or `otherwise` if it is not given. Throws unless it is `least` to `most`.
+  // What was given, else `otherwise`, of a parameter whose usual value depends on others. Throws
+  // unless it is `least` to `most`, which may be closer than what the table says.
   template <std::unsigned_integral Number>
   Number number(std::string_view name, Number otherwise, std::uint64_t least,
                 std::uint64_t most) const {
-    return static_cast<Number>(checked(name, otherwise, least, most));
+    const std::uint64_t value = values_.number_if_given(name).value_or(otherwise);
+    require_within(name, value, least, most);
+    return static_cast<Number>(value);
+  }
+  template <std::unsigned_integral Number>
+  Number number(std::string_view name, Number otherwise) const {
+    return static_cast<Number>(values_.number_if_given(name).value_or(otherwise));
   }
 
   // Throws unless what the configuration says of something else is `least` to `most`.
@@ -41,11 +55,8 @@ class ParameterReader {
                       std::uint64_t most) const;
 
  private:
-  std::uint64_t checked(std::string_view name, std::uint64_t otherwise, std::uint64_t least,
-                        std::uint64_t most) const;
-
   std::string_view system_;
-  const KvConfig& config_;
+  ParameterValues values_;
 };
 
 }  // namespace perdura::systems

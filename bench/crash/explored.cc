@@ -81,8 +81,8 @@ std::vector<pmem::PersistenceModel> explored_models() {
 }
 
 std::optional<GuaranteeLevel> explored_level(const services::SystemInfo& system,
-                                             const services::SystemParameters& parameters,
-                                             bool correct, const pmem::PersistenceModel& model) {
+                                             const GivenParameters& parameters, bool correct,
+                                             const pmem::PersistenceModel& model) {
   static const Table table = read_table();
   std::optional<ExploredSetting> best;
   for (const ExploredSetting& setting : explored_settings(system)) {

@@ -18,7 +18,7 @@ namespace perdura::bench {
 // A way to run a system that changes what it guarantees.
 struct ExploredSetting {
   std::string_view name;  // in the table; empty: as published
-  services::SystemParameters parameters;
+  GivenParameters parameters;
   bool correct = false;  // puts persist by the method for the server
 };
 // Of a system, as published first.
@@ -33,7 +33,7 @@ std::vector<pmem::PersistenceModel> explored_models();
 
 // Of the setting that is most like it; nothing if the system was not explored.
 std::optional<services::GuaranteeLevel> explored_level(const services::SystemInfo& system,
-                                                       const services::SystemParameters& parameters,
+                                                       const GivenParameters& parameters,
                                                        bool correct,
                                                        const pmem::PersistenceModel& model);
 

@@ -7,6 +7,7 @@
 
 #include "bench/kv/kv_client.h"
 #include "bench/kv/null_store.h"
+#include "bench/ycsb/point_workload.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -19,7 +20,7 @@ constexpr Bytes kMostBytes = 4 * MiB;  // written or read
 // The same operations on few records, so that the store's own misses of the cache do not count.
 harness::Point on_null_store(harness::Point point) {
   constexpr std::uint64_t kRecords = 512;
-  workload::WorkloadSpec& spec = point.workload;
+  workload::WorkloadSpec& spec = own_workload(point).spec;
   // Half of the keys for what is loaded, half for what is inserted.
   const std::uint64_t keys = spec.key_format().capacity() / 2;
   const std::uint64_t operations = std::min(
@@ -30,10 +31,12 @@ harness::Point on_null_store(harness::Point point) {
   spec.insert_start = 0;
   spec.insert_count.reset();
   spec.record_count = erases ? operations : std::min(operations, kRecords);
-  point.settings.clients = 1;
-  point.settings.until_full = false;  // it never is
+  point.settings.set("clients", 1);
+  point.settings.set("until_full", false);  // it never is
   // Each operation is due before the last has ended.
-  if (point.settings.load != "closed") point.settings.offered_load = std::uint64_t{1} << 40;
+  if (point.settings.text("load") != "closed") {
+    point.settings.set("offered_load", std::uint64_t{1} << 40);
+  }
   point.timeline_interval = {};
   return point;
 }
@@ -42,10 +45,10 @@ harness::Point on_null_store(harness::Point point) {
 
 Task<Picoseconds> harness_cost(const harness::Point& point) {
   const harness::Point measured = on_null_store(point);
-  const std::uint64_t operations = measured.workload.operation_count;
-  const bool inserts = measured.workload.uses(workload::OperationKind::insert);
-  NullSession session(measured.workload.record_count + (inserts ? operations : 0),
-                      measured.workload.max_value_size());
+  const std::uint64_t operations = workload_of(measured).operation_count;
+  const bool inserts = workload_of(measured).uses(workload::OperationKind::insert);
+  NullSession session(workload_of(measured).record_count + (inserts ? operations : 0),
+                      workload_of(measured).max_value_size());
   std::atomic<bool> stop{false};
   KvClient client(measured, 0, stop);
   co_await client.load(session);

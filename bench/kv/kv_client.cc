@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bench/operation_kinds.h"
+#include "bench/ycsb/point_workload.h"
 #include "harness/run/interrupt.h"
 #include "platform/base/error.h"
 #include "services/kv/value.h"
@@ -25,13 +26,17 @@ std::uint64_t nanoseconds(Picoseconds time) {
 
 KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic<bool>& stop)
     : point_(point),
-      spec_(point.workload),
+      spec_(workload_of(point)),
       index_(index),
       stop_(stop),
+      clients_(static_cast<std::uint32_t>(point.settings.number("clients"))),
+      open_loop_(point.settings.text("load") != "closed"),
+      until_full_(point.settings.flag("until_full")),
       key_format_(spec_.key_format()),
-      loader_(spec_, point.seed, index, static_cast<std::uint32_t>(point.settings.clients)),
-      generator_(spec_, point.seed, index, static_cast<std::uint32_t>(point.settings.clients)) {
-  for (std::uint64_t lane = 0; lane < point.settings.queue_depth; ++lane) {
+      loader_(spec_, point.seed, index, clients_),
+      generator_(spec_, point.seed, index, clients_) {
+  const std::uint64_t queue_depth = point.settings.number("queue_depth");
+  for (std::uint64_t lane = 0; lane < queue_depth; ++lane) {
     lanes_.emplace_back(spec_.key_size, spec_.max_value_size());
   }
   // So that nothing is allocated or looked for within the measured interval.
@@ -39,12 +44,12 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
     const auto operation = static_cast<OperationKind>(kind);
     if (!spec_.uses(operation)) continue;
     kinds_[kind] = &measurement_.kinds[kind_of(operation)];
-    if (point.settings.load != "closed") kinds_[kind]->response.emplace();
+    if (open_loop_) kinds_[kind]->response.emplace();
   }
   measurement_.timeline.interval = point.timeline_interval;
   if (measurement_.timeline.recorded()) {
-    measurement_.timeline.operations.reserve(workload::operations_of_client(
-        spec_.operation_count, index, static_cast<std::uint32_t>(point.settings.clients)));
+    measurement_.timeline.operations.reserve(
+        workload::operations_of_client(spec_.operation_count, index, clients_));
   }
 }
 
@@ -107,11 +112,11 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
   begin_ = Executor::current().now();
   if (crew_ != nullptr) crew_->begin(begin_);
   deadline_ = stretch.duration < Time::max() - begin_ ? begin_ + stretch.duration : Time::max();
-  if (const harness::PointSettings& settings = point_.settings; settings.load != "closed") {
-    arrivals_.emplace(settings.load == "fixed" ? workload::ArrivalProcess::fixed
-                                               : workload::ArrivalProcess::poisson,
-                      settings.offered_load.value(), point_.seed, index_,
-                      static_cast<std::uint32_t>(settings.clients), stretches_++);
+  if (open_loop_) {
+    const harness::PointSettings& settings = point_.settings;
+    arrivals_.emplace(settings.text("load") == "fixed" ? workload::ArrivalProcess::fixed
+                                                       : workload::ArrivalProcess::poisson,
+                      settings.number("offered_load"), point_.seed, index_, clients_, stretches_++);
     awake_before_due_ = stretch.awake_before_due;
   }
   const systems::SessionCounts before = session.counts();
@@ -130,7 +135,7 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
     measurement_.torn_reads += after.torn_reads - before.torn_reads;
     measurement_.one_sided_reads += after.one_sided_reads - before.one_sided_reads;
     measurement_.declared["retries_per_op"] += static_cast<double>(after.retries - before.retries);
-    if (point_.settings.until_full && !stop_ && !harness::interrupted()) {
+    if (until_full_ && !stop_ && !harness::interrupted()) {
       invalidate(Verdict::invalid, fmt::format("the store was not full after {} operations; raise "
                                                "operations",
                                                stretch.operations));
@@ -205,7 +210,7 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
           throw PlatformError("the driver cannot scan");
       }
       times.end = executor.now();
-      if (measuring_ && point_.settings.until_full && done.outcome == Outcome::error &&
+      if (measuring_ && until_full_ && done.outcome == Outcome::error &&
           done.error == systems::Error::out_of_space) {
         stop_ = true;
         break;

@@ -109,6 +109,9 @@ class alignas(kCacheLine) KvClient {
   const workload::WorkloadSpec& spec_;
   std::uint32_t index_;
   std::atomic<bool>& stop_;
+  std::uint32_t clients_;  // of the point
+  bool open_loop_;
+  bool until_full_;
   workload::KeyFormat key_format_;
   workload::LoadGenerator loader_;
   workload::OperationGenerator generator_;

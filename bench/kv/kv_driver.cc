@@ -8,7 +8,10 @@
 #include "bench/client_server.h"
 #include "bench/crash/explored.h"
 #include "bench/kv/kv_history.h"
+#include "bench/kv/kv_parameters.h"
 #include "bench/kv/kv_run.h"
+#include "bench/ycsb/point_workload.h"
+#include "bench/ycsb/workload_remarks.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "services/kv/partitioned.h"
@@ -21,8 +24,8 @@ using harness::Point;
 using workload::OperationKind;
 
 systems::KvConfig store_config(const Point& point) {
-  const workload::WorkloadSpec& spec = point.workload;
-  const std::uint64_t operations = spec.operation_count + point.settings.warmup;
+  const workload::WorkloadSpec& spec = workload_of(point);
+  const std::uint64_t operations = spec.operation_count + point.settings.number("warmup");
   const auto expected = [&](double share) {
     if (share <= 0) return std::uint64_t{0};
     // Which operations a client draws is random: six standard deviations above the mean.
@@ -38,14 +41,16 @@ systems::KvConfig store_config(const Point& point) {
   config.max_value_size = spec.max_value_size();
   config.records = spec.loaded_keys() + expected(spec.share(OperationKind::insert));
   config.writes = spec.loaded_keys() + expected(writing);
-  config.sessions = static_cast<std::uint32_t>(point.settings.clients);
+  config.sessions = static_cast<std::uint32_t>(point.settings.number("clients"));
   config.parameters = point.parameters;
-  if (point.settings.resizes) config.parameters["resizes"] = *point.settings.resizes;
+  if (const auto resizes = point.settings.number_if_given("resizes")) {
+    config.parameters["resizes"] = *resizes;
+  }
   return config;
 }
 
 std::uint32_t partitions(const Point& point, const systems::KvSystem& system) {
-  const auto threads = static_cast<std::uint32_t>(point.settings.server_threads);
+  const auto threads = static_cast<std::uint32_t>(point.settings.number("server_threads"));
   const std::uint32_t of_server = system.shares_partition ? 1 : threads;
   return of_server * (system.spans_servers ? 1 : point.roles.nodes_of("server"));
 }
@@ -54,7 +59,7 @@ systems::KvConfig partition_config(const Point& point, const systems::KvSystem& 
   const std::uint32_t count = partitions(point, system);
   systems::KvConfig config = systems::partition_config(store_config(point), count);
   if (system.shares_partition) {
-    config.workers = static_cast<std::uint32_t>(point.settings.server_threads);
+    config.workers = static_cast<std::uint32_t>(point.settings.number("server_threads"));
   }
   if (system.spans_servers) config.servers = point.roles.nodes_of("server");
   config.put_method = put_method(point, system);
@@ -66,18 +71,13 @@ namespace {
 // Where the server's configuration has no effect it must not look as if it had one.
 void check_persistence(const Point& point, const systems::KvSystem& system) {
   const harness::PointSettings& settings = point.settings;
-  if (!settings.update.empty()) {
-    throw UsageError(fmt::format("{}: a key-value store has no kinds of updates; remove update",
-                                 settings.system.where));
-  }
-  for (const std::string& stated :
-       {settings.domain, settings.receive_buffers, settings.transport}) {
-    if (stated.empty() || !settings.persistence.empty()) continue;
+  for (const std::string_view stated : {"domain", "receive_buffers", "transport"}) {
+    if (!settings.given(stated) || settings.given("persistence")) continue;
     throw UsageError(fmt::format(
         "{}: '{}' has no effect as long as a store persists as in its paper; add persistence = "
         "\"correct\", or \"paper\" to compare with it, or remove domain, receive_buffers and "
         "transport",
-        settings.system.where, stated));
+        settings.system.where, settings.text(stated)));
   }
   try {
     put_method(point, system);
@@ -86,8 +86,24 @@ void check_persistence(const Point& point, const systems::KvSystem& system) {
   }
 }
 
+// An open loop offers a load, and a closed one what the system takes.
+void check_load(const harness::PointSettings& settings) {
+  const bool open = settings.text("load") != "closed";
+  if (open && !settings.given("offered_load")) {
+    throw UsageError(fmt::format(
+        "{}: load needs offered_load = ..., operations per second of all clients together",
+        settings.where("load")));
+  }
+  if (!open && settings.given("offered_load")) {
+    throw UsageError(fmt::format(
+        "{}: offered_load is for an open loop, and a closed loop offers what the system takes; set "
+        "load to \"poisson\" or \"fixed\", or remove it",
+        settings.where("offered_load")));
+  }
+}
+
 void check_parameters(const Point& point, const systems::KvSystem& system) {
-  if (point.settings.resizes && point.parameters.contains("resizes")) {
+  if (point.settings.given("resizes") && point.parameters.contains("resizes")) {
     throw UsageError(
         fmt::format("{}: resizes is given to {} and to all systems; remove one of them",
                     point.settings.system.where, system.name));
@@ -105,10 +121,10 @@ void check_parameters(const Point& point, const systems::KvSystem& system) {
 
 std::optional<persistence::Method> put_method(const Point& point, const systems::KvSystem& system) {
   const harness::PointSettings& settings = point.settings;
-  if (settings.persistence != "correct") return std::nullopt;
+  if (settings.text("persistence") != "correct") return std::nullopt;
   return persistence::choose(
-      persistence::configurations(
-          {settings.domain, settings.ddio, settings.receive_buffers, settings.transport}),
+      persistence::configurations({settings.text("domain"), settings.text("ddio"),
+                                   settings.text("receive_buffers"), settings.text("transport")}),
       system.put, {});
 }
 
@@ -119,12 +135,14 @@ std::optional<services::GuaranteeLevel> guarantee_of(const Point& point,
     return said.empty() ? of_testbed : said;
   };
   const auto open = persistence::configurations(
-      {settings.domain, known(settings.ddio, point.testbed.ddio), settings.receive_buffers,
-       known(settings.transport, point.testbed.transport)});
+      {settings.text("domain"), known(settings.text("ddio"), point.testbed.ddio),
+       settings.text("receive_buffers"),
+       known(settings.text("transport"), point.testbed.transport)});
   std::optional<services::GuaranteeLevel> weakest;
   for (const persistence::Configuration& configuration : open) {
-    const auto level = explored_level(services::info_of(system), point.parameters,
-                                      settings.persistence == "correct", configuration.model);
+    const auto level =
+        explored_level(services::info_of(system), point.parameters,
+                       settings.text("persistence") == "correct", configuration.model);
     if (!level) return std::nullopt;
     weakest = std::min(weakest.value_or(*level), *level);
   }
@@ -135,39 +153,53 @@ const systems::KvSystem& KvDriver::system_of(const Point& point) const {
   for (const systems::KvSystem& system : systems_) {
     if (system.name == point.settings.system.text) return system;
   }
-  throw UsageError(
-      fmt::format("{}: {}", point.settings.system.where,
-                  harness::unknown_name("system", point.settings.system.text, systems())));
-}
-
-std::vector<std::string_view> KvDriver::systems() const {
   std::vector<std::string_view> names;
   for (const systems::KvSystem& system : systems_) names.push_back(system.name);
-  return names;
+  throw UsageError(fmt::format("{}: {}", point.settings.system.where,
+                               harness::unknown_name("system", point.settings.system.text, names)));
+}
+
+std::span<const Parameter> KvDriver::parameters() const { return kv_parameters(); }
+
+std::vector<harness::DriverDeclarations::System> KvDriver::systems() const {
+  std::vector<harness::DriverDeclarations::System> declared;
+  for (const systems::KvSystem& system : systems_) {
+    declared.push_back({system.name, system.parameters});
+  }
+  return declared;
+}
+
+void KvDriver::prepare(Point& point, const harness::Locations& locations) const {
+  prepare_workload(point, locations);
+}
+
+std::vector<std::string> KvDriver::remarks(const std::vector<Point>& points) const {
+  return remarks_on_workloads(points);
 }
 
 void KvDriver::check(const Point& point) const {
   const systems::KvSystem& system = system_of(point);
-  const workload::WorkloadSpec& spec = point.workload;
+  const workload::WorkloadSpec& spec = workload_of(point);
   if (spec.uses(OperationKind::scan)) {
     throw UsageError(
         fmt::format("{}: workload {} scans, and no system scans yet; leave it out, or set its "
                     "scanproportion to 0",
-                    point.settings.workload.where, point.workload_name));
+                    point.settings.where("workload"), workload_name(point)));
   }
-  const std::uint64_t operations = spec.operation_count + point.settings.warmup;
+  const std::uint64_t operations = spec.operation_count + point.settings.number("warmup");
   if (spec.share(OperationKind::erase) == 1.0 && operations > spec.loaded_keys()) {
     throw UsageError(fmt::format(
         "{}: {} deletes {} records, warm-up included, of {}; raise records or lower operations",
-        point.settings.workload.where, point.workload_name, operations, spec.loaded_keys()));
+        point.settings.where("workload"), workload_name(point), operations, spec.loaded_keys()));
   }
+  check_load(point.settings);
   check_persistence(point, system);
   check_parameters(point, system);
-  if (point.settings.check_history) check_values_tell_versions(point);
+  if (point.settings.flag("check_history")) check_values_tell_versions(point);
 }
 
 harness::Roles KvDriver::roles(const harness::PointSettings& settings, NodeId nodes) const {
-  return client_server(settings, nodes);
+  return client_server(settings, nodes, static_cast<NodeId>(settings.number("servers")));
 }
 
 std::vector<report::Column> KvDriver::columns(std::string_view name) const {
@@ -194,7 +226,7 @@ void KvDriver::conclude(const Point& point, harness::Measurement& measurement) c
   if (const auto level = guarantee_of(point, system_of(point))) {
     measurement.guarantee = to_string(*level);
   }
-  if (point.settings.check_history) check_history(point, measurement);
+  if (point.settings.flag("check_history")) check_history(point, measurement);
 }
 
 }  // namespace perdura::bench

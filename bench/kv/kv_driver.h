@@ -13,8 +13,11 @@ class KvDriver final : public harness::Driver {
   explicit KvDriver(std::span<const systems::KvSystem> systems) : systems_(systems) {}
 
   std::string_view name() const override { return "kv"; }
+  std::span<const Parameter> parameters() const override;
+  std::vector<harness::DriverDeclarations::System> systems() const override;
+  void prepare(harness::Point& point, const harness::Locations& locations) const override;
   void check(const harness::Point& point) const override;
-  std::vector<std::string_view> systems() const override;
+  std::vector<std::string> remarks(const std::vector<harness::Point>& points) const override;
   harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
   std::vector<report::Column> columns(std::string_view system) const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "bench/ycsb/point_workload.h"
 #include "platform/base/error.h"
 #include "services/kv/history/checker.h"
 
@@ -17,10 +18,10 @@ using harness::Verdict;
 using workload::OperationKind;
 
 std::uint64_t expected_operations(const Point& point, std::uint32_t client) {
-  const workload::WorkloadSpec& spec = point.workload;
-  const auto clients = static_cast<std::uint32_t>(point.settings.clients);
+  const workload::WorkloadSpec& spec = workload_of(point);
+  const auto clients = static_cast<std::uint32_t>(point.settings.number("clients"));
   const std::uint64_t drawn =
-      workload::operations_of_client(point.settings.warmup, client, clients) +
+      workload::operations_of_client(point.settings.number("warmup"), client, clients) +
       workload::operations_of_client(spec.operation_count, client, clients);
   // A read-modify-write is two operations.
   const std::uint64_t each = spec.uses(OperationKind::read_modify_write) ? 2 : 1;
@@ -44,12 +45,12 @@ std::vector<history::Operation> take_evidence(Measurement& measurement) {
 
 // As the workload numbers it.
 std::string name_of_key(const Point& point, std::uint64_t key) {
-  const workload::WorkloadSpec& spec = point.workload;
+  const workload::WorkloadSpec& spec = workload_of(point);
   history::WorkloadFormat format(spec.key_format());
-  const std::uint64_t inserts =
-      spec.uses(OperationKind::insert)
-          ? spec.operation_count + point.settings.warmup + point.settings.clients
-          : 0;
+  const std::uint64_t inserts = spec.uses(OperationKind::insert)
+                                    ? spec.operation_count + point.settings.number("warmup") +
+                                          point.settings.number("clients")
+                                    : 0;
   auto number = format.number_in_workload(key, spec.first_key(), spec.loaded_keys());
   if (!number) number = format.number_in_workload(key, spec.first_new_key(), inserts);
   return number ? fmt::format("key {}", *number) : "";
@@ -67,7 +68,7 @@ void add_evidence(std::span<const history::Operation> operations, Measurement& m
 
 ClientHistory::ClientHistory(const Point& point, std::uint32_t client)
     : client_(client),
-      format_(point.workload.key_format()),
+      format_(workload_of(point).key_format()),
       log_(expected_operations(point, client)) {}
 
 std::unique_ptr<systems::KvSession> ClientHistory::record(systems::KvSession& session) {
@@ -75,7 +76,7 @@ std::unique_ptr<systems::KvSession> ClientHistory::record(systems::KvSession& se
 }
 
 void check_values_tell_versions(const Point& point) {
-  const workload::WorkloadSpec& spec = point.workload;
+  const workload::WorkloadSpec& spec = workload_of(point);
   const Bytes least = spec.field_length_distribution == workload::LengthDistribution::constant
                           ? spec.max_value_size()
                           : Bytes{spec.field_count} * spec.min_field_length;
@@ -83,8 +84,8 @@ void check_values_tell_versions(const Point& point) {
   throw UsageError(fmt::format(
       "{}: check_history needs values of at least {} bytes, which hold their version; {} has some "
       "of {}; raise value_size",
-      point.settings.workload.where, history::WorkloadFormat::kLeastValueSize, point.workload_name,
-      least));
+      point.settings.where("workload"), history::WorkloadFormat::kLeastValueSize,
+      workload_name(point), least));
 }
 
 void check_history(const Point& point, Measurement& measurement) {

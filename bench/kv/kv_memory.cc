@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bench/kv/kv_driver.h"
+#include "bench/ycsb/point_workload.h"
 
 namespace perdura::bench {
 namespace {
@@ -34,12 +35,12 @@ std::optional<Bytes> KvDriver::memory(const harness::Point& point) const {
   const systems::KvConfig store = store_config(point);
   const Bytes item = store.key_size + store.max_value_size;
   const std::uint64_t clients = store.sessions;
-  const std::uint64_t depth = point.settings.queue_depth;
+  const std::uint64_t depth = point.settings.number("queue_depth");
   const std::uint32_t stores = partitions(point, system);
   const std::uint64_t sessions = clients * stores;
   const std::uint64_t more_lanes = sessions * (lanes_of_session(depth, stores) - 1);
-  const std::uint64_t operations = point.operations();
-  Bytes sum = each.process + point.settings.server_threads * each.worker +
+  const std::uint64_t operations = all_operations(point);
+  Bytes sum = each.process + point.settings.number("server_threads") * each.worker +
               stores * each.log_items * item + clients * each.client + sessions * each.session;
   sum += std::min(operations, kFirstOperations * sessions) * each.operation;
   sum += of_items(each.used_items, std::min(operations, kBuffers * sessions), item);
@@ -47,7 +48,7 @@ std::optional<Bytes> KvDriver::memory(const harness::Point& point) const {
   sum += of_items(each.lane_items, more_lanes + clients * depth, item);
   sum += store.records * each.record + of_items(each.record_items, store.records, item);
   sum += store.writes * each.write + of_items(each.write_items, store.writes, item);
-  if (point.settings.check_history) sum += operations * kOperationOfHistory;
+  if (point.settings.flag("check_history")) sum += operations * kOperationOfHistory;
   if (point.timeline_interval > Nanoseconds{}) sum += operations * kOperationOfTimeline;
   return sum;
 }

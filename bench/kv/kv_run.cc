@@ -6,6 +6,7 @@
 
 #include "bench/kv/harness_cost.h"
 #include "bench/kv/kv_driver.h"
+#include "bench/ycsb/point_workload.h"
 #include "platform/base/error.h"
 #include "services/kv/partitioned.h"
 
@@ -42,8 +43,8 @@ KvRun::KvRun(Platform& platform, const harness::Point& point, const systems::KvS
       system_(system),
       servers_(point.roles.nodes_of("server")),
       client_nodes_(point.roles.nodes_of("client")),
-      clients_total_(static_cast<std::uint32_t>(point.settings.clients)),
-      threads_(static_cast<std::uint32_t>(point.settings.server_threads)),
+      clients_total_(static_cast<std::uint32_t>(point.settings.number("clients"))),
+      threads_(static_cast<std::uint32_t>(point.settings.number("server_threads"))),
       workers_total_(servers_ * threads_),
       partition_config_(partition_config(point, system)),
       shared_(servers_),
@@ -61,7 +62,7 @@ harness::Measurement KvRun::execute() {
   if (over_time) space_sampler_.emplace(point_.timeline_interval);
   phases_.emplace(platform_, workers_total_ + clients_total_ + (over_time ? 1 : 0));
   if (system_.shares_partition && threads_ > 1) opened_ = platform_.create_barrier(workers_total_);
-  if (point_.settings.steady_slope) {
+  if (point_.settings.given("steady_slope")) {
     nodes_steady_ = platform_.create_barrier(std::min(clients_total_, client_nodes_));
   }
   start_threads();
@@ -74,7 +75,7 @@ void KvRun::start_threads() {
     const NodeId node = point_.roles.node("server", server_of(index));
     if (platform_.local_node(node) == nullptr) continue;
     platform_.start_service(node, static_cast<fabric::Port>(index % threads_),
-                            point_.settings.server_completion,
+                            point_.settings.completion("server"),
                             [this, index](Thread& thread) { return serve(thread, index); });
   }
   if (const NodeId node = point_.roles.node("server");
@@ -82,11 +83,12 @@ void KvRun::start_threads() {
     platform_.start_service(node, static_cast<fabric::Port>(threads_), CompletionMode::event,
                             [this](Thread& thread) { return sample_space(thread); });
   }
+  const bool check_history = point_.settings.flag("check_history");
   for (std::uint32_t index = 0; index < clients_total_; ++index) {
     const NodeId node = point_.roles.node("client", index % client_nodes_);
     if (platform_.local_node(node) == nullptr) continue;
     clients_[index] = std::make_unique<KvClient>(point_, index, stop_);
-    if (point_.settings.check_history) {
+    if (check_history) {
       histories_[index] = std::make_unique<ClientHistory>(point_, index);
     }
   }
@@ -97,7 +99,7 @@ void KvRun::start_threads() {
     if (!clients_[index]) continue;
     platform_.start(point_.roles.node("client", index % client_nodes_),
                     static_cast<fabric::Port>(index / client_nodes_),
-                    point_.settings.client_completion,
+                    point_.settings.completion("client"),
                     [this, index](Thread& thread) { return use(thread, index); });
   }
 }
@@ -265,14 +267,15 @@ KvStretch KvRun::stretch(std::uint32_t index, bool measured) {
   KvStretch stretch;
   stretch.measured = measured;
   stretch.operations = workload::operations_of_client(
-      measured ? point_.workload.operation_count : settings.warmup, index, clients_total_);
+      measured ? workload_of(point_).operation_count : settings.number("warmup"), index,
+      clients_total_);
   if (measured) {
     stretch.crew = &*crew_;
-    stretch.duration = in_time(settings.duration_ms);
+    stretch.duration = in_time(settings.number_if_given("duration_ms"));
   } else if (const WarmUp* until_steady = warm_ups_[index % client_nodes_].get()) {
     stretch.over = &until_steady->over();
   } else {
-    stretch.duration = in_time(settings.ramp_ms);
+    stretch.duration = in_time(settings.number_if_given("ramp_ms"));
   }
   if (!platform_.modelled()) stretch.awake_before_due = kAwakeBeforeDue;
   return stretch;

@@ -11,10 +11,11 @@ namespace perdura::bench {
 
 Task<> WarmUp::watch(Platform::Barrier& nodes) {
   const harness::PointSettings& settings = point_.settings;
-  SteadyState rate(settings.steady_slope.value(),
-                   Picoseconds(std::chrono::milliseconds(settings.steady_window_ms.value())));
-  Time next = Executor::current().now() +
-              Picoseconds(std::chrono::milliseconds(settings.ramp_ms.value_or(0)));
+  SteadyState rate(settings.real("steady_slope"),
+                   Picoseconds(std::chrono::milliseconds(settings.number("steady_window_ms"))));
+  Time next =
+      Executor::current().now() +
+      Picoseconds(std::chrono::milliseconds(settings.number_if_given("ramp_ms").value_or(0)));
   bool steady = false;
   while (!steady && at_work()) {
     co_await sleep_until(next);
@@ -27,7 +28,7 @@ Task<> WarmUp::watch(Platform::Barrier& nodes) {
     problem_ = fmt::format(
         "no steady state within the {} operations of the warm-up; raise warmup, steady_slope or "
         "steady_window_ms",
-        settings.warmup);
+        settings.number("warmup"));
   }
   co_await nodes.arrive_and_wait();
   over_ = true;

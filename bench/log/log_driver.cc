@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "bench/client_server.h"
+#include "bench/log/log_parameters.h"
 #include "bench/log/log_run.h"
+#include "bench/ycsb/point_workload.h"
+#include "bench/ycsb/workload_remarks.h"
 #include "harness/config/section.h"
 #include "persistence/proof.h"
 #include "platform/base/error.h"
@@ -21,44 +24,11 @@ using workload::OperationKind;
 
 namespace {
 
-struct LogParameter {
-  std::string_view name;
-  std::uint64_t value;  // where nothing is said
-  std::uint64_t least;
-  std::uint64_t most;
-};
-constexpr std::array<LogParameter, 5> kLogParameters{{
-    {"read_for_flush", 0, 0, 1},
-    {"receive_buffers", 64, 1, 1 << 16},
-    {"receive_buffers_in_pm", 0, 0, 1},
-    {"slots", 4096, 1, std::uint64_t{1} << 30},
-    {"collect_us", 20, 1, 1'000'000},
-}};
-
-std::uint64_t parameter(const Point& point, std::string_view name) {
-  const auto* const known =
-      std::find_if(kLogParameters.begin(), kLogParameters.end(),
-                   [&](const LogParameter& candidate) { return candidate.name == name; });
-  const auto given = point.parameters.find(name);
-  return given == point.parameters.end() ? known->value : given->second;
-}
-
-void check_parameters(const Point& point) {
-  for (const auto& [name, value] : point.parameters) {
-    const auto* const known =
-        std::find_if(kLogParameters.begin(), kLogParameters.end(),
-                     [&](const LogParameter& candidate) { return candidate.name == name; });
-    if (known == kLogParameters.end()) {
-      std::vector<std::string_view> names;
-      for (const LogParameter& candidate : kLogParameters) names.push_back(candidate.name);
-      throw UsageError(fmt::format("{}: a method has no parameter '{}'; known are: {}",
-                                   point.place_of(name), name, harness::join_names(names)));
-    }
-    if (value < known->least || value > known->most) {
-      throw UsageError(fmt::format("{}: {} of {} must be {} to {}, not {}", point.place_of(name),
-                                   name, point.system_name, known->least, known->most, value));
-    }
-  }
+// Of the method, as [systems.METHOD] says.
+ParameterValues values_of_method(const Point& point) {
+  ParameterValues values(method_parameters());
+  for (const auto& [name, value] : point.parameters) values.set(name, value);
+  return values;
 }
 
 // The systems that stand for the paper's choice: what carries the update.
@@ -68,16 +38,16 @@ constexpr std::array<std::pair<std::string_view, Carrier>, 3> kOfPaper{{
     {"paper-send", Carrier::send},
 }};
 
+persistence::StatedConfiguration stated_by(const harness::PointSettings& settings) {
+  return {settings.text("domain"), settings.text("ddio"), settings.text("receive_buffers"),
+          settings.text("transport")};
+}
+
 persistence::Method method_of_paper(const Point& point, Carrier carrier) {
   const harness::PointSettings& settings = point.settings;
   std::vector<std::string_view> missing;
-  for (const auto& [name, text] :
-       {std::pair<std::string_view, const std::string*>{"domain", &settings.domain},
-        {"ddio", &settings.ddio},
-        {"receive_buffers", &settings.receive_buffers},
-        {"transport", &settings.transport},
-        {"update", &settings.update}}) {
-    if (text->empty()) missing.push_back(name);
+  for (const std::string_view name : {"domain", "ddio", "receive_buffers", "transport", "update"}) {
+    if (!settings.given(name)) missing.push_back(name);
   }
   if (!missing.empty()) {
     throw UsageError(fmt::format(
@@ -85,12 +55,9 @@ persistence::Method method_of_paper(const Point& point, Carrier carrier) {
         "[matrix]",
         settings.system.where, settings.system.text, harness::join_names(missing)));
   }
-  const auto configuration =
-      persistence::configurations(
-          {settings.domain, settings.ddio, settings.receive_buffers, settings.transport})
-          .front();
   return persistence::method_of_paper(
-      configuration, settings.update == "ordered" ? Update::ordered : Update::single, carrier);
+      persistence::configurations(stated_by(settings)).front(),
+      settings.text("update") == "ordered" ? Update::ordered : Update::single, carrier);
 }
 
 persistence::Method method_of(const Point& point) {
@@ -99,19 +66,20 @@ persistence::Method method_of(const Point& point) {
     if (settings.system.text == name) return method_of_paper(point, carrier);
   }
   persistence::Method method = persistence::find_method(settings.system.text);
-  if (!settings.update.empty() && settings.update != to_string(method.update)) {
+  const std::string update = settings.text("update");
+  if (!update.empty() && update != to_string(method.update)) {
     throw UsageError(fmt::format("{}: method '{}' is for {} updates; remove update = \"{}\"",
                                  settings.system.where, method.name, to_string(method.update),
-                                 settings.update));
+                                 update));
   }
   return method;
 }
 
-pmem::Medium receive_medium(const Point& point) {
-  const bool in_pm = parameter(point, "receive_buffers_in_pm") != 0;
-  const std::string& stated = point.settings.receive_buffers;
-  if (!stated.empty() && point.parameters.contains("receive_buffers_in_pm") &&
-      in_pm != (stated == "pm")) {
+pmem::Medium receive_medium(const Point& point, const ParameterValues& method) {
+  const bool given = method.given("receive_buffers_in_pm");
+  const bool in_pm = given && method.flag("receive_buffers_in_pm");
+  const std::string stated = point.settings.text("receive_buffers");
+  if (!stated.empty() && given && in_pm != (stated == "pm")) {
     throw UsageError(
         fmt::format("{}: receive_buffers_in_pm = {} of {} contradicts receive_buffers = \"{}\"; "
                     "keep one",
@@ -123,21 +91,19 @@ pmem::Medium receive_medium(const Point& point) {
 }  // namespace
 
 LogOptions log_options(const Point& point) {
-  check_parameters(point);
+  const ParameterValues method = values_of_method(point);
   LogOptions options;
   options.method = method_of(point);
-  options.read_for_flush = parameter(point, "read_for_flush") != 0;
-  options.slots = parameter(point, "slots");
-  options.largest_record = point.workload.max_value_size();
-  options.receive_buffers = static_cast<std::uint32_t>(parameter(point, "receive_buffers"));
-  options.receive_medium = receive_medium(point);
+  options.read_for_flush = method.flag("read_for_flush");
+  options.slots = method.number("slots");
+  options.largest_record = workload_of(point).max_value_size();
+  options.receive_buffers = static_cast<std::uint32_t>(method.number("receive_buffers"));
+  options.receive_medium = receive_medium(point, method);
   return options;
 }
 
 std::optional<services::GuaranteeLevel> guarantee_of(const Point& point) {
-  const harness::PointSettings& settings = point.settings;
-  const persistence::StatedConfiguration stated{settings.domain, settings.ddio,
-                                                settings.receive_buffers, settings.transport};
+  const persistence::StatedConfiguration stated = stated_by(point.settings);
   if (stated.domain.empty() && stated.ddio.empty() && stated.receive_buffers.empty() &&
       stated.transport.empty()) {
     return std::nullopt;
@@ -153,49 +119,44 @@ std::optional<services::GuaranteeLevel> guarantee_of(const Point& point) {
 }
 
 Picoseconds collect_interval(const Point& point) {
-  return Microseconds(parameter(point, "collect_us"));
+  return Microseconds(values_of_method(point).number("collect_us"));
+}
+
+std::span<const Parameter> LogDriver::parameters() const { return log_parameters(); }
+
+void LogDriver::prepare(Point& point, const harness::Locations& locations) const {
+  prepare_workload(point, locations);
 }
 
 void LogDriver::check(const Point& point) const {
   const auto refuse = [&](std::string_view what) {
-    throw UsageError(fmt::format("{}: {}", point.settings.workload.where, what));
+    throw UsageError(fmt::format("{}: {}", point.settings.where("workload"), what));
   };
-  const harness::PointSettings& settings = point.settings;
-  if (point.workload.share(OperationKind::insert) != 1.0 || point.workload.loaded_keys() != 0) {
+  const workload::WorkloadSpec& spec = workload_of(point);
+  if (spec.share(OperationKind::insert) != 1.0 || spec.loaded_keys() != 0) {
     refuse("a log takes appends only; use workload = \"create-only\" with records = 0");
   }
-  if (settings.clients != 1 || settings.queue_depth != 1 || settings.server_threads != 1 ||
-      point.roles.nodes_of("client") != 1) {
-    refuse(
-        "a log has one client with one append under way, and one server thread; set clients, "
-        "client_nodes, queue_depth and server_threads to 1");
-  }
-  if (!settings.persistence.empty()) {
-    refuse("a log's systems are methods of persistence; remove persistence");
-  }
-  if (settings.load != "closed" || settings.duration_ms || settings.ramp_ms ||
-      settings.steady_slope || settings.until_full) {
-    refuse(
-        "a log's client appends a number of records in a closed loop; remove load, duration_ms, "
-        "until_full, ramp_ms and steady_slope");
-  }
-  if (settings.resizes) refuse("a log is a ring of a fixed size; remove resizes");
-  if (settings.check_history) refuse("a log keeps no history to be checked; remove check_history");
   if (point.timeline_interval > Nanoseconds{}) {
     refuse("a log is not recorded over time; remove [timeline]");
   }
   log_options(point);
 }
 
-std::vector<std::string_view> LogDriver::systems() const {
-  std::vector<std::string_view> names;
-  for (const persistence::Method& method : persistence::methods()) names.push_back(method.name);
-  for (const auto& [name, carrier] : kOfPaper) names.push_back(name);
-  return names;
+std::vector<std::string> LogDriver::remarks(const std::vector<Point>& points) const {
+  return remarks_on_workloads(points);
 }
 
-harness::Roles LogDriver::roles(const harness::PointSettings& settings, NodeId nodes) const {
-  return client_server(settings, nodes);
+std::vector<harness::DriverDeclarations::System> LogDriver::systems() const {
+  std::vector<harness::DriverDeclarations::System> declared;
+  for (const persistence::Method& method : persistence::methods()) {
+    declared.push_back({method.name, method_parameters()});
+  }
+  for (const auto& [name, carrier] : kOfPaper) declared.push_back({name, method_parameters()});
+  return declared;
+}
+
+harness::Roles LogDriver::roles(const harness::PointSettings&, NodeId) const {
+  return client_server(1);
 }
 
 harness::Measurement LogDriver::run(Platform& platform, const Point& point) const {

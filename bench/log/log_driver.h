@@ -16,23 +16,18 @@ namespace perdura::bench {
 class LogDriver final : public harness::Driver {
  public:
   std::string_view name() const override { return "remote-log"; }
+  std::span<const Parameter> parameters() const override;
+  std::vector<harness::DriverDeclarations::System> systems() const override;
+  void prepare(harness::Point& point, const harness::Locations& locations) const override;
   void check(const harness::Point& point) const override;
-  std::vector<std::string_view> systems() const override;
+  std::vector<std::string> remarks(const std::vector<harness::Point>& points) const override;
   harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 };
 
-// What a point's method, workload and [systems.METHOD] ask for:
-//
-//   read_for_flush = 1          FLUSH for visibility by READ (section 3.4), also where the devices
-//                               have FLUSH
-//   receive_buffers = 64        how many
-//   receive_buffers_in_pm = 1   where; default: as the point's configuration says, else in DRAM
-//   slots = 4096                records that the log holds
-//   collect_us = 20             how often the server looks for records to apply, microseconds
-//
-// Throws UsageError for others.
+// What a point's method, workload and [systems.METHOD] (log_parameters.cc) ask for. Throws
+// UsageError if they contradict each other.
 LogOptions log_options(const harness::Point& point);
 // Durable if the method is right on every configuration that the point leaves open, else visible:
 // what is wrong somewhere promises nothing. Nothing if the point says nothing of its server.

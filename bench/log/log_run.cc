@@ -4,6 +4,7 @@
 
 #include "bench/log/log_driver.h"
 #include "bench/operation_kinds.h"
+#include "bench/ycsb/point_workload.h"
 #include "harness/run/interrupt.h"
 #include "platform/base/error.h"
 #include "services/kv/value.h"
@@ -20,11 +21,11 @@ LogRun::LogRun(Platform& platform, const harness::Point& point)
 harness::Measurement LogRun::execute() {
   phases_.emplace(platform_, 2);
   if (platform_.local_node(server_node_) != nullptr) {
-    platform_.start_service(server_node_, 0, point_.settings.server_completion,
+    platform_.start_service(server_node_, 0, point_.settings.completion("server"),
                             [this](Thread& thread) { return serve(thread); });
   }
   if (platform_.local_node(client_node_) != nullptr) {
-    platform_.start(client_node_, 0, point_.settings.client_completion,
+    platform_.start(client_node_, 0, point_.settings.completion("client"),
                     [this](Thread& thread) { return use(thread); });
   }
   platform_.run();
@@ -102,10 +103,10 @@ class LogRun::Client final : public harness::PhaseWork {
       problem = std::current_exception();
     }
     if (problem) note(problem, "client", result);
-    if (log_) co_await append(run_.point_.settings.warmup, false);
+    if (log_) co_await append(run_.point_.settings.number("warmup"), false);
   }
   Task<> operate() override {
-    if (log_) co_await append(run_.point_.workload.operation_count, true);
+    if (log_) co_await append(workload_of(run_.point_).operation_count, true);
   }
 
  private:

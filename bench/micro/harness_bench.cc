@@ -19,7 +19,9 @@
 
 #include "bench/client_server.h"
 #include "bench/kv/kv_client.h"
+#include "bench/kv/kv_parameters.h"
 #include "bench/kv/null_store.h"
+#include "bench/ycsb/point_workload.h"
 #include "harness/workload/generator.h"
 #include "platform/shm/shm_platform.h"
 #include "services/kv/key_format.h"
@@ -35,18 +37,19 @@ constexpr std::uint64_t kOperations = 200'000;  // of each client, in an iterati
 constexpr std::uint64_t kRecords = 1000;
 
 harness::Point make_point(double reads, std::uint32_t value_size, std::uint64_t clients) {
-  harness::Point point;
+  harness::Point point(kv_parameters());
   point.roles = bench::client_server(1);
-  point.settings.clients = clients;
-  point.workload.record_count = kRecords;
-  point.workload.operation_count = kOperations * clients;
-  point.workload.request_distribution = workload::RequestDistribution::zipfian;
-  point.workload.key_size = 16;
-  point.workload.field_count = 1;
-  point.workload.field_length = value_size;
-  point.workload.proportions = {};
-  point.workload.proportions[static_cast<std::size_t>(OperationKind::read)] = reads;
-  point.workload.proportions[static_cast<std::size_t>(OperationKind::update)] = 1 - reads;
+  point.settings.set("clients", clients);
+  workload::WorkloadSpec& spec = own_workload(point).spec;
+  spec.record_count = kRecords;
+  spec.operation_count = kOperations * clients;
+  spec.request_distribution = workload::RequestDistribution::zipfian;
+  spec.key_size = 16;
+  spec.field_count = 1;
+  spec.field_length = value_size;
+  spec.proportions = {};
+  spec.proportions[static_cast<std::size_t>(OperationKind::read)] = reads;
+  spec.proportions[static_cast<std::size_t>(OperationKind::update)] = 1 - reads;
   return point;
 }
 
@@ -74,8 +77,8 @@ struct Prepared {
 
 std::vector<Prepared> prepare(const harness::Point& point) {
   constexpr std::size_t kPrepared = 4096;
-  workload::OperationGenerator generator(point.workload, point.seed, 0, 1);
-  const workload::KeyFormat format = point.workload.key_format();
+  workload::OperationGenerator generator(workload_of(point), point.seed, 0, 1);
+  const workload::KeyFormat format = workload_of(point).key_format();
   std::vector<Prepared> operations(kPrepared);
   for (Prepared& prepared : operations) {
     const workload::Operation operation = *generator.next();
@@ -89,7 +92,7 @@ std::vector<Prepared> prepare(const harness::Point& point) {
 
 Task<Nanoseconds> without_harness(systems::KvSession& session, const harness::Point& point) {
   const std::vector<Prepared> operations = prepare(point);
-  std::vector<std::byte> into(point.workload.max_value_size());
+  std::vector<std::byte> into(workload_of(point).max_value_size());
   const Nanoseconds before = thread_cpu_time();
   for (std::uint64_t i = 0; i < kOperations; ++i) {
     const Prepared& operation = operations[i % operations.size()];
@@ -103,7 +106,7 @@ Task<Nanoseconds> without_harness(systems::KvSession& session, const harness::Po
 }
 
 Outcome run(const harness::Point& point, const harness::Point& loading, bool recorded = true) {
-  const auto clients = static_cast<std::uint32_t>(point.settings.clients);
+  const auto clients = static_cast<std::uint32_t>(point.settings.number("clients"));
   ShmPlatform platform(ShmOptions{});
   const auto barrier = platform.create_barrier(clients);
   std::atomic<bool> stop{false};
@@ -111,22 +114,22 @@ Outcome run(const harness::Point& point, const harness::Point& loading, bool rec
   std::vector<Nanoseconds> cpu(clients);
   std::vector<Nanoseconds> store(clients);
   for (std::uint32_t index = 0; index < clients; ++index) {
-    platform.start(0, static_cast<fabric::Port>(index), CompletionMode::polling,
-                   [&, index](Thread&) -> Task<> {
-                     std::vector<std::unique_ptr<systems::KvSession>> partitions;
-                     partitions.push_back(
-                         std::make_unique<NullSession>(kRecords, point.workload.max_value_size()));
-                     systems::PartitionedSession session(std::move(partitions));
-                     KvClient loader(loading, 0, stop);  // each session holds all records
-                     co_await loader.load(session);
-                     measured[index] = std::make_unique<KvClient>(point, index, stop);
-                     store[index] = co_await without_harness(session, point);
-                     co_await barrier->arrive_and_wait();
-                     const Nanoseconds before = thread_cpu_time();
-                     co_await measured[index]->run(
-                         session, {.operations = kOperations, .measured = recorded});
-                     cpu[index] = thread_cpu_time() - before;
-                   });
+    platform.start(
+        0, static_cast<fabric::Port>(index), CompletionMode::polling,
+        [&, index](Thread&) -> Task<> {
+          std::vector<std::unique_ptr<systems::KvSession>> partitions;
+          partitions.push_back(
+              std::make_unique<NullSession>(kRecords, workload_of(point).max_value_size()));
+          systems::PartitionedSession session(std::move(partitions));
+          KvClient loader(loading, 0, stop);  // each session holds all records
+          co_await loader.load(session);
+          measured[index] = std::make_unique<KvClient>(point, index, stop);
+          store[index] = co_await without_harness(session, point);
+          co_await barrier->arrive_and_wait();
+          const Nanoseconds before = thread_cpu_time();
+          co_await measured[index]->run(session, {.operations = kOperations, .measured = recorded});
+          cpu[index] = thread_cpu_time() - before;
+        });
   }
   platform.run();
   Outcome outcome;

@@ -20,9 +20,8 @@ namespace {
 
 constexpr std::uint32_t kUsualImages = 2;
 
-std::map<std::string, std::uint64_t, std::less<>> read_parameters(
-    const std::vector<std::string>& given) {
-  std::map<std::string, std::uint64_t, std::less<>> parameters;
+GivenParameters read_parameters(const std::vector<std::string>& given) {
+  GivenParameters parameters;
   for (const std::string& text : given) {
     const std::size_t equals = text.find('=');
     std::uint64_t value = 0;

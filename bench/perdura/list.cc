@@ -32,8 +32,8 @@ constexpr std::array<std::pair<const char*, FileKind>, 4> kFiles{{
 // One broken file must not hide the others.
 std::string description_of(const Locations& locations, const std::string& experiment) {
   try {
-    return printable(load_experiment(locations.find(FileKind::experiment, {experiment, ""}), {},
-                                     schema_of(all_drivers()))
+    return printable(load_experiment(locations.find(FileKind::experiment, {experiment, ""}),
+                                     declarations_of(all_drivers()))
                          .description);
   } catch (const std::exception& error) {
     return fmt::format("cannot be read: {}", printable(error.what()));
@@ -69,6 +69,29 @@ void print_table(std::string_view heading,
   if (rows.empty()) fmt::print("  none found\n");
 }
 
+void print_parameters(std::span<const Parameter> table) {
+  for (const Parameter& parameter : table) {
+    const std::string usual = parameter.usual.exists()
+                                  ? fmt::format("; usually {}", parameter.usual.value().to_text())
+                                  : "";
+    fmt::print("      {} ({}{}{}): {}\n", parameter.name, parameter.type_in_words(), usual,
+               parameter.unit.empty() ? "" : fmt::format(", {}", parameter.unit), parameter.what);
+  }
+}
+
+ordered_json parameters_json(std::span<const Parameter> table) {
+  ordered_json list = ordered_json::array();
+  for (const Parameter& parameter : table) {
+    const bool usual = parameter.usual.exists();
+    list.push_back({{"name", parameter.name},
+                    {"type", parameter.type_in_words()},
+                    {"usual", usual ? parameter.usual.value().to_text() : ""},
+                    {"unit", parameter.unit},
+                    {"what", parameter.what}});
+  }
+  return list;
+}
+
 void print_all(const Locations& locations) {
   using Rows = std::vector<std::pair<std::string, std::string>>;
   for (const services::Service* service : systems::all_services()) {
@@ -76,6 +99,7 @@ void print_all(const Locations& locations) {
     for (const services::SystemInfo& system : service->systems()) {
       fmt::print("  {}\n      {}\n      guarantee: {} by its paper: {}\n", system.name,
                  system.title, to_string(system.level), system.guarantee);
+      print_parameters(system.parameters);
     }
   }
   Rows methods;
@@ -106,7 +130,8 @@ ordered_json systems_json() {
                     {"service", service->name()},
                     {"title", system.title},
                     {"level", to_string(system.level)},
-                    {"guarantee", system.guarantee}});
+                    {"guarantee", system.guarantee},
+                    {"parameters", parameters_json(system.parameters)}});
   }
   return list;
 }

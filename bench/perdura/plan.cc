@@ -37,15 +37,19 @@ Launch launch_of(const PreparedSweep& sweep) {
   if (!sweep.platforms->collective()) {
     return {{}, "any number; the ranks share the points"};
   }
-  const auto& client_nodes = sweep.points.front().settings.client_nodes;
-  if (!client_nodes) {
+  const Point& point = sweep.points.front();
+  const auto nodes_of = [&](NodeId available) {
+    return sweep.driver->roles(point.settings, available).node_count();
+  };
+  constexpr NodeId kFew = 2;
+  const NodeId nodes = nodes_of(kFew);
+  if (nodes != nodes_of(kFew + 1)) {
     return {{},
             "one process for all nodes, or 2 and more: a node each (set client_nodes for a fixed "
             "number)"};
   }
-  return {{1, *client_nodes + 1},
-          fmt::format("one process for all nodes, or {}: {}", *client_nodes + 1,
-                      sweep.points.front().roles.to_text())};
+  return {{1, nodes},
+          fmt::format("one process for all nodes, or {}: {}", nodes, point.roles.to_text())};
 }
 
 std::string duration(double seconds) {
@@ -93,7 +97,7 @@ void print(const PreparedSweep& sweep, const std::optional<PastRun>& past,
              sweep.platforms->modelled() ? "modelled" : "measured");
   for (std::size_t i = 0; i < sweep.points.size(); ++i) {
     const Point& point = sweep.points[i];
-    fmt::print("{:>6}  {}, {}\n", i + 1, point.label, counted(point.operations(), "operation"));
+    fmt::print("{:>6}  {}, {}\n", i + 1, point.label, counted(point.operations, "operation"));
   }
   const Roles& roles = sweep.points.front().roles;
   fmt::print("nodes     {}: {}\n", roles.node_count(), roles.to_text());
@@ -110,7 +114,7 @@ void print_json(const PreparedSweep& sweep, const std::optional<PastRun>& past,
     const Point& point = sweep.points[i];
     points.push_back({{"number", i + 1},
                       {"label", point.label},
-                      {"operations", point.operations()},
+                      {"operations", point.operations},
                       {"nodes", point.roles.node_count()},
                       {"seed", point.seed},
                       {"repetition", point.repetition}});

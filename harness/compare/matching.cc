@@ -111,11 +111,16 @@ class Reader {
                                     columns_.begin());
   }
 
+  /// A run without the column of a parameter is older than the parameter: it was run as is usual.
+  std::string value_of(const report::PointRow& row, std::string_view column) const {
+    return row.has(column) ? row.text(column) : std::string(matching_.schema.find(column)->usual);
+  }
+
   Expected<void> add(const report::PointRow& row, const fs::path& file, Side side, Run& run) {
     if (auto same = check_provenance(row, file); !same) return same;
     std::vector<std::string> values;
     values.reserve(columns_.size());
-    for (const std::string_view column : columns_) values.push_back(row.text(column));
+    for (const std::string_view column : columns_) values.push_back(value_of(row, column));
     const auto [at, added] = run.points.try_emplace(Point(std::move(values)));
     const Point& point = at->first;
     Samples& samples = at->second;

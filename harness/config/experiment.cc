@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <set>
 
-#include "harness/config/parameters.h"
 #include "harness/config/section.h"
+#include "harness/config/systems.h"
 #include "harness/schema/spec_reader.h"
+#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 
 namespace perdura::harness {
@@ -22,10 +22,39 @@ constexpr std::array<std::string_view, 17> kTopLevel{
     "repetitions", "accounting",  "workload", "roles",    "matrix",  "systems",
     "shm",         "verbs",       "timeline", "figure",   "table"};
 
-std::vector<std::string_view> parameter_names() {
+constexpr std::string_view kSystem = "system";
+constexpr std::string_view kCompletion = "completion";
+constexpr std::array<std::string_view, 2> kCompletionModes{"event", "polling"};
+constexpr std::array<Parameter, 2> kCommonParameters{{
+    {.name = kSystem, .type = Name{}, .identifies = true},
+    {.name = kCompletion, .type = OneOf{kCompletionModes}, .usual = "event"},
+}};
+
+const Parameter* parameter_of(const Experiment& experiment, std::string_view name) {
+  const Parameter* const common = find_parameter(kCommonParameters, name);
+  return common != nullptr ? common : find_parameter(experiment.declared.parameters, name);
+}
+
+std::vector<std::string_view> parameter_names(const Experiment& experiment) {
   std::vector<std::string_view> names;
-  for (const Parameter& parameter : parameters()) names.push_back(parameter.name);
+  for (const auto table : {common_parameters(), experiment.declared.parameters}) {
+    for (const Parameter& parameter : table) names.push_back(parameter.name);
+  }
   return names;
+}
+
+CompletionMode completion_mode(const ParameterValue& value) {
+  return value.text() == "polling" ? CompletionMode::polling : CompletionMode::event;
+}
+
+void assign(std::string_view parameter, const Axis::Value& value, PointSettings& point) {
+  if (parameter == kSystem) {
+    point.system = {value.value.text(), value.where};
+  } else if (parameter == kCompletion) {
+    point.set_completion(completion_mode(value.value));
+  } else {
+    point.set(parameter, value.value, value.where);
+  }
 }
 
 Located located(const Section& top, std::string_view key, std::string fallback) {
@@ -33,18 +62,10 @@ Located located(const Section& top, std::string_view key, std::string fallback) 
   return {text.value_or(std::move(fallback)), top.where(key)};
 }
 
-// Fit for the name of a file.
-bool is_plain(std::string_view name) {
-  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
-  });
-}
-
 void read_identity(const Section& top, Experiment& experiment) {
   const auto name = top.text("name");
   if (!name) throw UsageError(fmt::format("{}: name = \"...\" is missing", experiment.file));
-  if (!is_plain(*name)) {
+  if (!is_plain_name(*name)) {
     top.wrong(*top.table().get("name"), "name",
               "names a folder, so it may hold letters, digits, '-', '_' and '.' only");
   }
@@ -64,43 +85,59 @@ void read_identity(const Section& top, Experiment& experiment) {
                                                    : pmem::WriteMeter::Level::issued;
 }
 
+void choose_driver(const Declarations& declarations, Experiment& experiment) {
+  std::vector<std::string_view> known;
+  for (const DriverDeclarations& driver : declarations.drivers) {
+    known.push_back(driver.name);
+    if (driver.name == experiment.driver.text) experiment.declared = driver;
+  }
+  if (experiment.declared.name.empty()) {
+    throw UsageError(fmt::format("{}: {}", experiment.driver.where,
+                                 unknown_name("driver", experiment.driver.text, known)));
+  }
+  experiment.base = PointSettings(experiment.declared.parameters);
+}
+
 void read_workload(const Section& workload, Experiment& experiment) {
-  workload.allow_only(parameter_names());
-  for (const Parameter& parameter : parameters()) {
-    const toml::node* node = workload.table().get(parameter.name);
+  const auto names = parameter_names(experiment);
+  workload.allow_only(names);
+  for (const std::string_view name : names) {
+    const toml::node* node = workload.table().get(name);
     if (node == nullptr) continue;
-    if (node->is_array()) workload.wrong(*node, parameter.name, "is a list; lists go to [matrix]");
-    assign(parameter, read_value(workload, *node, parameter, workload.where(parameter.name)),
+    if (node->is_array()) workload.wrong(*node, name, "is a list; lists go to [matrix]");
+    assign(name, {workload.value_of(*node, *parameter_of(experiment, name)), workload.where(name)},
            experiment.base);
   }
 }
 
 void read_roles(const Section& roles, Experiment& experiment) {
-  constexpr std::array<std::string_view, 2> known{"server_completion", "client_completion"};
-  roles.allow_only(known);
-  for (const std::string_view key : known) {
-    const toml::node* node = roles.table().get(key);
+  std::vector<std::string> keys;
+  for (const std::string& role : experiment.declared.roles) {
+    keys.push_back(fmt::format("{}_{}", role, kCompletion));
+  }
+  roles.allow_only(std::vector<std::string_view>(keys.begin(), keys.end()));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const toml::node* node = roles.table().get(keys[i]);
     if (node == nullptr) continue;
-    const bool server = key == known[0];
-    const Parameter role{key, Parameter::Completion{server, !server}};
-    assign(role, read_value(roles, *node, role, roles.where(key)), experiment.base);
+    const Parameter of_role{.name = keys[i], .type = OneOf{kCompletionModes}};
+    experiment.base.set_completion(experiment.declared.roles[i],
+                                   completion_mode(roles.value_of(*node, of_role)));
   }
 }
 
-Axis read_axis(const Document& document, const Section& matrix, const toml::key& key,
+Axis read_axis(const Document& document, const Section& matrix, const Parameter& parameter,
                const toml::node& node) {
-  const Parameter& parameter = *find_parameter(key.str());
   const toml::array* list = node.as_array();
   if (list == nullptr || list->empty()) {
     matrix.wrong(node, parameter.name, "must be a list with at least one value");
   }
-  if (!parameter.in_results && list->size() > 1) {
+  if (!parameter.identifies && list->size() > 1) {
     matrix.wrong(node, parameter.name,
                  "can have one value only: points.csv has no column to tell its rows apart");
   }
-  Axis axis{std::string(key.str()), {}};
+  Axis axis{std::string(parameter.name), {}};
   for (const toml::node& item : *list) {
-    Axis::Value value = read_value(matrix, item, parameter, document.where(item.source()));
+    Axis::Value value{matrix.value_of(item, parameter), document.where(item.source())};
     const bool twice = std::any_of(axis.values.begin(), axis.values.end(),
                                    [&](const auto& other) { return other.value == value.value; });
     if (twice) matrix.wrong(item, parameter.name, "has a value twice");
@@ -111,7 +148,7 @@ Axis read_axis(const Document& document, const Section& matrix, const toml::key&
 
 void read_matrix(const Document& document, const Section& top, const Section& matrix,
                  Experiment& experiment) {
-  matrix.allow_only(parameter_names());
+  matrix.allow_only(parameter_names(experiment));
   const auto workload = top.section("workload");
   std::vector<std::pair<const toml::key*, const toml::node*>> entries;
   for (const auto& [key, node] : matrix.table()) {
@@ -126,41 +163,8 @@ void read_matrix(const Document& document, const Section& top, const Section& ma
     return a.first->source().begin < b.first->source().begin;
   });
   for (const auto& [key, node] : entries) {
-    experiment.matrix.push_back(read_axis(document, matrix, *key, *node));
-  }
-}
-
-void read_system(const Section& system, SystemSettings& settings) {
-  for (const auto& [name, value] : system.table()) {
-    if (name == "variant_of") {
-      settings.variant_of = located(system, name.str(), "");
-      if (settings.variant_of.text.empty()) system.wrong(value, name.str(), "must not be empty");
-    } else if (name == "title") {
-      // For the report, which reads it from the text; here it is only checked. gnuplot cuts texts
-      // off at these characters, quoted or not.
-      const std::string title = system.text_of(value, name.str());
-      if (title.empty() || title.find_first_of(",\"\n\r") != std::string::npos) {
-        system.wrong(value, name.str(),
-                     "must not be empty, nor hold a comma, a quotation mark or a line end");
-      }
-    } else {
-      settings.parameters[std::string(name.str())] =
-          system.number_of(value, name.str(), 0, kMaxInteger);
-      settings.places[std::string(name.str())] = system.where(name.str());
-    }
-  }
-}
-
-void read_systems(const Section& systems, Experiment& experiment) {
-  for (const auto& [key, node] : systems.table()) {
-    SystemSettings& settings = experiment.systems[std::string(key.str())];
-    settings.where = systems.where(key.str());
-    read_system(*systems.section(key.str()), settings);
-    if (!settings.variant_of.text.empty() && !is_plain(key.str())) {
-      systems.wrong(node, key.str(),
-                    "names rows of the results, so it may hold letters, digits, '-', '_' and '.' "
-                    "only");
-    }
+    const Parameter& parameter = *parameter_of(experiment, key->str());
+    experiment.matrix.push_back(read_axis(document, matrix, parameter, *node));
   }
 }
 
@@ -215,66 +219,48 @@ void read_figures(const Document& document, const report::Schema& schema, Experi
   }
 }
 
+// Where a point's parameter is given, if it is.
+std::optional<std::string> place_of(std::string_view name, const Section& top) {
+  for (const std::string_view part : {"workload", "matrix"}) {
+    const auto section = top.section(part);
+    if (section && section->has(name)) return section->where(name);
+  }
+  return std::nullopt;
+}
+
+// That what must be named is, and what needs something else has it.
 void check_complete(const Experiment& experiment, const Section& top) {
-  const auto varied = [&](std::string_view name) {
-    return std::any_of(experiment.matrix.begin(), experiment.matrix.end(),
-                       [&](const Axis& axis) { return axis.parameter == name; });
-  };
-  if (experiment.base.system.text.empty() && !varied("system")) {
-    throw UsageError(
-        fmt::format("{}: no system; add system = [\"...\"] to [matrix] (see 'perdura "
-                    "list')",
-                    experiment.file));
+  for (const std::string_view name : parameter_names(experiment)) {
+    const Parameter& parameter = *parameter_of(experiment, name);
+    const auto place = place_of(name, top);
+    const bool must = std::holds_alternative<Name>(parameter.type) && !parameter.usual.exists();
+    if (!place && must) {
+      throw UsageError(fmt::format("{}: no {}; add {} = [\"...\"] to [matrix] (see 'perdura list')",
+                                   experiment.file, name, name));
+    }
+    for (const Parameter::Need& need : parameter.needs) {
+      if (!place || need.parameter.empty() || place_of(need.parameter, top)) continue;
+      throw UsageError(
+          fmt::format("{}: {} needs {} = ..., {}", *place, name, need.parameter, need.what));
+    }
   }
-  if (experiment.base.workload.text.empty() && !varied("workload")) {
-    throw UsageError(
-        fmt::format("{}: no workload; add workload = [\"...\"] to [matrix] (see "
-                    "'perdura list')",
-                    experiment.file));
-  }
-  const auto workload = top.section("workload");
-  const bool completion = varied("completion") || (workload && workload->has("completion"));
-  if (const auto roles = top.section("roles"); completion && roles && !roles->table().empty()) {
+  const auto roles = top.section("roles");
+  if (place_of(kCompletion, top) && roles && !roles->table().empty()) {
     throw UsageError(fmt::format("{}: completion is given for both roles and in [roles]; keep one",
                                  top.where("roles")));
   }
 }
 
-// What of the load needs or excludes what else.
-void check_load(const Experiment& experiment, const Section& top) {
-  const auto place_of = [&](std::string_view name) -> std::optional<std::string> {
-    for (const std::string_view part : {"workload", "matrix"}) {
-      const auto section = top.section(part);
-      if (section && section->has(name)) return section->where(name);
-    }
-    return std::nullopt;
-  };
-  const auto needs = [&](std::string_view name, std::string_view other, std::string_view what) {
-    const auto place = place_of(name);
-    if (!place || place_of(other)) return;
-    throw UsageError(fmt::format("{}: {} needs {} = ..., {}", *place, name, other, what));
-  };
-  for (const PointSettings& point : expand(experiment)) {
-    if (point.load != "closed") {
-      needs("load", "offered_load", "operations per second of all clients together");
-    } else if (const auto place = place_of("offered_load")) {
-      throw UsageError(
-          fmt::format("{}: offered_load is for an open loop, and a closed loop offers what the "
-                      "system takes; set load to \"poisson\" or \"fixed\", or remove it",
-                      *place));
-    }
-  }
-  needs("duration_ms", "operations",
-        "the most that may be measured, for which the store is made large enough");
-  needs("ramp_ms", "warmup", "the most operations before the measured ones");
-  needs("steady_slope", "steady_window_ms", "the time within which the rate is looked at");
-  needs("steady_window_ms", "steady_slope", "the part by which the rate may change within it");
-  needs("steady_slope", "warmup", "the most operations before the measured ones");
-}
-
 }  // namespace
 
-Experiment read_experiment(const Document& document, const report::Schema& schema) {
+std::span<const Parameter> common_parameters() { return kCommonParameters; }
+
+CompletionMode PointSettings::completion(std::string_view role) const {
+  const auto own = of_role_.find(role);
+  return own == of_role_.end() ? completion_ : own->second;
+}
+
+Experiment read_experiment(const Document& document, const Declarations& declarations) {
   const Section top(document, document.table(), "");
   top.allow_only(kTopLevel);
 
@@ -282,6 +268,7 @@ Experiment read_experiment(const Document& document, const report::Schema& schem
   experiment.file = document.name();
   experiment.text = document.text();
   read_identity(top, experiment);
+  choose_driver(declarations, experiment);
   if (const auto workload = top.section("workload")) read_workload(*workload, experiment);
   if (const auto roles = top.section("roles")) read_roles(*roles, experiment);
   if (const auto matrix = top.section("matrix")) read_matrix(document, top, *matrix, experiment);
@@ -289,27 +276,26 @@ Experiment read_experiment(const Document& document, const report::Schema& schem
   if (const auto shm = top.section("shm")) read_shm(*shm, experiment);
   if (const auto verbs = top.section("verbs")) read_verbs(*verbs, experiment);
   if (const auto timeline = top.section("timeline")) read_timeline(*timeline, experiment);
-  read_figures(document, schema, experiment);
+  read_figures(document, declarations.columns, experiment);
   check_complete(experiment, top);
-  check_load(experiment, top);
+  check_system_names(experiment);
   return experiment;
 }
 
-Experiment load_experiment(const std::filesystem::path& file, std::span<const Override> overrides,
-                           const report::Schema& schema) {
-  return read_experiment(Document::read(file, overrides), schema);
+Experiment load_experiment(const std::filesystem::path& file, const Declarations& declarations,
+                           std::span<const Override> overrides) {
+  return read_experiment(Document::read(file, overrides), declarations);
 }
 
 std::vector<PointSettings> expand(const Experiment& experiment) {
   std::vector<PointSettings> points{experiment.base};
   for (const Axis& axis : experiment.matrix) {
-    const Parameter& parameter = *find_parameter(axis.parameter);
     std::vector<PointSettings> longer;
     longer.reserve(points.size() * axis.values.size());
     for (const PointSettings& point : points) {
       for (const Axis::Value& value : axis.values) {
         longer.push_back(point);
-        assign(parameter, value, longer.back());
+        assign(axis.parameter, value, longer.back());
       }
     }
     points = std::move(longer);

@@ -1,17 +1,20 @@
 // An experiment: what experiments/*.toml says (experiments/README.md), checked as far as the file
-// alone allows. Which systems, workloads and profiles exist is checked by harness/run.
+// and what drivers declare allow. Which workloads and profiles exist is checked when points are
+// planned (harness/run/point.h).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "harness/config/declarations.h"
 #include "harness/config/document.h"
 #include "harness/schema/spec.h"
+#include "platform/base/parameter_values.h"
 #include "platform/platform.h"
 
 namespace perdura::harness {
@@ -22,50 +25,29 @@ struct Located {
   std::string where;
 };
 
-// One point of a sweep. What is absent is left to the workload's file.
-struct PointSettings {
+// One point of a sweep: what the harness knows of every point, and the values of its driver's
+// parameters.
+class PointSettings : public ParameterValues {
+ public:
+  PointSettings() = default;
+  explicit PointSettings(std::span<const Parameter> of_driver) : ParameterValues(of_driver) {}
+
   Located system;
-  Located workload;
-  std::optional<std::uint64_t> records;
-  std::optional<std::uint64_t> operations;  // measured, of all clients together
-  std::uint64_t warmup = 0;               // operations before the measured interval, of all clients
-  std::optional<std::uint64_t> key_size;  // bytes
-  std::optional<std::uint64_t> value_size;    // bytes
-  std::uint64_t clients = 1;                  // client threads over all nodes
-  std::optional<std::uint64_t> client_nodes;  // absent: one, or all that mpirun started
-  std::uint64_t queue_depth = 1;              // operations under way per client thread
-  std::uint64_t server_threads = 1;
-  std::optional<std::uint64_t>
-      resizes;                  // that a hash table may grow by; absent: as its system says
-  std::string load = "closed";  // or "fixed", "poisson": an open loop
-  std::optional<std::uint64_t>
-      offered_load;  // operations per second of all clients; open loop only
-  std::optional<std::uint64_t>
-      duration_ms;          // of the measured interval; absent: as the operations take
-  bool until_full = false;  // the measured interval ends when the store is out of space
-  std::optional<std::uint64_t>
-      ramp_ms;                         // before the measured interval; absent: as the warm-up takes
-  std::optional<double> steady_slope;  // the warm-up lasts until the rate changes by less than this
-  std::optional<std::uint64_t> steady_window_ms;  // within such a window
-  CompletionMode server_completion = CompletionMode::event;
-  CompletionMode client_completion = CompletionMode::event;
-  bool check_history = false;  // record all operations and check them (docs/history.md)
-  // The server as a responder of remote updates (Table 1 of "Correct, Fast Remote Persistence"), in
-  // the words of perdura's options; empty: not said.
-  std::string domain;           // dmp, mhp, wsp
-  std::string ddio;             // on, off; empty: on sim the profile's
-  std::string receive_buffers;  // dram, pm
-  std::string transport;        // ib, roce, iwarp
-  std::string update;           // of a log's appends: single, ordered
-  // How a key-value store's puts persist: as in its paper, or so that they are durable on this
-  // server when they are acknowledged; empty: paper.
-  std::string persistence;  // paper, correct
+
+  // How the threads of a role wait for completions.
+  CompletionMode completion(std::string_view role) const;
+  void set_completion(CompletionMode mode) { completion_ = mode; }
+  void set_completion(const std::string& role, CompletionMode mode) { of_role_[role] = mode; }
+
+ private:
+  CompletionMode completion_ = CompletionMode::event;
+  std::map<std::string, CompletionMode, std::less<>> of_role_;
 };
 
 // A parameter that a sweep varies. Values are in the order of the file.
 struct Axis {
   struct Value {
-    std::variant<std::uint64_t, double, std::string> value;
+    ParameterValue value;
     std::string where;
   };
   std::string parameter;
@@ -76,7 +58,7 @@ struct Axis {
 struct SystemSettings {
   std::string where;
   Located variant_of;  // text is empty if NAME is a system itself
-  std::map<std::string, std::uint64_t, std::less<>> parameters;
+  GivenParameters parameters;
   std::map<std::string, std::string, std::less<>> places;  // where the parameters were written
 };
 
@@ -105,6 +87,7 @@ struct Experiment {
   std::uint64_t seed = 1;
   std::uint64_t repetitions = 1;
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
+  DriverDeclarations declared;  // of its driver
   PointSettings base;
   std::vector<Axis> matrix;  // the last one varies fastest
   std::map<std::string, SystemSettings, std::less<>> systems;
@@ -117,11 +100,9 @@ struct Experiment {
 };
 
 // Throws UsageError with file and line, or the override, and what is wrong.
-// `schema`: the columns that figures may name.
-Experiment read_experiment(const Document& document, const report::Schema& schema = {});
-Experiment load_experiment(const std::filesystem::path& file,
-                           std::span<const Override> overrides = {},
-                           const report::Schema& schema = {});
+Experiment read_experiment(const Document& document, const Declarations& declarations);
+Experiment load_experiment(const std::filesystem::path& file, const Declarations& declarations,
+                           std::span<const Override> overrides = {});
 
 // The cross product, in the order in which points are run and written. Never empty.
 std::vector<PointSettings> expand(const Experiment& experiment);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
@@ -72,23 +73,38 @@ std::uint64_t Section::number_of(const toml::node& node, std::string_view key, s
   return static_cast<std::uint64_t>(*value);
 }
 
-double Section::share_of(const toml::node& node, std::string_view key) const {
-  const auto value = node.value_exact<double>();
-  if (!value || !(*value > 0 && *value <= 1)) {
-    wrong(node, key, "must be a decimal number above 0, at most 1, such as 0.02");
-  }
-  return *value;
-}
-
 bool Section::flag_of(const toml::node& node, std::string_view key) const {
   const auto value = node.value_exact<bool>();
   if (!value) wrong(node, key, "must be true or false");
   return *value;
 }
 
+ParameterValue Section::value_of(const toml::node& node, const Parameter& parameter) const {
+  const auto value = [&]() -> std::optional<ParameterValue> {
+    if (const auto text = node.value_exact<std::string>()) return *text;
+    if (const auto flag = node.value_exact<bool>()) return *flag;
+    if (const auto real = node.value_exact<double>()) return *real;
+    const auto number = node.value_exact<std::int64_t>();
+    if (!number) return std::nullopt;
+    // No count is negative, but a decimal number may be.
+    return *number < 0 ? ParameterValue(static_cast<double>(*number)) : ParameterValue(*number);
+  }();
+  // A list or a section is of no type that there is.
+  const std::string problem = parameter.problem_with(value.value_or(ParameterValue(std::nan(""))));
+  if (!problem.empty()) wrong(node, parameter.name, problem);
+  return parameter.of_type(*value);
+}
+
 void Section::wrong(const toml::node& node, std::string_view key, std::string_view what) const {
   throw UsageError(
       fmt::format("{}: {}{} {}", document_.where(node.source()), key, in_section(name_), what));
+}
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
 }
 
 std::string join_names(std::span<const std::string_view> names) { return join(names); }

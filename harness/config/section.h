@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "harness/config/document.h"
+#include "platform/base/parameter.h"
 
 namespace perdura::harness {
 
@@ -36,9 +37,9 @@ class Section {
   std::string text_of(const toml::node& node, std::string_view key) const;
   std::uint64_t number_of(const toml::node& node, std::string_view key, std::uint64_t least,
                           std::uint64_t most) const;
-  // Above 0, at most 1.
-  double share_of(const toml::node& node, std::string_view key) const;
   bool flag_of(const toml::node& node, std::string_view key) const;
+  // A value of a parameter, as its declaration wants it.
+  ParameterValue value_of(const toml::node& node, const Parameter& parameter) const;
 
   // Throws UsageError with the place of the node, the key and what is wrong.
   [[noreturn]] void wrong(const toml::node& node, std::string_view key,
@@ -49,6 +50,9 @@ class Section {
   const toml::table& table_;
   std::string name_;
 };
+
+// Fit for the name of a file.
+bool is_plain_name(std::string_view name);
 
 // "a, b, c".
 std::string join_names(std::span<const std::string_view> names);

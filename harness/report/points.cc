@@ -150,10 +150,8 @@ Expected<void> PointColumns::check(const std::filesystem::path& file, const CsvR
       }
     }
   }
-  for (const std::string_view column : {"repetition", "key_size", "value_size"}) {
-    if (text(row, column).empty()) {
-      return wrong(fmt::format("{} is empty; {}", column, advice_on_damaged(file)));
-    }
+  if (text(row, "repetition").empty()) {
+    return wrong(fmt::format("repetition is empty; {}", advice_on_damaged(file)));
   }
   const std::string& verdict = text(row, "verdict");
   if (verdict != "valid" && verdict != "invalid" && verdict != "failed") {

@@ -44,6 +44,7 @@ class PointRow {
   PointRow(const PointColumns& columns, const CsvRow& row) : columns_(columns), row_(row) {}
 
   std::size_t line() const { return row_.line; }
+  bool has(std::string_view column) const { return columns_.has(column); }
   const std::string& text(std::string_view column) const { return columns_.text(row_, column); }
   std::optional<double> number(std::string_view column) const { return parse_number(text(column)); }
   bool valid() const { return text("verdict") == "valid"; }

@@ -51,7 +51,13 @@ Expected<void> add_formulas(TableData& table, const FigureData& data, const std:
       if (point == nullptr) continue;
       FormulaRow row{key_size, x, point->mean, 0, false};
       if (formula != nullptr) {
-        const auto expected = evaluate(formula->value, {*parse_number(key_size), *parse_number(x)});
+        const auto key = parse_number(key_size);
+        const auto value = parse_number(x);
+        if (!key || !value) {
+          return fail(fmt::format(
+              "table {}: its formula is of key_size and {}, and a row lacks one", spec.id, spec.x));
+        }
+        const auto expected = evaluate(formula->value, {*key, *value});
         if (!expected) return tl::unexpected(expected.error());
         row.formula = *expected;
         // Counts come as decimal text of a division; a byte in a million operations is a byte.

@@ -13,9 +13,9 @@ namespace {
 /// The same for a row of points.csv and one of timeline.csv that belong together: both files were
 /// written by one program, from the same numbers.
 template <class CellOf>
-std::string identity(CellOf cell_of) {
+std::string identity(const Schema& schema, CellOf cell_of) {
   std::string key;
-  for (const Column& column : identity_columns()) {
+  for (const Column& column : schema.identity()) {
     key += cell_of(column.name);
     key += '\n';
   }
@@ -44,8 +44,11 @@ struct Course {
 Expected<Timelines> Timelines::read(const std::filesystem::path& file) {
   const auto table = read_csv(file, advice_on_damaged(file));
   if (!table) return tl::unexpected(table.error());
+  const auto schema = Schema::beside(file);
+  if (!schema) return tl::unexpected(schema.error());
   std::vector<std::string_view> columns;
-  for (const auto known : {identity_columns(), timeline_columns()}) {
+  const std::vector<Column> identifying = schema->identity();
+  for (const auto known : {std::span<const Column>(identifying), timeline_columns()}) {
     for (const Column& column : known) columns.push_back(column.name);
   }
   if (auto complete = require_columns(*table, columns); !complete) {
@@ -63,7 +66,7 @@ Expected<Timelines> Timelines::read(const std::filesystem::path& file) {
                               column.name, cell(column.name), advice_on_damaged(file)));
     }
     const auto number = [&](std::string_view name) { return parse_number(cell(name)); };
-    timelines.identities_.push_back(identity(cell));
+    timelines.identities_.push_back(identity(*schema, cell));
     timelines.rows_.push_back({*number("time_ms"), *number("operations"), number("latency_mean_us"),
                                number("latency_max_us"), number("free_percent"),
                                number("cleanings"), number("cleanings_now")});
@@ -73,7 +76,8 @@ Expected<Timelines> Timelines::read(const std::filesystem::path& file) {
 
 std::vector<TimelineRow> Timelines::of(const Points& points, std::size_t row) const {
   const std::string wanted =
-      identity([&](std::string_view name) -> const std::string& { return points.text(row, name); });
+      identity(points.schema(),
+               [&](std::string_view name) -> const std::string& { return points.text(row, name); });
   std::vector<TimelineRow> found;
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     if (identities_[i] == wanted) found.push_back(rows_[i]);

@@ -64,28 +64,17 @@ std::optional<double> in_microseconds(std::optional<Number> nanoseconds) {
   return static_cast<double>(*nanoseconds) / 1000.0;
 }
 
-void add_identity(Row& row, const PointIdentity& identity) {
-  row.number(std::uint64_t{report::kSchemaVersion});
-  row.text(identity.experiment);
-  row.text(identity.platform);
-  row.text(identity.modelled ? "modelled" : "measured");
-  row.text(identity.profile);
-  row.text(identity.system);
-  row.text(identity.workload);
-  for (const std::uint64_t value :
-       {identity.key_size, identity.value_size, identity.records, identity.clients,
-        identity.queue_depth, identity.server_threads}) {
-    row.number(value);
-  }
-  row.maybe(identity.resizes);
-  row.text(identity.load);
-  row.maybe(identity.offered_load);
-  for (const std::string& stated : {identity.domain, identity.ddio, identity.receive_buffers,
-                                    identity.transport, identity.update, identity.persistence}) {
-    row.text(stated);
-  }
-  row.number(identity.seed);
-  row.number(identity.repetition);
+std::string identity_cell(const PointIdentity& identity, std::string_view column) {
+  if (column == "schema_version") return fmt::to_string(report::kSchemaVersion);
+  if (column == "experiment") return identity.experiment;
+  if (column == "platform") return identity.platform;
+  if (column == "provenance") return identity.modelled ? "modelled" : "measured";
+  if (column == "profile") return identity.profile;
+  if (column == "system") return identity.system;
+  if (column == "seed") return fmt::to_string(identity.seed);
+  if (column == "repetition") return fmt::to_string(identity.repetition);
+  const auto parameter = identity.parameters.find(column);
+  return parameter == identity.parameters.end() ? "" : parameter->second;
 }
 
 constexpr std::array kPercentiles{50.0, 90.0, 99.0, 99.9, 99.99};
@@ -204,7 +193,9 @@ std::string points_csv(const std::vector<const PointResult*>& results,
     for (const RowSource& source : rows_of(measurement)) {
       const bool all = source.operation == "all";
       Row row;
-      add_identity(row, result->identity);
+      for (const report::Column& column : report::identity_columns()) {
+        row.text(identity_cell(result->identity, column.name));
+      }
       row.text(source.operation);
       row.text(to_string(measurement.verdict));
       row.text(measurement.reason);
@@ -242,7 +233,11 @@ std::string points_csv(const std::vector<const PointResult*>& results,
         row.not_measured(kCostColumns);
       }
       for (const report::Column& column : schema.declared()) {
-        row.maybe(all ? declared_value(measurement, column.name) : std::nullopt);
+        if (column.identifies()) {
+          row.text(identity_cell(result->identity, column.name));
+        } else {
+          row.maybe(all ? declared_value(measurement, column.name) : std::nullopt);
+        }
       }
       if (on_hosts) add_noise(row, measurement.noise);
       row.append_to(out);
@@ -251,9 +246,12 @@ std::string points_csv(const std::vector<const PointResult*>& results,
   return out;
 }
 
-std::string timeline_csv(const std::vector<const PointResult*>& results) {
+std::string timeline_csv(const std::vector<const PointResult*>& results,
+                         const report::Schema& schema) {
   std::string out;
-  for (const auto columns : {report::identity_columns(), report::timeline_columns()}) {
+  const std::vector<report::Column> identity = schema.identity();
+  for (const auto columns :
+       {std::span<const report::Column>(identity), report::timeline_columns()}) {
     for (const report::Column& column : columns) {
       fmt::format_to(std::back_inserter(out), "{},", column.name);
     }
@@ -264,7 +262,9 @@ std::string timeline_csv(const std::vector<const PointResult*>& results) {
     recorded = recorded || result->measurement.timeline.recorded();
     for (const TimelineInterval& interval : divide(result->measurement.timeline)) {
       Row row;
-      add_identity(row, result->identity);
+      for (const report::Column& column : identity) {
+        row.text(identity_cell(result->identity, column.name));
+      }
       row.number(static_cast<double>(interval.start.count()) / 1e6);
       row.number(interval.operations);
       row.maybe(in_microseconds(interval.mean_ns));

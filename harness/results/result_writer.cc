@@ -136,7 +136,7 @@ void ResultWriter::write(RunStatus status) {
   }
   std::map<std::string, std::string> tables{{"points.csv", points_csv(finished, manifest_.schema)},
                                             {"histograms.csv", histograms_csv(finished)}};
-  if (std::string timeline = timeline_csv(finished); !timeline.empty()) {
+  if (std::string timeline = timeline_csv(finished, manifest_.schema); !timeline.empty()) {
     tables["timeline.csv"] = std::move(timeline);
   }
   manifest_.files.clear();

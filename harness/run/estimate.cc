@@ -31,9 +31,10 @@ report::Schema schema_of(const fs::path& folder) {
 }
 
 bool ends_by_time(const Experiment& experiment) {
-  const auto points = expand(experiment);
-  return std::any_of(points.begin(), points.end(), [](const PointSettings& point) {
-    return point.duration_ms || point.ramp_ms || point.steady_slope || point.offered_load;
+  const PointSettings point = expand(experiment).front();  // what one is given, all are
+  const auto table = point.table();
+  return std::any_of(table.begin(), table.end(), [&](const Parameter& parameter) {
+    return parameter.sets_time && point.given(parameter.name);
   });
 }
 
@@ -57,7 +58,9 @@ PastRun read_past_run(const fs::path& folder, const Experiment& experiment) {
                                   folder.string(), what));
   };
   if (!fs::exists(folder / "experiment.toml")) throw wrong("has no experiment.toml");
-  if (!holds_for(load_experiment(folder / "experiment.toml", {}, schema_of(folder)), experiment)) {
+  if (!holds_for(
+          load_experiment(folder / "experiment.toml", {{experiment.declared}, schema_of(folder)}),
+          experiment)) {
     throw UsageError(fmt::format(
         "--like {}: the number of operations does not tell the time of open loops, durations and "
         "steady states; give a run of the same experiment",
@@ -110,7 +113,7 @@ Estimate estimate(std::span<const Point> points, const PastRun& past) {
     const auto known = past.by_label.find(without_repetition(point.label));
     if (known != past.by_label.end()) ++result.of_same_point;
     const PastRun::Cost& cost = known == past.by_label.end() ? past.all : known->second;
-    const auto operations = static_cast<double>(point.operations());
+    const auto operations = static_cast<double>(point.operations);
     result.seconds.push_back(cost.seconds / cost.operations * operations);
     result.total += result.seconds.back();
   }

@@ -41,7 +41,9 @@ class SimFactory final : public PlatformFactory {
   void check_nodes(const Roles&) const override {}
   std::shared_ptr<Platform> create(const Point& point) override {
     sim::Profile profile = profile_;
-    if (!point.settings.ddio.empty()) profile.ddio = point.settings.ddio == "on";
+    if (point.settings.declares("ddio") && point.settings.given("ddio")) {
+      profile.ddio = point.settings.text("ddio") == "on";
+    }
     auto platform =
         std::make_shared<sim::SimPlatform>(std::move(profile), point.roles.node_count());
     platform->end_when(interrupt_signaled);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,25 +16,38 @@
 #include "harness/config/roles.h"
 #include "harness/results/measurement.h"
 #include "harness/schema/schema.h"
-#include "harness/workload/workload_spec.h"
 #include "platform/platform.h"
 
 namespace perdura::harness {
 
-// What is known of the server beyond what a point says of it, in the words of PointSettings; empty:
-// not known.
+// What is known of the server beyond what a point says of it, in the words of the parameters;
+// empty: not known.
 struct Testbed {
   std::string ddio;
   std::string transport;
 };
 
+// A file that a point is made from, beside its experiment: a workload, a trace.
+struct PointFile {
+  std::string kind;  // "workload"
+  Located name;      // as it was written
+  std::string name_in_results;
+  std::filesystem::path file;
+};
+
+// What a driver makes of a point before it runs, such as the workload that it names.
+struct PreparedPoint {
+  virtual ~PreparedPoint() = default;
+};
+
 struct Point {
+  Point() = default;
+  explicit Point(std::span<const Parameter> of_driver) : settings(of_driver) {}
+
   PointSettings settings;  // of a variant, with the name of the system that it runs
   Testbed testbed{};
-  std::string system_name;                                       // as in results: a variant's own
-  workload::WorkloadSpec workload;                               // the settings' overrides applied
-  std::string workload_name;                                     // as in results
-  std::map<std::string, std::uint64_t, std::less<>> parameters;  // of the system
+  std::string system_name;     // as in results: a variant's own
+  GivenParameters parameters;  // of the system
   std::map<std::string, std::string, std::less<>> parameter_places;  // where they were written
   const std::string& place_of(std::string_view parameter) const {
     const auto place = parameter_places.find(parameter);
@@ -43,11 +58,12 @@ struct Point {
   Roles roles;
   std::uint64_t repetition = 0;
   std::uint64_t seed = 1;  // the experiment's plus the repetition
-  // Of the whole run: loading and warming up, too.
-  std::uint64_t operations() const {
-    return workload.loaded_keys() + settings.warmup + workload.operation_count;
-  }
-  std::string label;  // "erda workloadc value_size=64": what the sweep varies
+  std::string label;       // "erda workloadc value_size=64": what the sweep varies
+
+  // What the driver has made of it (Driver::prepare).
+  std::vector<PointFile> files;
+  std::uint64_t operations = 0;  // of the whole run: loading and warming up, too
+  std::shared_ptr<const PreparedPoint> prepared;
 };
 
 // What runs a point: the code that drives one kind of system.
@@ -55,11 +71,20 @@ class Driver {
  public:
   virtual ~Driver() = default;
   virtual std::string_view name() const = 0;
+  // Of its points: all that [workload] may say and [matrix] may vary beside what every point has.
+  // What identifies a point is a column of points.csv.
+  virtual std::span<const Parameter> parameters() const = 0;
+  // The names that [systems.NAME] may have, and what each may say.
+  virtual std::vector<DriverDeclarations::System> systems() const = 0;
+  // Reads the files that the point names, and puts the numbers that they give into its settings, if
+  // the experiment has none. Throws UsageError if that is impossible.
+  virtual void prepare(Point&, const Locations&) const {}
   // Throws UsageError if the point asks for something impossible. Called for all points before any
   // runs.
   virtual void check(const Point& point) const = 0;
-  // The names that [systems.NAME] may have.
-  virtual std::vector<std::string_view> systems() const = 0;
+  // What users ought to know of points that are run in another way than their files say, a line
+  // each.
+  virtual std::vector<std::string> remarks(const std::vector<Point>&) const { return {}; }
   // What the nodes of a point are there for. `nodes`: how many there are if the point does not say;
   // 0: as many as it takes.
   virtual Roles roles(const PointSettings& settings, NodeId nodes) const = 0;
@@ -79,9 +104,9 @@ class Driver {
   virtual void conclude(const Point&, Measurement&) const {}
 };
 
-// The columns of points.csv that experiments of these drivers may name, of all their systems.
-report::Schema schema_of(std::span<const Driver* const> drivers);
-// Those that the points have.
+// What experiments of these drivers may say.
+Declarations declarations_of(std::span<const Driver* const> drivers);
+// The columns of points.csv that the points have.
 report::Schema schema_of(const Driver& driver, const std::vector<Point>& points);
 
 // All points of the sweep, repetitions included, in the order in which results are written. Throws

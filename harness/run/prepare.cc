@@ -5,31 +5,20 @@
 #include <algorithm>
 #include <set>
 
-#include "harness/run/remarks.h"
-#include "harness/text/suggestion.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
 
 namespace perdura::harness {
 namespace {
 
-const Driver& find_driver(std::span<const Driver* const> drivers, const Located& name) {
-  std::vector<std::string_view> known;
-  for (const Driver* driver : drivers) {
-    if (driver->name() == name.text) return *driver;
-    known.push_back(driver->name());
-  }
-  throw UsageError(fmt::format("{}: {}", name.where, unknown_name("driver", name.text, known)));
-}
-
-std::vector<std::pair<std::string, std::string>> workload_texts(const std::vector<Point>& points,
-                                                                const Locations& locations) {
-  std::vector<std::pair<std::string, std::string>> texts;
-  std::set<std::string> seen;
+std::vector<PreparedSweep::FileText> texts_of_files(const std::vector<Point>& points) {
+  std::vector<PreparedSweep::FileText> texts;
+  std::set<std::pair<std::string, std::string>> seen;
   for (const Point& point : points) {
-    if (!seen.insert(point.workload_name).second) continue;
-    const auto file = locations.find(FileKind::workload, point.settings.workload);
-    texts.emplace_back(point.workload_name, read_whole(file).value_or(""));
+    for (const PointFile& file : point.files) {
+      if (!seen.emplace(file.kind, file.name_in_results).second) continue;
+      texts.push_back({file.kind, file.name_in_results, read_whole(file.file).value_or("")});
+    }
   }
   return texts;
 }
@@ -70,10 +59,12 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
     sweep.site = load_site(locations.find(FileKind::site, {request.site, "--site"}));
   }
   const auto file = locations.find(FileKind::experiment, {request.experiment, ""});
-  sweep.experiment = load_experiment(file, request.overrides, schema_of(drivers));
+  sweep.experiment = load_experiment(file, declarations_of(drivers), request.overrides);
   locations.check_plots(sweep.experiment);
   apply_site(sweep.site, sweep.experiment);
-  sweep.driver = &find_driver(drivers, sweep.experiment.driver);
+  sweep.driver = *std::find_if(drivers.begin(), drivers.end(), [&](const Driver* driver) {
+    return driver->name() == sweep.experiment.declared.name;
+  });
   sweep.platforms = create_platform_factory(sweep.experiment, locations, ranks, sweep.site);
   sweep.points = plan_points(sweep.experiment, locations, *sweep.driver, sweep.platforms->nodes());
   for (Point& point : sweep.points) {
@@ -84,7 +75,7 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   }
   if (!request.plan_only) sweep.platforms->check_machine(sweep.points.front().roles);
   check_memory(sweep, ranks);
-  sweep.workloads = workload_texts(sweep.points, locations);
+  sweep.files = texts_of_files(sweep.points);
   return sweep;
 }
 
@@ -116,7 +107,9 @@ Identity identity_of(const PreparedSweep& sweep) {
       {"experiment", sweep.experiment.text},
       {"site", sweep.site.text},
       {"profile " + sweep.platforms->profile_name(), sweep.platforms->profile_text()}};
-  for (const auto& [name, text] : sweep.workloads) identity.emplace_back("workload " + name, text);
+  for (const auto& [kind, name, text] : sweep.files) {
+    identity.emplace_back(fmt::format("{} {}", kind, name), text);
+  }
   return identity_of_text(to_text(identity), "this configuration");
 }
 
@@ -138,7 +131,7 @@ PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& l
   const std::string found = problem_of(ranks, problems, identities);  // at the root
   if (ranks.broadcast(found.empty() ? 1 : 0) == 1) {
     if (ranks.is_root()) {
-      for (const std::string& remark : remarks_on_workloads(sweep.points)) {
+      for (const std::string& remark : sweep.driver->remarks(sweep.points)) {
         fmt::print(stderr, "perdura: {}\n", remark);
       }
     }

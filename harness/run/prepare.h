@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "harness/config/document.h"
@@ -38,14 +37,18 @@ struct PreparedSweep {
   std::vector<Point> points;
   std::vector<std::optional<Bytes>> memory;  // that each needs, as far as it can be estimated
   std::optional<AvailableMemory> available_memory;
-  // Names, as in results, and texts of the files that the points were made from.
-  std::vector<std::pair<std::string, std::string>> workloads;
+  struct FileText {
+    std::string kind;  // as of PointFile, like the name
+    std::string name;
+    std::string text;
+  };
+  std::vector<FileText> files;  // that the points were made from, each once
 };
 
 // What the points are made from: the build, and the texts of all files.
 Identity identity_of(const PreparedSweep& sweep);
 
-// Every rank calls it; the root says on stderr what workload files ask for in vain. Throws
+// Every rank calls it; the root says on stderr what is run in another way than files say. Throws
 // UsageError, on all ranks, if any of it does not exist or cannot be run, or if ranks have
 // different files or builds; only the root's message is of use then.
 PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& locations,

@@ -140,13 +140,15 @@ MediaWrites Sweep::media_writes_now() const {
 }
 
 Manifest Sweep::manifest() const {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const auto& file : prepared_.files) files.emplace_back(file.name, file.text);
   return {.experiment = experiment_.name,
           .platform = std::string(platforms_.name()),
           .modelled = platforms_.modelled(),
           .profile = platforms_.profile_name(),
           .profile_text = platforms_.profile_text(),
           .site_text = prepared_.site.text,
-          .workloads = prepared_.workloads,
+          .workloads = std::move(files),
           .persistent_memory = persistent_memory_,
           .seed = experiment_.seed,
           .repetitions = experiment_.repetitions,
@@ -363,28 +365,22 @@ void Sweep::take_results_of_others() {
   }
 }
 
+std::map<std::string, std::string, std::less<>> cells_of(const PointSettings& settings) {
+  std::map<std::string, std::string, std::less<>> cells;
+  for (const Parameter& parameter : settings.table()) {
+    if (!parameter.identifies) continue;
+    cells.emplace(parameter.name, settings.to_text(parameter.name));
+  }
+  return cells;
+}
+
 PointResult Sweep::result_of(const Point& point, Measurement measurement) const {
   return {{.experiment = experiment_.name,
            .platform = std::string(platforms_.name()),
            .modelled = platforms_.modelled(),
            .profile = platforms_.profile_name(),
            .system = point.system_name,
-           .workload = point.workload_name,
-           .key_size = point.workload.key_size,
-           .value_size = point.workload.max_value_size(),
-           .records = point.workload.loaded_keys(),
-           .clients = point.settings.clients,
-           .queue_depth = point.settings.queue_depth,
-           .server_threads = point.settings.server_threads,
-           .resizes = point.settings.resizes,
-           .load = point.settings.load,
-           .offered_load = point.settings.offered_load,
-           .domain = point.settings.domain,
-           .ddio = point.settings.ddio,
-           .receive_buffers = point.settings.receive_buffers,
-           .transport = point.settings.transport,
-           .update = point.settings.update,
-           .persistence = point.settings.persistence,
+           .parameters = cells_of(point.settings),
            .seed = point.seed,
            .repetition = point.repetition,
            .accounting = point.accounting},
@@ -392,7 +388,7 @@ PointResult Sweep::result_of(const Point& point, Measurement measurement) const 
 }
 
 PointTime Sweep::time_of(const Point& point, std::chrono::nanoseconds wall) const {
-  return {point.label, point.operations(), wall};
+  return {point.label, point.operations, wall};
 }
 
 void Sweep::record(std::size_t index, Finished finished) {

@@ -30,13 +30,23 @@ Schema::Schema(std::span<const Column> declared)
                         .shown = {keep(column.shown.noun), keep(column.shown.axis),
                                   keep(column.shown.unit), column.shown.scale},
                         .role = column.role,
-                        .better = column.better});
+                        .better = column.better,
+                        .may_be_negative = column.may_be_negative,
+                        .usual = keep(column.usual)});
   }
 }
 
 std::string_view Schema::keep(std::string_view text) { return texts_->emplace_back(text); }
 
 bool Schema::in_points(std::string_view name) const { return in(columns_, name) != nullptr; }
+
+std::vector<Column> Schema::identity() const {
+  std::vector<Column> columns(identity_columns().begin(), identity_columns().end());
+  for (const Column& column : declared()) {
+    if (column.identifies()) columns.push_back(column);
+  }
+  return columns;
+}
 
 const Column* Schema::find(std::string_view name) const {
   const Column* const found = in(columns_, name);
@@ -51,16 +61,19 @@ Quantity Schema::quantity(std::string_view name) const {
 nlohmann::ordered_json Schema::to_json() const {
   auto json = nlohmann::ordered_json::array();
   for (const Column& column : declared()) {
-    json.push_back({{"name", column.name},
-                    {"noun", column.shown.noun},
-                    {"title", column.shown.axis},
-                    {"unit", column.shown.unit},
-                    {"scale", column.shown.scale},
-                    {"text", column.kind == Column::Kind::text},
-                    {"identifies", column.identifies()},
-                    {"better", column.better == Column::Better::unknown ? ""
-                               : column.better == Column::Better::less  ? "less"
-                                                                        : "more"}});
+    auto& description = json.emplace_back();
+    description = {{"name", column.name},
+                   {"noun", column.shown.noun},
+                   {"title", column.shown.axis},
+                   {"unit", column.shown.unit},
+                   {"scale", column.shown.scale},
+                   {"text", column.kind == Column::Kind::text},
+                   {"identifies", column.identifies()},
+                   {"better", column.better == Column::Better::unknown ? ""
+                              : column.better == Column::Better::less  ? "less"
+                                                                       : "more"}};
+    if (column.may_be_negative) description["may_be_negative"] = true;
+    if (!column.usual.empty()) description["usual"] = column.usual;
   }
   return json;
 }
@@ -88,7 +101,9 @@ Expected<Schema> Schema::beside(const std::filesystem::path& file) {
                                                       : Column::Role::measured,
            .better = better == "less"   ? Column::Better::less
                      : better == "more" ? Column::Better::more
-                                        : Column::Better::unknown});
+                                        : Column::Better::unknown,
+           .may_be_negative = entry.value("may_be_negative", false),
+           .usual = entry.contains("usual") ? kept("usual") : ""});
     }
   } catch (const nlohmann::json::exception&) {
     return fail(fmt::format(
@@ -96,6 +111,26 @@ Expected<Schema> Schema::beside(const std::filesystem::path& file) {
         manifest.string()));
   }
   return Schema(declared);
+}
+
+Schema parameter_columns(std::span<const Parameter> table) {
+  std::deque<std::string> texts;
+  std::vector<Column> columns;
+  for (const Parameter& parameter : table) {
+    if (!parameter.identifies) continue;
+    const auto* const real = std::get_if<Real>(&parameter.type);
+    const bool number = real != nullptr || std::holds_alternative<Count>(parameter.type) ||
+                        std::holds_alternative<Share>(parameter.type);
+    const bool usual = parameter.usual.exists();
+    texts.push_back(usual ? parameter.usual.value().to_text() : "");
+    columns.push_back({.name = parameter.name,
+                       .kind = number ? Column::Kind::number : Column::Kind::text,
+                       .shown = {parameter.noun, parameter.title, parameter.unit},
+                       .role = Column::Role::parameter,
+                       .may_be_negative = real != nullptr && real->least < 0,
+                       .usual = texts.back()});
+  }
+  return Schema(columns);
 }
 
 }  // namespace perdura::report

@@ -14,6 +14,7 @@
 
 #include "harness/schema/columns.h"
 #include "harness/schema/error.h"
+#include "platform/base/parameter.h"
 
 namespace perdura::report {
 
@@ -31,6 +32,8 @@ class Schema {
   /// A column of points.csv, or of another file that columns.h knows; null if there is none.
   const Column* find(std::string_view name) const;
   bool in_points(std::string_view name) const;
+  /// Those that say which point and repetition a row belongs to: of columns.h, then those declared.
+  std::vector<Column> identity() const;
   /// How a column is shown; one that is not known as it is called.
   Quantity quantity(std::string_view name) const;
 
@@ -46,5 +49,8 @@ class Schema {
   std::shared_ptr<std::deque<std::string>> texts_;  // of the declared columns; copies share them
   std::vector<Column> columns_;
 };
+
+/// The columns of the parameters of a table that identify points.
+Schema parameter_columns(std::span<const Parameter> table);
 
 }  // namespace perdura::report

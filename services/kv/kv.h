@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "persistence/chooser.h"
+#include "platform/base/parameter.h"
 #include "platform/base/units.h"
 #include "platform/platform.h"
 #include "platform/runtime/task.h"
@@ -57,7 +57,7 @@ struct KvConfig {
   // Nodes that hold it, numbered one after the other; more only if KvSystem::spans_servers.
   std::uint32_t servers = 1;
   // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
-  std::map<std::string, std::uint64_t, std::less<>> parameters;
+  GivenParameters parameters;
   // Makes a put durable before it is acknowledged; absent: as in the paper, whatever that
   // guarantees. One that fits KvSystem::put.
   std::optional<persistence::Method> put_method{};
@@ -132,6 +132,9 @@ struct KvSystem {
   // A partition is spread over all servers, on each of which a part of it is opened, instead of
   // each server having partitions of its own.
   bool spans_servers = false;
+  // What `[systems.NAME]` of an experiment may say. ParameterReader (systems/parameter_reader.h)
+  // reads by it.
+  std::span<const Parameter> parameters{};
   // Its own parameters of a store as small as can be: what it does besides serving (its log goes
   // around, is cleaned) happens within the short history that is explored.
   std::span<const services::Setting> small_store{};

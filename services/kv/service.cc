@@ -8,7 +8,8 @@ namespace perdura::services {
 
 SystemInfo info_of(const systems::KvSystem& system) {
   return {system.name,      system.title, system.paper,
-          system.guarantee, system.level, system.changes_guarantee};
+          system.guarantee, system.level, system.changes_guarantee,
+          system.parameters};
 }
 
 std::vector<SystemInfo> KvService::systems() const {

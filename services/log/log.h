@@ -60,7 +60,7 @@ struct LogSystem {
   // The method of the paper for a server, as the system's parameters want it. Throws UsageError for
   // parameters that it does not have.
   persistence::Method (*published)(const pmem::PersistenceModel& model,
-                                   const SystemParameters& parameters);
+                                   const GivenParameters& parameters);
   // What an append asks of a method that makes it durable.
   persistence::UpdateNeeds append{};
 

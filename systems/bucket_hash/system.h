@@ -1,7 +1,9 @@
 // A system that is a hash index: its Design is all that it has of its own.
 //
-//   kName, Parameters       as configurations name it and its parameters, Parameters::of(config),
-//                           which have the index's `geometry` and a `queue_depth`
+//   kName, Parameters       as configurations name it and its parameters: Parameters::kTable
+//   declares
+//                           them, Parameters::of(config) has the index's `geometry` and a
+//                           `queue_depth`
 //   Index                   what the server changes: recover(), begin_resize(), resize_step(),
 //                           slots(), items(), resizing(), geometry(), Outcome
 //   shape_of(geometry)      for the header of the pool
@@ -34,6 +36,7 @@ constexpr KvSystem system_of(std::string_view title, std::string_view paper) {
       .max_key_size = kMaxKeySize,
       .max_value_size = kMaxValueSize,
       .shares_partition = true,
+      .parameters = Design::Parameters::kTable,
       .footprint = kFootprint,
       .check = [](const KvConfig& config) { Design::Parameters::of(config); },
       .open = [](Thread& thread, std::string name,

@@ -22,20 +22,18 @@ std::uint64_t buckets_for(std::uint64_t records, std::uint64_t sbuckets) {
 }  // namespace
 
 Parameters Parameters::of(const KvConfig& config) {
-  const ParameterReader given(
-      kName, config,
-      {"buckets", "sbuckets", "resized_sbuckets", "added_percent", "resizes", "queue_depth"});
+  const ParameterReader given(kName, kTable, config.parameters);
   bucket_hash::require_slots(given, config);
   Parameters result;
   Geometry& table = result.geometry;
-  table.sbuckets = given.number("sbuckets", table.sbuckets, 1, kMaxSBuckets);
+  table.sbuckets = given.number<std::uint32_t>("sbuckets");
   table.resized_sbuckets =
       given.number("resized_sbuckets", table.sbuckets, table.sbuckets, kMaxSBuckets);
-  table.added_percent = given.number("added_percent", table.added_percent, 0, 100);
-  table.resizes = given.number("resizes", table.resizes, 0, kMaxResizes);
-  result.queue_depth = given.number("queue_depth", result.queue_depth, 1, 4096);
-  const std::uint64_t buckets = given.number("buckets", buckets_for(config.records, table.sbuckets),
-                                             2, std::uint64_t{1} << 32);
+  table.added_percent = given.number<std::uint32_t>("added_percent");
+  table.resizes = given.number<std::uint32_t>("resizes");
+  result.queue_depth = given.number<std::uint32_t>("queue_depth");
+  const std::uint64_t buckets =
+      given.number("buckets", buckets_for(config.records, table.sbuckets));
   bucket_hash::require_tables(kName, "buckets", buckets, table.resizes);
   if (buckets % 2 != 0) {
     throw UsageError(

@@ -38,6 +38,7 @@ const KvSystem kErda{
     .guarantee = "visible, atomic (old or new); durability at acknowledgment is not promised",
     .level = services::GuaranteeLevel::atomic,
     .put = {.carrier = persistence::Carrier::write},
+    .parameters = erda::kParameterTable,
     .small_store = kSmallStore,
     .changes_guarantee = kChangesGuarantee,
     .footprint = kFootprint,

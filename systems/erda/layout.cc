@@ -6,7 +6,6 @@
 
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
-#include "systems/parameter_reader.h"
 
 namespace perdura::systems::erda {
 
@@ -36,19 +35,8 @@ std::uint32_t object_crc(std::span<const std::byte> object) {
 
 }  // namespace
 
-std::uint64_t parameter(const KvConfig& config, std::string_view name, std::uint64_t otherwise) {
-  const ParameterReader given(
-      "erda", config,
-      {"region_bytes", "segment_bytes", "regions", "heads", "neighborhood", "cleaning_threshold",
-       "clean_always", "client_timeout_ms", "persist_before_update"});
-  // What else a number must be, such as a multiple of another, whoever uses it says.
-  std::uint64_t most = std::uint64_t{1} << 32;
-  if (name == "clean_always" || name == "persist_before_update") most = 1;
-  if (name == "neighborhood") most = hopscotch::kMaxNeighborhood;
-  // Together below the 2^64 bytes that a size can have.
-  if (name == "region_bytes" || name == "segment_bytes") most = Bytes{kMaxUnits} * kWord;
-  if (name == "regions") most = std::uint64_t{1} << 29;
-  return given.number(name, otherwise, 0, most);
+ParameterReader read_parameters(const KvConfig& config) {
+  return ParameterReader("erda", kParameterTable, config.parameters);
 }
 
 std::uint32_t Superblock::computed_crc() const {
@@ -72,23 +60,18 @@ Superblock shape_for(const KvConfig& config) {
   Superblock shape;
   shape.key_size = config.key_size;
   shape.value_size = config.value_size;
-  shape.segment_bytes = parameter(config, "segment_bytes", 8 * MiB);  // section 3.2.2
-  shape.region_bytes = parameter(config, "region_bytes", 1 * GiB);    // section 3.2.2
-  shape.heads = parameter(config, "heads", 1);
+  const ParameterReader given = read_parameters(config);
+  shape.segment_bytes = given.number<Bytes>("segment_bytes");
+  shape.region_bytes = given.number<Bytes>("region_bytes");
+  shape.heads = given.number<std::uint64_t>("heads");
   const auto geometry = hopscotch::Geometry::for_records(
-      config.records, config.key_size,
-      static_cast<std::uint32_t>(
-          parameter(config, "neighborhood", hopscotch::kDefaultNeighborhood)));
+      config.records, config.key_size, given.number<std::uint32_t>("neighborhood"));
   shape.buckets = geometry.buckets;
   shape.neighborhood = geometry.neighborhood;
 
   const ObjectFormat format(config.key_size, config.value_size);
   const Bytes largest =
       round_up(format.object_size(config.key_size, config.max_value_size + 1, false), kWord);
-  if (shape.heads < 1 || shape.heads > 255) {
-    throw UsageError(
-        fmt::format("erda: heads is {}, but a head ID has one byte: 1 to 255", shape.heads));
-  }
   if (shape.segment_bytes % kWord != 0 || shape.segment_bytes == 0 ||
       shape.region_bytes % shape.segment_bytes != 0 || shape.region_bytes == 0 ||
       shape.region_bytes / kWord > kMaxUnits) {
@@ -109,7 +92,7 @@ Superblock shape_for(const KvConfig& config) {
   const Bytes segments = (config.writes + per_segment - 1) / per_segment;
   const Bytes per_region = shape.region_bytes / shape.segment_bytes;
   const Bytes written = (segments + per_region - 1) / per_region + shape.heads - 1;
-  shape.regions = parameter(config, "regions", written + (written + shape.heads - 1) / shape.heads);
+  shape.regions = given.number("regions", written + (written + shape.heads - 1) / shape.heads);
   if (shape.regions <= shape.heads) {
     throw UsageError(
         fmt::format("erda: {} regions are too few for {} heads: each has one, and log cleaning "

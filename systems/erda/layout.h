@@ -32,6 +32,7 @@
 // lengths, as in the paper.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -41,6 +42,7 @@
 #include "platform/pmem/accounting.h"
 #include "services/kv/kv.h"
 #include "systems/hopscotch/geometry.h"
+#include "systems/parameter_reader.h"
 
 namespace perdura::systems::erda {
 
@@ -216,9 +218,52 @@ class PoolLayout {
 // The shape of a pool for a configuration. Throws UsageError if it cannot be.
 Superblock shape_for(const KvConfig& config);
 
-// A parameter of `[systems.erda]` (docs/systems/erda.md). Throws UsageError if the configuration
-// has one that Erda does not know.
-std::uint64_t parameter(const KvConfig& config, std::string_view name, std::uint64_t otherwise);
+// `[systems.erda]` (docs/systems/erda.md).
+// What else a number must be, such as a multiple of another, shape_for says.
+inline constexpr std::array kParameterTable = std::to_array<Parameter>({
+    {.name = "region_bytes",
+     .type = Count{0, Bytes{kMaxUnits} * kWord},
+     .usual = 1 * GiB,
+     .unit = "bytes",
+     .what = "of the log's regions (section 3.2.2); a multiple of segment_bytes"},
+    {.name = "segment_bytes",
+     .type = Count{0, Bytes{kMaxUnits} * kWord},
+     .usual = 8 * MiB,
+     .unit = "bytes",
+     .what = "of the regions' segments (section 3.2.2); a multiple of 8"},
+    {.name = "regions",
+     .type = Count{0, std::uint64_t{1} << 29},
+     .what = "of the pool, more than heads; else as many as the expected writes need"},
+    {.name = "heads",
+     .type = Count{1, 255},
+     .usual = 1,
+     .what = "logs that objects are spread over; a head's ID has one byte"},
+    {.name = "neighborhood",
+     .type = Count{0, hopscotch::kMaxNeighborhood},
+     .usual = hopscotch::kDefaultNeighborhood,
+     .what = "buckets in which hopscotch hashing looks for a key"},
+    {.name = "cleaning_threshold",
+     .type = Count{1, 100},
+     .usual = 80,
+     .unit = "%",
+     .what = "of a head's share of the log: fuller, it is cleaned"},
+    {.name = "clean_always",
+     .type = Flag{},
+     .usual = false,
+     .what = "cleans one head after the other without a pause"},
+    {.name = "client_timeout_ms",
+     .type = Count{1, 3'600'000},
+     .usual = 1000,
+     .unit = "ms",
+     .what = "how long the server waits for clients' acknowledgments"},
+    {.name = "persist_before_update",
+     .type = Flag{},
+     .usual = false,
+     .what = "the server makes an object durable before its entry points to it"},
+});
+
+// Throws ParameterError.
+ParameterReader read_parameters(const KvConfig& config);
 
 // --- objects -------------------------------------------------------------------------------------
 

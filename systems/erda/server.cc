@@ -21,19 +21,6 @@ constexpr std::uint32_t kLeastReceiveDepth = 64;
 constexpr Bytes kReceiveMemory = 64 * MiB;
 // How long a second writer of a key waits before it looks at the first one's object again.
 constexpr Picoseconds kRecheck = Microseconds(2);
-// Of the clients' acknowledgments.
-constexpr std::uint64_t kDefaultTimeout = 1000;  // ms
-constexpr std::uint64_t kLongestTimeout = 3'600'000;
-
-Picoseconds client_timeout(const KvConfig& config) {
-  const std::uint64_t limit = parameter(config, "client_timeout_ms", kDefaultTimeout);
-  if (limit < 1 || limit > kLongestTimeout) {
-    throw UsageError(
-        fmt::format("erda: client_timeout_ms is {}, but must be 1 to {}", limit, kLongestTimeout));
-  }
-  return Milliseconds(limit);
-}
-
 std::uint32_t receive_depth(Bytes request_size) {
   const auto fitting = static_cast<std::uint32_t>(kReceiveMemory / request_size);
   return std::clamp(fitting, kLeastReceiveDepth, kReceiveDepth);
@@ -68,8 +55,9 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
       request_(request_size_),
       object_(store_.make_scratch()),
       cleanings_(store_.layout().shape().heads),
-      clean_always_(parameter(config, "clean_always", 0) != 0),
-      client_timeout_(client_timeout(config)),
+      clean_always_(read_parameters(config).flag("clean_always")),
+      client_timeout_(
+          Milliseconds(read_parameters(config).number<std::uint64_t>("client_timeout_ms"))),
       cleaner_(store_) {
   requests_.open(thread.endpoint, receive_depth_);
   requests_.post_all({buffer_memory_, 0, request_size_, static_cast<std::uint32_t>(request_size_)},

@@ -10,18 +10,6 @@
 namespace perdura::systems::erda {
 
 namespace {
-// Of a head's share of the log: what is left takes the writes that arrive until the cleaning ends.
-constexpr std::uint64_t kDefaultThreshold = 80;  // percent
-
-std::uint64_t threshold(const KvConfig& config) {
-  const std::uint64_t percent = parameter(config, "cleaning_threshold", kDefaultThreshold);
-  if (percent < 1 || percent > 100) {
-    throw UsageError(
-        fmt::format("erda: cleaning_threshold is {}, but it is a percentage: 1 to 100", percent));
-  }
-  return percent;
-}
-
 // Whatever a client writes is durable before it is visible only where a completed WRITE is durable.
 bool sees_what_may_be_lost(const std::optional<persistence::Method>& put_method) {
   return put_method && put_method->requester().size() > 2;  // more than a WRITE and its completion
@@ -34,8 +22,8 @@ Store::Store(Node& node, const std::string& name, const KvConfig& config,
       format_(config.key_size, config.value_size),
       pool_(open_pool(node, name, layout_.shape())),
       table_(*pool_, layout_.table_offset(), layout_.table(), displacements),
-      space_(*pool_, layout_, threshold(config)),
-      persist_before_update_(parameter(config, "persist_before_update", 0) != 0 ||
+      space_(*pool_, layout_, read_parameters(config).number<std::uint64_t>("cleaning_threshold")),
+      persist_before_update_(read_parameters(config).flag("persist_before_update") ||
                              sees_what_may_be_lost(config.put_method)),
       unverified_before_(layout_.shape().heads) {
   recover();

@@ -27,13 +27,12 @@ std::uint64_t top_buckets_for(std::uint64_t records) {
 }  // namespace
 
 Parameters Parameters::of(const KvConfig& config) {
-  const ParameterReader given(kName, config, {"top_buckets", "resizes", "queue_depth"});
+  const ParameterReader given(kName, kTable, config.parameters);
   bucket_hash::require_slots(given, config);
   Parameters result;
-  const std::uint32_t resizes = given.number("resizes", result.geometry.resizes, 0, kMaxResizes);
-  result.queue_depth = given.number("queue_depth", result.queue_depth, 1, 4096);
-  const std::uint64_t top_buckets =
-      given.number("top_buckets", top_buckets_for(config.records), 4, std::uint64_t{1} << 32);
+  const std::uint32_t resizes = given.number<std::uint32_t>("resizes");
+  result.queue_depth = given.number<std::uint32_t>("queue_depth");
+  const std::uint64_t top_buckets = given.number("top_buckets", top_buckets_for(config.records));
   bucket_hash::require_tables(kName, "top_buckets", top_buckets, resizes);
   if (top_buckets % 4 != 0) {
     throw UsageError(fmt::format(

@@ -19,17 +19,14 @@ std::uint64_t homes_for(std::uint64_t records) {
 }  // namespace
 
 Parameters Parameters::of(const KvConfig& config) {
-  const ParameterReader given(kName, config,
-                              {"buckets", "overflow_percent", "resizes", "queue_depth"});
+  const ParameterReader given(kName, kTable, config.parameters);
   bucket_hash::require_slots(given, config);
   given.require_within("workers (server_threads in an experiment)", config.workers, 1, kMaxWorkers);
   Parameters result;
-  const std::uint32_t overflow_percent =
-      given.number("overflow_percent", result.geometry.overflow_percent, 0, 100);
-  const std::uint32_t resizes = given.number("resizes", result.geometry.resizes, 0, kMaxResizes);
-  result.queue_depth = given.number("queue_depth", result.queue_depth, 1, 4096);
-  const std::uint64_t homes =
-      given.number("buckets", homes_for(config.records), 1, std::uint64_t{1} << 32);
+  const auto overflow_percent = given.number<std::uint32_t>("overflow_percent");
+  const auto resizes = given.number<std::uint32_t>("resizes");
+  result.queue_depth = given.number<std::uint32_t>("queue_depth");
+  const std::uint64_t homes = given.number("buckets", homes_for(config.records));
   bucket_hash::require_tables(kName, "buckets", homes, resizes);
   result.geometry = {homes, overflow_percent, resizes, kMaxWorkers};
   return result;

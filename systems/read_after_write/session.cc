@@ -83,6 +83,7 @@ const KvSystem kReadAfterWrite{
         "persistent cache, and with DDIO and a volatile cache once the server applied it",
     .level = services::GuaranteeLevel::durable,
     .put = {.carrier = persistence::Carrier::write},
+    .parameters = write_ahead::kParameterTable,
     .small_store = write_ahead::kSmallStore,
     .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,

@@ -59,6 +59,7 @@ const KvSystem kRedoLogging{
     // Until the server has admitted it, a record in the log means nothing: recovery has to check
     // with the table whether there was room for it.
     .put = {.carrier = persistence::Carrier::send, .replay = false},
+    .parameters = write_ahead::kParameterTable,
     .small_store = write_ahead::kSmallStore,
     .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,

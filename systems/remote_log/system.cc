@@ -1,10 +1,8 @@
 #include "systems/remote_log/system.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
-#include "platform/base/error.h"
+#include "systems/parameter_reader.h"
 #include "systems/remote_log/log_server.h"
 #include "systems/remote_log/remote_log.h"
 
@@ -18,31 +16,28 @@ using services::Setting;
 // How often the server looks for records to apply.
 constexpr Picoseconds kCollect = Microseconds(20);
 
-// What carries an append, if not a WRITE; and whether a tail is written behind the record instead
-// of a checksum in it.
+constexpr Parameter kParameters[] = {
+    {.name = "write_with_immediate",
+     .type = Flag{},
+     .usual = false,
+     .what = "appends are carried by WRITE_WITH_IMM instead of WRITE"},
+    {.name = "send", .type = Flag{}, .usual = false, .what = "appends are carried by SEND"},
+    {.name = "ordered",
+     .type = Flag{},
+     .usual = false,
+     .what = "a tail is written behind each record instead of a checksum in it"},
+};
 constexpr std::array kChangesGuarantee{Setting{"write_with_immediate", 1}, Setting{"send", 1},
                                        Setting{"ordered", 1}};
 
-persistence::Method published(const pmem::PersistenceModel& model,
-                              const services::SystemParameters& parameters) {
-  const auto is_set = [&](std::string_view name) {
-    const auto given = parameters.find(name);
-    return given != parameters.end() && given->second != 0;
-  };
-  for (const auto& [name, value] : parameters) {
-    const bool known = name == kChangesGuarantee[0].name || name == kChangesGuarantee[1].name ||
-                       name == kChangesGuarantee[2].name;
-    if (!known || value > 1) {
-      throw UsageError(fmt::format(
-          "remote-log: '{}' = {}: known are write_with_immediate, send and ordered, 0 or 1", name,
-          value));
-    }
-  }
-  const Carrier carrier = is_set("write_with_immediate") ? Carrier::write_immediate
-                          : is_set("send")               ? Carrier::send
-                                                         : Carrier::write;
-  return persistence::method_of_paper(
-      {model, pmem::Medium::dram}, is_set("ordered") ? Update::ordered : Update::single, carrier);
+persistence::Method published(const pmem::PersistenceModel& model, const GivenParameters& given) {
+  const ParameterReader parameters("remote-log", kParameters, given);
+  const Carrier carrier = parameters.flag("write_with_immediate") ? Carrier::write_immediate
+                          : parameters.flag("send")               ? Carrier::send
+                                                                  : Carrier::write;
+  return persistence::method_of_paper({model, pmem::Medium::dram},
+                                      parameters.flag("ordered") ? Update::ordered : Update::single,
+                                      carrier);
 }
 
 bench::LogOptions options_of(const services::LogConfig& config, Thread& thread) {
@@ -107,7 +102,8 @@ const services::LogSystem kRemoteLog{
              .paper = "Correct, Fast Remote Persistence; section 4.1",
              .guarantee = "appended records survive, by the paper's method for the server",
              .level = services::GuaranteeLevel::durable,
-             .changes_guarantee = kChangesGuarantee},
+             .changes_guarantee = kChangesGuarantee,
+             .parameters = kParameters},
     .published = published,
     .append = {},
     .open = open,

@@ -64,20 +64,17 @@ void check_header(const PoolHeader& found, const std::string& name, std::string_
 
 Parameters Parameters::of(const KvConfig& config, std::string_view system,
                           std::uint64_t least_log_slots) {
-  const ParameterReader given(
-      system, config, {"log_slots", "max_key_size", "long_keys", "neighborhood", "queue_depth"});
+  const ParameterReader given(system, kParameterTable, config.parameters);
   given.require_within("key_size", config.key_size, 1, kLongestKey);
   Parameters result;
   result.max_key_size = given.number("max_key_size", std::max(config.key_size, kDefaultMaxKeySize),
                                      config.key_size, kLongestKey);
   given.require_within("max_value_size", config.max_value_size, config.value_size, kLongestValue);
   given.require_within("records", config.records, 1, std::uint64_t{1} << 31);
-  result.long_keys =
-      given.number("long_keys", config.records / 8 + 1, 0, (std::uint64_t{1} << 31) - 2);
+  result.long_keys = given.number("long_keys", config.records / 8 + 1);
   given.require_within("sessions", config.sessions, 1, 1U << 16);
-  result.neighborhood =
-      given.number("neighborhood", result.neighborhood, 1, hopscotch::kMaxNeighborhood);
-  result.queue_depth = given.number("queue_depth", result.queue_depth, 1, 4096);
+  result.neighborhood = given.number<std::uint64_t>("neighborhood");
+  result.queue_depth = given.number<std::uint64_t>("queue_depth");
   const Bytes slot = write_ahead::log_slot_size(result.max_key_size, config.max_value_size);
   const std::uint64_t usual =
       std::max(least_log_slots, std::min(kDefaultLogSlots, kDefaultLogBytes / slot));

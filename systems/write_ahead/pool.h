@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 
+#include "platform/base/parameter.h"
 #include "platform/platform.h"
 #include "services/kv/kv.h"
 #include "systems/hopscotch/geometry.h"
@@ -34,13 +35,39 @@ namespace perdura::systems::write_ahead {
 // KvSystem::small_store of both baselines.
 inline constexpr std::array kSmallStore{services::Setting{"log_slots", 16}};
 
+// As an ObjectAddress has room for.
+inline constexpr Bytes kLongestKey = (Bytes{1} << 10) - 1;
+inline constexpr Bytes kLongestValue = (Bytes{1} << 21) - 1;
+
 // What both baselines take as `[systems.NAME]` parameters.
+inline constexpr std::array kParameterTable = std::to_array<Parameter>({
+    {.name = "log_slots",
+     .type = Count{1, std::uint64_t{1} << 24},
+     .what = "records that the log holds; else as many as fit into its usual size"},
+    {.name = "max_key_size",
+     .type = Count{1, kLongestKey},
+     .unit = "bytes",
+     .what = "the longest key that is taken"},
+    {.name = "long_keys",
+     .type = Count{0, (std::uint64_t{1} << 31) - 2},
+     .what =
+         "keys longer than the typical one that the store holds; else an eighth of the records"},
+    {.name = "neighborhood",
+     .type = Count{1, hopscotch::kMaxNeighborhood},
+     .usual = hopscotch::kDefaultNeighborhood,
+     .what = "buckets in which hopscotch hashing looks for a key"},
+    {.name = "queue_depth",
+     .type = Count{1, 4096},
+     .usual = 32,
+     .what = "operations of one session under way at once"},
+});
+
 struct Parameters {
   std::uint64_t log_slots = 0;     // records that the log holds
   std::uint64_t max_key_size = 0;  // the longest key that is taken
   std::uint64_t long_keys = 0;     // keys longer than the typical one that the store holds
-  std::uint64_t neighborhood = hopscotch::kDefaultNeighborhood;
-  std::uint64_t queue_depth = 32;  // operations of one session under way at once
+  std::uint64_t neighborhood = 0;
+  std::uint64_t queue_depth = 0;  // operations of one session under way at once
 
   // Throws UsageError if the configuration names others, or if it is impossible.
   static Parameters of(const KvConfig& config, std::string_view system,
@@ -112,8 +139,6 @@ struct ObjectAddress {
             static_cast<std::uint32_t>(word >> 42)};
   }
 };
-inline constexpr Bytes kLongestKey = (Bytes{1} << 10) - 1;
-inline constexpr Bytes kLongestValue = (Bytes{1} << 21) - 1;
 
 // The word of an entry whose key was deleted while the log still had records of it: bit 63, and the
 // position before which nothing may be replayed any more. The deletion and this note are one store.

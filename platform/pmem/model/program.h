@@ -1,5 +1,5 @@
 // Programs: what a few agents do to the memory of one node, step by step, without branches. Litmus
-// tests of the model and the methods of remote persistence (systems/persistence) are programs.
+// tests of the model and the methods of remote persistence (persistence/) are programs.
 //
 // A program is text, an agent's steps on a line, separated by semicolons, comments after '#':
 //

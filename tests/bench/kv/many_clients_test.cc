@@ -7,6 +7,8 @@
 
 #include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
+#include "bench/kv/kv_parameters.h"
+#include "bench/ycsb/point_workload.h"
 #include "platform/sim/sim_platform.h"
 #include "systems/registry/registry.h"
 
@@ -17,21 +19,22 @@ using systems::KvSystem;
 using workload::OperationKind;
 
 harness::Point point_of(const KvSystem& system, std::uint64_t clients, std::uint64_t of_each) {
-  harness::Point point;
+  harness::Point point(kv_parameters());
   point.roles = bench::client_server(1);
   point.settings.system.text = std::string(system.name);
-  point.settings.clients = clients;
-  point.workload.record_count = 1000;
-  point.workload.operation_count = clients * of_each;
-  point.workload.key_size = 16;
-  point.workload.field_count = 1;
-  point.workload.field_length = static_cast<std::uint32_t>(system.fit_value(64));
-  point.workload.proportions = {};
+  point.settings.set("clients", clients);
+  workload::WorkloadSpec& spec = own_workload(point).spec;
+  spec.record_count = 1000;
+  spec.operation_count = clients * of_each;
+  spec.key_size = 16;
+  spec.field_count = 1;
+  spec.field_length = static_cast<std::uint32_t>(system.fit_value(64));
+  spec.proportions = {};
   return point;
 }
 
 double& share(harness::Point& point, OperationKind kind) {
-  return point.workload.proportions[static_cast<std::size_t>(kind)];
+  return own_workload(point).spec.proportions[static_cast<std::size_t>(kind)];
 }
 
 // Returns how many events the engine has fired; none if the point has gone wrong.
@@ -109,10 +112,11 @@ TEST_P(ManyClients, AreEstimatedAtOnceToTwiceTheMemoryThatTheyTake) {
         Shape{.clients = 100, .queue_depth = 4, .value_size = 4096}, Shape{.records = 400'000},
         Shape{.operations = 800'000, .value_size = 8}}) {
     harness::Point point = point_of(system, shape.clients, shape.operations / shape.clients);
-    point.settings.server_threads = shape.server_threads;
-    point.settings.queue_depth = shape.queue_depth;
-    point.workload.record_count = shape.records;
-    point.workload.field_length = static_cast<std::uint32_t>(system.fit_value(shape.value_size));
+    point.settings.set("server_threads", shape.server_threads);
+    point.settings.set("queue_depth", shape.queue_depth);
+    own_workload(point).spec.record_count = shape.records;
+    own_workload(point).spec.field_length =
+        static_cast<std::uint32_t>(system.fit_value(shape.value_size));
     share(point, OperationKind::read) = share(point, OperationKind::update) = 0.5;
     const KvDriver driver(systems::kv_systems());
     // Some systems have few server threads, some small values: such points are small.

@@ -39,15 +39,17 @@ struct Cell {
 };
 
 std::vector<Cell> run_all() {
+  const LogDriver driver;
+  const harness::Driver* const drivers[] = {&driver};
   const harness::Override fewer = harness::parse_override("workload.operations=2000");
-  const harness::Experiment experiment = harness::load_experiment(
-      PERDURA_SOURCE_DIR "/experiments/remote-log-cells.toml", {&fewer, 1});
+  const harness::Experiment experiment =
+      harness::load_experiment(PERDURA_SOURCE_DIR "/experiments/remote-log-cells.toml",
+                               harness::declarations_of(drivers), {&fewer, 1});
   const harness::Locations locations({PERDURA_SOURCE_DIR});
   int argc = 0;
   char** argv = nullptr;
   harness::Ranks ranks(argc, argv);
   const auto platforms = create_platform_factory(experiment, locations, ranks);
-  const LogDriver driver;
   std::vector<Cell> cells;
   for (const harness::Point& point : plan_points(experiment, locations, driver, 2)) {
     const harness::Measurement result = driver.run(*platforms->create(point), point);
@@ -55,8 +57,8 @@ std::vector<Cell> run_all() {
     EXPECT_EQ(result.usage_error, "") << point.label;
     const auto appends = result.kinds.find(workload::OperationKind::insert);
     if (appends == result.kinds.end()) continue;
-    cells.push_back({point.settings.update, point.settings.domain, point.settings.ddio,
-                     point.settings.receive_buffers,
+    cells.push_back({point.settings.text("update"), point.settings.text("domain"),
+                     point.settings.text("ddio"), point.settings.text("receive_buffers"),
                      point.system_name.substr(std::string_view("paper-").size()), result.method,
                      appends->second.latency.mean()});
   }

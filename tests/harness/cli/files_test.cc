@@ -109,9 +109,11 @@ TEST_F(Files, NameTheLineOfTheValue) {
   };
   const Wrong all[] = {
       {"[systems.erda]\nheads = 2\nneighborhood = 99\n", 3,
-       "erda: neighborhood is 99, but must be 0 to 32"},
-      {"[systems.redo-logging]\nlog_slot = 7\n", 2, "redo-logging has no parameter 'log_slot'"},
-      {"[systems.erda]\n# none\nregions = 99999999999\n", 3, "erda: regions is 99999999999, but"},
+       "neighborhood in [systems.erda] must be a whole number from 0 to 32"},
+      {"[systems.redo-logging]\nlog_slot = 7\n", 2,
+       "unknown key 'log_slot' in [systems.redo-logging] (did you mean 'log_slots'?)"},
+      {"[systems.erda]\n# none\nregions = 99999999999\n", 3,
+       "regions in [systems.erda] must be a whole number"},
       {"[timeline]\n\ninterval_us = 1\n", 3, "interval_us in [timeline] must be a whole number"},
       {"[shm]\nnetwork_latency_ns = inf\n", 2,
        "network_latency_ns in [shm] must be a whole number"},

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "tests/harness/declarations.h"
+
 namespace perdura::harness {
 namespace {
 
@@ -43,7 +45,7 @@ y = "throughput_ops_s"
 )";
 
 Experiment read(std::string_view text) {
-  return read_experiment(Document::parse(std::string(text), "x.toml"));
+  return read_experiment(Document::parse(std::string(text), "x.toml"), test::declarations());
 }
 
 TEST(Experiment, IsWhatTheFileSays) {
@@ -75,8 +77,8 @@ TEST(Experiment, MayAskForACourseOverTime) {
 TEST(Matrix, IsExpandedInTheOrderOfTheFileTheLastFastest) {
   std::vector<std::string> order;
   for (const PointSettings& point : expand(read(kExperiment))) {
-    order.push_back(point.workload.text + " " + std::to_string(*point.value_size) + " " +
-                    point.system.text);
+    order.push_back(point.text("workload") + " " + std::to_string(point.number("value_size")) +
+                    " " + point.system.text);
   }
   EXPECT_EQ(order, (std::vector<std::string>{"workloadc 16 erda", "workloadc 16 redo-logging",
                                              "workloadc 64 erda", "workloadc 64 redo-logging",
@@ -86,14 +88,14 @@ TEST(Matrix, IsExpandedInTheOrderOfTheFileTheLastFastest) {
 
 TEST(Matrix, LeavesTheScalarsAlone) {
   for (const PointSettings& point : expand(read(kExperiment))) {
-    EXPECT_EQ(point.records, 1000U);
-    EXPECT_EQ(point.operations, 20000U);
-    EXPECT_EQ(point.key_size, 16U);
-    EXPECT_EQ(point.warmup, 0U);
-    EXPECT_EQ(point.clients, 1U);
-    EXPECT_FALSE(point.client_nodes);
-    EXPECT_EQ(point.server_completion, CompletionMode::polling);
-    EXPECT_EQ(point.client_completion, CompletionMode::event);
+    EXPECT_EQ(point.number("records"), 1000U);
+    EXPECT_EQ(point.number("operations"), 20000U);
+    EXPECT_EQ(point.number("key_size"), 16U);
+    EXPECT_EQ(point.number("warmup"), 0U);
+    EXPECT_EQ(point.number("clients"), 1U);
+    EXPECT_FALSE(point.given("client_nodes"));
+    EXPECT_EQ(point.completion("server"), CompletionMode::polling);
+    EXPECT_EQ(point.completion("client"), CompletionMode::event);
   }
 }
 
@@ -111,27 +113,28 @@ domain = ["wsp"]
 ddio = ["off"]
 receive_buffers = ["pm"]
 transport = ["iwarp"]
-update = ["ordered"]
+persistence = ["correct"]
 queue_depth = [1, 8])");
   const auto points = expand(experiment);
   ASSERT_EQ(points.size(), 4U);
-  EXPECT_EQ(points[1].server_threads, 1U);
-  EXPECT_EQ(points[1].queue_depth, 8U);
-  EXPECT_EQ(points[2].server_threads, 2U);
-  EXPECT_EQ(points[2].records, 10U);
-  EXPECT_EQ(points[3].server_completion, CompletionMode::polling);
-  EXPECT_EQ(points[3].client_completion, CompletionMode::polling);
-  EXPECT_EQ(points[3].domain, "wsp");
-  EXPECT_EQ(points[3].ddio, "off");
-  EXPECT_EQ(points[3].receive_buffers, "pm");
-  EXPECT_EQ(points[3].transport, "iwarp");
-  EXPECT_EQ(points[3].update, "ordered");
+  EXPECT_EQ(points[1].number("server_threads"), 1U);
+  EXPECT_EQ(points[1].number("queue_depth"), 8U);
+  EXPECT_EQ(points[2].number("server_threads"), 2U);
+  EXPECT_EQ(points[2].number("records"), 10U);
+  EXPECT_EQ(points[3].completion("server"), CompletionMode::polling);
+  EXPECT_EQ(points[3].completion("client"), CompletionMode::polling);
+  EXPECT_EQ(points[3].text("domain"), "wsp");
+  EXPECT_EQ(points[3].text("ddio"), "off");
+  EXPECT_EQ(points[3].text("receive_buffers"), "pm");
+  EXPECT_EQ(points[3].text("transport"), "iwarp");
+  EXPECT_EQ(points[3].text("persistence"), "correct");
 }
 
 TEST(Experiment, ChecksNoHistoryUnlessAsked) {
-  constexpr std::string_view start = "name = \"x\"\n[workload]\nworkload = \"a\"\nsystem = \"b\"\n";
+  constexpr std::string_view start =
+      "name = \"x\"\n[workload]\nworkload = \"a\"\nsystem = \"level\"\n";
   const auto checks = [&](std::string_view rest) {
-    return expand(read(std::string(start) + std::string(rest)))[0].check_history;
+    return expand(read(std::string(start) + std::string(rest)))[0].flag("check_history");
   };
   EXPECT_FALSE(checks(""));
   EXPECT_FALSE(checks("check_history = false\n"));
@@ -142,20 +145,21 @@ TEST(Experiment, ChecksNoHistoryUnlessAsked) {
 TEST(Matrix, RemembersWhereANameWasWritten) {
   const auto points = expand(read(kExperiment));
   EXPECT_EQ(points[0].system.where, "x.toml:19");
-  EXPECT_EQ(points[0].workload.where, "x.toml:17");
+  EXPECT_EQ(points[0].where("workload"), "x.toml:17");
 }
 
 TEST(Matrix, WithoutListsIsOnePoint) {
-  const auto points = expand(read("name = \"x\"\n[workload]\nworkload = \"a\"\nsystem = \"b\"\n"));
+  const auto points =
+      expand(read("name = \"x\"\n[workload]\nworkload = \"a\"\nsystem = \"level\"\n"));
   ASSERT_EQ(points.size(), 1U);
-  EXPECT_EQ(points[0].system.text, "b");
+  EXPECT_EQ(points[0].system.text, "level");
 }
 
 TEST(Experiments, OfTheSourceTreeCanAllBeRead) {
   int read_files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(PERDURA_SOURCE_DIR "/experiments")) {
     if (entry.path().extension() != ".toml") continue;
-    const Experiment experiment = load_experiment(entry.path());
+    const Experiment experiment = load_experiment(entry.path(), test::declarations());
     EXPECT_EQ(experiment.name, entry.path().stem().string());
     EXPECT_FALSE(experiment.description.empty());
     ++read_files;
@@ -181,22 +185,22 @@ offered_load = [1000, 5000]
 )");
   const auto points = expand(experiment);
   ASSERT_EQ(points.size(), 4U);
-  EXPECT_EQ(points[0].load, "fixed");
-  EXPECT_EQ(points[3].load, "poisson");
-  EXPECT_EQ(points[3].offered_load, 5000U);
-  EXPECT_EQ(points[3].duration_ms, 200U);
-  EXPECT_EQ(points[3].ramp_ms, 30U);
-  EXPECT_EQ(points[3].steady_slope, 0.02);
-  EXPECT_EQ(points[3].steady_window_ms, 50U);
+  EXPECT_EQ(points[0].text("load"), "fixed");
+  EXPECT_EQ(points[3].text("load"), "poisson");
+  EXPECT_EQ(points[3].number("offered_load"), 5000U);
+  EXPECT_EQ(points[3].number("duration_ms"), 200U);
+  EXPECT_EQ(points[3].number("ramp_ms"), 30U);
+  EXPECT_EQ(points[3].real("steady_slope"), 0.02);
+  EXPECT_EQ(points[3].number("steady_window_ms"), 50U);
 }
 
 TEST(Experiment, IsAClosedLoopOfAFixedNumberUnlessItSays) {
   const PointSettings point = read(kExperiment).base;
-  EXPECT_EQ(point.load, "closed");
-  EXPECT_FALSE(point.offered_load);
-  EXPECT_FALSE(point.duration_ms);
-  EXPECT_FALSE(point.ramp_ms);
-  EXPECT_FALSE(point.steady_slope);
+  EXPECT_EQ(point.text("load"), "closed");
+  EXPECT_FALSE(point.given("offered_load"));
+  EXPECT_FALSE(point.given("duration_ms"));
+  EXPECT_FALSE(point.given("ramp_ms"));
+  EXPECT_FALSE(point.given("steady_slope"));
 }
 
 }  // namespace

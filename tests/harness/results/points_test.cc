@@ -24,13 +24,14 @@ PointResult sample() {
                      .modelled = true,
                      .profile = "p",
                      .system = "erda",
-                     .workload = "workloada",
-                     .key_size = 16,
-                     .value_size = 64,
-                     .records = 1000,
-                     .clients = 1,
-                     .queue_depth = 1,
-                     .server_threads = 1,
+                     .parameters = {{"workload", "workloada"},
+                                    {"key_size", "16"},
+                                    {"value_size", "64"},
+                                    {"records", "1000"},
+                                    {"clients", "1"},
+                                    {"queue_depth", "1"},
+                                    {"server_threads", "1"},
+                                    {"load", "closed"}},
                      .seed = 1};
   Measurement& measurement = result.measurement;
   measurement.kinds[kUpdate];
@@ -103,7 +104,7 @@ TEST_F(PointsTest, OnlyRowsOfRealPlatformsTellOfTheirHost) {
 
 TEST_F(PointsTest, TellsReadsAndSpace) {
   PointResult result = sample();
-  result.identity.resizes = 3;
+  result.identity.parameters["resizes"] = "3";
   result.measurement.one_sided_reads = 6;
   result.measurement.space = {80, 20};
   const report::Points points = read({&result});
@@ -146,12 +147,12 @@ TEST_F(PointsTest, ReasonsAreQuoted) {
 
 TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
   PointResult result = sample();
-  result.identity.domain = "dmp";
-  result.identity.ddio = "off";
-  result.identity.receive_buffers = "pm";
-  result.identity.transport = "roce";
-  result.identity.update = "ordered";
-  result.identity.persistence = "correct";
+  result.identity.parameters["domain"] = "dmp";
+  result.identity.parameters["ddio"] = "off";
+  result.identity.parameters["receive_buffers"] = "pm";
+  result.identity.parameters["transport"] = "roce";
+  result.identity.parameters["update"] = "ordered";
+  result.identity.parameters["persistence"] = "correct";
   result.measurement.method = "ordered-send-flush";
   result.measurement.guarantee = "durable";
   const PointResult other = sample();
@@ -222,8 +223,8 @@ TEST_F(PointsTest, AClosedLoopHasNoTimesFromWhenItsOperationsWereDue) {
 
 TEST_F(PointsTest, AnOpenLoopHasBothTimes) {
   PointResult result = sample();
-  result.identity.load = "poisson";
-  result.identity.offered_load = 2'000'000;
+  result.identity.parameters["load"] = "poisson";
+  result.identity.parameters["offered_load"] = "2000000";
   KindMeasurement& reads = result.measurement.kinds[kRead];
   reads.response.emplace().record(5000, 99);
   reads.response->record(9000);

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "platform/base/error.h"
+#include "tests/harness/declarations.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 Point point(const std::string& label, std::uint64_t operations) {
   Point made;
   made.label = label;
-  made.workload.operation_count = operations;
+  made.operations = operations;
   return made;
 }
 
@@ -40,8 +41,10 @@ class EstimateTest : public testing::Test {
     put(folder, "experiment.toml", kText);
   }
   static Experiment experiment(const std::string& more = "", const std::string& name = "e") {
-    return read_experiment(Document::parse(
-        kText + more, "e.toml", std::vector<Override>{{"name", "\"" + name + "\"", "--set"}}));
+    return read_experiment(
+        Document::parse(kText + more, "e.toml",
+                        std::vector<Override>{{"name", "\"" + name + "\"", "--set"}}),
+        test::declarations());
   }
   PastRun past_run(const std::string& folder) { return read_past_run(out_ / folder, experiment()); }
 

@@ -45,7 +45,7 @@ class FakePartition final : public KvPartition {
 
   std::uint64_t value(std::string_view parameter) const {
     const auto found = config_.parameters.find(parameter);
-    return found == config_.parameters.end() ? 0 : found->second;
+    return found == config_.parameters.end() ? 0 : found->second.number();
   }
   bool every(std::string_view parameter) {
     const std::uint64_t n = value(parameter);
@@ -149,11 +149,19 @@ constexpr services::Metric kPartitionMetrics[] = {
     {"half_puts", "halves of puts", "Halves of puts", "puts"},
 };
 
+constexpr Parameter kParameters[] = {
+    {.name = "capacity", .type = Count{}},      {.name = "garble_every", .type = Count{}},
+    {.name = "lose_every", .type = Count{}},    {.name = "refuse_open", .type = Flag{}},
+    {.name = "refuse_connect", .type = Flag{}}, {.name = "corrupt_every", .type = Count{}},
+    {.name = "drop_every", .type = Count{}},    {.name = "space", .type = Count{}},
+};
+
 const KvSystem kFakeKv{
     .name = "fake",
     .title = "Fake",
     .paper = "none",
     .guarantee = "none",
+    .parameters = kParameters,
     .session_metrics = kSessionMetrics,
     .partition_metrics = kPartitionMetrics,
     .check =

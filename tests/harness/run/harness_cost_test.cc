@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "bench/kv/kv_driver.h"
+#include "bench/kv/kv_parameters.h"
+#include "bench/ycsb/point_workload.h"
 #include "platform/shm/shm_platform.h"
 #include "systems/registry/registry.h"
 
@@ -15,16 +17,17 @@ namespace {
 using workload::OperationKind;
 
 harness::Point point_of(std::initializer_list<std::pair<OperationKind, double>> shares) {
-  harness::Point point;
+  harness::Point point(kv_parameters());
   point.roles = bench::client_server(1);
-  point.workload.record_count = 1000;
-  point.workload.operation_count = 100;
-  point.workload.key_size = 16;
-  point.workload.field_count = 1;
-  point.workload.field_length = 100;
-  point.workload.proportions = {};
+  workload::WorkloadSpec& spec = own_workload(point).spec;
+  spec.record_count = 1000;
+  spec.operation_count = 100;
+  spec.key_size = 16;
+  spec.field_count = 1;
+  spec.field_length = 100;
+  spec.proportions = {};
   for (const auto& [kind, part] : shares) {
-    point.workload.proportions[static_cast<std::size_t>(kind)] = part;
+    own_workload(point).spec.proportions[static_cast<std::size_t>(kind)] = part;
   }
   return point;
 }
@@ -50,11 +53,12 @@ TEST(HarnessCost, CanBeMeasuredForEveryKindOfWorkload) {
       for (const std::uint32_t key_size : {1U, 2U, 7U, 8U, 40U}) {
         for (const char* load : {"closed", "fixed", "poisson"}) {
           harness::Point point = point_of(shares);
-          point.workload.field_length = value_size;
-          point.workload.key_size = key_size;
-          point.workload.record_count = 100;
-          point.settings.load = load;
-          if (point.settings.load != "closed") point.settings.offered_load = 10;
+          workload::WorkloadSpec& spec = own_workload(point).spec;
+          spec.field_length = value_size;
+          spec.key_size = key_size;
+          spec.record_count = 100;
+          point.settings.set("load", load);
+          if (point.settings.text("load") != "closed") point.settings.set("offered_load", 10);
           EXPECT_GT(cost_of(point), Picoseconds{}) << value_size << ' ' << key_size << ' ' << load;
         }
       }
@@ -64,23 +68,23 @@ TEST(HarnessCost, CanBeMeasuredForEveryKindOfWorkload) {
 
 TEST(HarnessCost, ValuesMayVaryInLength) {
   harness::Point point = point_of({{OperationKind::read, 0.5}, {OperationKind::update, 0.5}});
-  point.workload.field_count = 3;
-  point.workload.field_length_distribution = workload::LengthDistribution::uniform;
+  own_workload(point).spec.field_count = 3;
+  own_workload(point).spec.field_length_distribution = workload::LengthDistribution::uniform;
   EXPECT_GT(cost_of(point), Picoseconds{});
 }
 
 // Pauses between operations would make it 10 ms an operation.
 TEST(HarnessCost, OfAnOpenLoopHasNoPauses) {
   harness::Point point = point_of({{OperationKind::read, 1}});
-  point.settings.load = "fixed";
-  point.settings.offered_load = 100;
+  point.settings.set("load", "fixed");
+  point.settings.set("offered_load", 100);
   EXPECT_LT(cost_of(point), Microseconds(1000));
 }
 
 TEST(HarnessCost, IsMeasuredBeforeAPoint) {
   harness::Point point = point_of({{OperationKind::read, 1}});
   point.settings.system.text = "read-after-write";
-  point.settings.clients = 2;
+  point.settings.set("clients", 2);
   ShmPlatform platform({.node_count = 2});
   const auto result = KvDriver(systems::kv_systems()).run(platform, point);
   EXPECT_EQ(result.verdict, harness::Verdict::valid) << result.reason;

@@ -3,7 +3,9 @@
 
 #include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
+#include "bench/kv/kv_parameters.h"
 #include "bench/operation_kinds.h"
+#include "bench/ycsb/point_workload.h"
 #include "fake_kv.h"
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
@@ -29,17 +31,18 @@ class KvRunTest : public testing::Test {
     test::fake_counts() = {};
     point_.roles = client_server(1);
     point_.settings.system.text = "fake";
-    point_.workload.record_count = 100;
-    point_.workload.operation_count = 1000;
-    point_.workload.key_size = 16;
-    point_.workload.field_count = 1;
-    point_.workload.field_length = 64;
+    workload::WorkloadSpec& spec = own_workload(point_).spec;
+    spec.record_count = 100;
+    spec.operation_count = 1000;
+    spec.key_size = 16;
+    spec.field_count = 1;
+    spec.field_length = 64;
     share({{OperationKind::read, 0.5}, {OperationKind::update, 0.5}});
   }
   void share(std::initializer_list<std::pair<OperationKind, double>> shares) {
-    point_.workload.proportions = {};
+    own_workload(point_).spec.proportions = {};
     for (const auto& [kind, part] : shares) {
-      point_.workload.proportions[static_cast<std::size_t>(kind)] = part;
+      own_workload(point_).spec.proportions[static_cast<std::size_t>(kind)] = part;
     }
   }
   Measurement run() {
@@ -52,7 +55,7 @@ class KvRunTest : public testing::Test {
     return result;
   }
 
-  Point point_;
+  Point point_{kv_parameters()};
 };
 
 TEST_F(KvRunTest, PerformsAsManyOperationsAsAskedOfTheKindsAsked) {
@@ -71,27 +74,27 @@ TEST_F(KvRunTest, SaysWhatACompletedOperationMeans) {
   using services::GuaranteeLevel;
   const systems::KvSystem& erda = systems::find_kv_system("erda");
   point_.parameters.clear();
-  for (const char* as_published : {"", "paper"}) {
-    point_.settings.persistence = as_published;
+  for (const bool said : {false, true}) {
+    if (said) point_.settings.set("persistence", "paper");
     EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::none);
     EXPECT_EQ(guarantee_of(point_, systems::find_kv_system("continuity")), GuaranteeLevel::durable);
   }
   point_.testbed = {"on", "ib"};
-  point_.settings.domain = "wsp";
+  point_.settings.set("domain", "wsp");
   EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::durable);
-  point_.settings.transport = "iwarp";
+  point_.settings.set("transport", "iwarp");
   EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::ordered) << "the point says otherwise";
   const systems::KvSystem& raw = systems::find_kv_system("read-after-write");
-  point_.settings.domain = "";
-  point_.settings.transport = "";
+  point_.settings.unset("domain");
+  point_.settings.unset("transport");
   EXPECT_LT(guarantee_of(point_, raw), GuaranteeLevel::durable) << "it may be DMP with DDIO";
   point_.testbed.ddio = "off";
   EXPECT_EQ(guarantee_of(point_, raw), GuaranteeLevel::durable);
-  point_.settings.domain = "dmp";
+  point_.settings.set("domain", "dmp");
   EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::none);
   point_.parameters["persist_before_update"] = 1;
   EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::ordered);
-  point_.settings.persistence = "correct";
+  point_.settings.set("persistence", "correct");
   EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::durable_writes)
       << "a get may return what is then lost";
   EXPECT_FALSE(guarantee_of(point_, test::kFakeKv)) << "nobody has explored the fake";
@@ -106,7 +109,7 @@ TEST_F(KvRunTest, LatencyIsWhatAnOperationTakes) {
 
 TEST_F(KvRunTest, WritesWithinTheIntervalAreCountedAndNoOthers) {
   share({{OperationKind::update, 1}});
-  point_.settings.warmup = 50;
+  point_.settings.set("warmup", 50);
   const Measurement result = run();
   EXPECT_EQ(result.writes().total().stores, 1000U);
   EXPECT_EQ(result.writes().total().field_bits, 1000U * 64 * 8);
@@ -124,8 +127,8 @@ TEST_F(KvRunTest, DeferredWorkIsAwaitedBeforeAndAfterTheInterval) {
 }
 
 TEST_F(KvRunTest, SpreadsClientsOverNodesAndKeysOverPartitions) {
-  point_.settings.clients = 5;
-  point_.settings.server_threads = 3;
+  point_.settings.set("clients", 5);
+  point_.settings.set("server_threads", 3);
   point_.roles = client_server(2);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
@@ -136,7 +139,7 @@ TEST_F(KvRunTest, SpreadsClientsOverNodesAndKeysOverPartitions) {
 TEST_F(KvRunTest, SaysHowMuchOfTheStoreWasUsedAtTheEnd) {
   EXPECT_EQ(run().space.used_percent(), std::nullopt) << "the system does not say";
   point_.parameters["space"] = 200;  // of which the fake says that 100 are free
-  point_.settings.server_threads = 2;
+  point_.settings.set("server_threads", 2);
   const Measurement result = run();
   EXPECT_EQ(result.space.capacity, 400U) << "both partitions";
   EXPECT_EQ(result.space.used_percent(), 75.0);
@@ -144,8 +147,8 @@ TEST_F(KvRunTest, SaysHowMuchOfTheStoreWasUsedAtTheEnd) {
 
 TEST_F(KvRunTest, FillsAStoreUntilItIsOutOfSpace) {
   share({{OperationKind::insert, 1}});
-  point_.workload.record_count = 0;
-  point_.settings.until_full = true;
+  own_workload(point_).spec.record_count = 0;
+  point_.settings.set("until_full", true);
   point_.parameters["capacity"] = 70;
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
@@ -155,8 +158,8 @@ TEST_F(KvRunTest, FillsAStoreUntilItIsOutOfSpace) {
 
 TEST_F(KvRunTest, AStoreThatIsNotFullWasNotFilled) {
   share({{OperationKind::insert, 1}});
-  point_.workload.record_count = 0;
-  point_.settings.until_full = true;
+  own_workload(point_).spec.record_count = 0;
+  point_.settings.set("until_full", true);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::invalid);
   EXPECT_EQ(result.reason,
@@ -172,10 +175,10 @@ TEST_F(KvRunTest, RecordsNothingOverTimeUnlessAsked) {
 }
 
 TEST_F(KvRunTest, RecordsEachOperationOverTime) {
-  point_.settings.clients = 3;
+  point_.settings.set("clients", 3);
   point_.roles = client_server(2);
   point_.timeline_interval = Microseconds(50);
-  point_.settings.warmup = 40;
+  point_.settings.set("warmup", 40);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   const auto intervals = divide(result.timeline);
@@ -199,7 +202,7 @@ TEST_F(KvRunTest, RecordsEachOperationOverTime) {
 }
 
 TEST_F(KvRunTest, SamplesTheSpaceOfAllPartitionsWhileItMeasures) {
-  point_.settings.server_threads = 3;
+  point_.settings.set("server_threads", 3);
   point_.timeline_interval = Microseconds(50);
   point_.parameters["space"] = 4096;
   const Measurement result = run();
@@ -231,8 +234,8 @@ TEST_F(KvRunTest, OverTimeAPartitionThatCannotBeOpenedIsNotAskedForItsSpace) {
 }
 
 TEST_F(KvRunTest, LeavesNothingBehind) {
-  point_.settings.clients = 3;
-  point_.settings.server_threads = 2;
+  point_.settings.set("clients", 3);
+  point_.settings.set("server_threads", 2);
   run();
   EXPECT_EQ(test::fake_counts().sessions_alive, 0);
   EXPECT_EQ(test::fake_counts().partitions_alive, 0);
@@ -241,7 +244,7 @@ TEST_F(KvRunTest, LeavesNothingBehind) {
 TEST_F(KvRunTest, KeepsAsManyOperationsUnderWayAsTheQueueIsDeep) {
   share({{OperationKind::read, 1}});
   const Picoseconds one_by_one = run().elapsed;
-  point_.settings.queue_depth = 8;
+  point_.settings.set("queue_depth", 8);
   const Measurement result = run();
   EXPECT_EQ(result.operations(), 1000U);
   EXPECT_LT(result.elapsed * 2, one_by_one);
@@ -249,7 +252,7 @@ TEST_F(KvRunTest, KeepsAsManyOperationsUnderWayAsTheQueueIsDeep) {
 
 TEST_F(KvRunTest, CreatesAndDeletesEachKeyOnce) {
   share({{OperationKind::insert, 0.5}, {OperationKind::erase, 0.5}});
-  point_.settings.clients = 3;
+  point_.settings.set("clients", 3);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_EQ(result.kinds.at(bench::kind_of(OperationKind::erase)).not_found, 0U);
@@ -264,7 +267,7 @@ TEST_F(KvRunTest, ReadModifyWriteDoesBoth) {
 }
 
 TEST_F(KvRunTest, TheSameSeedGivesTheSameMeasurement) {
-  point_.settings.clients = 4;
+  point_.settings.set("clients", 4);
   const auto first = run().serialize();
   EXPECT_EQ(run().serialize(), first);
   point_.seed = 2;
@@ -293,7 +296,7 @@ TEST_F(KvRunTest, ALostRecordMakesThePointInvalid) {
 
 TEST_F(KvRunTest, AMissingRecordIsNoErrorWhereTheWorkloadDeletes) {
   share({{OperationKind::read, 0.9}, {OperationKind::erase, 0.1}});
-  point_.workload.operation_count = 500;
+  own_workload(point_).spec.operation_count = 500;
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_GT(result.kinds.at(bench::kind_of(OperationKind::read)).not_found, 0U);
@@ -313,10 +316,10 @@ TEST_F(KvRunTest, ChecksTheHistoryOfAllClientsSinceLoading) {
          {OperationKind::update, 0.2},
          {OperationKind::insert, 0.2},
          {OperationKind::erase, 0.1}});
-  point_.settings.clients = 4;
-  point_.settings.queue_depth = 2;
-  point_.settings.warmup = 60;
-  point_.settings.check_history = true;
+  point_.settings.set("clients", 4);
+  point_.settings.set("queue_depth", 2);
+  point_.settings.set("warmup", 60);
+  point_.settings.set("check_history", true);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_EQ(result.operations_checked, 100U + 60 + 1000);
@@ -324,10 +327,10 @@ TEST_F(KvRunTest, ChecksTheHistoryOfAllClientsSinceLoading) {
 }
 
 TEST_F(KvRunTest, CheckingTheHistoryChangesNothingThatIsMeasured) {
-  point_.settings.clients = 3;
+  point_.settings.set("clients", 3);
   const Measurement without = run();
   EXPECT_EQ(without.operations_checked, 0U);
-  point_.settings.check_history = true;
+  point_.settings.set("check_history", true);
   Measurement with = run();
   EXPECT_EQ(with.operations_checked, 1100U);
   with.operations_checked = 0;
@@ -335,10 +338,10 @@ TEST_F(KvRunTest, CheckingTheHistoryChangesNothingThatIsMeasured) {
 }
 
 TEST_F(KvRunTest, ALostUpdateOfShortValuesIsFoundToo) {
-  point_.settings.clients = 3;
-  point_.settings.check_history = true;
+  point_.settings.set("clients", 3);
+  point_.settings.set("check_history", true);
   for (const Bytes size : {8U, 15U}) {
-    point_.workload.field_length = size;
+    own_workload(point_).spec.field_length = size;
     point_.parameters.clear();
     EXPECT_EQ(run().verdict, Verdict::valid);
     point_.parameters["drop_every"] = 100;
@@ -347,10 +350,10 @@ TEST_F(KvRunTest, ALostUpdateOfShortValuesIsFoundToo) {
 }
 
 TEST_F(KvRunTest, ALostUpdateIsFoundByTheHistoryOnly) {
-  point_.settings.clients = 3;
+  point_.settings.set("clients", 3);
   point_.parameters["drop_every"] = 100;
   EXPECT_EQ(run().verdict, Verdict::valid);
-  point_.settings.check_history = true;
+  point_.settings.set("check_history", true);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::invalid);
   EXPECT_NE(result.reason.find("of 100 keys are not linearizable; key "), std::string::npos)
@@ -364,7 +367,7 @@ TEST_F(KvRunTest, ALostUpdateIsFoundByTheHistoryOnly) {
 
 TEST_F(KvRunTest, AReadModifyWriteIsTwoOperationsOfTheHistory) {
   share({{OperationKind::read_modify_write, 1}});
-  point_.settings.check_history = true;
+  point_.settings.set("check_history", true);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
   EXPECT_EQ(result.operations_checked, 100U + 2 * 1000);
@@ -373,7 +376,7 @@ TEST_F(KvRunTest, AReadModifyWriteIsTwoOperationsOfTheHistory) {
 TEST_F(KvRunTest, ARunThatFailedIsNotChecked) {
   share({{OperationKind::insert, 1}});
   point_.parameters["capacity"] = 150;
-  point_.settings.check_history = true;
+  point_.settings.set("check_history", true);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_EQ(result.operations_checked, 0U);
@@ -389,7 +392,7 @@ TEST_F(KvRunTest, AStoreThatIsFullFailsThePoint) {
 
 TEST_F(KvRunTest, AStoreThatCannotBeLoadedFailsThePoint) {
   point_.parameters["capacity"] = 99;
-  point_.settings.clients = 2;
+  point_.settings.set("clients", 2);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_NE(result.reason.find("loading ended with 'out of space' after 49 records"),
@@ -405,16 +408,16 @@ TEST_F(KvRunTest, AnImpossibleConfigurationIsTheUsersMistake) {
 
 TEST_F(KvRunTest, AServerThatCannotBeReachedFailsThePoint) {
   point_.parameters["refuse_connect"] = 1;
-  point_.settings.clients = 2;
+  point_.settings.set("clients", 2);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_EQ(result.reason, "client 0: nobody serves the fake");
 }
 
 TEST_F(KvRunTest, RefusesWhatItCannotDriveBeforeAnythingRuns) {
-  point_.settings.workload.where = "x.toml:9";
+  point_.settings.set("workload", "w", "x.toml:9");
   point_.settings.system.where = "x.toml:8";
-  point_.workload_name = "w";
+  own_workload(point_).name = "w";
   const auto error = [&]() -> std::string {
     try {
       run();
@@ -427,20 +430,20 @@ TEST_F(KvRunTest, RefusesWhatItCannotDriveBeforeAnythingRuns) {
   EXPECT_EQ(error(),
             "x.toml:9: workload w scans, and no system scans yet; leave it out, or set its "
             "scanproportion to 0");
-  point_.settings.check_history = true;
-  point_.workload.field_length = 7;
+  point_.settings.set("check_history", true);
+  own_workload(point_).spec.field_length = 7;
   share({{OperationKind::read, 1}});
   EXPECT_EQ(error(),
             "x.toml:9: check_history needs values of at least 8 bytes, which hold their version; w "
             "has some of 7; raise value_size");
-  point_.settings.check_history = false;
-  point_.settings.resizes = 3;
+  point_.settings.set("check_history", false);
+  point_.settings.set("resizes", 3);
   point_.parameters["resizes"] = 2;
   EXPECT_EQ(error(), "x.toml:8: resizes is given to fake and to all systems; remove one of them");
   point_.parameters = {{"capacity", 0}};
   EXPECT_EQ(error(), "x.toml:8: fake: capacity is 0");
   point_.parameters.clear();
-  point_.settings.resizes.reset();
+  point_.settings.unset("resizes");
   share({{OperationKind::erase, 1}});
   EXPECT_EQ(error(),
             "x.toml:9: w deletes 1000 records, warm-up included, of 100; raise records or lower "

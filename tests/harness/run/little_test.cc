@@ -12,13 +12,13 @@ namespace {
 class LittleTest : public TimedRunTest {
  protected:
   void clients(std::uint64_t count, std::uint64_t operations_of_each) {
-    point_.settings.clients = count;
-    point_.workload.operation_count = count * operations_of_each;
+    point_.settings.set("clients", count);
+    own_workload(point_).spec.operation_count = count * operations_of_each;
   }
   // Clients that throughput and latency say were at work, as a part of those that there were.
   double share_at_work(const harness::Measurement& measured) const {
     return throughput(measured) * service(measured).mean() * 1e-9 /
-           static_cast<double>(point_.settings.clients);
+           static_cast<double>(point_.settings.number("clients"));
   }
 };
 
@@ -42,8 +42,8 @@ TEST_F(LittleTest, HoldsForAnyNumberOfClientsAndOperationsOrTheTailIsSaidToBeLon
     const harness::Measurement measured = run();
     const auto what = [&] {
       return testing::Message() << count << " clients, " << each << " operations each, in parallel "
-                                << point_.parameters["in_parallel"] << ", distribution "
-                                << point_.parameters["distribution"] << ", tail "
+                                << point_.parameters["in_parallel"].number() << ", distribution "
+                                << point_.parameters["distribution"].number() << ", tail "
                                 << measured.tail_percent() << " %";
     };
     EXPECT_EQ(measured.operations(), count * each) << what();
@@ -94,8 +94,8 @@ TEST_F(LittleTest, OneClientsThroughputIsThatOfAllItsOperations) {
 }
 
 TEST_F(LittleTest, ClientsWithoutOperationsWereNeverAllAtWork) {
-  point_.settings.clients = 3;
-  point_.workload.operation_count = 2;
+  point_.settings.set("clients", 3);
+  own_workload(point_).spec.operation_count = 2;
   const harness::Measurement measured = run();
   EXPECT_EQ(measured.throughput(), std::nullopt);
   EXPECT_EQ(measured.tail_percent(), 100);

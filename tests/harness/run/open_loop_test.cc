@@ -22,15 +22,15 @@ constexpr std::uint64_t kBimodal = 2;
 // What a closed loop measures is what the store took, operation by operation, whatever its
 // distribution.
 TEST_F(OpenLoopTest, ServiceTimesAreThoseOfTheStore) {
-  point_.workload.operation_count = 20'000;
+  own_workload(point_).spec.operation_count = 20'000;
   for (const std::uint64_t distribution : {kConstant, kExponential, kBimodal}) {
     for (const char* load : {"closed", "fixed", "poisson"}) {
       point_.parameters["distribution"] = distribution;
       point_.parameters["in_parallel"] = 1;
-      point_.settings.load = load;
-      point_.settings.queue_depth = 64;
-      point_.settings.offered_load.reset();
-      if (point_.settings.load != "closed") point_.settings.offered_load = 30'000;
+      point_.settings.set("load", load);
+      point_.settings.set("queue_depth", 64);
+      point_.settings.unset("offered_load");
+      if (point_.settings.text("load") != "closed") point_.settings.set("offered_load", 30'000);
       const Measurement result = run();
       ASSERT_EQ(result.verdict, Verdict::valid) << result.reason;
       Histogram expected;
@@ -53,7 +53,7 @@ TEST_F(OpenLoopTest, ServiceTimesAreThoseOfTheStore) {
 }
 
 TEST_F(OpenLoopTest, TheModesOfABimodalStoreAreFound) {
-  point_.workload.operation_count = 50'000;
+  own_workload(point_).spec.operation_count = 50'000;
   point_.parameters["distribution"] = kBimodal;
   const Histogram all = service(run());
   EXPECT_NEAR(static_cast<double>(all.percentile(98)), 10'000, 10);
@@ -83,7 +83,7 @@ TEST_F(OpenLoopTest, AStallIsInTheResponseTimesOfAllThatWereDueMeanwhile) {
   constexpr Picoseconds kService = Microseconds(10);
   constexpr Picoseconds kSecond = std::chrono::seconds(1);
   constexpr Picoseconds kStall = std::chrono::milliseconds(100);
-  point_.workload.operation_count = kOperations;
+  own_workload(point_).spec.operation_count = kOperations;
   point_.parameters["stall_ms"] = 100;
   open_loop("fixed", 10'000);
   const Measurement result = run();
@@ -111,11 +111,11 @@ TEST_F(OpenLoopTest, AStallIsInTheResponseTimesOfAllThatWereDueMeanwhile) {
 // More operations are under way where the queue is deeper, and then they wait in the store: the
 // response is the same, and the service time grows.
 TEST_F(OpenLoopTest, WhatWaitsInTheClientAndWhatWaitsInTheStoreIsOneResponseTime) {
-  point_.workload.operation_count = 5000;
+  own_workload(point_).spec.operation_count = 5000;
   point_.parameters["distribution"] = kExponential;
   open_loop("poisson", 80'000);
   const Measurement shallow = run();
-  point_.settings.queue_depth = 4096;
+  point_.settings.set("queue_depth", 4096);
   const Measurement deep = run();
   EXPECT_EQ(response(deep), response(shallow));
   EXPECT_EQ(service(deep), response(deep)) << "never was a lane missing";
@@ -130,7 +130,7 @@ TEST_F(OpenLoopTest, WhatWaitsInTheClientAndWhatWaitsInTheStoreIsOneResponseTime
 class Theory : public OpenLoopTest {
  protected:
   void expect_mean_response(double microseconds) {
-    point_.workload.operation_count = 20'000;
+    own_workload(point_).spec.operation_count = 20'000;
     std::vector<double> means;
     for (point_.seed = 1; point_.seed <= 16; ++point_.seed) {
       const Measurement result = run();
@@ -151,8 +151,8 @@ TEST_F(Theory, OfPoissonArrivalsAndExponentialServiceTimes) {
   point_.parameters["distribution"] = kExponential;
   point_.parameters["service_ns"] = 10'000;
   open_loop("poisson", 50'000);
-  point_.settings.clients = 4;
-  point_.settings.queue_depth = 256;
+  point_.settings.set("clients", 4);
+  point_.settings.set("queue_depth", 256);
   expect_mean_response(20);
 }
 
@@ -165,7 +165,7 @@ TEST_F(Theory, OfPoissonArrivalsAndConstantServiceTimes) {
 
 TEST_F(OpenLoopTest, BelowSaturationTheRateIsTheOneOffered) {
   open_loop("fixed", 40'000);
-  point_.settings.clients = 3;
+  point_.settings.set("clients", 3);
   point_.roles = client_server(2);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
@@ -178,8 +178,8 @@ TEST_F(OpenLoopTest, BelowSaturationTheRateIsTheOneOffered) {
 // their rate; four of those are allowed.
 TEST_F(OpenLoopTest, BelowSaturationTheRateOfRandomArrivalsIsTheOneOffered) {
   open_loop("poisson", 40'000);
-  point_.workload.operation_count = 100'000;
-  point_.settings.clients = 5;
+  own_workload(point_).spec.operation_count = 100'000;
+  point_.settings.set("clients", 5);
   const Measurement result = run();
   EXPECT_NEAR(throughput(result), 40'000, 40'000 * 4 / std::sqrt(100'000.0));
   EXPECT_EQ(result.saturated(), false);
@@ -188,12 +188,12 @@ TEST_F(OpenLoopTest, BelowSaturationTheRateOfRandomArrivalsIsTheOneOffered) {
 // Lanes that wait for the next operation to be due are no clients that have ended, and a client
 // whose last operation ended early is at work until the interval is over.
 TEST_F(OpenLoopTest, ClientsAreAtWorkAsLongAsOperationsMayComeToThem) {
-  point_.settings.clients = 4;
-  point_.settings.queue_depth = 64;
+  point_.settings.set("clients", 4);
+  point_.settings.set("queue_depth", 64);
   open_loop("fixed", 40'000);
   EXPECT_LE(run().tail_percent(), 0.3) << "the last operations of three clients";
-  point_.settings.queue_depth = 1;
-  point_.settings.duration_ms = 10;
+  point_.settings.set("queue_depth", 1);
+  point_.settings.set("duration_ms", 10);
   open_loop("fixed", 650);  // at 0, 1.5, 3.1, 4.6, 6.2, 7.7 and 9.2 ms
   const Measurement slow = run();
   EXPECT_EQ(slow.operations(), 7U);
@@ -215,8 +215,8 @@ TEST_F(OpenLoopTest, BeyondSaturationNothingIsLeftOut) {
 
 TEST_F(OpenLoopTest, TheSameSeedGivesTheSameMeasurement) {
   open_loop("poisson", 80'000);
-  point_.settings.clients = 3;
-  point_.settings.queue_depth = 2;
+  point_.settings.set("clients", 3);
+  point_.settings.set("queue_depth", 2);
   point_.parameters["distribution"] = kExponential;
   const auto first = run().serialize();
   EXPECT_EQ(run().serialize(), first);
@@ -226,7 +226,7 @@ TEST_F(OpenLoopTest, TheSameSeedGivesTheSameMeasurement) {
 
 TEST_F(OpenLoopTest, TheWarmUpIsLoadedTheSameWayAndNotMeasured) {
   open_loop("fixed", 10'000);
-  point_.settings.warmup = 200;
+  point_.settings.set("warmup", 200);
   const Measurement result = run();
   EXPECT_EQ(result.operations(), 1000U);
   ASSERT_EQ(test::timed_operations().size(), 1200U);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/kv/kv_driver.h"
+#include "bench/ycsb/point_workload.h"
 #include "fake_kv.h"
 #include "harness/run/point.h"
 #include "platform/base/error.h"
@@ -26,10 +27,12 @@ constexpr std::string_view kText =
 
 std::vector<Point> plan(const std::vector<Override>& changes = {}, NodeId nodes = 2,
                         std::string_view text = kText) {
-  const Experiment experiment =
-      read_experiment(Document::parse(std::string(text), "x.toml", changes));
   const systems::KvSystem table[] = {test::kFakeKv};
-  return plan_points(experiment, Locations({PERDURA_SOURCE_DIR}), bench::KvDriver(table), nodes);
+  const bench::KvDriver driver(table);
+  const Driver* const drivers[] = {&driver};
+  const Experiment experiment = read_experiment(
+      Document::parse(std::string(text), "x.toml", changes), declarations_of(drivers));
+  return plan_points(experiment, Locations({PERDURA_SOURCE_DIR}), driver, nodes);
 }
 
 std::string error_of(std::string_view change) {
@@ -48,7 +51,7 @@ TEST(Plan, HasEachPointWithItsRepetitions) {
   EXPECT_EQ(points[1].seed, 11U);
   EXPECT_EQ(points[2].repetition, 0U);
   EXPECT_EQ(points[2].seed, 10U);
-  EXPECT_EQ(points[3].workload.max_value_size(), 64U);
+  EXPECT_EQ(bench::workload_of(points[3]).max_value_size(), 64U);
   EXPECT_EQ(points[3].label, "value_size=64 fake repetition=1");
 }
 
@@ -68,7 +71,7 @@ TEST(Plan, NamesTheLoadThatAPointIsOffered) {
                             parse_override("matrix.offered_load=[1000, 5000]")});
   ASSERT_EQ(points.size(), 8U);
   EXPECT_EQ(points[0].label, "offered_load=1000 value_size=16 fake repetition=0");
-  EXPECT_EQ(points[7].settings.offered_load, 5000U);
+  EXPECT_EQ(points[7].settings.number("offered_load"), 5000U);
   EXPECT_EQ(points[7].label, "offered_load=5000 value_size=64 fake repetition=1");
 }
 
@@ -85,16 +88,36 @@ TEST(Plan, RefusesAConfigurationThatNothingDependsOn) {
       EXPECT_NO_THROW(plan({stated, chosen})) << setting;
     }
   }
-  EXPECT_NE(error_of("workload.update=\"single\"").find("remove update"), std::string::npos);
+  EXPECT_NE(error_of("workload.update=\"single\"").find("unknown key 'update'"), std::string::npos);
   EXPECT_EQ(error_of("workload.ddio=\"off\""), "no error");
+}
+
+TEST(Plan, RefusesAnOfferedLoadWithoutAnOpenLoopAndAnOpenLoopWithoutALoad) {
+  constexpr std::string_view kClosed =
+      "offered_load is for an open loop, and a closed loop offers what the system takes; set load "
+      "to \"poisson\" or \"fixed\", or remove it";
+  EXPECT_EQ(
+      error_of("matrix.load=[\"closed\", \"poisson\"]"),
+      "--set matrix.load=[\"closed\", \"poisson\"]: load needs offered_load = ..., operations "
+      "per second of all clients together");
+  EXPECT_EQ(error_of("matrix.offered_load=[1, 2]"),
+            fmt::format("--set matrix.offered_load=[1, 2]: {}", kClosed));
+  std::string text(kText);
+  text.insert(text.find("workload = "), "load = [\"fixed\", \"closed\"]\noffered_load = [1, 2]\n");
+  try {
+    plan({}, 2, text);
+    ADD_FAILURE() << "no error";
+  } catch (const UsageError& error) {
+    EXPECT_EQ(error.what(), fmt::format("x.toml:10: {}", kClosed));
+  }
 }
 
 TEST(Plan, GivesTheWorkloadTheExperimentsNumbers) {
   const Point point = plan().front();
-  EXPECT_EQ(point.workload.loaded_keys(), 50U);
-  EXPECT_EQ(point.workload.operation_count, 20U);
-  EXPECT_EQ(point.workload.key_size, 16U);
-  EXPECT_EQ(point.workload_name, "workloada");
+  EXPECT_EQ(bench::workload_of(point).loaded_keys(), 50U);
+  EXPECT_EQ(bench::workload_of(point).operation_count, 20U);
+  EXPECT_EQ(bench::workload_of(point).key_size, 16U);
+  EXPECT_EQ(bench::workload_name(point), "workloada");
   EXPECT_EQ(point.parameters.at("capacity"), 7U);
 }
 
@@ -184,7 +207,7 @@ TEST(Plan, RefusesWorkloadsThatResultsCouldNotTellApart) {
 
 TEST(StoreConfig, HoldsAllThatThePointWrites) {
   Point point = plan().front();
-  point.settings.clients = 3;
+  point.settings.set("clients", 3);
   const systems::KvConfig config = bench::store_config(point);
   EXPECT_EQ(config.records, 50U);
   EXPECT_GE(config.writes, 60U);

@@ -1,5 +1,5 @@
 // What a run says of a workload file that asks for something else than is run.
-#include "harness/run/remarks.h"
+#include "bench/ycsb/workload_remarks.h"
 
 #include <gtest/gtest.h>
 
@@ -7,21 +7,24 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/kv/kv_parameters.h"
+#include "bench/ycsb/point_workload.h"
 #include "harness/workload/properties.h"
 
-namespace perdura::harness {
+namespace perdura::bench {
 namespace {
 
+using harness::Point;
 using Lines = std::vector<std::string>;
 
 Point point(const std::string& text, const workload::Overrides& overrides = {}) {
-  Point point;
-  point.workload_name = "w";
-  point.settings.clients = 2;
+  Point point(kv_parameters());
+  own_workload(point).name = "w";
+  point.settings.set("clients", 2);
   const auto properties = workload::Properties::parse(text, "w");
   const auto spec = workload::workload_from_properties(properties.value(), overrides);
   EXPECT_TRUE(spec.has_value()) << text;
-  if (spec) point.workload = *spec;
+  if (spec) own_workload(point).spec = *spec;
   return point;
 }
 
@@ -35,8 +38,8 @@ TEST(Remarks, AreNotMadeOfWhatIsRunAsItIsAskedFor) {
   EXPECT_EQ(remarks(""), Lines{});
   EXPECT_EQ(remarks("threadcount=2\ndataintegrity=true\nwriteallfields=false\ntable=t"), Lines{});
   Point limited = point(kPlain + "target=100\nmaxexecutiontime=3");
-  limited.settings.offered_load = 100;
-  limited.settings.duration_ms = 3000;
+  limited.settings.set("offered_load", 100);
+  limited.settings.set("duration_ms", 3000);
   EXPECT_EQ(remarks_on_workloads({limited}), Lines{});
 }
 
@@ -100,16 +103,16 @@ TEST(Remarks, SayWhoseNewestRecordsAreRead) {
   }
   EXPECT_EQ(remarks(inserts + "zipfian"), Lines{});
   Point alone = point(kPlain + inserts + "latest");
-  alone.settings.clients = 1;
+  alone.settings.set("clients", 1);
   EXPECT_EQ(remarks_on_workloads({alone}), Lines{});
 }
 
 TEST(Remarks, AreMadeOnceHoweverManyPointsTheyConcern) {
   const Point one = point(kPlain + "threadcount=4");
   Point other = one;
-  other.workload_name = "v";
+  own_workload(other).name = "v";
   EXPECT_EQ(remarks_on_workloads({one, one, other, other}).size(), 2U);
 }
 
 }  // namespace
-}  // namespace perdura::harness
+}  // namespace perdura::bench

@@ -17,24 +17,24 @@ class StretchTest : public TimedRunTest {
 };
 
 TEST_F(StretchTest, ADurationEndsAClosedLoop) {
-  point_.settings.duration_ms = 5;
+  point_.settings.set("duration_ms", 5);
   EXPECT_EQ(run().operations(), 500U);
-  point_.settings.queue_depth = 3;
+  point_.settings.set("queue_depth", 3);
   point_.parameters["in_parallel"] = 1;
-  point_.workload.operation_count = 10'000;
+  own_workload(point_).spec.operation_count = 10'000;
   EXPECT_EQ(run().operations(), 1500U);
 }
 
 TEST_F(StretchTest, TheOperationsEndItIfTheyAreOverBefore) {
-  point_.settings.duration_ms = 1000;
+  point_.settings.set("duration_ms", 1000);
   EXPECT_EQ(run().operations(), 1000U);
 }
 
 TEST_F(StretchTest, AllThatIsDueWithinTheDurationIsPerformed) {
   open_loop("fixed", 20'000);
-  point_.workload.operation_count = 100'000;
-  point_.settings.duration_ms = 50;
-  point_.settings.clients = 2;
+  own_workload(point_).spec.operation_count = 100'000;
+  point_.settings.set("duration_ms", 50);
+  point_.settings.set("clients", 2);
   EXPECT_EQ(run().operations(), 1000U);
   // The store takes 10 us for each of what comes every 5 us.
   open_loop("fixed", 200'000);
@@ -45,12 +45,12 @@ TEST_F(StretchTest, AllThatIsDueWithinTheDurationIsPerformed) {
 }
 
 TEST_F(StretchTest, ARampEndsTheWarmUp) {
-  point_.settings.ramp_ms = 2;
-  point_.settings.warmup = 10'000;
+  point_.settings.set("ramp_ms", 2);
+  point_.settings.set("warmup", 10'000);
   const Measurement result = run();
   EXPECT_EQ(result.operations(), 1000U);
   EXPECT_EQ(warm_up_operations(result), 200U);
-  point_.settings.warmup = 50;
+  point_.settings.set("warmup", 50);
   EXPECT_EQ(warm_up_operations(run()), 50U);
 }
 
@@ -61,15 +61,15 @@ class SteadyRunTest : public StretchTest {
   SteadyRunTest() {
     point_.parameters["settling_ms"] = 20;
     point_.parameters["in_parallel"] = 1;
-    point_.settings.warmup = 1'000'000;
-    point_.settings.steady_slope = 0.01;
-    point_.settings.steady_window_ms = 10;
+    point_.settings.set("warmup", 1'000'000);
+    point_.settings.set("steady_slope", 0.01);
+    point_.settings.set("steady_window_ms", 10);
   }
 };
 
 TEST_F(SteadyRunTest, MeasuringBeginsWhenTheRateIsSteady) {
   for (const std::uint64_t clients : {1, 4}) {
-    point_.settings.clients = clients;
+    point_.settings.set("clients", clients);
     point_.roles = client_server(clients == 1 ? 1 : 2);
     const Measurement result = run();
     EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
@@ -85,7 +85,7 @@ TEST_F(SteadyRunTest, MeasuringBeginsWhenTheRateIsSteady) {
 }
 
 TEST_F(SteadyRunTest, ARampIsTheTimeBeforeTheFirstLook) {
-  point_.settings.ramp_ms = 100;
+  point_.settings.set("ramp_ms", 100);
   EXPECT_EQ(run().verdict, Verdict::valid);
   EXPECT_GE(served(1000).front().start, Time(Microseconds(110'000)));
 }
@@ -100,8 +100,8 @@ TEST_F(SteadyRunTest, AnOpenLoopIsSteadyAtOnce) {
 TEST_F(SteadyRunTest, AStoreThatGetsSlowerAndSlowerIsNotMeasured) {
   point_.parameters["settling_ms"] = 0;
   point_.parameters["growing"] = 1;
-  point_.settings.warmup = 5000;
-  point_.settings.clients = 2;
+  point_.settings.set("warmup", 5000);
+  point_.settings.set("clients", 2);
   point_.roles = client_server(2);
   const Measurement result = run();
   EXPECT_EQ(result.verdict, Verdict::invalid);
@@ -111,7 +111,7 @@ TEST_F(SteadyRunTest, AStoreThatGetsSlowerAndSlowerIsNotMeasured) {
 }
 
 TEST_F(SteadyRunTest, TooShortAWarmUpIsNotSteady) {
-  point_.settings.warmup = 10;
+  point_.settings.set("warmup", 10);
   EXPECT_EQ(run().verdict, Verdict::invalid);
 }
 

@@ -8,6 +8,7 @@
 
 #include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
+#include "bench/kv/kv_parameters.h"
 #include "fake_kv.h"
 #include "harness/compare/matching.h"
 #include "harness/report/result_folder.h"
@@ -46,16 +47,13 @@ class SweepTest : public testing::Test {
  protected:
   void SetUp() override { std::ofstream(folder_ / "sweep.toml") << kExperiment; }
   ExitCode run(const std::string& out, std::vector<Override> changes = {}) {
-    const systems::KvSystem table[] = {test::kFakeKv};
-    const bench::KvDriver kv(table);
-    const Driver* const drivers[] = {&kv};
     RunRequest request;
     request.experiment.experiment = (folder_ / "sweep.toml").string();
     request.experiment.overrides = std::move(changes);
     request.out = folder_ / out;
     request.command_line = "test";
     request.quiet = true;
-    return run_experiment(request, Locations({PERDURA_SOURCE_DIR}), drivers, ranks_);
+    return run_experiment(request, Locations({PERDURA_SOURCE_DIR}), drivers_, ranks_);
   }
   std::size_t lines_with(const fs::path& file, std::string_view text) {
     std::ifstream input(file);
@@ -66,6 +64,9 @@ class SweepTest : public testing::Test {
     return count;
   }
 
+  const systems::KvSystem table_[1] = {test::kFakeKv};
+  const bench::KvDriver kv_{table_};
+  const Driver* const drivers_[1] = {&kv_};
   test::TemporaryFolder temporary_;
   const fs::path& folder_ = temporary_.path();
   int argc_ = 0;
@@ -150,15 +151,15 @@ TEST_F(SweepTest, WritesACourseOverTimeIfAskedTo) {
 }
 
 TEST_F(SweepTest, DdioIsThePointsElseTheProfiles) {
-  const Experiment experiment = load_experiment(folder_ / "sweep.toml");
+  const Experiment experiment = load_experiment(folder_ / "sweep.toml", declarations_of(drivers_));
   const Locations locations({PERDURA_SOURCE_DIR});
   const auto factory = create_platform_factory(experiment, locations, ranks_);
   const bool of_profile =
       sim::load_profile(locations.find(FileKind::profile, experiment.profile)).ddio;
   const auto ddio_with = [&](const std::string& setting) {
-    Point point;
+    Point point(bench::kv_parameters());
     point.roles = bench::client_server(1);
-    point.settings.ddio = setting;
+    if (!setting.empty()) point.settings.set("ddio", setting);
     const auto platform = factory->create(point);
     return dynamic_cast<const sim::SimPlatform&>(*platform).profile().ddio;
   };
@@ -169,7 +170,7 @@ TEST_F(SweepTest, DdioIsThePointsElseTheProfiles) {
 }
 
 TEST_F(SweepTest, OnSharedMemoryANodesMemoryIsOnTheNumaNodeOfItsHost) {
-  Experiment experiment = load_experiment(folder_ / "sweep.toml");
+  Experiment experiment = load_experiment(folder_ / "sweep.toml", declarations_of(drivers_));
   experiment.platform.text = "shm";
   Site site;
   site.hosts = {SiteHost{.name = "a", .role = "server", .numa_node = 0},

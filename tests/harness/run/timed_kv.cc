@@ -23,7 +23,7 @@ struct Store {
 
   std::uint64_t value(std::string_view parameter) const {
     const auto found = config.parameters.find(parameter);
-    return found == config.parameters.end() ? 0 : found->second;
+    return found == config.parameters.end() ? 0 : found->second.number();
   }
   double milliseconds(Time time) const {
     return static_cast<double>(time.time_since_epoch().count()) / 1e9;

@@ -8,7 +8,9 @@
 
 #include "bench/client_server.h"
 #include "bench/kv/kv_driver.h"
+#include "bench/kv/kv_parameters.h"
 #include "bench/operation_kinds.h"
+#include "bench/ycsb/point_workload.h"
 #include "platform/sim/sim_platform.h"
 #include "timed_kv.h"
 
@@ -19,20 +21,21 @@ class TimedRunTest : public testing::Test {
   TimedRunTest() {
     point_.roles = client_server(1);
     point_.settings.system.text = "timed";
-    point_.settings.client_completion = CompletionMode::polling;
-    point_.workload.record_count = 10;
-    point_.workload.operation_count = 1000;
-    point_.workload.key_size = 16;
-    point_.workload.field_count = 1;
-    point_.workload.field_length = 16;
-    point_.workload.proportions = {};
-    point_.workload.proportions[static_cast<std::size_t>(workload::OperationKind::read)] = 1;
+    point_.settings.set_completion("client", CompletionMode::polling);
+    workload::WorkloadSpec& spec = own_workload(point_).spec;
+    spec.record_count = 10;
+    spec.operation_count = 1000;
+    spec.key_size = 16;
+    spec.field_count = 1;
+    spec.field_length = 16;
+    spec.proportions = {};
+    spec.proportions[static_cast<std::size_t>(workload::OperationKind::read)] = 1;
     point_.parameters["service_ns"] = 10'000;
   }
 
   void open_loop(std::string load, std::uint64_t rate) {
-    point_.settings.load = std::move(load);
-    point_.settings.offered_load = rate;
+    point_.settings.set("load", std::move(load));
+    point_.settings.set("offered_load", rate);
   }
 
   harness::Measurement run() {
@@ -65,7 +68,7 @@ class TimedRunTest : public testing::Test {
     return static_cast<std::uint64_t>(time.count() / 1000);
   }
 
-  harness::Point point_;
+  harness::Point point_{kv_parameters()};
 };
 
 }  // namespace perdura::bench

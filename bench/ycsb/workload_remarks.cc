@@ -1,13 +1,17 @@
-#include "harness/run/remarks.h"
+#include "bench/ycsb/workload_remarks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-namespace perdura::harness {
+#include "bench/ycsb/point_workload.h"
+
+namespace perdura::bench {
 namespace {
 
+using harness::Point;
+using harness::PointSettings;
 using workload::OperationKind;
 using workload::RequestDistribution;
 
@@ -37,26 +41,31 @@ class Remarks {
   std::vector<std::string> take() { return std::move(lines_); }
 
  private:
-  const workload::WorkloadSpec& spec() const { return point_->workload; }
+  const workload::WorkloadSpec& spec() const { return workload_of(*point_); }
 
   void clients() {
     const workload::AskedOfYcsb& asked = spec().asked;
     const PointSettings& settings = point_->settings;
-    if (asked.thread_count && asked.thread_count != settings.clients) {
+    if (asked.thread_count && asked.thread_count != settings.number("clients")) {
       say(fmt::format("threadcount={}", *asked.thread_count),
           "the experiment says how many clients there are; set workload.clients, or "
           "matrix.clients");
     }
-    if (asked.target && asked.target != settings.offered_load) {
+    if (asked.target && asked.target != given(settings, "offered_load")) {
       say(fmt::format("target={}", *asked.target),
           "the experiment says how many operations a second are offered; set workload.load = "
           "\"fixed\" and workload.offered_load");
     }
     const auto& seconds = asked.max_execution_seconds;
-    if (seconds && settings.duration_ms != *seconds * 1000) {
+    if (seconds && given(settings, "duration_ms") != *seconds * 1000) {
       say(fmt::format("maxexecutiontime={}", *seconds),
           "the experiment says when a point ends; set workload.duration_ms");
     }
+  }
+
+  // Nothing also if the driver's points have no such parameter.
+  static std::optional<std::uint64_t> given(const PointSettings& settings, std::string_view name) {
+    return settings.declares(name) ? settings.number_if_given(name) : std::nullopt;
   }
 
   void fields() {
@@ -89,9 +98,9 @@ class Remarks {
     std::uint32_t least = spec().max_value_size();
     std::uint32_t most = least;
     for (const Point& point : points_) {
-      if (point.workload_name != point_->workload_name) continue;
-      least = std::min(least, point.workload.max_value_size());
-      most = std::max(most, point.workload.max_value_size());
+      if (workload_name(point) != workload_name(*point_)) continue;
+      least = std::min(least, workload_of(point).max_value_size());
+      most = std::max(most, workload_of(point).max_value_size());
     }
     return least == most ? fmt::to_string(least) : fmt::format("{} to {}", least, most);
   }
@@ -102,13 +111,13 @@ class Remarks {
         distribution != RequestDistribution::exponential) {
       return;
     }
-    if (!spec().uses(OperationKind::insert) || point_->settings.clients < 2) return;
+    if (!spec().uses(OperationKind::insert) || point_->settings.number("clients") < 2) return;
     say(fmt::format("requestdistribution={}", to_string(distribution)),
         "of the new records a client knows its own ones only, and not the newest of all clients");
   }
 
   void say(std::string_view asked, std::string_view instead) {
-    std::string line = fmt::format("workload {}: {}: {}", point_->workload_name, asked, instead);
+    std::string line = fmt::format("workload {}: {}: {}", workload_name(*point_), asked, instead);
     if (std::find(lines_.begin(), lines_.end(), line) == lines_.end()) {
       lines_.push_back(std::move(line));
     }
@@ -127,4 +136,4 @@ std::vector<std::string> remarks_on_workloads(const std::vector<Point>& points) 
   return remarks.take();
 }
 
-}  // namespace perdura::harness
+}  // namespace perdura::bench

@@ -6,10 +6,10 @@
 
 #include "harness/run/point.h"
 
-namespace perdura::harness {
+namespace perdura::bench {
 
 // One line each, with what is done instead and how to have what was asked for; each only once,
 // however many points it concerns. What a file says and a run does anyway is not mentioned.
-std::vector<std::string> remarks_on_workloads(const std::vector<Point>& points);
+std::vector<std::string> remarks_on_workloads(const std::vector<harness::Point>& points);
 
-}  // namespace perdura::harness
+}  // namespace perdura::bench

@@ -1,0 +1,129 @@
+#include "bench/kv/kv_parameters.h"
+
+#include <array>
+#include <string_view>
+
+#include "bench/server_parameters.h"
+
+namespace perdura::bench {
+namespace {
+
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // of counts; key numbers end there
+constexpr std::uint64_t kHour = 3'600'000;                  // in milliseconds
+
+constexpr std::array<std::string_view, 3> kLoads{"closed", "fixed", "poisson"};
+constexpr std::array<std::string_view, 2> kPersistence{"paper", "correct"};
+
+constexpr Parameter::Need kWarmup{"warmup", "the most operations before the measured ones"};
+constexpr Parameter::Need kOperations{
+    "operations", "the most that may be measured, for which the store is made large enough"};
+constexpr Parameter::Need kWindow{"steady_window_ms",
+                                  "the time within which the rate is looked at"};
+constexpr Parameter::Need kSlope{"steady_slope", "the part by which the rate may change within it"};
+
+constexpr Parameter kParameters[] = {
+    {.name = "workload",
+     .type = Name{},
+     .identifies = true,
+     .what = "workloads/NAME, or the path of any YCSB property file"},
+    {.name = "records",
+     .type = Count{0, kLargest},
+     .identifies = true,
+     .what = "loaded before anything is measured"},
+    {.name = "operations", .type = Count{1, kLargest}, .what = "measured, of all clients together"},
+    {.name = "warmup",
+     .type = Count{0, kLargest},
+     .usual = 0,
+     .what = "operations before that, of all clients together"},
+    {.name = "key_size",
+     .type = Count{1, 65535},
+     .identifies = true,
+     .unit = "bytes",
+     .what = "of a key"},
+    {.name = "value_size",
+     .type = Count{0, std::uint64_t{1} << 30},
+     .identifies = true,
+     .unit = "bytes",
+     .what = "of a value"},
+    {.name = "clients",
+     .type = Count{1, 65535},
+     .usual = 1,
+     .identifies = true,
+     .what = "client threads over all client nodes"},
+    {.name = "client_nodes", .type = Count{1, 65535}, .what = "nodes that have clients"},
+    {.name = "queue_depth",
+     .type = Count{1, 4096},
+     .usual = 1,
+     .identifies = true,
+     .what = "most operations under way per client thread"},
+    {.name = "servers",
+     .type = Count{1, 1024},
+     .usual = 1,
+     .identifies = true,
+     .what = "nodes that hold the store: each has partitions of its own, or a part of each"},
+    {.name = "server_threads",
+     .type = Count{1, 1024},
+     .usual = 1,
+     .identifies = true,
+     .what = "of each server: each serves a partition of its own; of a system with locks, all "
+             "serve one"},
+    {.name = "resizes",
+     .type = Count{0, 32},
+     .identifies = true,
+     .what = "how often a hash table may be resized"},
+    {.name = "load",
+     .type = OneOf{kLoads},
+     .usual = "closed",
+     .identifies = true,
+     .what = "a closed loop, or when operations of an open loop are due"},
+    {.name = "offered_load",
+     .type = Count{1, 1'000'000'000},
+     .identifies = true,
+     .unit = "op/s",
+     .what = "of an open loop, of all clients together",
+     .sets_time = true},
+    {.name = "duration_ms",
+     .type = Count{1, kHour},
+     .unit = "ms",
+     .what = "most time that is measured",
+     .needs = {kOperations},
+     .sets_time = true},
+    {.name = "until_full",
+     .type = Flag{},
+     .usual = false,
+     .what = "measures until the store is out of space, which then is no error"},
+    {.name = "ramp_ms",
+     .type = Count{1, kHour},
+     .unit = "ms",
+     .what = "most time before the measured interval",
+     .needs = {kWarmup},
+     .sets_time = true},
+    {.name = "steady_slope",
+     .type = Share{},
+     .what = "measures once the rate changes by less than this part",
+     .needs = {kWindow, kWarmup},
+     .sets_time = true},
+    {.name = "steady_window_ms",
+     .type = Count{1, kHour},
+     .unit = "ms",
+     .what = "within such a window",
+     .needs = {kSlope}},
+    {.name = "check_history",
+     .type = Flag{},
+     .usual = false,
+     .what = "records all operations and checks them"},
+    kDomain,
+    kDdio,
+    kReceiveBuffers,
+    kTransport,
+    {.name = "persistence",
+     .type = OneOf{kPersistence},
+     .identifies = true,
+     .what = "puts persist as in the system's paper, or so that they are durable on the server"},
+};
+
+}  // namespace
+
+std::span<const Parameter> kv_parameters() { return kParameters; }
+
+}  // namespace perdura::bench

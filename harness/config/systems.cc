@@ -1,0 +1,122 @@
+#include "harness/config/systems.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "harness/text/suggestion.h"
+#include "platform/base/error.h"
+
+namespace perdura::harness {
+namespace {
+
+constexpr std::string_view kVariantOf = "variant_of";
+constexpr std::string_view kTitle = "title";
+
+std::vector<std::string_view> system_names(const Experiment& experiment) {
+  std::vector<std::string_view> names;
+  for (const auto& system : experiment.declared.systems) names.push_back(system.name);
+  return names;
+}
+
+// Null if the driver has none of that name.
+const DriverDeclarations::System* find_system(const Experiment& experiment, std::string_view name) {
+  for (const auto& system : experiment.declared.systems) {
+    if (system.name == name) return &system;
+  }
+  return nullptr;
+}
+
+// For the report, which reads it from the text; here it is only checked. gnuplot cuts texts off at
+// these characters, quoted or not.
+void check_title(const Section& system) {
+  const toml::node* const node = system.table().get(kTitle);
+  if (node == nullptr) return;
+  const std::string title = system.text_of(*node, kTitle);
+  if (title.empty() || title.find_first_of(",\"\n\r") != std::string::npos) {
+    system.wrong(*node, kTitle,
+                 "must not be empty, nor hold a comma, a quotation mark or a line end");
+  }
+}
+
+Located variant_of(const Section& system) {
+  const auto text = system.text(kVariantOf);
+  if (text && text->empty()) {
+    system.wrong(*system.table().get(kVariantOf), kVariantOf, "must not be empty");
+  }
+  return {text.value_or(""), system.where(kVariantOf)};
+}
+
+void read_parameters(const Section& section, std::span<const Parameter> table,
+                     SystemSettings& settings) {
+  std::vector<std::string_view> known;
+  for (const Parameter& parameter : table) {
+    known.push_back(parameter.name);
+    const toml::node* const node = section.table().get(parameter.name);
+    if (node == nullptr) continue;
+    settings.parameters[std::string(parameter.name)] = section.value_of(*node, parameter);
+    settings.places[std::string(parameter.name)] = section.where(parameter.name);
+  }
+  known.insert(known.end(), {kVariantOf, kTitle});
+  section.allow_only(known);
+}
+
+// The system that a section is about.
+const DriverDeclarations::System& system_of(const Experiment& experiment, std::string_view name,
+                                            const SystemSettings& settings, const Section& all) {
+  const DriverDeclarations::System* const own = find_system(experiment, name);
+  const Located& base = settings.variant_of;
+  const auto known = system_names(experiment);
+  if (base.text.empty()) {
+    if (own != nullptr) return *own;
+    throw UsageError(fmt::format("{}: {}; a variant of one needs variant_of = \"...\"",
+                                 settings.where, unknown_name("system", name, known)));
+  }
+  const std::string where = fmt::format("{}: variant_of in [systems.{}]", base.where, name);
+  if (own != nullptr) {
+    throw UsageError(
+        fmt::format("{}: '{}' is a system; give the variant another name", where, name));
+  }
+  const DriverDeclarations::System* const varied = find_system(experiment, base.text);
+  if (varied != nullptr) return *varied;
+  if (all.has(base.text)) {
+    throw UsageError(fmt::format(
+        "{}: '{}' is a variant itself; name a system and repeat the parameters", where, base.text));
+  }
+  throw UsageError(fmt::format("{}: {}", where, unknown_name("system", base.text, known)));
+}
+
+}  // namespace
+
+void read_systems(const Section& systems, Experiment& experiment) {
+  for (const auto& [key, node] : systems.table()) {
+    const Section section = *systems.section(key.str());
+    SystemSettings& settings = experiment.systems[std::string(key.str())];
+    settings.where = systems.where(key.str());
+    settings.variant_of = variant_of(section);
+    check_title(section);
+    const auto& system = system_of(experiment, key.str(), settings, systems);
+    if (!settings.variant_of.text.empty() && !is_plain_name(key.str())) {
+      systems.wrong(node, key.str(),
+                    "names rows of the results, so it may hold letters, digits, '-', '_' and '.' "
+                    "only");
+    }
+    read_parameters(section, system.parameters, settings);
+  }
+}
+
+void check_system_names(const Experiment& experiment) {
+  for (const PointSettings& point : expand(experiment)) {
+    const Located& system = point.system;
+    if (find_system(experiment, system.text) != nullptr) continue;
+    if (experiment.systems.contains(system.text)) continue;
+    std::vector<std::string_view> names = system_names(experiment);
+    for (const auto& [name, settings] : experiment.systems) {
+      if (!settings.variant_of.text.empty()) names.push_back(name);
+    }
+    throw UsageError(
+        fmt::format("{}: {}", system.where, unknown_name("system", system.text, names)));
+  }
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,16 @@
+// The sections [systems.NAME] of an experiment: systems' own parameters, and variants of systems.
+#pragma once
+
+#include "harness/config/experiment.h"
+#include "harness/config/section.h"
+
+namespace perdura::harness {
+
+// Of the experiment's driver, which declares what there is. Throws UsageError.
+void read_systems(const Section& systems, Experiment& experiment);
+
+// Throws UsageError, with its place, if a point names neither a system of the driver nor a variant
+// of one.
+void check_system_names(const Experiment& experiment);
+
+}  // namespace perdura::harness

@@ -1,0 +1,129 @@
+// What an experiment, or a program, may say to a part of this tree: a driver of benchmarks, a
+// system. Each part declares its parameters once, in a table; reading files and command lines,
+// checking, defaults, labels, columns of results and lists of what there is follow from the table
+// alone.
+//
+//   constexpr Parameter kParameters[] = {
+//       {.name = "clients", .type = Count{1, 65535}, .usual = 1, .identifies = true},
+//       {.name = "load", .type = OneOf{kLoads}, .usual = "closed", .identifies = true},
+//       {.name = "until_full", .type = Flag{}, .usual = false},
+//   };
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace perdura {
+
+// The types of parameters, with the values that each may have.
+struct Count {
+  std::uint64_t least = 0;
+  std::uint64_t most = std::numeric_limits<std::int64_t>::max();  // of TOML's whole numbers
+};
+struct Share {};  // a decimal number above 0, at most 1
+struct Real {
+  double least = 0;
+  double most = 0;
+};
+struct Flag {};  // true or false, also written 1 or 0
+struct OneOf {
+  std::span<const std::string_view> words;
+};
+struct Name {};  // of something that the declaring part looks up
+using ParameterType = std::variant<Count, Share, Real, Flag, OneOf, Name>;
+
+// A value of any type.
+class ParameterValue {
+ public:
+  ParameterValue() = default;
+  ParameterValue(bool value) : value_(value) {}
+  template <std::integral Number>
+  ParameterValue(Number value) : value_(static_cast<std::uint64_t>(value)) {}
+  ParameterValue(double value) : value_(value) {}
+  ParameterValue(std::string value) : value_(std::move(value)) {}
+  ParameterValue(std::string_view value) : value_(std::string(value)) {}
+  ParameterValue(const char* value) : value_(std::string(value)) {}
+
+  // Throw std::logic_error if it is of another type. A flag is the number that it may be written
+  // as.
+  std::uint64_t number() const;
+  double real() const;
+  bool flag() const;
+  const std::string& text() const;
+
+  bool is_number() const { return std::holds_alternative<std::uint64_t>(value_); }
+  bool is_real() const { return std::holds_alternative<double>(value_); }
+  bool is_flag() const { return std::holds_alternative<bool>(value_); }
+  bool is_text() const { return std::holds_alternative<std::string>(value_); }
+
+  // As in labels and cells: 64, 0.02, true, closed.
+  std::string to_text() const;
+
+  // Flags equal the numbers that they may be written as.
+  bool operator==(const ParameterValue& other) const;
+
+ private:
+  std::variant<std::uint64_t, double, bool, std::string> value_;
+};
+
+// What was given of a table's parameters, by name.
+using GivenParameters = std::map<std::string, ParameterValue, std::less<>>;
+
+// A value that goes without saying, of a literal type; nothing: there is none.
+class UsualValue {
+ public:
+  constexpr UsualValue() = default;
+  constexpr UsualValue(bool value) : value_(value) {}
+  template <std::integral Number>
+  constexpr UsualValue(Number value) : value_(static_cast<std::uint64_t>(value)) {}
+  constexpr UsualValue(double value) : value_(value) {}
+  constexpr UsualValue(const char* value) : value_(std::string_view(value)) {}
+
+  constexpr bool exists() const { return !std::holds_alternative<std::monostate>(value_); }
+  // Throws std::logic_error if there is none.
+  ParameterValue value() const;
+
+ private:
+  std::variant<std::monostate, std::uint64_t, double, bool, std::string_view> value_;
+};
+
+struct Parameter {
+  // Another one without which this has no effect.
+  struct Need {
+    std::string_view parameter;
+    std::string_view what;  // it says: "the most operations before the measured ones"
+  };
+
+  std::string_view name;
+  ParameterType type;
+  UsualValue usual{};  // without one, what it is if nobody says depends on others
+  // Of a driver's parameter: it tells points apart, so results have a column for it, and it may
+  // vary.
+  bool identifies = false;
+  std::string_view
+      noun{};  // of that column, in a sentence: "queue depth"; what columns.h has needs
+  std::string_view title{};  // neither; on an axis, without the unit: "Operations in flight"
+  std::string_view unit{};   // bytes, us; empty: a count
+  std::string_view what{};   // what it does, in a phrase
+  std::array<Need, 2> needs{};
+  bool sets_time = false;  // how long a point takes does not follow from its operations
+
+  // "must be a whole number from 1 to 5", of a value that it cannot have; else empty.
+  std::string problem_with(const ParameterValue& value) const;
+  // The value as its type has it: 1 of a flag is true, 1 of a real number 1.0.
+  ParameterValue of_type(ParameterValue value) const;
+  // "whole number, 1 to 65535", "\"on\" or \"off\"".
+  std::string type_in_words() const;
+};
+
+// Null if the table has none of that name.
+const Parameter* find_parameter(std::span<const Parameter> table, std::string_view name);
+
+}  // namespace perdura

@@ -1,0 +1,17 @@
+// What the program's drivers declare, for tests that read experiments.
+#pragma once
+
+#include "bench/kv/kv_driver.h"
+#include "bench/log/log_driver.h"
+
+namespace perdura::test {
+
+inline const harness::Declarations& declarations() {
+  static const bench::KvDriver kv(systems::kv_systems());
+  static const bench::LogDriver log;
+  static const harness::Driver* const drivers[] = {&kv, &log};
+  static const harness::Declarations all = harness::declarations_of(drivers);
+  return all;
+}
+
+}  // namespace perdura::test
