@@ -284,13 +284,13 @@ WorkRequest RemotePersister::prepare(const Action& action, const UpdateRequest& 
       work.opcode = Opcode::write;
       work.local = staged(request, update);
       work.remote = last_place_ = {welcome_.target, part(request, update).offset};
-      last_length_ = work.local.length;
+      last_length_ = work.local.length();
       if (action.kind == StepKind::write_immediate) {
         work.opcode = Opcode::write_with_immediate;
         work.immediate = immediate_of(update, work.remote.offset);
         ++sequence_;
       }
-      work.flags.inlined = work.local.length <= max_inline_;
+      work.flags.inlined = work.local.length() <= max_inline_;
       break;
     }
     case StepKind::atomic_write: {

@@ -46,12 +46,26 @@ struct MemoryRegion {
   RemoteAddress remote(Bytes from) const { return {key, from}; }
 };
 
+// A registration of several ranges of a region, its extents, which may be changed while peers use
+// it (Endpoint::map_extent, unmap_extents). Peers address it from 0 on; what no extent covers is a
+// hole, and an access that touches one is refused, as one beyond the end of a region is. An access
+// may go over any number of extents that adjoin. For memory that a file system lays out: the
+// registration is a file, a remote address an offset in it ("FileMR: Rethinking RDMA Networking for
+// Scalable Persistent Memory", Yang, Izraelevitz, Swanson).
+struct ExtentMap {
+  pmem::Region* region = nullptr;
+  RemoteKey key;
+  Access access = Access::local;
+
+  RemoteAddress remote(Bytes at) const { return {key, at}; }
+};
+
 struct WorkRequest {
   Opcode opcode = Opcode::read;
   OperationFlags flags{};
   Placement placement = Placement::global_visibility;
   std::uint32_t immediate = 0;
-  LocalBuffer local{};
+  LocalPieces local{};
   RemoteAddress remote{};
   std::uint64_t operand = 0;  // value to write, to add, or to swap in
   std::uint64_t expected = 0;
@@ -96,7 +110,7 @@ class Operation {
   void* transport_state = nullptr;
   // For a queue pair that hands operations on to another (platform/faults).
   CompletionObserver* observer = nullptr;
-  void use_buffer(const LocalBuffer& buffer) { request_.local = buffer; }
+  void use_buffer(const LocalPieces& pieces) { request_.local = pieces; }
 
  private:
   QueuePair& queue_pair_;
@@ -123,8 +137,10 @@ struct ReceiveCompletion {
   QueuePair* queue_pair = nullptr;
   Status status = Status::success;
   std::optional<std::uint32_t> immediate;
-  LocalBuffer buffer;                   // the posted buffer, cut to the length received
+  // The posted buffer, cut to the length received; of one in several pieces the first.
+  LocalBuffer buffer;
   std::uint64_t buffer_id = 0;          // as given to ReceiveQueue::post
+  std::uint32_t length = 0;             // received, in all pieces together
   CompletionTaken* observer = nullptr;  // for implementations of the fabric
 };
 
@@ -165,7 +181,8 @@ class ReceiveQueue {
   virtual ~ReceiveQueue() = default;
   virtual std::uint32_t depth() const = 0;
   // At most depth() buffers may be posted and not yet consumed; one more is a programming error.
-  virtual void post(const LocalBuffer& buffer, std::uint64_t buffer_id) = 0;
+  // A message fills the pieces of a buffer in turn.
+  virtual void post(const LocalPieces& buffer, std::uint64_t buffer_id) = 0;
 };
 
 struct QueuePairOptions {
@@ -183,14 +200,14 @@ class QueuePair {
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
-  Operation read(const LocalBuffer& into, RemoteAddress from, OperationFlags flags = {}) {
+  Operation read(const LocalPieces& into, RemoteAddress from, OperationFlags flags = {}) {
     return Operation(*this,
                      {.opcode = Opcode::read, .flags = flags, .local = into, .remote = from});
   }
-  Operation write(const LocalBuffer& from, RemoteAddress to, OperationFlags flags = {}) {
+  Operation write(const LocalPieces& from, RemoteAddress to, OperationFlags flags = {}) {
     return Operation(*this, {.opcode = Opcode::write, .flags = flags, .local = from, .remote = to});
   }
-  Operation write_with_immediate(const LocalBuffer& from, RemoteAddress to, std::uint32_t immediate,
+  Operation write_with_immediate(const LocalPieces& from, RemoteAddress to, std::uint32_t immediate,
                                  OperationFlags flags = {}) {
     return Operation(*this, {.opcode = Opcode::write_with_immediate,
                              .flags = flags,
@@ -198,7 +215,7 @@ class QueuePair {
                              .local = from,
                              .remote = to});
   }
-  Operation send(const LocalBuffer& from, OperationFlags flags = {}) {
+  Operation send(const LocalPieces& from, OperationFlags flags = {}) {
     return Operation(*this, {.opcode = Opcode::send, .flags = flags, .local = from});
   }
   // Atomics work on aligned 8-byte words. They are atomic with those of the same device, not with
@@ -288,7 +305,26 @@ class Endpoint {
   MemoryRegion register_memory(pmem::Region& region, Access access) {
     return register_memory(region, 0, region.size(), access);
   }
-  virtual void deregister_memory(const MemoryRegion& memory) = 0;
+  // Later accesses are refused; one that has begun may still end.
+  virtual void deregister_memory(RemoteKey key) = 0;
+  void deregister_memory(const MemoryRegion& memory) { deregister_memory(memory.key); }
+  void deregister_memory(const ExtentMap& map) { deregister_memory(map.key); }
+
+  // Makes extents of a region usable by peers under one key; there may be none at first. Throws
+  // PlatformError if two overlap or one is not in the region, and where Capabilities::extents is
+  // false (verbs): a device's translations change by invalidating the key that peers use, which
+  // breaks their connections, so there a file's extents must be registered one by one.
+  virtual ExtentMap register_extents(pmem::Region& region, std::span<const Extent> extents,
+                                     Access access) = 0;
+  // From `extent.at` on there is this extent, and nothing of what was there before.
+  virtual Task<> map_extent(const ExtentMap& map, Extent extent) = 0;
+  // In these bytes of the registration there is nothing any more.
+  virtual Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) = 0;
+  // Of both: each operation of a peer sees the registration before or after the change, never some
+  // of both. When the task ends, all operations that saw it before have ended, too, so that memory
+  // that went out may be used for something else. The caller makes the changes of a registration
+  // one after the other. Throws PlatformError if the key is none, the extent is not in the region,
+  // or the platform has no room for more extents.
 
   virtual std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) = 0;
 

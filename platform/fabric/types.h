@@ -1,7 +1,11 @@
 // The vocabulary of the fabric, in the terms of the InfiniBand specification and libibverbs.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -79,6 +83,49 @@ struct LocalBuffer {
   LocalBuffer slice(Bytes from, std::uint32_t n) const { return {region, offset + from, n}; }
 };
 
+// Where an operation takes its data from, or puts it: up to kMaxPieces buffers, one after the
+// other, which need have nothing to do with each other. WRITE and SEND gather them, READ and the
+// buffers of a receive queue scatter into them. One buffer is the usual case and converts by
+// itself.
+//
+//   co_await peer.write({header, payload}, there);
+//
+// All RDMA devices take three, and so many fit into what a posted receive buffer has on `shm`.
+inline constexpr std::size_t kMaxPieces = 3;
+class LocalPieces {
+ public:
+  LocalPieces() = default;
+  LocalPieces(const LocalBuffer& only) : pieces_{only}, count_(1), length_(only.length) {}
+  template <std::same_as<LocalBuffer>... More>
+  requires(sizeof...(More) != 0 && sizeof...(More) < kMaxPieces)
+      LocalPieces(const LocalBuffer& first, const More&... more)
+      : pieces_{first, more...}, count_(1 + sizeof...(More)) {
+    const std::uint64_t sum = (std::uint64_t{first.length} + ... + more.length);
+    length_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(sum, kMost));
+  }
+
+  // Of all pieces; more than any message may have (Capabilities::max_message) counts as 2^32 - 1.
+  std::uint32_t length() const { return length_; }
+  std::span<const LocalBuffer> all() const { return {pieces_.data(), count_}; }
+  const LocalBuffer& first() const { return pieces_[0]; }
+  bool is_one() const { return count_ <= 1; }
+
+ private:
+  static constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
+  std::array<LocalBuffer, kMaxPieces> pieces_{};
+  std::uint32_t count_ = 0;
+  std::uint32_t length_ = 0;
+};
+
+// A part of a registration of extents (Endpoint::register_extents): what peers address as `length`
+// bytes from `at` on is so many bytes of the region from `offset` on. Any sizes and places.
+struct Extent {
+  Bytes at = 0;
+  Bytes offset = 0;
+  Bytes length = 0;
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+
 using NodeId = std::uint32_t;
 using Port = std::uint16_t;
 
@@ -114,6 +161,7 @@ struct Capabilities {
   // What iWARP lacks, and all others have.
   bool write_with_immediate = true;
   bool atomics = true;             // compare_and_swap and fetch_and_add
+  bool extents = true;             // registrations of extents (Endpoint::register_extents)
   bool acknowledged = true;        // a WRITE or SEND completes when the peer's device has it
   bool waits_for_receiver = true;  // for a receive buffer; else the connection breaks
 };

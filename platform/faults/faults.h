@@ -36,7 +36,7 @@ class Faults {
   bool dead() const { return dead_; }
 
   // Memory for inlined data, which an operation takes along when it is posted, until a late one is.
-  fabric::LocalBuffer keep(const fabric::LocalBuffer& data);
+  fabric::LocalBuffer keep(const fabric::LocalPieces& data);
   void give_back(const fabric::LocalBuffer& kept) { free_.push_back(kept); }  // of any length
 
   FaultCounts counts;

@@ -32,7 +32,7 @@ void Line::submit(const std::shared_ptr<Line>& line, fabric::WorkRequest request
     return;
   }
   line->last_release_ = std::max(late.release, now);
-  if (request.flags.inlined && request.local.length > 0) {
+  if (request.flags.inlined && request.local.length() > 0) {
     // Its buffer may be used again at once; that of another one stays until it, or, if it is
     // unsignaled, a later one has completed, and those wait behind it.
     late.request.local = faults.keep(request.local);
@@ -72,7 +72,7 @@ void Line::hand_on(Late& late) {
     FaultyQueuePair::post(*inner_, *late.operation);
   }
   // The device has its own copy now.
-  if (late.kept) faults_->give_back(late.request.local);
+  if (late.kept) faults_->give_back(late.request.local.first());
   // Nobody hears of the completion of an unsignaled operation.
   const bool unheard = late.fate.dies_at_completion && late.operation == nullptr;
   if (late.fate.dies_after_post || unheard) faults_->die_after_post();
@@ -90,7 +90,7 @@ void Line::abandon(Operation& operation) {
   const auto late = std::find_if(late_.begin(), late_.end(),
                                  [&](const Late& l) { return l.operation == &operation; });
   if (late != late_.end()) {
-    if (late->kept) faults_->give_back(late->request.local);
+    if (late->kept) faults_->give_back(late->request.local.first());
     late_.erase(late);
     return;
   }
@@ -119,7 +119,7 @@ void Line::lose() {
     operation->complete(Status::flushed);
   }
   for (const Late& late : std::exchange(late_, {})) {
-    if (late.kept) faults_->give_back(late.request.local);
+    if (late.kept) faults_->give_back(late.request.local.first());
     if (late.operation != nullptr) late.operation->complete(Status::flushed);
   }
   if (completions != nullptr) {

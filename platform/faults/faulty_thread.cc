@@ -49,8 +49,16 @@ class FaultyEndpoint final : public fabric::Endpoint {
                                        fabric::Access access) override {
     return inner_.register_memory(region, offset, length, access);
   }
-  void deregister_memory(const fabric::MemoryRegion& memory) override {
-    inner_.deregister_memory(memory);
+  void deregister_memory(fabric::RemoteKey key) override { inner_.deregister_memory(key); }
+  fabric::ExtentMap register_extents(pmem::Region& region, std::span<const fabric::Extent> extents,
+                                     fabric::Access access) override {
+    return inner_.register_extents(region, extents, access);
+  }
+  Task<> map_extent(const fabric::ExtentMap& map, fabric::Extent extent) override {
+    return inner_.map_extent(map, extent);
+  }
+  Task<> unmap_extents(const fabric::ExtentMap& map, Bytes at, Bytes length) override {
+    return inner_.unmap_extents(map, at, length);
   }
   std::unique_ptr<fabric::ReceiveQueue> create_receive_queue(std::uint32_t depth) override {
     return inner_.create_receive_queue(depth);
@@ -148,9 +156,9 @@ void Faults::die(Picoseconds after) {
   death_(after);
 }
 
-fabric::LocalBuffer Faults::keep(const fabric::LocalBuffer& data) {
+fabric::LocalBuffer Faults::keep(const fabric::LocalPieces& data) {
   const std::uint32_t room = thread_.endpoint.capabilities().max_inline;
-  assert(data.length <= room);
+  assert(data.length() <= room);
   if (free_.empty()) {
     auto& region = regions_.emplace_back(thread_.node.create_region(
         "late operations", Bytes{room} * kBuffersOfARegion, pmem::Medium::dram));
@@ -162,9 +170,12 @@ fabric::LocalBuffer Faults::keep(const fabric::LocalBuffer& data) {
   }
   fabric::LocalBuffer kept = free_.back();
   free_.pop_back();
-  kept.length = data.length;
-  const auto bytes = data.bytes();
-  std::copy(bytes.begin(), bytes.end(), kept.bytes().begin());
+  kept.length = data.length();
+  auto to = kept.bytes().begin();
+  for (const fabric::LocalBuffer& piece : data.all()) {
+    const auto bytes = piece.bytes();
+    to = std::copy(bytes.begin(), bytes.end(), to);
+  }
   return kept;
 }
 

@@ -16,6 +16,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/host/thread_executor.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/connection.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/endpoint.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/shm/extent_tables.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/job.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/node_memory.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/operations.cc

@@ -7,6 +7,7 @@ namespace perdura::fabric::shm {
 namespace {
 
 constexpr int kCompletionsAtOnce = 64;
+constexpr Picoseconds kLookForTheDead = Milliseconds(10);
 
 }  // namespace
 
@@ -20,9 +21,12 @@ ShmEndpoint::ShmEndpoint(Job& job, NodeMemory& memory, Watch& watch, const Fabri
       executor_(executor),
       segment_(job.endpoint_path(address), job.node(address.node)->generation, doorbell),
       life_(life_of(segment_.shared().generation, address.node)),
-      listener_(watch.add_listener([this] { notify(segment_.shared()); })) {}
+      listener_(watch.add_listener([this] { notify(segment_.shared()); })) {
+  memory_.add(segment_);
+}
 
 ShmEndpoint::~ShmEndpoint() {
+  memory_.remove(segment_);
   watch_.remove_listener(listener_);
   segment_.shared().closed.store(1, std::memory_order_seq_cst);
   collect_mail();
@@ -40,6 +44,36 @@ Capabilities ShmEndpoint::capabilities() const {
 MemoryRegion ShmEndpoint::register_memory(pmem::Region& region, Bytes offset, Bytes length,
                                           Access access) {
   return {&region, offset, length, memory_.publish(region, offset, length, access), access};
+}
+
+ExtentMap ShmEndpoint::register_extents(pmem::Region& region, std::span<const Extent> extents,
+                                        Access access) {
+  return {&region, memory_.publish(region, extents, access), access};
+}
+
+Task<> ShmEndpoint::map_extent(const ExtentMap& map, Extent extent) {
+  memory_.map_extent(map.key, extent);
+  co_await operations_end();
+}
+
+Task<> ShmEndpoint::unmap_extents(const ExtentMap& map, Bytes at, Bytes length) {
+  memory_.unmap_extents(map.key, at, length);
+  co_await operations_end();
+}
+
+// Those of peers that may have seen what was registered until now; a peer may have no core
+// meanwhile, or have died in the middle of one. READs look themselves whether what they have read
+// still holds.
+Task<> ShmEndpoint::operations_end() {
+  std::vector<NodeMemory::Begun> begun = memory_.begun();
+  Time look = executor_.now() + kLookForTheDead;
+  while (!begun.empty()) {
+    co_await yield();
+    memory_.drop_ended(begun);
+    if (executor_.now() < look) continue;
+    look = executor_.now() + kLookForTheDead;
+    std::erase_if(begun, [this](const auto& operation) { return !job_.lives(operation.life); });
+  }
 }
 
 std::unique_ptr<ReceiveQueue> ShmEndpoint::create_receive_queue(std::uint32_t depth) {

@@ -41,7 +41,11 @@ class ShmEndpoint final : public Endpoint, public runtime::Poller {
   Capabilities capabilities() const override;
   MemoryRegion register_memory(pmem::Region& region, Bytes offset, Bytes length,
                                Access access) override;
-  void deregister_memory(const MemoryRegion& memory) override { memory_.revoke(memory.key); }
+  void deregister_memory(RemoteKey key) override { memory_.revoke(key); }
+  ExtentMap register_extents(pmem::Region& region, std::span<const Extent> extents,
+                             Access access) override;
+  Task<> map_extent(const ExtentMap& map, Extent extent) override;
+  Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) override;
   Task<Connection> connect(Address to, QueuePairOptions options,
                            std::vector<std::byte> private_data) override;
@@ -84,6 +88,7 @@ class ShmEndpoint final : public Endpoint, public runtime::Poller {
   bool free_if_left(std::uint32_t slot);
   std::shared_ptr<PeerMemory> memory_of(const std::shared_ptr<PeerNode>& node);
   void notify(EndpointSegment& peer) const;
+  Task<> operations_end();
 
   bool deliver_messages();
   void attend();

@@ -52,6 +52,9 @@ class Job {
   void ring_all();
   Doorbell& doorbell(std::uint32_t index) const { return control().doorbells[index].bell; }
 
+  // Whether that process is still running; asks the kernel.
+  bool lives(std::uint64_t life) const;
+
  private:
   struct LocalNode {
     NodeId id;
@@ -64,7 +67,6 @@ class Job {
   void claim(NodeId node);
   void declare_dead(NodeId node, std::uint64_t generation);
   void wait_for_change(const ConnectionSlot& slot) const;
-  bool lives(std::uint64_t life) const;
   std::vector<std::string> files_of(NodeId node) const;
 
   std::string directory_;

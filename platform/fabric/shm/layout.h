@@ -27,7 +27,7 @@ using Word = std::atomic<std::uint64_t>;
 using HalfWord = std::atomic<std::uint32_t>;
 static_assert(Word::is_always_lock_free && HalfWord::is_always_lock_free);
 
-inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524104;  // "PERDURA", 4
+inline constexpr std::uint64_t kLayoutVersion = 0x50455244'55524105;  // "PERDURA", 5
 
 // --- control -----------------------------------------------------------------------------------
 
@@ -81,15 +81,30 @@ struct RegionEntry {
   HalfWord medium;
   Word offset;  // of the registered range in the file
   Word length;
+  Word extents;  // of a registration of extents: its table (extent_tables.h); 0: it is one range
   static constexpr std::size_t kMaxPath = 448;
   alignas(kCacheLine) std::array<std::byte, kMaxPath> path;  // of the file; ends with a zero
 };
 static_assert(sizeof(RegionEntry) == 512);
 
+struct SharedExtent {
+  Word at;
+  Word offset;
+  Word length;
+};
+
+// A table of extents in the room that a node has for them, at a multiple of the cache line.
+struct SharedExtents {
+  Word count;
+  std::array<SharedExtent, 1> extents;  // in truth `count` of them
+};
+inline constexpr Bytes kExtentRoom = 64 * MiB;  // sparse: only what is used takes memory
+
 struct NodeSegment {
   Word version;
   Word generation;  // differs for every process that ever was this node
   std::array<RegionEntry, kMaxRegions> regions;
+  alignas(kCacheLine) std::array<std::byte, kExtentRoom> extents;
 };
 
 // A life of a node: who is in the middle of something. The number alone would not do: when its
@@ -114,11 +129,16 @@ inline constexpr Bytes kSegmentSize = 512 * MiB;  // sparse: only what is used t
 // A posted receive buffer. Senders claim buffers in the order of their tickets by putting their
 // owner number beside the ticket; the receiver thus knows who holds a buffer, even if the sender
 // dies.
+struct PostedPiece {
+  Word key_length;  // key << 32 | length
+  Word offset;      // within the memory of that key
+};
 struct PostedBuffer {
   alignas(kCacheLine) Word state;  // ticket << 16 | owner; owner 0: not claimed yet
-  Word key_length;                 // key << 32 | length
-  Word offset;                     // within the memory of that key
+  Word pieces_used;
+  std::array<PostedPiece, kMaxPieces> pieces;
 };
+static_assert(sizeof(PostedBuffer) == kCacheLine);
 constexpr std::uint64_t ticket_of(std::uint64_t state) { return state >> 16; }
 constexpr std::uint64_t owner_of(std::uint64_t state) { return state & 0xFFFF; }
 

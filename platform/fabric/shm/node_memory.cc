@@ -36,6 +36,72 @@ RemoteKey NodeMemory::publish(pmem::Region& region, Bytes offset, Bytes length, 
   return {publish_locked(backing_of(region), offset, length, access)};
 }
 
+RemoteKey NodeMemory::publish(pmem::Region& region, std::span<const Extent> extents,
+                              Access access) {
+  ExtentTable table = make_extent_table(extents, region.size());
+  const std::scoped_lock lock(mutex_);
+  const std::uint32_t key = publish_locked(backing_of(region), 0, 0, access, &table);
+  extents_[key] = {std::move(table), region.size()};
+  return {key};
+}
+
+NodeMemory::Extents& NodeMemory::extents_of(RemoteKey key) {
+  const auto found = extents_.find(key.value);
+  if (found == extents_.end()) {
+    throw PlatformError("cannot change the extents of a registration: no such key");
+  }
+  return found->second;
+}
+
+void NodeMemory::map_extent(RemoteKey key, const Extent& extent) {
+  const std::scoped_lock lock(mutex_);
+  Extents& extents = extents_of(key);
+  extents.table.map(extent, extents.region_size);
+  tables_.publish(segment_->regions[region_entry(key.value)].extents, extents.table);
+}
+
+void NodeMemory::unmap_extents(RemoteKey key, Bytes at, Bytes length) {
+  const std::scoped_lock lock(mutex_);
+  Extents& extents = extents_of(key);
+  extents.table.unmap(at, length);
+  tables_.publish(segment_->regions[region_entry(key.value)].extents, extents.table);
+}
+
+void NodeMemory::add(const OwnSegment& segment) {
+  const std::scoped_lock lock(mutex_);
+  endpoints_.push_back(&segment);
+}
+
+void NodeMemory::remove(const OwnSegment& segment) {
+  const std::scoped_lock lock(mutex_);
+  std::erase(endpoints_, &segment);
+}
+
+std::vector<NodeMemory::Begun> NodeMemory::begun() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Begun> all;
+  for (const OwnSegment* const segment : endpoints_) {
+    for (std::uint32_t slot = 0; slot < segment->slots_used(); ++slot) {
+      const std::uint64_t life =
+          segment->shared().connections[slot].changing.load(std::memory_order_seq_cst);
+      if (life != 0) all.push_back({segment, slot, life});
+    }
+  }
+  return all;
+}
+
+void NodeMemory::drop_ended(std::vector<Begun>& begun) const {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(begun, [this](const Begun& operation) {
+    // With an endpoint go its connections.
+    if (std::find(endpoints_.begin(), endpoints_.end(), operation.segment) == endpoints_.end()) {
+      return true;
+    }
+    const ConnectionSlot& slot = operation.segment->shared().connections[operation.slot];
+    return slot.changing.load(std::memory_order_seq_cst) != operation.life;
+  });
+}
+
 std::uint32_t NodeMemory::buffer_key(pmem::Region& region) {
   const std::scoped_lock lock(mutex_);
   Backing& backing = backing_of(region);
@@ -70,7 +136,7 @@ NodeMemory::Backing& NodeMemory::backing_of(pmem::Region& region) {
 }
 
 std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes length,
-                                         Access access) {
+                                         Access access, const ExtentTable* extents) {
   if (backing.path.size() + 1 > RegionEntry::kMaxPath) {
     throw PlatformError(fmt::format("the path {} is longer than {} bytes", backing.path,
                                     RegionEntry::kMaxPath - 1));
@@ -90,6 +156,14 @@ std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes l
   const std::uint32_t key = reuse_[index] << kRegionBits | index;
 
   RegionEntry& entry = segment_->regions[index];
+  if (extents != nullptr) {
+    try {
+      tables_.publish(entry.extents, *extents);
+    } catch (const PlatformError&) {
+      free_entries_.push_back(index);
+      throw;
+    }
+  }
   std::array<std::byte, RegionEntry::kMaxPath> path{};
   std::memcpy(path.data(), backing.path.data(), backing.path.size());
   pmem::mapped::copy_to_shared(entry.path.data(), path);
@@ -103,7 +177,10 @@ std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes l
 }
 
 void NodeMemory::free_entry(std::uint32_t key) {
-  segment_->regions[region_entry(key)].key.store(0, std::memory_order_seq_cst);
+  RegionEntry& entry = segment_->regions[region_entry(key)];
+  entry.key.store(0, std::memory_order_seq_cst);
+  tables_.withdraw(entry.extents);
+  extents_.erase(key);
   free_entries_.push_back(region_entry(key));
 }
 

@@ -9,14 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "platform/fabric/shm/extent_tables.h"
 #include "platform/fabric/shm/layout.h"
+#include "platform/fabric/shm/segment.h"
 #include "platform/pmem/region.h"
 
 namespace perdura::fabric::shm {
 
 class NodeMemory {
  public:
-  explicit NodeMemory(std::shared_ptr<NodeSegment> segment) : segment_(std::move(segment)) {}
+  explicit NodeMemory(std::shared_ptr<NodeSegment> segment)
+      : segment_(std::move(segment)), tables_(segment_) {}
 
   // A region came into being, or goes away; what was registered of it is revoked then. A region
   // that was opened twice counts twice.
@@ -27,6 +30,23 @@ class NodeMemory {
   RemoteKey publish(pmem::Region& region, Bytes offset, Bytes length, Access access);
   void revoke(RemoteKey key);
   bool is_valid(std::uint32_t key) const;
+
+  // The same of extents, and changes of them; throw PlatformError as Endpoint says.
+  RemoteKey publish(pmem::Region& region, std::span<const Extent> extents, Access access);
+  void map_extent(RemoteKey key, const Extent& extent);
+  void unmap_extents(RemoteKey key, Bytes at, Bytes length);
+
+  // An endpoint of this node: peers that change memory of the node say so in its segment.
+  void add(const OwnSegment& segment);
+  void remove(const OwnSegment& segment);
+  // Operations of peers that may have seen what was registered a moment ago.
+  struct Begun {
+    const OwnSegment* segment = nullptr;
+    std::uint32_t slot = 0;
+    std::uint64_t life = 0;  // of the peer
+  };
+  std::vector<Begun> begun() const;
+  void drop_ended(std::vector<Begun>& begun) const;
 
   // The key under which senders find receive buffers in a region; peers cannot use it otherwise.
   std::uint32_t buffer_key(pmem::Region& region);
@@ -40,12 +60,23 @@ class NodeMemory {
     std::vector<std::uint32_t> keys;
   };
 
-  std::uint32_t publish_locked(Backing& backing, Bytes offset, Bytes length, Access access);
+  // A registration of extents.
+  struct Extents {
+    ExtentTable table;
+    Bytes region_size = 0;
+  };
+
+  std::uint32_t publish_locked(Backing& backing, Bytes offset, Bytes length, Access access,
+                               const ExtentTable* extents = nullptr);
+  Extents& extents_of(RemoteKey key);
   Backing& backing_of(pmem::Region& region);
   void free_entry(std::uint32_t key);
 
   std::shared_ptr<NodeSegment> segment_;
   mutable std::mutex mutex_;
+  ExtentTables tables_;
+  std::map<std::uint32_t, Extents> extents_;  // by key
+  std::vector<const OwnSegment*> endpoints_;
   std::map<const std::byte*, Backing> regions_;
   std::vector<std::uint32_t> reuse_ = std::vector<std::uint32_t>(kMaxRegions);
   std::vector<std::uint32_t> free_entries_;

@@ -1,6 +1,7 @@
 // What the operations do to the peer's memory.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +36,17 @@ void count_word(const RemoteRange& range, Bytes offset, std::uint64_t before, st
   meter.lines_written(Cause::one_sided, range.region_offset + offset, kWord);
 }
 
+// Of local memory: its pieces are filled in turn.
+void scatter(const LocalPieces& pieces, std::span<const std::byte> data) {
+  for (const LocalBuffer& piece : pieces.all()) {
+    const auto part = data.first(piece.length);
+    if (!part.empty()) {
+      place(checked_bytes(piece).data(), piece.region->medium(), piece.offset, part);
+    }
+    data = data.subspan(piece.length);
+  }
+}
+
 }  // namespace
 
 std::span<std::byte> checked_bytes(const LocalBuffer& buffer) {
@@ -48,12 +60,42 @@ std::span<std::byte> checked_bytes(const LocalBuffer& buffer) {
   return buffer.bytes();
 }
 
+// Null if the operation is to be refused; else `touched_` is what it touches.
 const RemoteRange* ShmQueuePair::resolve(RemoteAddress address, Bytes length, Access needed) {
   const RemoteRange* range = remote_.memory->find(address.key.value);
-  if (range == nullptr || !allows(range->access, needed) || !range->holds(address.offset, length)) {
+  if (range == nullptr || !allows(range->access, needed)) return nullptr;
+  if (range->extents == nullptr) [[likely]] {
+    if (!range->holds(address.offset, length)) return nullptr;
+    whole_ = {address.offset, length, 0};
+    touched_ = {&whole_, 1};
+    return range;
+  }
+  if (!find_published(remote_.memory->node().segment(), *range->extents, address.offset, length,
+                      pieces_, table_)) {
     return nullptr;
   }
+  touched_ = pieces_;
   return range;
+}
+
+// What was found of extents is as it was when resolve() found it.
+bool ShmQueuePair::holds_still(const RemoteRange& range) const {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return range.extents->load(std::memory_order_relaxed) == table_;
+}
+
+ShmQueuePair::Payload ShmQueuePair::payload_of(const WorkRequest& request) {
+  if (request.local.is_one()) [[likely]]
+    return checked_bytes(request.local.first());
+  gathered_.clear();
+  if (request.opcode == Opcode::read) return gathered_;
+  for (const LocalBuffer& piece : request.local.all()) {
+    const std::span<const std::byte> bytes = checked_bytes(piece);
+    const std::size_t before = gathered_.size();
+    gathered_.resize(before + bytes.size());
+    pmem::mapped::copy_from_shared(std::span(gathered_).subspan(before), bytes.data());
+  }
+  return gathered_;
 }
 
 // What changes the peer's memory says so before it looks whether the peer is still there: a process
@@ -76,8 +118,10 @@ ShmQueuePair::Outcome ShmQueuePair::perform(const WorkRequest& request, Payload 
   if (!is_connected(remote_slot().state.load(std::memory_order_seq_cst))) [[unlikely]] {
     return {Status::retry_exceeded, 0};
   }
-  if (request.flags.inlined && request.local.length > kMaxInline) return {Status::unsupported, 0};
-  if (request.local.length > endpoint_.capabilities().max_message) {
+  if (request.flags.inlined && request.local.length() > kMaxInline) {
+    return {Status::unsupported, 0};
+  }
+  if (request.local.length() > endpoint_.capabilities().max_message) {
     return {Status::message_too_long, 0};
   }
   switch (request.opcode) {
@@ -99,27 +143,45 @@ ShmQueuePair::Outcome ShmQueuePair::perform(const WorkRequest& request, Payload 
 }
 
 ShmQueuePair::Outcome ShmQueuePair::read(const WorkRequest& request) {
-  const RemoteRange* range = resolve(request.remote, request.local.length, Access::remote_read);
+  const Bytes length = request.local.length();
+  const RemoteRange* range = resolve(request.remote, length, Access::remote_read);
   if (range == nullptr) return {Status::remote_access_error, 0};
-  const std::byte* source = range->base + request.remote.offset;
-  const std::span<std::byte> into = checked_bytes(request.local);
-  if (!into.empty() && request.local.region->medium() == Medium::pm) [[unlikely]] {
-    // The device of this node writes to its persistent memory: counted, and visible word by word.
-    thread_local std::vector<std::byte> data;
-    data.resize(into.size());
-    pmem::mapped::copy_from_shared(data, source);
-    place(into.data(), Medium::pm, request.local.offset, data);
+  const LocalBuffer& first = request.local.first();
+  if (request.local.is_one() && range->extents == nullptr &&
+      (length == 0 || first.region->medium() == Medium::dram)) [[likely]] {
+    pmem::mapped::copy_from_shared(checked_bytes(first), range->base + request.remote.offset);
     return {};
   }
-  pmem::mapped::copy_from_shared(into, source);
+  // The device of this node writes to its persistent memory: counted, and visible word by word.
+  // What is read of extents is used only if they have not changed meanwhile.
+  thread_local std::vector<std::byte> data;
+  data.resize(length);
+  for (;;) {
+    auto to = std::span(data);
+    for (const RegionPiece& piece : touched_) {
+      pmem::mapped::copy_from_shared(to.first(piece.length), range->base + piece.offset);
+      to = to.subspan(piece.length);
+    }
+    if (range->extents == nullptr || holds_still(*range)) break;
+    range = resolve(request.remote, length, Access::remote_read);
+    if (range == nullptr) return {Status::remote_access_error, 0};
+  }
+  scatter(request.local, data);
   return {};
+}
+
+void ShmQueuePair::place_pieces(const RemoteRange& range, Payload payload) const {
+  for (const RegionPiece& piece : touched_) {
+    place(range.base + piece.offset, range.medium, range.region_offset + piece.offset,
+          payload.first(piece.length));
+    payload = payload.subspan(piece.length);
+  }
 }
 
 ShmQueuePair::Outcome ShmQueuePair::write(const WorkRequest& request, Payload payload) {
   const RemoteRange* range = resolve(request.remote, payload.size(), Access::remote_write);
   if (range == nullptr) return {Status::remote_access_error, 0};
-  place(range->base + request.remote.offset, range->medium,
-        range->region_offset + request.remote.offset, payload);
+  place_pieces(*range, payload);
   return {};
 }
 
@@ -127,8 +189,10 @@ ShmQueuePair::Outcome ShmQueuePair::atomic(const WorkRequest& request) {
   const bool is_write = request.opcode == Opcode::atomic_write;
   const RemoteRange* range =
       resolve(request.remote, kWord, is_write ? Access::remote_write : Access::remote_atomic);
-  std::byte* target = range == nullptr ? nullptr : range->base + request.remote.offset;
-  if (target == nullptr || reinterpret_cast<std::uintptr_t>(target) % kWord != 0) {
+  if (range == nullptr || touched_.size() != 1) return {Status::remote_access_error, 0};
+  const Bytes offset = touched_.front().offset;
+  std::byte* const target = range->base + offset;
+  if (reinterpret_cast<std::uintptr_t>(target) % kWord != 0) {
     return {Status::remote_access_error, 0};
   }
   const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(target));
@@ -136,18 +200,18 @@ ShmQueuePair::Outcome ShmQueuePair::atomic(const WorkRequest& request) {
     case Opcode::compare_and_swap: {
       std::uint64_t old = request.expected;
       if (word.compare_exchange_strong(old, request.operand)) {
-        count_word(*range, request.remote.offset, old, request.operand);
+        count_word(*range, offset, old, request.operand);
       }
       return {Status::success, old};
     }
     case Opcode::fetch_and_add: {
       const std::uint64_t old = word.fetch_add(request.operand);
-      count_word(*range, request.remote.offset, old, old + request.operand);
+      count_word(*range, offset, old, old + request.operand);
       return {Status::success, old};
     }
     default: {
       const std::uint64_t old = word.exchange(request.operand);
-      count_word(*range, request.remote.offset, old, request.operand);
+      count_word(*range, offset, old, request.operand);
       return {};
     }
   }
@@ -158,10 +222,26 @@ ShmQueuePair::Outcome ShmQueuePair::flush(const WorkRequest& request) {
   if (range == nullptr) return {Status::remote_access_error, 0};
   // Visible is what was written before anyway: it is this thread that wrote it.
   if (request.placement == Placement::persistence) {
-    pmem::mapped::flush_lines(range->base + request.remote.offset, request.flush_length);
+    for (const RegionPiece& piece : touched_) {
+      pmem::mapped::flush_lines(range->base + piece.offset, piece.length);
+    }
     pmem::mapped::drain();
   }
   return {};
+}
+
+Status ShmQueuePair::place_message(const BufferClaims::Claim& claim, Payload payload) {
+  for (const BufferClaims::Piece& piece : claim.all()) {
+    const auto part = payload.first(std::min<std::size_t>(piece.length, payload.size()));
+    if (part.empty()) continue;
+    const RemoteRange* range = remote_.memory->find(piece.key);
+    if (range == nullptr || !range->holds(piece.offset, part.size())) {
+      return Status::remote_access_error;  // the buffer's region went away after it was posted
+    }
+    place(range->base + piece.offset, range->medium, range->region_offset + piece.offset, part);
+    payload = payload.subspan(part.size());
+  }
+  return Status::success;
 }
 
 // SEND and WRITE_WITH_IMM: places the data and reports it in the connection's ring.
@@ -176,21 +256,15 @@ ShmQueuePair::Outcome ShmQueuePair::deliver(const WorkRequest& request, Payload 
   Status status = Status::success;
   if (!is_send) {
     status = write(request, payload).status;
-  } else if (payload.size() > claim->length) {
+  } else if (payload.size() > claim->length()) {
     status = Status::message_too_long;
-  } else if (!payload.empty()) {
-    const RemoteRange* range = remote_.memory->find(claim->key);
-    if (range == nullptr || !range->holds(claim->offset, payload.size())) {
-      status = Status::remote_access_error;  // the buffer's region went away after it was posted
-    } else {
-      place(range->base + claim->offset, range->medium, range->region_offset + claim->offset,
-            payload);
-    }
+  } else {
+    status = place_message(*claim, payload);
   }
 
   Message& message = out_[(out_next_ - 1) & out_mask_];
   message.ticket = claim->ticket;
-  message.length = is_send && status == Status::success ? request.local.length : 0;
+  message.length = is_send && status == Status::success ? request.local.length() : 0;
   message.immediate = request.immediate;
   message.has_immediate = is_send ? 0 : 1;
   message.status = status;

@@ -118,6 +118,10 @@ const RemoteRange* PeerMemory::learn(std::uint32_t key) {
     return nullptr;
   }
   range.base = range.mapping->data() + range.region_offset;
+  if (entry.extents.load(std::memory_order_acquire) != 0) {
+    range.extents = &entry.extents;
+    range.length = range.mapping->size();
+  }
   const std::uint32_t index = region_entry(key);
   if (known_.size() <= index) known_.resize(index + 1);
   known_[index] = std::move(range);

@@ -66,15 +66,17 @@ class Watch {
   int next_listener_ = 0;
 };
 
-// A range that a peer registered, mapped into this process.
+// A range that a peer registered, mapped into this process; or extents, of a region that is mapped
+// as a whole.
 struct RemoteRange {
   std::uint32_t key = 0;
   const HalfWord* live_key = nullptr;  // differs from `key` once the range is revoked
   std::byte* base = nullptr;
-  Bytes length = 0;
+  Bytes length = 0;         // of extents: of the region
   Bytes region_offset = 0;  // of the range in its region, for accounting
   Access access = Access::local;
   pmem::Medium medium = pmem::Medium::dram;
+  const Word* extents = nullptr;  // where their table is published; null: one range
   std::shared_ptr<pmem::mapped::Mapping> mapping;
 
   bool holds(Bytes offset, Bytes size) const { return offset <= length && size <= length - offset; }
@@ -90,7 +92,7 @@ class PeerMemory {
     const std::uint32_t entry = region_entry(key);
     if (entry < known_.size()) [[likely]] {
       const RemoteRange& range = known_[entry];
-      if (range.key == key && key != 0 && range.live_key->load(std::memory_order_acquire) == key)
+      if (range.key == key && key != 0 && range.live_key->load(std::memory_order_seq_cst) == key)
           [[likely]] {
         return &range;
       }

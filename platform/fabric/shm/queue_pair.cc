@@ -68,7 +68,7 @@ void ShmQueuePair::post(Operation& operation) {
   if (outstanding_ == 0 && connected_ && endpoint_.options_.network_latency.count() == 0)
       [[likely]] {
     const WorkRequest& request = operation.request();
-    const Outcome outcome = execute(request, checked_bytes(request.local));
+    const Outcome outcome = execute(request, payload_of(request));
     if (outcome.status == Status::success && endpoint_.may_complete_at_once()) [[likely]] {
       operation.complete(Status::success, outcome.old_value);
       return;
@@ -82,7 +82,7 @@ void ShmQueuePair::post(Operation& operation) {
 void ShmQueuePair::post_unsignaled(const WorkRequest& request) {
   if (!connected_) return;
   if (outstanding_ == 0 && endpoint_.options_.network_latency.count() == 0) {
-    const Outcome outcome = execute(request, checked_bytes(request.local));
+    const Outcome outcome = execute(request, payload_of(request));
     if (outcome.status == Status::success) return;
     finish(admit(make_entry(request, nullptr)), outcome);
     return;
@@ -104,9 +104,9 @@ SendEntry* ShmQueuePair::make_entry(const WorkRequest& request, Operation* opera
   entry->request = request;
   entry->status = Status::success;
   entry->old_value = 0;
-  entry->owns_data = request.flags.inlined && request.local.length <= kMaxInline;
+  entry->owns_data = request.flags.inlined && request.local.length() <= kMaxInline;
   if (entry->owns_data) {
-    const auto bytes = checked_bytes(request.local);
+    const Payload bytes = payload_of(request);
     if (!bytes.empty()) std::memcpy(entry->data.data(), bytes.data(), bytes.size());
   }
   if (operation != nullptr) operation->transport_state = entry;
@@ -162,8 +162,8 @@ void ShmQueuePair::arrive(SendEntry* entry) {
     return;
   }
   const WorkRequest& request = entry->request;
-  const Payload payload = entry->owns_data ? Payload(entry->data).first(request.local.length)
-                                           : Payload(checked_bytes(request.local));
+  const Payload payload =
+      entry->owns_data ? Payload(entry->data).first(request.local.length()) : payload_of(request);
   finish(entry, connected_ ? execute(request, payload) : Outcome{Status::flushed, 0});
 }
 
@@ -273,11 +273,14 @@ void ShmQueuePair::drain() {
     const auto consumed = receive_queue_->consume(message.ticket);
     if (!consumed) continue;
     // The task that waits for it will look at it; the line is in the sender's cache.
-    if (consumed->buffer.region != nullptr && message.length != 0) {
-      __builtin_prefetch(consumed->buffer.region->data() + consumed->buffer.offset);
+    const LocalBuffer& first = consumed->buffer.first();
+    if (first.region != nullptr && message.length != 0) {
+      __builtin_prefetch(first.region->data() + first.offset);
     }
-    ReceiveCompletion completion{options_.reported_as, Status::success, std::nullopt,
-                                 consumed->buffer.first(message.length), consumed->id};
+    ReceiveCompletion completion{
+        options_.reported_as, Status::success,
+        std::nullopt,         first.first(std::min(message.length, first.length)),
+        consumed->id,         message.length};
     if (message.has_immediate != 0) completion.immediate = message.immediate;
     completion.status = message.status;
     failed |= message.status != Status::success;

@@ -85,6 +85,10 @@ class ShmQueuePair final : public QueuePair {
   Outcome flush(const WorkRequest& request);
   Outcome deliver(const WorkRequest& request, Payload payload);
   const RemoteRange* resolve(RemoteAddress address, Bytes length, Access needed);
+  bool holds_still(const RemoteRange& range) const;
+  Payload payload_of(const WorkRequest& request);
+  void place_pieces(const RemoteRange& range, Payload payload) const;
+  Status place_message(const BufferClaims::Claim& claim, Payload payload);
 
   // Ends the connection from this side; the oldest operation under way ends with `oldest`.
   void break_off(Status oldest);
@@ -97,6 +101,14 @@ class ShmQueuePair final : public QueuePair {
   RemoteEnd remote_;
   bool connected_ = true;
   bool detached_ = false;
+
+  // What the operation that is carried out touches of the peer's memory; offsets from the base of
+  // its range. Found in the table of extents that is published as `table_`, if it is one.
+  std::span<const RegionPiece> touched_;
+  RegionPiece whole_;
+  std::vector<RegionPiece> pieces_;
+  std::uint64_t table_ = 0;
+  std::vector<std::byte> gathered_;  // of local memory in several pieces
 
   // Sending.
   std::uint32_t outstanding_ = 0;

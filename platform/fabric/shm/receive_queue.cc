@@ -29,7 +29,13 @@ ReceiveQueueState::ReceiveQueueState(OwnSegment& segment, NodeMemory& memory, st
 
 ReceiveQueueState::~ReceiveQueueState() { segment_.release(offset_, size_of_queue(slots())); }
 
-std::uint32_t ReceiveQueueState::key_of(pmem::Region& region) {
+std::uint32_t ReceiveQueueState::key_of(const LocalBuffer& piece) {
+  if (piece.region == nullptr) return 0;
+  pmem::Region& region = *piece.region;
+  if (piece.offset > region.size() || piece.length > region.size() - piece.offset) {
+    fmt::print(stderr, "perdura: a receive buffer is outside its region {}\n", region.name());
+    std::abort();
+  }
   if (&region != last_region_ || !memory_.is_valid(last_key_)) {
     last_key_ = memory_.buffer_key(region);
     last_region_ = &region;
@@ -37,22 +43,15 @@ std::uint32_t ReceiveQueueState::key_of(pmem::Region& region) {
   return last_key_;
 }
 
-void ReceiveQueueState::post(const LocalBuffer& buffer, std::uint64_t id) {
+void ReceiveQueueState::post(const LocalPieces& buffer, std::uint64_t id) {
   if (outstanding_ == depth_) {
     fmt::print(stderr, "perdura: more than {} buffers posted to a receive queue\n", depth_);
     std::abort();
   }
-  std::uint32_t key = 0;
-  if (buffer.region != nullptr) {
-    if (buffer.offset > buffer.region->size() ||
-        buffer.length > buffer.region->size() - buffer.offset) {
-      fmt::print(stderr, "perdura: a receive buffer is outside its region {}\n",
-                 buffer.region->name());
-      std::abort();
-    }
-    key = key_of(*buffer.region);
-  }
-  enqueue({0, buffer, id, key});
+  Posted posted{0, buffer, id, {}};
+  std::size_t used = 0;
+  for (const LocalBuffer& piece : buffer.all()) posted.keys[used++] = key_of(piece);
+  enqueue(posted);
 }
 
 void ReceiveQueueState::enqueue(Posted posted) {
@@ -65,9 +64,14 @@ void ReceiveQueueState::enqueue(Posted posted) {
   }
   posted.ticket = ticket;
   mine = posted;
-  slot.key_length.store(std::uint64_t{posted.key} << 32 | posted.buffer.length,
-                        std::memory_order_relaxed);
-  slot.offset.store(posted.buffer.offset, std::memory_order_relaxed);
+  std::size_t used = 0;
+  for (const LocalBuffer& piece : posted.buffer.all()) {
+    slot.pieces[used].key_length.store(std::uint64_t{posted.keys[used]} << 32 | piece.length,
+                                       std::memory_order_relaxed);
+    slot.pieces[used].offset.store(piece.offset, std::memory_order_relaxed);
+    ++used;
+  }
+  slot.pieces_used.store(used, std::memory_order_relaxed);
   slot.state.store(ticket << 16, std::memory_order_release);
 }
 
@@ -117,15 +121,21 @@ std::optional<BufferClaims::Claim> BufferClaims::claim() {
     std::uint64_t state = slot.state.load(std::memory_order_acquire);
     if (ticket_of(state) < next_) return std::nullopt;
     if (ticket_of(state) == next_ && owner_of(state) == 0) {
-      const std::uint64_t key_length = slot.key_length.load(std::memory_order_relaxed);
-      const Bytes offset = slot.offset.load(std::memory_order_relaxed);
+      Claim claim;
+      claim.pieces_used =
+          std::min<std::uint64_t>(slot.pieces_used.load(std::memory_order_relaxed), kMaxPieces);
+      for (std::size_t i = 0; i < claim.pieces_used; ++i) {
+        const std::uint64_t key_length = slot.pieces[i].key_length.load(std::memory_order_relaxed);
+        claim.pieces[i] = {static_cast<std::uint32_t>(key_length >> 32),
+                           static_cast<std::uint32_t>(key_length),
+                           slot.pieces[i].offset.load(std::memory_order_relaxed)};
+      }
       // The owner overwrites only claimed slots: if this succeeds, what was read belongs together.
       if (slot.state.compare_exchange_strong(state, state | owner_, std::memory_order_acq_rel)) {
-        const std::uint64_t ticket = next_++;
+        claim.ticket = next_++;
         prefetch_for_writing(queue_->buffers.data()[next_ & (slots_ - 1)]);
         if (skipped) queue_->hint.store(next_, std::memory_order_relaxed);
-        return Claim{ticket, static_cast<std::uint32_t>(key_length >> 32),
-                     static_cast<std::uint32_t>(key_length), offset};
+        return claim;
       }
       continue;
     }

@@ -6,6 +6,7 @@
 // ring. A buffer claimed by a sender that is gone before it reported is posted anew by recover().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,10 +31,10 @@ class ReceiveQueueState {
   std::uint64_t slots() const { return local_.size(); }
   std::uint32_t depth() const { return depth_; }
 
-  void post(const LocalBuffer& buffer, std::uint64_t id);
+  void post(const LocalPieces& buffer, std::uint64_t id);
 
   struct Consumed {
-    LocalBuffer buffer;
+    LocalPieces buffer;
     std::uint64_t id;
   };
   // The buffer of a ticket that a sender reported; nothing if the sender made it up.
@@ -47,9 +48,9 @@ class ReceiveQueueState {
  private:
   struct Posted {
     std::uint64_t ticket = 0;  // 0: consumed
-    LocalBuffer buffer;
+    LocalPieces buffer;
     std::uint64_t id = 0;
-    std::uint32_t key = 0;  // of its region, for senders
+    std::array<std::uint32_t, kMaxPieces> keys{};  // of their regions, for senders
   };
   struct Straggler {
     Posted posted;
@@ -59,7 +60,7 @@ class ReceiveQueueState {
   PostedBuffer& shared(std::uint64_t ticket) const {
     return buffers_[ticket & (local_.size() - 1)];
   }
-  std::uint32_t key_of(pmem::Region& region);
+  std::uint32_t key_of(const LocalBuffer& piece);
   void enqueue(Posted posted);
 
   OwnSegment& segment_;
@@ -82,7 +83,7 @@ class ShmReceiveQueue final : public ReceiveQueue {
   explicit ShmReceiveQueue(std::shared_ptr<ReceiveQueueState> state) : state_(std::move(state)) {}
   ~ShmReceiveQueue() override { state_->abandon(); }
   std::uint32_t depth() const override { return state_->depth(); }
-  void post(const LocalBuffer& buffer, std::uint64_t buffer_id) override {
+  void post(const LocalPieces& buffer, std::uint64_t buffer_id) override {
     state_->post(buffer, buffer_id);
   }
   const std::shared_ptr<ReceiveQueueState>& state() const { return state_; }
@@ -98,11 +99,21 @@ class BufferClaims {
   BufferClaims(ReceiveQueueHeader* queue, std::uint64_t slots, std::uint64_t owner)
       : queue_(queue), slots_(slots), owner_(owner) {}
 
+  struct Piece {
+    std::uint32_t key = 0;
+    std::uint32_t length = 0;
+    Bytes offset = 0;
+  };
   struct Claim {
-    std::uint64_t ticket;
-    std::uint32_t key;
-    std::uint32_t length;
-    Bytes offset;
+    std::uint64_t ticket = 0;
+    std::uint64_t pieces_used = 0;
+    std::array<Piece, kMaxPieces> pieces{};
+    std::span<const Piece> all() const { return {pieces.data(), pieces_used}; }
+    Bytes length() const {
+      Bytes sum = 0;
+      for (const Piece& piece : all()) sum += piece.length;
+      return sum;
+    }
   };
   // Nothing if no buffer is posted.
   std::optional<Claim> claim();

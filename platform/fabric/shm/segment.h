@@ -1,6 +1,7 @@
 // The segment of an endpoint: made by its owner, mapped by its peers.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,7 +36,8 @@ class OwnSegment {
   std::uint32_t allocate_slot();
   void release_slot(std::uint32_t slot);
   // No slot with this number or a greater one was ever used.
-  std::uint32_t slots_used() const { return next_slot_; }
+  // From any thread.
+  std::uint32_t slots_used() const { return next_slot_.load(std::memory_order_acquire); }
 
  private:
   void reserve(std::uint64_t offset, Bytes size);
@@ -45,7 +47,7 @@ class OwnSegment {
   std::shared_ptr<pmem::mapped::Mapping> mapping_;
   std::uint64_t next_offset_;
   std::map<Bytes, std::vector<std::uint64_t>> free_;  // by size
-  std::uint32_t next_slot_ = 0;
+  std::atomic<std::uint32_t> next_slot_{0};
   std::vector<std::uint32_t> free_slots_;
 };
 

@@ -12,7 +12,15 @@ using perdura::sim::transfer_time;
 
 namespace {
 
-Bytes payload_bytes(const WorkRequest& request) { return request.local.length; }
+Bytes payload_bytes(const WorkRequest& request) { return request.local.length(); }
+
+void gather(const LocalPieces& pieces, std::vector<std::byte>& into) {
+  into.clear();
+  for (const LocalBuffer& piece : pieces.all()) {
+    const auto bytes = piece.bytes();
+    into.insert(into.end(), bytes.begin(), bytes.end());
+  }
+}
 
 pmem::RemoteKind kind_of(const WorkRequest& request) {
   switch (request.opcode) {
@@ -129,7 +137,7 @@ void Delivery::fire() {
 
 // --- receive queue -------------------------------------------------------------------------------
 
-void SimReceiveQueue::post(const LocalBuffer& buffer, std::uint64_t buffer_id) {
+void SimReceiveQueue::post(const LocalPieces& buffer, std::uint64_t buffer_id) {
   if (posted_.size() >= depth_) std::abort();
   posted_.push_back({buffer, buffer_id});
 }
@@ -180,10 +188,7 @@ void End::post(const WorkRequest& request, Operation* operation) {
   flight.request = request;
   flight.operation = operation;
   if (operation != nullptr) operation->transport_state = &flight;
-  if (request.flags.inlined) {
-    const auto bytes = request.local.bytes();
-    flight.payload.assign(bytes.begin(), bytes.end());
-  }
+  if (request.flags.inlined) gather(request.local, flight.payload);
   waiting_.push_back(flight);
   advance();
 }
@@ -219,8 +224,7 @@ void End::transmit(Flight& flight) {
     // A packet leaves as soon as it has been fetched.
     ready = start + transfer_time(std::min(bytes, profile.link.mtu), profile.nic.pcie_bandwidth);
     fetched = start + whole;
-    const auto source = flight.request.local.bytes();
-    flight.payload.assign(source.begin(), source.end());
+    gather(flight.request.local, flight.payload);
   }
   const Picoseconds wire = wire_time(profile, bytes);
   const Time departure = nic_.link.take(std::max(ready, last_departure_), wire);
@@ -240,8 +244,11 @@ void End::answered(Flight& flight) {
   if (!is_posted(flight.request.opcode)) --outstanding_non_posted_;
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
-    const LocalBuffer& into = flight.request.local;
-    model_of(*into.region).answer_arrived(into.offset, flight.payload);
+    std::span<const std::byte> data = flight.payload;
+    for (const LocalBuffer& piece : flight.request.local.all()) {
+      model_of(*piece.region).answer_arrived(piece.offset, data.first(piece.length));
+      data = data.subspan(piece.length);
+    }
   }
   const Status status = flight.status;
   if (flight.operation != nullptr) flight.operation->complete(status, flight.old_value);

@@ -26,6 +26,13 @@ using perdura::sim::SimThread;
 
 class End;
 
+// A contiguous part of memory that a device reads or writes.
+struct Target {
+  pmem::sim::SimRegion* region = nullptr;
+  Bytes offset = 0;
+  Bytes length = 0;
+};
+
 // A message and its answer. What each of its events looks at is on its first cache line.
 struct alignas(kCacheLine) Flight final : Event {
   enum class Stage : std::uint8_t { arrives, responds, executes, answered };
@@ -37,10 +44,11 @@ struct alignas(kCacheLine) Flight final : Event {
   bool flushed = false;  // completed early; only its event is still to come
   End* from = nullptr;
   Operation* operation = nullptr;  // null if unsignaled, or nobody waits any more
-  const Nic::Registered* memory = nullptr;
-  Flight* next = nullptr;          // that its requester has posted
-  Flight* next_held = nullptr;     // by the responder
-  std::vector<std::byte> payload;  // on the way there, or back
+  Nic::Registered* memory = nullptr;
+  Flight* next = nullptr;           // that its requester has posted
+  Flight* next_held = nullptr;      // by the responder
+  std::vector<std::byte> payload;   // on the way there, or back
+  std::vector<RegionPiece> pieces;  // of `memory`, if it consists of extents
   WorkRequest request;
   std::uint64_t old_value = 0;
   pmem::sim::Journal::Operation known_as;  // to the responder's journal, if it has one
@@ -115,6 +123,8 @@ class Network {
   void after(Picoseconds delay, std::function<void()> function);
   End& new_end(Nic& nic, SimThread& thread, Address address, const QueuePairOptions& options);
 
+  std::vector<Target> targets;  // of the operation that is being carried out
+
  private:
   struct Callback final : Event {
     Network* network = nullptr;
@@ -134,10 +144,10 @@ class SimReceiveQueue final : public ReceiveQueue {
  public:
   explicit SimReceiveQueue(std::uint32_t depth) : depth_(depth) {}
   std::uint32_t depth() const override { return depth_; }
-  void post(const LocalBuffer& buffer, std::uint64_t buffer_id) override;
+  void post(const LocalPieces& buffer, std::uint64_t buffer_id) override;
 
   struct Posted {
-    LocalBuffer buffer;
+    LocalPieces buffer;
     std::uint64_t id;
   };
   bool empty() const { return posted_.empty(); }
@@ -186,8 +196,12 @@ class alignas(kCacheLine) End {
   // Responder.
   void arrived(Flight& flight);
   bool process(Flight& flight);  // false: no receive buffer
-  void place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time at);
+  std::span<const Target> remote_targets(const Flight& flight, Bytes length) const;
+  std::span<const Target> local_targets(const LocalPieces& local, Bytes length) const;
+  void place(Flight& flight, std::span<const Target> targets, Time at);
   void execute_read(Flight& flight, Time at);
+  void execute_at(Flight& flight, Time at);
+  static void keep_busy(Flight& flight, Time until);
   void first_packet_read(Flight& flight);
   void executed(Flight& flight);
   void acknowledge(Flight& flight, Time at);

@@ -142,6 +142,27 @@ MemoryRegion SimEndpoint::register_memory(pmem::Region& region, Bytes offset, By
   return nic_.add(region, offset, length, access);
 }
 
+ExtentMap SimEndpoint::register_extents(pmem::Region& region, std::span<const Extent> extents,
+                                        Access access) {
+  return nic_.add(region, make_extent_table(extents, region.size()), access);
+}
+
+// A change comes after all that the task has done before, which is paid for when it suspends; and
+// then the device finishes what it has begun.
+Task<> SimEndpoint::map_extent(const ExtentMap& map, Extent extent) {
+  co_await yield();
+  Nic::Registered& memory = nic_.extents_of(map);
+  memory.extents->map(extent, memory.region_size);
+  thread_.spin_until(memory.busy_until);
+}
+
+Task<> SimEndpoint::unmap_extents(const ExtentMap& map, Bytes at, Bytes length) {
+  co_await yield();
+  Nic::Registered& memory = nic_.extents_of(map);
+  memory.extents->unmap(at, length);
+  thread_.spin_until(memory.busy_until);
+}
+
 std::unique_ptr<ReceiveQueue> SimEndpoint::create_receive_queue(std::uint32_t depth) {
   return std::make_unique<SimReceiveQueue>(depth);
 }

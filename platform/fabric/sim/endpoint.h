@@ -29,7 +29,11 @@ class SimEndpoint final : public Endpoint {
   Capabilities capabilities() const override;
   MemoryRegion register_memory(pmem::Region& region, Bytes offset, Bytes length,
                                Access access) override;
-  void deregister_memory(const MemoryRegion& memory) override { nic_.remove(memory.key); }
+  void deregister_memory(RemoteKey key) override { nic_.remove(key); }
+  ExtentMap register_extents(pmem::Region& region, std::span<const Extent> extents,
+                             Access access) override;
+  Task<> map_extent(const ExtentMap& map, Extent extent) override;
+  Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) override;
   Task<Connection> connect(Address to, QueuePairOptions options,
                            std::vector<std::byte> private_data) override;

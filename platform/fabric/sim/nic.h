@@ -4,6 +4,8 @@
 #include <deque>
 #include <memory>
 
+#include "platform/base/error.h"
+#include "platform/fabric/extents.h"
 #include "platform/fabric/fabric.h"
 #include "platform/pmem/sim/sim_region.h"
 #include "platform/sim/kernel/profile.h"
@@ -33,12 +35,34 @@ class Nic {
     Bytes length = 0;
     Access access = Access::local;
     bool valid = true;
+    // Of a registration of extents; null if it is one range.
+    std::unique_ptr<ExtentTable> extents{};
+    Bytes region_size = 0;
+    // The device is done with what it has begun on them; then a change of them is complete.
+    Time busy_until{};
     pmem::sim::SimRegion& region() const { return static_cast<pmem::sim::SimRegion&>(*model); }
   };
 
   MemoryRegion add(pmem::Region& region, Bytes offset, Bytes length, Access access) {
-    registered_.push_back({region.shared_model(), offset, length, access, true});
+    registered_.push_back({region.shared_model(), offset, length, access});
     return {&region, offset, length, {static_cast<std::uint32_t>(registered_.size())}, access};
+  }
+
+  ExtentMap add(pmem::Region& region, ExtentTable extents, Access access) {
+    registered_.push_back({region.shared_model(), 0, 0, access});
+    registered_.back().extents = std::make_unique<ExtentTable>(std::move(extents));
+    registered_.back().region_size = region.size();
+    return {&region, {static_cast<std::uint32_t>(registered_.size())}, access};
+  }
+
+  // A registration of extents that is to be changed.
+  Registered& extents_of(const ExtentMap& map) {
+    const std::uint32_t key = map.key.value;
+    if (key < 1 || key > registered_.size() || !registered_[key - 1].valid ||
+        registered_[key - 1].extents == nullptr) {
+      throw PlatformError("cannot change the extents of a registration: no such key");
+    }
+    return registered_[key - 1];
   }
 
   void remove(RemoteKey key) {
@@ -50,11 +74,15 @@ class Nic {
     for (Registered& memory : registered_) memory.valid = false;
   }
 
-  // The memory behind a remote address, or null if the key, the range or the right is wrong.
-  const Registered* find(RemoteAddress at, Bytes length, Access needed) const {
+  // The memory behind a remote address, or null if the key, the range or the right is wrong; what
+  // the access touches of it, if that is not one piece of one range, into `pieces`.
+  Registered* find(RemoteAddress at, Bytes length, Access needed,
+                   std::vector<RegionPiece>& pieces) {
     if (at.key.value < 1 || at.key.value > registered_.size()) return nullptr;
-    const Registered& memory = registered_[at.key.value - 1];
+    Registered& memory = registered_[at.key.value - 1];
     if (!memory.valid || !allows(memory.access, needed)) return nullptr;
+    if (memory.extents != nullptr) [[unlikely]]
+      return memory.extents->find(at.offset, length, pieces) ? &memory : nullptr;
     if (at.offset > memory.length || length > memory.length - at.offset) return nullptr;
     return &memory;
   }

@@ -14,7 +14,7 @@ using perdura::sim::transfer_time;
 
 namespace {
 
-Bytes payload_bytes(const WorkRequest& request) { return request.local.length; }
+Bytes payload_bytes(const WorkRequest& request) { return request.local.length(); }
 
 std::int64_t lines(Bytes offset, Bytes length) {
   return length == 0 ? 1
@@ -30,6 +30,10 @@ pmem::sim::LineTimes placement_order(Time first, Picoseconds per_line, std::uint
   std::uint32_t stride = kStrides[message % kStrides.size()];
   if (std::gcd(stride, count) != 1) stride = 1;
   return {first, per_line, count, stride, message % count};
+}
+
+bool is_word(std::span<const Target> targets) {
+  return targets.size() == 1 && targets.front().offset % kWord == 0;
 }
 
 Access right_for(Opcode opcode) {
@@ -58,11 +62,11 @@ void End::arrived(Flight& flight) {
   flight.arrived = true;
   if (flight.cut) {
     // What is there of a WRITE is placed; nothing else comes of it.
-    const Nic::Registered* memory =
-        nic_.find(flight.request.remote, payload_bytes(flight.request), Access::remote_write);
-    if (flight.request.opcode == Opcode::write && state_ == State::connected && memory != nullptr) {
-      place(flight, memory->region(), memory->offset + flight.request.remote.offset,
-            network_.engine.now());
+    flight.memory = nic_.find(flight.request.remote, payload_bytes(flight.request),
+                              Access::remote_write, flight.pieces);
+    if (flight.request.opcode == Opcode::write && state_ == State::connected &&
+        flight.memory != nullptr) {
+      place(flight, remote_targets(flight, flight.payload.size()), network_.engine.now());
     }
     return network_.release(flight);
   }
@@ -129,33 +133,35 @@ bool End::process(Flight& flight) {
 
   if (request.opcode == Opcode::send || request.opcode == Opcode::write_with_immediate) {
     if (request.opcode == Opcode::write_with_immediate) {
-      flight.memory = nic_.find(request.remote, request.local.length, Access::remote_write);
+      flight.memory =
+          nic_.find(request.remote, payload_bytes(request), Access::remote_write, flight.pieces);
       if (flight.memory == nullptr) return refuse(flight, Status::remote_access_error, at), true;
     }
     const auto posted = receive_queue_ != nullptr ? receive_queue_->take() : std::nullopt;
     if (!posted) return false;
-    LocalBuffer buffer = posted->buffer;
-    std::optional<std::uint32_t> immediate;
+    ReceiveCompletion received{
+        queue_pair_, Status::success, std::nullopt, posted->buffer.first(), posted->id, 0};
     if (request.opcode == Opcode::send) {
-      if (request.local.length > buffer.length) {
+      const std::uint32_t length = request.local.length();
+      if (length > posted->buffer.length()) {
         return refuse(flight, Status::message_too_long, at), true;
       }
-      buffer.length = request.local.length;
-      place(flight, model_of(*buffer.region), buffer.offset, at);
+      received.length = length;
+      received.buffer.length = std::min(length, received.buffer.length);
+      place(flight, local_targets(posted->buffer, length), at);
     } else {
-      buffer.length = 0;
-      immediate = request.immediate;
-      place(flight, flight.memory->region(), flight.memory->offset + request.remote.offset, at);
+      received.buffer.length = 0;
+      received.immediate = request.immediate;
+      place(flight, remote_targets(flight, payload_bytes(request)), at);
     }
-    Delivery& delivery = deliver({queue_pair_, Status::success, immediate, buffer, posted->id},
-                                 last_placement_ + profile.nic.pcie_write);
+    Delivery& delivery = deliver(received, last_placement_ + profile.nic.pcie_write);
     delivery.journal = flight.from->journal_.get();
     delivery.message = flight.known_as;
     acknowledge(flight, std::max(at, flight.last_arrival + profile.nic.processing));
     return true;
   }
 
-  Bytes length = request.local.length;
+  Bytes length = request.local.length();
   if (request.opcode == Opcode::flush) length = request.flush_length;
   const bool word = request.opcode == Opcode::compare_and_swap ||
                     request.opcode == Opcode::fetch_and_add ||
@@ -166,15 +172,14 @@ bool End::process(Flight& flight) {
                                                                    : profile.nic.flush)) &&
                      (request.opcode != Opcode::atomic_write || profile.nic.atomic_write);
   if (!known) return refuse(flight, Status::unsupported, at), true;
-  flight.memory = nic_.find(request.remote, length, right_for(request.opcode));
-  if (flight.memory == nullptr ||
-      (word && (flight.memory->offset + request.remote.offset) % kWord != 0)) {
+  flight.memory = nic_.find(request.remote, length, right_for(request.opcode), flight.pieces);
+  if (flight.memory == nullptr || (word && !is_word(remote_targets(flight, kWord)))) {
     return refuse(flight, Status::remote_access_error, at), true;
   }
 
   switch (request.opcode) {
     case Opcode::write:
-      place(flight, flight.memory->region(), flight.memory->offset + request.remote.offset, at);
+      place(flight, remote_targets(flight, length), at);
       acknowledge(flight, std::max(at, flight.last_arrival + profile.nic.processing));
       break;
     case Opcode::read:
@@ -182,21 +187,44 @@ bool End::process(Flight& flight) {
       break;
     case Opcode::flush:
       // Pushes earlier placements in front of it, like a read of nothing.
-      flight.stage = Flight::Stage::executes;
-      network_.engine.schedule(std::max(at, last_placement_) + profile.nic.pcie_read, flight);
+      execute_at(flight, std::max(at, last_placement_) + profile.nic.pcie_read);
       break;
     default:
-      flight.stage = Flight::Stage::executes;
-      network_.engine.schedule(
-          nic_.atomics.take(std::max(at, last_placement_), profile.nic.atomic) +
-              profile.nic.pcie_read,
-          flight);
+      execute_at(flight, nic_.atomics.take(std::max(at, last_placement_), profile.nic.atomic) +
+                             profile.nic.pcie_read);
       break;
   }
   return true;
 }
 
-void End::place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time at) {
+// What an operation touches of the memory that it names.
+std::span<const Target> End::remote_targets(const Flight& flight, Bytes length) const {
+  std::vector<Target>& targets = network_.targets;
+  const Nic::Registered& memory = *flight.memory;
+  targets.clear();
+  if (memory.extents == nullptr) [[likely]] {
+    targets.push_back({&memory.region(), memory.offset + flight.request.remote.offset, length});
+    return targets;
+  }
+  for (const RegionPiece& piece : flight.pieces) {
+    targets.push_back({&memory.region(), piece.offset, piece.length});
+  }
+  return targets;
+}
+
+// The beginning of local memory.
+std::span<const Target> End::local_targets(const LocalPieces& local, Bytes length) const {
+  std::vector<Target>& targets = network_.targets;
+  targets.clear();
+  for (const LocalBuffer& piece : local.all()) {
+    const Bytes part = std::min<Bytes>(piece.length, length);
+    if (part != 0) targets.push_back({&model_of(*piece.region), piece.offset, part});
+    length -= part;
+  }
+  return targets;
+}
+
+void End::place(Flight& flight, std::span<const Target> targets, Time at) {
   const Bytes bytes = flight.payload.size();
   if (bytes == 0) {
     last_placement_ = std::max(last_placement_, at);
@@ -206,37 +234,72 @@ void End::place(Flight& flight, pmem::sim::SimRegion& region, Bytes offset, Time
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Time start = nic_.dma_write.take(at, bus);
   Time end = start + bus;
-  if (!profile.ddio) {
+  std::int64_t count = 0;
+  Bytes left = bytes;  // less than the targets take if the requester died
+  for (const Target& target : targets) {
+    const Bytes part = std::min(target.length, left);
+    if (part == 0) break;
+    left -= part;
+    count += lines(target.offset, part);
+    if (profile.ddio) continue;
     // Past the cache, straight to the memory controller.
-    end = std::max(end,
-                   region.device_writes(start, offset, round_up(bytes, kCacheLine) / kCacheLine));
+    end = std::max(end, target.region->device_writes(start, target.offset,
+                                                     round_up(part, kCacheLine) / kCacheLine));
   }
   const Time first = std::max(start, last_placement_) + profile.nic.pcie_write;
   end = std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
         profile.nic.pcie_write;
-  const std::int64_t count = lines(offset, bytes);
   const Picoseconds per_line = (end - first) / count;
-  region.device_write(flight.known_as, offset, flight.payload,
-                      placement_order(first + per_line, per_line, static_cast<std::uint32_t>(count),
-                                      placements_++));
+  std::span<const std::byte> data = flight.payload;
+  Time next = first + per_line;
+  for (const Target& target : targets) {
+    const Bytes part = std::min<Bytes>(target.length, data.size());
+    if (part == 0) break;
+    const std::int64_t of_target = lines(target.offset, part);
+    target.region->device_write(
+        flight.known_as, target.offset, data.first(part),
+        placement_order(next, per_line, static_cast<std::uint32_t>(of_target), placements_++));
+    next += per_line * of_target;
+    data = data.subspan(part);
+  }
   last_placement_ = std::max(last_placement_, end);
+  keep_busy(flight, end);
+}
+
+// Until then the device is at work on the memory that an operation names.
+void End::keep_busy(Flight& flight, Time until) {
+  if (flight.memory == nullptr || flight.memory->extents == nullptr) [[likely]]
+    return;
+  flight.memory->busy_until = std::max(flight.memory->busy_until, until);
 }
 
 void End::execute_read(Flight& flight, Time at) {
   const Profile& profile = nic_.profile;
-  const Bytes bytes = flight.request.local.length;
-  pmem::sim::SimRegion& region = flight.memory->region();
+  const Bytes bytes = payload_bytes(flight.request);
   // A read pushes earlier placements of its connection in front of it (PCI Express ordering).
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Time start = nic_.dma_read.take(std::max(at, last_placement_), bus);
-  const Bytes begin = flight.memory->offset + flight.request.remote.offset;
-  const auto [first, last] = region.device_reads(start + profile.nic.pcie_read / 2, begin,
-                                                 round_up(bytes, kCacheLine) / kCacheLine);
-  const std::int64_t count = lines(begin, bytes);
+  const auto targets = remote_targets(flight, bytes);
+  Time first = start + profile.nic.pcie_read / 2;
+  Time last = first;
+  std::int64_t count = 0;
+  for (const Target& target : targets) {
+    const auto asked =
+        target.region->device_reads(start + profile.nic.pcie_read / 2, target.offset,
+                                    round_up(target.length, kCacheLine) / kCacheLine);
+    first = count == 0 ? asked.first : std::min(first, asked.first);
+    last = count == 0 ? asked.last : std::max(last, asked.last);
+    count += lines(target.offset, target.length);
+  }
   const Picoseconds span = std::max(bus, last - first);
-  flight.seen = {first, span / count};
-  region.begin_device_read(begin, bytes, flight.seen);
+  flight.seen = {first, span / std::max<std::int64_t>(count, 1)};
+  pmem::sim::LineTimes seen = flight.seen;
+  for (const Target& target : targets) {
+    target.region->begin_device_read(target.offset, target.length, seen);
+    seen.first += seen.per_line * lines(target.offset, target.length);
+  }
   flight.read_by = first + span + profile.nic.pcie_read / 2;
+  keep_busy(flight, flight.read_by);
   // A packet leaves as soon as it has been read.
   Picoseconds of_first = span;
   if (bytes > profile.link.mtu) {
@@ -247,8 +310,15 @@ void End::execute_read(Flight& flight, Time at) {
   network_.engine.schedule(first + of_first + profile.nic.pcie_read / 2, flight);
 }
 
+// A FLUSH or an atomic.
+void End::execute_at(Flight& flight, Time at) {
+  keep_busy(flight, at);
+  flight.stage = Flight::Stage::executes;
+  network_.engine.schedule(at, flight);
+}
+
 void End::first_packet_read(Flight& flight) {
-  flight.placed = send_response(flight, flight.request.local.length, flight.read_by);
+  flight.placed = send_response(flight, payload_bytes(flight.request), flight.read_by);
   if (flight.read_by <= network_.engine.now()) return executed(flight);
   flight.stage = Flight::Stage::executes;
   network_.engine.schedule(flight.read_by, flight);
@@ -256,20 +326,29 @@ void End::first_packet_read(Flight& flight) {
 
 void End::executed(Flight& flight) {
   const WorkRequest& request = flight.request;
-  const Bytes offset = flight.memory->offset + request.remote.offset;
   // The region may have been deregistered meanwhile; the device has begun, so it finishes.
   if (request.opcode == Opcode::read) {
-    flight.payload.resize(request.local.length);
-    flight.memory->region().end_device_read(offset, flight.payload, flight.seen);
+    flight.payload.resize(payload_bytes(request));
+    std::span<std::byte> data = flight.payload;
+    pmem::sim::LineTimes seen = flight.seen;
+    for (const Target& target : remote_targets(flight, data.size())) {
+      target.region->end_device_read(target.offset, data.first(target.length), seen);
+      seen.first += seen.per_line * lines(target.offset, target.length);
+      data = data.subspan(target.length);
+    }
     return flight.from->complete_at(flight, network_.engine.now(), flight.placed);
   }
   if (request.opcode == Opcode::flush) {
     if (request.placement == Placement::persistence) {
-      flight.memory->region().device_flush(flight.known_as, offset, request.flush_length);
+      for (const Target& target : remote_targets(flight, request.flush_length)) {
+        target.region->device_flush(flight.known_as, target.offset, target.length);
+      }
     }
     return respond(flight);
   }
-  pmem::sim::SimRegion& region = flight.memory->region();
+  const Target word = remote_targets(flight, kWord).front();
+  pmem::sim::SimRegion& region = *word.region;
+  const Bytes offset = word.offset;
   flight.old_value = region.device_load(offset);
   const auto store = [&](std::uint64_t value) {
     region.device_store(flight.known_as, offset, value);

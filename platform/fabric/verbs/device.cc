@@ -269,6 +269,7 @@ void Device::find_features(const DeviceOptions& options) {
   }
   capabilities_.max_message = std::min(port_attributes_.max_msg_sz, 1U << 30);
   capabilities_.atomics = attributes().atomic_cap != IBV_ATOMIC_NONE;
+  capabilities_.extents = false;
   if (is_iwarp(context_.get())) {
     // RFC 5040 has no immediate data, and a WRITE or SEND is complete when TCP has it; RFC 5041
     // ends the connection when there is no receive buffer.
@@ -388,7 +389,7 @@ Handle<ibv_qp> create_queue_pair(const Device& device, ibv_cq* completions, ibv_
   wanted.srq = receives;
   wanted.cap.max_send_wr = send_depth;
   wanted.cap.max_recv_wr = receives == nullptr ? 1 : 0;
-  wanted.cap.max_send_sge = 1;
+  wanted.cap.max_send_sge = kMaxPieces;
   wanted.cap.max_recv_sge = 1;
   wanted.cap.max_inline_data = max_inline;
   wanted.qp_type = IBV_QPT_RC;

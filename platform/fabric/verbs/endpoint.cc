@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "platform/base/error.h"
+#include "platform/pmem/word_copy.h"
 
 namespace perdura::fabric::verbs {
 namespace {
@@ -75,6 +76,20 @@ Capabilities VerbsEndpoint::capabilities() const {
 MemoryRegion VerbsEndpoint::register_memory(pmem::Region& region, Bytes offset, Bytes length,
                                             Access access) {
   return {&region, offset, length, memory_->publish(region, offset, length, access), access};
+}
+
+ExtentMap VerbsEndpoint::register_extents(pmem::Region&, std::span<const Extent>, Access) {
+  throw PlatformError(
+      "an RDMA device cannot change a registration that peers use, so there are no registrations "
+      "of extents on platform verbs; register each range, or use --platform shm or sim");
+}
+
+Task<> VerbsEndpoint::map_extent(const ExtentMap&, Extent) {
+  throw PlatformError("there are no registrations of extents on platform verbs");
+}
+
+Task<> VerbsEndpoint::unmap_extents(const ExtentMap&, Bytes, Bytes) {
+  throw PlatformError("there are no registrations of extents on platform verbs");
 }
 
 std::unique_ptr<ReceiveQueue> VerbsEndpoint::create_receive_queue(std::uint32_t depth) {
@@ -172,11 +187,36 @@ void VerbsEndpoint::ask(Address peer, std::uint32_t queue_pair, std::uint32_t ke
   control_.send(std::move(lookup));
 }
 
-void VerbsEndpoint::count_placed(const LocalBuffer& buffer, std::span<const std::byte> before) {
-  if (buffer.region->medium() != pmem::Medium::pm) return;
+void VerbsEndpoint::count_placed(const LocalPieces& pieces, Bytes length,
+                                 std::span<const std::byte> before) {
   pmem::WriteMeter& meter = pmem::thread_write_meter();
-  meter.bytes(pmem::Cause::one_sided, before, buffer.bytes());
-  meter.lines_written(pmem::Cause::one_sided, buffer.offset, buffer.length);
+  for (const LocalBuffer& piece : pieces.all()) {
+    const auto part = static_cast<std::uint32_t>(std::min<Bytes>(piece.length, length));
+    if (part == 0) continue;
+    length -= part;
+    const auto replaced = before.first(std::min<std::size_t>(part, before.size()));
+    before = before.subspan(std::min<std::size_t>(piece.length, before.size()));
+    if (piece.region->medium() != pmem::Medium::pm) continue;
+    meter.bytes(pmem::Cause::one_sided, replaced, piece.first(part).bytes());
+    meter.lines_written(pmem::Cause::one_sided, piece.offset, part);
+  }
+}
+
+bool VerbsEndpoint::lands_in_persistent(const LocalPieces& pieces) {
+  const auto all = pieces.all();
+  return std::any_of(all.begin(), all.end(), [](const LocalBuffer& piece) {
+    return piece.length != 0 && piece.region->medium() == pmem::Medium::pm;
+  });
+}
+
+void VerbsEndpoint::copy_contents(const LocalPieces& pieces, std::vector<std::byte>& into) {
+  into.resize(pieces.length());
+  auto to = std::span(into);
+  for (const LocalBuffer& piece : pieces.all()) {
+    if (piece.length == 0) continue;
+    pmem::mapped::copy_from_shared(to.first(piece.length), piece.region->data() + piece.offset);
+    to = to.subspan(piece.length);
+  }
 }
 
 void VerbsEndpoint::tell(MessageKind kind, Address peer, std::uint64_t own_id,

@@ -52,7 +52,12 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   Capabilities capabilities() const override;
   MemoryRegion register_memory(pmem::Region& region, Bytes offset, Bytes length,
                                Access access) override;
-  void deregister_memory(const MemoryRegion& memory) override { memory_->revoke(memory.key); }
+  void deregister_memory(RemoteKey key) override { memory_->revoke(key); }
+  // A device has no such registration: see Endpoint.
+  ExtentMap register_extents(pmem::Region& region, std::span<const Extent> extents,
+                             Access access) override;
+  Task<> map_extent(const ExtentMap& map, Extent extent) override;
+  Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) override;
   std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) override;
   Task<Connection> connect(Address to, QueuePairOptions options,
                            std::vector<std::byte> private_data) override;
@@ -90,8 +95,12 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   // Null if this thread has not learned yet what the key stands for.
   const RemoteRange* known_range(NodeId node, std::uint32_t key) const;
   [[gnu::cold, gnu::noinline]] void ask(Address peer, std::uint32_t queue_pair, std::uint32_t key);
-  // The device has placed data in a local buffer.
-  static void count_placed(const LocalBuffer& buffer, std::span<const std::byte> before);
+  // The device has placed `length` bytes in local memory, of which `before` is what they replace,
+  // if contents are compared.
+  static void count_placed(const LocalPieces& pieces, Bytes length,
+                           std::span<const std::byte> before);
+  static bool lands_in_persistent(const LocalPieces& pieces);
+  static void copy_contents(const LocalPieces& pieces, std::vector<std::byte>& into);
 
  private:
   friend class VerbsConnectionRequest;

@@ -26,7 +26,7 @@ bool works_on_a_word(Opcode opcode) {
 
 Bytes remote_length(const WorkRequest& request) {
   if (works_on_a_word(request.opcode)) return kWord;
-  return request.opcode == Opcode::flush ? request.flush_length : request.local.length;
+  return request.opcode == Opcode::flush ? request.flush_length : request.local.length();
 }
 
 Access needed(Opcode opcode) {
@@ -59,18 +59,15 @@ bool has(const Capabilities& can, Opcode opcode) {
   }
 }
 
-bool lands_in_persistent(const LocalBuffer& buffer) {
-  return buffer.length != 0 && buffer.region->medium() == Medium::pm;
-}
-
 }  // namespace
 
 VerbsQueuePair::Readiness VerbsQueuePair::examine(SendRequest& request, Status& failure) {
   const WorkRequest& wanted = request.request;
   const Capabilities& can = endpoint_.device().capabilities();
-  if ((wanted.flags.inlined && wanted.local.length > can.max_inline) || !has(can, wanted.opcode)) {
+  if ((wanted.flags.inlined && wanted.local.length() > can.max_inline) ||
+      !has(can, wanted.opcode)) {
     failure = Status::unsupported;
-  } else if (wanted.local.length > can.max_message) {
+  } else if (wanted.local.length() > can.max_message) {
     failure = Status::message_too_long;
   } else if (wanted.opcode != Opcode::send) {
     if (!look_up(request)) return Readiness::not_yet;
@@ -125,19 +122,19 @@ Posting VerbsQueuePair::posting_of(SendRequest& request) const {
                   .flush_length = wanted.flush_length};
   if (wanted.opcode == Opcode::send) posting.address = posting.device_key = 0;
   if (wanted.opcode == Opcode::compare_and_swap || wanted.opcode == Opcode::fetch_and_add) {
-    posting.local = {reinterpret_cast<std::uint64_t>(&request.result), kWord, request.slab_key};
+    posting.add({reinterpret_cast<std::uint64_t>(&request.result), kWord, request.slab_key});
   } else if (request.owns_data) {
-    posting.local = {reinterpret_cast<std::uint64_t>(request.data.data()), wanted.local.length,
-                     request.slab_key};
-    posting.inlined = wanted.local.length != 0;
-  } else if (wanted.local.length != 0) {
-    posting.local = endpoint_.locate(wanted.local);
+    posting.add({reinterpret_cast<std::uint64_t>(request.data.data()), wanted.local.length(),
+                 request.slab_key});
+    posting.inlined = posting.pieces != 0;
+  } else {
+    for (const LocalBuffer& piece : wanted.local.all()) {
+      if (piece.length != 0) posting.add(endpoint_.locate(piece));
+    }
   }
-  if (wanted.opcode == Opcode::read && lands_in_persistent(wanted.local) &&
+  if (wanted.opcode == Opcode::read && VerbsEndpoint::lands_in_persistent(wanted.local) &&
       pmem::thread_write_meter().level() == Level::compared) {
-    request.before.resize(wanted.local.length);
-    pmem::mapped::copy_from_shared(request.before,
-                                   wanted.local.region->data() + wanted.local.offset);
+    VerbsEndpoint::copy_contents(wanted.local, request.before);
   }
   return posting;
 }
@@ -162,11 +159,12 @@ void VerbsQueuePair::read_old_contents(const SendRequest& request) {
   read->role = SendRequest::Role::old_contents;
   read->request = {.opcode = Opcode::read};
   counting_ = true;
-  hand_over(read, {.opcode = Opcode::read,
-                   .device_key = request.range.device_key,
-                   .address = request.range.address + request.request.remote.offset,
-                   .local = {reinterpret_cast<std::uint64_t>(old_contents_.data()), length,
-                             old_contents_memory_->lkey}});
+  Posting posting{.opcode = Opcode::read,
+                  .device_key = request.range.device_key,
+                  .address = request.range.address + request.request.remote.offset};
+  posting.add(
+      {reinterpret_cast<std::uint64_t>(old_contents_.data()), length, old_contents_memory_->lkey});
+  hand_over(read, posting);
 }
 
 // `old_contents_` is what it replaces, if contents are compared.
@@ -183,9 +181,15 @@ void VerbsQueuePair::count_replacement(SendRequest& request) {
     if (compared) std::memcpy(&before, old_contents_.data(), kWord);
     meter.word(Cause::one_sided, before, wanted.operand, pmem::kWholeWord);
   } else {
-    const std::span<const std::byte> payload =
-        request.owns_data ? std::span<const std::byte>(request.data).first(length)
-                          : std::span<const std::byte>(wanted.local.bytes());
+    std::span<const std::byte> payload = std::span(request.data).first(0);
+    if (request.owns_data) {
+      payload = std::span(request.data).first(length);
+    } else if (wanted.local.is_one()) {
+      payload = wanted.local.first().bytes();
+    } else {
+      VerbsEndpoint::copy_contents(wanted.local, gathered_);
+      payload = gathered_;
+    }
     meter.bytes(Cause::one_sided,
                 compared ? std::span<const std::byte>(old_contents_).first(length)
                          : std::span<const std::byte>(),
@@ -197,8 +201,8 @@ void VerbsQueuePair::count_replacement(SendRequest& request) {
 void VerbsQueuePair::count_completed(SendRequest& request) {
   const WorkRequest& wanted = request.request;
   if (wanted.opcode == Opcode::read) {
-    if (request.operation != nullptr && lands_in_persistent(wanted.local)) {
-      endpoint_.count_placed(wanted.local, request.before);
+    if (request.operation != nullptr && VerbsEndpoint::lands_in_persistent(wanted.local)) {
+      VerbsEndpoint::count_placed(wanted.local, wanted.local.length(), request.before);
     }
     return;
   }

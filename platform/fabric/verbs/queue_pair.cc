@@ -82,10 +82,15 @@ void VerbsQueuePair::submit(const WorkRequest& request, Operation* operation) {
   SendRequest* const entry = endpoint_.pool().take();
   entry->operation = operation;
   entry->request = request;
-  entry->owns_data = request.flags.inlined && request.local.length <= kMaxInline;
-  if (entry->owns_data && request.local.length != 0) {
-    const ibv_sge from = endpoint_.locate(request.local);
-    std::memcpy(entry->data.data(), reinterpret_cast<const void*>(from.addr), from.length);
+  entry->owns_data = request.flags.inlined && request.local.length() <= kMaxInline;
+  if (entry->owns_data) {
+    std::byte* to = entry->data.data();
+    for (const LocalBuffer& piece : request.local.all()) {
+      if (piece.length == 0) continue;
+      const ibv_sge from = endpoint_.locate(piece);
+      std::memcpy(to, reinterpret_cast<const void*>(from.addr), from.length);
+      to += from.length;
+    }
   }
   if (operation != nullptr) operation->transport_state = entry;
   waiting_.push_back(entry);
@@ -122,7 +127,7 @@ void VerbsQueuePair::start_waiting() {
         read_old_contents(*next);
         break;
       }
-      old_contents_.assign(next->request.local.length + kWord, std::byte{0});
+      old_contents_.assign(next->request.local.length() + kWord, std::byte{0});
       count_replacement(*next);
     }
     waiting_.pop_front();
@@ -246,11 +251,16 @@ void VerbsQueuePair::received(const ibv_wc& completion, ReceiveQueueState& queue
   const ReceiveQueueState::Posted posted = queue.take(slot);
   const bool immediate = (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
   const bool placed = !too_long && completion.opcode == IBV_WC_RECV;
+  const std::uint32_t length = placed ? completion.byte_len : 0;
+  const LocalBuffer& first = posted.buffer.first();
   ReceiveCompletion received{options_.reported_as,
-                             too_long ? Status::message_too_long : Status::success, std::nullopt,
-                             posted.buffer.first(placed ? completion.byte_len : 0), posted.id};
+                             too_long ? Status::message_too_long : Status::success,
+                             std::nullopt,
+                             first.first(std::min(length, first.length)),
+                             posted.id,
+                             length};
   if (immediate && !too_long) received.immediate = ntohl(completion.imm_data);
-  if (received.buffer.length != 0) endpoint_.count_placed(received.buffer, posted.before);
+  VerbsEndpoint::count_placed(posted.buffer, length, posted.before);
   options_.completions->push(received);
   if (too_long) break_off(Status::flushed);
 }

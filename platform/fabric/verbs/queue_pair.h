@@ -105,6 +105,7 @@ class VerbsQueuePair final : public QueuePair {
   std::uint32_t unsignaled_ = 0;  // since the last one that is
   bool counting_ = false;         // the READ of old contents is under way
 
+  std::vector<std::byte> gathered_;  // a payload in several pieces, for accounting
   std::vector<std::byte> old_contents_;
   Handle<ibv_mr> old_contents_memory_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +11,6 @@
 
 #include "platform/base/error.h"
 #include "platform/fabric/verbs/endpoint.h"
-#include "platform/pmem/word_copy.h"
 
 namespace perdura::fabric::verbs {
 
@@ -20,7 +20,7 @@ ReceiveQueueState::ReceiveQueueState(VerbsEndpoint& endpoint, std::uint32_t dept
   endpoint_.reserve_completions(depth);
   ibv_srq_init_attr wanted{};
   wanted.attr.max_wr = std::max(depth, 1U);
-  wanted.attr.max_sge = 1;
+  wanted.attr.max_sge = kMaxPieces;
   queue_.reset(ibv_create_srq(endpoint_.device().domain(), &wanted));
   if (queue_ == nullptr) {
     const int error = errno;
@@ -39,7 +39,7 @@ ReceiveQueueState::~ReceiveQueueState() {
   endpoint_.release_completions(depth_);
 }
 
-void ReceiveQueueState::post(const LocalBuffer& buffer, std::uint64_t id) {
+void ReceiveQueueState::post(const LocalPieces& buffer, std::uint64_t id) {
   if (free_.empty()) {
     fmt::print(stderr, "perdura: more than {} buffers posted to a receive queue\n", depth_);
     std::abort();
@@ -53,20 +53,19 @@ void ReceiveQueueState::post(const LocalBuffer& buffer, std::uint64_t id) {
 
 void ReceiveQueueState::hand_over(std::uint32_t slot) {
   Posted& posted = posted_[slot];
-  const LocalBuffer& buffer = posted.buffer;
-  ibv_sge place{};
-  if (buffer.region != nullptr && buffer.length != 0) {
-    place = endpoint_.locate(buffer);
-    if (buffer.region->medium() == pmem::Medium::pm &&
-        pmem::thread_write_meter().level() == pmem::WriteMeter::Level::compared) {
-      posted.before.resize(buffer.length);
-      pmem::mapped::copy_from_shared(posted.before, buffer.region->data() + buffer.offset);
-    }
+  std::array<ibv_sge, kMaxPieces> places{};
+  int count = 0;
+  for (const LocalBuffer& piece : posted.buffer.all()) {
+    if (piece.length != 0) places[static_cast<std::size_t>(count++)] = endpoint_.locate(piece);
+  }
+  if (VerbsEndpoint::lands_in_persistent(posted.buffer) &&
+      pmem::thread_write_meter().level() == pmem::WriteMeter::Level::compared) {
+    VerbsEndpoint::copy_contents(posted.buffer, posted.before);
   }
   ibv_recv_wr request{};
   request.wr_id = receive_id(index_, slot);
-  request.sg_list = &place;
-  request.num_sge = place.length == 0 ? 0 : 1;
+  request.sg_list = places.data();
+  request.num_sge = count;
   ibv_recv_wr* refused = nullptr;
   if (const int error = ibv_post_srq_recv(queue_.get(), &request, &refused); error != 0) {
     throw PlatformError(fmt::format("{} takes no receive buffer: {}", endpoint_.device().name(),

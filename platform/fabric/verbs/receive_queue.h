@@ -23,10 +23,10 @@ class ReceiveQueueState {
 
   ibv_srq* get() const { return queue_.get(); }
   std::uint32_t depth() const { return depth_; }
-  void post(const LocalBuffer& buffer, std::uint64_t id);
+  void post(const LocalPieces& buffer, std::uint64_t id);
 
   struct Posted {
-    LocalBuffer buffer{};
+    LocalPieces buffer{};
     std::uint64_t id = 0;
     std::vector<std::byte> before{};  // the contents of persistent memory, for accounting
   };
@@ -53,7 +53,7 @@ class VerbsReceiveQueue final : public ReceiveQueue {
   explicit VerbsReceiveQueue(std::shared_ptr<ReceiveQueueState> state) : state_(std::move(state)) {}
   ~VerbsReceiveQueue() override { state_->abandon(); }
   std::uint32_t depth() const override { return state_->depth(); }
-  void post(const LocalBuffer& buffer, std::uint64_t buffer_id) override {
+  void post(const LocalPieces& buffer, std::uint64_t buffer_id) override {
     state_->post(buffer, buffer_id);
   }
   const std::shared_ptr<ReceiveQueueState>& state() const { return state_; }

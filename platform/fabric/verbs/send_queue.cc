@@ -63,8 +63,8 @@ int SendQueue::ring() {
   for (std::size_t i = 0; i < count; ++i) {
     fill(requests[i], postings_[i]);
     requests[i].next = i + 1 < count ? &requests[i + 1] : nullptr;
-    requests[i].sg_list = &postings_[i].local;
-    requests[i].num_sge = postings_[i].local.length == 0 ? 0 : 1;
+    requests[i].sg_list = postings_[i].local.data();
+    requests[i].num_sge = postings_[i].pieces;
   }
   ibv_send_wr* refused = nullptr;
   return ibv_post_send(pair_, requests.data(), &refused);
@@ -108,13 +108,13 @@ void SendQueue::add_extended(const Posting& posting) {
 #endif
       return;
   }
-  if (posting.local.length == 0) {
-    ibv_wr_set_sge_list(extended_, 0, nullptr);
-  } else if (posting.inlined) {
-    ibv_wr_set_inline_data(extended_, reinterpret_cast<void*>(posting.local.addr),
-                           posting.local.length);
+  const ibv_sge& first = posting.local.front();
+  if (posting.inlined) {
+    ibv_wr_set_inline_data(extended_, reinterpret_cast<void*>(first.addr), first.length);
+  } else if (posting.pieces == 1) {
+    ibv_wr_set_sge(extended_, first.lkey, first.addr, first.length);
   } else {
-    ibv_wr_set_sge(extended_, posting.local.lkey, posting.local.addr, posting.local.length);
+    ibv_wr_set_sge_list(extended_, static_cast<std::size_t>(posting.pieces), posting.local.data());
   }
 }
 

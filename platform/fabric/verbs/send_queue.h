@@ -25,10 +25,15 @@ struct Posting {
   std::uint32_t immediate = 0;
   std::uint32_t device_key = 0;
   std::uint64_t address = 0;
-  ibv_sge local{};  // nothing if its length is 0
+  std::array<ibv_sge, kMaxPieces> local{};
+  int pieces = 0;  // of `local`
   std::uint64_t operand = 0;
   std::uint64_t expected = 0;
   std::uint64_t flush_length = 0;
+
+  void add(const ibv_sge& piece) {
+    if (piece.length != 0) local[static_cast<std::size_t>(pieces++)] = piece;
+  }
 };
 
 class SendQueue {

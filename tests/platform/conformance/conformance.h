@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -131,6 +132,15 @@ class PlatformRun : public Conformance {};
 class PlatformThreads : public Conformance {};
 
 // --- small helpers ---------------------------------------------------------------------
+
+// Counts when it is destroyed, be it in a frame or on a stack.
+struct Witness {
+  std::atomic<int>* destroyed;
+  explicit Witness(std::atomic<int>* counter) : destroyed(counter) {}
+  Witness(const Witness&) = delete;
+  Witness& operator=(const Witness&) = delete;
+  ~Witness() { ++*destroyed; }
+};
 
 std::vector<std::byte> bytes_of(std::string_view text);
 // Bytes that differ from place to place and from seed to seed.

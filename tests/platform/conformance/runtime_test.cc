@@ -16,15 +16,6 @@ void run_one(const Case& on, std::function<Task<>(Thread&)> body) {
   platform->run();
 }
 
-// Tells when it is destroyed, be it in a frame or on a stack.
-struct Witness {
-  std::atomic<int>* destroyed;
-  explicit Witness(std::atomic<int>* counter) : destroyed(counter) {}
-  Witness(const Witness&) = delete;
-  Witness& operator=(const Witness&) = delete;
-  ~Witness() { ++*destroyed; }
-};
-
 Task<> sleep_and_note(std::vector<int>* order, int number, Picoseconds duration) {
   co_await sleep_for(duration);
   order->push_back(number);

@@ -10,15 +10,6 @@ namespace perdura::conformance {
 
 namespace {
 
-// Tells when it is destroyed, be it in a frame or on a stack.
-struct Witness {
-  std::atomic<int>* destroyed;
-  explicit Witness(std::atomic<int>* counter) : destroyed(counter) {}
-  Witness(const Witness&) = delete;
-  Witness& operator=(const Witness&) = delete;
-  ~Witness() { ++*destroyed; }
-};
-
 Task<> sleep_forever(std::atomic<int>* begun, std::atomic<int>* destroyed) {
   const Witness witness(destroyed);
   ++*begun;

@@ -153,10 +153,10 @@ TEST_F(ReceiveQueues, GiveBuffersToSendersInTheOrderPosted) {
     BufferClaims& who = round % 100 == 0 ? b : a;
     const auto claim = who.claim();
     ASSERT_TRUE(claim.has_value());
-    EXPECT_EQ(claim->length, claimed++);
+    EXPECT_EQ(claim->length(), claimed++);
     const auto consumed = queue.consume(claim->ticket);
     ASSERT_TRUE(consumed.has_value());
-    EXPECT_EQ(consumed->buffer.length, claim->length);
+    EXPECT_EQ(consumed->buffer.length(), claim->length());
     EXPECT_FALSE(queue.consume(claim->ticket).has_value());
     queue.post(buffer(posted), posted);
     ++posted;
@@ -198,19 +198,19 @@ TEST_F(ReceiveQueues, RecoverBuffersWhoseRegionIsGone) {
   memory_.add(bytes.data(), "/nowhere", pmem::Medium::dram);
   auto region = std::make_unique<pmem::Region>("gone", pmem::Medium::dram, bytes.data(),
                                                bytes.size(), nullptr, nullptr);
-  queue.post({region.get(), 64, 32}, 7);
+  queue.post(fabric::LocalBuffer{region.get(), 64, 32}, 7);
   BufferClaims victim = sender(queue, 1);
   const auto before = victim.claim();
   ASSERT_TRUE(before.has_value());
-  EXPECT_TRUE(memory_.is_valid(before->key));
+  EXPECT_TRUE(memory_.is_valid(before->pieces[0].key));
   memory_.remove(bytes.data());
   region.reset();
   queue.recover(1);
   const auto after = sender(queue, 2).claim();
   ASSERT_TRUE(after.has_value());
-  EXPECT_EQ(after->key, before->key);
-  EXPECT_EQ(after->offset, 64U);
-  EXPECT_FALSE(memory_.is_valid(after->key));
+  EXPECT_EQ(after->pieces[0].key, before->pieces[0].key);
+  EXPECT_EQ(after->pieces[0].offset, 64U);
+  EXPECT_FALSE(memory_.is_valid(after->pieces[0].key));
   EXPECT_EQ(queue.consume(after->ticket)->id, 7U);
 }
 

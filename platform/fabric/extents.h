@@ -1,0 +1,75 @@
+// The extents of a registration (fabric.h, ExtentMap): which part of the region is where, for the
+// platforms that keep such a table themselves.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "platform/fabric/types.h"
+
+namespace perdura::fabric {
+
+// A part of an access, in the region. `extent` is the number of the extent that it is in.
+struct RegionPiece {
+  Bytes offset = 0;
+  Bytes length = 0;
+  std::size_t extent = 0;
+};
+
+// What an access to `length` bytes from `at` on touches, in order, into `pieces`. False if it
+// touches a hole. `extent_of(i)` is the i-th of `count` extents, in the order of `at`.
+template <class ExtentOf>
+bool find_pieces(std::size_t count, ExtentOf extent_of, Bytes at, Bytes length,
+                 std::vector<RegionPiece>& pieces) {
+  pieces.clear();
+  std::size_t low = 0;  // extents before it begin at `at` or earlier
+  for (std::size_t high = count; low < high;) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (extent_of(middle).at <= at) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (length == 0) return true;
+  if (low == 0) return false;
+  for (std::size_t i = low - 1; i < count; ++i) {
+    const Extent extent = extent_of(i);
+    if (at < extent.at || at - extent.at >= extent.length) return false;
+    const Bytes inside = at - extent.at;
+    const Bytes part = std::min(length, extent.length - inside);
+    pieces.push_back({extent.offset + inside, part, i});
+    at += part;
+    length -= part;
+    if (length == 0) return true;
+  }
+  return false;
+}
+
+// Extents that do not overlap, in the order of `at`. Those that adjoin in the registration and in
+// the region are one.
+class ExtentTable {
+ public:
+  // Throws PlatformError, and changes nothing, if the extent is not in a region of this size or
+  // passes the end of what can be addressed.
+  void map(const Extent& extent, Bytes region_size);
+  void unmap(Bytes at, Bytes length);
+  // Whether nothing is mapped there.
+  bool is_hole(Bytes at, Bytes length) const;
+
+  std::span<const Extent> extents() const { return extents_; }
+  bool find(Bytes at, Bytes length, std::vector<RegionPiece>& pieces) const {
+    return find_pieces(
+        extents_.size(), [this](std::size_t i) { return extents_[i]; }, at, length, pieces);
+  }
+
+ private:
+  std::vector<Extent> extents_;
+};
+
+// A new registration's. Throws PlatformError as map() does, and if two extents overlap.
+ExtentTable make_extent_table(std::span<const Extent> extents, Bytes region_size);
+
+}  // namespace perdura::fabric

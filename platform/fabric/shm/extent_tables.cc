@@ -1,0 +1,115 @@
+#include "platform/fabric/shm/extent_tables.h"
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "platform/base/error.h"
+#include "platform/pmem/mapped/mapping.h"
+
+namespace perdura::fabric::shm {
+namespace {
+
+constexpr Bytes kHeader = offsetof(SharedExtents, extents);
+
+constexpr std::uint64_t published_as(std::uint64_t offset, std::uint32_t changes) {
+  return (offset / kCacheLine) << 32 | changes;
+}
+constexpr std::uint64_t offset_of(std::uint64_t published) {
+  return (published >> 32) * kCacheLine;
+}
+
+}  // namespace
+
+ExtentTables::Room ExtentTables::take(Bytes size) {
+  size = std::bit_ceil(std::max(size, kCacheLine));
+  auto& free = free_[size];
+  if (!free.empty()) {
+    const Room room{free.back(), size};
+    free.pop_back();
+    return room;
+  }
+  if (size > kExtentRoom - next_) {
+    throw PlatformError(
+        fmt::format("no room for a table of extents of {} bytes: a node has {} for all; register "
+                    "fewer or larger extents",
+                    size, kExtentRoom));
+  }
+  // Takes the memory now: a full /dev/shm is an error here and would be a signal at the first
+  // access.
+  constexpr Bytes kPage = 4 * KiB;
+  std::byte* const begin = segment_->extents.data() + next_;
+  const auto first = reinterpret_cast<std::uintptr_t>(begin) / kPage * kPage;
+  const auto end = round_up(reinterpret_cast<std::uintptr_t>(begin) + size, kPage);
+  if (::madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE) != 0) {
+    throw PlatformError(fmt::format("cannot reserve {} bytes for a table of extents: {}", size,
+                                    pmem::mapped::error_text(errno)));
+  }
+  const Room room{next_, size};
+  next_ += size;
+  return room;
+}
+
+void ExtentTables::publish(Word& published, const ExtentTable& table) {
+  const auto extents = table.extents();
+  const Room room = take(kHeader + extents.size() * sizeof(SharedExtent));
+  auto& shared = *reinterpret_cast<SharedExtents*>(segment_->extents.data() + room.offset);
+  shared.count.store(extents.size(), std::memory_order_relaxed);
+  SharedExtent* to = shared.extents.data();
+  for (const Extent& extent : extents) {
+    to->at.store(extent.at, std::memory_order_relaxed);
+    to->offset.store(extent.offset, std::memory_order_relaxed);
+    to->length.store(extent.length, std::memory_order_relaxed);
+    ++to;
+  }
+  // Never 0, which is no table.
+  if (++changes_ == 0) ++changes_;
+  published.store(published_as(room.offset, changes_), std::memory_order_seq_cst);
+  // Who still reads the old table finds the new word before anything is written over the old one.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (const auto old = used_.find(&published); old != used_.end()) {
+    free_[old->second.size].push_back(old->second.offset);
+    old->second = room;
+  } else {
+    used_.emplace(&published, room);
+  }
+}
+
+void ExtentTables::withdraw(Word& published) {
+  const auto old = used_.find(&published);
+  if (old == used_.end()) return;
+  published.store(0, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  free_[old->second.size].push_back(old->second.offset);
+  used_.erase(old);
+}
+
+bool find_published(const NodeSegment& segment, const Word& published, Bytes at, Bytes length,
+                    std::vector<RegionPiece>& pieces, std::uint64_t& seen) {
+  for (;;) {
+    seen = published.load(std::memory_order_seq_cst);
+    if (seen == 0) return false;
+    const Bytes offset = offset_of(seen);
+    const auto& shared = *reinterpret_cast<const SharedExtents*>(segment.extents.data() + offset);
+    // Something else may be there by now, so that the count means nothing.
+    const std::uint64_t count =
+        std::min<std::uint64_t>(shared.count.load(std::memory_order_relaxed),
+                                (kExtentRoom - offset - kHeader) / sizeof(SharedExtent));
+    const SharedExtent* const extents = shared.extents.data();
+    const bool found = find_pieces(
+        count,
+        [extents](std::size_t i) {
+          return Extent{extents[i].at.load(std::memory_order_relaxed),
+                        extents[i].offset.load(std::memory_order_relaxed),
+                        extents[i].length.load(std::memory_order_relaxed)};
+        },
+        at, length, pieces);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (published.load(std::memory_order_relaxed) == seen) return found;
+  }
+}
+
+}  // namespace perdura::fabric::shm
