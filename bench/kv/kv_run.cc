@@ -62,6 +62,9 @@ harness::Measurement KvRun::execute() {
   if (over_time) space_sampler_.emplace(point_.timeline_interval);
   phases_.emplace(platform_, workers_total_ + clients_total_ + (over_time ? 1 : 0));
   if (system_.shares_partition && threads_ > 1) opened_ = platform_.create_barrier(workers_total_);
+  if (!platform_.modelled()) {
+    stores_open_ = platform_.create_barrier(workers_total_ + clients_total_);
+  }
   if (point_.settings.given("steady_slope")) {
     nodes_steady_ = platform_.create_barrier(std::min(clients_total_, client_nodes_));
   }
@@ -131,6 +134,7 @@ class KvRun::Worker final : public harness::PhaseWork {
       problem = std::current_exception();
     }
     if (run_.opened_) co_await run_.opened_->arrive_and_wait();
+    if (run_.stores_open_) co_await run_.stores_open_->arrive_and_wait();
     if (problem) std::rethrow_exception(problem);
     if (!partition_ && shared() != nullptr) {
       thread_.executor.spawn(shared()->serve_also(thread_));
@@ -181,6 +185,7 @@ class KvRun::User final : public harness::PhaseWork {
     if (!run_.platform_.modelled()) {
       run_.harness_costs_[index_] = co_await harness_cost(run_.point_);
     }
+    if (run_.stores_open_) co_await run_.stores_open_->arrive_and_wait();
     connection_ = co_await systems::PartitionedSession::connect(
         run_.system_, thread_, run_.partitions_of(index_), run_.partition_config_);
     if (run_.histories_[index_]) recorded_ = run_.histories_[index_]->record(*connection_);

@@ -61,6 +61,9 @@ class KvRun {
   systems::KvConfig partition_config_;
   std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> opened_;  // of the workers; null if each opens a partition
+  // Of all threads, when every server has its store, which may take longer than a client waits for
+  // a connection. Null on a model, where it takes no time.
+  std::unique_ptr<Platform::Barrier> stores_open_;
   std::vector<systems::KvPartition*> shared_;  // by server: by all its workers, once it is opened
   std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};

@@ -83,6 +83,7 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
   WordReader reader(words);
   Measurement result;
   visit(reader, result);
+  if (!reader.at_end()) throw PlatformError("a rank sent more than a measurement");
   return result;
 }
 

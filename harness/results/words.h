@@ -109,6 +109,7 @@ class WordReader {
   void operator()(Fields&... fields) {
     (get(fields), ...);
   }
+  bool at_end() const { return words_.empty(); }
 
  private:
   std::span<const std::uint64_t> take(std::uint64_t count) {

@@ -27,8 +27,8 @@ constexpr Parameter kParameters[] = {
      .usual = false,
      .what = "a tail is written behind each record instead of a checksum in it"},
 };
-constexpr std::array kChangesGuarantee{Setting{"write_with_immediate", 1}, Setting{"send", 1},
-                                       Setting{"ordered", 1}};
+// Not `ordered`: its methods need ATOMIC WRITE, which not every device has.
+constexpr std::array kChangesGuarantee{Setting{"write_with_immediate", 1}, Setting{"send", 1}};
 
 persistence::Method published(const pmem::PersistenceModel& model, const GivenParameters& given) {
   const ParameterReader parameters("remote-log", kParameters, given);

@@ -14,8 +14,8 @@
 namespace perdura::harness {
 namespace {
 
-const OperationKind kRead{0, "read"};
-const OperationKind kUpdate{1, "update"};
+const OperationKind kReads{0, "read"};
+const OperationKind kUpdates{1, "update"};
 
 PointResult sample() {
   PointResult result;
@@ -34,10 +34,10 @@ PointResult sample() {
                                     {"load", "closed"}},
                      .seed = 1};
   Measurement& measurement = result.measurement;
-  measurement.kinds[kUpdate];
-  measurement.kinds[kRead].operations = 4;
+  measurement.kinds[kUpdates];
+  measurement.kinds[kReads].operations = 4;
   for (const std::uint64_t latency : {1000, 2000, 3000, 4000}) {
-    measurement.kinds[kRead].latency.record(latency);
+    measurement.kinds[kReads].latency.record(latency);
   }
   measurement.elapsed = Microseconds(2);
   measurement.at_work = {{0, Time(), Time(Microseconds(2)), 3}};
@@ -115,7 +115,7 @@ TEST_F(PointsTest, TellsReadsAndSpace) {
 
 TEST_F(PointsTest, SeveralKindsHaveARowEach) {
   PointResult result = sample();
-  result.measurement.kinds[kUpdate].operations = 4;
+  result.measurement.kinds[kUpdates].operations = 4;
   const report::Points points = read({&result});
   ASSERT_EQ(points.size(), 3U);
   EXPECT_EQ(points.text(0, "operation"), "all");
@@ -176,7 +176,7 @@ TEST_F(PointsTest, AResponderIsNamedAsFarAsItIsSaid) {
 
 TEST_F(PointsTest, LatenciesHaveIntervalsWhereThereAreEnoughOfThem) {
   PointResult result = sample();
-  measure::Histogram& latency = result.measurement.kinds[kRead].latency;
+  measure::Histogram& latency = result.measurement.kinds[kReads].latency;
   EXPECT_EQ(read({&result}).text(0, "latency_mean_low_us"), "");
   latency.reset();
   for (std::uint64_t time = 1; time <= 1000; ++time) latency.record(time);
@@ -225,10 +225,10 @@ TEST_F(PointsTest, AnOpenLoopHasBothTimes) {
   PointResult result = sample();
   result.identity.parameters["load"] = "poisson";
   result.identity.parameters["offered_load"] = "2000000";
-  KindMeasurement& reads = result.measurement.kinds[kRead];
+  KindMeasurement& reads = result.measurement.kinds[kReads];
   reads.response.emplace().record(5000, 99);
   reads.response->record(9000);
-  KindMeasurement& updates = result.measurement.kinds[kUpdate];
+  KindMeasurement& updates = result.measurement.kinds[kUpdates];
   updates.operations = 1;
   updates.response.emplace().record(7000);
   result.measurement.arrivals = Nanoseconds(1950);
@@ -252,7 +252,7 @@ TEST_F(PointsTest, AnOpenLoopHasBothTimes) {
 TEST_F(PointsTest, ResponseTimesHaveTheStatisticsOfLatencies) {
   for (const std::uint64_t samples : {0U, 1U, 99U, 1000U, 100'000U}) {
     PointResult result = sample();
-    KindMeasurement& reads = result.measurement.kinds[kRead];
+    KindMeasurement& reads = result.measurement.kinds[kReads];
     reads.latency.reset();
     for (std::uint64_t i = 1; i <= samples; ++i) reads.latency.record(i);
     reads.response = reads.latency;
@@ -323,10 +323,10 @@ TEST(TimelineCsv, IsEmptyIfNothingWasRecorded) {
 
 TEST(Histograms, NameTheirRow) {
   PointResult first = sample();
-  first.measurement.kinds[kUpdate].operations = 1;
-  first.measurement.kinds[kUpdate].latency.record(7);
+  first.measurement.kinds[kUpdates].operations = 1;
+  first.measurement.kinds[kUpdates].latency.record(7);
   PointResult second = sample();
-  second.measurement.kinds[kRead].response.emplace().record(5000, 4);
+  second.measurement.kinds[kReads].response.emplace().record(5000, 4);
   EXPECT_EQ(histograms_csv({&first, &second}),
             "row,time,low_ns,count\n"
             "0,service,7,1\n0,service,1000,1\n0,service,2000,1\n0,service,3000,1\n"

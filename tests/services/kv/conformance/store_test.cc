@@ -145,7 +145,7 @@ TEST_P(KvTest, WritersOfTheSameKeysMakeALinearizableHistory) {
   constexpr std::uint64_t kKeys = 3;
   const unsigned seed = 20240607;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
-  config_.writes = 50'000;
+  config_.writes = 2 * kClients * 2 * 400;
   Recording recording;
   serve();
   for (std::uint64_t c = 0; c < kClients; ++c) {
