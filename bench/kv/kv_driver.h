@@ -22,6 +22,9 @@ class KvDriver final : public harness::Driver {
   std::vector<report::Column> columns(std::string_view system) const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   std::optional<Bytes> memory(const harness::Point& point) const override;
+  std::string_view takes_memory() const override {
+    return "clients, server_threads, records or operations";
+  }
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 
  private:

@@ -99,6 +99,8 @@ class Driver {
   // point says and from what was measured of others, such as what a session costs. Nothing if
   // unknown.
   virtual std::optional<Bytes> memory(const Point&) const { return std::nullopt; }
+  // The parameters by which that grows, for advice: "clients or records".
+  virtual std::string_view takes_memory() const { return "its numbers"; }
   // Judges what takes the shares of all processes together, such as their history. Called once for
   // a point, by one process, with the merged measurement.
   virtual void conclude(const Point&, Measurement&) const {}

@@ -42,13 +42,12 @@ void check_memory(PreparedSweep& sweep, const Ranks& ranks) {
     sweep.memory.push_back(needed);
     if (!needed || !sweep.available_memory) continue;
     if (*needed <= sweep.available_memory->bytes / processes) continue;
-    throw UsageError(fmt::format(
-        "{}: {}: needs about {} of memory{}, and {} has {} left; lower clients, server_threads, "
-        "records or operations{}",
-        sweep.experiment.file, point.label, memory_text(*needed),
-        processes > 1 ? fmt::format(" in each of {} ranks", processes) : "",
-        sweep.available_memory->of, memory_text(sweep.available_memory->bytes),
-        processes > 1 ? ", or take fewer ranks" : ""));
+    throw UsageError(
+        fmt::format("{}: {}: needs about {} of memory{}, and {} has {} left; lower {}{}",
+                    sweep.experiment.file, point.label, memory_text(*needed),
+                    processes > 1 ? fmt::format(" in each of {} ranks", processes) : "",
+                    sweep.available_memory->of, memory_text(sweep.available_memory->bytes),
+                    sweep.driver->takes_memory(), processes > 1 ? ", or take fewer ranks" : ""));
   }
 }
 
