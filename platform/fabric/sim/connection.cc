@@ -245,10 +245,15 @@ void End::answered(Flight& flight) {
   if (!is_posted(flight.request.opcode)) --outstanding_non_posted_;
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
+    const LocalPieces& local = flight.request.local;
     std::span<const std::byte> data = flight.payload;
-    for (const LocalBuffer& piece : flight.request.local.all()) {
-      model_of(*piece.region).answer_arrived(piece.offset, data.first(piece.length));
-      data = data.subspan(piece.length);
+    if (local.is_one()) [[likely]] {
+      model_of(*local.first().region).answer_arrived(local.first().offset, data);
+    } else {
+      for (const LocalBuffer& piece : local.all()) {
+        model_of(*piece.region).answer_arrived(piece.offset, data.first(piece.length));
+        data = data.subspan(piece.length);
+      }
     }
   }
   const Status status = flight.status;

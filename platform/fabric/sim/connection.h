@@ -163,7 +163,12 @@ class SimReceiveQueue final : public ReceiveQueue {
     std::uint64_t id;
   };
   bool empty() const { return posted_.empty(); }
-  Posted take() { return posted_.take_front(); }
+  // What it returns stays until the next post().
+  const Posted& take() {
+    const Posted& first = posted_.front();
+    posted_.pop_front();
+    return first;
+  }
 
  private:
   std::uint32_t depth_;
@@ -217,6 +222,8 @@ class alignas(kCacheLine) End {
   Targets targets_in_extents(const Flight& flight) const;
   Targets local_targets(const LocalPieces& local, Bytes length) const;
   void place(Flight& flight, const Targets& targets, Time at);
+  std::int64_t write_targets(const Targets& targets, Bytes bytes, Time start, Time& end) const;
+  void place_in_turn(const Flight& flight, const Targets& targets, Time next, Picoseconds per_line);
   void execute_read(Flight& flight, Time at);
   void execute_at(Flight& flight, Time at);
   static void keep_busy(Flight& flight, Time until);

@@ -137,7 +137,7 @@ bool End::process(Flight& flight) {
       if (flight.memory == nullptr) return refuse(flight, Status::remote_access_error, at), true;
     }
     if (receive_queue_ == nullptr || receive_queue_->empty()) return false;
-    const SimReceiveQueue::Posted posted = receive_queue_->take();
+    const SimReceiveQueue::Posted& posted = receive_queue_->take();
     ReceiveCompletion received{queue_pair_,           Status::success, std::nullopt,
                                posted.buffer.first(), posted.id,       0};
     if (request.opcode == Opcode::send) {
@@ -241,36 +241,64 @@ void End::place(Flight& flight, const Targets& targets, Time at) {
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Time start = nic_.dma_write.take(at, bus);
   Time end = start + bus;
+  const Target& one = targets.first;
+  const bool is_one = targets.more.empty();
   std::int64_t count = 0;
-  Bytes left = bytes;  // less than the targets take if the requester died
-  targets.for_each([&](const Target& target) {
-    const Bytes part = std::min(target.length, left);
-    if (part == 0) return;
-    left -= part;
-    count += lines(target.offset, part);
-    if (profile.ddio) return;
-    // Past the cache, straight to the memory controller.
-    end = std::max(end, target.region->device_writes(start, target.offset,
-                                                     round_up(part, kCacheLine) / kCacheLine));
-  });
+  if (!is_one) [[unlikely]] {
+    count = write_targets(targets, bytes, start, end);
+  } else {
+    count = lines(one.offset, bytes);
+    if (!profile.ddio) {
+      // Past the cache, straight to the memory controller.
+      end = std::max(end, one.region->device_writes(start, one.offset,
+                                                    round_up(bytes, kCacheLine) / kCacheLine));
+    }
+  }
   const Time first = std::max(start, last_placement_) + profile.nic.pcie_write;
   end = std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
         profile.nic.pcie_write;
   const Picoseconds per_line = (end - first) / count;
+  if (!is_one) [[unlikely]] {
+    place_in_turn(flight, targets, first + per_line, per_line);
+  } else {
+    one.region->device_write(flight.known_as, one.offset, flight.payload,
+                             placement_order(first + per_line, per_line,
+                                             static_cast<std::uint32_t>(count), placements_++));
+  }
+  last_placement_ = std::max(last_placement_, end);
+  keep_busy(flight, end);
+}
+
+// The lines that the first `bytes` bytes of several targets have; and `end` is when memory has
+// taken them, where it is written to.
+std::int64_t End::write_targets(const Targets& targets, Bytes bytes, Time start, Time& end) const {
+  std::int64_t count = 0;
+  targets.for_each([&](const Target& target) {
+    // Less than all, if the requester died.
+    const Bytes part = std::min(target.length, bytes);
+    if (part == 0) return;
+    bytes -= part;
+    count += lines(target.offset, part);
+    if (nic_.profile.ddio) return;
+    end = std::max(end, target.region->device_writes(start, target.offset,
+                                                     round_up(part, kCacheLine) / kCacheLine));
+  });
+  return count;
+}
+
+// One after the other; the lines of each in any order, from `next` on.
+void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
+                        Picoseconds per_line) {
   std::span<const std::byte> data = flight.payload;
-  Time next = first + per_line;
   targets.for_each([&](const Target& target) {
     const Bytes part = std::min<Bytes>(target.length, data.size());
     if (part == 0) return;
-    const std::int64_t of_target = lines(target.offset, part);
-    target.region->device_write(
-        flight.known_as, target.offset, data.first(part),
-        placement_order(next, per_line, static_cast<std::uint32_t>(of_target), placements_++));
-    next += per_line * of_target;
+    const auto count = static_cast<std::uint32_t>(lines(target.offset, part));
+    target.region->device_write(flight.known_as, target.offset, data.first(part),
+                                placement_order(next, per_line, count, placements_++));
+    next += per_line * static_cast<std::int64_t>(count);
     data = data.subspan(part);
   });
-  last_placement_ = std::max(last_placement_, end);
-  keep_busy(flight, end);
 }
 
 // Until then the device is at work on the memory that an operation names.
@@ -287,24 +315,30 @@ void End::execute_read(Flight& flight, Time at) {
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Time start = nic_.dma_read.take(std::max(at, last_placement_), bus);
   const Targets targets = remote_targets(flight, bytes);
-  Time first = start + profile.nic.pcie_read / 2;
-  Time last = first;
-  std::int64_t count = 0;
-  targets.for_each([&](const Target& target) {
-    const auto asked =
-        target.region->device_reads(start + profile.nic.pcie_read / 2, target.offset,
-                                    round_up(target.length, kCacheLine) / kCacheLine);
-    first = count == 0 ? asked.first : std::min(first, asked.first);
-    last = count == 0 ? asked.last : std::max(last, asked.last);
+  const Target& one = targets.first;
+  const bool is_one = targets.more.empty();
+  const Time asked_at = start + profile.nic.pcie_read / 2;
+  auto [first, last] =
+      one.region->device_reads(asked_at, one.offset, round_up(one.length, kCacheLine) / kCacheLine);
+  std::int64_t count = lines(one.offset, one.length);
+  for (const Target& target : targets.more) {
+    const auto asked = target.region->device_reads(
+        asked_at, target.offset, round_up(target.length, kCacheLine) / kCacheLine);
+    first = std::min(first, asked.first);
+    last = std::max(last, asked.last);
     count += lines(target.offset, target.length);
-  });
+  }
   const Picoseconds span = std::max(bus, last - first);
   flight.seen = {first, span / count};
-  pmem::sim::LineTimes seen = flight.seen;
-  targets.for_each([&](const Target& target) {
-    target.region->begin_device_read(target.offset, target.length, seen);
-    seen.first += seen.per_line * lines(target.offset, target.length);
-  });
+  if (is_one) [[likely]] {
+    one.region->begin_device_read(one.offset, bytes, flight.seen);
+  } else {
+    pmem::sim::LineTimes seen = flight.seen;
+    targets.for_each([&](const Target& target) {
+      target.region->begin_device_read(target.offset, target.length, seen);
+      seen.first += seen.per_line * lines(target.offset, target.length);
+    });
+  }
   flight.read_by = first + span + profile.nic.pcie_read / 2;
   keep_busy(flight, flight.read_by);
   // A packet leaves as soon as it has been read.
