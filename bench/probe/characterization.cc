@@ -33,6 +33,7 @@ class Profile {
     memory("pm", base_.pm);
     numa();
     nic();
+    translation();
     link();
     retry();
     return std::move(text_);
@@ -247,6 +248,19 @@ class Profile {
     flag("flush_persistence", &fabric::Capabilities::flush_persistence,
          base_.nic.flush_persistence);
     flag("atomic_write", &fabric::Capabilities::atomic_write, base_.nic.atomic_write);
+  }
+
+  void translation() {
+    if (!base_.translation) return;
+    section("translation");
+    keep_exactly("page_bytes", base_.translation->page);
+    keep_exactly("cache_entries", base_.translation->cache_entries);
+    keep_exactly("cache_ways", base_.translation->cache_ways);
+    keep("miss_ns", ns(base_.translation->miss));
+    keep_exactly("misses_under_way", base_.translation->misses_under_way);
+    keep("registration_ns", ns(base_.translation->registration));
+    keep("registration_entry_ns", ns(base_.translation->registration_entry));
+    keep("change_ns", ns(base_.translation->change));
   }
 
   void link() {

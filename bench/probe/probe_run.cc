@@ -208,7 +208,8 @@ class Run {
       add(timer_probes(effort, modelled_));
     }
     if (request_.set != "memory") {
-      const auto pages = modelled_ ? std::vector<pmem::Pages>{} : pages_to_choose();
+      const auto pages =
+          modelled_ && !base_.translation ? std::vector<pmem::Pages>{} : pages_to_choose();
       add(rdma_probes(effort, modelled_, pages));
     }
   }

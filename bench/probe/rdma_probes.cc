@@ -451,9 +451,11 @@ ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::
   for (const pmem::Pages chosen : pages) probes.over_region_size(chosen);
   probes.over_threads();
   ProbeSet set;
-  if (modelled) {
-    set.unanswered.push_back({"rdma-registration", "the model registers memory in no time"});
-    set.unanswered.push_back({"RDMA over page size", "the model has no page sizes"});
+  if (modelled && pages.empty()) {
+    set.unanswered.push_back(
+        {"rdma-registration", "without [translation] the model registers memory in no time"});
+    set.unanswered.push_back(
+        {"RDMA over page size", "without [translation] the model has no page sizes"});
   } else {
     probes.registrations(pmem::Pages::any);
     for (const pmem::Pages chosen : pages) probes.registrations(chosen);

@@ -13,7 +13,8 @@
 
 namespace perdura::bench {
 
-// `pages`: those that node 0 can choose for its DRAM, apart from pmem::Pages::any.
+// `pages`: those that node 0 can choose for its DRAM, apart from pmem::Pages::any. On the model
+// none unless its profile has [translation]; then registering takes time there, too.
 ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::Pages> pages);
 
 // --- single ones, for tests and the characterization

@@ -70,6 +70,11 @@ class SimBackgroundThread final : public BackgroundThread {
   std::optional<Thread> context_;
 };
 
+Bytes size_of(pmem::Pages pages) {
+  if (pages == pmem::Pages::any) return 0;
+  return pages == pmem::Pages::small ? 4 * KiB : 2 * MiB;
+}
+
 std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& memory,
                                                         const Profile& profile) {
   std::vector<pmem::sim::MemoryController> controllers;
@@ -104,6 +109,7 @@ SimNode::Block SimNode::allocate(std::string_view name, Bytes size, pmem::Medium
   block.size = size;
   block.controller = &(medium == pmem::Medium::pm ? pm_ : dram_)[place.remote ? 1 : 0];
   block.address = block.controller->allocate(size, place.one_dimm);
+  block.page = size_of(place.pages);
   block.model = make_model(block, medium);
   return block;
 }
@@ -113,6 +119,7 @@ std::shared_ptr<pmem::sim::SimRegion> SimNode::make_model(const Block& block, pm
   auto model = std::make_shared<pmem::sim::SimRegion>(engine_, *block.controller, block.address,
                                                       persistent ? &meter_ : nullptr, block.base,
                                                       block.mapping);
+  model->identify(++regions_, block.page);
   if (persistent && journal_ != nullptr) model->track(journal_);
   return model;
 }
@@ -154,8 +161,10 @@ std::unique_ptr<pmem::Region> SimNode::create_region(std::string_view name, Byte
 
 std::unique_ptr<pmem::Region> SimNode::create_region_at(MemoryPlace place, std::string_view name,
                                                         Bytes size, pmem::Medium medium) {
-  if (place.pages != pmem::Pages::any) {
-    throw UsageError(fmt::format("region '{}': the model has no pages", name));
+  if (place.pages != pmem::Pages::any && !testbed_.translation) {
+    throw UsageError(
+        fmt::format("region '{}': profile {} has no page sizes; add [translation] for them", name,
+                    testbed_.name));
   }
   if (place.remote && !testbed_.numa) {
     throw UsageError(fmt::format(

@@ -58,6 +58,7 @@ class SimNode final : public Node {
     Bytes size = 0;
     pmem::sim::MemoryController* controller = nullptr;
     Bytes address = 0;
+    Bytes page = 0;  // that was chosen
     std::shared_ptr<pmem::sim::SimRegion> model;
     std::shared_ptr<void> mapping;
   };
@@ -68,6 +69,7 @@ class SimNode final : public Node {
   const Profile& testbed_;
   const NodeProfile& profile_;
   NodeId id_;
+  std::uint32_t regions_ = 0;  // made so far
   fabric::sim::Network& network_;
   fabric::sim::Directory& directory_;
   std::exception_ptr& failure_;

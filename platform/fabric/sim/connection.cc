@@ -15,6 +15,11 @@ namespace {
 Bytes payload_bytes(const WorkRequest& request) { return request.local.length(); }
 
 void gather(const LocalPieces& pieces, std::vector<std::byte>& into) {
+  if (pieces.is_one()) [[likely]] {
+    const auto bytes = pieces.first().bytes();
+    into.assign(bytes.begin(), bytes.end());
+    return;
+  }
   into.clear();
   for (const LocalBuffer& piece : pieces.all()) {
     const auto bytes = piece.bytes();
@@ -142,11 +147,6 @@ void SimReceiveQueue::post(const LocalPieces& buffer, std::uint64_t buffer_id) {
   posted_.push_back({buffer, buffer_id});
 }
 
-std::optional<SimReceiveQueue::Posted> SimReceiveQueue::take() {
-  if (posted_.empty()) return std::nullopt;
-  return posted_.take_front();
-}
-
 // --- requester -----------------------------------------------------------------------------------
 
 End::End(Network& network, Nic& nic, SimThread& thread, Address address,
@@ -219,6 +219,7 @@ void End::transmit(Flight& flight) {
   const Bytes bytes = carries_payload ? payload_bytes(flight.request) : 0;
   Time fetched = ready;
   if (bytes > 0 && !flight.request.flags.inlined) {
+    ready = nic_.find_local(ready, flight.request.local, bytes);
     const Picoseconds whole = transfer_time(bytes, profile.nic.pcie_bandwidth);
     const Time start = nic_.dma_read.take(ready, whole) + profile.nic.pcie_read;
     // A packet leaves as soon as it has been fetched.
@@ -244,10 +245,15 @@ void End::answered(Flight& flight) {
   if (!is_posted(flight.request.opcode)) --outstanding_non_posted_;
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
       flight.operation != nullptr) {
+    const LocalPieces& local = flight.request.local;
     std::span<const std::byte> data = flight.payload;
-    for (const LocalBuffer& piece : flight.request.local.all()) {
-      model_of(*piece.region).answer_arrived(piece.offset, data.first(piece.length));
-      data = data.subspan(piece.length);
+    if (local.is_one()) [[likely]] {
+      model_of(*local.first().region).answer_arrived(local.first().offset, data);
+    } else {
+      for (const LocalBuffer& piece : local.all()) {
+        model_of(*piece.region).answer_arrived(piece.offset, data.first(piece.length));
+        data = data.subspan(piece.length);
+      }
     }
   }
   const Status status = flight.status;

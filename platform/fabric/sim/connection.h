@@ -33,6 +33,18 @@ struct Target {
   Bytes length = 0;
 };
 
+// What an operation touches, in order: nearly always one such part.
+struct Targets {
+  Target first;
+  std::span<const Target> more;  // behind it; until somebody asks for other targets
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    visit(first);
+    for (const Target& target : more) visit(target);
+  }
+};
+
 // A message and its answer. What each of its events looks at is on its first cache line.
 struct alignas(kCacheLine) Flight final : Event {
   enum class Stage : std::uint8_t { arrives, responds, executes, answered };
@@ -123,7 +135,7 @@ class Network {
   void after(Picoseconds delay, std::function<void()> function);
   End& new_end(Nic& nic, SimThread& thread, Address address, const QueuePairOptions& options);
 
-  std::vector<Target> targets;  // of the operation that is being carried out
+  std::vector<Target> targets;  // of the operation that is being carried out, if there are several
 
  private:
   struct Callback final : Event {
@@ -151,7 +163,12 @@ class SimReceiveQueue final : public ReceiveQueue {
     std::uint64_t id;
   };
   bool empty() const { return posted_.empty(); }
-  std::optional<Posted> take();
+  // What it returns stays until the next post().
+  const Posted& take() {
+    const Posted& first = posted_.front();
+    posted_.pop_front();
+    return first;
+  }
 
  private:
   std::uint32_t depth_;
@@ -196,9 +213,17 @@ class alignas(kCacheLine) End {
   // Responder.
   void arrived(Flight& flight);
   bool process(Flight& flight);  // false: no receive buffer
-  std::span<const Target> remote_targets(const Flight& flight, Bytes length) const;
-  std::span<const Target> local_targets(const LocalPieces& local, Bytes length) const;
-  void place(Flight& flight, std::span<const Target> targets, Time at);
+  Targets remote_targets(const Flight& flight, Bytes length) const {
+    const Nic::Registered& memory = *flight.memory;
+    if (memory.extents != nullptr) [[unlikely]]
+      return targets_in_extents(flight);
+    return {{&memory.region(), memory.offset + flight.request.remote.offset, length}, {}};
+  }
+  Targets targets_in_extents(const Flight& flight) const;
+  Targets local_targets(const LocalPieces& local, Bytes length) const;
+  void place(Flight& flight, const Targets& targets, Time at);
+  std::int64_t write_targets(const Targets& targets, Bytes bytes, Time start, Time& end) const;
+  void place_in_turn(const Flight& flight, const Targets& targets, Time next, Picoseconds per_line);
   void execute_read(Flight& flight, Time at);
   void execute_at(Flight& flight, Time at);
   static void keep_busy(Flight& flight, Time until);

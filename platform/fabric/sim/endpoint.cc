@@ -139,28 +139,51 @@ MemoryRegion SimEndpoint::register_memory(pmem::Region& region, Bytes offset, By
     throw PlatformError(fmt::format("cannot register bytes {}..{} of region '{}', which has {}",
                                     offset, offset + length, region.name(), region.size()));
   }
-  return nic_.add(region, offset, length, access);
+  const MemoryRegion memory = nic_.add(region, offset, length, access);
+  charge_registration(memory.key);
+  return memory;
 }
 
 ExtentMap SimEndpoint::register_extents(pmem::Region& region, std::span<const Extent> extents,
                                         Access access) {
-  return nic_.add(region, make_extent_table(extents, region.size()), access);
+  const ExtentMap map = nic_.add(region, make_extent_table(extents, region.size()), access);
+  charge_registration(map.key);
+  return map;
 }
 
 // A change comes after all that the task has done before, which is paid for when it suspends; and
 // then the device finishes what it has begun.
 Task<> SimEndpoint::map_extent(const ExtentMap& map, Extent extent) {
   co_await yield();
-  Nic::Registered& memory = nic_.extents_of(map);
-  memory.extents->map(extent, memory.region_size);
-  thread_.spin_until(memory.busy_until);
+  charge_change(nic_.map(map, extent));
+  thread_.spin_until(nic_.registered(map.key).busy_until);
 }
 
 Task<> SimEndpoint::unmap_extents(const ExtentMap& map, Bytes at, Bytes length) {
   co_await yield();
-  Nic::Registered& memory = nic_.extents_of(map);
-  memory.extents->unmap(at, length);
-  thread_.spin_until(memory.busy_until);
+  nic_.unmap(map, at, length);
+  charge_change(0);
+  thread_.spin_until(nic_.registered(map.key).busy_until);
+}
+
+// `entries`: that are written into the table of translations.
+void SimEndpoint::charge_change(std::uint64_t entries) {
+  if (!nic_.translations || perdura::sim::SimThread::running() != &thread_) return;
+  const perdura::sim::TranslationProfile& profile = nic_.translations->profile();
+  thread_.charge_time(profile.change + perdura::sim::times(profile.registration_entry, entries));
+}
+
+void SimEndpoint::charge_registration(RemoteKey key) {
+  if (!nic_.translations || perdura::sim::SimThread::running() != &thread_) return;
+  const perdura::sim::TranslationProfile& profile = nic_.translations->profile();
+  const std::uint64_t entries = nic_.entries_of(nic_.registered(key));
+  thread_.charge_time(profile.registration +
+                      perdura::sim::times(profile.registration_entry, entries));
+}
+
+void SimEndpoint::deregister_memory(RemoteKey key) {
+  nic_.remove(key);
+  charge_change(0);
 }
 
 std::unique_ptr<ReceiveQueue> SimEndpoint::create_receive_queue(std::uint32_t depth) {

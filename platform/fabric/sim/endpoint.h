@@ -29,7 +29,7 @@ class SimEndpoint final : public Endpoint {
   Capabilities capabilities() const override;
   MemoryRegion register_memory(pmem::Region& region, Bytes offset, Bytes length,
                                Access access) override;
-  void deregister_memory(RemoteKey key) override { nic_.remove(key); }
+  void deregister_memory(RemoteKey key) override;
   ExtentMap register_extents(pmem::Region& region, std::span<const Extent> extents,
                              Access access) override;
   Task<> map_extent(const ExtentMap& map, Extent extent) override;
@@ -42,6 +42,9 @@ class SimEndpoint final : public Endpoint {
  private:
   friend class SimConnectionRequest;
   struct Attempt;
+
+  void charge_registration(RemoteKey key);
+  void charge_change(std::uint64_t entries);
 
   Network& network_;
   Directory& directory_;

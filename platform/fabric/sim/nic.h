@@ -7,6 +7,7 @@
 #include "platform/base/error.h"
 #include "platform/fabric/extents.h"
 #include "platform/fabric/fabric.h"
+#include "platform/fabric/sim/translation.h"
 #include "platform/pmem/sim/sim_region.h"
 #include "platform/sim/kernel/profile.h"
 #include "platform/sim/kernel/resource.h"
@@ -15,7 +16,9 @@ namespace perdura::fabric::sim {
 
 class Nic {
  public:
-  explicit Nic(const perdura::sim::Profile& testbed) : profile(testbed) {}
+  explicit Nic(const perdura::sim::Profile& testbed) : profile(testbed) {
+    if (testbed.translation) translations.emplace(*testbed.translation);
+  }
 
   const perdura::sim::Profile& profile;
   std::shared_ptr<pmem::sim::Journal> journal;  // of the node; null unless durability is tracked
@@ -25,6 +28,7 @@ class Nic {
   perdura::sim::Resource dma_read;              // PCIe, from memory
   perdura::sim::Resource dma_write;             // PCIe, to memory
   perdura::sim::Resource atomics;
+  std::optional<TranslationCache> translations;  // else it knows where everything is
 
   // An entry of the table. Entries stay, and keep their memory, since messages under way refer to
   // them; keys are never given out twice, and key 0 is never valid, so that a forgotten key is
@@ -66,12 +70,33 @@ class Nic {
   }
 
   void remove(RemoteKey key) {
-    if (key.value >= 1 && key.value <= registered_.size()) registered_[key.value - 1].valid = false;
+    if (key.value < 1 || key.value > registered_.size()) return;
+    registered_[key.value - 1].valid = false;
+    if (translations) translations->forget(key.value, 0, kLastEntry);
+  }
+
+  // Changes extents. Returns how many entries of the table of translations that writes.
+  std::uint64_t map(const ExtentMap& map, const Extent& extent);
+  std::uint64_t unmap(const ExtentMap& map, Bytes at, Bytes length);
+
+  // How many entries a registration has.
+  std::uint64_t entries_of(const Registered& memory) const;
+  const Registered& registered(RemoteKey key) const { return registered_[key.value - 1]; }
+
+  // When it knows where memory is that it needs at `at`: what an operation names, and the beginning
+  // of local memory.
+  Time find_remote(Time at, const WorkRequest& request, const Registered& memory, Bytes length,
+                   std::span<const RegionPiece> pieces) {
+    return translations ? translate(at, request, memory, length, pieces) : at;
+  }
+  Time find_local(Time at, const LocalPieces& local, Bytes length) {
+    return translations ? translate(at, local, length) : at;
   }
 
   // The machine restarts: nothing is registered.
   void remove_all() {
     for (Registered& memory : registered_) memory.valid = false;
+    if (translations) translations.emplace(*profile.translation);
   }
 
   // The memory behind a remote address, or null if the key, the range or the right is wrong; what
@@ -88,6 +113,17 @@ class Nic {
   }
 
  private:
+  static constexpr std::uint64_t kLastEntry = ~std::uint64_t{0};
+
+  Time translate(Time at, const WorkRequest& request, const Registered& memory, Bytes length,
+                 std::span<const RegionPiece> pieces);
+  Time translate(Time at, const LocalPieces& local, Bytes length);
+  Time find_pages(Time at, std::uint64_t table, Bytes page, Bytes offset, Bytes length);
+  // Of a translation of this region's memory; 0: of a whole range.
+  Bytes page_of(const pmem::sim::SimRegion& region) const;
+  std::uint64_t entries_in(const Registered& memory, Bytes at, Bytes length) const;
+  void forget_changed(const ExtentMap& map, const Registered& memory, Bytes at, Bytes length);
+
   std::deque<Registered> registered_;
 };
 

@@ -32,8 +32,8 @@ pmem::sim::LineTimes placement_order(Time first, Picoseconds per_line, std::uint
   return {first, per_line, count, stride, message % count};
 }
 
-bool is_word(std::span<const Target> targets) {
-  return targets.size() == 1 && targets.front().offset % kWord == 0;
+bool is_word(const Targets& targets) {
+  return targets.more.empty() && targets.first.offset % kWord == 0;
 }
 
 Access right_for(Opcode opcode) {
@@ -128,8 +128,7 @@ void End::retry_held() {
 bool End::process(Flight& flight) {
   const Profile& profile = nic_.profile;
   const WorkRequest& request = flight.request;
-  const Time at =
-      nic_.receive.take(network_.engine.now(), profile.nic.message) + profile.nic.processing;
+  Time at = nic_.receive.take(network_.engine.now(), profile.nic.message) + profile.nic.processing;
 
   if (request.opcode == Opcode::send || request.opcode == Opcode::write_with_immediate) {
     if (request.opcode == Opcode::write_with_immediate) {
@@ -137,21 +136,23 @@ bool End::process(Flight& flight) {
           nic_.find(request.remote, payload_bytes(request), Access::remote_write, flight.pieces);
       if (flight.memory == nullptr) return refuse(flight, Status::remote_access_error, at), true;
     }
-    const auto posted = receive_queue_ != nullptr ? receive_queue_->take() : std::nullopt;
-    if (!posted) return false;
-    ReceiveCompletion received{
-        queue_pair_, Status::success, std::nullopt, posted->buffer.first(), posted->id, 0};
+    if (receive_queue_ == nullptr || receive_queue_->empty()) return false;
+    const SimReceiveQueue::Posted& posted = receive_queue_->take();
+    ReceiveCompletion received{queue_pair_,           Status::success, std::nullopt,
+                               posted.buffer.first(), posted.id,       0};
     if (request.opcode == Opcode::send) {
       const std::uint32_t length = request.local.length();
-      if (length > posted->buffer.length()) {
+      if (length > posted.buffer.length()) {
         return refuse(flight, Status::message_too_long, at), true;
       }
       received.length = length;
       received.buffer.length = std::min(length, received.buffer.length);
-      place(flight, local_targets(posted->buffer, length), at);
+      at = nic_.find_local(at, posted.buffer, length);
+      place(flight, local_targets(posted.buffer, length), at);
     } else {
       received.buffer.length = 0;
       received.immediate = request.immediate;
+      at = nic_.find_remote(at, request, *flight.memory, payload_bytes(request), flight.pieces);
       place(flight, remote_targets(flight, payload_bytes(request)), at);
     }
     Delivery& delivery = deliver(received, last_placement_ + profile.nic.pcie_write);
@@ -177,6 +178,11 @@ bool End::process(Flight& flight) {
     return refuse(flight, Status::remote_access_error, at), true;
   }
 
+  // A FLUSH has nothing to find: it pushes what is on its way.
+  if (request.opcode != Opcode::flush) {
+    at = nic_.find_remote(at, request, *flight.memory, length, flight.pieces);
+  }
+
   switch (request.opcode) {
     case Opcode::write:
       place(flight, remote_targets(flight, length), at);
@@ -198,22 +204,23 @@ bool End::process(Flight& flight) {
 }
 
 // What an operation touches of the memory that it names.
-std::span<const Target> End::remote_targets(const Flight& flight, Bytes length) const {
+Targets End::targets_in_extents(const Flight& flight) const {
   std::vector<Target>& targets = network_.targets;
-  const Nic::Registered& memory = *flight.memory;
+  pmem::sim::SimRegion& region = flight.memory->region();
   targets.clear();
-  if (memory.extents == nullptr) [[likely]] {
-    targets.push_back({&memory.region(), memory.offset + flight.request.remote.offset, length});
-    return targets;
-  }
   for (const RegionPiece& piece : flight.pieces) {
-    targets.push_back({&memory.region(), piece.offset, piece.length});
+    targets.push_back({&region, piece.offset, piece.length});
   }
-  return targets;
+  if (targets.empty()) return {{&region, 0, 0}, {}};
+  return {targets.front(), std::span(targets).subspan(1)};
 }
 
 // The beginning of local memory.
-std::span<const Target> End::local_targets(const LocalPieces& local, Bytes length) const {
+Targets End::local_targets(const LocalPieces& local, Bytes length) const {
+  if (length == 0) return {};
+  if (const LocalBuffer& first = local.first(); length <= first.length) [[likely]] {
+    return {{&model_of(*first.region), first.offset, length}, {}};
+  }
   std::vector<Target>& targets = network_.targets;
   targets.clear();
   for (const LocalBuffer& piece : local.all()) {
@@ -221,10 +228,10 @@ std::span<const Target> End::local_targets(const LocalPieces& local, Bytes lengt
     if (part != 0) targets.push_back({&model_of(*piece.region), piece.offset, part});
     length -= part;
   }
-  return targets;
+  return {targets.front(), std::span(targets).subspan(1)};
 }
 
-void End::place(Flight& flight, std::span<const Target> targets, Time at) {
+void End::place(Flight& flight, const Targets& targets, Time at) {
   const Bytes bytes = flight.payload.size();
   if (bytes == 0) {
     last_placement_ = std::max(last_placement_, at);
@@ -234,36 +241,64 @@ void End::place(Flight& flight, std::span<const Target> targets, Time at) {
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Time start = nic_.dma_write.take(at, bus);
   Time end = start + bus;
+  const Target& one = targets.first;
+  const bool is_one = targets.more.empty();
   std::int64_t count = 0;
-  Bytes left = bytes;  // less than the targets take if the requester died
-  for (const Target& target : targets) {
-    const Bytes part = std::min(target.length, left);
-    if (part == 0) break;
-    left -= part;
-    count += lines(target.offset, part);
-    if (profile.ddio) continue;
-    // Past the cache, straight to the memory controller.
-    end = std::max(end, target.region->device_writes(start, target.offset,
-                                                     round_up(part, kCacheLine) / kCacheLine));
+  if (!is_one) [[unlikely]] {
+    count = write_targets(targets, bytes, start, end);
+  } else {
+    count = lines(one.offset, bytes);
+    if (!profile.ddio) {
+      // Past the cache, straight to the memory controller.
+      end = std::max(end, one.region->device_writes(start, one.offset,
+                                                    round_up(bytes, kCacheLine) / kCacheLine));
+    }
   }
   const Time first = std::max(start, last_placement_) + profile.nic.pcie_write;
   end = std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
         profile.nic.pcie_write;
   const Picoseconds per_line = (end - first) / count;
-  std::span<const std::byte> data = flight.payload;
-  Time next = first + per_line;
-  for (const Target& target : targets) {
-    const Bytes part = std::min<Bytes>(target.length, data.size());
-    if (part == 0) break;
-    const std::int64_t of_target = lines(target.offset, part);
-    target.region->device_write(
-        flight.known_as, target.offset, data.first(part),
-        placement_order(next, per_line, static_cast<std::uint32_t>(of_target), placements_++));
-    next += per_line * of_target;
-    data = data.subspan(part);
+  if (!is_one) [[unlikely]] {
+    place_in_turn(flight, targets, first + per_line, per_line);
+  } else {
+    one.region->device_write(flight.known_as, one.offset, flight.payload,
+                             placement_order(first + per_line, per_line,
+                                             static_cast<std::uint32_t>(count), placements_++));
   }
   last_placement_ = std::max(last_placement_, end);
   keep_busy(flight, end);
+}
+
+// The lines that the first `bytes` bytes of several targets have; and `end` is when memory has
+// taken them, where it is written to.
+std::int64_t End::write_targets(const Targets& targets, Bytes bytes, Time start, Time& end) const {
+  std::int64_t count = 0;
+  targets.for_each([&](const Target& target) {
+    // Less than all, if the requester died.
+    const Bytes part = std::min(target.length, bytes);
+    if (part == 0) return;
+    bytes -= part;
+    count += lines(target.offset, part);
+    if (nic_.profile.ddio) return;
+    end = std::max(end, target.region->device_writes(start, target.offset,
+                                                     round_up(part, kCacheLine) / kCacheLine));
+  });
+  return count;
+}
+
+// One after the other; the lines of each in any order, from `next` on.
+void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
+                        Picoseconds per_line) {
+  std::span<const std::byte> data = flight.payload;
+  targets.for_each([&](const Target& target) {
+    const Bytes part = std::min<Bytes>(target.length, data.size());
+    if (part == 0) return;
+    const auto count = static_cast<std::uint32_t>(lines(target.offset, part));
+    target.region->device_write(flight.known_as, target.offset, data.first(part),
+                                placement_order(next, per_line, count, placements_++));
+    next += per_line * static_cast<std::int64_t>(count);
+    data = data.subspan(part);
+  });
 }
 
 // Until then the device is at work on the memory that an operation names.
@@ -279,24 +314,30 @@ void End::execute_read(Flight& flight, Time at) {
   // A read pushes earlier placements of its connection in front of it (PCI Express ordering).
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Time start = nic_.dma_read.take(std::max(at, last_placement_), bus);
-  const auto targets = remote_targets(flight, bytes);
-  Time first = start + profile.nic.pcie_read / 2;
-  Time last = first;
-  std::int64_t count = 0;
-  for (const Target& target : targets) {
-    const auto asked =
-        target.region->device_reads(start + profile.nic.pcie_read / 2, target.offset,
-                                    round_up(target.length, kCacheLine) / kCacheLine);
-    first = count == 0 ? asked.first : std::min(first, asked.first);
-    last = count == 0 ? asked.last : std::max(last, asked.last);
+  const Targets targets = remote_targets(flight, bytes);
+  const Target& one = targets.first;
+  const bool is_one = targets.more.empty();
+  const Time asked_at = start + profile.nic.pcie_read / 2;
+  auto [first, last] =
+      one.region->device_reads(asked_at, one.offset, round_up(one.length, kCacheLine) / kCacheLine);
+  std::int64_t count = lines(one.offset, one.length);
+  for (const Target& target : targets.more) {
+    const auto asked = target.region->device_reads(
+        asked_at, target.offset, round_up(target.length, kCacheLine) / kCacheLine);
+    first = std::min(first, asked.first);
+    last = std::max(last, asked.last);
     count += lines(target.offset, target.length);
   }
   const Picoseconds span = std::max(bus, last - first);
-  flight.seen = {first, span / std::max<std::int64_t>(count, 1)};
-  pmem::sim::LineTimes seen = flight.seen;
-  for (const Target& target : targets) {
-    target.region->begin_device_read(target.offset, target.length, seen);
-    seen.first += seen.per_line * lines(target.offset, target.length);
+  flight.seen = {first, span / count};
+  if (is_one) [[likely]] {
+    one.region->begin_device_read(one.offset, bytes, flight.seen);
+  } else {
+    pmem::sim::LineTimes seen = flight.seen;
+    targets.for_each([&](const Target& target) {
+      target.region->begin_device_read(target.offset, target.length, seen);
+      seen.first += seen.per_line * lines(target.offset, target.length);
+    });
   }
   flight.read_by = first + span + profile.nic.pcie_read / 2;
   keep_busy(flight, flight.read_by);
@@ -331,22 +372,22 @@ void End::executed(Flight& flight) {
     flight.payload.resize(payload_bytes(request));
     std::span<std::byte> data = flight.payload;
     pmem::sim::LineTimes seen = flight.seen;
-    for (const Target& target : remote_targets(flight, data.size())) {
+    remote_targets(flight, data.size()).for_each([&](const Target& target) {
       target.region->end_device_read(target.offset, data.first(target.length), seen);
       seen.first += seen.per_line * lines(target.offset, target.length);
       data = data.subspan(target.length);
-    }
+    });
     return flight.from->complete_at(flight, network_.engine.now(), flight.placed);
   }
   if (request.opcode == Opcode::flush) {
     if (request.placement == Placement::persistence) {
-      for (const Target& target : remote_targets(flight, request.flush_length)) {
+      remote_targets(flight, request.flush_length).for_each([&](const Target& target) {
         target.region->device_flush(flight.known_as, target.offset, target.length);
-      }
+      });
     }
     return respond(flight);
   }
-  const Target word = remote_targets(flight, kWord).front();
+  const Target word = remote_targets(flight, kWord).first;
   pmem::sim::SimRegion& region = *word.region;
   const Bytes offset = word.offset;
   flight.old_value = region.device_load(offset);
@@ -387,8 +428,11 @@ Time End::send_response(Flight& flight, Bytes bytes, Time last_packet) {
   const Time last_arrival =
       std::max(departure + wire, last_packet + packet) + profile.link.propagation;
   Nic& requester = flight.from->nic_;
-  const Time received =
+  Time received =
       requester.receive.take(first_arrival, profile.nic.message) + profile.nic.processing;
+  if (flight.request.opcode == Opcode::read) {
+    received = requester.find_local(received, flight.request.local, bytes);
+  }
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Picoseconds last_bus =
       transfer_time(std::min(bytes, profile.link.mtu), profile.nic.pcie_bandwidth);

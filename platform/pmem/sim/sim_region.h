@@ -37,6 +37,15 @@ class SimRegion final : public RegionModel {
   void flush(Bytes offset, Bytes length) override;
   void drain() override;
 
+  // By what the node's NIC knows it: a number that no other region of the node has, and the size of
+  // the pages that it consists of, if somebody chose it, else 0.
+  void identify(std::uint32_t number, Bytes page) {
+    number_ = number;
+    page_ = page;
+  }
+  std::uint32_t number() const { return number_; }
+  Bytes page() const { return page_; }
+
   // For the device: it places a message, reads a range (between begin and end), or swaps a word.
   // `operation` is by what the node's journal knows it, if it has one.
   void device_write(Journal::Operation operation, Bytes offset, std::span<const std::byte> from,
@@ -86,6 +95,8 @@ class SimRegion final : public RegionModel {
   Timeline timeline_;
   std::shared_ptr<Journal> journal_;  // null unless durability is tracked
   Journal::RegionId id_ = 0;
+  std::uint32_t number_ = 0;
+  Bytes page_ = 0;
 };
 
 }  // namespace perdura::pmem::sim

@@ -23,6 +23,7 @@ constexpr Range kNanosecondsPerByte{0, 1e3};
 constexpr Range kBandwidth{1e-3, 1e6};  // GB/s or Gbit/s
 constexpr std::uint32_t kMostBytes = 1U << 30;
 constexpr std::uint32_t kMostLines = 1U << 12;
+constexpr std::uint32_t kMostTranslations = 1U << 20;
 
 // One table of the file: every key must be there, none may be left over.
 class Section {
@@ -207,6 +208,26 @@ NicProfile read_nic(Section section) {
   return nic;
 }
 
+TranslationProfile read_translation(Section section) {
+  TranslationProfile translation;
+  translation.page = section.count("page_bytes", 0, kMostBytes);
+  translation.cache_entries = section.count("cache_entries", 1, kMostTranslations);
+  translation.cache_ways = section.count("cache_ways", 1, kMostTranslations);
+  translation.miss = section.nanoseconds("miss_ns");
+  translation.misses_under_way = section.count("misses_under_way", 1, kMostLines);
+  translation.registration = section.nanoseconds("registration_ns");
+  translation.registration_entry = section.nanoseconds("registration_entry_ns");
+  translation.change = section.nanoseconds("change_ns");
+  if (translation.page != 0 && translation.page < kCacheLine) {
+    section.refuse("page_bytes", fmt::format("0, or at least {}", kCacheLine));
+  }
+  if (translation.cache_entries % translation.cache_ways != 0) {
+    section.refuse("cache_entries", "a multiple of cache_ways");
+  }
+  section.done();
+  return translation;
+}
+
 LinkProfile read_link(Section section) {
   LinkProfile link;
   link.bandwidth = section.gigabits_per_second("bandwidth_gbit_s");
@@ -242,8 +263,9 @@ Profile load_profile(const std::string& path) {
     throw UsageError(
         fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
   }
-  static const std::set<std::string> known{"name", "title", "ddio", "cpu", "server", "client",
-                                           "dram", "pm",    "numa", "nic", "link",   "retry"};
+  static const std::set<std::string> known{"name",        "title", "ddio", "cpu",  "server",
+                                           "client",      "dram",  "pm",   "numa", "nic",
+                                           "translation", "link",  "retry"};
   for (const auto& [key, node] : root) {
     if (!known.contains(std::string(key.str()))) {
       throw UsageError(fmt::format("{}:{}: unknown key '{}'; known are: {}", path,
@@ -266,6 +288,9 @@ Profile load_profile(const std::string& path) {
   profile.pm = read_memory({path, root, "pm"});
   if (root.contains("numa")) profile.numa = read_numa({path, root, "numa"});
   profile.nic = read_nic({path, root, "nic"});
+  if (root.contains("translation")) {
+    profile.translation = read_translation({path, root, "translation"});
+  }
   profile.link = read_link({path, root, "link"});
   profile.retry = read_retry({path, root, "retry"});
   return profile;

@@ -98,6 +98,20 @@ struct NicProfile {
   bool atomic_write = false;
 };
 
+// How the NIC finds registered memory (platform/fabric/sim/translation.h).
+struct TranslationProfile {
+  // Of a translation; 0: one stands for a whole range (an extent, or the range that was
+  // registered). Regions whose pages are chosen (MemoryPlace) have translations of those.
+  Bytes page = 4 * KiB;
+  std::uint32_t cache_entries = 1;
+  std::uint32_t cache_ways = 1;        // of them may hold a given translation
+  Picoseconds miss{};                  // until one that is not cached has been read
+  std::uint32_t misses_under_way = 1;  // that are read at once; others wait
+  Picoseconds registration{};          // CPU time of registering,
+  Picoseconds registration_entry{};    // and of each translation that is entered
+  Picoseconds change{};                // CPU time of deregistering, and of changing extents
+};
+
 struct LinkProfile {
   double bandwidth = 0;       // bytes per second
   Picoseconds propagation{};  // one way, switch included
@@ -123,6 +137,7 @@ struct Profile {
   std::optional<NumaProfile> numa;  // else a node has one NUMA node
   bool ddio = true;
   NicProfile nic;
+  std::optional<TranslationProfile> translation;  // else the NIC knows where everything is
   LinkProfile link;
   RetryProfile retry;
 };

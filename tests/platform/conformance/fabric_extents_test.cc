@@ -340,7 +340,7 @@ TEST_P(FabricAccess, WhatTakesThePlaceOfAnExtentIsReadAndWrittenInstead) {
 TEST_P(FabricAccess, WhenAChangeHasBeenMadeNobodyUsesWhatWentOut) {
   PERDURA_NEEDS(extents);
   constexpr std::uint64_t kPoison = 0xDEADDEADDEADDEAD;
-  constexpr Bytes kBlock = 2048;
+  constexpr Bytes kBlock = 12 * KiB;
   constexpr int kMoves = 200;
   RemoteKey key;
   bool moving = true;
@@ -382,14 +382,14 @@ TEST_P(FabricAccess, WhenAChangeHasBeenMadeNobodyUsesWhatWentOut) {
           for (Bytes at = 0; at < kBlock; at += kWord) client.region->store(at, rounds);
           const LocalPieces out(client.local(0, 100), client.local(100, kBlock - 100));
           const auto written = co_await peer.write(out, {key, 0});
-          const auto read = co_await peer.read(client.local(4096, kBlock), {key, 0});
+          const auto read = co_await peer.read(client.local(16 * KiB, kBlock), {key, 0});
           if (!written || !read) {
             ADD_FAILURE() << to_string(written.status) << ", " << to_string(read.status);
             break;
           }
           std::size_t poison = 0;
           for (Bytes at = 0; at < kBlock; at += kWord) {
-            poison += client.region->load(4096 + at) == kPoison ? 1 : 0;
+            poison += client.region->load(16 * KiB + at) == kPoison ? 1 : 0;
           }
           if (poison != 0) {
             ADD_FAILURE() << poison << " words of somebody else's";

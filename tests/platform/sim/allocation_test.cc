@@ -85,17 +85,31 @@ Task<> round(Side& side, fabric::RemoteAddress there, std::uint32_t number) {
   side.post(answer.buffer_id);
 }
 
+// The same with memory in several pieces at both ends. A frame of its own: larger ones than systems
+// have are not pooled.
+Task<> round_in_pieces(Side& side, fabric::RemoteAddress file, std::uint32_t number) {
+  const std::uint32_t size = 8 + number % 5 * 256;
+  const fabric::LocalPieces pieces(side.memory.local(0, size), side.memory.local(8192, 100));
+  EXPECT_TRUE(co_await side.peer->write(pieces, file));
+  EXPECT_TRUE(co_await side.peer->read(pieces, file));
+}
+
 class SteadyState : public testing::TestWithParam<CompletionMode> {};
 
 TEST_P(SteadyState, AllocatesNothing) {
 #if !PERDURA_POOL_FRAMES
   GTEST_SKIP() << "frames are not pooled, so that uses after their end are found";
 #endif
-  SimPlatform platform(load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml"), 2);
+  Profile profile = load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml");
+  profile.translation = {.cache_entries = 8, .cache_ways = 2, .miss = Nanoseconds(500)};
+  SimPlatform platform(profile, 2);
   fabric::RemoteAddress there;
+  fabric::RemoteAddress file;
   platform.start_service(0, 1, GetParam(), [&](Thread& thread) -> Task<> {
     Side side(thread, pmem::Medium::pm);
     there = side.memory.remote(0);
+    constexpr std::array kExtents{fabric::Extent{0, 16384, 700}, fabric::Extent{700, 20480, 800}};
+    file = thread.endpoint.register_extents(*side.region, kExtents, Access::remote_all).remote(0);
     side.peer = (co_await thread.endpoint.next_connection())->accept(side.options(), {});
     for (;;) {
       const auto message = co_await side.completions.next();
@@ -113,9 +127,15 @@ TEST_P(SteadyState, AllocatesNothing) {
     Side side(thread, pmem::Medium::dram);
     side.peer = (co_await thread.endpoint.connect({0, 1}, side.options(), {})).queue_pair;
     std::uint32_t number = 0;
-    for (; number < 500; ++number) co_await round(side, there, number);
+    const auto rounds = [&](std::uint32_t end) -> Task<> {
+      for (; number < end; ++number) {
+        co_await round(side, there, number);
+        co_await round_in_pieces(side, file, number);
+      }
+    };
+    co_await rounds(500);
     const std::uint64_t before = allocations;
-    for (; number < 3000; ++number) co_await round(side, there, number);
+    co_await rounds(3000);
     while_steady = allocations - before;
   });
   const std::uint64_t before = allocations;

@@ -8,6 +8,7 @@
 #include <regex>
 #include <sstream>
 
+#include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/support/platforms.h"
@@ -63,6 +64,19 @@ Profile with(std::vector<std::string> lines, const Number& number, double value)
   file.close();
   return load_profile(path);
 }
+
+// A testbed whose NICs look translations up, in a cache that is too small.
+constexpr const char* kTranslation = R"(
+[translation]
+page_bytes = 4096
+cache_entries = 8
+cache_ways = 2
+miss_ns = 500
+misses_under_way = 2
+registration_ns = 2000
+registration_entry_ns = 300
+change_ns = 1000
+)";
 
 // One client's operations one after the other, so that each must wait for all that a profile says;
 // then two threads of the server that share what it has.
@@ -121,6 +135,7 @@ Picoseconds time_of_everything(const Profile& profile, CompletionMode mode) {
     fabric::QueuePair& peer = *connection.queue_pair;
     const Time begin = thread.executor.now();
     for (int round = 0; round < 3; ++round) {
+      thread.endpoint.deregister_memory(thread.endpoint.register_memory(*region, Access::local));
       receives->post(memory.local(32 * KiB, kSize), 0);
       EXPECT_TRUE(co_await peer.send(memory.local(0, kSize)));
       EXPECT_EQ((co_await completions.next()).status, fabric::Status::success);
@@ -145,7 +160,7 @@ Effect effect_of(const Number& number) {
                        [&](const char* key) { return number.key == key; });
   };
   if (number.key.find("bandwidth") != std::string::npos) return Effect::faster;
-  if (is({"cores"})) return Effect::faster;
+  if (is({"cores", "misses_under_way"})) return Effect::faster;
   // Turns of longer slices are fewer; larger packets have fewer headers, and leave later.
   if (is({"time_slice_ns", "mtu_bytes"})) return Effect::either;
   if (number.key.find("_ns") != std::string::npos) return Effect::slower;
@@ -168,7 +183,8 @@ bool matters(const Number& number, CompletionMode mode) {
 }
 
 TEST(ProfileEffects, MoreOfATimeIsNeverFasterAndMoreOfABandwidthNeverSlower) {
-  const auto lines = lines_of(load_profile(perdura::test::profile_path("erda-connectx3")).text);
+  const auto lines =
+      lines_of(load_profile(perdura::test::profile_path("erda-connectx3")).text + kTranslation);
   std::size_t moved = 0;
   for (const Number& number : numbers_in(lines)) {
     const Effect effect = effect_of(number);
@@ -178,6 +194,8 @@ TEST(ProfileEffects, MoreOfATimeIsNeverFasterAndMoreOfABandwidthNeverSlower) {
       values = {1e-3, 1e-2, 0.1, 1, number.value, 2 * number.value, 1e2, 1e4, 1e6};
     } else if (number.key == "cores") {
       values = {1, 2, 8, 65536};
+    } else if (number.key == "misses_under_way") {
+      values = {1, 2, 4, 4096};
     } else if (number.key == "wakeups") {
       values = {0, 1, 2, 10, 1000};
     } else if (number.key == "header_bytes") {
@@ -210,6 +228,41 @@ TEST(ProfileEffects, MoreOfATimeIsNeverFasterAndMoreOfABandwidthNeverSlower) {
     }
   }
   EXPECT_GT(moved, 50U);
+}
+
+// A larger cache misses less; larger pages do, too, and a range of any length is one entry.
+TEST(ProfileEffects, TranslationsCostLessInALargerCacheAndOfLargerPages) {
+  const auto lines =
+      lines_of(load_profile(perdura::test::profile_path("erda-connectx3")).text + kTranslation);
+  const auto time = [&](const std::string& key, double value) {
+    for (const Number& number : numbers_in(lines)) {
+      if (number.section != "translation" || number.key != key) continue;
+      return time_of_everything(with(lines, number, value), CompletionMode::polling);
+    }
+    throw std::logic_error(key);
+  };
+  EXPECT_LT(time("cache_entries", 64), time("cache_entries", 8));
+  EXPECT_LT(time("cache_ways", 8), time("cache_ways", 1))
+      << "entries of one set drive each other out";
+  EXPECT_LT(time("page_bytes", 65536), time("page_bytes", 4096));
+  EXPECT_LT(time("page_bytes", 0), time("page_bytes", 65536));
+}
+
+TEST(ProfileEffects, TranslationsThatMakeNoSenseAreRefused) {
+  const auto lines =
+      lines_of(load_profile(perdura::test::profile_path("erda-connectx3")).text + kTranslation);
+  for (const auto& [key, value] : {std::pair("cache_entries", 0.0),
+                                   {"cache_entries", 7.0},
+                                   {"cache_ways", 0.0},
+                                   {"cache_ways", 3.0},
+                                   {"page_bytes", 63.0},
+                                   {"miss_ns", 1e12},
+                                   {"misses_under_way", 0.0}}) {
+    for (const Number& number : numbers_in(lines)) {
+      if (number.section != "translation" || number.key != key) continue;
+      EXPECT_THROW(with(lines, number, value), UsageError) << key << " = " << value;
+    }
+  }
 }
 
 }  // namespace

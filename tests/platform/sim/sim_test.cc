@@ -388,7 +388,7 @@ TEST(Sim, TimeThatStandsStillIsNoticed) {
 TEST(Profile, EveryNumberHasARangeThatIsToldWithFileAndLine) {
   const std::string path = testing::TempDir() + "out-of-range.toml";
   std::size_t numbers = 0;
-  for (const char* name : {"erda-connectx3", "optane-cascadelake"}) {
+  for (const char* name : {"erda-connectx3", "optane-cascadelake", "optane-connectx3"}) {
     const std::string good = load_profile(perdura::test::profile_path(name)).text;
     std::vector<std::string> lines;
     std::istringstream text(good);
