@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "harness/measure/statistics.h"
 #include "harness/schema/quantity.h"
 #include "systems/guarantee.h"
 
@@ -207,6 +208,29 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     }
   }
   return data;
+}
+
+double confidence_half_width(const std::vector<double>& samples) {
+  const auto interval = measure::mean_interval(samples);
+  return interval ? (interval->high - interval->low) / 2 : 0;
+}
+
+Averages average_over_x(const FigureData& data) {
+  Averages averages;
+  averages.total = data.xs.size();
+  for (const std::string& x : data.xs) {
+    bool everywhere = true;
+    for (const Series& series : data.series) {
+      if (data.find(series.name, x) == nullptr) everywhere = false;
+    }
+    if (!everywhere) continue;
+    ++averages.used;
+    for (const Series& series : data.series) {
+      averages.by_series[series.name] += data.find(series.name, x)->mean;
+    }
+  }
+  for (auto& [name, sum] : averages.by_series) sum /= static_cast<double>(averages.used);
+  return averages;
 }
 
 }  // namespace perdura::report
