@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
+#include "harness/measure/statistics.h"
 #include "harness/schema/csv_table.h"
 #include "harness/schema/quantity.h"
 #include "systems/guarantee.h"
@@ -42,9 +42,10 @@ void add_run(std::vector<DesignSet>& groups, const Origin& origin, DesignRun run
   const auto alike = std::find_if(groups.begin(), groups.end(), [&](const DesignSet& each) {
     return each.origin == origin && each.designs == designs;
   });
-  DesignSet& group = alike != groups.end()
-                     ? *alike
-                     : groups.emplace_back(DesignSet{origin, std::move(designs), std::move(order), {}});
+  DesignSet& group =
+      alike != groups.end()
+          ? *alike
+          : groups.emplace_back(DesignSet{origin, std::move(designs), std::move(order), {}});
   group.runs.push_back(std::move(run));
 }
 
@@ -121,21 +122,17 @@ std::map<Design, Paid> pay(const DesignSet& group, const Price& price) {
   for (const auto& [place, designs] : samples) {
     if (designs.size() != measured.size()) continue;
     for (const auto& [design, values] : designs) {
-      const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-      means[design].push_back(sum / static_cast<double>(values.size()));
+      means[design].push_back(measure::summarize(values).mean);
     }
   }
   std::map<Design, Paid> paid;
-  for (auto& [design, values] : means) {
+  for (const auto& [design, values] : means) {
     const Schema& schema = first->points.schema();
     const double scale = schema.quantity(price.column).scale;
-    std::sort(values.begin(), values.end());
-    const std::size_t half = values.size() / 2;
-    const double median =
-        values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
     const bool most = schema.find(price.column)->better == Column::Better::more;
-    paid[design] = {(most ? values.back() : median) * scale, values.front() * scale,
-                    values.back() * scale, values.size(), first};
+    const measure::Summary all = measure::summarize(values);
+    paid[design] = {(most ? all.max : all.median) * scale, all.min * scale, all.max * scale,
+                    all.count, first};
   }
   return paid;
 }
@@ -157,9 +154,7 @@ std::vector<std::string> words_of(const Servers& servers) {
   std::vector<std::string> words;
   for (const auto& [server, ddio] : servers) {
     const bool says = ddio.size() == 1 && !ddio.begin()->empty();
-    words.push_back(server + (!says                  ? ""
-                              : *ddio.begin() == "on" ? " with DDIO"
-                                                      : " without DDIO"));
+    words.push_back(server + (!says ? "" : *ddio.begin() == "on" ? " with DDIO" : " without DDIO"));
   }
   return words;
 }
@@ -253,11 +248,11 @@ std::string designs_csv(const Designs& designs) {
       std::vector<std::string> words;
       for (const Found& found : row.guarantees) words.push_back(found.guarantee);
       for (const auto& [price, paid] : row.prices) {
-        csv += fmt::format(
-            "{},{},{},{},{},{},{},{},{},{},{},{}\n", group.origin.provenance, group.origin.platform,
-            csv_cell(group.origin.profile), csv_cell(row.design.system), row.design.persistence,
-            fmt::join(words, "/"), price.column, price.operation, paid.value, paid.low, paid.high,
-            paid.points);
+        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", group.origin.provenance,
+                           group.origin.platform, csv_cell(group.origin.profile),
+                           csv_cell(row.design.system), row.design.persistence,
+                           fmt::join(words, "/"), price.column, price.operation, paid.value,
+                           paid.low, paid.high, paid.points);
       }
     }
   }

@@ -46,9 +46,9 @@ struct Found {
 
 struct DesignRow {
   Design design;
-  std::string title;                 ///< as people read it
-  std::vector<Found> guarantees;     ///< the weakest first
-  std::map<Price, Paid> prices;      ///< those that were measured
+  std::string title;              ///< as people read it
+  std::vector<Found> guarantees;  ///< the weakest first
+  std::map<Price, Paid> prices;   ///< those that were measured
 };
 
 /// Designs that were run alike: in the same runs, on one platform.

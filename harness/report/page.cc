@@ -27,18 +27,14 @@ Data section_data(const Section& section, const Folders& folders, const Papers& 
   data["platform"] = section.origin.platform;
   data["profile"] = section.origin.profile;
   data["runs"] = runs_data(section, folders);
-  DataList figures;
-  for (const FigureResult& figure : section.figures) {
-    figures.push_back(figure_data(figure, papers, claims));
-  }
-  data["has_figures"] = !figures.empty();
-  data["figures"] = figures;
+  data["has_figures"] = !section.figures.empty();
+  data["figures"] = list_of(section.figures, [&](const FigureResult& figure) {
+    return figure_data(figure, papers, claims);
+  });
   const ShownTable ratios = ratios_table(section);
   if (!ratios.rows.empty()) data["ratios"] = data_of(ratios);
-  DataList tables;
-  for (const TableResult& table : section.tables) tables.push_back(table_data(table, papers));
-  data["tables"] = tables;
-  data["has_tables"] = !ratios.rows.empty() || !section.tables.empty();
+  data["tables"] =
+      list_of(section.tables, [&](const TableResult& table) { return table_data(table, papers); });
   return data;
 }
 
@@ -50,14 +46,13 @@ Page make_page(const Contents& contents, const Designs& designs, const Folders& 
   Page page;
   Data data;
   if (!designs.groups.empty()) data["designs"] = data_of(designs_table(designs, contents, folder));
-  DataList sections;
-  bool tables = false;
-  for (const Section& section : contents.sections) {
-    tables = tables || !section.tables.empty() || !ratios_table(section).rows.empty();
-    sections.push_back(section_data(section, folders, papers, claims));
-  }
-  data["sections"] = sections;
-  data["has_any_tables"] = tables;
+  data["sections"] = list_of(contents.sections, [&](const Section& section) {
+    return section_data(section, folders, papers, claims);
+  });
+  data["has_any_tables"] =
+      std::any_of(contents.sections.begin(), contents.sections.end(), [](const Section& section) {
+        return !section.tables.empty() || !ratios_table(section).rows.empty();
+      });
   DataList not_begun;
   for (const ResultFolder& each : folders) {
     if (each.points.size() == 0 && !each.unfinished().empty()) {

@@ -194,8 +194,7 @@ ShownTable rows_not_drawn(const Contents& contents, const Folders& folders,
 }
 
 DataList settings_data(const Folders& folders, const PageFolder& page) {
-  DataList list;
-  for (const ResultFolder& folder : folders) {
+  return list_of(folders, [&](const ResultFolder& folder) {
     Data data;
     data["settings_of"] = data_of(settings_of(folder));
     // Probes are run without an experiment.
@@ -205,14 +204,12 @@ DataList settings_data(const Folders& folders, const PageFolder& page) {
       data["experiment_link"] = link_to(folder, "experiment.toml", page);
     }
     data["name"] = folder.name;
-    list.push_back(std::move(data));
-  }
-  return list;
+    return data;
+  });
 }
 
 DataList provenance_data(const Folders& folders, const PageFolder& page) {
-  DataList list;
-  for (const ResultFolder& folder : folders) {
+  return list_of(folders, [&](const ResultFolder& folder) {
     ShownTable table{.fold = ShownTable::Fold::closed, .first_is_heading = true};
     table.summary = folder.name;
     for (const auto& [name, value] : folder.manifest) {
@@ -222,9 +219,8 @@ DataList provenance_data(const Folders& folders, const PageFolder& page) {
     Data data;
     data["manifest"] = data_of(table);
     data["links"] = data_of(links_to_files(folder, page));
-    list.push_back(std::move(data));
-  }
-  return list;
+    return data;
+  });
 }
 
 }  // namespace perdura::report

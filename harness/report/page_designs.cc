@@ -121,8 +121,7 @@ std::vector<ShownRow> header(const Designs& designs, bool kept) {
 
 }  // namespace
 
-ShownTable designs_table(const Designs& designs, const Contents& contents,
-                         const PageFolder& page) {
+ShownTable designs_table(const Designs& designs, const Contents& contents, const PageFolder& page) {
   const auto explored =
       std::find_if(contents.guarantees.begin(), contents.guarantees.end(),
                    [](const GuaranteeTable& table) { return table.name == "systems"; });
@@ -131,9 +130,9 @@ ShownTable designs_table(const Designs& designs, const Contents& contents,
   ShownTable table{.head = header(designs, has_kept), .css = "designs"};
   table.fold = ShownTable::Fold::never;
   for (const DesignGroup& group : designs.groups) {
-    Cell heading{.text = group.origin.title(),
-                 .columns = 2 + (has_kept ? 1U : 0U) + designs.operations.size() +
-                            std::size(kOthers)};
+    Cell heading{
+        .text = group.origin.title(),
+        .columns = 2 + (has_kept ? 1U : 0U) + designs.operations.size() + std::size(kOthers)};
     for (const ResultFolder* run : group.runs) {
       heading.links.push_back({link_to(*run, "points.csv", page), run->name});
     }
@@ -143,17 +142,18 @@ ShownTable designs_table(const Designs& designs, const Contents& contents,
       shown.cells = {{row.title}, guarantee_cell(row)};
       if (has_kept) {
         const bool paper = row.design.persistence != "correct";
-        const auto of_it =
-            kept.find(row.design.system + (paper ? "" : ", persistence = correct"));
+        const auto of_it = kept.find(row.design.system + (paper ? "" : ", persistence = correct"));
         Cell cell{"–", "n"};
-        if (of_it != kept.end()) cell = {.text = of_it->second, .css = "n", .link = "#guarantees-systems"};
+        if (of_it != kept.end())
+          cell = {.text = of_it->second, .css = "n", .link = "#guarantees-systems"};
         shown.cells.push_back(std::move(cell));
       }
       const Prices prices(group, row, contents, page);
       for (const std::string& operation : designs.operations) {
         shown.cells.push_back(prices.latency(operation));
       }
-      for (const std::string_view column : kOthers) shown.cells.push_back(prices.of({column, "all"}));
+      for (const std::string_view column : kOthers)
+        shown.cells.push_back(prices.of({column, "all"}));
     }
   }
   return table;

@@ -27,8 +27,9 @@ ShownTable course_table(const TimelineSummary& summary) {
 ShownTable statements_table(const FigureResult& figure, const Claims& claims) {
   ShownTable table{.head = {{{{"What the paper states"},
                               {"paper", "n"},
-                              {"this run", "n apart"},
-                              {"verdict", "apart"}}}}};
+                              {"this run", "apart"},
+                              {"verdict", "apart"}}}},
+                   .css = "statements"};
   for (const ClaimResult& result : claims) {
     const Claim& claim = *result.claim;
     if (claim.paper != figure.spec.paper || !claim.is_about(figure.spec.id)) continue;
@@ -40,7 +41,7 @@ ShownTable statements_table(const FigureResult& figure, const Claims& claims) {
     }
     table.rows.push_back({{{.text = shown_quantity(claim), .hint = claim.note},
                            {shown_reported(claim), "n"},
-                           {result.measured, "n apart"},
+                           {result.measured, "apart"},
                            verdict_cell(result)}});
   }
   return table;

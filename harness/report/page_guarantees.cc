@@ -26,8 +26,7 @@ bool has_guarantees(const Contents& contents) {
 }
 
 DataList guarantees_data(const Contents& contents) {
-  DataList list;
-  for (const GuaranteeTable& table : contents.guarantees) {
+  return list_of(contents.guarantees, [](const GuaranteeTable& table) {
     ShownTable shown{.head = {{}}, .css = "words"};
     for (const std::string& cell : table.cells.header) shown.head[0].cells.push_back({cell});
     for (const CsvRow& row : table.cells.rows) {
@@ -41,9 +40,8 @@ DataList guarantees_data(const Contents& contents) {
     data["table_title"] = table.title;
     data["caption"] = table.caption;
     data["table"] = data_of(shown);
-    list.push_back(std::move(data));
-  }
-  return list;
+    return data;
+  });
 }
 
 }  // namespace perdura::report

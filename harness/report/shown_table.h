@@ -16,10 +16,10 @@ struct Link {
 
 struct Cell {
   std::string text{};
-  std::string css{};      ///< classes of page.css: n is a number, apart a column with space before it
-  std::string hint{};     ///< shown to who points at the cell
-  std::string link{};     ///< where the text leads to
-  std::string below{};    ///< a second line, in the style of the class below_css
+  std::string css{};    ///< classes of page.css: n is a number, apart a column with space before it
+  std::string hint{};   ///< shown to who points at the cell
+  std::string link{};   ///< where the text leads to
+  std::string below{};  ///< a second line, in the style of the class below_css
   std::string below_css{};
   std::vector<Link> links{};  ///< behind the text
   std::size_t columns = 1;    ///< that it spans

@@ -13,7 +13,8 @@ std::span<const std::pair<std::string_view, std::string_view>> embedded_template
 std::string render(const std::string& name, Data data) {
   std::string text;
   for (const auto& [file, content] : embedded_templates()) {
-    data[std::string(file)] = kainjow::mustache::partial([content] { return std::string(content); });
+    data[std::string(file)] =
+        kainjow::mustache::partial([content] { return std::string(content); });
     if (file == name) text = content;
   }
   kainjow::mustache::mustache page(text);

@@ -11,6 +11,14 @@ namespace perdura::report {
 using Data = kainjow::mustache::data;
 using DataList = kainjow::mustache::list;
 
+/// What `make` gives for each, in their order.
+template <class Range, class Make>
+DataList list_of(const Range& range, Make make) {
+  DataList list;
+  for (const auto& each : range) list.push_back(make(each));
+  return list;
+}
+
 /// The template of that file name, filled in. Each may include the others: {{> table.html}}.
 /// Precondition: there is one of that name.
 std::string render(const std::string& name, Data data);

@@ -99,7 +99,7 @@ TEST_F(DesignsTest, APriceIsThatOfTheRunWhoseFiguresAreAboutIt) {
 // What depends on the server is said of the server.
 TEST_F(DesignsTest, SaysOnWhichServersADesignKeepsWhat) {
   const auto row = [](const char* domain, const char* ddio, const char* guarantee) {
-    return Cells{{"domain", domain}, {"ddio", ddio}, {"guarantee", guarantee},
+    return Cells{{"domain", domain},  {"ddio", ddio},           {"guarantee", guarantee},
                  {"transport", "ib"}, {"persistence", "paper"}, {"latency_p50_us", "1"}};
   };
   result("run",
