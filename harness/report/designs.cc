@@ -7,8 +7,8 @@
 
 #include "harness/measure/statistics.h"
 #include "harness/schema/csv_table.h"
+#include "harness/schema/guarantee_words.h"
 #include "harness/schema/quantity.h"
-#include "systems/guarantee.h"
 
 namespace perdura::report {
 namespace {
@@ -170,7 +170,7 @@ std::vector<Found> found_of(const DesignSet& group, const Design& design) {
     }
   }
   std::vector<Found> found;
-  for (const std::string_view word : systems::kGuaranteeWords) {
+  for (const std::string_view word : guarantee_words()) {
     const auto of_word = servers.find(std::string(word));
     if (of_word != servers.end()) found.push_back({of_word->first, words_of(of_word->second)});
   }

@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "harness/measure/statistics.h"
+#include "harness/schema/guarantee_words.h"
 #include "harness/schema/quantity.h"
-#include "systems/guarantee.h"
 
 namespace perdura::report {
 namespace {
@@ -98,7 +98,7 @@ std::string guarantees_of(const Points& points, const std::vector<std::size_t>& 
     if (points.text(row, spec.series) == series) found.insert(points.text(row, "guarantee"));
   }
   std::string words;
-  for (const std::string_view word : systems::kGuaranteeWords) {
+  for (const std::string_view word : guarantee_words()) {
     if (found.contains(std::string(word)))
       words += fmt::format("{}{}", words.empty() ? "" : "/", word);
   }
