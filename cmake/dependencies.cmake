@@ -10,6 +10,13 @@ pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(NUMA REQUIRED IMPORTED_TARGET numa)
 find_package(MPI REQUIRED COMPONENTS CXX)
 
+# Headers alone.
+find_path(MUSTACHE_INCLUDE_DIR kainjow/mustache.hpp REQUIRED)
+add_library(perdura_mustache INTERFACE)
+target_include_directories(perdura_mustache SYSTEM INTERFACE ${MUSTACHE_INCLUDE_DIR})
+# Boost.Math.
+find_package(Boost REQUIRED)
+
 find_path(CSV_INCLUDE_DIR csv.h REQUIRED)
 find_library(CSV_LIBRARY csv REQUIRED)
 add_library(perdura_csv INTERFACE)

@@ -73,7 +73,7 @@ set xlabel x_label textcolor rgb ink offset 0,0.5
 # Fixed margins: figures that stand side by side have their axes in line. From the top: title (if
 # any), key, plot, tics, name of the x-axis, origin.
 titled = strlen(title_text) > 0
-set lmargin at screen 0.185
+set lmargin at screen 0.205
 set rmargin at screen 0.975
 # Two columns of names at most, and only of short ones: more side by side would not fit.
 if (!exists("more_names")) { more_names = 0 }
@@ -98,8 +98,8 @@ set key at screen 0.03, screen key_top left top vertical maxrows key_rows font k
     Left reverse samplen 2.5 spacing 1.15 width (longest_label < 8 ? 1 : -2) textcolor rgb ink
 # Not `set ylabel`: its distance depends on how wide each terminal takes the tics to be.
 set label 3 y_label at screen 0.026, graph 0.5 center rotate by 90 textcolor rgb ink
-# Numbers of six digits or more beside the y-axis are written smaller, or they would touch its name.
-wide_numbers = 1e5
+# Numbers of five digits or more beside the y-axis are written smaller, or they would touch its name.
+wide_numbers = 1e4
 # What the mark of a point says.
 noise_text = "* the host was not quiet"
 # An image leaves its page; where the numbers come from must travel with it.

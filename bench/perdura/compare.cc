@@ -142,7 +142,7 @@ void add_compare(CLI::App& app, CommandContext& context, Action& action) {
                     "Points of A that B lacks are not a failure: the sweeps differ");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->add_option("-o,--out", arguments->output,
-                      "Folder for a figure of all changes (comparison.svg, .png, .csv)");
+                      "Folder for a figure of all changes (comparison.svg, .png, .csv, .gp)");
   command->add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return run_comparison(*arguments, context); };

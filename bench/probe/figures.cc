@@ -7,9 +7,6 @@
 #include <cctype>
 #include <map>
 
-#include "harness/report/gnuplot.h"
-#include "harness/text/atomic_file.h"
-
 namespace perdura::bench {
 namespace {
 
@@ -67,10 +64,6 @@ std::string y_label(const std::string& unit, bool microseconds) {
   return "Bytes written / bytes issued";
 }
 
-std::string bar_text(double value) {
-  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
-}
-
 // The index of `name` in a list of those met so far.
 std::size_t index_of(std::vector<std::string>& known, const std::string& name) {
   const auto found = std::find(known.begin(), known.end(), name);
@@ -87,8 +80,8 @@ std::string memory_of(const Setting& setting) {
   return memory;
 }
 
-ProbeFigure figure_of(const Plan& plan, const std::string& memory,
-                      const std::vector<const Reading*>& readings) {
+report::Drawing figure_of(const Plan& plan, const std::string& memory,
+                          const std::vector<const Reading*>& readings, const std::string& origin) {
   std::string name = memory;
   std::transform(name.begin(), name.end(), name.begin(), [](char letter) {
     return letter == ' ' ? '-' : static_cast<char>(std::tolower(letter));
@@ -99,19 +92,9 @@ ProbeFigure figure_of(const Plan& plan, const std::string& memory,
       unit == "ns" && std::any_of(readings.begin(), readings.end(),
                                   [](const Reading* r) { return r->median >= kLong; });
   const double scale = microseconds ? 1e-3 : 1;
-  ProbeFigure figure{.name = fmt::format("{}-{}", plan.probe, name),
-                     .script = plan.script,
-                     .title = fmt::format("{}, {}{}", plan.title, medium == "pm" ? "PM" : "DRAM",
-                                          memory.substr(medium.size())),
-                     .x_label = plan.x_label,
-                     .y_label = y_label(unit, microseconds)};
-  figure.csv =
-      "series,label,series_index,style,x,x_label,x_index,y,y_low,y_high,repetitions,"
-      "paper_average,noisy,text\n";
   std::vector<std::string> all_series;
   std::vector<std::string> xs;
-  // A series' rows stand together, and lines are drawn in their order.
-  std::map<std::size_t, std::string> rows;
+  std::vector<report::DrawnRow> rows;
   for (const Reading* reading : readings) {
     const Setting& setting = reading->setting;
     std::string series = setting.operation;
@@ -122,20 +105,37 @@ ProbeFigure figure_of(const Plan& plan, const std::string& memory,
     const std::size_t number = index_of(all_series, series);
     const std::string x = plan.x != nullptr ? std::to_string(plan.x(setting)) : setting.cache;
     const std::size_t place = index_of(xs, x);
-    rows[number] +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{},,0,{}\n", series, series, number, number,
-                    plan.x != nullptr ? x : std::to_string(place), x, place,
-                    reading->median * scale, reading->low * scale, reading->high * scale,
-                    reading->repetitions, bar_text(reading->median * scale));
+    rows.push_back({.series = series,
+                    .label = series,
+                    .series_index = number,
+                    .style = number,
+                    .x = plan.x != nullptr ? x : std::to_string(place),
+                    .x_label = x,
+                    .x_index = place,
+                    .y = reading->median * scale,
+                    .low = reading->low * scale,
+                    .high = reading->high * scale,
+                    .repetitions = reading->repetitions});
   }
-  for (const auto& [number, text] : rows) figure.csv += text;
-  return figure;
+  // A series' rows stand together, and lines are drawn in their order.
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& left, const auto& right) {
+    return left.series_index < right.series_index;
+  });
+  return {.name = fmt::format("{}-{}", plan.probe, name),
+          .script = plan.script,
+          .csv = report::csv_of(rows),
+          .title = fmt::format("{}, {}{}", plan.title, medium == "pm" ? "PM" : "DRAM",
+                               memory.substr(medium.size())),
+          .x_label = plan.x_label,
+          .y_label = y_label(unit, microseconds),
+          .origin = origin};
 }
 
 }  // namespace
 
-std::vector<ProbeFigure> figures_of(const std::vector<Reading>& readings) {
-  std::vector<ProbeFigure> figures;
+std::vector<report::Drawing> figures_of(const std::vector<Reading>& readings,
+                                        const std::string& origin) {
+  std::vector<report::Drawing> figures;
   for (const Plan& plan : kPlans) {
     std::map<std::string, std::vector<const Reading*>> drawn;
     for (const Reading& reading : readings) {
@@ -143,29 +143,18 @@ std::vector<ProbeFigure> figures_of(const std::vector<Reading>& readings) {
         drawn[memory_of(reading.setting)].push_back(&reading);
     }
     for (const auto& [memory, of_memory] : drawn) {
-      figures.push_back(figure_of(plan, memory, of_memory));
+      figures.push_back(figure_of(plan, memory, of_memory, origin));
     }
   }
   return figures;
 }
 
-std::string draw(const std::vector<ProbeFigure>& figures, const std::filesystem::path& folder,
-                 const std::filesystem::path& plots, const std::string& origin) {
-  const auto csv_of = [&](const ProbeFigure& figure) { return folder / (figure.name + ".csv"); };
-  for (const ProbeFigure& figure : figures) harness::write_atomically(csv_of(figure), figure.csv);
-  for (const ProbeFigure& figure : figures) {
-    const std::filesystem::path csv = csv_of(figure);
-    for (const std::string format : {"svg", "png"}) {
-      const auto drawn = report::run_gnuplot("gnuplot", plots / (figure.script + ".gp"),
-                                             {.csv = csv,
-                                              .image = folder / (figure.name + '.' + format),
-                                              .format = format,
-                                              .title = figure.title,
-                                              .x_label = figure.x_label,
-                                              .y_label = figure.y_label,
-                                              .origin = origin});
-      if (!drawn) return drawn.error().message;
-    }
+std::string draw(const std::vector<report::Drawing>& figures, const std::filesystem::path& folder,
+                 const std::filesystem::path& plots) {
+  const report::DrawingPlace place{folder, plots, folder / "plots"};
+  if (const auto copied = report::copy_scripts(place); !copied) return copied.error().message;
+  for (const report::Drawing& figure : figures) {
+    if (const auto drawn = report::draw(figure, place); !drawn) return drawn.error().message;
   }
   return "";
 }

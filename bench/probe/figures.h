@@ -7,24 +7,17 @@
 #include <vector>
 
 #include "bench/probe/probe.h"
+#include "harness/report/drawing.h"
 
 namespace perdura::bench {
 
-struct ProbeFigure {
-  std::string name{};    // of its files
-  std::string script{};  // plots/<script>.gp
-  std::string title{};
-  std::string x_label{};
-  std::string y_label{};
-  std::string csv{};
-};
+// Those for which there are readings. `origin` says on each where the numbers come from.
+std::vector<report::Drawing> figures_of(const std::vector<Reading>& readings,
+                                        const std::string& origin);
 
-// Those for which there are readings.
-std::vector<ProbeFigure> figures_of(const std::vector<Reading>& readings);
-
-// Writes <folder>/<name>.csv and draws <name>.svg and <name>.png beside it. `origin` says on each
-// where the numbers come from. Returns what went wrong, or nothing: then there are no more figures.
-std::string draw(const std::vector<ProbeFigure>& figures, const std::filesystem::path& folder,
-                 const std::filesystem::path& plots, const std::string& origin);
+// Draws them into the folder, with the scripts beside them. Returns what went wrong, or nothing:
+// then there are no more figures.
+std::string draw(const std::vector<report::Drawing>& figures, const std::filesystem::path& folder,
+                 const std::filesystem::path& plots);
 
 }  // namespace perdura::bench

@@ -315,9 +315,9 @@ class Run {
                               .capabilities = device_};
     harness::write_atomically(folder_ / "profile.toml", characterize(found, base_));
     const std::string problem =
-        draw(figures_of(readings_), folder_, plots_,
-             fmt::format("{} on {} ({})", modelled_ ? "modelled" : "measured", platform.name(),
-                         platform.profile_name()));
+        draw(figures_of(readings_, fmt::format("{} on {} ({})", modelled_ ? "modelled" : "measured",
+                                               platform.name(), platform.profile_name())),
+             folder_, plots_);
     fmt::print("{}\n", folder_.string());
     if (problem.empty()) return ExitCode::done;
     fmt::print(stderr, "perdura: figures are missing: {}\n", problem);

@@ -5,14 +5,11 @@
 #include <map>
 
 #include "harness/compare/output.h"
-#include "harness/report/gnuplot.h"
-#include "harness/report/output_file.h"
+#include "harness/report/drawing.h"
 #include "harness/schema/csv_table.h"
 
 namespace perdura::compare {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Its place in the palette of plots/style.gp: orange is worse, green better.
 int style_of(Change change) {
@@ -57,26 +54,23 @@ std::string figure_csv(const Comparison& comparison) {
 }
 
 report::Expected<void> draw(const Comparison& comparison, const FigureOptions& options) {
-  const fs::path csv = options.out / "comparison.csv";
-  if (auto written = report::write_file(csv, figure_csv(comparison)); !written) return written;
+  const report::DrawingPlace place{options.out, options.plots, options.out / "plots",
+                                   options.gnuplot, options.while_drawing};
+  if (auto copied = report::copy_scripts(place); !copied) return tl::unexpected(copied.error());
   const std::string shown =
       comparison.entries.size() > kFigureRows
           ? fmt::format("{} of {}, worst first", kFigureRows, comparison.entries.size())
           : "";
-  const std::string origin = comparison.matching.modelled ? "modelled" : "measured";
-  for (const std::string format : {"svg", "png"}) {
-    const fs::path image = options.out / ("comparison." + format);
-    auto drawn = report::run_gnuplot(options.gnuplot, options.plots / "comparison.gp",
-                                     {.csv = csv,
-                                      .image = image,
-                                      .format = format,
-                                      .title = options.title,
-                                      .x_label = "Change from A to B (%)",
-                                      .y_label = shown,
-                                      .origin = origin,
-                                      .while_drawing = options.while_drawing});
-    if (!drawn) return drawn;
-  }
+  const auto drawn =
+      report::draw({.name = "comparison",
+                    .script = "comparison",
+                    .csv = figure_csv(comparison),
+                    .title = options.title,
+                    .x_label = "Change from A to B (%)",
+                    .y_label = shown,
+                    .origin = comparison.matching.modelled ? "modelled" : "measured"},
+                   place);
+  if (!drawn) return tl::unexpected(drawn.error());
   return {};
 }
 

@@ -14,8 +14,6 @@ namespace {
 // 0.0013.
 constexpr std::size_t kCounted = 50;
 
-constexpr double kNormal95 = 1.959963984540054;
-
 // In how many ways so many of the ranks can be chosen, by the sum of those chosen.
 std::vector<double> ways_by_sum(std::span<const std::size_t> ranks, std::size_t chosen) {
   const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
@@ -84,7 +82,8 @@ std::size_t outside(std::size_t a, std::size_t b) {
   const double pairs = static_cast<double>(a) * static_cast<double>(b);
   if (a + b > kCounted) {
     const double deviation = std::sqrt(pairs * static_cast<double>(a + b + 1) / 12);
-    return static_cast<std::size_t>(std::max(0.0, pairs / 2 - 0.5 - kNormal95 * deviation + 1));
+    return static_cast<std::size_t>(
+        std::max(0.0, pairs / 2 - 0.5 - measure::normal_critical(0.95) * deviation + 1));
   }
   std::vector<std::size_t> ranks(a + b);
   std::iota(ranks.begin(), ranks.end(), std::size_t{1});

@@ -25,10 +25,10 @@ std::string lost_points(const Comparison& comparison, bool ignore_missing);
 
 struct FigureOptions {
   std::filesystem::path plots;  ///< the folder of gnuplot scripts
-  std::filesystem::path out;    ///< gets comparison.csv, comparison.svg, comparison.png
+  std::filesystem::path out;    ///< gets comparison.csv, .gp, .svg, .png, and plots/
   std::string title;
   std::string gnuplot = "gnuplot";
-  std::function<void()> while_drawing{};  ///< as in report::Drawing
+  std::function<void()> while_drawing{};  ///< as in report::DrawingPlace
 };
 
 /// Draws the changes with their intervals, the first kFigureRows entries of the comparison.

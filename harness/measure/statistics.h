@@ -53,6 +53,10 @@ struct Ranks {
 std::optional<Ranks> percentile_ranks(std::uint64_t count, double percent,
                                       double confidence = 0.95);
 
+// The value that a normally distributed quantity of mean 0 and deviation 1 exceeds in absolute
+// value with the probability 1 - confidence. Precondition: 0 < confidence < 1.
+double normal_critical(double confidence);
+
 // The value that a t-distributed quantity of so many degrees of freedom exceeds in absolute value
 // with the probability 1 - confidence. Precondition: degrees_of_freedom > 0, 0 < confidence < 1.
 double student_t_critical(std::size_t degrees_of_freedom, double confidence);

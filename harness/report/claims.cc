@@ -292,6 +292,17 @@ class RowValues {
 
 }  // namespace
 
+bool Claim::is_about(std::string_view shown) const {
+  const std::string_view shown_by = figure;
+  if (shown_by == shown) return true;
+  const auto dash = shown_by.find('-');
+  if (dash == std::string_view::npos) return false;
+  const auto first = parse_number(shown_by.substr(0, dash));
+  const auto last = parse_number(shown_by.substr(dash + 1));
+  const auto wanted = parse_number(shown);
+  return first && last && wanted && *first <= *wanted && *wanted <= *last;
+}
+
 std::string_view to_string(Claim::Kind kind) {
   switch (kind) {
     case Claim::Kind::exact:

@@ -61,6 +61,8 @@ struct Claim {
 
   /// Of a table a number is a formula, too, unless `y` says how it is measured.
   bool is_formula() const { return y.empty() && figure.starts_with("Table "); }
+  /// Whether the figure or table of that id is the one, or one of those, that show it.
+  bool is_about(std::string_view shown) const;
   bool is_bound() const { return kind == Kind::at_least || kind == Kind::at_most; }
 };
 

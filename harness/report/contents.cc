@@ -149,7 +149,7 @@ class Gatherer {
 
   Expected<void> add_figure(const ResultFolder& folder, const FigureSpec& spec,
                             const Origin& origin, const std::vector<std::size_t>& rows) {
-    FigureResult figure{&folder, spec, origin, "", short_name_of(spec), {}, {}, {}, ""};
+    FigureResult figure{&folder, spec, origin, "", short_name_of(spec), {}, {}, {}, {}};
     if (spec.data == FigureSpec::Data::timeline) return add_over_time(std::move(figure), rows);
     auto data = collect(folder.points, rows, spec, order(spec.series));
     if (!data) return tl::unexpected(data.error());
@@ -213,6 +213,13 @@ std::string figure_label(const FigureResult& figure) {
   return figure.paper_name.empty() ? label : fmt::format("{}, {}", figure.paper_name, label);
 }
 
+std::string figure_title(const FigureResult& figure) {
+  const std::string label = figure_label(figure);
+  const std::string unfinished = figure.folder->unfinished();
+  return fmt::format("{}{}{}{}", label, label.empty() ? "" : ". ", figure.spec.title,
+                     unfinished.empty() ? "" : fmt::format(" (unfinished: {})", unfinished));
+}
+
 std::set<std::string> papers_of(const std::vector<ResultFolder>& folders) {
   std::set<std::string> names;
   for (const ResultFolder& folder : folders) {
@@ -233,6 +240,11 @@ std::string legend_label(const FigureResult& figure, const Series& series) {
 std::string Origin::words() const {
   return modelled() ? fmt::format("modelled, profile {}", profile)
                     : fmt::format("measured on this host, {}", platform);
+}
+
+std::string Origin::title() const {
+  return modelled() ? fmt::format("Modelled: profile {}", profile)
+                    : fmt::format("Measured on this host: platform {}", platform);
 }
 
 Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers& papers) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "harness/report/guarantees.h"
 #include "harness/report/reported.h"
 #include "harness/report/result_folder.h"
+#include "harness/report/svg.h"
 #include "harness/schema/spec.h"
 
 namespace perdura::report {
@@ -22,6 +24,7 @@ struct Origin {
 
   bool modelled() const { return provenance == "modelled"; }
   std::string words() const;  ///< "modelled, profile erda-2019"
+  std::string title() const;  ///< "Modelled: profile erda-2019"
   auto operator<=>(const Origin&) const = default;
 };
 
@@ -36,7 +39,7 @@ struct FigureResult {
   FigureData data;
   Comparison comparison;
   std::vector<TimelineRow> timeline;  ///< of a figure over time, in place of points and comparison
-  std::string svg;                    ///< ready to inline; empty if nothing was drawn
+  std::optional<InlineSvg> svg;       ///< nothing if nothing was drawn
 
   bool empty() const { return data.points.empty() && timeline.empty(); }
 };
@@ -72,6 +75,8 @@ Expected<Contents> gather(const std::vector<ResultFolder>& folders, const Papers
 
 /// "Erda, Figure 14"; empty if the id is not a number in a paper but a name of our own.
 std::string figure_label(const FigureResult& figure);
+/// "Erda, Figure 14. Latency of ...", and whether its run has ended.
+std::string figure_title(const FigureResult& figure);
 
 /// A series as the legend names it: with its guarantee if those of the figure's series differ.
 std::string legend_label(const FigureResult& figure, const Series& series);

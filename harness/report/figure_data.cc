@@ -9,8 +9,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "harness/measure/statistics.h"
+#include "harness/schema/guarantee_words.h"
 #include "harness/schema/quantity.h"
-#include "services/guarantee.h"
 
 namespace perdura::report {
 namespace {
@@ -97,7 +98,7 @@ std::string guarantees_of(const Points& points, const std::vector<std::size_t>& 
     if (points.text(row, spec.series) == series) found.insert(points.text(row, "guarantee"));
   }
   std::string words;
-  for (const std::string_view word : services::kGuaranteeWords) {
+  for (const std::string_view word : guarantee_words()) {
     if (found.contains(std::string(word)))
       words += fmt::format("{}{}", words.empty() ? "" : "/", word);
   }
@@ -207,6 +208,29 @@ Expected<FigureData> collect(const Points& points, const std::vector<std::size_t
     }
   }
   return data;
+}
+
+double confidence_half_width(const std::vector<double>& samples) {
+  const auto interval = measure::mean_interval(samples);
+  return interval ? (interval->high - interval->low) / 2 : 0;
+}
+
+Averages average_over_x(const FigureData& data) {
+  Averages averages;
+  averages.total = data.xs.size();
+  for (const std::string& x : data.xs) {
+    bool everywhere = true;
+    for (const Series& series : data.series) {
+      if (data.find(series.name, x) == nullptr) everywhere = false;
+    }
+    if (!everywhere) continue;
+    ++averages.used;
+    for (const Series& series : data.series) {
+      averages.by_series[series.name] += data.find(series.name, x)->mean;
+    }
+  }
+  for (auto& [name, sum] : averages.by_series) sum /= static_cast<double>(averages.used);
+  return averages;
 }
 
 }  // namespace perdura::report

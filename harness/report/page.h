@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/report/contents.h"
+#include "harness/report/designs.h"
 
 namespace perdura::report {
 
@@ -17,7 +18,8 @@ struct Page {
 /// One HTML page that asks nothing of the network: figures and style are inlined, and there is no
 /// script.
 /// Beside it, where `folder` is, lie the files that it links.
-Page make_page(const Contents& contents, const std::vector<ResultFolder>& folders,
-               const Papers& papers, const std::filesystem::path& folder);
+Page make_page(const Contents& contents, const Designs& designs,
+               const std::vector<ResultFolder>& folders, const Papers& papers,
+               const std::filesystem::path& folder);
 
 }  // namespace perdura::report

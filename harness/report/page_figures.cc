@@ -1,47 +1,72 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
-#include "harness/report/html.h"
-#include "harness/report/page_parts.h"
+#include "harness/report/page_data.h"
 #include "harness/schema/columns.h"
 #include "harness/schema/quantity.h"
 
 namespace perdura::report {
 namespace {
 
-std::string joined(const std::vector<std::string>& parts, const char* separator) {
-  return fmt::format("{}", fmt::join(parts, separator));
-}
-
-/// "While a head was being cleaned ...": what the eye cannot read off.
-std::string course(const std::vector<TimelineRow>& rows) {
-  const auto summary = summarize(rows);
-  if (!summary) return "";
-  const auto cells = [](const std::optional<double>& mean, const std::optional<double>& max) {
-    return fmt::format("<td class=\"n\">{}</td><td class=\"n\">{}</td>",
-                       mean ? shown_number(*mean) : "–", max ? shown_number(*max) : "–");
+/// Of a figure over time: what the eye cannot read off.
+ShownTable course_table(const TimelineSummary& summary) {
+  const auto row = [](const char* when, const std::optional<double>& mean,
+                      const std::optional<double>& max) {
+    return ShownRow{
+        {{when}, {mean ? shown_number(*mean) : "–", "n"}, {max ? shown_number(*max) : "–", "n"}}};
   };
-  return fmt::format(
-      "<div class=\"scroll\"><table>\n<thead><tr><th>Latency, µs</th><th class=\"n\">mean</th>"
-      "<th class=\"n\">largest</th></tr></thead>\n<tbody>\n"
-      "<tr><td>while something is being cleaned</td>{}</tr>\n<tr><td>otherwise</td>{}</tr>\n"
-      "</tbody></table></div>\n<p class=\"small\">{:.0f} cleaning{}, in {:.0f} % of the intervals."
-      "</p>\n",
-      cells(summary->mean_cleaning_us, summary->max_cleaning_us),
-      cells(summary->mean_otherwise_us, summary->max_otherwise_us), summary->cleanings,
-      summary->cleanings == 1 ? "" : "s", summary->cleaning_percent);
+  return {.head = {{{{"Latency, µs"}, {"mean", "n"}, {"largest", "n"}}}},
+          .rows = {row("while something is being cleaned", summary.mean_cleaning_us,
+                       summary.max_cleaning_us),
+                   row("otherwise", summary.mean_otherwise_us, summary.max_otherwise_us)}};
 }
 
-/// The figure's files beside the page.
-std::string file_links(const FigureResult& figure) {
-  std::string links = fmt::format("<a href=\"figures/{}.csv\">data</a>", figure.name);
-  if (figure.svg.empty()) return links;
-  return links + fmt::format(
-                     " · <a href=\"figures/{0}.svg\">SVG</a> · "
-                     "<a href=\"figures/{0}.png\">PNG</a> · "
-                     "<a href=\"plots/{1}.gp\">gnuplot script</a>",
-                     figure.name, figure.spec.plot);
+/// What the paper states of this figure beside the averages that the comparison has.
+ShownTable statements_table(const FigureResult& figure, const Claims& claims) {
+  ShownTable table{.head = {{{{"What the paper states"},
+                              {"paper", "n"},
+                              {"this run", "apart"},
+                              {"verdict", "apart"}}}},
+                   .css = "statements"};
+  for (const ClaimResult& result : claims) {
+    const Claim& claim = *result.claim;
+    if (claim.paper != figure.spec.paper || !claim.is_about(figure.spec.id)) continue;
+    if (result.run != figure.folder->name || result.origin != figure.origin) continue;
+    const auto& compared = figure.comparison.rows;
+    if (std::any_of(compared.begin(), compared.end(),
+                    [&](const Compared& row) { return row.paper == &claim; })) {
+      continue;
+    }
+    table.rows.push_back({{{.text = shown_quantity(claim), .hint = claim.note},
+                           {shown_reported(claim), "n"},
+                           {result.measured, "apart"},
+                           verdict_cell(result)}});
+  }
+  return table;
+}
+
+/// The mark of the figure's scripts, said in words.
+std::string noise_words(const FigureResult& figure) {
+  const auto noisy = std::count_if(figure.data.points.begin(), figure.data.points.end(),
+                                   [](const auto& point) { return point.second.noisy > 0; });
+  return noisy == 0 ? "" : fmt::format("{} of {} points", noisy, figure.data.points.size());
+}
+
+std::vector<Link> links_of(const FigureResult& figure, const Papers& papers) {
+  std::vector<Link> links = links_to_notes(figure.spec, papers);
+  const std::size_t omitted = figure.data.omitted.size();
+  if (omitted > 0 && figure.svg) {
+    links.push_back({"#not-drawn", count_of(omitted, "row") + " not drawn"});
+  }
+  const std::string base = "figures/" + figure.name;
+  links.push_back({base + ".csv", "data"});
+  if (!figure.svg) return links;
+  links.push_back({base + ".svg", "SVG"});
+  links.push_back({base + ".png", "PNG"});
+  links.push_back({base + ".gp", "gnuplot script"});
+  return links;
 }
 
 }  // namespace
@@ -65,61 +90,51 @@ std::string constants(const Points& points, const std::vector<std::size_t>& rows
                       ? "1 repetition"
                       : fmt::format("mean of {} repetitions with 95 % confidence interval",
                                     repetitions.size()));
-  return joined(parts, ", ");
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string unfinished_line(const ResultFolder& folder) {
-  const std::string words = folder.unfinished();
-  if (words.empty()) return "";
-  return fmt::format("<p><b>unfinished: {}</b></p>\n", escaped(words));
-}
-
-/// The mark of the figure's scripts, said in words.
-std::string noise_line(const FigureResult& figure) {
-  std::size_t noisy = 0;
-  for (const auto& [where, point] : figure.data.points) noisy += point.noisy > 0 ? 1 : 0;
-  if (noisy == 0) return "";
-  return fmt::format(
-      "<p class=\"small\">* {} of {} points: measured while the host was busy with other things, "
-      "or "
-      "had fewer cores than busy threads (column <code>noise</code>).</p>\n",
-      noisy, figure.data.points.size());
-}
-
-std::string figure_block(const FigureResult& figure, const std::vector<std::string>& note_anchors) {
+Data figure_data(const FigureResult& figure, const Papers& papers, const Claims& claims) {
   const std::string label = figure_label(figure);
-  std::string html = fmt::format(
-      "<figure id=\"fig-{}\">\n<figcaption><h3>{} {}</h3>{}</figcaption>\n", figure.name,
-      escaped(label.empty() ? figure.spec.title : label), badge(figure.origin),
-      label.empty() ? "" : "<p>" + escaped(figure.spec.title) + "</p>");
-  html += unfinished_line(*figure.folder);
-  if (figure.svg.empty()) {
-    html +=
-        fmt::format("<p class=\"none\">Nothing to draw: {}.</p>\n",
-                    figure.data.omitted.empty()
-                        ? "no row of points.csv is what the figure asks for"
-                        : fmt::format("none of the {} rows is valid", figure.data.omitted.size()));
-  } else {
-    html += figure.svg + "\n";
-    if (figure.data.guarantees_differ()) {
-      html +=
-          "<p class=\"small\">The series <a href=\"#guarantees\">guarantee different things when "
-          "the power fails</a>.</p>\n";
-    }
-    html += fmt::format("<p class=\"small\">{}.</p>\n",
-                        escaped(constants(figure.folder->points, figure.data.rows)));
-    html += noise_line(figure);
-    html += figure.timeline.empty()
-                ? comparison_table({figure.comparison}, figure.origin, figure.spec)
-                : course(figure.timeline);
+  Data data;
+  data["name"] = figure.name;
+  data["label"] = label.empty() ? figure.spec.title : label;
+  data["caption"] = false;
+  if (!label.empty()) data["caption"] = figure.spec.title;
+  data["modelled"] = figure.origin.modelled();
+  data["unfinished"] = false;
+  if (!figure.folder->unfinished().empty()) data["unfinished"] = figure.folder->unfinished();
+  data["links"] = data_of(links_of(figure, papers));
+  if (!figure.svg) {
+    const std::size_t omitted = figure.data.omitted.size();
+    data["nothing"] = omitted == 0 ? std::string("no row of points.csv is what the figure asks for")
+                                   : fmt::format("none of the {} rows is valid", omitted);
+    return data;
   }
-  std::string remarks = note_links(note_anchors);
-  if (!figure.data.omitted.empty() && !figure.svg.empty()) {
-    remarks += fmt::format("<a href=\"#not-drawn\">{} row{} not drawn</a> · ",
-                           figure.data.omitted.size(), figure.data.omitted.size() == 1 ? "" : "s");
+  Data drawn;
+  drawn["view_box"] = figure.svg->view_box;
+  drawn["svg_title"] = figure_title(figure);
+  drawn["svg"] = figure.svg->body;
+  drawn["guarantees_differ"] = figure.data.guarantees_differ();
+  drawn["constants"] = constants(figure.folder->points, figure.data.rows);
+  if (const std::string noisy = noise_words(figure); !noisy.empty()) drawn["noisy"] = noisy;
+  DataList tables;
+  const auto add = [&tables](const ShownTable& table) {
+    if (!table.rows.empty()) tables.push_back(data_of(table));
+  };
+  if (figure.timeline.empty()) {
+    add(comparison_table({figure.comparison}, figure.spec));
+    drawn["remarks"] = comparison_remarks({figure.comparison}, figure.origin);
+  } else if (const auto summary = summarize(figure.timeline)) {
+    add(course_table(*summary));
+    DataList remarks;
+    remarks.push_back(fmt::format("Cleanings: {:.0f}, in {:.0f} % of the intervals.",
+                                  summary->cleanings, summary->cleaning_percent));
+    drawn["remarks"] = remarks;
   }
-  return html +
-         fmt::format("<p class=\"small\">{}{}</p>\n</figure>\n", remarks, file_links(figure));
+  add(statements_table(figure, claims));
+  drawn["figure_tables"] = tables;
+  data["drawn"] = std::move(drawn);
+  return data;
 }
 
 }  // namespace perdura::report

@@ -1,25 +1,22 @@
+// Comparisons with papers, and tables made of them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
-#include "harness/report/html.h"
-#include "harness/report/page_parts.h"
+#include "harness/report/page_data.h"
 #include "harness/schema/quantity.h"
 
 namespace perdura::report {
 namespace {
 
-/// A table beside a figure that has more rows is folded away: the figure shows them.
-constexpr std::size_t kRowsShown = 16;
-
-std::string number_cell(const std::optional<double>& number, bool apart = false) {
-  return fmt::format("<td class=\"n{}\">{}</td>", apart ? " apart" : "",
-                     number ? shown_number(*number) : "–");
+Cell number_cell(const std::optional<double>& number, const char* css = "n") {
+  return {number ? shown_number(*number) : "–", css};
 }
 
 /// Which columns a comparison has; absolute numbers get the ratio to the baseline beside them.
 struct Columns {
-  bool workload = false;
+  bool place = false;  ///< a workload, or else a place on the x-axis
   bool paper = false;
   bool to_paper = false;
   bool to_baseline = false;
@@ -29,15 +26,14 @@ struct Columns {
 
 Columns columns_of(const std::vector<Comparison>& comparisons, const DataSpec& spec) {
   Columns columns;
-  columns.workload = comparisons.size() > 1 || !comparisons.front().averaged;
+  columns.place = comparisons.size() > 1 || !comparisons.front().averaged;
   columns.to_baseline = !comparisons.front().normalized;
   for (const Comparison& comparison : comparisons) {
     for (const Compared& row : comparison.rows) {
       if (row.paper != nullptr) {
         columns.paper = true;
         if (row.paper->figure != spec.id) {
-          columns.paper_title =
-              fmt::format("paper, average of {}", escaped(shown_range(row.paper->figure)));
+          columns.paper_title = "paper, average of " + shown_range(row.paper->figure);
         }
       }
       if (row.to_paper) columns.to_paper = true;
@@ -47,97 +43,177 @@ Columns columns_of(const std::vector<Comparison>& comparisons, const DataSpec& s
   return columns;
 }
 
-std::string header(const Columns& columns, const Comparison& first, const DataSpec& spec) {
-  const std::string unit = shown_unit(first.unit);
-  const std::string baseline = escaped(spec.shown_series(first.baseline));
+/// What the numbers are: "average, µs".
+std::string what_is_shown(const Comparison& first, const DataSpec& spec) {
   std::string what = first.averaged ? "average" : "";
+  const auto add = [&](const std::string& more) { what += (what.empty() ? "" : ", ") + more; };
+  const std::string unit = shown_unit(first.unit);
   if (first.normalized) {
-    what += fmt::format("{}{} = 1", what.empty() ? "" : ", ", baseline);
+    add(spec.shown_series(first.baseline) + " = 1");
   } else if (!unit.empty()) {
-    what += fmt::format("{}{}", what.empty() ? "" : ", ", escaped(unit));
-  } else if (what.empty()) {
-    what = escaped(spec.schema.quantity(spec.y).axis);
+    add(unit);
   }
-  const int ours = 1 + (columns.paper ? 1 : 0) + (columns.to_paper ? 1 : 0);
-  std::string html = fmt::format("<thead><tr><th class=\"over\"{}></th>",
-                                 columns.workload ? " colspan=\"2\"" : "");
-  html += fmt::format("<th class=\"over\" colspan=\"{}\">{}</th>", ours, what);
-  if (columns.to_baseline) {
-    html += fmt::format("<th class=\"over apart\" colspan=\"{}\">{} = 1</th>",
-                        columns.paper_to_baseline ? 2 : 1, baseline);
-  }
-  html += "</tr>\n<tr>";
-  if (columns.workload) {
-    const bool by_workload = first.averaged || spec.x == "workload";
-    html += fmt::format("<th>{}</th>",
-                        by_workload ? std::string("Workload") : escaped(spec.shown_x_axis()));
-  }
-  html += fmt::format("<th>{}</th><th class=\"n\">this run</th>", escaped(shown_name(spec.series)));
-  if (columns.paper) html += fmt::format("<th class=\"n\">{}</th>", columns.paper_title);
-  if (columns.to_paper) html += "<th class=\"n\">run ÷ paper</th>";
-  if (columns.to_baseline) html += "<th class=\"n apart\">this run</th>";
-  if (columns.paper_to_baseline) html += "<th class=\"n\">paper</th>";
-  return html + "</tr></thead>\n";
+  return what.empty() ? std::string(spec.schema.quantity(spec.y).axis) : what;
 }
 
-std::string row_html(const Columns& columns, const Compared& row, bool averaged,
-                     const DataSpec& spec) {
-  std::string html = "<tr>";
-  if (columns.workload) {
-    const std::string place = averaged ? shown_workload(row.workload) : spec.shown_x(row.workload);
-    html += fmt::format("<td>{}</td>", escaped(place));
+std::vector<ShownRow> header(const Columns& columns, const Comparison& first,
+                             const DataSpec& spec) {
+  const std::size_t ours = 1U + (columns.paper ? 1U : 0U) + (columns.to_paper ? 1U : 0U);
+  ShownRow above{{{.css = "over", .columns = columns.place ? 2U : 1U},
+                  {.text = what_is_shown(first, spec), .css = "over", .columns = ours}}};
+  ShownRow below;
+  if (columns.place) {
+    const bool by_workload = first.averaged || spec.x == "workload";
+    below.cells.push_back({by_workload ? "Workload" : spec.shown_x_axis()});
   }
-  html += fmt::format("<td>{}</td>", escaped(spec.shown_series(row.series)));
-  html += number_cell(row.ours);
+  below.cells.push_back({shown_name(spec.series)});
+  below.cells.push_back({"this run", "n"});
+  if (columns.paper) below.cells.push_back({columns.paper_title, "n"});
+  if (columns.to_paper) below.cells.push_back({"run ÷ paper", "n"});
+  if (columns.to_baseline) {
+    above.cells.push_back({.text = spec.shown_series(first.baseline) + " = 1",
+                           .css = "over apart",
+                           .columns = columns.paper_to_baseline ? 2U : 1U});
+    below.cells.push_back({"this run", "n apart"});
+  }
+  if (columns.paper_to_baseline) below.cells.push_back({"paper", "n"});
+  return {above, below};
+}
+
+ShownRow row_of(const Columns& columns, const Compared& row, bool averaged, const DataSpec& spec) {
+  ShownRow shown;
+  if (columns.place) {
+    shown.cells.push_back({averaged ? shown_workload(row.workload) : spec.shown_x(row.workload)});
+  }
+  shown.cells.push_back({spec.shown_series(row.series)});
+  shown.cells.push_back(number_cell(row.ours));
   if (columns.paper) {
-    const std::string paper = row.paper == nullptr ? "–" : escaped(shown_printed(*row.paper));
-    html += fmt::format("<td class=\"n\">{}</td>", paper);
+    shown.cells.push_back({row.paper == nullptr ? "–" : shown_printed(*row.paper), "n"});
   }
-  if (columns.to_paper) html += number_cell(row.to_paper);
-  if (columns.to_baseline) html += number_cell(row.to_baseline, true);
-  if (columns.paper_to_baseline) html += number_cell(row.paper_to_baseline);
-  return html + "</tr>\n";
+  if (columns.to_paper) shown.cells.push_back(number_cell(row.to_paper));
+  if (columns.to_baseline) shown.cells.push_back(number_cell(row.to_baseline, "n apart"));
+  if (columns.paper_to_baseline) shown.cells.push_back(number_cell(row.paper_to_baseline));
+  return shown;
+}
+
+/// Ours over the baseline's, or the paper's over its own; of a baseline that normalizes, 1, or 0 if
+/// what it normalizes by is nothing.
+std::optional<double> ratio_of(const Compared& row, const Comparison& comparison, bool paper) {
+  if (!comparison.normalized) {
+    if (row.series == comparison.baseline) return 1;
+    return paper ? row.paper_to_baseline : row.to_baseline;
+  }
+  if (!paper) return row.ours;
+  if (row.paper != nullptr) return row.paper->number;
+  return row.series == comparison.baseline ? std::optional(1.0) : std::nullopt;
+}
+
+void add_ratios(ShownTable& table, const Comparison& comparison, const DataSpec& spec,
+                const std::string& anchor) {
+  for (const Compared& row : comparison.rows) {
+    if (row.series == comparison.baseline) continue;
+    const std::string workload = shown_workload(row.workload);
+    table.rows.push_back(
+        {{{.text = capitalized(spec.schema.quantity(spec.y).noun)},
+          {.text = workload.empty() ? spec.title : workload, .css = "apart", .link = "#" + anchor},
+          {.text = spec.shown_series(row.series), .css = "apart"},
+          {.text = spec.shown_series(comparison.baseline), .css = "apart"},
+          number_cell(ratio_of(row, comparison, false)),
+          number_cell(ratio_of(row, comparison, true))}});
+  }
 }
 
 }  // namespace
 
-std::string comparison_table(const std::vector<Comparison>& comparisons, const Origin& origin,
-                             const DataSpec& spec) {
-  if (comparisons.empty() || comparisons.front().rows.empty()) return "";
+ShownTable comparison_table(const std::vector<Comparison>& comparisons, const DataSpec& spec) {
+  ShownTable table;
+  if (comparisons.empty() || comparisons.front().rows.empty()) return table;
   const Columns columns = columns_of(comparisons, spec);
-  std::string rows;
-  std::size_t count = 0;
-  bool incomplete = false;
+  table.head = header(columns, comparisons.front(), spec);
   for (const Comparison& comparison : comparisons) {
-    if (comparison.averaged && comparison.used != comparison.total) incomplete = true;
     for (const Compared& row : comparison.rows) {
       // A baseline normalized by itself is 1 and says nothing; a cost of 0 does.
       const bool trivial =
           comparison.normalized && row.series == comparison.baseline && row.ours == 1;
-      if (trivial) continue;
-      rows += row_html(columns, row, comparison.averaged, spec);
-      ++count;
+      if (!trivial) table.rows.push_back(row_of(columns, row, comparison.averaged, spec));
     }
   }
-  std::string html =
-      fmt::format("<div class=\"scroll\"><table>\n{}<tbody>\n{}</tbody></table></div>\n",
-                  header(columns, comparisons.front(), spec), rows);
-  if (count > kRowsShown) {
-    html =
-        fmt::format("<details><summary>{}</summary>\n{}</details>\n", count_of(count, "row"), html);
+  return table;
+}
+
+DataList comparison_remarks(const std::vector<Comparison>& comparisons, const Origin& origin) {
+  DataList remarks;
+  const auto incomplete =
+      std::find_if(comparisons.begin(), comparisons.end(),
+                   [](const Comparison& each) { return each.averaged && each.used != each.total; });
+  if (incomplete != comparisons.end()) {
+    remarks.push_back(fmt::format("Averages over the points that every series has: {} of {}.",
+                                  incomplete->used, incomplete->total));
   }
-  if (incomplete) {
-    html += fmt::format(
-        "<p class=\"small\">Averages over the points that every series has: {} of "
-        "{}.</p>\n",
-        comparisons.front().used, comparisons.front().total);
+  const bool paper = std::any_of(comparisons.begin(), comparisons.end(),
+                                 [](const Comparison& each) { return each.has_paper(); });
+  if (paper && !origin.modelled()) {
+    remarks.push_back(
+        std::string("The paper's testbed is not this host: compare ratios, not absolute numbers."));
   }
-  if (columns.paper && !origin.modelled()) {
-    html +=
-        "<p class=\"small\">The paper's testbed is not this host: compare ratios, not absolute "
-        "numbers.</p>\n";
+  return remarks;
+}
+
+ShownTable ratios_table(const Section& section) {
+  ShownTable table{.head = {{{{"Average of"},
+                              {"For", "apart"},
+                              {"Of", "apart"},
+                              {"Over", "apart"},
+                              {"This run", "n"},
+                              {"Paper", "n"}}}}};
+  for (const FigureResult& figure : section.figures) {
+    const bool averages = figure.comparison.averaged && figure.timeline.empty();
+    if (averages && figure.folder->unfinished().empty()) {
+      add_ratios(table, figure.comparison, figure.spec, "fig-" + figure.name);
+    }
   }
-  return html;
+  for (const TableResult& each : section.tables) {
+    if (!each.folder->unfinished().empty()) continue;
+    for (const Comparison& comparison : each.data.comparisons) {
+      add_ratios(table, comparison, each.spec, each.name);
+    }
+  }
+  std::stable_sort(table.rows.begin(), table.rows.end(), [](const auto& left, const auto& right) {
+    return left.cells.front().text < right.cells.front().text;
+  });
+  return table;
+}
+
+std::string table_label(const TableResult& table) {
+  const TableSpec& spec = table.spec;
+  const bool range = spec.id.find('-') != std::string::npos;
+  const bool figures = spec.kind == TableSpec::Kind::average && range;
+  return fmt::format("{}{} {}", table.paper_name.empty() ? "" : table.paper_name + ", ",
+                     figures ? "Figures" : "Table", shown_range(spec.id));
+}
+
+Data table_data(const TableResult& table, const Papers& papers) {
+  Data data;
+  data["name"] = table.name;
+  data["label"] = table_label(table);
+  data["table_title"] = table.spec.title;
+  data["modelled"] = table.origin.modelled();
+  if (!table.folder->unfinished().empty()) data["unfinished"] = table.folder->unfinished();
+  data["average"] = false;
+  data["formula"] = false;
+  if (!table.data.comparisons.empty()) {
+    data["average"] = data_of(comparison_table(table.data.comparisons, table.spec));
+    data["remarks"] = comparison_remarks(table.data.comparisons, table.origin);
+  } else if (!table.data.formulas.empty()) {
+    data["formula"] = data_of(formula_overview(table));
+    data["cases"] = data_of(formula_cases(table));
+    data["counted"] = std::string(table.spec.schema.quantity(table.spec.y).axis);
+  }
+  data["empty"] = table.data.comparisons.empty() && table.data.formulas.empty();
+  std::vector<Link> links = links_to_notes(table.spec, papers);
+  links.push_back({fmt::format("figures/{}.csv", table.name), "data"});
+  data["links"] = data_of(links);
+  return data;
 }
 
 }  // namespace perdura::report

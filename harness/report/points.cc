@@ -9,7 +9,7 @@
 
 #include "harness/schema/advice.h"
 #include "harness/schema/columns.h"
-#include "services/guarantee.h"
+#include "harness/schema/guarantee_words.h"
 
 namespace perdura::report {
 namespace {
@@ -158,9 +158,10 @@ Expected<void> PointColumns::check(const std::filesystem::path& file, const CsvR
     return wrong(fmt::format("verdict is '{}'; it must be valid, invalid or failed", verdict));
   }
   const std::string& guarantee = text(row, "guarantee");
-  if (!guarantee.empty() && !services::guarantee_of_word(guarantee)) {
+  const auto words = guarantee_words();
+  if (!guarantee.empty() && std::find(words.begin(), words.end(), guarantee) == words.end()) {
     return wrong(fmt::format("guarantee is '{}'; it must be {} or empty", guarantee,
-                             fmt::join(services::kGuaranteeWords, ", ")));
+                             fmt::join(words, ", ")));
   }
   const std::string& provenance = text(row, "provenance");
   if (provenance != "modelled" && provenance != "measured") {

@@ -6,7 +6,8 @@
 #include <set>
 
 #include "harness/report/contents.h"
-#include "harness/report/gnuplot.h"
+#include "harness/report/designs.h"
+#include "harness/report/drawing.h"
 #include "harness/report/output_file.h"
 #include "harness/report/page.h"
 #include "harness/report/svg.h"
@@ -37,7 +38,9 @@ std::string y_label(const FigureSpec& spec) {
 class Writer {
  public:
   Writer(const ReportOptions& options, fs::path output)
-      : options_(options), output_(std::move(output)) {}
+      : output_(std::move(output)),
+        place_{output_ / "figures", options.plots, output_ / "plots", options.gnuplot,
+               options.while_drawing} {}
 
   Expected<void> write(const fs::path& relative, const std::string& text) {
     const fs::path file = output_ / relative;
@@ -48,44 +51,24 @@ class Writer {
     return {};
   }
 
-  /// The scripts load each other, so a figure can be drawn again only with all of them.
-  Expected<void> copy_scripts() {
-    std::error_code problem;
-    for (const auto& entry : fs::directory_iterator(options_.plots, problem)) {
-      if (entry.path().extension() != ".gp") continue;
-      const fs::path copy = fs::path("plots") / entry.path().filename();
-      const std::string text = harness::read_whole(entry.path()).value_or("");
-      if (auto written = write(copy, text); !written) return written;
-    }
-    return {};
-  }
+  Expected<void> copy_scripts() { return keep(report::copy_scripts(place_)); }
 
   Expected<void> draw(FigureResult& figure) {
-    const fs::path base = fs::path("figures") / figure.name;
-    if (auto written = write(base.string() + ".csv", figure_csv(figure)); !written) return written;
-    if (figure.empty()) return {};
-    const std::string label = figure_label(figure);
-    std::string title =
-        label.empty() ? figure.spec.title : fmt::format("{}. {}", label, figure.spec.title);
-    const std::string unfinished = figure.folder->unfinished();
-    if (!unfinished.empty()) title += fmt::format(" (unfinished: {})", unfinished);
-    for (const std::string format : {"svg", "png"}) {
-      const fs::path image = output_ / (base.string() + "." + format);
-      // The page has the title as text; an image on its own needs it inside.
-      auto drawn = run_gnuplot(options_.gnuplot, options_.plots / (figure.spec.plot + ".gp"),
-                               {.csv = output_ / (base.string() + ".csv"),
-                                .image = image,
-                                .format = format,
-                                .title = format == "png" ? title : "",
-                                .x_label = figure.spec.shown_position_axis(),
-                                .y_label = y_label(figure.spec),
-                                .origin = figure.origin.words(),
-                                .while_drawing = options_.while_drawing});
-      if (!drawn) return drawn;
-      result_.files.push_back(image);
-    }
-    const std::string svg = harness::read_whole(output_ / (base.string() + ".svg")).value_or("");
-    figure.svg = inline_svg(svg, "f" + figure.name, title);
+    if (figure.empty())
+      return write(fs::path("figures") / (figure.name + ".csv"), figure_csv(figure));
+    auto drawn = keep(report::draw({.name = figure.name,
+                                    .script = figure.spec.plot,
+                                    .csv = figure_csv(figure),
+                                    .title = figure_title(figure),
+                                    .x_label = figure.spec.shown_position_axis(),
+                                    .y_label = y_label(figure.spec),
+                                    .origin = figure.origin.words(),
+                                    .title_in_svg = false},
+                                   place_));
+    if (!drawn) return drawn;
+    const std::string svg =
+        harness::read_whole(place_.figures / (figure.name + ".svg")).value_or("");
+    figure.svg = inline_svg(svg, "f" + figure.name);
     ++result_.figures;
     return {};
   }
@@ -93,8 +76,14 @@ class Writer {
   ReportResult& result() { return result_; }
 
  private:
-  const ReportOptions& options_;
+  Expected<void> keep(const Expected<std::vector<fs::path>>& files) {
+    if (!files) return tl::unexpected(files.error());
+    result_.files.insert(result_.files.end(), files->begin(), files->end());
+    return {};
+  }
+
   fs::path output_;
+  DrawingPlace place_;
   ReportResult result_;
 };
 
@@ -135,7 +124,12 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
       ++writer.result().tables;
     }
   }
-  const Page page = make_page(*contents, *folders, compared, output);
+  const Designs designs = gather_designs(*folders);
+  if (!designs.groups.empty()) {
+    auto written = writer.write("designs.csv", designs_csv(designs));
+    if (!written) return tl::unexpected(written.error());
+  }
+  const Page page = make_page(*contents, designs, *folders, compared, output);
   if (auto written = writer.write("index.html", page.html); !written) {
     return tl::unexpected(written.error());
   }

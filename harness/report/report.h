@@ -21,7 +21,7 @@ struct ReportOptions {
   /// Called before each figure is drawn: its title, how many are drawn, and of how many. What it
   /// throws ends the report.
   std::function<void(const std::string& title, std::size_t drawn, std::size_t all)> progress{};
-  std::function<void()> while_drawing{};  ///< as in Drawing (gnuplot.h)
+  std::function<void()> while_drawing{};  ///< as in DrawingPlace (drawing.h)
 };
 
 struct ReportResult {
@@ -33,10 +33,9 @@ struct ReportResult {
   std::vector<std::string> notes;  ///< what a user should know of the folders' files, a line each
 };
 
-/// Reads the results, writes one CSV, SVG and PNG per figure, one CSV per table, and one HTML page
-/// that needs nothing else. The same input gives the same bytes.
-/// Errors: one line with file, line, what is wrong and what to do. Nothing half-written is left
-/// as index.html.
+/// Reads the results, writes one CSV, gnuplot script, SVG and PNG per figure, one CSV per table,
+/// and one HTML page that needs nothing else. The same input gives the same bytes. Errors: one line
+/// with file, line, what is wrong and what to do. Nothing half-written is left as index.html.
 Expected<ReportResult> write_report(const ReportOptions& options);
 
 }  // namespace perdura::report

@@ -10,16 +10,6 @@
 namespace perdura::report {
 namespace {
 
-bool covers(std::string_view reported, std::string_view figure) {
-  if (reported == figure) return true;
-  const auto dash = reported.find('-');
-  if (dash == std::string_view::npos) return false;
-  const auto first = parse_number(reported.substr(0, dash));
-  const auto last = parse_number(reported.substr(dash + 1));
-  const auto wanted = parse_number(figure);
-  return first && last && wanted && *first <= *wanted && *wanted <= *last;
-}
-
 std::vector<std::string> texts(const toml::table& table, const char* key) {
   std::vector<std::string> found;
   if (const toml::array* list = table[key].as_array()) {
@@ -62,7 +52,7 @@ bool contains(const std::vector<std::string>& list, std::string_view text) {
 const Claim* ReportedPaper::find(std::string_view figure, Claim::Kind kind,
                                  std::string_view workload, std::string_view system) const {
   for (const Claim& claim : claims) {
-    if (claim.kind == kind && covers(claim.figure, figure) && !claim.system.empty() &&
+    if (claim.kind == kind && claim.is_about(figure) && !claim.system.empty() &&
         claim.workload == workload && claim.system == system) {
       return &claim;
     }

@@ -5,8 +5,6 @@
 #include <array>
 #include <cstdlib>
 
-#include "harness/report/html.h"
-
 namespace perdura::report {
 namespace {
 
@@ -46,13 +44,14 @@ void name_colors(std::string& text) {
 
 }  // namespace
 
-std::string inline_svg(std::string_view svg, const std::string& id_prefix,
-                       const std::string& label) {
+std::optional<InlineSvg> inline_svg(std::string_view svg, const std::string& id_prefix) {
   std::string text(svg);
   const auto root = text.find("<svg");
   const auto box = text.find("viewBox=\"", root);
   const auto body = text.find('>', root);
-  if (root == std::string::npos || box == std::string::npos || body == std::string::npos) return "";
+  if (root == std::string::npos || box == std::string::npos || body == std::string::npos) {
+    return std::nullopt;
+  }
   const auto box_start = box + std::string_view("viewBox=\"").size();
   const std::string view_box = text.substr(box_start, text.find('"', box_start) - box_start);
   text.erase(0, body + 1);
@@ -67,8 +66,7 @@ std::string inline_svg(std::string_view svg, const std::string& id_prefix,
   replace_all(text, "\"black\"", "\"currentColor\"");
   replace_all(text, " font-family=\"sans-serif\" ", " ");
   name_colors(text);
-  return fmt::format("<svg viewBox=\"{}\" role=\"img\" aria-label=\"{}\">{}", view_box,
-                     escaped(label), text);
+  return InlineSvg{view_box, text};
 }
 
 }  // namespace perdura::report

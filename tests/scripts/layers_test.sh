@@ -42,3 +42,7 @@ wrong=$(circles "$pairs"; upward "$pairs")
 # The library for other programs stands on the systems and what is below them alone.
 wrong=$(awk '$1 ~ "^library" && $2 !~ "^(systems|services|persistence|rpc|platform)"' "$pairs")
 [ -z "$wrong" ] || { echo "the library includes $wrong"; exit 1; }
+
+# A report is made of result folders and their schema: it knows nothing of how they came about, and no system.
+wrong=$(awk '$1 == "harness/report" && $2 !~ "^(harness/(schema|measure|text)|platform/base)$"' "$pairs")
+[ -z "$wrong" ] || { echo "the report includes $wrong"; exit 1; }

@@ -173,7 +173,7 @@ TEST(CompareCommand, EndsCleanlyWhenItIsInterrupted) {
   const fs::path& folder = temporary.path();
   ASSERT_EQ(perdura(kTwoPoints + "--out " + (folder / "a").string()).code, 0);
   const fs::path script = folder / "gnuplot";
-  std::ofstream(script) << "#!/bin/sh\n[ \"$6\" != svg ] || kill -INT $PPID\necho an image\n";
+  std::ofstream(script) << "#!/bin/sh\n[ \"$5\" != svg ] || kill -INT $PPID\necho an image\n";
   fs::permissions(script, fs::perms::owner_all);
   const Outcome outcome =
       perdura(fmt::format("compare {0} {0} --out {1} --gnuplot {2}", (folder / "a").string(),

@@ -198,15 +198,18 @@ TEST_F(FigureTest, IsDrawnForOneRowAsForMany) {
     EXPECT_EQ(report::count(svg, ": latency_p50_us</"), shown);
     EXPECT_EQ(svg.find("60 of 70, worst first") != std::string::npos, rows == 70U);
     EXPECT_GT(std::filesystem::file_size(root() / "comparison.png"), 1000U);
+    EXPECT_EQ(report::count(read("comparison.gp"), "plots/comparison.gp"), 1U);
   }
 }
 
 TEST_F(FigureTest, SaysWhyItCannotBeDrawn) {
   const Comparison comparison = sample(true);
+  write("file", "no folder");
   const auto nowhere =
-      draw(comparison, {.plots = PERDURA_PLOTS, .out = root() / "no", .title = ""});
+      draw(comparison, {.plots = PERDURA_PLOTS, .out = root() / "file/no", .title = ""});
   ASSERT_FALSE(nowhere);
-  EXPECT_NE(nowhere.error().message.find("comparison.csv: cannot be written"), std::string::npos);
+  EXPECT_NE(nowhere.error().message.find(": cannot be written"), std::string::npos)
+      << nowhere.error().message;
   const auto no_program = draw(
       comparison, {.plots = PERDURA_PLOTS, .out = root(), .title = "", .gnuplot = "no-gnuplot"});
   ASSERT_FALSE(no_program);

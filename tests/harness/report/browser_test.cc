@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "harness/report/guarantees.h"
-#include "harness/report/html.h"
+#include "harness/report/templates.h"
 #include "tests/harness/report/fixture.h"
 
 namespace perdura::report {
@@ -21,8 +21,19 @@ constexpr const char* kAround =
     "  const page = event.target.contentDocument;"
     "  const root = page.documentElement;"
     "  const outside = [];"
+    "  const touching = [];"
     "  for (const svg of page.querySelectorAll('figure svg')) {{"
     "    const box = svg.getBoundingClientRect();"
+    "    const texts = [...svg.querySelectorAll('text')].map("
+    "        text => [text.textContent.trim(), text.getBoundingClientRect()]);"
+    "    for (const [name, own] of texts) {{"
+    "      if (name.length < 8 || own.height < 2 * own.width) continue;" /* of a vertical axis */
+    "      for (const [text, other] of texts) {{"
+    "        const apart = other.left > own.right + 2 || other.right < own.left - 2 ||"
+    "                      other.top > own.bottom || other.bottom < own.top;"
+    "        if (text != '' && text != name && !apart) touching.push(name + ' and ' + text);"
+    "      }}"
+    "    }}"
     "    for (const text of svg.querySelectorAll('text')) {{"
     "      const own = text.getBoundingClientRect();"
     "      if (own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 ||"
@@ -30,7 +41,8 @@ constexpr const char* kAround =
     "    }}"
     "  }}"
     "  document.title = `width ${{root.clientWidth}}, content ${{root.scrollWidth}}, "
-    "${{page.querySelectorAll('figure svg').length}} figures, outside: ${{outside.join('; ')}}`;"
+    "${{page.querySelectorAll('figure svg').length}} figures, outside: ${{outside.join('; ')}}, "
+    "touching: ${{touching.join('; ')}}`;"
     "}};"
     "</script></body></html>\n";
 
@@ -73,7 +85,7 @@ class BrowserTest : public ReportTest, public testing::WithParamInterface<int> {
                             {"domain", domain},
                             {"ddio", ddio},
                             {"value_size", size},
-                            {"latency_mean_us", system == "erda" ? "1234.5" : "2345.6"},
+                            {"latency_mean_us", system == "erda" ? "1234.5" : "92345.6"},
                             {"server_cpu_us_per_op", system == "erda" ? "1" : "20.5"},
                             {"nvm_field_bytes_per_op", "58"}});
           }
@@ -122,7 +134,7 @@ TEST_P(BrowserTest, NothingSticksOut) {
   ASSERT_TRUE(write_guarantees(root() / "guarantees", {table}));
   const std::string page = whole_page();
   EXPECT_EQ(title(page, GetParam()),
-            fmt::format("width {0}, content {0}, 3 figures, outside: ", GetParam()));
+            fmt::format("width {0}, content {0}, 3 figures, outside: , touching: ", GetParam()));
 }
 
 // What the test above rests on: it sees what does stick out.
@@ -131,11 +143,15 @@ TEST_P(BrowserTest, WhatSticksOutIsSeen) {
     GTEST_SKIP() << "there is no chromium; scripts/packages --tests installs it";
   }
   EXPECT_EQ(
-      title("<!DOCTYPE html><body style=\"margin:0\"><div style=\"width:2000px\">wide</div>"
-            "<figure><svg width=\"50\" height=\"50\"><text x=\"40\" y=\"20\">words that are "
-            "long</text></svg></figure>",
-            GetParam()),
-      fmt::format("width {}, content 2000, 1 figures, outside: words that are long", GetParam()));
+      title(
+          "<!DOCTYPE html><body style=\"margin:0\"><div style=\"width:2000px\">wide</div>"
+          "<figure><svg width=\"50\" height=\"50\"><text x=\"40\" y=\"20\">words that are "
+          "long</text></svg><svg width=\"300\" height=\"300\"><text transform=\"translate(20,200) "
+          "rotate(-90)\">name of an axis</text><text x=\"22\" y=\"150\">1000</text></svg></figure>",
+          GetParam()),
+      fmt::format("width {}, content 2000, 2 figures, outside: words that are long, touching: name "
+                  "of an axis and 1000",
+                  GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, BrowserTest, testing::Values(390, 1280));

@@ -12,24 +12,27 @@ const char* const drawing =
     "<rect fill='url(#a)' style='stroke:rgb(213,94,0)'/></g></svg>";
 
 TEST(InlineSvg, HasNoAddressOfItsOwnAndNoTooltip) {
-  const std::string svg = inline_svg(drawing, "f1", "A \"figure\"");
-  EXPECT_EQ(svg.find("http"), std::string::npos);
-  EXPECT_EQ(svg.find("<title>"), std::string::npos);
-  EXPECT_EQ(svg.find("<svg viewBox=\"0 0 4 3\" role=\"img\" aria-label=\"A &quot;figure&quot;\">"),
-            0u);
+  const auto svg = inline_svg(drawing, "f1");
+  ASSERT_TRUE(svg);
+  EXPECT_EQ(svg->view_box, "0 0 4 3");
+  EXPECT_EQ(svg->body.find("http"), std::string::npos);
+  EXPECT_EQ(svg->body.find("<title>"), std::string::npos);
+  EXPECT_TRUE(svg->body.ends_with("</svg>"));
 }
 
+TEST(InlineSvg, OfSomethingElseIsNothing) { EXPECT_FALSE(inline_svg("<p>no figure</p>", "f1")); }
+
 TEST(InlineSvg, PrefixesIdsAndWhatRefersToThem) {
-  const std::string svg = inline_svg(drawing, "f1", "");
+  const std::string body = inline_svg(drawing, "f1")->body;
   for (const char* part : {"id=\"f1-a\"", "id='f1-p'", "href='#f1-p'", "url(#f1-a)"}) {
-    EXPECT_NE(svg.find(part), std::string::npos) << part;
+    EXPECT_NE(body.find(part), std::string::npos) << part;
   }
 }
 
 TEST(InlineSvg, NamesColorsSoThatDarkModeCanChangeThem) {
-  const std::string svg = inline_svg(drawing, "f1", "");
-  EXPECT_NE(svg.find("stroke='var(--c-0072b2, #0072b2)'"), std::string::npos);
-  EXPECT_NE(svg.find("stroke:var(--c-d55e00, #d55e00)"), std::string::npos);
+  const std::string body = inline_svg(drawing, "f1")->body;
+  EXPECT_NE(body.find("stroke='var(--c-0072b2, #0072b2)'"), std::string::npos);
+  EXPECT_NE(body.find("stroke:var(--c-d55e00, #d55e00)"), std::string::npos);
 }
 
 }  // namespace
