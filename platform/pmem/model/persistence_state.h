@@ -173,7 +173,7 @@ class PersistenceState {
     std::uint64_t visible_since = kNever;  // the sequence number of the latest report at that time
     Writer writer = nullptr;
     Writer written_back_by = nullptr;  // by a clflush
-    // durable before later stores of that thread: those with a greater sequence number
+    // It is durable before stores of that thread with a greater sequence number are.
     std::uint64_t written_back_before = kNever;
     Operation operation;
   };
@@ -196,7 +196,7 @@ class PersistenceState {
     bool ddio = false;
     std::vector<OperationState> operations;
     std::uint32_t non_posted_end = 0;  // index of the last non-posted operation, + 1
-    // because of a fence, posted operations take effect after all with a smaller index
+    // Because of a fence, posted operations take effect after all operations with smaller indices.
     std::uint32_t fence_horizon = 0;
     // All operations with a smaller index are known to have completed.
     std::uint32_t completed_end = 0;
