@@ -170,23 +170,27 @@ class OptionsDiffer : public std::runtime_error {
 // Options of a log in the persistent memory of a server. Client and server are processes of this
 // host that communicate through shared memory.
 struct LogOptions {
-  std::string job;          // a name without slashes, the same for client and server
-  std::string directory{};  // of the server's persistent memory: a DAX file system or device
-                            // ("/dev/dax0.0/logs"); it must exist. Empty: memory that goes away
-                            // with the job. The client needs none.
+  std::string job;  // a name without slashes, the same for client and server
+  // Where the server's persistent memory is: an existing directory of a DAX file system, or a DAX
+  // device ("/dev/dax0.0/logs"). Empty: memory that is freed when the job ends. The client ignores
+  // it.
+  std::string directory{};
   // Also accept a directory without DAX, whose contents survive processes but not a power failure.
   bool emulated = false;
   Configuration configuration{};
-  bool ordered = false;               // a tail pointer in place of checksums
+  bool ordered = false;               // use a tail pointer instead of checksums
   std::size_t largest_record = 1024;  // bytes, 1 to 1 GiB - 4 KiB
   std::uint64_t records = 4096;       // capacity: records not yet applied by the server
 
   // How long calls wait. Zero means not at all, max() without a limit.
-  std::chrono::milliseconds connect_timeout{10'000};  // LogClient's for the server, and both for
-                                                      // processes that join or leave the job
-  std::chrono::milliseconds append_timeout{60'000};   // append(), for its turn and for the server
-  std::chrono::milliseconds stop_timeout{1'000};      // run() after stop(), for the client to end
-                                                      // what it is about
+
+  // LogClient waits so long for the server; client and server, for other processes that join or
+  // leave the job.
+  std::chrono::milliseconds connect_timeout{10'000};
+  // append() waits so long for its turn and for the server.
+  std::chrono::milliseconds append_timeout{60'000};
+  // run() waits so long, after stop(), for the client to end the append in progress.
+  std::chrono::milliseconds stop_timeout{1'000};
 };
 
 // The client of a log. A log has at most one client at a time.
