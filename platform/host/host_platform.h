@@ -56,7 +56,7 @@ class HostPlatform : public Platform {
   virtual void meet_other_nodes(bool failed) = 0;
 
   bool stopping();
-  // Stops the threads of the run, which rethrows the error.
+  // Stops the threads of the run; run() then rethrows the error.
   void fail(std::exception_ptr error);
 
  private:
@@ -104,7 +104,8 @@ class HostPlatform : public Platform {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<HostThread>> threads_;  // of this run, or of the next
+  // Threads of this run or, before run(), of the next one.
+  std::vector<std::shared_ptr<HostThread>> threads_;
   std::size_t awaited_ = 0;
   std::size_t not_ready_ = 0;  // threads that begin together and have no endpoint yet
   std::exception_ptr error_;

@@ -21,7 +21,7 @@ struct ShmOptions {
   // Processes with the same job name form a cluster. Empty: a cluster of this process alone.
   std::string job{};
   NodeId node_count = 1;
-  // The nodes that this process is; empty: all of them.
+  // The nodes that belong to this process; empty: all nodes.
   std::vector<NodeId> local_nodes{};
   // Where the files of persistent memory are. For real persistent memory: a directory of a DAX file
   // system, a DAX device, or a path below a device ("/dev/dax0.0/run"), with which the names of its

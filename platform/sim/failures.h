@@ -38,7 +38,7 @@ namespace perdura::sim {
 struct Moment {
   std::uint64_t events = 0;  // number of events fired before the moment
   Time event_time{};         // the time of the last of these events
-  Time time{};               // not before event_time, and before the next event
+  Time time{};               // the moment's time: from event_time to the time of the next event
   // A digest of the write counts so far, to detect that a run is not the listed one.
   std::uint64_t writes = 0;
 };

@@ -23,7 +23,7 @@ namespace perdura {
 
 struct VerbsOptions {
   NodeId node_count = 1;
-  // The nodes that this process is; empty: all of them.
+  // The nodes that belong to this process; empty: all nodes.
   std::vector<NodeId> local_nodes{};
   // In the coordinator, `listener` is set. In other processes, `coordinator` is the address of that
   // listener (ControlListener::address). Neither is set if this process is all nodes.

@@ -28,7 +28,7 @@ namespace perdura::pmem {
 struct VariableLayout {
   std::uint32_t words = 1;
   std::uint32_t first_word = 0;  // the word of its line at which it begins, 0 to 7
-  bool same_line = false;        // follows the previous variable in that line, which must have room
+  bool same_line = false;  // directly behind the previous variable, in the same line; it must fit
 };
 
 struct ProgramSetup {
@@ -83,8 +83,8 @@ class ProgramExplorer {
   Explored explore(const std::function<bool(const Instant&)>& judge, const Sampling& sampling);
   Explored explore(const std::function<bool(const Instant&)>& judge) { return explore(judge, {}); }
 
-  // Describes for people what happened up to the instant, step by step, and where the variables'
-  // data was.
+  // Describes, as text for people, what happened up to the instant, step by step, and where the
+  // variables' data was.
   std::string describe(const Instant& instant);
 
  private:
@@ -111,8 +111,8 @@ class ProgramExplorer {
   const Program& program_;
   ProgramSetup setup_;
   std::uint64_t all_instants_ = 0;    // counted only if progress is reported
-  std::vector<Bytes> offsets_;        // of the variables
-  std::vector<Bytes> first_buffers_;  // of each agent's steps
+  std::vector<Bytes> offsets_;        // by variable
+  std::vector<Bytes> first_buffers_;  // by agent: the buffer of its first step
   std::optional<Schedule> schedule_;
   std::vector<std::byte> initial_;
   std::vector<std::byte> memory_;  // variables, as recovery finds them

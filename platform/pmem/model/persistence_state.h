@@ -208,7 +208,7 @@ class PersistenceState {
     std::uint32_t broken_posted = kNone;
     std::uint32_t broken_any = kNone;
     std::uint32_t broken_pushed = kNone;  // the READ or FLUSH that pushes it
-    // Used while durability is propagated: operations that must come before these indices are
+    // Used while durability is propagated: operations of each class with a smaller index are
     // durable.
     std::uint32_t durable_posted = 0;
     std::uint32_t durable_any = 0;
