@@ -1,4 +1,4 @@
-// What the library chooses and is told, in the suite's own terms.
+// Translates the library's configurations and options into the suite's own types.
 #pragma once
 
 #include <chrono>
@@ -10,24 +10,26 @@
 
 namespace perdura::library {
 
-// Throws Refused, std::invalid_argument.
+// Chooses the methods for an update. Throws Refused or std::invalid_argument.
 persistence::Advice advise(const Configuration& configuration, const Update& update);
-// The same for client and server, given the same options. Throws Refused, std::invalid_argument.
+// The suite's options of a log. Client and server get the same result from the same options. Throws
+// Refused or std::invalid_argument.
 bench::LogOptions log_options(const LogOptions& options);
 
-// The platform of one of the two. Throws std::invalid_argument if the server's directory is not
-// there, or is not persistent memory and need be.
+// The platform options of the server (`node` = kServer) or the client (kClient). Throws
+// std::invalid_argument if the server's directory does not exist, or is not persistent memory
+// although it must be.
 ShmOptions shm_options(const LogOptions& options, std::uint32_t node);
 
-// In which options the log, or the side of the log, at `where` ("at the server") differs from this
-// one, each by its name in LogOptions.
+// A text that names the options, as in LogOptions, in which the log or the peer at `where` ("at the
+// server") differs from this side.
 std::string differing_options(const bench::LogDiffers& problem, const bench::LogOptions& here,
                               std::string_view where);
 
-// A limit that may be as long as the clock's.
+// Converts a limit to picoseconds, at most the longest that the type can hold.
 Picoseconds picoseconds(std::chrono::milliseconds limit);
 
-// When a call's limit is over; nothing if never.
+// The time at which a call's limit ends; nothing if the call has no limit.
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 Deadline deadline_after(std::chrono::milliseconds limit);
 

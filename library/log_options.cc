@@ -1,4 +1,4 @@
-// Options of a log: what cannot be is refused before anything is made.
+// Checks a log's options: impossible ones are refused before anything is created.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,21 +1,23 @@
-// Perdura as a library: remote updates of persistent memory by the method that is right for the
-// responder, chosen among all and proven. One header; find_package(Perdura), Perdura::perdura, or
-// pkg-config perdura (perdura-static). perdura_c.h has the same calls for C.
+// Perdura as a library: updates remote persistent memory by a method that is proven correct for the
+// responder, chosen among all methods. This is the only header that a C++ program needs; link with
+// find_package(Perdura) and Perdura::perdura, or pkg-config perdura (perdura-static). perdura_c.h
+// has the same calls for C.
 //
 //   perdura::LogClient log({.job = "demo", .configuration = {.domain = perdura::Domain::dmp}});
 //   log.append("a record");     // persistent at the server when it returns
 //
-// What a configuration leaves open is detected on this machine, and what cannot be detected must be
-// safe either way; of another machine, a Responder tells. docs/library.md has the whole example,
-// docs/remote-persistence.md the methods, and perdura_verbs.h follows a method on a queue pair of
-// the program's own.
+// Members of a Configuration that are left empty are detected on this machine; for those that
+// cannot be detected, the method must be safe for every value. A Responder describes another
+// machine. docs/library.md has the whole example, docs/remote-persistence.md describes the methods,
+// and perdura_verbs.h executes a method on a queue pair of the program's own.
 //
-// Threads: choose() and everything about Responder may be called by any thread at any time. Of a
-// LogClient, append(), tail() and method() may be called by several threads at once; of a
-// LogServer, stop() may be called by any thread, or by a signal handler, while run() runs. Objects
-// are made and destroyed by one thread while no other uses them.
+// Threads: choose() and all functions for Responder may be called by any thread at any time.
+// append(), tail() and method() of a LogClient may be called by several threads at once; stop() of
+// a LogServer may be called by any thread or signal handler while run() runs. An object must not be
+// constructed or destroyed while another thread uses it.
 //
-// Limits: no call waits without a limit; those of LogOptions say how long. Sizes are bytes.
+// Time limits: no call waits without a limit; LogOptions and PersistOptions set the limits. Sizes
+// are in bytes.
 #pragma once
 
 #include <chrono>
@@ -36,95 +38,99 @@ namespace perdura {
 enum class Domain : std::uint8_t { dmp, mhp, wsp };  // ADR, eADR, battery
 enum class Transport : std::uint8_t { infiniband, roce, iwarp };
 
-// A responder: the machine whose memory is updated ("Correct, Fast Remote Persistence", Table 1).
+// The properties of a responder, the machine whose memory is updated ("Correct, Fast Remote
+// Persistence", Table 1). An empty member means that the property is not known.
 struct Configuration {
   std::optional<Domain> domain{};
   std::optional<bool> ddio{};
   std::optional<bool> receive_buffers_in_pm{};
   std::optional<Transport> transport{};
-  // Of both devices of a connection (section 3.4). choose() asks the RDMA devices of this machine
-  // for what is left open; what they do not tell counts as missing. A log's devices have the first
-  // and the last unless this says otherwise.
-  std::optional<bool> flush{};  // for global visibility; without it, READ emulates it
+  // Features that both devices of a connection have (section 3.4). If they are left empty, choose()
+  // queries the RDMA devices of this machine; a feature that they do not report counts as missing.
+  // For a log, `flush` and `atomic_write` are assumed to be present unless set to false.
+  std::optional<bool> flush{};  // FLUSH for global visibility; without it, READ emulates it
   std::optional<bool> flush_persistence{};
   std::optional<bool> atomic_write{};
 };
 
 struct Update {
-  bool ordered = false;         // two updates, the second never persistent before the first
-  std::size_t size = 64;        // bytes of the update, or of the first
-  std::size_t second_size = 8;  // bytes of the second
-  bool responder_cpu = true;    // may take part before the update is acknowledged
-  bool replay = true;           // recovery can make sense of messages in receive buffers
+  // Two updates, of which the second must never be persistent before the first.
+  bool ordered = false;
+  std::size_t size = 64;        // bytes of the only or first update
+  std::size_t second_size = 8;  // bytes of the second update
+  bool responder_cpu = true;  // the responder's CPU may take part before the update is acknowledged
+  bool replay = true;         // recovery can replay messages in receive buffers
 };
 
 enum class Agent : std::uint8_t { requester, responder };
 
-// What a step does, for programs that follow it.
+// What a step does, for programs that execute steps themselves.
 enum class Action : std::uint8_t {
   // Of the requester.
   write,              // RDMA WRITE of the step's update
-  write_immediate,    // WRITE with an immediate that names the update
+  write_immediate,    // RDMA WRITE with an immediate that names the update
   send,               // SEND of a message that carries its updates
-  send_names,         // SEND of a message that names its updates, already written
+  send_names,         // SEND of a message that names updates that are already written
   atomic_write,       // ATOMIC WRITE of 8 bytes
-  read,               // READ of anything written, for what it pushes before it
+  read,               // READ of any written data, which pushes earlier operations out of the device
   flush_visibility,   // RDMA FLUSH, placement type global visibility
   flush_persistence,  // RDMA FLUSH, placement type persistence, of the step's update
-  completion,         // wait for the completion of the operation before
+  completion,         // wait for the completion of the previous operation
   receive_ack,        // wait for the responder's message
   // Of the responder.
   receive,  // wait for the requester's next message
-  copy,     // store what the message carried where it belongs
-  flush,    // write the lines of the updates back (clwb) and fence
+  copy,     // store the message's data at its destination
+  flush,    // write back the lines of the updates (clwb), then fence
   send_ack,
 };
 
 struct Step {
   std::string agent;    // "requester" or "responder"
   std::string text;     // "write a"
-  std::string reason;   // what it does, and what happens without it
-  Agent of{};           // as `agent`
-  Action action{};      // as `text`
-  bool first = false;   // it is about the update, or the first of two, "a"
-  bool second = false;  // it is about the second, "b"
+  std::string reason;   // what the step does, and what goes wrong without it
+  Agent of{};           // the same as `agent`
+  Action action{};      // the same as `text`
+  bool first = false;   // concerns the only or first update, "a"
+  bool second = false;  // concerns the second update, "b"
   bool fenced = false;  // posted with the fence flag
 };
 
 struct Choice {
   std::string method;
-  std::vector<Step> steps;  // the requester's, then the responder's, each in order
-  bool wasteful = false;    // right without some step, too
+  std::vector<Step> steps;  // the requester's steps in order, then the responder's in order
+  bool wasteful = false;    // some step is redundant: the method is also correct without it
 };
 
-// Nothing can be made safe: what() says why and what would help.
+// No method is safe: what() says why, and what would help.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The right methods, the best first. Throws Refused if there is none, std::invalid_argument if the
-// update is impossible.
+// The correct methods, the best first. Throws Refused if there is none, and std::invalid_argument
+// if the update is impossible.
 std::vector<Choice> choose(const Configuration& configuration, const Update& update);
 
 // --- a responder elsewhere -----------------------------------------------------------------------
 
-// What the machine whose memory is updated is, as far as is known there.
+// A description of the machine whose memory is updated, as far as that machine knows itself.
 struct Responder {
-  std::string host{};    // as it calls itself
-  std::string device{};  // its RDMA device that this is about; empty: all of them
+  std::string host{};    // its own host name
+  std::string device{};  // the RDMA device described; empty: all of the machine's devices
   Configuration configuration{};
 };
 
-// Of this machine; what cannot be detected is left open. `perdura doctor --json` prints the same.
+// Describes this machine; what cannot be detected is left empty. `perdura doctor --json` prints the
+// same.
 Responder this_responder();
-// As JSON, to be sent by any means, and back. Throws std::invalid_argument, in one line, for what
-// is no description of a responder.
+// Conversion to JSON, to be sent by any means, and back. responder_from_json() throws
+// std::invalid_argument, with a message of one line, if the text does not describe a responder.
 std::string to_json(const Responder& responder);
 Responder responder_from_json(std::string_view text);
 
-// What the requester's device has: "mlx5_0", or what all devices of this machine have. What is not
-// told counts as missing.
+// The features of the requester's device. features_of_device() queries the device of that name,
+// such as "mlx5_0"; without a name, it returns the features that all devices of this machine have.
+// A feature that is not reported counts as missing.
 struct Features {
   bool flush = false;
   bool flush_persistence = false;
@@ -132,73 +138,80 @@ struct Features {
 };
 Features features_of_device(const std::string& device = {});
 
-// The right methods for updates of a responder that described itself. This machine is not asked
-// for anything: what the responder leaves open must be safe either way, and what one of the two
-// devices lacks is not used. Throws as above.
+// The correct methods for updates of a responder that described itself. Nothing is detected on this
+// machine: for members that the responder leaves empty, the method must be safe for every value,
+// and a feature that either device lacks is not used. Throws like the other choose().
 std::vector<Choice> choose(const Responder& responder, const Update& update,
                            const Features& requester);
 
 // --- a log ---------------------------------------------------------------------------------------
 
-// The time is over. A call that throws this may be made again.
+// A time limit has expired. The call may be repeated.
 class TimedOut : public std::runtime_error {
  public:
   TimedOut(const std::string& what, bool in_doubt)
       : std::runtime_error(what), in_doubt_(in_doubt) {}
-  // Of append(): the record was under way. It is, or comes to be, in the log once, if the server
-  // comes back while the client lives. If false, it never will be.
+  // For append(). True: the record may have been sent; if the server comes back while the client
+  // lives, the record is or will be in the log exactly once. False: the record is not in the log
+  // and never will be.
   bool in_doubt() const noexcept { return in_doubt_; }
 
  private:
   bool in_doubt_;
 };
 
-// Client and server, or the server and the log that is there, have other sizes, another ordering or
-// another method: what() says which.
+// Client and server, or the server and the existing log, differ in sizes, ordering or method:
+// what() says in which.
 class OptionsDiffer : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A log in the persistent memory of a server, on shared memory of this host.
+// Options of a log in the persistent memory of a server. Client and server are processes of this
+// host that communicate through shared memory.
 struct LogOptions {
-  std::string job;          // client and server say the same: a name, without slashes
-  std::string directory{};  // of the server's persistent memory: a DAX file system or device
-                            // ("/dev/dax0.0/logs"); it must exist. Empty: memory that goes away
-                            // with the job. The client needs none.
-  bool emulated = false;    // take a directory without DAX, too, whose contents survive processes
-                            // and not a power failure
+  std::string job;  // a name without slashes, the same for client and server
+  // Where the server's persistent memory is: an existing directory of a DAX file system, or a DAX
+  // device ("/dev/dax0.0/logs"). Empty: memory that is freed when the job ends. The client ignores
+  // it.
+  std::string directory{};
+  // Also accept a directory without DAX, whose contents survive processes but not a power failure.
+  bool emulated = false;
   Configuration configuration{};
-  bool ordered = false;               // a tail pointer in place of checksums
+  bool ordered = false;               // use a tail pointer instead of checksums
   std::size_t largest_record = 1024;  // bytes, 1 to 1 GiB - 4 KiB
-  std::uint64_t records = 4096;       // that the log holds until the server has applied them
+  std::uint64_t records = 4096;       // capacity: records not yet applied by the server
 
-  // How long calls wait; zero waits for nothing, max() for ever.
-  std::chrono::milliseconds connect_timeout{10'000};  // LogClient's for the server, and both for
-                                                      // processes that join or leave the job
-  std::chrono::milliseconds append_timeout{60'000};   // append(), for its turn and for the server
-  std::chrono::milliseconds stop_timeout{1'000};      // run() after stop(), for the client to end
-                                                      // what it is about
+  // How long calls wait. Zero means not at all, max() without a limit.
+
+  // LogClient waits so long for the server; client and server, for other processes that join or
+  // leave the job.
+  std::chrono::milliseconds connect_timeout{10'000};
+  // append() waits so long for its turn and for the server.
+  std::chrono::milliseconds append_timeout{60'000};
+  // run() waits so long, after stop(), for the client to end the append in progress.
+  std::chrono::milliseconds stop_timeout{1'000};
 };
 
-// One client a log.
+// The client of a log. A log has at most one client at a time.
 class LogClient {
  public:
-  // Waits for the server. Throws std::invalid_argument for options that cannot be, Refused,
+  // Waits for the server. Throws std::invalid_argument for impossible options, Refused,
   // OptionsDiffer, TimedOut, or std::runtime_error if the log has a client already.
   explicit LogClient(const LogOptions& options);
   ~LogClient();
   LogClient(const LogClient&) = delete;
   LogClient& operator=(const LogClient&) = delete;
 
-  // When it returns, the record is persistent, once, whatever happened to the server meanwhile:
-  // the client waits until it is there again. Several threads may append at once: each record gets
-  // its number, from 1, in the order in which the calls began. Throws std::invalid_argument if the
-  // record is too long, TimedOut, or OptionsDiffer if the server came back with other options.
+  // Appends a record and returns its number. When it returns, the record is persistent in the log
+  // exactly once, even if the server failed meanwhile: the client then waits until the server is
+  // back. Several threads may append at once; records are numbered from 1 in the order in which the
+  // calls began. Throws std::invalid_argument if the record is too long, TimedOut, or OptionsDiffer
+  // if the server came back with other options.
   std::uint64_t append(std::string_view record);
 
-  std::uint64_t tail() const;         // the number of the last record in the log, as known here
-  const std::string& method() const;  // that was chosen
+  std::uint64_t tail() const;  // number of the last record in the log that this client knows of
+  const std::string& method() const;  // name of the chosen method
 
  private:
   class Impl;
@@ -207,13 +220,13 @@ class LogClient {
 
 class LogServer {
  public:
-  // Is given each record in order, on the thread that serves. What it keeps of it must be durable
-  // when it returns; after a failure it may be given the last ones again, with the same numbers.
-  // What it throws leaves run().
+  // Called with each record, in order, by the thread that calls run(). Whatever state it keeps must
+  // be durable when it returns. After a failure it may be called again for the last records, with
+  // the same numbers, so it must be idempotent. An exception that it throws is rethrown by run().
   using Apply = std::function<void(std::uint64_t number, std::string_view record)>;
 
-  // Throws std::invalid_argument for options that cannot be, Refused, or std::runtime_error if the
-  // log is being served already or processes do not let it join.
+  // Throws std::invalid_argument for impossible options, Refused, or std::runtime_error if the log
+  // is being served already or other processes of the job keep it from joining.
   LogServer(const LogOptions& options, Apply apply);
   ~LogServer();
   LogServer(const LogServer&) = delete;
@@ -221,8 +234,8 @@ class LogServer {
 
   // Recovers the log and serves it until stop(), which another thread, a signal handler or Apply
   // may call. After stop() no further record is applied, and the client is asked to end the append
-  // that is under way: none whose record has been applied is left in doubt. Throws OptionsDiffer if
-  // the log is there with other options. Once an object.
+  // in progress, so that no append whose record has been applied is left in doubt. Throws
+  // OptionsDiffer if the log exists with other options. May be called once per object.
   void run();
   void stop() noexcept;
 

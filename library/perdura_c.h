@@ -1,8 +1,9 @@
 /*
- * Perdura for C: the calls of perdura.h, which says what they do, what may throw and which threads
- * may call them. A call that throws there returns a status here, and perdura_last_error() says what
- * the exception said. What a call makes is given back by the function named beside it; giving back
- * NULL does nothing.
+ * Perdura for C: the calls of perdura.h, which documents what they do, what they throw and which
+ * threads may call them. Where the C++ call throws, the C call returns a status, and
+ * perdura_last_error() returns the exception's message. An object that a call creates must be freed
+ * by the function named with that call, or by the matching close function; freeing NULL does
+ * nothing.
  */
 #ifndef PERDURA_C_H
 #define PERDURA_C_H
@@ -18,20 +19,21 @@ extern "C" {
 
 typedef enum perdura_status {
   PERDURA_OK = 0,
-  PERDURA_REFUSED,   /* nothing can be made safe */
-  PERDURA_INVALID,   /* arguments that cannot be */
-  PERDURA_TIMED_OUT, /* and the record, if it was of one, is not in the log and never will be */
-  PERDURA_IN_DOUBT,  /* timed out while a record was under way: it may be in the log, once */
-  PERDURA_OPTIONS_DIFFER, /* of client and server, or of now and when the log was made */
+  PERDURA_REFUSED,   /* no method is safe */
+  PERDURA_INVALID,   /* impossible arguments */
+  PERDURA_TIMED_OUT, /* an append's record is not in the log and never will be */
+  PERDURA_IN_DOUBT,  /* timed out in the middle of an append: the record may be in the log, once */
+  PERDURA_OPTIONS_DIFFER, /* client and server, or server and existing log, differ in options */
   PERDURA_FAILED          /* anything else */
 } perdura_status;
 
-/* Of the last call of this thread that did not return PERDURA_OK; until its next call. */
+/* The message of this thread's last call that did not return PERDURA_OK; valid until the thread's
+ * next call. */
 const char* perdura_last_error(void);
-/* Of the library that is linked; PERDURA_VERSION is that of the header. */
+/* The version of the linked library; PERDURA_VERSION is the version of the header. */
 const char* perdura_version(void);
 
-/* A truth that may not be known. */
+/* The value of a property that is not known. */
 #define PERDURA_UNKNOWN (-1)
 enum { PERDURA_DMP = 0, PERDURA_MHP = 1, PERDURA_WSP = 2 };
 enum { PERDURA_INFINIBAND = 0, PERDURA_ROCE = 1, PERDURA_IWARP = 2 };
@@ -83,26 +85,27 @@ typedef enum perdura_action {
 typedef struct perdura_step {
   int agent; /* PERDURA_REQUESTER or PERDURA_RESPONDER */
   perdura_action action;
-  int first;  /* it is about the update, or the first of two */
-  int second; /* it is about the second */
+  int first;  /* concerns the only or first update */
+  int second; /* concerns the second update */
   int fenced;
-  const char* text; /* as long as the choices are there; so is the reason */
+  const char* text; /* text and reason are valid until the choices are freed */
   const char* reason;
 } perdura_step;
 
-/* Of this machine; *choices is given back by perdura_choices_free(). */
+/* Chooses for this machine; *choices must be freed by perdura_choices_free(). */
 perdura_status perdura_choose(const perdura_configuration* configuration,
                               const perdura_update* update, perdura_choices** choices);
-/* Of a responder that described itself as JSON (perdura doctor --json, perdura_this_responder());
- * the features are the requester's device's, 0 or 1. */
+/* Chooses for a responder that described itself as JSON (perdura doctor --json,
+ * perdura_this_responder()); the features are those of the requester's device, 0 or 1. *choices
+ * must be freed by perdura_choices_free(). */
 perdura_status perdura_choose_for(const char* responder_json, const perdura_update* update,
                                   int flush, int flush_persistence, int atomic_write,
                                   perdura_choices** choices);
-/* *json is given back by perdura_string_free(). */
+/* *json must be freed by perdura_string_free(). */
 perdura_status perdura_this_responder(char** json);
 
 size_t perdura_choices_count(const perdura_choices* choices); /* the best is number 0 */
-/* NULL, 0 and PERDURA_INVALID beyond the count. */
+/* For an index beyond the count, these return NULL, 0 and PERDURA_INVALID. */
 const char* perdura_choice_method(const perdura_choices* choices, size_t choice);
 size_t perdura_choice_steps(const perdura_choices* choices, size_t choice);
 perdura_status perdura_choice_step(const perdura_choices* choices, size_t choice, size_t step,
@@ -124,7 +127,7 @@ typedef struct perdura_log_options {
   int64_t append_timeout_ms;
   int64_t stop_timeout_ms;
 } perdura_log_options;
-/* The defaults, for this job; it must stay until the options have been used. */
+/* The default options for this job; the string must stay valid while the options are used. */
 perdura_log_options perdura_log_options_of(const char* job);
 
 typedef struct perdura_log_client perdura_log_client;
@@ -138,7 +141,8 @@ const char* perdura_log_client_method(const perdura_log_client* client);
 void perdura_log_client_close(perdura_log_client* client);
 
 typedef struct perdura_log_server perdura_log_server;
-/* Anything but 0 ends perdura_log_server_run() with PERDURA_FAILED; the record is given again. */
+/* A result other than 0 ends perdura_log_server_run() with PERDURA_FAILED; the record will be
+ * passed again later. */
 typedef int (*perdura_apply)(void* context, uint64_t number, const void* record, size_t length);
 perdura_status perdura_log_server_open(const perdura_log_options* options, perdura_apply apply,
                                        void* context, perdura_log_server** server);

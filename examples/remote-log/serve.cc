@@ -1,4 +1,4 @@
-// Serves a remote log and prints each record, its number first.
+// Serves a remote log and prints each record, preceded by its number.
 #include <perdura.h>
 
 #include <iostream>

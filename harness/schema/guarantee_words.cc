@@ -1,9 +1,9 @@
 #include "harness/schema/guarantee_words.h"
 
-#include "systems/guarantee.h"
+#include "services/guarantee.h"
 
 namespace perdura::report {
 
-std::span<const std::string_view> guarantee_words() { return systems::kGuaranteeWords; }
+std::span<const std::string_view> guarantee_words() { return services::kGuaranteeWords; }
 
 }  // namespace perdura::report

@@ -1,4 +1,5 @@
-// Errors of setting things up. On the data path errors are values (fabric::Status, systems::Error).
+// Exceptions for errors during setup. On the data path, errors are values (fabric::Status,
+// systems::Error).
 #pragma once
 
 #include <stdexcept>
@@ -6,13 +7,13 @@
 
 namespace perdura {
 
-// The user asked for something that cannot be: exit code 2. The message is one line that says what
-// is wrong, where, and what to do.
+// The user asked for something impossible; the program exits with code 2. The message is one line
+// that says what is wrong, where, and what to do.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The machine refused something that was asked for correctly: exit code 1.
+// The machine refused a correct request; the program exits with code 1.
 struct PlatformError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -35,7 +35,8 @@ class Random {
     fill_state(seed ^ splitmix64(stream_state));
   }
 
-  // For comparing with published outputs: the four words of state themselves, not all of them zero.
+  // Takes the four words of state themselves, which must not all be zero. For comparison with
+  // published outputs.
   explicit Random(const std::array<std::uint64_t, 4>& state) : state_(state) {}
 
   static constexpr result_type min() { return 0; }

@@ -1,4 +1,5 @@
-// What goes wrong on a thread's way to the fabric, and how often: a line of text that replays it.
+// A fault plan says which faults are injected into a thread's fabric operations, and how often. It
+// can be written as a line of text, which replays the faults.
 #pragma once
 
 #include <cstdint>
@@ -10,41 +11,44 @@
 
 namespace perdura::faults {
 
-// A time chosen at random, from least to most.
+// A range from which a duration is drawn at random.
 struct TimeRange {
   Picoseconds least{};
   Picoseconds most{};
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
 
-// Where an operation is when its thread's node dies.
+// How far an operation has progressed when its thread's node dies.
 enum class DeathStep : std::uint8_t {
-  before_post,    // nothing of it has left
-  after_post,     // `die_after` later; by then it may or may not have taken effect
-  at_completion,  // it has taken effect, and nobody hears of it; if unsignaled, as after_post
+  before_post,  // nothing of it has been sent
+  after_post,   // `die_after` after it was posted; it may or may not have taken effect by then
+  // It has taken effect, but its completion is not reported; if unsignaled, as after_post.
+  at_completion,
 };
 
-// Operations are counted from 1, over all connections of the endpoint. Probabilities are 0 to 1.
+// Operations are numbered from 1, over all connections of the endpoint. Probabilities are from 0 to
+// 1.
 struct FaultPlan {
   std::uint64_t seed = 1;
 
-  double lose = 0;            // probability that an operation finds its connection breaking
-  std::uint64_t lose_at = 0;  // the operation that does so for certain; 0 is none
+  double lose = 0;            // probability that an operation breaks its connection
+  std::uint64_t lose_at = 0;  // the operation that certainly does so; 0 is none
 
-  double hold = 0;  // probability that a message (SEND, WRITE with immediate) is held back
+  double hold = 0;  // probability that a message (SEND, WRITE with immediate) is delayed by `held`
   TimeRange held{};
   double duplicate = 0;  // probability that a SEND is sent twice
 
-  TimeRange slow{};  // that every operation takes before it is posted
+  TimeRange slow{};  // delay of every operation before it is posted
 
   std::uint64_t die_at = 0;  // the operation at which the node dies; 0 is never
   DeathStep die_when = DeathStep::before_post;
   Picoseconds die_after{};
 
-  // Such as "seed=7 hold=0.5 held=1us..50us die-at=3 die-when=after-post die-after=800ns": names of
-  // whatever is not as above; times in ps, ns, us or ms.
+  // The plan as text, such as "seed=7 hold=0.5 held=1us..50us die-at=3 die-when=after-post
+  // die-after=800ns". It contains all members that differ from their defaults; times are in ps, ns,
+  // us or ms.
   std::string text() const;
-  // The reverse. Throws UsageError that names the word.
+  // Parses such a text. Throws UsageError, which names the wrong word.
   static FaultPlan parse(std::string_view text);
   friend bool operator==(const FaultPlan&, const FaultPlan&) = default;
 };

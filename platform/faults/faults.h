@@ -1,4 +1,4 @@
-// The decisions about an endpoint's operations. Internal.
+// Decides which faults an endpoint's operations meet. Internal to platform/faults.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@ namespace perdura::faults {
 
 class Line;
 
-// What happens to an operation.
+// The faults of one operation.
 struct Fate {
-  bool swallowed = false;  // the node is dead
+  bool swallowed = false;  // not posted, because the node is dead
   bool loses_connection = false;
   bool duplicated = false;
   bool dies_after_post = false;
@@ -26,18 +26,20 @@ class Faults {
  public:
   Faults(Thread& thread, const FaultPlan& plan, Death death);
 
-  // Counts the operation, and decides.
+  // Counts the operation and decides its faults.
   Fate next(const fabric::WorkRequest& request);
-  // The operation at which the node dies has been posted, or has completed.
+  // Called when the operation at which the node dies has been posted, or has completed.
   void die_after_post();
   void die_at_completion();
 
   Thread& thread() { return thread_; }
   bool dead() const { return dead_; }
 
-  // Memory for inlined data, which an operation takes along when it is posted, until a late one is.
+  // Copies the data of an inlined operation that is delayed: its caller may reuse the buffer at
+  // once, and the data is needed until the operation is posted. give_back() frees the copy.
   fabric::LocalBuffer keep(const fabric::LocalPieces& data);
-  void give_back(const fabric::LocalBuffer& kept) { free_.push_back(kept); }  // of any length
+  // `kept` may have any length.
+  void give_back(const fabric::LocalBuffer& kept) { free_.push_back(kept); }
 
   FaultCounts counts;
   bool enabled = true;

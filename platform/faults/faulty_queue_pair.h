@@ -1,4 +1,5 @@
-// A queue pair in front of another, which does to its operations what is decided. Internal.
+// A queue pair that forwards operations to another one and injects the faults that `Faults`
+// decides. Internal to platform/faults.
 #pragma once
 
 #include <deque>
@@ -9,7 +10,8 @@
 
 namespace perdura::faults {
 
-// The part of a connection that the tasks which post late operations share.
+// The state of a connection, shared by its queue pair and by the task that posts its delayed
+// operations.
 class Line final : public fabric::CompletionObserver {
  public:
   Line(std::shared_ptr<Faults> faults, fabric::QueuePair& front, fabric::QueuePairOptions options);
@@ -21,7 +23,7 @@ class Line final : public fabric::CompletionObserver {
                      fabric::Operation* operation);
   void abandon(fabric::Operation& operation);
   void lose();
-  void close();  // its queue pair goes away
+  void close();  // called when its queue pair is destroyed
   void completed(fabric::Operation& operation) override;
 
  private:
@@ -30,7 +32,7 @@ class Line final : public fabric::CompletionObserver {
     fabric::Operation* operation = nullptr;  // null if unsignaled
     Time release{};
     Fate fate;
-    bool kept = false;  // its data is in memory of ours
+    bool kept = false;  // its data is in memory from Faults::keep()
   };
 
   static Task<> post_late(std::shared_ptr<Line> line);
@@ -43,8 +45,8 @@ class Line final : public fabric::CompletionObserver {
   std::deque<Late> late_;
   bool posting_late_ = false;
   Time last_release_{};
-  std::vector<fabric::Operation*> outstanding_;  // handed on
-  fabric::Operation* last_ = nullptr;            // at whose completion the node dies
+  std::vector<fabric::Operation*> outstanding_;  // posted on inner_ and not completed
+  fabric::Operation* last_ = nullptr;  // the operation at whose completion the node dies, if any
 };
 
 class FaultyQueuePair final : public fabric::QueuePair {
@@ -65,7 +67,7 @@ class FaultyQueuePair final : public fabric::QueuePair {
   }
   fabric::Address peer() const override { return peer_; }
 
-  // What an operation does with a queue pair, for Line.
+  // Give Line access to protected functions of QueuePair.
   static void post(QueuePair& inner, fabric::Operation& operation) { post_on(inner, operation); }
   static void abandon(QueuePair& inner, fabric::Operation& operation) {
     abandon_on(inner, operation);

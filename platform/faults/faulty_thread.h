@@ -1,17 +1,17 @@
-// A thread whose way to the fabric is unreliable: a system that is given it, in place of the
-// platform's own, meets with lost connections, late and repeated messages, operations that take
-// their time, and the death of its node, as a FaultPlan says. On any platform, since all is done in
-// front of the platform's endpoint:
+// Fault injection: a thread whose endpoint loses connections, delays and duplicates messages, slows
+// operations down and kills its node, as a FaultPlan says. A system is given this thread instead of
+// the platform's. It works on every platform, since it wraps the platform's endpoint:
 //
 //   FaultyThread faulty(thread, plan, death);
 //   const auto session = co_await system.connect(faulty.thread(), server, config);
 //
-// Every random decision comes from the plan's seed and the endpoint's address, in the order of the
-// endpoint's operations, so a run on `sim` is replayed exactly by its plan.
+// Every random decision is derived from the plan's seed and the endpoint's address, in the order of
+// the endpoint's operations. So on `sim` the plan replays a run exactly.
 //
-// What the wrapper does is what a reliable connection allows: operations of a connection are posted
-// in their order, so behind one that is late all others wait. The exception are repeated SENDs,
-// which no device produces: they stand for a program that sends again what it thinks is lost.
+// The wrapper injects only faults that a reliable connection allows: operations of a connection are
+// posted in order, so all later ones wait behind a delayed one. The exception is duplicate SENDs,
+// which no device produces: they stand for a program that retransmits a message that it believes
+// lost.
 #pragma once
 
 #include <functional>
@@ -23,11 +23,11 @@
 
 namespace perdura::faults {
 
-// Ends the node of the thread so much later, and not before the task that is running suspends; on
-// `sim`: platform.at(platform.engine().now() + after, [&] { platform.kill(node); }).
+// A function that kills the thread's node after this time, but not before the running task
+// suspends. On `sim`: platform.at(platform.engine().now() + after, [&] { platform.kill(node); }).
 using Death = std::function<void(Picoseconds after)>;
 
-// What has been done so far.
+// The number of operations and injected faults so far.
 struct FaultCounts {
   std::uint64_t operations = 0;  // posted by the system
   std::uint64_t held = 0;
@@ -40,16 +40,17 @@ class Faults;
 
 class FaultyThread {
  public:
-  // `inner` must outlive whatever uses this. Without `death` the plan must not contain one.
+  // `inner` must outlive whatever uses this thread. Without `death`, the plan must not contain a
+  // death.
   FaultyThread(Thread& inner, const FaultPlan& plan, Death death = {});
   ~FaultyThread();
 
   Thread& thread() { return thread_; }
   const FaultCounts& counts() const;
-  // From now on what the plan says is done, or not; operations are counted all the time. On at
-  // first.
+  // Switches the injection of faults on or off; it is on initially. Operations are counted in
+  // either case.
   void enable(bool on);
-  // Breaks all connections that are there now.
+  // Breaks all connections that exist now.
   void lose_connections();
 
  private:

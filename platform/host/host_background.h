@@ -1,5 +1,5 @@
-// A background thread of a node of a real platform: an operating-system thread whose executor is
-// given tasks by another one's.
+// A background thread of a node of a real platform: an operating-system thread with its own
+// executor, to which tasks of other executors hand work.
 #pragma once
 
 #include <future>
@@ -16,7 +16,8 @@ namespace perdura {
 
 class HostBackgroundThread final : public BackgroundThread {
  public:
-  // It may run on the node's cores, if there are any. Throws what keeps it from having an endpoint.
+  // The thread may run on all cores of the node's placement. Rethrows the exception if creating its
+  // endpoint fails.
   HostBackgroundThread(HostNode& node, std::optional<fabric::Port> port);
   ~HostBackgroundThread() override;
 
@@ -24,7 +25,7 @@ class HostBackgroundThread final : public BackgroundThread {
   Thread& thread() override;
 
  private:
-  // Of a thread without an endpoint.
+  // The executor and doorbell of a thread without an endpoint.
   struct Alone {
     Alone(const runtime::HostClock& clock, runtime::ThreadExecutor::FailureHandler on_failure)
         : executor(clock, CompletionMode::event, doorbell, std::move(on_failure)) {}
@@ -41,7 +42,8 @@ class HostBackgroundThread final : public BackgroundThread {
   runtime::ThreadExecutor* executor_ = nullptr;
   std::optional<Thread> context_;
   std::promise<void> begun_;
-  std::mutex ending_;  // the executor is not gone before it has been told to stop
+  // Keeps the executor alive until the destructor's call of stop() has returned.
+  std::mutex ending_;
   std::thread thread_;
 };
 

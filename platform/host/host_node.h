@@ -1,5 +1,5 @@
-// What the nodes of the real platforms share: their persistent memory is in mapped files, their
-// threads are those of this process.
+// The common base of the nodes of the real platforms: their persistent memory is in mapped files
+// (or DAX devices), and their threads are threads of this process.
 #pragma once
 
 #include <deque>
@@ -18,33 +18,35 @@
 
 namespace perdura {
 
-// Where a node's threads run and its memory is; what is not said: anywhere.
+// Where a node's threads run and where its memory is. Empty members mean anywhere.
 struct Placement {
-  // The n-th thread of a run is pinned to the n-th core, beginning again behind the last;
-  // background threads, to all of them together.
+  // Each thread is pinned to that of these cores which has the fewest threads of the node, the
+  // first in case of a tie. Background threads may run on all of these cores.
   std::vector<unsigned> cores{};
-  // Of its regions, and of what its threads allocate (platform/host/numa.h).
+  // The NUMA node of its regions and of the memory that its threads allocate
+  // (platform/host/numa.h).
   std::optional<unsigned> numa_node{};
 };
 
-// Keeps the calling thread, and those that it starts from now on, on these cores; an empty list
-// changes nothing. False if this process may use none of them.
+// Restricts the calling thread, and threads that it starts from now on, to these cores; an empty
+// list changes nothing. Returns false if this process may use none of them.
 bool pin_this_thread(const std::vector<unsigned>& cores);
 
-// What other threads may ask of one of a node's threads; stays when the thread has ended.
+// The CPU time and writes of one of a node's threads, for other threads to read. It outlives the
+// thread.
 struct alignas(kCacheLine) ThreadUse {
   pmem::mapped::PublishedWrites writes;
   std::mutex mutex;
   pthread_t thread{};
   bool running = false;
-  Picoseconds cpu_time{0};  // once it has ended
+  Picoseconds cpu_time{0};  // total, set when the thread ends
 
-  void begin();  // these two are called by the thread itself
+  void begin();  // begin() and end() are called by the thread itself
   void end();
   Picoseconds cpu_time_so_far();
 };
 
-// Lets other threads see this one's writes, once a turn of its executor.
+// Publishes the thread's write counts once per turn of its executor.
 class WritesPublisher final : public runtime::Poller {
  public:
   explicit WritesPublisher(ThreadUse& use) : use_(use) {}
@@ -58,28 +60,28 @@ class WritesPublisher final : public runtime::Poller {
   pmem::WriteMeter& meter_ = pmem::thread_write_meter();
 };
 
-// Is given the executor and the endpoint of a thread, on that thread.
+// A function that is called on a new thread, with that thread's executor and endpoint.
 using RunThread = std::function<void(runtime::ThreadExecutor&, fabric::Endpoint&)>;
 
 class HostNode : public Node {
  public:
-  // What the platform does for a node's background threads.
+  // Functions of the platform that a node's background threads need.
   struct Threads {
-    // As HostPlatform's with_endpoint().
+    // See HostPlatform::with_endpoint().
     std::function<void(fabric::Port, const RunThread&)> with_endpoint;
-    // Ends the run.
+    // Ends the run with this error.
     std::function<void(std::exception_ptr)> fail;
   };
 
-  // `clock`: the platform's. Persistent memory is in files of `pm_directory`/node-N/, or
-  // in a DAX device as regions so named. Throws
-  // UsageError if that cannot be created.
+  // `clock`: the platform's clock. Persistent memory is in files in `pm_directory`/node-N/ or, in a
+  // DAX device, in regions whose names begin so. Throws UsageError if the directory cannot be
+  // created.
   HostNode(const runtime::HostClock& clock, NodeId id, const std::string& pm_directory,
            pmem::WriteMeter::Level accounting, Placement placement);
 
   NodeId id() const override { return id_; }
-  // Names of PM regions consist of letters, digits, '.', '-' and '_'. Names of DRAM regions serve
-  // messages only and need not differ.
+  // Names of PM regions consist of letters, digits, '.', '-' and '_'. Names of DRAM regions are
+  // used only in messages and need not be unique.
   std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                               pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> create_region_at(MemoryPlace place, std::string_view name,
@@ -90,8 +92,8 @@ class HostNode : public Node {
       std::optional<fabric::Port> port) override;
 
   Picoseconds cpu_time() const override;
-  // Up to date for the calling thread, for threads that have ended, and for others as of the last
-  // turn of their executor: exact while they wait in a barrier.
+  // Exact for the calling thread and for threads that have ended. For other threads, the counts are
+  // those of the last turn of their executor, which are exact while they wait in a barrier.
   pmem::Writes pm_writes() const override;
 
   const std::string& pm_directory() const { return pm_directory_; }
@@ -103,14 +105,15 @@ class HostNode : public Node {
   ThreadUse& add_thread();
 
  protected:
-  // New DRAM for a region, and the path of its file if it has one. Throws UsageError if its pages
-  // cannot be chosen.
+  // DRAM for a new region, and the path of its file if it has one. create_dram() throws UsageError
+  // if this platform cannot choose the page size.
   struct Dram {
     std::shared_ptr<pmem::mapped::Mapping> mapping;
     std::string path{};
   };
   virtual Dram create_dram(std::string_view name, Bytes size, pmem::Pages pages) = 0;
-  // A region came into being; what is returned lives until it goes away.
+  // Called for each new or opened region. The object that it returns is kept until the region is
+  // destroyed.
   virtual std::shared_ptr<void> adopt(const std::string& path, pmem::Medium medium,
                                       std::shared_ptr<pmem::mapped::Mapping> mapping) = 0;
 
@@ -130,7 +133,7 @@ class HostNode : public Node {
   mutable std::deque<ThreadUse> threads_;
 };
 
-// Where the calling thread publishes its writes; null if it belongs to no node.
+// Where the calling thread publishes its write counts; null if it belongs to no node.
 inline thread_local ThreadUse* current_thread_use = nullptr;
 
 }  // namespace perdura

@@ -1,6 +1,6 @@
-// What the platforms of real threads share: which threads are to run on the nodes of this process,
-// how they are started and stopped, and how what they throw comes out of run(). The fabric
-// behind a thread's endpoint, and how processes learn of each other, are the derived platform's.
+// The common base of the platforms with real threads: it starts and stops the threads of this
+// process's nodes, and rethrows their exceptions from run(). The derived platform provides the
+// fabric behind a thread's endpoint and the coordination between processes.
 #pragma once
 
 #include <condition_variable>
@@ -28,35 +28,35 @@ class HostPlatform : public Platform {
   std::shared_ptr<StartedThread> start_service(NodeId node, fabric::Port port, CompletionMode mode,
                                                Body body) override;
 
-  // Returns when the threads started on all nodes have ended; a node whose process died counts as
-  // ended. May be called again, with new threads, as often in every process. If a task throws, the
-  // threads of this process are stopped and barriers that other processes wait at throw
-  // PlatformError there.
+  // Returns when the threads started on all nodes of the cluster have ended; a node whose process
+  // died counts as ended. May be called again with new threads, equally often in every process. If
+  // a task throws, the threads of this process are stopped, and barriers at which other processes
+  // wait throw PlatformError there.
   void run() override;
 
  protected:
-  // `local_nodes` empty: all of them.
+  // `local_nodes`: the nodes of this process; empty means all nodes.
   HostPlatform(NodeId node_count, std::vector<NodeId> local_nodes,
                pmem::WriteMeter::Level accounting);
 
-  // The n-th of the local ids.
+  // The ids of the nodes of this process.
   const std::vector<NodeId>& local_ids() const { return local_ids_; }
   void add_node(std::unique_ptr<HostNode> node);
   HostNode* host_node(NodeId id);
-  // For destructors: nodes may stand on what the derived platform holds.
+  // For destructors of derived platforms, since nodes may refer to members of the derived class.
   void drop_nodes() { nodes_.clear(); }
 
-  // Makes the executor and the endpoint of a thread, on that thread, and calls `run` with them; the
-  // endpoint is among the executor's pollers.
+  // Called on a new thread: creates its executor and its endpoint, which is one of the executor's
+  // pollers, and calls `run` with them.
   virtual void with_endpoint(HostNode& node, fabric::Port port, CompletionMode mode,
                              const RunThread& run) = 0;
-  // The bodies of the local nodes' threads have ended, or one has failed: tells the other processes
-  // and, unless it has failed, waits for theirs; what spawned tasks serve still runs. Looks at
-  // stopping() while it waits.
+  // Called when the bodies of the local nodes' threads have ended or one has failed. Tells the
+  // other processes so and, unless `failed`, waits until the threads of their nodes have ended,
+  // too; services and spawned tasks still run meanwhile. While it waits it checks stopping().
   virtual void meet_other_nodes(bool failed) = 0;
 
   bool stopping();
-  // Stops the threads of the run, which rethrows the error.
+  // Stops the threads of the run; run() then rethrows the error.
   void fail(std::exception_ptr error);
 
  private:
@@ -72,20 +72,20 @@ class HostPlatform : public Platform {
     const CompletionMode mode;
     const Body body;
     const bool service;
-    // What follows is protected by the platform's mutex.
-    std::vector<unsigned> cores{};                // to be pinned to; empty: anywhere
-    bool begins_with_others = false;              // and not at once
-    bool awaited = false;                         // by the end of the run
-    bool stopped = false;                         // by stop()
+    // The members below are protected by the platform's mutex.
+    std::vector<unsigned> cores{};                // the cores to which it is pinned; empty: any
+    bool begins_with_others = false;              // waits until all threads of the run can begin
+    bool awaited = false;                         // the run ends only after it
+    bool stopped = false;                         // stop() was called
     runtime::ThreadExecutor* executor = nullptr;  // while it runs
-    std::thread os_thread{};                      // whoever takes it joins it
-    std::thread::id id{};                         // its own until it has ended
-    bool ended = true;                            // nothing of it uses the platform
+    std::thread os_thread{};                      // whoever moves it out joins it
+    std::thread::id id{};                         // of os_thread, until the thread has ended
+    bool ended = true;                            // it no longer uses the platform
   };
 
   std::shared_ptr<StartedThread> plan(NodeId node, fabric::Port port, CompletionMode mode,
                                       Body body, bool service);
-  // These three with the mutex locked.
+  // The next three functions are called with the mutex locked.
   std::vector<unsigned> least_used_core(const HostNode& node) const;
   void launch(const std::shared_ptr<HostThread>& thread);
   void await_no_longer(HostThread& thread);
@@ -104,9 +104,10 @@ class HostPlatform : public Platform {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<HostThread>> threads_;  // of this run, or of the next
+  // Threads of this run or, before run(), of the next one.
+  std::vector<std::shared_ptr<HostThread>> threads_;
   std::size_t awaited_ = 0;
-  std::size_t not_ready_ = 0;  // those that begin together and have not got an endpoint yet
+  std::size_t not_ready_ = 0;  // threads that begin together and have no endpoint yet
   std::exception_ptr error_;
   bool running_ = false;
   bool stopping_ = false;

@@ -1,7 +1,7 @@
-// How work comes to an executor from elsewhere: from operating-system threads that belong to no
-// platform (an application's, or those of a file system in user space), and from the tasks of other
-// executors. Whoever posts it waits for its result without spinning; an executor that sleeps is
-// woken by its doorbell, and one that has nothing in its inbox pays a load per turn.
+// A queue through which other threads hand work to an executor: operating-system threads that
+// belong to no platform (an application's, or those of a file system in user space), and tasks of
+// other executors. The poster can wait for the result without spinning. Posting wakes a sleeping
+// executor through its doorbell; an empty inbox costs the executor one load per turn.
 //
 //   std::future<std::uint64_t> number = inbox->post([log] { return log->append_next(); });
 //   if (number.wait_until(deadline) == std::future_status::ready) use(number.get());
@@ -29,14 +29,16 @@ class Inbox {
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
-  // From any thread: `work`, a function without parameters that returns a Task<T>, is called on the
-  // executor's thread, and lives until that task has ended. What one thread posts is begun in the
-  // order in which it was posted; tasks that suspend take turns. The std::future<T> has the result,
-  // or what the task threw, and after both are gone. If the executor stops before that, or has
-  // stopped, the future throws std::future_error (broken_promise). Who gives up waiting drops the
-  // future; the work goes on.
+  // May be called by any thread. `work`, a function without parameters that returns a Task<T>, is
+  // called on the executor's thread and lives until that task has ended. Work posted by one thread
+  // begins in the order in which it was posted; tasks that suspend take turns. The std::future<T>
+  // becomes ready with the result, or the exception that the task threw, when the work and its task
+  // have been destroyed. If the executor stops first, or has stopped already, the future throws
+  // std::future_error (broken_promise). A caller that no longer wants to wait may drop the future;
+  // the work goes on.
   //
-  // `caller`: rung as soon as the future is ready, for tasks that wait for it.
+  // `caller`: the inbox of the executor whose task waits for the future; it is rung as soon as the
+  // future is ready.
   template <class Work>
   auto post(Work work, std::shared_ptr<Inbox> caller = nullptr) {
     using T = typename TaskResult<std::invoke_result_t<Work&>>::Type;
@@ -46,15 +48,17 @@ class Inbox {
     return result;
   }
 
-  // From any thread: the executor looks at what its tasks wait for (until() in thread_executor.h).
+  // Makes the executor check the conditions on which its tasks wait (until() in thread_executor.h).
+  // May be called by any thread.
   void ring();
 
   // --- for the executor ------------------------------------------------------------------------
 
   bool has_work(std::memory_order order) const { return arrived_.load(order); }
-  // Puts what has arrived into `tasks`, which is empty, in the order of its arrival.
+  // Moves the tasks that have arrived into `tasks`, which must be empty, in the order of arrival.
   void take(std::vector<Task<>>& tasks);
-  // The executor has stopped. What is there is destroyed, as is what comes.
+  // Called when the executor has stopped. Destroys the tasks in the inbox, and any that are posted
+  // later.
   void close();
 
  private:
@@ -74,14 +78,15 @@ class Inbox {
       if (inbox != nullptr) inbox->ring();
     }
   };
-  // Given or broken, whichever comes first; then the bell rings.
+  // Members are destroyed in reverse order: the promise is fulfilled or broken first, then the bell
+  // rings.
   template <class T>
   struct Answer {
     Bell bell;
     std::promise<T> promise;
   };
 
-  // When it ends, nothing of the work is left.
+  // When this coroutine has ended, the work and its task are destroyed.
   template <class T>
   static Task<T> call(std::function<Task<T>()> work) {
     co_return co_await work();

@@ -1,7 +1,7 @@
-// The executor of the real platforms: one for each operating-system thread. A turn of its loop runs
-// the tasks that are ready, fires timers that are due and asks the pollers (the fabric's endpoint)
-// for news. When nothing happens it spins in polling mode, giving the core away now and then in
-// case there are more threads than cores, and sleeps on its doorbell in event mode.
+// The executor of the real platforms: one for each operating-system thread. One turn of its loop
+// runs the tasks that are ready, fires the timers that are due and calls the pollers (the fabric's
+// endpoint). When there is nothing to do, it spins in polling mode, yielding the core now and then
+// in case there are more threads than cores, and sleeps on its doorbell in event mode.
 #pragma once
 
 #include <atomic>
@@ -23,20 +23,20 @@ namespace perdura::runtime {
 class Poller {
  public:
   virtual ~Poller() = default;
-  // Does what there is to do; true if there was anything. Others announce work for it by a
-  // sequentially consistent read-modify-write and then ring the executor's doorbell.
+  // Does pending work; returns true if there was any. Other threads announce work by a sequentially
+  // consistent read-modify-write and then ring the executor's doorbell.
   virtual bool poll() = 0;
-  // Called before the thread sleeps, and before poll() is called for the last time then: a
-  // descriptor that can be read when there is work that nobody rings for, or -1. It needs a
-  // doorbell with an eventfd.
+  // Called before the thread sleeps, before a last call of poll(). Returns a file descriptor that
+  // becomes readable when there is work that is not announced by the doorbell, or -1. A descriptor
+  // requires a doorbell with an eventfd.
   virtual int arm() { return -1; }
-  // When it must be called even if the doorbell is not rung.
+  // The time at which poll() must be called even if the doorbell has not been rung.
   virtual Time due() const { return Time::max(); }
 };
 
 class ThreadExecutor;
 
-// A task that waits until a condition on memory of other threads or processes holds.
+// A task that waits for a condition on memory that other threads or processes change.
 class Condition {
  public:
   Condition(const Condition&) = delete;
@@ -60,7 +60,8 @@ class ThreadExecutor final : public Executor {
  public:
   using FailureHandler = std::function<void(std::exception_ptr)>;
 
-  // `clock`: the platform's. `on_failure` is called with what a task threw.
+  // `clock`: the platform's clock. `on_failure` is called with the exception that a spawned task
+  // threw.
   ThreadExecutor(const HostClock& clock, CompletionMode mode, Doorbell& doorbell,
                  FailureHandler on_failure);
   ~ThreadExecutor() override;
@@ -70,15 +71,15 @@ class ThreadExecutor final : public Executor {
   void make_ready(std::coroutine_handle<> task) override { ready_.push_back(task); }
   void make_ready_at(Time when, std::coroutine_handle<> task) override;
 
-  // Pollers stay until the executor ends.
+  // Pollers cannot be removed and must outlive the executor's loop.
   void add_poller(Poller& poller) { pollers_.push_back(&poller); }
   void set_mode(CompletionMode mode) { mode_ = mode; }
   Doorbell& doorbell() { return doorbell_; }
   const std::shared_ptr<Inbox>& inbox() const { return inbox_; }
 
-  // Runs the loop until stop(); then destroys the tasks that are left.
+  // Runs the loop until stop() is called, then destroys the remaining tasks.
   void run();
-  // From any thread.
+  // May be called by any thread.
   void stop();
 
  protected:
@@ -96,7 +97,8 @@ class ThreadExecutor final : public Executor {
     }
   };
 
-  // Who stops has seen the end of other threads, and tasks are destroyed after all that they did.
+  // Acquire order: the caller of stop() may have waited for other threads, and everything that they
+  // did must happen before tasks are destroyed here.
   bool stopping() const { return stop_.load(std::memory_order_acquire); }
   bool run_ready();
   bool fire_timers();
@@ -115,10 +117,10 @@ class ThreadExecutor final : public Executor {
   std::vector<Timer> timers_;  // a heap
   std::uint64_t next_timer_ = 0;
   std::vector<Poller*> pollers_;
-  std::vector<int> descriptors_;  // to be woken by
+  std::vector<int> descriptors_;  // that end the thread's sleep
   std::vector<Condition*> conditions_;
   std::shared_ptr<Inbox> inbox_;
-  std::vector<Task<>> arrived_;  // out of it
+  std::vector<Task<>> arrived_;  // taken out of the inbox
   int idle_turns_ = 0;
   std::atomic<bool> stop_{false};
 };
@@ -127,8 +129,8 @@ inline ThreadExecutor& current_thread_executor() {
   return static_cast<ThreadExecutor&>(Executor::current());
 }
 
-// co_await until(condition, deadline): suspends until condition() is true; yields false if the
-// deadline came first. The condition is tried at every turn and must be cheap.
+// co_await until(condition, deadline) suspends until condition() is true; the result is false if
+// the deadline passed first. The condition is evaluated in every turn and must be cheap.
 template <class Predicate>
 class Until final : public Condition {
  public:

@@ -1,5 +1,6 @@
-// Write accounting: what is written to persistent memory, in every unit that the field's papers
-// count in, split by who caused it. docs/accounting.md has the counting rules with examples.
+// Write accounting: counts what is written to persistent memory, in every unit that the field's
+// papers use, separately for local stores and one-sided operations. docs/accounting.md has the
+// counting rules with examples.
 #pragma once
 
 #include <array>
@@ -11,25 +12,25 @@
 namespace perdura::pmem {
 
 // The bit fields of an 8-byte word, from the least significant bit on; the widths add up to 64. A
-// store through a layout counts only the fields that it changes, whole: the unit of papers that
-// count "bytes per field" under data-comparison write.
+// store with a layout counts the full width of each field that it changes, and nothing for the
+// others: the unit of papers that count "bytes per field" under data-comparison write.
 struct WordLayout {
   std::array<std::uint8_t, 8> widths{};
 };
 inline constexpr WordLayout kWholeWord{{64}};
 
-// Number of bits in the fields of `layout` in which the two words differ.
+// The total width, in bits, of the fields of `layout` in which the two words differ.
 std::uint64_t changed_field_bits(const WordLayout& layout, std::uint64_t before,
                                  std::uint64_t after);
 
 enum class Cause : std::uint8_t { local_store, one_sided };
 
 struct WriteCounts {
-  std::uint64_t stores = 0;            // calls that store, or messages placed
-  std::uint64_t flushes = 0;           // cache-line flushes, one a line
+  std::uint64_t stores = 0;            // calls of store functions, or messages placed
+  std::uint64_t flushes = 0;           // cache lines flushed
   std::uint64_t fences = 0;            // drains
   std::uint64_t field_bits = 0;        // fields written, in bits (see WordLayout)
-  std::uint64_t bytes_issued = 0;      // bytes handed to memory
+  std::uint64_t bytes_issued = 0;      // bytes written, whether or not they change anything
   std::uint64_t bytes_programmed = 0;  // bytes that differ from what they replace
   std::uint64_t bits_flipped = 0;      // bits that differ
   std::uint64_t lines = 0;             // 64-byte lines that reached the memory controller
@@ -51,8 +52,9 @@ struct Writes {
   friend bool operator==(const Writes&, const Writes&) = default;
 };
 
-// The write-combining buffer of an Optane DIMM: the most recently written media lines, least
-// recently used goes to the media. Size after Yang et al., FAST 2020: 16 KiB.
+// A model of the XPBuffer, the write-combining buffer of an Optane DIMM: it holds the most recently
+// written media lines and evicts the least recently used one to the media (LRU). The size, 16 KiB,
+// is that of Yang et al., FAST 2020.
 class XpBuffer {
  public:
   static constexpr int kLines = 64;
@@ -64,10 +66,10 @@ class XpBuffer {
       newer_[place] = static_cast<Place>((place + kLines - 1) % kLines);
     }
   }
-  // Notes that a 64-byte line at this address reached the DIMM; returns media lines evicted (0 or
-  // 1).
+  // Called when the 64-byte line at this address reaches the DIMM. Returns the number of media
+  // lines evicted, 0 or 1.
   int write(std::uint64_t address) {
-    // Neighboring lines mostly follow one another.
+    // Fast path: consecutive writes mostly go to the same media line.
     const std::uint64_t line = address / kMediaLine + 1;
     return media_line_[newest_] == line ? 0 : write_other(line);
   }
@@ -83,30 +85,31 @@ class XpBuffer {
   }
   void make_newest(Place place);
 
-  std::array<std::uint64_t, kLines> media_line_{};  // address / 256 + 1; 0 is free
-  // All places in the order of their last use, as a ring: the newest's `older_` is the one used
+  std::array<std::uint64_t, kLines> media_line_{};  // address / 256 + 1; 0: the place is free
+  // The places as a circular doubly linked list in LRU order: the newest's `older_` is the one used
   // before it, and so on until the oldest, whose `older_` is the newest.
   std::array<Place, kLines> older_{};
   std::array<Place, kLines> newer_{};
   Place newest_ = 0;
-  // Which places hold the lines of a bucket.
+  // A hash table from media lines to places: the first place of each bucket's chain, and for each
+  // place the next one in its chain.
   std::array<Place, kBuckets> first_{};
   std::array<Place, kLines> next_{};
 };
 static_assert(XpBuffer::kLines == 64, "a bucket is 7 bits of a hash");
 
-// Counts the writes of one thread of execution. Not shared between threads.
+// Counts the writes of one thread. Not synchronized.
 class WriteMeter {
  public:
-  // Data-comparison counts need the old contents of memory, so they can be switched off where the
-  // comparison would disturb a measurement.
+  // Data-comparison counts need the old contents of memory. They can be switched off (`issued`)
+  // where the comparison would disturb a measurement.
   enum class Level : std::uint8_t { issued, compared };
 
   constexpr explicit WriteMeter(Level level = Level::compared) : level_(level) {}
   void set_level(Level level) { level_ = level; }
   Level level() const { return level_; }
 
-  // Called before memory changes.
+  // Must be called before memory changes. `word` counts one 8-byte store.
   void word(Cause cause, std::uint64_t before, std::uint64_t after, const WordLayout& layout) {
     WriteCounts& counts = writes_.by(cause);
     ++counts.stores;
@@ -121,7 +124,8 @@ class WriteMeter {
     lines_written(Cause::local_store, address, length);
   }
   void fence() { ++writes_.local_store.fences; }
-  // Lines that reach the memory controller without a flush: one-sided and non-temporal writes.
+  // Counts lines that reach the memory controller without a flush: those of one-sided and
+  // non-temporal writes.
   void lines_written(Cause cause, std::uint64_t address, Bytes length) {
     writes_.by(cause).lines += lines_of(address, length);
     if (level_ == Level::compared) combine(cause, address, length);
@@ -130,12 +134,12 @@ class WriteMeter {
   const Writes& writes() const { return writes_; }
 
  private:
-  // At least one.
+  // The number of lines that a range touches, at least 1.
   static std::uint64_t lines_of(std::uint64_t address, Bytes length) {
     return (address % kCacheLine + (length == 0 ? 1 : length) + kCacheLine - 1) / kCacheLine;
   }
   static void compare(WriteCounts& counts, std::uint64_t before, std::uint64_t after);
-  // The lines in the XPBuffer.
+  // Passes the lines of a range through the XPBuffer and counts the evicted media lines.
   void combine(Cause cause, std::uint64_t address, Bytes length);
 
   Writes writes_;

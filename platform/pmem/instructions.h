@@ -1,8 +1,8 @@
-// The persistence instructions of x86: writing cache lines back and waiting for it.
+// The persistence instructions of x86, which write cache lines back and wait for the write-backs.
 //
-// Emulated write latency: DRAM that stands in for persistent memory is faster than it. With
-// set_write_latency(), every flushed line costs that much additional time, which the flushing
-// thread spends spinning, as published emulators do. The setting is for the whole process.
+// Emulated write latency: DRAM that stands in for persistent memory is faster than persistent
+// memory. After set_write_latency(), every flushed line costs that much additional time, for which
+// the flushing thread spins, as in published emulators. The setting applies to the whole process.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,19 @@ namespace perdura::pmem::mapped {
 enum class FlushInstruction : std::uint8_t { clflush, clflushopt, clwb };
 std::string_view to_string(FlushInstruction instruction);
 
-// Whether this CPU has it.
+// Whether this CPU has the instruction.
 bool available(FlushInstruction instruction);
-// What flush_lines() uses: the cheapest one that the CPU has (clwb, clflushopt, clflush).
+// The instruction that flush_lines() uses: the first of clwb, clflushopt and clflush that the CPU
+// has.
 FlushInstruction flush_instruction();
 
 // Starts writing back all lines that hold any byte of [address, address + length).
 void flush_lines(const std::byte* address, Bytes length);
-// The same with one given instruction, which must be available; without the emulated latency.
+// Flushes with the given instruction, which must be available; adds no emulated latency.
 void flush_lines_with(FlushInstruction instruction, const std::byte* address, Bytes length);
 
-// Waits until what was flushed or streamed before is in the persistence domain (sfence).
+// Waits until everything that this thread flushed or streamed before is in the persistence domain
+// (sfence).
 void drain();
 
 void set_write_latency(Nanoseconds per_line);

@@ -1,4 +1,4 @@
-// The size of the pages that memory consists of, where somebody chooses it.
+// The page size of a memory mapping, for callers that choose it.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace perdura::pmem {
 
 enum class Pages : std::uint8_t {
-  any,    // as the kernel likes
+  any,    // the kernel decides
   small,  // 4 KiB
   huge,   // 2 MiB
 };

@@ -1,9 +1,9 @@
 // A region: a contiguous range of persistent memory (or of DRAM) of one node, reachable by its CPUs
 // through this class and by one-sided operations once it is registered (platform/fabric).
 //
-// Every access goes through a region, so that stores are counted, and so that on `sim` they cost
-// time, become visible to remote readers when they would, and are known to the persistence model.
-// On mapped memory an access is the instruction itself.
+// Every access goes through a region. So stores are counted, and on `sim` accesses take simulated
+// time, become visible to remote readers at the right moment, and are reported to the persistence
+// model. On mapped memory an access is just the instruction itself.
 //
 // Offsets are in bytes from the start of the region. An access outside the region is a programming
 // error and ends the process. Words are 8 bytes, aligned.
@@ -26,12 +26,13 @@
 
 namespace perdura::pmem {
 
-// How a kind of memory that is not simply mapped handles accesses (platform/pmem/sim).
+// The interface to memory that is modelled instead of simply mapped (platform/pmem/sim). The
+// functions correspond to those of Region.
 class RegionModel {
  public:
   virtual ~RegionModel() = default;
   virtual std::uint64_t load(Bytes offset) = 0;
-  // A model that knows no time need not tell these from load().
+  // A model without timing need not override these.
   virtual std::uint64_t load_from_memory(Bytes offset) { return load(offset); }
   virtual void scan(Bytes, Bytes) {}
   virtual void read(Bytes offset, std::span<std::byte> into) = 0;
@@ -42,20 +43,20 @@ class RegionModel {
   virtual void drain() = 0;
 };
 
-// Write accounting of mapped persistent memory, per operating-system thread.
+// The write meter of the calling operating-system thread, for mapped persistent memory.
 namespace detail {
 inline constinit thread_local WriteMeter thread_write_meter;
 }
 inline WriteMeter& thread_write_meter() { return detail::thread_write_meter; }
 
 enum class Durable : std::uint8_t {
-  when_flushed,  // and fenced
-  when_visible,  // the caches are in the persistence domain (eADR): a flush would be for nothing
+  when_flushed,  // after a flush and a fence
+  when_visible,  // the caches are in the persistence domain (eADR), so flushes are unnecessary
 };
 
 class Region {
  public:
-  // `durable`: what a store to mapped persistent memory needs to be durable.
+  // `durable`: when a store to mapped persistent memory is durable.
   Region(std::string name, Medium medium, std::byte* base, Bytes size,
          std::shared_ptr<RegionModel> model, std::shared_ptr<void> mapping,
          Durable durable = Durable::when_flushed)
@@ -73,8 +74,9 @@ class Region {
   Bytes size() const { return size_; }
   Medium medium() const { return medium_; }
 
-  // The memory itself, for buffers that only this thread and its own operations use. What is done
-  // to it is not counted and no model knows of it; for memory that is judged there is pmem/view.h.
+  // The memory itself, for buffers that only this thread and its own operations use. Accesses
+  // through this pointer are neither counted nor known to any model; use pmem/view.h for memory
+  // whose accesses matter.
   std::byte* data() { return base_; }
 
   // --- loads -----------------------------------------------------------------------------------
@@ -87,8 +89,8 @@ class Region {
     return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
   }
 
-  // The same of a word whose line no cache holds, as the caller has seen to: `sim` has no caches,
-  // so it must be told. For probes.
+  // Loads a word whose line is in no cache, which the caller must have ensured. `sim` models no
+  // cache contents, so it must be told that the load misses. For probes.
   std::uint64_t load_from_memory(Bytes offset) const {
     check(offset, kWord);
     if (model_) [[unlikely]]
@@ -96,10 +98,10 @@ class Region {
     return std::atomic_ref(word(offset)).load(std::memory_order_acquire);
   }
 
-  // Atomic loads of several words, in order; all are checked before the first.
+  // Loads several words atomically, each by itself, in order. All offsets are checked first.
   template <std::size_t N>
   std::array<std::uint64_t, N> load_each(const std::array<Bytes, N>& offsets) const {
-    // Unrolled, so that what is not looked at by its number stays in registers.
+    // Unrolled, so that words that are not accessed by a variable index stay in registers.
     std::array<std::uint64_t, N> words;
     if (model_) [[unlikely]] {
 #pragma GCC unroll 8
@@ -114,13 +116,14 @@ class Region {
     return words;
   }
 
-  // Loads whole lines that no cache holds, in the order of addresses, and keeps nothing but the sum
-  // of their words (0 on `sim`): what memory can deliver, without the cost of a copy. Nobody may
-  // write them meanwhile. For probes.
+  // Loads whole lines that are in no cache, in the order of addresses, and returns only the sum of
+  // their words (0 on `sim`). This measures read bandwidth without the cost of a copy. Nobody may
+  // write the lines meanwhile. For probes.
   std::uint64_t scan(Bytes offset, Bytes length) const;
 
-  // 8-byte loads of adjacent words, in order. Word i may be anything unless `needed(i, words)`,
-  // which is told the words before it: memory itself is read faster without asking.
+  // 8-byte loads of adjacent words, in order. Word i of the result is meaningful only if `needed(i,
+  // words)` returns true; it is passed the words before i. On mapped memory, all words are loaded
+  // without calling it, which is faster.
   template <std::size_t N, class Needed>
   std::array<std::uint64_t, N> load_words(Bytes offset, Needed needed) const {
     check(offset, N * kWord);
@@ -133,14 +136,14 @@ class Region {
     return words;
   }
 
-  // A copy of a range. Only its aligned words are atomic, so it may be torn.
+  // Copies a range out of the region. Only the aligned words are atomic, so the copy may be torn.
   void read(Bytes offset, std::span<std::byte> into) const;
 
   template <class T>
   requires std::is_trivially_copyable_v<T> T read_object(Bytes offset)
   const {
     if constexpr (sizeof(T) % kWord == 0 && sizeof(T) <= kCacheLine) {
-      // Small objects of whole words are read without a call.
+      // Fast path: small objects of whole words are read without a function call.
       if (!model_ && offset % kWord == 0) [[likely]] {
         check(offset, sizeof(T));
         return std::bit_cast<T>(mapped_words<sizeof(T) / kWord>(offset));
@@ -149,10 +152,10 @@ class Region {
     return read_copy<T>(offset);
   }
 
-  // A hint that this line will be read soon.
+  // Prefetches the line at `offset` into the caches.
   void prefetch(Bytes offset) const {
-    // Not __builtin_prefetch(): a function that does nothing else is taken to have no effect, and
-    // its calls are removed.
+    // Not __builtin_prefetch(): the compiler assumes that a function that does nothing else has no
+    // effect, and removes calls of it.
     asm volatile("prefetcht0 %0" : : "m"(base_[offset]));
   }
 
@@ -171,10 +174,11 @@ class Region {
     target.store(value, std::memory_order_release);
   }
 
-  // Replaces `expected` by `desired` atomically, or loads the word into `expected`.
+  // Compare-and-swap: if the word equals `expected`, atomically replaces it by `desired` and
+  // returns true; else loads the word into `expected` and returns false.
   bool compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired);
 
-  // Ordinary stores of a range.
+  // Writes a range by ordinary (cached) stores.
   void write(Bytes offset, std::span<const std::byte> from);
   template <class T>
   requires std::is_trivially_copyable_v<T>
@@ -182,20 +186,22 @@ class Region {
     write(offset, std::as_bytes(std::span(&object, 1)));
   }
 
-  // Non-temporal stores of a range: they bypass the caches and are in the write-pending queue after
-  // the next drain, without a flush.
+  // Writes a range by non-temporal stores: they bypass the caches and are in the write-pending
+  // queue after the next drain(), without a flush.
   void write_streaming(Bytes offset, std::span<const std::byte> from);
 
-  // The same of whole lines that are all alike: what memory can take, without the cost of reading
-  // what is written. For probes.
+  // Fills whole lines with a constant by non-temporal stores. This measures write bandwidth without
+  // the cost of reading the data that is written. For probes.
   void fill_streaming(Bytes offset, Bytes length);
 
   // --- persistence -----------------------------------------------------------------------------
 
-  // Starts writing back the lines of a range (clwb, clflushopt or clflush, by CPU). Where memory is
-  // durable when it is visible it is counted, so that counts can be compared, and not executed.
+  // Starts writing back the lines of a range (clwb, clflushopt or clflush, depending on the CPU).
+  // Where stores are durable as soon as they are visible, the flush is counted, so that counts can
+  // be compared, but not executed.
   void flush(Bytes offset, Bytes length);
-  // Waits until everything flushed or streamed before is in the persistence domain (sfence).
+  // Waits until everything that this thread flushed or streamed before is in the persistence domain
+  // (sfence).
   void drain();
   void persist(Bytes offset, Bytes length) {
     flush(offset, length);
@@ -206,7 +212,8 @@ class Region {
   std::shared_ptr<RegionModel> shared_model() const { return model_; }
 
  private:
-  // Apart, so that small objects, whose address nobody takes, can be in registers.
+  // A function of its own, so that small objects, whose address is then never taken, can be in
+  // registers.
   template <class T>
   [[gnu::noinline]] T read_copy(Bytes offset) const {
     T object;

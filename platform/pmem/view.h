@@ -1,19 +1,20 @@
-// A range of a region as a program sees memory that it has mapped: elements that are loaded and
-// stored by what looks like plain code. Every access is the region's own, so that it is counted,
-// and on `sim` takes time, becomes visible when it would, and is known to the persistence model:
-// what an application does to memory that a system has mapped for it (DAX), and what it syncs
-// (msync), is judged like any other write.
+// A typed view of a range of a region: like std::span, it gives access to elements by what looks
+// like plain loads and stores. Every access goes through the region. So it is counted, and on `sim`
+// it takes time, becomes visible at the right moment, and is reported to the persistence model.
+// Thus what an application does to memory that a system has mapped for it (DAX), and what it syncs
+// (msync), is checked like any other write.
 //
 //   pmem::View<std::uint64_t> keys(region, offset, 1024);
 //   if (keys[3] != key) keys[3] = key;
 //   keys.persist(3, 1);
 //
-// An element of 8 bytes that are aligned is loaded and stored at once, as a word of the region; one
-// of 1, 2 or 4 bytes is loaded so. Others are copied: a concurrent reader may see, and a failure
-// may leave, any of their words and not the others. Nothing is cached: an element that is needed
-// twice is better loaded once.
+// An aligned element of 8 bytes is loaded and stored atomically, as a word of the region; an
+// aligned element of 1, 2 or 4 bytes is loaded atomically. All other accesses are copies: they may
+// be torn, both for a concurrent reader and after a power failure. Nothing is cached: load an
+// element once if it is needed twice.
 //
-// Elements are counted from 0. One outside the view is a programming error and ends the process.
+// Elements are counted from 0. An access outside the view is a programming error and ends the
+// process.
 #pragma once
 
 #include <algorithm>
@@ -36,20 +37,21 @@ template <class T>
 requires std::is_trivially_copyable_v<T>
 class View {
  public:
-  // `count` elements from `offset` on, which is aligned as T is. The region outlives the view.
+  // A view of `count` elements from `offset` on, which must be aligned for T. The region must
+  // outlive the view.
   View(Region& region, Bytes offset, std::size_t count)
       : region_(&region), offset_(offset), size_(count) {
     const bool fits = offset <= region.size() && count <= (region.size() - offset) / sizeof(T);
     if (!fits || offset % alignof(T) != 0) [[unlikely]]
       detail::outside_view(region, offset, 0, count, 0);
   }
-  // As many as the region has room for.
+  // A view of the whole region: as many elements as fit.
   explicit View(Region& region) : View(region, 0, region.size() / sizeof(T)) {}
 
   Region& region() const { return *region_; }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  // Of an element in the region, and of the one behind the last.
+  // The offset of an element in the region; `index` may be size(), for the end of the view.
   Bytes offset_of(std::size_t index) const { return offset_ + index * sizeof(T); }
 
   // --- elements --------------------------------------------------------------------------------
@@ -77,7 +79,8 @@ class View {
     }
   }
 
-  // An element that is loaded when its value is asked for, and stored when it is assigned to.
+  // A reference to an element: converting it to T loads the element, assigning to it stores the
+  // element.
   class Reference {
    public:
     operator T() const { return view_.load(index_); }
@@ -96,7 +99,7 @@ class View {
   };
   Reference operator[](std::size_t index) const { return {*this, index}; }
 
-  // Over values, in order.
+  // Iterates over the elements' values, in order.
   class Iterator {
    public:
     using iterator_category = std::input_iterator_tag;
@@ -162,7 +165,7 @@ class View {
   }
 
  private:
-  // Never in two words.
+  // Whether an element always lies within one word of the region.
   static constexpr bool kInWord = sizeof(T) <= kWord && sizeof(T) == alignof(T);
 
   void check(std::size_t first, std::size_t count) const {

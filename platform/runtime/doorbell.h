@@ -1,9 +1,10 @@
-// How a thread that sleeps is woken, by threads of its own and of other processes. Lives in shared
-// memory if others are to ring it.
+// Wakes a sleeping thread. Threads of the same process and, if the doorbell lies in shared memory,
+// of other processes may ring it.
 //
-// No wake-up is lost: the sleeper announces that it sleeps and then looks for work once more; the
-// ringer publishes its work, by a sequentially consistent read-modify-write, and then looks whether
-// somebody sleeps. One of the two sees the other. Ringing costs a load while nobody sleeps.
+// No wake-up is lost: the sleeper announces that it is about to sleep and then checks for work once
+// more; the ringer publishes its work by a sequentially consistent read-modify-write and then
+// checks whether anybody sleeps. At least one of the two sees the other's write. While nobody
+// sleeps, ringing costs one load.
 #pragma once
 
 #include <atomic>
@@ -17,8 +18,8 @@ namespace perdura::runtime {
 struct alignas(kCacheLine) Doorbell {
   std::atomic<std::uint32_t> sequence{0};
   std::atomic<std::uint32_t> sleeping{0};
-  // A sleeper that waits for file descriptors as well is woken by an eventfd of its process instead
-  // of the futex: the descriptor + 1, or 0 if there is none.
+  // A sleeper that also waits for file descriptors is woken through an eventfd of its process
+  // instead of the futex. This holds the descriptor + 1, or 0 if there is no eventfd.
   std::atomic<std::uint32_t> event{0};
 
   void ring() {
@@ -28,13 +29,13 @@ struct alignas(kCacheLine) Doorbell {
   }
   void wake();
 
-  // Sleeps until the sequence differs from `seen`, at most for `timeout` (forever if negative).
+  // Sleeps until `sequence` differs from `seen`, at most for `timeout` (forever if it is negative).
   void wait(std::uint32_t seen, Nanoseconds timeout);
-  // The same, or until one of the descriptors can be read; takes an eventfd.
+  // Also returns when one of the descriptors becomes readable. The doorbell must have an eventfd.
   void wait(std::span<const int> descriptors, Nanoseconds timeout);
 };
 
-// A doorbell with an eventfd, for threads of this process only.
+// A doorbell with an eventfd. Only threads of this process can be woken by it.
 class EventDoorbell {
  public:
   EventDoorbell();  // throws PlatformError

@@ -1,6 +1,6 @@
 // The executor runs the tasks of one thread: an operating-system thread on the real platforms, a
-// simulated thread on `sim`. Everything that suspends a task remembers the executor it suspended on
-// and hands the task back to it; tasks never migrate.
+// simulated thread on `sim`. Whatever suspends a task remembers that task's executor and later
+// makes the task ready there; tasks never migrate between executors.
 #pragma once
 
 #include <coroutine>
@@ -19,31 +19,34 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor() = default;
 
-  // The executor whose task is running now. Only valid inside a task.
+  // The executor whose task is running now. May be called only inside a task.
   static Executor& current() { return *current_; }
 
   virtual Time now() const = 0;
-  // The same for the start of an interval whose end is a now(); cheaper where the processor may
-  // read the clock while it still works on what comes before (runtime/host_clock.h).
+  // The time for the start of an interval that ends with a now(). It can be cheaper than now(),
+  // since the processor may read the clock before preceding instructions have finished
+  // (runtime/host_clock.h).
   virtual Time begin() const { return now(); }
 
   // Queues a suspended task of this executor; called on this executor's thread.
   virtual void make_ready(std::coroutine_handle<> task) = 0;
 
-  // Queues it at `when` (or as soon as possible after it).
+  // Queues a suspended task of this executor at `when`, or as soon as possible after it.
   virtual void make_ready_at(Time when, std::coroutine_handle<> task) = 0;
 
-  // The same for what happens outside the modelled machines, such as the arrival of work: on `sim`
-  // a thread that sleeps is then woken up in no time and at no cost.
+  // Like make_ready_at(), for events that come from outside the modelled machines, such as the
+  // arrival of a request in an open loop: on `sim`, waking a sleeping thread then takes no time and
+  // costs nothing.
   virtual void make_ready_from_outside_at(Time when, std::coroutine_handle<> task) {
     make_ready_at(when, task);
   }
 
-  // Runs a task to its end without anybody awaiting it. An exception that leaves it ends the run. A
-  // task may use what belongs to the one that spawned it only if that one does not end before it.
+  // Runs a task that nobody awaits. An exception that the task does not catch ends the run. The
+  // spawned task may use local variables of the task that spawned it only if that task outlives it.
   void spawn(Task<> task);
 
-  // Destroys the frames of all spawned tasks that have not ended, newest first.
+  // Destroys the frames of all spawned tasks: those that have not ended, newest first, then the
+  // rest.
   void destroy_tasks() {
     while (!spawned_.empty()) spawned_.pop_back();
     ended_.clear();
@@ -61,7 +64,7 @@ class Executor {
     Executor* previous_;
   };
 
-  // Called when a spawned task threw; stops the run in the way of the platform.
+  // Called when a spawned task has thrown `error`; stops the run as the platform does it.
   virtual void fail(std::exception_ptr error) = 0;
 
  private:
@@ -69,11 +72,11 @@ class Executor {
 
   static inline thread_local Executor* current_ = nullptr;
   std::list<Task<>> spawned_;
-  std::list<Task<>> ended_;  // frames that ended; a frame cannot destroy itself while it runs
+  std::list<Task<>> ended_;  // ended, not yet destroyed: a running frame cannot destroy itself
 };
 
-// co_await sleep_until(t), sleep_for(d), arrival_at(t), yield(): give the thread to other tasks
-// meanwhile.
+// Awaitables: sleep_until(t), sleep_for(d), arrival_at(t) and yield(). Other tasks of the thread
+// run meanwhile.
 struct SleepAwaiter {
   Time when;
   bool await_ready() const noexcept { return false; }
@@ -95,7 +98,8 @@ inline SleepAwaiter sleep_for(Picoseconds duration) {
   return {Executor::current().now() + duration};
 }
 
-// Until something arrives from outside (make_ready_from_outside_at).
+// Suspends until an event that comes from outside the modelled machines
+// (make_ready_from_outside_at).
 inline ArrivalAwaiter arrival_at(Time when) { return {when}; }
 
 struct YieldAwaiter {

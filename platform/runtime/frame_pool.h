@@ -1,5 +1,6 @@
-// Memory for coroutine frames: per-thread free lists by size, so that a task costs no allocation
-// once a thread has warmed up. Frames are whole cache lines, which no other thread's share.
+// An allocator of coroutine frames. Each thread has a free list for each frame size, so that
+// starting a task allocates nothing once the thread has warmed up. A frame occupies whole cache
+// lines, so no two threads share a line (no false sharing).
 #pragma once
 
 #include <array>
@@ -19,19 +20,21 @@ struct FreeFrame {
   FreeFrame* next;
 };
 
-// Frames below 2 KiB are pooled, by their number of cache lines.
+// Frames below 2 KiB are pooled. The size class of a frame is its number of cache lines.
 inline constexpr std::size_t kFrameClasses = 32;
 constexpr std::size_t frame_class(std::size_t size) { return (size + kCacheLine - 1) / kCacheLine; }
 
-// Of the calling thread. It has no destructor, so that reaching it takes no check; what it holds at
-// the end of the thread is passed on to others by somebody else (frame_pool.cc).
+// The calling thread's free lists, by size class. The array has no destructor, so that accessing it
+// needs no initialization check; when the thread ends, frame_pool.cc hands its free frames to other
+// threads.
 inline constinit thread_local std::array<FreeFrame*, kFrameClasses> free_frames{};
 
-// When there is no free frame of that size, or no list for it.
+// The slow path: used if the free list is empty or frames of this size are not pooled.
 void* allocate_new_frame(std::size_t size);
 void release_frame_for_good(void* frame) noexcept;
 
-// The size is a constant wherever a coroutine begins, so little remains of this.
+// The size is a compile-time constant wherever a coroutine begins, so the compiler reduces this to
+// a few instructions.
 inline void* allocate_frame(std::size_t size) {
   const std::size_t c = frame_class(size);
   if (PERDURA_POOL_FRAMES && c < kFrameClasses) {

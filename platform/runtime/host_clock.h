@@ -1,21 +1,21 @@
-// The clock of the real platforms: it goes like CLOCK_MONOTONIC, but where the kernel itself keeps
-// time by the processor's time stamp counter it reads that directly, which costs two thirds of a
-// call of clock_gettime and is resolved in picoseconds instead of nanoseconds.
+// The clock of the real platforms. It follows CLOCK_MONOTONIC. If the kernel itself keeps time by
+// the processor's time stamp counter (TSC), this clock reads the counter directly, which costs two
+// thirds of a call of clock_gettime and gives picoseconds instead of nanoseconds.
 //
-// All processes of a job use one clock: one of them starts it and puts it into shared memory, so
-// that they convert ticks by the same numbers and their times can be compared. The kernel keeps
-// time by the counter only if it goes at a constant rate, never stops, and is the same on all
-// cores.
+// All processes of a job share one clock: one process starts it and puts it into shared memory, so
+// that all convert ticks with the same constants and their times can be compared. The kernel keeps
+// time by the counter only if the counter runs at a constant rate, never stops, and is synchronized
+// between cores.
 //
-// now() waits for the loads and computations before it, as clock_gettime does: what was waited for
-// has happened when its time is taken. begin() does not: for the start of an interval, it may lie
-// before the last instructions that precede it, by some nanoseconds, so that an interval is never
-// shown shorter than it was.
+// now() waits for the preceding loads and computations, as clock_gettime does, so that an event
+// that was waited for has happened when its time is taken. begin() does not wait: it marks the
+// start of an interval and may be some nanoseconds earlier than the last instructions that precede
+// it, so that an interval is never reported as shorter than it was.
 //
-// Its rate is measured when a process first starts a clock, against 5 ms of CLOCK_MONOTONIC read
-// with an uncertainty of some 15 ns at both ends: it is within 10 ppm of that clock's rate, and
-// stays constant where CLOCK_MONOTONIC is being slewed by NTP. A duration of 1 ms is right to
-// 10 ns; after an hour the two clocks may differ by 40 ms.
+// The counter's rate is measured when a process first starts a clock, against 5 ms of
+// CLOCK_MONOTONIC, which is read with an uncertainty of some 15 ns at both ends. The measured rate
+// is within 10 ppm of that clock's rate; it stays constant while NTP slews CLOCK_MONOTONIC. A
+// duration of 1 ms is right to 10 ns; after an hour the two clocks may differ by 40 ms.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +27,23 @@ namespace perdura::runtime {
 struct HostClock {
   std::uint64_t epoch = 0;       // time zero, in ns of CLOCK_MONOTONIC
   std::uint64_t first_tick = 0;  // the counter at time zero
-  std::uint64_t scale = 0;       // ps a tick, times 2^32; 0: read CLOCK_MONOTONIC instead
+  std::uint64_t scale = 0;  // picoseconds per tick, times 2^32; 0: read CLOCK_MONOTONIC instead
 
-  // A clock whose time zero is now; the first one of a process takes 5 ms.
+  // Starts a clock whose time zero is now. The first call in a process takes 5 ms.
   static HostClock start();
-  // One that reads CLOCK_MONOTONIC.
+  // Starts a clock that always reads CLOCK_MONOTONIC.
   static HostClock start_without_counter();
 
   Time now() const {
     if (scale == 0) [[unlikely]]
       return read_monotonic();
-    // Later memory accesses do not move before it either, as far as the compiler is concerned.
+    // The "memory" clobber also keeps the compiler from moving later memory accesses before it.
     asm volatile("lfence" : : : "memory");
     return at(read_counter());
   }
   Time begin() const { return scale == 0 ? read_monotonic() : at(read_counter()); }
 
-  // The time at which the counter has gone on so far from time zero.
+  // The time at which the counter has advanced by `ticks` since time zero.
   Time after(std::uint64_t ticks) const {
     return Time(Picoseconds(static_cast<std::int64_t>((Wide{ticks} * scale) >> 32)));
   }

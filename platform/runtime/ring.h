@@ -1,5 +1,6 @@
-// A queue in an array that grows to the largest number of elements it ever held and then stays, so
-// that a steady state allocates nothing (a std::deque gets and gives back a block every so often).
+// A FIFO queue in a circular buffer. The buffer grows with the largest number of elements ever held
+// and never shrinks, so that a steady state allocates nothing (a std::deque allocates and frees a
+// block every so often).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@ class Ring {
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
 
-  // The elements in their order, the oldest is number 0.
+  // The i-th element; the oldest is number 0.
   T& operator[](std::size_t i) { return slots_[(head_ + i) & (slots_.size() - 1)]; }
   const T& operator[](std::size_t i) const { return slots_[(head_ + i) & (slots_.size() - 1)]; }
   T& front() { return slots_[head_]; }
@@ -26,7 +27,7 @@ class Ring {
     slots_[(head_ + count_) & (slots_.size() - 1)] = std::move(element);
     ++count_;
   }
-  // The slot keeps what is in it until it is used again.
+  // The removed element is not destroyed until its slot is used again.
   void pop_front() {
     head_ = (head_ + 1) & (slots_.size() - 1);
     --count_;
@@ -36,7 +37,7 @@ class Ring {
     pop_front();
     return first;
   }
-  // Removes the oldest element that is equal to this one, if there is any.
+  // Removes the oldest element that is equal to `element`, if there is one.
   void erase(const T& element) {
     std::size_t i = 0;
     while (i < count_ && !((*this)[i] == element)) ++i;
@@ -57,7 +58,7 @@ class Ring {
     head_ = 0;
   }
 
-  std::vector<T> slots_;  // none, or a power of two
+  std::vector<T> slots_;  // its size is 0 or a power of two
   std::size_t head_ = 0;
   std::size_t count_ = 0;
 };

@@ -11,8 +11,8 @@
 namespace perdura {
 
 // Mutual exclusion between the threads of a node, for critical sections that do not suspend.
-// Waiting burns CPU on real platforms and costs the same virtual time on `sim`, where the lock
-// remembers until when it was held.
+// Waiting spins: it uses CPU time on real platforms, and as much virtual time on `sim`, where the
+// lock only remembers until when it was held.
 class SpinLock {
  public:
   void lock() {
@@ -24,7 +24,7 @@ class SpinLock {
       while (held_.load(std::memory_order_relaxed)) __builtin_ia32_pause();
     }
   }
-  // Without waiting; false if another thread holds it.
+  // Does not wait; returns false if another thread holds the lock.
   bool try_lock() {
     if (cost_meter != nullptr) [[unlikely]]
       return cost_meter->now() >= held_until_;
@@ -43,7 +43,7 @@ class SpinLock {
   Time held_until_{};
 };
 
-// Coroutines of one executor that wait for something, first come first served.
+// A FIFO queue of coroutines of one executor that wait for something.
 class WaitList {
  public:
   struct Node {
@@ -94,7 +94,8 @@ class WaitList {
   Node** tail_ = &head_;
 };
 
-// co_await list.wait(): suspends until a wake-up. The awaiter re-checks its condition itself.
+// co_await wait(list) suspends the task until it is woken. The task must then check its condition
+// again.
 struct WaitAwaiter {
   WaitList& list;
   WaitList::Node node{};
@@ -104,7 +105,7 @@ struct WaitAwaiter {
 };
 inline WaitAwaiter wait(WaitList& list) { return {list}; }
 
-// A counter of free slots for the tasks of one executor.
+// A counting semaphore for the tasks of one executor.
 class Semaphore {
  public:
   explicit Semaphore(std::uint32_t free) : free_(free) {}

@@ -1,7 +1,7 @@
 // Task<T>: a lazy coroutine. It starts when it is awaited (or spawned on an executor), runs on the
-// thread that started it and never migrates, and resumes its awaiter by symmetric transfer.
+// thread that started it, never migrates, and resumes its awaiter by symmetric transfer.
 //
-// Two traps of GCC 12 shape the code that uses it: a coroutine takes its parameters by value (a
+// Two pitfalls of GCC 12 shape the code that uses it: a coroutine takes its parameters by value (a
 // reference to a temporary dangles after the first suspension), and nothing is awaited inside a
 // catch block.
 #pragma once
@@ -109,7 +109,7 @@ class [[nodiscard]] Task {
     return Awaiter{handle_};
   }
 
-  // For executors: the frame, to be resumed once; it still belongs to this object.
+  // For executors: the handle of the frame, to be resumed once. This object still owns the frame.
   Handle handle() const noexcept { return handle_; }
 
  private:

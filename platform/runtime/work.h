@@ -1,6 +1,6 @@
-// What a CPU does, as seen by the cost model. The helpers below simply do the work on real
-// platforms; on `sim` they do it and charge the simulated core for it, so that systems carry no
-// costs of their own. A task's charges add up and are paid when it next suspends or posts an
+// The kinds of CPU work that the cost model charges for. The helpers below simply do the work on
+// real platforms; on `sim` they also charge the simulated core for it, so that systems contain no
+// costs. A task's charges add up; the simulated time passes when the task next suspends or posts an
 // operation.
 #pragma once
 
@@ -17,7 +17,7 @@ enum class Work : std::uint8_t {
   copy,      // ordinary memory to ordinary memory, per call and per byte
   hash,      // hashing a key, per call and per byte
   compare,   // comparing keys, per call and per byte
-  dispatch,  // looking at a request and choosing what to do, per call
+  dispatch,  // parsing a request and choosing its handler, per call
 };
 inline constexpr int kWorkKinds = 5;
 
@@ -25,7 +25,8 @@ class CostMeter {
  public:
   virtual ~CostMeter() = default;
   virtual void charge(Work work, Bytes bytes) = 0;
-  // For locks whose waiting is modelled: the time as the running task sees it, and waiting for it.
+  // For locks whose waiting is modelled: the current time as the running task sees it, and spinning
+  // until a time.
   virtual Time now() const = 0;
   virtual void spin_until(Time when) = 0;
 };
@@ -43,7 +44,7 @@ inline void charge(Work work, Bytes bytes = 0) {
 std::uint32_t crc32(std::uint32_t seed, std::span<const std::byte> data);
 
 namespace detail {
-// One multiplication to 128 bits, folded: mixes every input bit into every output bit.
+// Multiplies to 128 bits and XORs the halves, which mixes every input bit into every output bit.
 inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
   __extension__ using Wide = unsigned __int128;
   const auto product = static_cast<Wide>(a) * b;
@@ -51,8 +52,8 @@ inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
 }
 }  // namespace detail
 
-// A 64-bit hash of a key: the same on every platform, in every run. Of a span whose length the
-// compiler knows it is a few instructions.
+// A 64-bit hash of a key, the same on every platform and in every run. If the compiler knows the
+// length of the span, it is a few instructions.
 inline std::uint64_t hash64(std::span<const std::byte> data, std::uint64_t seed = 0) {
   charge(Work::hash, data.size());
   // Odd constants: the golden ratio and the square root of two, as 64-bit fractions.

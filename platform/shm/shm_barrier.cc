@@ -1,5 +1,5 @@
-// Barriers in the job's control file. A thread that arrives leaves a bit for its doorbell, and the
-// last one rings.
+// Barriers in the job's shared control file. An arriving thread sets a bit for its doorbell; the
+// last one to arrive rings the doorbells whose bits are set.
 #include <fmt/core.h>
 
 #include <bit>

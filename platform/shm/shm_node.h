@@ -1,4 +1,5 @@
-// A node on shared memory: other processes map the files that its regions are.
+// A node of the platform on shared memory. Other processes access its regions by mapping their
+// files.
 #pragma once
 
 #include <atomic>

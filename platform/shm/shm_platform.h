@@ -1,8 +1,8 @@
-// The platform on shared memory: the nodes are processes of one host (a process may be several
-// nodes), time and concurrency are real, and the fabric is memory that the processes share.
+// The platform `shm`: nodes are processes of one host (one process may be several nodes), time and
+// concurrency are real, and the fabric is implemented in memory that the processes share.
 //
-// A process that ends, however it ends, breaks the connections of its nodes; another process may
-// take a node's place afterwards and finds its persistent memory.
+// When a process ends, for whatever reason, the connections of its nodes break. Afterwards another
+// process may take a node's place and finds its persistent memory.
 #pragma once
 
 #include <memory>
@@ -21,20 +21,22 @@ struct ShmOptions {
   // Processes with the same job name form a cluster. Empty: a cluster of this process alone.
   std::string job{};
   NodeId node_count = 1;
-  // The nodes that this process is; empty: all of them.
+  // The nodes that belong to this process; empty: all nodes.
   std::vector<NodeId> local_nodes{};
-  // Where the files of persistent memory are: a DAX file system for the real thing, or a DAX device
-  // or a path below it ("/dev/dax0.0/run"), to which its regions' names then belong. Empty: a place
-  // in /dev/shm that goes away with the last process of the job.
+  // Where the files of persistent memory are. For real persistent memory: a directory of a DAX file
+  // system, a DAX device, or a path below a device ("/dev/dax0.0/run"), with which the names of its
+  // regions then begin. Empty: a directory in /dev/shm that is removed with the last process of the
+  // job.
   std::string pm_directory{};
-  // By node; where there is none for it: anywhere.
+  // By node; nodes beyond the end of the list run anywhere.
   std::vector<Placement> placements{};
-  // Time that each flushed line costs in addition; for the whole process.
+  // Emulated write latency: additional time that each flushed line costs, in the whole process.
   Nanoseconds write_latency{0};
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::compared;
-  // How long another process of the job, stopped perhaps, may keep this one from joining.
+  // How long to wait if another process of the job, perhaps a stopped one, keeps this one from
+  // joining.
   Picoseconds join_timeout = std::chrono::seconds(60);
-  // Emulated network and retries.
+  // The emulated network and its retries.
   fabric::shm::FabricOptions fabric{};
 };
 
@@ -47,13 +49,13 @@ class ShmPlatform final : public HostPlatform {
   std::string_view name() const override { return "shm"; }
   std::unique_ptr<Barrier> create_barrier(std::uint32_t participants) override;
 
-  // The job directory; tests look into it.
+  // The job's directory, for tests.
   const std::string& job_directory() const { return job_.directory(); }
 
  private:
   void with_endpoint(HostNode& node, fabric::Port port, CompletionMode mode,
                      const RunThread& run) override;
-  // A node that has not joined the job yet does not count as ended.
+  // Also waits for nodes that have not joined the job yet.
   void meet_other_nodes(bool failed) override;
   void await_other_nodes();
 

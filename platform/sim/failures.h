@@ -1,8 +1,8 @@
-// Failures at every moment of a run.
+// Injects a failure at every crash point ("moment") of a run.
 //
-// A scenario is a function that makes a platform, starts threads and runs it, and gives the
-// platform to the Failure that it is handed. explore_failures() runs it once undisturbed to list
-// its moments, then once for each with the failure there:
+// A scenario is a function that makes a platform, starts threads, passes the platform to
+// Failure::watch(), and runs it. explore_failures() calls it once without a failure to list the
+// moments of the run, then once for each moment (and image) with the failure there:
 //
 //   const Explored explored = explore_failures({}, [&](Failure& failure) {
 //     SCOPED_TRACE(failure.text());
@@ -17,9 +17,9 @@
 //     ... if (failure.happened()) check ...
 //   });
 //
-// The moments are: after each event of the engine, and between events each moment at which
-// something becomes known or visible that changes what a power failure may leave, if the platform
-// tracks durability.
+// There is a moment after each event of the engine. If the platform tracks durability, there is
+// also one, between events, wherever something becomes known or visible that changes which images a
+// power failure may leave.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,11 @@
 namespace perdura::sim {
 
 struct Moment {
-  std::uint64_t events = 0;  // fired before it
-  Time event_time{};         // of the last of them
-  Time time{};               // not before event_time, and before the next event
-  std::uint64_t writes = 0;  // a digest of what persistent memory has taken, to recognize the run
+  std::uint64_t events = 0;  // number of events fired before the moment
+  Time event_time{};         // the time of the last of these events
+  Time time{};               // the moment's time: from event_time to the time of the next event
+  // A digest of the write counts so far, to detect that a run is not the listed one.
+  std::uint64_t writes = 0;
 };
 
 enum class Images : std::uint8_t { least, most, random, all };
@@ -49,27 +50,31 @@ constexpr std::string_view to_string(Images images) {
 }
 
 struct Explored {
-  std::uint64_t moments = 0;    // of the run
-  std::uint64_t tried = 0;      // of these
-  std::uint64_t runs = 0;       // with a failure: one for each image
+  std::uint64_t moments = 0;    // moments of the run
+  std::uint64_t tried = 0;      // moments that were tried
+  std::uint64_t runs = 0;       // runs with a failure: one for each image
   std::uint64_t cut_short = 0;  // moments with more images than `most_images`
-  std::uint64_t known = 0;      // moments that were not tried since their only image had been
-  // Moments at which nothing was left to choose: all images are this one.
+  std::uint64_t known = 0;      // moments skipped because their only image was tried before
+  // Moments at which only one image is possible.
   std::set<std::uint64_t> of_one_image;
 };
 
 struct ExploreOptions {
-  Images images = Images::least;  // which of the images a failure leaves; `all` one after the other
-  std::uint64_t seed = 1;         // of random images
-  std::uint64_t first = 0;        // moment to try: goes on with an exploration, or replays one run
+  // Which images are tried at each moment; `all`: every possible one.
+  Images images = Images::least;
+  std::uint64_t seed = 1;  // seed of random images
+  // First moment to try, to continue an exploration or to replay a single moment (`first` =
+  // `last`).
+  std::uint64_t first = 0;
   std::uint64_t last = ~std::uint64_t{0};
-  std::uint64_t stride = 1;       // tries every so many moments only
-  std::uint64_t most_images = 0;  // of one moment, with `all`; 0 is no limit
-  // An exploration of the same scenario with other images. What it found to be moments of one image
-  // is not tried again: the runs would be the same.
+  std::uint64_t stride = 1;       // only every stride-th moment is tried
+  std::uint64_t most_images = 0;  // with `all`: limit of the images of one moment; 0 is no limit
+  // An earlier exploration of the same scenario with other `images`. Moments at which it found only
+  // one possible image are skipped, since their runs would be identical.
   const Explored* before = nullptr;
-  // Called before each moment, with how many were tried or known and how many will be. What it
-  // throws ends the exploration; not a std::exception, since those are what a scenario fails with.
+  // Called before each moment with the number of moments done (tried or skipped) and the number to
+  // be done in total. An exception that it throws ends the exploration; it must not be a
+  // std::exception, since those are taken as failures of the scenario.
   std::function<void(std::uint64_t tried, std::uint64_t all)> progress{};
 };
 
@@ -77,16 +82,17 @@ class Failure {
  public:
   using Inject = std::function<void(pmem::Choices&)>;
 
-  // Calls `inject` at the moment of this run, between two events; the platform must not have run.
+  // Arranges that `inject` is called at this run's moment, between two events. Must be called
+  // before the platform runs.
   void watch(SimPlatform& platform, Inject inject);
 
-  // Moments count while this is on, as it is at first.
+  // Switches the counting of moments on or off, for example during setup; it is on initially.
   void enable(bool on) { enabled_ = on; }
 
-  // Whether there was a failure in this run.
+  // Whether the failure was injected in this run.
   bool happened() const { return happened_; }
-  // Says how to find this run again: "moment 3 of 120, after event 17 at 1.5 us, random images of
-  // seed 1".
+  // Describes this run so that it can be replayed: "moment 3 of 120, after event 17 at 1.5 us,
+  // random images of seed 1".
   const std::string& text() const { return text_; }
 
  private:
@@ -95,7 +101,7 @@ class Failure {
   void look(SimPlatform& platform);
   static std::uint64_t digest(SimPlatform& platform);
 
-  std::vector<Moment>* listed_ = nullptr;  // in the run that lists
+  std::vector<Moment>* listed_ = nullptr;  // set in the run that lists the moments
   std::optional<Moment> moment_;
   pmem::Choices* choices_ = nullptr;
   Inject inject_;
@@ -106,8 +112,8 @@ class Failure {
   bool happened_ = false;
 };
 
-// Throws PlatformError, naming the moment, if a scenario throws or if a run is not the one that was
-// listed up to its moment.
+// Explores a scenario. Throws PlatformError, which names the moment, if the scenario throws, or if
+// a run differs from the listed run before its moment (the scenario is not deterministic).
 Explored explore_failures(const ExploreOptions& options,
                           const std::function<void(Failure&)>& scenario);
 

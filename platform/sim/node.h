@@ -1,4 +1,5 @@
-// A simulated machine: cores, memory, and what outlives a process that runs on it.
+// A simulated machine: its cores, its memory and NIC, and the persistent regions, which outlive the
+// process that runs on it.
 #pragma once
 
 #include <list>
@@ -17,8 +18,8 @@ namespace perdura::sim {
 
 class SimNode final : public Node {
  public:
-  // `failure`: what leaves a task of its background threads is put there if nothing is. All
-  // references outlive the node.
+  // `failure`: receives the first exception that a task of the node's background threads does not
+  // catch, if it is still null. All references must outlive the node.
   SimNode(Engine& engine, const Profile& profile, NodeId id, fabric::sim::Network& network,
           fabric::sim::Directory& directory, std::exception_ptr& failure);
   ~SimNode();
@@ -37,18 +38,18 @@ class SimNode final : public Node {
 
   const NodeProfile& profile() const { return profile_; }
   SimThread& add_thread(CompletionMode mode);
-  // For a thread of it that can be connected to at that port.
+  // Makes the endpoint of a thread of this node; others can connect to it at `port`.
   std::unique_ptr<fabric::sim::SimEndpoint> make_endpoint(SimThread& thread, fabric::Port port);
   std::list<SimThread>& threads() { return threads_; }
   fabric::sim::Nic& nic() { return nic_; }
 
-  // From now on what happens to its persistent regions is told to a journal.
+  // From now on, changes of the node's persistent regions are reported to a journal.
   void track(pmem::sim::Durability& durability);
-  // Null unless durability is tracked. Another one after each power failure.
+  // Null unless durability is tracked. A power failure replaces the journal by a new one.
   pmem::sim::Journal* journal() { return journal_.get(); }
-  // A power failure now: cut_power() decides what it leaves and stops all changes; after the
-  // threads have been stopped, restore_power() puts that into the memory. Throws UsageError if
-  // nothing was tracked.
+  // The two halves of a power failure: cut_power() chooses the image that survives and stops all
+  // changes of memory; after the threads have been stopped, restore_power() writes the image into
+  // the memory. Throws UsageError if durability is not tracked.
   void cut_power(pmem::Choices& choices);
   void restore_power();
 
@@ -75,7 +76,7 @@ class SimNode final : public Node {
   std::exception_ptr& failure_;
   Cores cores_;
   pmem::WriteMeter meter_;
-  // Of both NUMA nodes; threads run on the first.
+  // One for each of the two NUMA nodes; threads run on the first.
   std::vector<pmem::sim::MemoryController> dram_;
   std::vector<pmem::sim::MemoryController> pm_;
   fabric::sim::Nic nic_;

@@ -30,34 +30,34 @@ class SimPlatform final : public Platform {
   void run() override;
   std::unique_ptr<Barrier> create_barrier(std::uint32_t participants) override;
 
-  // Calls `function` at a moment of the run. It may start threads and kill nodes.
+  // Calls `function` at a time of the run. It may start threads and kill nodes.
   void at(Time when, std::function<void()> function);
-  // The process on a node dies: its threads stop wherever they are, its DRAM and connections are
-  // gone, its named regions stay as they are visible.
+  // Kills the process on a node: its threads stop wherever they are, its DRAM and connections are
+  // lost, and its PM regions keep their visible content.
   void kill(NodeId node);
 
-  // To be called before the run: from now on what happens to the persistent regions of all nodes is
-  // told to the persistence model (platform/pmem/sim/journal.h). Without it nothing is remembered
-  // and nothing costs. The model's DDIO and transport say what survives, the profile's DDIO what it
-  // costs in time: they are apart so that the same run, to the picosecond, can be judged by
-  // different models.
+  // Must be called before run(). From now on, changes of the persistent regions of all nodes are
+  // reported to the persistence model (platform/pmem/sim/journal.h). Without this call nothing is
+  // recorded, and there is no overhead. The model's DDIO and transport decide what survives; the
+  // profile's DDIO decides what accesses cost in time. They are separate so that the same run, to
+  // the picosecond, can be judged under different models.
   void track_durability(pmem::PersistenceModel model);
-  // The power of a node fails, and is there again at once: its threads stop wherever they are, its
-  // DRAM, connections and registrations are gone, and its persistent regions hold one of the images
-  // that the failure may leave under the model; `choices` says which. Not to be called from a task
-  // of the node. Throws UsageError without track_durability().
+  // A power failure of a node, after which power is back at once: its threads stop wherever they
+  // are, its DRAM, connections and registrations are lost, and its persistent regions hold one of
+  // the images that the model allows; `choices` selects which. Must not be called from a task of
+  // the node. Throws UsageError without track_durability().
   void fail_power(NodeId node, pmem::Choices& choices);
 
-  // From now on moments() lists, if durability is tracked, the moments up to now at which what a
-  // failure may leave has changed. The caller may remove what it has seen.
+  // From now on, if durability is tracked, moments() contains the times up to now at which the set
+  // of possible images changed. The caller may remove times that it has handled.
   void list_moments();
   std::set<Time>& moments();
-  // Called between any two events of the run, and before the first one. It may do what a function
-  // given to at() may.
+  // Sets a function that is called before the first event of the run and between any two events. It
+  // may do what a function passed to at() may do.
   void between_events(std::function<void()> function) { between_events_ = std::move(function); }
 
-  // run() ends, throwing PlatformError, within milliseconds after this has become true. The flag
-  // outlives the run.
+  // run() throws PlatformError within milliseconds of real time after the flag has become true. The
+  // flag must outlive the run.
   void end_when(const std::atomic<bool>& flag) { end_ = &flag; }
 
   Engine& engine() { return engine_; }
@@ -96,8 +96,8 @@ class SimPlatform final : public Platform {
   std::vector<std::shared_ptr<Running>> running_;
   std::size_t unfinished_ = 0;
   std::exception_ptr failure_;
-  const std::atomic<bool>* end_ = nullptr;  // null: nobody ends the run from outside
-  // For noticing that time does not pass.
+  const std::atomic<bool>* end_ = nullptr;  // null: the run cannot be ended from outside
+  // To detect that virtual time no longer advances.
   Time seen_{};
   std::uint64_t events_seen_ = 0;
 };

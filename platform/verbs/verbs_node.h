@@ -1,5 +1,5 @@
-// A node on verbs: its regions can be registered with the RDMA device; its DRAM is anonymous
-// memory.
+// A node of the platform `verbs`. Its regions can be registered with the RDMA device; its DRAM is
+// anonymous memory.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class VerbsNode final : public HostNode {
       : HostNode(clock, id, pm_directory, accounting, std::move(placement)),
         memory_(std::move(memory)) {}
 
-  // Finds out whether the device flushes this node's persistent memory.
+  // Tests whether the device supports FLUSH for persistence of this node's persistent memory.
   void try_flush_persistence();
 
   const std::shared_ptr<fabric::verbs::NodeMemory>& memory() const { return memory_; }

@@ -1,9 +1,11 @@
-// The platform on libibverbs (rdma-core): nodes are processes of any hosts whose RDMA devices reach
-// each other (a process may be several nodes), connections are reliable-connected queue pairs.
+// The platform `verbs`, on libibverbs (rdma-core): nodes are processes of any hosts whose RDMA
+// devices can reach each other (one process may be several nodes), and connections are
+// reliable-connected (RC) queue pairs.
 //
-// The processes find each other over TCP (fabric/verbs/control_plane.h): one is the coordinator and
-// waits where its listener says, the others are told where that is. A process that ends, however it
-// ends, breaks the connections of its nodes; nobody can take its place in the same job.
+// The processes find each other over TCP (fabric/verbs/control_plane.h): one of them, the
+// coordinator, accepts connections on its listener, and the others are given the listener's
+// address. When a process ends, for whatever reason, the connections of its nodes break; no other
+// process can take its place in the same job.
 #pragma once
 
 #include <map>
@@ -21,17 +23,18 @@ namespace perdura {
 
 struct VerbsOptions {
   NodeId node_count = 1;
-  // The nodes that this process is; empty: all of them.
+  // The nodes that belong to this process; empty: all nodes.
   std::vector<NodeId> local_nodes{};
-  // The coordinator's listener there, what that says elsewhere (ControlListener::address); neither
-  // if this process is all nodes.
+  // In the coordinator, `listener` is set. In other processes, `coordinator` is the address of that
+  // listener (ControlListener::address). Neither is set if this process is all nodes.
   std::shared_ptr<fabric::verbs::ControlListener> listener{};
   std::string coordinator{};
   fabric::verbs::DeviceOptions device{};
-  // Where the files of persistent memory are: device DAX for the real thing, which alone can be
-  // registered. Empty: a directory in /dev/shm, of this platform alone, that goes away with it.
+  // Where the files of persistent memory are. For real persistent memory: a DAX device, since
+  // memory of DAX file systems cannot be registered. Empty: a directory in /dev/shm that belongs to
+  // this object and is removed with it.
   std::string pm_directory{};
-  // By node; where there is none for it: anywhere.
+  // By node; nodes beyond the end of the list run anywhere.
   std::vector<Placement> placements{};
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::compared;
   fabric::verbs::FabricOptions fabric{};
@@ -39,7 +42,8 @@ struct VerbsOptions {
 
 class VerbsPlatform final : public HostPlatform {
  public:
-  // Throws UsageError or PlatformError, with what is missing and which platform would work.
+  // Throws UsageError or PlatformError; the message says what is missing and which platform would
+  // work.
   explicit VerbsPlatform(VerbsOptions options);
   ~VerbsPlatform() override;
 
@@ -54,7 +58,7 @@ class VerbsPlatform final : public HostPlatform {
   void meet_other_nodes(bool failed) override;
   void find_range(const fabric::verbs::Message& lookup, fabric::verbs::Message& found) const;
 
-  // A directory that is removed at the end.
+  // A directory that the destructor removes.
   class TemporaryDirectory {
    public:
     explicit TemporaryDirectory(bool wanted);

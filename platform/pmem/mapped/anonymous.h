@@ -1,4 +1,4 @@
-// Memory of this process alone.
+// Private anonymous memory of this process.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace perdura::pmem::mapped {
 
-// Zeros, in pages of that size. Throws PlatformError if there is no such memory; `what` it is for
-// begins the message.
+// Maps memory filled with zeros, in pages of that size. Throws PlatformError if the kernel has no
+// such memory; the message begins with `what`, which says what the memory is for.
 std::shared_ptr<Mapping> map_anonymous(std::string_view what, Bytes size, Pages pages);
 
 }  // namespace perdura::pmem::mapped

@@ -1,11 +1,12 @@
-// Regions with names inside one DAX device (/dev/daxX.Y), or inside an ordinary file of the same
-// shape: at its start the directory (region_directory.h), behind it the regions, each at a multiple
-// of the device's alignment, which is what a device can be mapped by.
+// Named regions inside one DAX device (/dev/daxX.Y), or inside an ordinary file with the same
+// layout: the directory (region_directory.h) is at the start; the regions follow, each aligned to
+// the device's alignment, since a device can be mapped only in such units.
 //
-// Processes take turns: who looks at or changes the directory holds a lock of the device's first
-// bytes, and who has a region mapped holds a lock of the region's bytes. So, as with a file that is
-// removed, a region that somebody still uses keeps its memory, and nobody is given that until the
-// last of them ends, in whichever way.
+// File locks synchronize processes: a process that reads or changes the directory holds an
+// exclusive lock on the device's first bytes, and a process that has a region mapped holds a shared
+// lock on the region's bytes. So a removed region that is still in use keeps its memory, as a
+// removed file does: the space is not reused until the last process that has it mapped closes it or
+// ends.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,9 @@
 
 namespace perdura::pmem::mapped {
 
-// The device's own path and, behind it, the name of a region there: "/dev/dax0.0" and
-// "run/node-0/a" of "/dev/dax0.0/run/node-0/a". Nothing if no part of the path is a DAX device.
+// A path split into the device's own path and the name of a region in it:
+// "/dev/dax0.0/run/node-0/a" is "/dev/dax0.0" and "run/node-0/a". device_path() returns nothing if
+// no prefix of the path is a DAX device.
 struct DevicePath {
   std::string device{};
   std::string name{};
@@ -29,20 +31,20 @@ std::optional<DevicePath> device_path(const std::string& path);
 
 class DaxDevice {
  public:
-  // Throws UsageError, with what to do, if the device is too small, has bad blocks or holds
-  // something else, and PlatformError if it cannot be used.
+  // Throws UsageError, which says what to do, if the device is too small, has bad blocks or holds
+  // something else, and PlatformError if the device cannot be used.
   explicit DaxDevice(std::string path);
-  // An ordinary file that is taken for a device.
+  // Treats an ordinary file as a device of that geometry.
   DaxDevice(std::string path, DeviceGeometry geometry);
 
-  // New memory of zeros under a name that is not taken, else UsageError; also if there is no room.
-  // The name appears, durably, when all of it is ready.
+  // Creates a region filled with zeros. Throws UsageError if the name is taken or there is no room.
+  // The name appears, durably, only when the whole region is ready.
   std::shared_ptr<Mapping> create(const std::string& name, Bytes size);
   // Null if there is no such region.
   std::shared_ptr<Mapping> open(const std::string& name);
-  // It is no error if there is none.
+  // Does nothing if there is no such region.
   void remove(const std::string& name);
-  // All whose names begin so.
+  // Removes all regions whose names begin with `prefix`.
   void remove_all(std::string_view prefix);
 
   std::vector<NamedExtent> regions();
@@ -64,7 +66,7 @@ class DaxDevice {
   std::string path_;
   File file_;
   DeviceGeometry geometry_;
-  PersistentMap map_;  // of the directory
+  PersistentMap map_;  // the mapping of the directory
 };
 
 }  // namespace perdura::pmem::mapped

@@ -12,11 +12,12 @@ namespace perdura::pmem::mapped {
 
 class Mapping {
  public:
-  // Memory of mmap(), unmapped at the end; its first `size` bytes of `mapped`.
+  // Owns `mapped` bytes of memory from mmap(), of which the first `size` are used.
   Mapping(std::byte* base, Bytes size, Bytes mapped) : base_(base), size_(size), pages_(mapped) {}
-  // Persistent memory: its first `size` bytes. What `holder` holds goes with it. At the end, what
-  // is on DAX is flushed deeply: who closes a region in good order shall have it even if the
-  // machine's flushing at a power failure fails some day (docs/dax.md).
+  // Owns a mapping of persistent memory, of which the first `size` bytes are used. `holder` is kept
+  // until the memory is unmapped. The destructor does a deep flush of memory on DAX, so that a
+  // region that was closed properly survives even if the machine's own flushing fails at a later
+  // power failure (docs/dax.md).
   Mapping(PersistentMap map, Bytes size, std::string path, std::shared_ptr<void> holder = nullptr);
   ~Mapping();
   Mapping(const Mapping&) = delete;
@@ -24,7 +25,7 @@ class Mapping {
 
   std::byte* data() const { return base_; }
   Bytes size() const { return size_; }
-  // Of the whole mapping, which on a DAX device is a multiple of its alignment.
+  // The size of the whole mapping, which on a DAX device is a multiple of its alignment.
   Bytes mapped_size() const { return pages_; }
   Granularity granularity() const { return map_.granularity; }
   bool is_on_dax() const { return mapped::is_on_dax(map_.granularity); }
@@ -33,18 +34,18 @@ class Mapping {
   std::byte* base_;
   Bytes size_;
   Bytes pages_;
-  std::string path_{};              // of persistent memory
-  std::shared_ptr<void> holder_{};  // let go after the memory
+  std::string path_{};              // set for persistent memory only
+  std::shared_ptr<void> holder_{};  // released after the memory
   PersistentMap map_{};
 };
 
-// Maps the whole file for reading and writing. A file that this process has mapped already is not
-// mapped a second time: all nodes of a process see the same addresses. Throws PlatformError; `path`
-// is for its message.
+// Maps the whole file for reading and writing. If this process has mapped the file already, returns
+// that mapping: all nodes of a process see the same addresses. Throws PlatformError; `path` is used
+// in its message.
 std::shared_ptr<Mapping> map_file(int fd, const std::string& path);
-// The same through libpmem2, of a file of persistent memory.
+// Like map_file(), through libpmem2, for a file of persistent memory.
 std::shared_ptr<Mapping> map_pool(int fd, const std::string& path);
-// The same of a part of a device, which must be aligned; its first `size` bytes are wanted.
+// Maps a part of a device, which must be aligned; the caller uses its first `size` bytes.
 std::shared_ptr<Mapping> map_part(int fd, Extent part, Bytes size, const std::string& path,
                                   std::shared_ptr<void> holder);
 
@@ -65,7 +66,7 @@ class File {
   int fd_ = -1;
 };
 
-// The text of errno, for messages.
+// The text of an errno value, for messages.
 std::string error_text(int error);
 
 }  // namespace perdura::pmem::mapped

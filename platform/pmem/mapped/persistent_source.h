@@ -1,6 +1,6 @@
-// What libpmem2 knows about a file or a device: how to map it so that flushed lines are durable,
-// its alignment, its bad blocks. In a build without libpmem2 files are mapped, on DAX with
-// MAP_SYNC, and the rest is unknown or refused, with the reason.
+// What libpmem2 provides for a file or a device: a mapping in which flushed lines are durable, the
+// alignment, the bad blocks. In a build without libpmem2, files are mapped directly (on DAX with
+// MAP_SYNC); everything else is reported as unknown or refused, with the reason.
 #pragma once
 
 #include <memory>
@@ -11,19 +11,19 @@
 
 namespace perdura::pmem::mapped {
 
-// The smallest thing that can be made durable: what a store that has become visible needs to
-// survive a power failure.
+// The granularity of persistence: what must be done so that a visible store survives a power
+// failure.
 enum class Granularity : std::uint8_t {
-  byte,        // nothing: the caches are in the persistence domain (eADR)
+  byte,        // nothing; the caches are in the persistence domain (eADR)
   cache_line,  // a flush and a fence
-  page,        // msync(): it is in the page cache of a file system without DAX
-  unknown,     // nobody asked: it is no persistent memory
+  page,        // msync(); the data is in the page cache of a file system without DAX
+  unknown,     // it was not determined: the memory is not persistent
 };
 constexpr bool is_on_dax(Granularity granularity) {
   return granularity == Granularity::byte || granularity == Granularity::cache_line;
 }
 
-// Of a file or a device.
+// A byte range of a file or a device.
 struct Extent {
   Bytes offset = 0;
   Bytes length = 0;
@@ -40,30 +40,31 @@ struct PersistentMap {
 
 bool have_libpmem2();
 
-// `path` is for the messages of PlatformError. Of a DAX device `extent` must be aligned.
+// Throws PlatformError; `path` is used in its message. `extent` of a DAX device must be aligned.
 PersistentMap map_persistent(int fd, Extent extent, const std::string& path);
 
-// Makes what is visible there durable even if the power fails in a way that the machine's own
-// flushing (ADR, eADR) does not survive. Returns what went wrong, or nothing. Far slower than a
-// flush: pmem2_deep_flush(3).
+// Deep flush (pmem2_deep_flush(3)): makes the visible content durable even if the machine's own
+// flushing (ADR, eADR) fails at a power failure. Returns what went wrong, or an empty string. Far
+// slower than a flush.
 std::string deep_flush(const PersistentMap& map);
 
-// Of a DAX device. Throws PlatformError, UsageError without libpmem2.
+// The geometry of a DAX device. device_geometry() throws PlatformError, or UsageError in a build
+// without libpmem2.
 struct DeviceGeometry {
   Bytes size = 0;
   Bytes alignment = 0;  // of mappings
 };
 DeviceGeometry device_geometry(int fd, const std::string& path);
 
-// Uncorrectable errors of the medium: to touch one ends the process (SIGBUS).
+// Uncorrectable errors of the medium. Accessing one ends the process (SIGBUS).
 struct BadBlocks {
   std::vector<Extent> extents{};
-  std::string unknown{};  // why, if nobody could be asked
+  std::string unknown{};  // the reason if bad blocks cannot be queried
 };
 BadBlocks bad_blocks_of(int fd);
 
-// Throws UsageError if there are any: how many, where, what to do. `device`: a DAX device and not a
-// file of a DAX file system.
+// Throws UsageError if there are bad blocks; it says how many, where, and what to do. `device`: the
+// path is a DAX device, not a file of a DAX file system.
 void refuse_bad_blocks(const BadBlocks& found, const std::string& path, bool device);
 
 }  // namespace perdura::pmem::mapped

@@ -1,5 +1,5 @@
-// What the place of persistent memory promises, for whoever reads the results: the same run on DAX
-// and on a tmpfs looks alike, and only one of them survives a power failure.
+// Says what the place of persistent memory guarantees, so that results can be interpreted: a run on
+// DAX and a run on tmpfs look alike, but only the data on DAX survives a power failure.
 #pragma once
 
 #include <string>
@@ -13,20 +13,21 @@ enum class PlaceKind : std::uint8_t {
   device_dax,
   dax_file_system,
   tmpfs,
-  page_cache,  // of any other file system
+  page_cache,  // any other file system
 };
 std::string_view to_string(PlaceKind kind);
 
 struct Place {
   PlaceKind kind = PlaceKind::page_cache;
   Granularity granularity = Granularity::unknown;
-  // "file-system DAX with MAP_SYNC; a flushed line is durable", "tmpfs; survives processes, not
-  // power".
+  // The guarantee as text, such as "file-system DAX with MAP_SYNC; a flushed line is durable" or
+  // "tmpfs; survives processes, not power".
   std::string promise{};
 };
 std::string_view to_string(Granularity granularity);
 
-// Of a directory or a DAX device, by mapping memory there. Throws like DaxDevice().
+// Determines the place of a directory or a DAX device by mapping memory there. Throws what
+// DaxDevice() throws.
 Place place_of(const std::string& path);
 
 }  // namespace perdura::pmem::mapped

@@ -1,6 +1,7 @@
-// The files behind regions: a persistent pool on a DAX file system, a tmpfs or a disk, or a node's
-// DRAM that peers map. A file is its region byte for byte; its contents belong to the systems. A
-// path below a DAX device (/dev/dax0.0/run/pool) is a region inside it (dax_device.h).
+// The files that back regions: a persistent pool on a DAX file system, a tmpfs or a disk, or a
+// node's DRAM that peers map. A file holds exactly the bytes of its region; only the systems
+// interpret them. A path below a DAX device (/dev/dax0.0/run/pool) denotes a region inside the
+// device (dax_device.h).
 #pragma once
 
 #include <memory>
@@ -17,25 +18,27 @@ struct PoolFile {
   std::shared_ptr<Mapping> mapping;
 };
 
-// Whether the file's blocks are allocated when it is created (so that a full medium is found out
-// then and not by a signal later, and so that the file is durable under its name) or when they are
-// first touched (free space is only compared).
+// When the file's blocks are allocated. `now`: when the file is created, so that a full medium is
+// detected then and not by a signal later, and so that the file is durable under its name.
+// `on_touch`: when they are first accessed; creation only compares the size with the free space.
 enum class Allocation : std::uint8_t { now, on_touch };
 
-// A new file of zeros that appears under its name only when it is complete. Throws UsageError if
-// the name is taken, the size is zero or the medium is too full, PlatformError otherwise.
+// Creates a file filled with zeros; it appears under its name only when it is complete. Throws
+// UsageError if the name is taken, the size is zero or the medium is too full, and PlatformError
+// for other errors.
 PoolFile create_pool_file(const std::string& path, Bytes size, Allocation allocation);
 
-// Nothing if there is no such file; PlatformError if it cannot be a pool, UsageError if it has bad
-// blocks.
+// Opens a file; returns nothing if there is no such file. Throws PlatformError if it cannot be a
+// pool, and UsageError if it has bad blocks.
 std::optional<PoolFile> open_pool_file(const std::string& path);
 
-// It is no error if there is none.
+// Does nothing if there is no such file.
 void remove_pool_file(const std::string& path);
 
-// The directory of pool files, if there is none: nothing to do in a device. Throws UsageError.
+// Creates the directory of pool files if it does not exist. Does nothing for a path in a device.
+// Throws UsageError.
 void create_pool_directory(const std::string& path);
-// With all that is in it; problems are ignored.
+// Removes the directory with all its contents; ignores errors.
 void remove_pool_directory(const std::string& path) noexcept;
 
 }  // namespace perdura::pmem::mapped

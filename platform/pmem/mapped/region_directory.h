@@ -1,18 +1,20 @@
-// The names of the regions inside one DAX device, which has no file system: a table at the device's
-// start that says which region is where.
+// The directory of the regions inside one DAX device, which has no file system: a table at the
+// device's start that maps names to extents.
 //
 //   0      header: seal, magic, version, size and alignment of the device        64 bytes
 //   256    entry 0: seal, offset, size, name                                     256 bytes each
 //   512    entry 1
 //   ...                                                                          up to 256 KiB
 //
-// A seal is the checksum of what follows it in its header or entry (up to the name's end, filled to
-// a word with zeros), and never 0; an entry whose seal is 0 is free. Seals are words, so they are
-// failure-atomic: an entry is written and made durable first, then its seal; it is removed by
-// storing 0 to its seal. Whenever the power fails, a region is there with all of its entry or not
-// at all. A seal that is wrong is no crash but a damage, and refused.
+// A seal is a checksum of the bytes that follow it in its header or entry (up to the end of the
+// name, padded with zeros to a whole word). It is never 0; an entry whose seal is 0 is free. A seal
+// is one word and therefore failure-atomic: an entry is written and made durable first, then its
+// seal is written; an entry is removed by storing 0 to its seal. So after a power failure at any
+// moment, an entry exists completely or not at all. A wrong seal cannot result from a crash; it
+// means that the directory is damaged, which is refused.
 //
-// Not synchronized: one at a time, also among processes (dax_device.h).
+// Not synchronized: the caller ensures that only one thread of one process uses the directory at a
+// time (dax_device.h does so by a file lock).
 #pragma once
 
 #include <optional>
@@ -39,17 +41,17 @@ class RegionDirectory {
   static constexpr std::size_t kEntries = kSize / kEntrySize - 1;
   static constexpr std::size_t kMaxName = kEntrySize - 3 * kWord - 1;
 
-  // `memory`: the device's first kSize bytes. If they are zeros, or a directory whose making was
-  // interrupted, makes one. Throws UsageError if something else is there, or the directory of a
-  // device of another size or alignment, or a damaged one; `path` is for the message.
+  // `memory`: the device's first kSize bytes. Creates a directory if they are zeros or hold one
+  // whose creation was interrupted. Throws UsageError if they hold something else, a damaged
+  // directory, or one of a device of another size or alignment; `path` is used in the message.
   RegionDirectory(Region& memory, DeviceGeometry device, std::string path);
 
   std::vector<NamedExtent> regions() const;
   std::optional<Extent> find(std::string_view name) const;
-  // The name must be new, 1 to kMaxName bytes without zeros. Throws UsageError if the table is
-  // full. Durable on return, like remove().
+  // Adds a region. Its name must be new and have 1 to kMaxName bytes, none of them zero. Throws
+  // UsageError if the table is full. The change is durable on return.
   void add(const NamedExtent& region);
-  // False if there is none.
+  // Removes a region; false if there is none of this name. The change is durable on return.
   bool remove(std::string_view name);
 
  private:

@@ -1,4 +1,4 @@
-// The write meter of an operating-system thread, and how other threads read it.
+// Publishes the write meter of an operating-system thread to other threads.
 #pragma once
 
 #include <array>
@@ -8,12 +8,12 @@
 
 namespace perdura::pmem::mapped {
 
-// The counts of one thread as last published by it: one writer, any number of readers. A reader may
-// see a publication half done; counts never go backwards.
+// The counts that one thread has last published: one writer, any number of readers. A read is not
+// atomic (it may see part of a publication), but each count is monotonic.
 class PublishedWrites {
  public:
-  // Stores the counts if they differ from what was published last; called again and again by a
-  // thread that polls.
+  // Stores the counts if they differ from those last published. A polling thread calls this in
+  // every turn of its loop.
   void publish(const Writes& writes) {
     const std::uint64_t events = events_of(writes.local_store) + events_of(writes.one_sided);
     if (events == events_) return;
@@ -24,7 +24,7 @@ class PublishedWrites {
 
  private:
   static constexpr std::size_t kWords = sizeof(Writes) / sizeof(std::uint64_t);
-  // Nothing is counted without one of these.
+  // Every counted write increases at least one of these counters.
   static std::uint64_t events_of(const WriteCounts& counts) {
     return counts.stores + counts.flushes + counts.fences + counts.lines;
   }

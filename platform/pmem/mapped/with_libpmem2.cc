@@ -1,4 +1,4 @@
-// persistent_source.h in a build with libpmem2.
+// Implements persistent_source.h in a build with libpmem2.
 #include <fmt/format.h>
 #include <libpmem2.h>
 

@@ -1,4 +1,4 @@
-// persistent_source.h in a build without libpmem2.
+// Implements persistent_source.h in a build without libpmem2.
 #include <fmt/format.h>
 #include <sys/mman.h>
 

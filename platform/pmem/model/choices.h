@@ -1,6 +1,6 @@
-// A source of choices: whatever a model may decide either way, it asks for here. So the same model
-// gives the worst case, the best case, a random one that a seed replays, or, one after the other,
-// all cases.
+// The source of a model's nondeterministic choices. Depending on the source, the same model gives
+// the worst case, the best case, a random case that a seed reproduces, or all cases one after the
+// other.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,28 @@ namespace perdura::pmem {
 class Choices {
  public:
   virtual ~Choices() = default;
-  // One of 0 to n - 1, n at least 1. Where alternatives are ordered, 0 keeps least and n - 1 most.
+  // Returns a number from 0 to n - 1; n is at least 1. If the alternatives are ordered, 0 stands
+  // for the one in which the least survives, n - 1 for the one in which the most does.
   virtual std::size_t choose(std::size_t n) = 0;
 };
 
-// Everything that is not guaranteed is lost.
+// The worst case: everything that is not guaranteed to survive is lost.
 class LeastChoices final : public Choices {
  public:
   std::size_t choose(std::size_t) override { return 0; }
 };
 
-// Everything that may be kept is kept.
+// The best case: everything that may survive does.
 class MostChoices final : public Choices {
  public:
   std::size_t choose(std::size_t n) override { return n - 1; }
 };
 
-// Each alternative is as probable as the others; the same on every machine.
+// All alternatives are equally probable. The sequence depends only on the seed and is the same on
+// every machine.
 class RandomChoices final : public Choices {
  public:
-  // Seeds that are close to each other give sequences that have nothing in common.
+  // Sequences of different seeds are unrelated, even if the seeds are close to each other.
   explicit RandomChoices(std::uint64_t seed);
   std::size_t choose(std::size_t n) override;
 
@@ -39,15 +41,15 @@ class RandomChoices final : public Choices {
   std::uint64_t state_;
 };
 
-// All sequences of choices, depth first:
+// Enumerates all sequences of choices, depth first:
 //
 //   for (Enumerator all; all.next();) run(all);
 //
-// A run must ask for the same choices as long as it is given the same answers; if it does not,
-// choose() throws PlatformError.
+// A run must be deterministic: given the same answers so far, it must ask for the same next choice.
+// Otherwise choose() throws PlatformError.
 class Enumerator final : public Choices {
  public:
-  // Begins the next sequence; false if all have been tried.
+  // Begins the next sequence; false if all sequences have been tried.
   bool next();
   std::size_t choose(std::size_t n) override;
   std::uint64_t sequences() const { return sequences_; }  // begun so far

@@ -1,14 +1,15 @@
-// Explores a program: every moment at which the power may fail, and every image that it may leave.
+// Explores a program exhaustively: every crash point (a moment at which the power may fail), and
+// every crash image that memory may hold afterwards.
 //
-// A moment is how far each agent has come, and in which order they changed and looked at the same
-// lines (schedule.h); all that are possible are tried, not those of one run: an agent may stand at
-// any step, as long as nobody has received what has not been sent. How far the messages, cache
-// lines and fences have come is not part of the moment: the model knows what may be where, and all
-// of it is tried, too.
+// A moment is the number of steps that each agent has done and the order in which agents changed
+// and read the same lines (schedule.h). All possible moments are tried, not only those of one run:
+// an agent may be at any step, as long as no message is received before it is sent. How far
+// messages, cache lines and fences have progressed is not part of the moment: the model keeps the
+// set of what may be in each line, and all of these images are tried, too.
 //
-// Recovery reads every variable. A message that carries values and stands whole in a receive buffer
-// in persistent memory counts as if its values had been stored: its checksum holds, so recovery can
-// replay it. Buffers are never handed back.
+// Recovery reads every variable. A message that carries values and is complete in a receive buffer
+// in persistent memory counts as if its values had been stored: its checksum is valid, so recovery
+// can replay it. Receive buffers are never reused.
 #pragma once
 
 #include <cstdint>
@@ -23,37 +24,38 @@
 
 namespace perdura::pmem {
 
-// Where a variable is, in words of 8 bytes.
+// Where a variable is in memory, in words of 8 bytes.
 struct VariableLayout {
   std::uint32_t words = 1;
-  std::uint32_t first_word = 0;  // of its first line, 0 to 7
-  bool same_line = false;        // as the variable before; there must be room
+  std::uint32_t first_word = 0;  // the word of its line at which it begins, 0 to 7
+  bool same_line = false;  // directly behind the previous variable, in the same line; it must fit
 };
 
 struct ProgramSetup {
   PersistenceModel model;
   Medium receive_buffers = Medium::dram;
-  std::vector<VariableLayout> layout;  // as many as there are variables, or none: a line for each
-  std::vector<bool> other_ddio;        // of requesters whose device is unlike the machine's
+  // One for each variable; empty: each variable has its own line.
+  std::vector<VariableLayout> layout;
+  std::vector<bool> other_ddio;  // by requester: its device's DDIO differs from `model.ddio`
   Rules rules;
 };
 
 inline constexpr int kTorn = -1;
 
-// A moment, and what recovery finds.
+// A moment, and the values that recovery finds in one of its images.
 struct Instant {
-  std::vector<std::uint32_t> done;  // steps, of each agent
+  std::vector<std::uint32_t> done;  // number of steps done, by agent
   std::vector<Event> events;        // in the order in which they happened
   bool requesters_ended = false;
-  std::vector<int> values;  // of each variable, or kTorn
+  std::vector<int> values;  // by variable; kTorn if it is torn
 };
 
 struct Explored {
   std::uint64_t instants = 0;
   std::uint64_t images = 0;
-  bool cut_short = false;  // the judge was satisfied before all were tried
-  bool too_many = false;   // or there were more than `most_images`
-  // The step that waits for what never comes, if there is one.
+  bool cut_short = false;  // the judge returned false before all were tried
+  bool too_many = false;   // there were more images than `most_images`
+  // The first step that can never proceed (a deadlock, or a message that is never sent), if any.
   struct Stuck {
     std::uint32_t agent = 0;
     std::uint32_t step = 0;
@@ -67,19 +69,22 @@ class ProgramExplorer {
   ProgramExplorer(const ProgramExplorer&) = delete;
   ProgramExplorer& operator=(const ProgramExplorer&) = delete;
 
-  // Shows each image of each moment to `judge`, until it returns false; or, of each moment, the
-  // images with least and most and so many random ones.
+  // Calls `judge` with each image of each moment until it returns false. With `Sampling::images`,
+  // only the smallest, the largest and that many random images of each moment are tried.
   struct Sampling {
-    std::uint64_t images = 0;  // 0: all
+    std::uint64_t images = 0;  // random images per moment; 0: try all images
     std::uint64_t seed = 1;
-    std::uint64_t most_images = 0;  // of all moments together: then it is cut short; 0 is no limit
-    // Called now and then with the share that is done, 0 to 1; what it throws ends the exploration.
+    // Stops after so many images of all moments together; 0: no limit.
+    std::uint64_t most_images = 0;
+    // Called now and then with the share of the work that is done, 0 to 1. An exception that it
+    // throws ends the exploration.
     std::function<void(double share)> progress{};
   };
   Explored explore(const std::function<bool(const Instant&)>& judge, const Sampling& sampling);
   Explored explore(const std::function<bool(const Instant&)>& judge) { return explore(judge, {}); }
 
-  // What happened up to the instant, step by step, and where the variables were; for people.
+  // Describes, as text for people, what happened up to the instant, step by step, and where the
+  // variables' data was.
   std::string describe(const Instant& instant);
 
  private:
@@ -100,14 +105,14 @@ class ProgramExplorer {
                std::vector<int>& values);
   bool try_instant(Instant& instant, const std::function<bool(const Instant&)>& judge,
                    const Sampling& sampling, Explored& explored);
-  static bool is_carried(const Run& run, std::size_t variable);  // by a SEND
+  static bool is_carried(const Run& run, std::size_t variable);  // in a SEND's message
   std::span<const std::byte> bytes_of(Step::Change change) const;
 
   const Program& program_;
   ProgramSetup setup_;
-  std::uint64_t all_instants_ = 0;    // counted only for who wants to know the share that is done
-  std::vector<Bytes> offsets_;        // of the variables
-  std::vector<Bytes> first_buffers_;  // of each agent's steps
+  std::uint64_t all_instants_ = 0;    // counted only if progress is reported
+  std::vector<Bytes> offsets_;        // by variable
+  std::vector<Bytes> first_buffers_;  // by agent: the buffer of its first step
   std::optional<Schedule> schedule_;
   std::vector<std::byte> initial_;
   std::vector<std::byte> memory_;  // variables, as recovery finds them

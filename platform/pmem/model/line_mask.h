@@ -1,4 +1,4 @@
-// Sets of bytes of a cache line, one bit each.
+// Bit masks of the bytes of a cache line: bit i stands for byte i.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline std::uint64_t mask_of(Bytes begin, Bytes length) {
   return ones << begin;
 }
 
-// Those bytes of a line that are in a range.
+// The bytes of the line at offset `line` that are in the range [offset, offset + length).
 inline std::uint64_t mask_in(Bytes line, Bytes offset, Bytes length) {
   const Bytes begin = std::max(line, offset);
   const Bytes end = std::min(line + kCacheLine, offset + length);

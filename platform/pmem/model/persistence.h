@@ -1,4 +1,4 @@
-// What of a node survives a power failure.
+// The properties of a node that decide what survives a power failure.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,24 @@ namespace perdura::pmem {
 
 enum class Medium : std::uint8_t { dram, pm };
 
-// How far the platform's guarantee reaches from the medium toward the writer.
+// Persistence domains: which stages between the writer and the medium keep their data when the
+// power fails.
 enum class PersistenceDomain : std::uint8_t {
-  dmp,  // DIMMs and the memory controller's write-pending queue; caches are lost (ADR)
-  mhp,  // the memory hierarchy: caches, too (eADR)
-  wsp,  // the whole system: also what the network device has accepted (batteries)
+  dmp,  // DIMMs and the memory controllers' write-pending queues, not the caches (ADR)
+  mhp,  // the memory hierarchy: also the caches (eADR)
+  wsp,  // the whole system: also what the RDMA device has accepted (batteries)
 };
 
-// What the completion of a WRITE or SEND tells the requester.
+// The transport decides what the completion of a WRITE or SEND tells the requester.
 enum class Transport : std::uint8_t {
-  infiniband,  // and RoCE: the responder's device has it
-  iwarp,       // the requester's own transport has it
+  infiniband,  // and RoCE: the responder's device has the message
+  iwarp,       // only that the requester's own transport has the message
 };
 
 struct PersistenceModel {
   PersistenceDomain domain = PersistenceDomain::dmp;
-  // Whether the device places messages into the last-level cache (Data Direct I/O) or past it.
+  // Whether the device places messages into the last-level cache (Data Direct I/O) or directly into
+  // memory.
   bool ddio = false;
   Transport transport = Transport::infiniband;
 

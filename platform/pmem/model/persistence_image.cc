@@ -1,4 +1,4 @@
-// What is durable, and what a power failure leaves.
+// PersistenceState: derives what is known to be durable, and builds crash images.
 #include <algorithm>
 #include <cstring>
 

@@ -1,14 +1,17 @@
-// What of a node's memory a power failure may leave, given what has happened so far.
+// The persistence model: which crash images of a node's memory a power failure may leave, given
+// what has happened so far.
 //
-// The state is untimed. It is told what CPUs and devices do, in an order in which it may have
-// happened, and what has become known of it (a completion, a receive, a fence); image() then gives
-// one of the memories that recovery may find if the power fails now. An image holds
+// The state is untimed. The caller reports what CPUs and devices do, in an order in which it may
+// have happened, and what has become known about it (a completion, a receive, a fence). image()
+// then returns one of the memory images that recovery may find if the power fails now. An image
+// holds
 //
-//   - everything that is surely durable,
-//   - of the rest any part that the rules allow: whatever must be durable before something else is
-//     there if the other is.
+//   - everything that is known to be durable,
+//   - any part of the rest that respects the ordering rules: if B is in the image and A must be
+//     durable before B, then A is in the image.
 //
-// The unit is an aligned word of 8 bytes. rules.h has the rules, docs/persistence.md the reasons.
+// The unit of survival is an aligned word of 8 bytes. rules.h lists the rules, docs/persistence.md
+// explains them.
 //
 //   PersistenceState state({.domain = PersistenceDomain::dmp, .ddio = false});
 //   state.attach(0, Medium::pm, memory);
@@ -35,9 +38,9 @@
 
 namespace perdura::pmem {
 
-enum class Flush : std::uint8_t { clwb, clflush };  // clflushopt promises what clwb does
+enum class Flush : std::uint8_t { clwb, clflush };  // clflushopt guarantees the same as clwb
 
-// Operations on a connection, as far as persistence is concerned.
+// The kinds of operations on a connection that the rules distinguish.
 enum class RemoteKind : std::uint8_t {
   posted,             // WRITE, WRITE_WITH_IMM, SEND
   read,               // READ, and FLUSH for global visibility
@@ -47,17 +50,17 @@ enum class RemoteKind : std::uint8_t {
 
 struct RemoteFlags {
   bool fenced = false;
-  bool relaxed = false;  // of memory that was registered with relaxed ordering
+  bool relaxed = false;  // the memory is registered with relaxed ordering
 };
 
 class PersistenceState {
  public:
-  using Writer = const void*;      // a thread of a CPU, by any address of its own
-  using RegionId = std::uint32_t;  // given by the caller
+  using Writer = const void*;      // identifies a CPU thread by any address that is unique to it
+  using RegionId = std::uint32_t;  // chosen by the caller
   using ConnectionId = std::uint32_t;
   struct Operation {
     ConnectionId connection = 0;
-    std::uint32_t index = 0;  // in the order issued
+    std::uint32_t index = 0;  // counts the connection's operations in the order issued
     friend bool operator==(const Operation&, const Operation&) = default;
   };
   struct Place {
@@ -70,15 +73,16 @@ class PersistenceState {
   PersistenceState(const PersistenceState&) = delete;
   PersistenceState& operator=(const PersistenceState&) = delete;
 
-  // `memory` is what the region holds, all of it durable. It may change, or not, with what is told;
-  // a line is looked at before the first change of it.
+  // Adds a region. `memory` is its current content, all of it durable. The caller may or may not
+  // apply reported changes to `memory`: the model copies a line before the first change of it.
   void attach(RegionId region, Medium medium, const std::byte* memory);
-  // Memory is about to hold a change of these lines that will be told later.
+  // Announces that `memory` is about to hold a change of these lines that will be reported later.
   void expect(Place place, Bytes length);
 
   // --- what CPUs do ------------------------------------------------------------------------------
 
-  // Stores of 8 bytes or, at the ends of the range, less, in any order, as by memcpy.
+  // Stores a range as memcpy does: by stores of 8 bytes, or less at the ends of the range, in any
+  // order.
   void store(Writer writer, Place place, std::span<const std::byte> bytes);
   void stream(Writer writer, Place place, std::span<const std::byte> bytes);  // non-temporal
   void flush(Writer writer, Place place, Bytes length, Flush kind = Flush::clwb);
@@ -86,30 +90,31 @@ class PersistenceState {
 
   // --- operations on connections -----------------------------------------------------------------
 
-  // By a device that uses the cache as the machine's do, or as told.
+  // Adds a connection to a device with the model's DDIO setting, or with the given one.
   ConnectionId connect() { return connect(model_.ddio); }
   ConnectionId connect(bool ddio);
   Operation post(ConnectionId connection, RemoteKind kind, RemoteFlags flags = {});
-  // What the operation changes; an operation may change several ranges.
+  // Reports a range that the operation changes. An operation may change several ranges.
   void place(Operation operation, Place place, std::span<const std::byte> bytes);
-  // What a FLUSH for persistence covers: what was issued before it on its connection, and what is
-  // visible there when this is told.
+  // Reports a range that a FLUSH for persistence covers. Of that range it makes durable what was
+  // issued before it on its connection, and what is visible when this is called.
   void cover(Operation operation, Place place, Bytes length);
 
   // --- what becomes known ------------------------------------------------------------------------
 
-  // The requester has the operation's completion.
+  // The requester has received the operation's completion.
   void completed(Operation operation);
-  // The responder's CPU has the receive completion of a SEND or WRITE_WITH_IMM.
+  // The responder's CPU has received the receive completion of a SEND or WRITE_WITH_IMM.
   void received(Operation operation);
-  // Somebody has read a range and seen everything in it, or what this operation put there.
+  // Somebody has read a range and seen all changes of it, or those that the given operation made.
   void seen(Place place, Bytes length);
   void seen(Operation operation, Place place, Bytes length);
 
-  // Whether seeing this range may teach something, now or once what is expected has been told.
+  // Whether seen() of this range can add knowledge, now or after expected changes have been
+  // reported.
   bool may_learn(Place place, Bytes length) const;
 
-  // Whether an operation takes effect after an earlier one in any case.
+  // Whether `second` takes effect after `first` in every execution.
   bool takes_effect_before(Operation first, Operation second) const;
 
   // --- what a power failure leaves ---------------------------------------------------------------
@@ -118,18 +123,20 @@ class PersistenceState {
     Place place;  // of a line
     std::array<std::byte, kCacheLine> bytes{};
   };
-  // One of the images that a failure now may leave: all lines that it may leave other than they are
-  // in memory, in the order of addresses. Valid until the next call.
+  // One of the images that a failure now may leave: all lines whose surviving content may differ
+  // from memory, in the order of addresses. The result is valid until the next call.
   const std::vector<Survivor>& image(Choices& choices);
 
-  // Where the part of a range is that has come least far and is not surely durable.
+  // The stage at which that part of a range is that has progressed least, or `durable` if all of it
+  // is known to be durable.
   enum class Whereabouts : std::uint8_t { durable, cache, write_combining, device };
   Whereabouts whereabouts(Place place, Bytes length) const;
 
-  // Grows whenever something was told that may change what a failure leaves.
+  // A counter that grows whenever a report may have changed the set of possible images.
   std::uint64_t changes() const { return changes_; }
 
-  // Lines that have not been found durable and in memory as such.
+  // The number of lines that are still tracked: those not yet known to be durable as they are in
+  // memory.
   std::size_t lines() const { return lines_.size(); }
 
  private:
@@ -142,37 +149,39 @@ class PersistenceState {
   struct Line {
     LineKey key;
     std::array<std::byte, kCacheLine> durable{};
-    std::vector<Fragment*> fragments;  // in the order told
+    std::vector<Fragment*> fragments;  // in the order reported
     std::uint32_t expected = 0;
-    // While an image is made.
+    // Used while an image is built.
     std::size_t survivor = 0;
-    bool broken = false;                       // something visible was left out
-    std::vector<Operation> broken_operations;  // or parts of these were
-    // While what is durable is followed to what it came after.
+    bool broken = false;                       // a visible change of the line was left out
+    std::vector<Operation> broken_operations;  // operations of which a part was left out
+    // Used while durability is propagated to earlier changes that must have become durable before.
     bool durable_behind = false;
     std::vector<Operation> durable_operations;
   };
-  // What one store or operation changes of one line.
+  // The change that one store or operation makes to one line.
   struct Fragment {
     Line* line = nullptr;
-    std::uint64_t sequence = 0;  // in the order told
+    std::uint64_t sequence = 0;  // in the order reported
     std::uint64_t mask = 0;      // bytes of the line
-    std::uint64_t seen = 0;      // of these, by somebody
+    std::uint64_t seen = 0;      // those of them that somebody has read
     std::array<std::byte, kCacheLine> bytes{};
     Source source = Source::store;
-    bool cached = false;                   // its way is through the cache
-    bool visible = false;                  // surely
-    bool durable = false;                  // surely
-    std::uint64_t visible_since = kNever;  // that is, what was told last when it became so
+    bool cached = false;                   // it passes through the cache
+    bool visible = false;                  // known to be so
+    bool durable = false;                  // known to be so
+    std::uint64_t visible_since = kNever;  // the sequence number of the latest report at that time
     Writer writer = nullptr;
-    Writer written_back_by = nullptr;            // by a clflush
-    std::uint64_t written_back_before = kNever;  // anything that thread was told to do later
+    Writer written_back_by = nullptr;  // by a clflush
+    // It is durable before stores of that thread with a greater sequence number are.
+    std::uint64_t written_back_before = kNever;
     Operation operation;
   };
   struct OperationState {
     RemoteKind kind = RemoteKind::posted;
     bool relaxed = false;
-    // Takes effect after all posted operations, and after all operations, of smaller indices.
+    // It takes effect after all posted operations with an index below `after_posted`, and after all
+    // operations with an index below `after_all`.
     std::uint32_t after_posted = 0;
     std::uint32_t after_all = 0;
   };
@@ -180,31 +189,35 @@ class PersistenceState {
     std::uint32_t by = 0;
     Place place;
     Bytes length = 0;
-    std::uint64_t sequence = 0;  // what is visible since then, it may have missed
+    std::uint64_t sequence = 0;  // changes that became visible later may not be covered
     bool holds(const Fragment& fragment) const;
   };
   struct Connection {
     bool ddio = false;
     std::vector<OperationState> operations;
-    std::uint32_t non_posted_end = 0;  // behind the last non-posted operation
-    std::uint32_t fence_horizon = 0;   // what posted operations come after because of a fence
-    std::uint32_t completed_end = 0;   // completions have told of all operations before
-    std::vector<std::uint32_t> reads;  // and FLUSHes for visibility
+    std::uint32_t non_posted_end = 0;  // index of the last non-posted operation, + 1
+    // Because of a fence, posted operations take effect after all operations with smaller indices.
+    std::uint32_t fence_horizon = 0;
+    // All operations with a smaller index are known to have completed.
+    std::uint32_t completed_end = 0;
+    std::vector<std::uint32_t> reads;  // indices of READs and of FLUSHes for visibility
     std::vector<Cover> covers;
     std::vector<Fragment*> fragments;  // in the order of their operations
-    // While an image is made: the first of each that was left out.
+    // Used while an image is built: the index of the first operation of each class that was left
+    // out.
     std::uint32_t broken_posted = kNone;
     std::uint32_t broken_any = kNone;
-    std::uint32_t broken_pushed = kNone;  // what pushes it
-    // While what is durable is followed: what comes before these is durable.
+    std::uint32_t broken_pushed = kNone;  // the READ or FLUSH that pushes it
+    // Used while durability is propagated: operations of each class with a smaller index are
+    // durable.
     std::uint32_t durable_posted = 0;
     std::uint32_t durable_any = 0;
     std::uint32_t durable_pushed = 0;
   };
   struct WriterState {
-    std::vector<Fragment*> pending;  // flushed or streamed: the next fence is for them
-    std::uint64_t broken = kNever;   // while an image is made
-    std::uint64_t durable = 0;       // while what is durable is followed: the last store
+    std::vector<Fragment*> pending;  // flushed or streamed; the next fence makes them durable
+    std::uint64_t broken = kNever;   // used while an image is built
+    std::uint64_t durable = 0;       // used while durability is propagated: the last durable store
   };
   struct RegionState {
     const std::byte* memory = nullptr;
@@ -221,7 +234,7 @@ class PersistenceState {
   void each_fragment(Place place, Bytes length, const Function& function);
   template <class Function>
   void each_up_to(Operation operation, const Function& function);
-  // Calls function(fragment) for each new one.
+  // Adds the fragments of a change and calls function(fragment) for each of them.
   template <class Function>
   void add(const Fragment& what, Place place, std::span<const std::byte> bytes,
            const Function& function);
@@ -243,17 +256,18 @@ class PersistenceState {
   std::map<LineKey, Line> lines_;
   std::deque<Fragment> pool_;
   std::vector<Fragment*> free_;
-  std::vector<Fragment*> fragments_;  // not surely durable, or behind such, in the order told
-  std::size_t settle_at_ = 256;       // fragments
+  // Not yet merged into Line::durable, in the order reported.
+  std::vector<Fragment*> fragments_;
+  std::size_t settle_at_ = 256;  // number of fragments at which settle() is called
   std::vector<Connection> connections_;
   std::map<Writer, WriterState> writers_;
   std::uint64_t sequence_ = 0;
   std::uint64_t changes_ = 0;
-  bool changed_ = false;  // since it was last settled
+  bool changed_ = false;  // since the last settle()
   std::vector<Survivor> survivors_;
 };
 
-// "" if durable, else such as " (it may be in the cache only)".
+// The empty string if durable, else a remark such as " (it may be in the cache only)".
 std::string_view to_string(PersistenceState::Whereabouts whereabouts);
 
 }  // namespace perdura::pmem

@@ -1,14 +1,16 @@
-// Programs: what a few agents do to the memory of one node, step by step, without branches. Litmus
-// tests of the model and the methods of remote persistence (persistence/) are programs.
+// Programs: straight-line sequences of steps by which a few agents change the memory of one node.
+// Litmus tests of the model and the methods of remote persistence (persistence/) are programs.
 //
-// A program is text, an agent's steps on a line, separated by semicolons, comments after '#':
+// A program is written as text: one line for each agent, with its steps separated by semicolons. A
+// '#' begins a comment.
 //
 //   requester: write a; flush; atomic-write b; flush; completion
 //   responder: receive; copy a; flush a; send ack
 //
-// An agent is a requester, with a connection of its own ("requester 2"), or a CPU of the node whose
-// memory it is ("responder", "responder 2"). Variables are names; all are 0 at first, and a step
-// that changes one gives it the value after '=', or 1. Steps of a requester:
+// An agent is a requester, which has its own connection ("requester 2"), or a CPU of the node that
+// owns the memory ("responder", "responder 2"). Variables are named; all are 0 initially. A step
+// that changes a variable sets it to the value after '=', or to 1 if there is none. Steps of a
+// requester:
 //
 //   write V[,V...]       WRITE of these variables, one message
 //   write-imm V          the same with an immediate
@@ -76,17 +78,17 @@ struct Step {
     std::uint8_t value = 1;
     friend bool operator==(const Change&, const Change&) = default;
   };
-  std::vector<Change> changes;  // or the variables that it is about
+  std::vector<Change> changes;  // for steps that change nothing: the variables concerned
   bool fenced = false;
   bool relaxed = false;
-  std::uint32_t peer = 0;  // the requester that a receive or an acknowledgment is about, from 0
+  std::uint32_t peer = 0;  // the requester of a receive or acknowledgment, from 0
 
   friend bool operator==(const Step&, const Step&) = default;
 };
 
 struct Agent {
   bool responder = false;
-  std::uint32_t number = 0;  // among those of its kind, from 0
+  std::uint32_t number = 0;  // among the requesters or among the responders, from 0
   std::vector<Step> steps;
   friend bool operator==(const Agent&, const Agent&) = default;
 };
@@ -97,20 +99,20 @@ struct Program {
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-// "line 3, column 14: ..." with what is wrong and what would be right.
+// A syntax error. what() is "line 3, column 14: ..." with what is wrong and what would be correct.
 class ProgramError : public std::runtime_error {
  public:
   ProgramError(std::size_t line, std::size_t column, const std::string& what);
 };
 
-// Reads a line "requester: ..." or "responder: ..." into the program; false if the line is empty or
-// starts with anything else. Throws ProgramError.
+// Parses a line "requester: ..." or "responder: ..." and adds it to the program. Returns false if
+// the line is empty or starts with anything else. Throws ProgramError.
 bool parse_agent(std::string_view line, std::size_t line_number, Program& program);
-// A text of such lines only. Throws ProgramError. (A step that waits for what never comes is found
-// by exploring: Explored::stuck.)
+// Parses a text that consists of such lines only. Throws ProgramError. (Steps that wait forever are
+// found by the explorer: Explored::stuck.)
 Program parse_program(std::string_view text);
 
-// As in a program's text.
+// As written in a program's text.
 std::string to_string(const Program& program, const Step& step);
 std::string to_string(const Program& program, const Agent& agent);  // its name
 

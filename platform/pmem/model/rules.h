@@ -1,8 +1,8 @@
 // The rules of the persistence model, by name. PersistenceState obeys them; docs/persistence.md
 // explains them one by one, and tests/platform/pmem/litmus has litmus tests for each.
 //
-// A set of rules that lacks some is for tests only: every rule taken away must make a litmus test
-// fail, else the rule, or the catalogue, is not worth having.
+// A Rules object that lacks rules is for tests only: without any one of the rules, some litmus test
+// must fail. Otherwise the rule is redundant or the litmus tests are incomplete.
 //
 // Sources: [T] "Correct, Fast Remote Persistence"; [SDM] Intel 64 and IA-32 Architectures Software
 // Developer's Manual; [Px86] Raad, Wickerson, Neiger, Vafeiadis: "Persistency Semantics of the
@@ -26,56 +26,61 @@ enum class Rule : std::uint8_t {
   messages_in_any_order,
 
   // --- stores of a CPU
-  // Of the cached stores to one 64-byte line a prefix is durable; lines are independent [Px86 3].
+  // A prefix of the cached stores to one 64-byte line is durable; lines are independent [Px86 3].
   lines_in_order,
-  // A dirty line may be written back at any time, so what nobody flushed may survive [Px86 3].
+  // A dirty line may be written back at any time, so stores that nobody flushed may survive [Px86
+  // 3].
   lines_are_evicted,
-  // clwb, clflushopt and clflush, then a fence: durable is what the line held at the flush [SDM 2
-  // CLWB; Px86 3].
+  // After clwb, clflushopt or clflush and then a fence, what the line held at the flush is durable
+  // [SDM 2 CLWB; Px86 3].
   flush_and_fence_persist,
-  // Before the fence clwb and clflushopt promise nothing [SDM 2 CLWB].
+  // Before the fence, clwb and clflushopt guarantee nothing [SDM 2 CLWB].
   flush_waits_for_fence,
   // clflush is ordered with stores: what it writes back is durable before any later store of the
   // same thread [SDM 2 CLFLUSH].
   clflush_is_ordered,
   // A fence makes the thread's own non-temporal stores durable [SDM 1 10.4.6.2].
   fence_persists_streams,
-  // Before it they may linger in write-combining buffers, which no domain covers [Px86 3].
+  // Before the fence they may stay in write-combining buffers, which no persistence domain covers
+  // [Px86 3].
   streams_wait_for_fence,
 
   // --- operations on one reliable connection, in the order issued
-  // Posted ones (WRITE, SEND) take effect in order [IB 9.5; T 2].
+  // Posted operations (WRITE, SEND) take effect in order [IB 9.5; T 2].
   posted_in_order,
-  // Unless the memory was registered with relaxed ordering [ibv_reg_mr].
+  // Posted operations to memory registered with relaxed ordering are unordered [ibv_reg_mr].
   relaxed_is_unordered,
   // There is no order between connections [IB 9.5].
   connections_are_unordered,
-  // A non-posted one takes effect after everything issued before it [T 2].
+  // A non-posted operation takes effect after everything issued before it [T 2].
   non_posted_after_all,
-  // A posted one may overtake an earlier non-posted one [IB 9.5; T 2].
+  // A posted operation may overtake an earlier non-posted one [IB 9.5; T 2].
   posted_overtakes,
-  // A fenced one starts after all earlier non-posted ones have completed [IB 10.8.3.3; T 2].
+  // A fenced operation starts after all earlier non-posted ones have completed [IB 10.8.3.3; T 2].
   fence_stops_overtaking,
   // What a READ or FLUSH pushes out of the device is durable, or visible, before anything that
-  // takes effect after it: so ATOMIC WRITE needs no round trip after a FLUSH [T 2, MPE].
+  // takes effect after it. Therefore an ATOMIC WRITE can follow a FLUSH without waiting a round
+  // trip [T 2, MPE].
   push_orders,
 
   // --- what completions tell
-  // Of a READ or FLUSH: everything before it is visible to the CPU [IB 9.5; T 2].
+  // Completion of a READ or FLUSH: everything before it is visible to the CPU [IB 9.5; T 2].
   read_makes_visible,
-  // Of an atomic: it and everything before it are visible [T 2].
+  // Completion of an atomic: it and everything before it are visible [T 2].
   atomic_makes_visible,
-  // Completions come in the order issued, so each tells of all before it, too [IB 10.8; T 2].
+  // Completions come in the order issued, so each implies those of all earlier operations [IB 10.8;
+  // T 2].
   completions_in_order,
-  // Of a receive: its message and every posted operation before it are visible [IB 9.5; 5040 5.3].
+  // Receive completion: its message and every posted operation before it are visible [IB 9.5; 5040
+  // 5.3].
   receive_makes_visible,
-  // Of a posted operation: the responder's device has it [IB 9.7.5.1; T 3.1.3].
+  // Completion of a posted operation: the responder's device has accepted it [IB 9.7.5.1; T 3.1.3].
   completion_means_accepted,
-  // Not on iWARP: there the requester's transport has it [5040 3; T 3.2].
+  // On iWARP it means only that the requester's own transport has it [5040 3; T 3.2].
   iwarp_completes_early,
-  // It does not say that it is visible [T 2].
+  // On no transport does it mean that the operation is visible [T 2].
   accepted_is_not_visible,
-  // Whoever has seen a value knows that it is visible [RDMA-TSO].
+  // A value that an agent has read is visible [RDMA-TSO].
   seen_is_visible,
 
   // --- persistence domains
@@ -83,17 +88,18 @@ enum class Rule : std::uint8_t {
   visible_is_durable,
   // WSP: what the device has accepted is durable [T 3.1.1].
   accepted_is_durable,
-  // DMP with DDIO: visible is in the cache; no requester makes it durable [T 3.1.2].
+  // DMP with DDIO: what is visible is in the cache; no operation of a requester makes it durable,
+  // except FLUSH for persistence [T 3.1.2].
   ddio_stays_in_cache,
   // DMP without DDIO: what a READ or FLUSH has pushed is durable [T 3.2].
   push_persists,
-  // DMP: two WRITEs that became visible in order may become durable in any order [T 2].
+  // DMP: two WRITEs that became visible in order may become durable in either order [T 2].
   visible_order_is_not_durable_order,
   // Whether DDIO applies is a property of the device, not of the machine [PCI Express TPH].
   ddio_is_per_device,
-  // DRAM, receive buffers in it too, is lost with any power failure [T 3.2].
+  // DRAM, including receive buffers in DRAM, is lost in any power failure [T 3.2].
   dram_is_lost,
-  // FLUSH with placement type persistence reaches through the caches [MPE].
+  // A FLUSH with placement type persistence makes data durable even if it is in the caches [MPE].
   flush_persistence_reaches_medium,
 };
 inline constexpr std::size_t kRules =

@@ -1,13 +1,14 @@
-// The orders in which what a program does may happen.
+// Enumerates the orders in which the events of a program may happen.
 //
-// Events are the steps of its agents and, apart from them, effects: what an operation or a
-// non-temporal store changes may reach memory later than the step, and then others see it later
-// than changes that were made after it. Effects are events of their own only where something else
-// changes the same line, so that it matters.
+// Events are the steps of the program's agents and, separately, effects: the change made by an
+// operation or a non-temporal store may reach memory later than the step was executed, and others
+// may then see it later than changes that were made after it. An effect is a separate event only if
+// another step changes the same line; otherwise its time does not matter.
 //
-// Orders that differ only in events that do not touch each other are one: each() shows of these the
-// one that is smallest by the numbers of its events. (An order is smallest if no event can move
-// forward past greater ones that it does not depend on.)
+// Orders that differ only in the order of independent events are equivalent (partial-order
+// reduction): of each equivalence class, each() visits only the order whose sequence of event
+// numbers is lexicographically smallest. (An order is smallest if no event can move forward past
+// greater ones that it does not depend on.)
 #pragma once
 
 #include <cstdint>
@@ -23,29 +24,30 @@ namespace perdura::pmem {
 struct Event {
   std::uint32_t agent = 0;
   std::uint32_t step = 0;
-  bool effect = false;  // else the step itself
+  bool effect = false;  // the effect of the step, not the step itself
   friend bool operator==(const Event&, const Event&) = default;
 };
 
 class Schedule {
  public:
-  // Bit i of a set is for line i; lines 64 apart count as the same, which only costs time.
+  // A set of lines: bit i stands for line i. Lines whose numbers are equal modulo 64 count as the
+  // same line, which is safe and only costs time.
   using Lines = std::uint64_t;
 
   Schedule(const Program& program, const std::vector<Lines>& lines_of_variables, Rules rules);
 
-  // Every order of events that may have happened by some moment, until visit returns false; then
-  // false.
+  // Calls visit with every order of events that may have happened by some moment, until it returns
+  // false. Returns false if visit did.
   bool each(const std::function<bool(const std::vector<Event>&)>& visit) const;
-  // Whether what a step changes is an event of its own.
+  // Whether the effect of a step is a separate event.
   bool has_effect(std::uint32_t agent, std::uint32_t step) const {
     return effects_[agent][step] != kNone;
   }
-  // The step that an await waits for.
+  // The step whose change an await step waits for.
   std::optional<Event> awaited(std::uint32_t agent, std::uint32_t step) const {
     return needs_[agent][step];
   }
-  // The first step that waits for what never comes.
+  // The first step that waits forever, if there is one.
   std::optional<Event> stuck() const;
 
  private:
@@ -80,12 +82,13 @@ class Schedule {
 
   const Program& program_;
   std::vector<Lines> lines_;
-  PersistenceState scratch_;                 // knows what takes effect in which order
+  PersistenceState scratch_;                 // asked which operations take effect in which order
   std::vector<std::vector<Issued>> issued_;  // by requester
   std::vector<std::vector<std::optional<Event>>> needs_;
-  std::vector<std::vector<char>> never_;             // there is nothing that it waits for
-  std::vector<std::vector<std::uint32_t>> steps_;    // their nodes
-  std::vector<std::vector<std::uint32_t>> effects_;  // their nodes, or kNone
+  // By agent and step: what the step waits for never happens.
+  std::vector<std::vector<char>> never_;
+  std::vector<std::vector<std::uint32_t>> steps_;    // by agent and step: index in nodes_
+  std::vector<std::vector<std::uint32_t>> effects_;  // the same, or kNone
   std::vector<Node> nodes_;
   std::vector<std::vector<char>> dependent_;
 };

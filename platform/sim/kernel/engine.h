@@ -1,9 +1,9 @@
-// The event engine of the simulation: virtual time in picoseconds, events fire in order of time
-// and, within an instant, in the order in which they were scheduled. Nothing else orders events, so
-// a run is the same on every machine.
+// The discrete-event engine of the simulation. Virtual time is in picoseconds. Events fire in order
+// of time; events of the same time fire in the order in which they were scheduled. Nothing else
+// orders events, so a run is the same on every machine.
 //
-// Events are intrusive: whoever schedules one owns it and keeps it until it has fired. An event may
-// be in the engine once at a time.
+// Events are intrusive: the caller owns an event and must keep it until it has fired. An event can
+// be scheduled only once at a time.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Engine {
   Time now() const { return Time(Picoseconds(static_cast<std::int64_t>(now_))); }
   std::uint64_t fired() const { return fired_; }
 
-  // `when` in the past means now.
+  // Schedules an event at `when`; a time in the past means now.
   void schedule(Time when, Event& event) {
     const auto at = static_cast<std::uint64_t>(when.time_since_epoch().count());
     if (at <= now_) {
@@ -42,9 +42,9 @@ class Engine {
     }
   }
 
-  // The same for events that thousands wait for, each the same time from now, such as a timer of
-  // the device: they are due in the order in which they are scheduled, so they wait in line and
-  // make the heap no deeper. The order of events is that of schedule().
+  // Like schedule(), for thousands of pending events with the same delay, such as a timer of the
+  // device. They become due in the order in which they are scheduled, so a FIFO queue ("line")
+  // holds them and the heap stays small. Events fire in the same order as with schedule().
   void schedule_in_line(Picoseconds delay, Event& event) {
     const std::uint64_t at = now_ + static_cast<std::uint64_t>(delay.count());
     if (at <= now_ || (line_count_ > 0 && at < line_last_)) return schedule(now() + delay, event);
@@ -58,8 +58,9 @@ class Engine {
       move_horizon();
     const bool in_line = line_[line_head_].before(heap_[0]);
     const Entry& first = in_line ? line_[line_head_] : heap_[0];
-    // What the heap and the line hold for this instant was scheduled before the instant began, so
-    // it comes first. (The first entry of an empty one is due never.)
+    // Events of this instant in the heap and the line were scheduled before the instant began, so
+    // they fire before those in the ring. (An empty heap or line begins with a sentinel that is
+    // never due.)
     if (ring_count_ > 0 && first.time != now_) {
       event = ring_[ring_head_];
       ring_head_ = (ring_head_ + 1) & ring_mask_;
@@ -68,7 +69,7 @@ class Engine {
       if (first.event == nullptr) return false;
       now_ = first.time;
       event = first.event;
-      // The owner of a later one may not have been touched for long.
+      // The next event's owner may not have been accessed for long, so it is prefetched.
       if (in_line) {
         pop_line();
       } else {
@@ -87,17 +88,17 @@ class Engine {
     std::uint64_t time;
     Event* event;
 
-    // One comparison of 128 bits: which of two entries is earlier is as good as random, so a branch
-    // on it would be mispredicted half of the time.
+    // A single comparison of 128 bits without branches: which of two entries is earlier is nearly
+    // random, so a branch would be mispredicted half of the time.
     __extension__ typedef unsigned __int128 Key;
     Key key() const { return Key{time} << 64 | sequence; }
     bool before(const Entry& other) const { return key() < other.key(); }
   };
   static constexpr Entry kNever{~std::uint64_t{0}, ~std::uint64_t{0}, nullptr};
 
-  // An implicit heap of four children a node: half as deep as a binary one, and the children of a
-  // node share two cache lines. Behind the last entry follow entries that are due never, so that
-  // each node with a child has four.
+  // A 4-ary implicit heap: it is half as deep as a binary heap, and the children of a node share
+  // two cache lines. Sentinels that are never due follow the last entry, so that each node with a
+  // child has four.
   static constexpr std::size_t kArity = 4;
   void push_heap(Entry entry) {
     if (heap_size_ + kArity >= heap_.size()) [[unlikely]]
@@ -115,12 +116,12 @@ class Engine {
 
   void grow_heap();
 
-  // The heap holds what is due before the horizon. What is due later waits in no order, so that
-  // thousands of timeouts do not make the heap deep for what is due in a microsecond.
+  // The heap holds events that are due before the horizon. Later events are kept unordered, so that
+  // thousands of timeouts do not deepen the heap for events that are due within microseconds.
   static constexpr std::uint64_t kNear = 10'000'000'000;  // 10 ms
   void move_horizon();
 
-  // A ring, too. Behind the last entry follows one that is due never.
+  // The line is a circular buffer, too. A sentinel that is never due follows its last entry.
   void push_line(Entry entry) {
     if (line_count_ + 1 == line_.size()) [[unlikely]]
       grow_line();
@@ -137,7 +138,8 @@ class Engine {
   }
   void grow_line();
 
-  // Events of this very instant need no heap: a ring in the order of scheduling.
+  // Events scheduled for the current instant need no heap: a circular buffer keeps them in the
+  // order of scheduling.
   void push_now(Event& event) {
     if (ring_count_ == ring_.size()) [[unlikely]]
       grow_ring();
@@ -153,12 +155,12 @@ class Engine {
   std::size_t heap_size_ = 0;
   std::vector<Entry> later_;
   std::uint64_t horizon_ = kNear;
-  std::uint64_t near_ = kNear;  // how far the horizon is moved
+  std::uint64_t near_ = kNear;  // how far ahead the horizon is set
   std::vector<Entry> line_;
   std::size_t line_mask_;
   std::size_t line_head_ = 0;
   std::size_t line_count_ = 0;
-  std::uint64_t line_last_ = 0;  // when the last one is due
+  std::uint64_t line_last_ = 0;  // when the last entry is due
   std::vector<Event*> ring_;
   std::size_t ring_mask_;
   std::size_t ring_head_ = 0;

@@ -1,4 +1,4 @@
-// Something that serves one request after the other: a link, a bus, a memory controller.
+// A resource that serves one request at a time, in order: a link, a bus, a memory controller.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace perdura::sim {
 
 class Resource {
  public:
-  // Occupies the resource for `duration` from `at` on or as soon as it is free; returns the start.
+  // Occupies the resource for `duration`, from `at` or as soon as it is free. Returns the start.
   Time take(Time at, Picoseconds duration) {
     const Time start = limited(std::max(at, free_at_));
     free_at_ = limited(start + duration);
@@ -23,12 +23,13 @@ class Resource {
   Time free_at_{};
 };
 
-// The same for those whose requests are not made in the order of time: a task runs as a whole, so
-// it has asked for all that it needs before another thread's, which begins a little later, asks for
-// what it needs in between. That one gets the time that is left between the other's.
+// A resource whose requests do not arrive in the order of virtual time. A task executes at once
+// until it suspends, so it has already requested the resource for later times when a task of
+// another thread requests it for times in between. The later request gets the gaps between the
+// existing reservations.
 class SharedResource {
  public:
-  // `now` is the engine's: nothing is asked for any more before it, and `at` is not before it.
+  // `now`: the engine's time. `at` must not be before it, and no later request will be.
   Time take(Time now, Time at, Picoseconds duration) {
     while (first_ < taken_.size() && taken_[first_].end <= now) ++first_;
     if (first_ * 2 > taken_.size()) {
@@ -51,8 +52,8 @@ class SharedResource {
     Time begin;
     Time end;
   };
-  std::vector<Span> taken_;  // apart from each other, in the order of time
-  std::size_t first_ = 0;    // those before it are past
+  std::vector<Span> taken_;  // reservations, disjoint and in the order of time
+  std::size_t first_ = 0;    // index of the first reservation that is not in the past
 };
 
 }  // namespace perdura::sim

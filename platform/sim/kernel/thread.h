@@ -1,12 +1,12 @@
 // Simulated cores and threads.
 //
-// A thread runs its ready tasks one after the other. A task runs in no virtual time until it
-// suspends; what it did meanwhile was charged (platform/runtime/work.h), and the thread is busy for
-// as long as the charges add up to. Operations that the task posts and stores that it makes take
-// effect at the moment at which the charges before them are paid.
+// A thread runs its ready tasks one after the other. A task executes in zero virtual time until it
+// suspends; meanwhile its work is charged (platform/runtime/work.h). The thread is then busy for
+// the sum of the charges. Operations that the task posts and stores that it makes take effect at
+// the virtual time at which the charges before them are paid.
 //
-// An idle thread waits for completions by polling, which keeps its core busy and costs a glance, or
-// asleep, which frees the core and costs an interrupt and wake-ups.
+// An idle thread waits for completions either by polling, which keeps its core busy and costs one
+// poll, or by sleeping, which frees the core and costs an interrupt and wake-ups.
 #pragma once
 
 #include <coroutine>
@@ -24,7 +24,8 @@ namespace perdura::sim {
 
 class SimThread;
 
-// The cores of a node: threads with work queue for them, first come first served, in time slices.
+// The cores of a node. Threads that have work queue for a core in FIFO order and run in time
+// slices.
 class Cores {
  public:
   explicit Cores(std::uint32_t count) : free_(count) {}
@@ -36,7 +37,7 @@ class Cores {
   }
   void queue(SimThread& thread) { waiting_.push_back(&thread); }
   bool contended() const { return !waiting_.empty(); }
-  // Gives the core to the first thread in line, or back.
+  // Passes the core to the first waiting thread, or frees it if none waits.
   void release();
   void forget(SimThread& thread) { waiting_.erase(&thread); }
 
@@ -47,7 +48,7 @@ class Cores {
 
 class SimThread final : public Executor, public CostMeter, private Event {
  public:
-  // The first exception that leaves one of its tasks is put into `failure`.
+  // `failure` receives the first exception that one of the thread's tasks does not catch.
   SimThread(Engine& engine, Cores& cores, const CpuProfile& cpu, const WaitProfile& wait,
             CompletionMode mode, std::exception_ptr& failure);
   ~SimThread();
@@ -62,10 +63,12 @@ class SimThread final : public Executor, public CostMeter, private Event {
   void charge(Work work, Bytes bytes) override;
   void spin_until(Time when) override;
   void charge_time(Picoseconds time) { charged_ = limited(charged_ + time); }
-  // What it has flushed or streamed will be in the persistence domain by then; a fence waits.
+  // Reports that everything that the thread has flushed or streamed will be in the persistence
+  // domain by `when`; a fence waits until then.
   void written_back_by(Time when) { written_back_ = std::max(written_back_, when); }
   void wait_for_write_backs() { spin_until(written_back_); }
-  // A load that no cache answers has one of `count` fill buffers until its line is there.
+  // A load that misses all caches occupies one of `count` line fill buffers until its line has
+  // arrived. Returns the time at which the next buffer is free.
   Time fill_buffer_free(std::uint32_t count) {
     if (fill_buffers_.size() < count) fill_buffers_.resize(count);
     return fill_buffers_[next_fill_buffer_];
@@ -76,8 +79,9 @@ class SimThread final : public Executor, public CostMeter, private Event {
   }
   const CpuProfile& cpu() const { return cpu_; }
 
-  // While one is alive, tasks of the thread that become ready do so because the device reported
-  // something, which on some nodes takes a completion thread's wake-up besides the thread's own.
+  // While such an object exists, tasks of the thread become ready because of a completion that the
+  // device reported. On some nodes that costs the wake-up of a completion thread in addition to the
+  // thread's own.
   class CompletionArrives {
    public:
     explicit CompletionArrives(SimThread& thread) : thread_(thread) {
@@ -91,10 +95,11 @@ class SimThread final : public Executor, public CostMeter, private Event {
     SimThread& thread_;
   };
 
-  // CPU time used so far: of a sleeper what it ran, of a poller all the time since its start.
+  // CPU time used so far: the busy time of a sleeping thread, all the time since its start of a
+  // polling thread.
   Picoseconds cpu_time() const;
 
-  // Stops for good: its tasks are destroyed, nothing runs on it any more.
+  // Stops the thread for good and destroys its tasks.
   void stop();
   bool stopped() const { return state_ == State::stopped; }
 
@@ -129,16 +134,17 @@ class SimThread final : public Executor, public CostMeter, private Event {
   CompletionMode mode_;
   State state_ = State::idle;
   bool completion_arrives_ = false;
-  Picoseconds charged_{};  // by the task that runs now
+  Picoseconds charged_{};  // by the running task, not yet paid
   Time written_back_{};
-  std::vector<Time> fill_buffers_;  // until when each is taken; used in turn
+  std::vector<Time> fill_buffers_;  // until when each is occupied; used round robin
   std::size_t next_fill_buffer_ = 0;
   Picoseconds cpu_time_{};
   Time started_;
   Time stopped_at_{};
   Time slice_start_{};
   Ring<std::coroutine_handle<>> ready_;
-  // By address, since they are scheduled; most threads have one, for which a deque were large.
+  // Pointers, since scheduled events must not move. Most threads need one timer, for which a
+  // std::deque would be large.
   std::vector<std::unique_ptr<Timer>> timers_;
   std::vector<Timer*> free_timers_;
   std::exception_ptr& failure_;

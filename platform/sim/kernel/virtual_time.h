@@ -1,5 +1,6 @@
-// Virtual time has an end, which arithmetic on it never passes: what would is cut off there and
-// noted, and the run is then an error, since its times would be wrong (SimPlatform::run).
+// Saturating arithmetic on virtual time. A result beyond the end of virtual time is set to the end,
+// and an overflow flag is set; the run then fails, since its times would be wrong
+// (SimPlatform::run).
 #pragma once
 
 #include <algorithm>
@@ -10,12 +11,12 @@
 
 namespace perdura::sim {
 
-// Thirteen days. A few times as far still fits into a Time, so sums of a few durations need no
-// check.
+// The longest virtual time: thirteen days. A Time can hold a few times that, so sums of a few
+// durations need no check.
 inline constexpr Picoseconds kLongest{std::int64_t{1} << 60};
 inline constexpr Time kEndOfTime{kLongest};
 
-// Of the simulation that this thread runs: something had to be cut off.
+// Set if a time in the simulation that the calling thread runs had to be limited.
 inline constinit thread_local bool time_ran_out = false;
 
 inline Picoseconds limited(Picoseconds time) {
