@@ -24,8 +24,7 @@
 //     bit 15          the token: the slot is occupied
 //     bits 0 to 13    if it is, the tag of the item's key: 14 bits of the first hash
 //     bit 14          in the field of slot 0: the bucket is sealed, that is, items of it have
-//     moved,
-//                     or are about to move, to the next level but one
+//                     moved, or are about to move, to the next level but one
 //
 // A READ may return words of a bucket from different moments. The check is a function of the tokens
 // and of all occupied slots. If it matches, the slots hold what they held at the moment at which
@@ -177,8 +176,8 @@ struct Level {
 struct Geometry {
   std::uint64_t buckets = 2;  // of level 0, the first bottom: an even number
   std::uint32_t resizes = 1;  // at most so many
-  std::uint32_t logs = 1;  // redo logs of updates; threads that change the index use different ones
-                           // if there are enough
+  // Redo logs of updates; threads that change the index use different ones if there are enough.
+  std::uint32_t logs = 1;
 
   std::uint32_t levels() const { return resizes + 2; }
   Bytes levels_offset() const;
