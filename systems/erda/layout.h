@@ -85,8 +85,8 @@ class VersionWord {
     return new_tag() ? of(true, second(), second()) : of(false, first(), first());
   }
 
-  // Section 4.4: the tag is not flipped while the log is being cleaned. Whether the previous offset
-  // refers to the newest version's copy in Region 2:
+  // Section 4.4: while the log is being cleaned, the tag is not flipped. has_copy() tells whether
+  // the previous offset is that of the newest version's copy in Region 2.
   constexpr bool has_copy() const { return (raw_ & kCopyBit) != 0; }
   constexpr Position copy() const { return has_copy() ? previous() : Position{}; }
   constexpr VersionWord with_copy(Position position) const {
@@ -158,7 +158,7 @@ struct HeadState {
 };
 
 // A link of a chain in one word: a region, and its life, which is different for every use of the
-// region.
+// region (Space assigns it).
 struct Link {
   std::uint32_t region = 0;
   std::uint32_t life = 0;

@@ -121,7 +121,8 @@ class Space {
   std::vector<Head> heads_;
   std::vector<std::uint32_t> free_;  // numbers of free regions
   bool fresh_ = true;
-  // The life that the next reused region gets. 0 as long as no region has been reused.
+  // The life of the region that is linked next. It is 0 in a new pool until regions become free for
+  // the first time, so that all first uses share life 0; from then on every link increments it.
   std::uint32_t next_life_ = 0;
   std::atomic<Bytes> used_{0};
   std::atomic<std::uint64_t> cleanings_{0};
