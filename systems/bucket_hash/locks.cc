@@ -32,7 +32,8 @@ Task<LockTable::ExclusiveLock> LockTable::lock_exclusively() {
   co_return ExclusiveLock(*this);
 }
 
-// Passing the gates lets them remember, on `sim`, how long the index was closed.
+// On `sim` a lock remembers until when it was held, so passing the gates makes them remember until
+// when the index was closed.
 void LockTable::open() {
   pass_gates();
   closed_.store(false, std::memory_order_release);
