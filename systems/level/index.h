@@ -133,7 +133,7 @@ class Index {
   virtual void persist_item(Place place);
   void delete_item(Place place, const Slot& item);
 
-  // What a slot that becomes occupied or free changes in the check.
+  // The change of a bucket's check when a slot with this item becomes occupied or free.
   std::uint64_t toggle(SlotNumber slot, const Slot& item) const {
     return has_readers() ? check_term(slot, item) : 0;
   }
