@@ -27,7 +27,7 @@
 // A READ may return words of a bucket from different moments. The check is a function of the
 // header, the link and all occupied slots: if it matches, they are the bucket's contents at the
 // moment at which the check was read. The two buckets of one READ may still be of different
-// moments. For that, both hold a joint version, which counts the items that moved between them: if
+// moments. Therefore both hold a joint version, which counts the items that moved between them: if
 // both copies are equal, no item was missed because it moved from one bucket to the other. Memory
 // of zeros is an empty table.
 #pragma once
