@@ -2,7 +2,7 @@
 // persistent region of the server, which a client appends to by remote updates.
 //
 //   0      magic | slots | largest record      written last, when the log is created
-//   64     head: number of records that the server has applied and published
+//   64     head: number of records applied; the server publishes it
 //   128    tail: number of records appended    the update "b" of ordered methods; else 0
 //   256    the slots; record number i, from 1, is in slot (i - 1) mod slots
 //
