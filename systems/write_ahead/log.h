@@ -68,11 +68,11 @@ class Log {
   LogEntry& at(Position p) { return entries_[slot(p)]; }
   Key key(Position p) const;
 
-  // Records that the next slot holds, or will hold, a record of this key. The log must not be full.
+  // Notes that the next slot holds, or will hold, a record of this key. The log must not be full.
   LogEntry& append(Key key, std::uint32_t value_length, LogEntry::State state, std::uint32_t owner);
-  // Records that the next slot holds nothing.
+  // Notes that the next slot holds nothing.
   void skip();
-  // Records that the first record not yet applied has now been applied, durably.
+  // Notes that the first record not yet applied has now been applied, durably.
   void advance();
   // Moves the replay start to the first record not yet applied, or, during recovery, to `p`.
   void reclaim();

@@ -40,7 +40,7 @@ enum class RequestKind : std::uint32_t {
   get,
   erase,
   reserve,
-  persist,  // makes the record in a log slot durable; `value_length` holds the slot's position
+  persist,  // makes the record in a log slot durable; `value_length` holds the slot's number
 };
 
 // The key follows.
