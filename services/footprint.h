@@ -7,6 +7,9 @@
 // clients, one to 1,000 server threads, queues of one to 64, values of up to 4 KiB, up to 200,000
 // records and 400,000 operations, and was fitted to what grows with each of these. The result is
 // 1.1 to 1.9 times what was measured in every case (docs/performance.md, "Many clients").
+//
+// A member whose name ends in `_items` is a multiple of the size of an item, which is that of a key
+// and the longest value; the others are bytes.
 #pragma once
 
 #include "platform/base/units.h"
@@ -16,18 +19,18 @@ namespace perdura::services {
 struct Footprint {
   Bytes process;
   Bytes worker;       // for each server thread
-  Bytes log_items;    // for each item for which a partition's log has room
+  Bytes log_items;    // for each partition, which touches all of its log
   Bytes client;       // for each client: its thread, generator and histograms
   Bytes session;      // for each session, both sides
   Bytes operation;    // for each of a session's first operations, which touch new buffers
-  double used_items;  // as many of these operations as use all of a session's buffers once
+  double used_items;  // for each operation until its session's buffers have all been used
   Bytes lane;         // for each lane of a session but the first
-  double lane_items;  // for each operation in flight
+  double lane_items;  // for each such lane, and for each operation in flight
   Bytes waiting;      // for each operation in flight of a client but the first
   Bytes record;       // for each record, besides its key and value
   double record_items;
   Bytes write;         // for each put that stays in a log, besides its key and value
-  double write_items;  // kept for each put, since the log is not cleaned before it is full
+  double write_items;  // for each put, since the log is not cleaned before it is full
 };
 
 }  // namespace perdura::services
