@@ -96,7 +96,8 @@ class ErdaSession final : public KvSession {
                                    Bytes size);
 
   Task<Result<void>> write_object(RequestKind kind, Key key, std::optional<Value> value);
-  // Posts the request before it first suspends. Nothing if the connection broke before the answer.
+  // Posts the request when called, not only when awaited. Nothing if the connection broke before
+  // the answer.
   Task<std::optional<Message>> answer_to(const Lane& lane, const fabric::WorkRequest& request);
   static Error error_of(Outcome outcome);
   std::uint32_t client_id(const Lane& lane) const { return welcome_.session * kLanes + lane.id; }
