@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kHeader = 36;
 constexpr std::size_t kRevisionAt = 8;
 
-// The table without what stands behind its end; nothing if it is another one, or cut off.
+// The table, without bytes behind its end; nothing if it is another table, or truncated.
 std::optional<std::string_view> table_named(std::string_view name, std::string_view bytes) {
   if (bytes.size() < kHeader || !bytes.starts_with(name)) return std::nullopt;
   const auto length = field_at<std::uint32_t>(bytes, 4);
@@ -17,7 +17,8 @@ std::optional<std::string_view> table_named(std::string_view name, std::string_v
   return bytes.substr(0, length);
 }
 
-// Calls `visit` with each structure of a table, whose type and length have these types and places.
+// Calls `visit` for each structure of a table. Type and length of a structure have the given types
+// and offsets.
 template <class Type, class Length>
 void each_structure(std::string_view table, std::size_t first, std::size_t length_at,
                     const auto& visit) {
@@ -77,7 +78,7 @@ std::optional<Srat> read_srat(std::string_view bytes) {
 
 std::optional<Hmat> read_hmat(std::string_view bytes) {
   const auto table = table_named("HMAT", bytes);
-  // Units of the first revision were misunderstood by firmware and systems alike.
+  // Firmware and operating systems disagreed about the units of the first revision.
   if (!table || field_at<std::uint8_t>(*table, kRevisionAt) != 2) return std::nullopt;
   constexpr std::uint16_t kLocality = 1;
   Hmat hmat;
@@ -98,7 +99,8 @@ std::optional<Hmat> read_hmat(std::string_view bytes) {
           return;
         }
         constexpr std::uint16_t kUnreachable = 0xFFFF;
-        constexpr std::uint64_t kLongest = 1'000'000'000;  // a millisecond: more is no latency
+        // A millisecond; anything longer is not a latency.
+        constexpr std::uint64_t kLongest = 1'000'000'000;
         for (std::size_t i = 0; i < initiators; ++i) {
           for (std::size_t t = 0; t < targets; ++t) {
             const auto entry = field_at<std::uint16_t>(structure, entries + 2 * (i * targets + t));

@@ -1,6 +1,6 @@
-// What the firmware says of a machine's memory, in the ACPI tables that Linux keeps below
-// /sys/firmware/acpi/tables (ACPI Specification 6.5: NFIT section 5.2.25, SRAT 5.2.16,
-// HMAT 5.2.28). Each reader takes a table's bytes and returns nothing if they are none.
+// What the firmware reports about a machine's memory, in the ACPI tables that Linux exposes below
+// /sys/firmware/acpi/tables (ACPI Specification 6.5: NFIT section 5.2.25, SRAT 5.2.16, HMAT
+// 5.2.28). Each reader takes the bytes of a table and returns nothing if they are not such a table.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ namespace perdura::persistence {
 
 // NVDIMM Firmware Interface Table.
 struct Nfit {
-  // Platform Capabilities Structure; absent if the firmware has none. What is not valid is absent.
-  std::optional<bool> flushes_caches;       // on power loss: eADR
-  std::optional<bool> flushes_controllers;  // ADR
+  // From the Platform Capabilities Structure; absent if the firmware has none, or does not mark the
+  // capability as valid.
+  std::optional<bool> flushes_caches;       // on power loss, from CPU caches: eADR
+  std::optional<bool> flushes_controllers;  // on power loss, from the memory controllers: ADR
   struct Range {
     Bytes base = 0;
     Bytes length = 0;
@@ -26,7 +27,7 @@ struct Nfit {
 };
 std::optional<Nfit> read_nfit(std::string_view table);
 
-// System Resource Affinity Table: ranges of memory that is enabled.
+// System Resource Affinity Table: the ranges of enabled memory.
 struct Srat {
   struct Range {
     Bytes base = 0;

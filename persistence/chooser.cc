@@ -16,7 +16,7 @@ using pmem::StepKind;
 
 constexpr std::string_view kNoFlushPersistence = "a device lacks FLUSH for persistence";
 
-// Why the needs or the devices rule the method out; nothing if they do not.
+// The reason for which the needs or the devices rule a method out, if there is one.
 std::optional<std::string> unfit(const Method& method, const UpdateNeeds& needs,
                                  const DeviceFeatures& features) {
   if (!needs.responder_cpu && !method.responder().empty()) {
@@ -32,7 +32,7 @@ std::optional<std::string> unfit(const Method& method, const UpdateNeeds& needs,
   return std::nullopt;
 }
 
-// Without replay a receive buffer in persistent memory is worth no more than one in DRAM.
+// Without replay, receive buffers in persistent memory are worth no more than buffers in DRAM.
 Configuration as_used(Configuration configuration, const UpdateNeeds& needs) {
   if (!needs.replay) configuration.receive_buffers = pmem::Medium::dram;
   return configuration;
@@ -53,7 +53,7 @@ std::string reason_of(const pmem::Step& step, const Proof& without) {
   return fmt::format("{}; without it, updates may be {}", what, fmt::join(breaches, " or "));
 }
 
-// What a method costs if nobody can measure it: round trips, then the responder's CPU, then steps.
+// The cost of a method if it cannot be measured: round trips, then the responder's CPU, then steps.
 auto rough_cost(const Method& method) {
   std::size_t round_trips = 0;
   std::size_t steps = method.responder().size() + method.requester().size();
@@ -65,7 +65,7 @@ auto rough_cost(const Method& method) {
   return std::tuple(round_trips, method.responder().empty() ? 0 : 1, steps);
 }
 
-// How many operations it takes that not every device has.
+// The number of operations of a method that not every device has.
 int special_operations(const Method& method) {
   int count = 0;
   for (const StepKind kind :
@@ -75,9 +75,9 @@ int special_operations(const Method& method) {
   return count;
 }
 
-// What has steps that are not needed comes last, whatever it takes. Of the others the fastest come
-// first; but those that are as fast as the fastest, as far as the model can tell, by what they
-// need.
+// Methods with unnecessary steps come last, however fast they are. The others are sorted by time,
+// except for those that are as fast as the fastest within the error of the model: they are sorted
+// by what they need.
 void sort(std::vector<Choice>& choices) {
   Picoseconds fastest = Picoseconds::max();
   for (const Choice& choice : choices) {
@@ -89,7 +89,7 @@ void sort(std::vector<Choice>& choices) {
         !choice.wasteful && (time - fastest) <= fastest / 100 * kModelErrorPercent;
     const Picoseconds slower = among_fastest ? Picoseconds{} : time;
     const auto [round_trips, responder, steps] = rough_cost(choice.method);
-    // Where nobody measures, round trips are what costs time.
+    // Without measured times, round trips stand for the time.
     const auto in_place_of_time = choice.expected ? 0 : round_trips;
     return std::tuple(choice.wasteful, slower, in_place_of_time, responder,
                       special_operations(choice.method), round_trips, steps, time);
@@ -127,7 +127,7 @@ Advice advise(const std::vector<Configuration>& configurations, const UpdateNeed
       advice.refusals.push_back({known.name, wrong});
       continue;
     }
-    // A step is needed if it is on any of the configurations.
+    // A step is necessary if it is so on any of the configurations.
     std::vector<StepProof> steps;
     for (const Configuration& configuration : configurations) {
       auto proofs = prove_steps(choice.method, as_used(configuration, needs));

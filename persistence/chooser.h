@@ -1,6 +1,6 @@
-// Chooses how to make remote updates persistent: of all methods those that are right on the
-// responder's configuration, proven there and then, the fastest first. What is right for no
-// configuration that the responder may have is never chosen.
+// Chooses how to make remote updates persistent: proves, at run time, which methods are right on
+// the responder's configuration, and sorts them by speed. A method that is wrong on a configuration
+// that the responder may have is never chosen.
 #pragma once
 
 #include <functional>
@@ -13,27 +13,27 @@
 
 namespace perdura::persistence {
 
-// What an application wants and has.
+// What an application needs.
 struct UpdateNeeds {
   Update update = Update::single;
-  Bytes size = 64;                   // of the update, or of the first of two
-  Bytes second_size = 8;             // of the second
-  std::optional<Carrier> carrier{};  // if it must be one
-  bool responder_cpu = true;         // may take part before the update is acknowledged
-  bool replay = true;                // recovery can make sense of messages in receive buffers
+  Bytes size = 64;                   // in bytes; of the only update, or of the first of two
+  Bytes second_size = 8;             // in bytes; of the second update
+  std::optional<Carrier> carrier{};  // if only one will do
+  bool responder_cpu = true;         // may take part before an update is acknowledged
+  bool replay = true;                // recovery can replay messages from receive buffers
 };
 
-// Of both devices of a connection.
+// Features that both devices of a connection have.
 struct DeviceFeatures {
-  bool flush = true;  // for global visibility; without it, READ emulates it
+  bool flush = true;  // for global visibility; if missing, READ emulates it
   bool flush_persistence = false;
   bool atomic_write = true;
 };
 
 struct Choice {
   Method method;
-  std::vector<std::string> reasons;  // of each step, the requester's first
-  bool wasteful = false;             // right without some step, too
+  std::vector<std::string> reasons;  // for each step, the requester's first
+  bool wasteful = false;             // it would also be right without some step
   std::optional<Picoseconds> expected{};
 };
 
@@ -43,30 +43,31 @@ struct Refusal {
 };
 
 struct Advice {
-  std::vector<Choice> choices;  // right; the best first
+  std::vector<Choice> choices;  // methods that are right; the best first
   std::vector<Refusal> refusals;
 };
 
-// How long an update takes by a method; nothing if that is not known.
+// The time that an update takes by a method; nothing if unknown.
 using CostOf = std::function<std::optional<Picoseconds>(const Method&)>;
 
-// How far modelled times may be off: that near the model comes to the ratios that papers report
-// (results/claims.csv). Methods that differ by no more are as fast as each other, as far as anybody
-// knows before measuring them.
+// The error of modelled times: this is how close the model comes to the ratios that papers report
+// (results/claims.csv). Methods that differ by no more are considered equally fast until they are
+// measured.
 inline constexpr int kModelErrorPercent = 10;
 
-// A method must be right on each of `configurations`: those that the responder may have, as far as
-// is known. What has steps that are not needed there comes last. Of those that are as fast as the
-// fastest, the first are those that leave the responder's CPU alone and need the fewest operations
-// that not every device has; without costs, those with fewer round trips come first.
+// Lists the methods that are right on each of `configurations`, which are those that the responder
+// may have. Methods with steps that are unnecessary there come last. Of the methods that are as
+// fast as the fastest, those come first that do not need the responder's CPU, and that need the
+// fewest operations that not every device has. Without costs, methods with fewer round trips come
+// first.
 Advice advise(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
               const DeviceFeatures& features, const CostOf& cost = {});
 
-// The method of the best choice. Throws UsageError with the reason if there is none.
+// The best method. Throws UsageError with the reason if there is none.
 Method choose(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
               const DeviceFeatures& features);
 
-// In one line, why nothing can be chosen and what would help.
+// One line that says why there is no method, and what would help.
 std::string why_nothing(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,
                         const Advice& advice);
 

@@ -34,7 +34,7 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
-// One value for all of them, or none.
+// The value on which all agree, if they do.
 template <class Value>
 Detected<Value> agreed(const std::vector<std::pair<std::optional<Value>, std::string>>& said,
                        const std::string& if_none) {
@@ -66,7 +66,7 @@ Detected<pmem::PersistenceDomain> detect_domain(const fs::path& root) {
     said.emplace_back(domain, fmt::format("{} says {}", region.filename().string(), word));
   }
   if (const auto nfit = nfit_of(root); nfit && (!said.empty() || !nfit->persistent.empty())) {
-    // Firmware that says neither has said nothing.
+    // Firmware that reports neither capability has reported nothing.
     if (nfit->flushes_caches.value_or(false)) {
       said.emplace_back(pmem::PersistenceDomain::mhp,
                         "the firmware (NFIT) says that CPU caches are flushed when power is lost");
@@ -151,7 +151,7 @@ Detected<bool> detect_device_dax(const fs::path& root) {
   return {true, fmt::format("{} is there", devices.front().filename().string())};
 }
 
-// A line of /proc/mounts.
+// One line of /proc/mounts.
 struct Mount {
   std::string source;
   std::string target;
@@ -161,7 +161,7 @@ struct Mount {
   bool has(std::string_view option) const {
     return fmt::format(",{},", options).find(fmt::format(",{},", option)) != std::string::npos;
   }
-  // The whole of a block device, or one of its partitions.
+  // Whether it is the whole block device, or one of its partitions.
   bool is_of(const std::string& device) const {
     const std::string whole = "/dev/" + device;
     if (source == whole) return true;
@@ -184,8 +184,8 @@ std::vector<Mount> mounts(const fs::path& root) {
   return result;
 }
 
-// Whether programs can map the files of a mounted file system of persistent memory without a page
-// cache between (Linux' documentation, "Direct Access for files").
+// Whether programs can map the files of a mounted persistent-memory file system without a page
+// cache in between (Linux documentation, "Direct Access for files").
 Detected<bool> detect_mount(const std::string& device, const Mount& mount) {
   const auto with = [&](const char* option) {
     return fmt::format("{} is mounted at {} with {}", device, mount.target, option);
@@ -194,7 +194,7 @@ Detected<bool> detect_mount(const std::string& device, const Mount& mount) {
     if (mount.has(option)) return {true, with(option)};
   }
   if (mount.has("dax=never")) return {false, with("dax=never")};
-  // There dax=inode is what holds without an option, too.
+  // On these file systems dax=inode is the default.
   if (mount.has("dax=inode") || mount.type == "ext4" || mount.type == "xfs") {
     return {std::nullopt, with("dax=inode: each file has its own attribute")};
   }
@@ -220,7 +220,7 @@ Detected<bool> detect_file_system_dax(const fs::path& root) {
   if (said.empty()) {
     return {false, "there is no block device of persistent memory (/sys/block/pmem*)"};
   }
-  // One is enough; without one, one that may be.
+  // One file system with DAX is enough. If there is none, one where it is unknown comes next.
   const auto rank = [](const Detected<bool>& each) {
     return !each.value ? 1 : *each.value ? 2 : 0;
   };

@@ -1,7 +1,7 @@
-// What Linux tells of this machine as a responder: its persistence domain, its RDMA devices'
-// transport and features ("Correct, Fast Remote Persistence", Table 1 and section 3.4), and whether
-// programs can map its persistent memory itself (DAX). To be asked on the machine whose memory is
-// written.
+// What Linux reports about this machine as a responder: its persistence domain, the transport and
+// the features of its RDMA devices ("Correct, Fast Remote Persistence", Table 1 and section 3.4),
+// and whether programs can map its persistent memory directly (DAX). Must run on the machine whose
+// memory is to be written.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace perdura::persistence {
 
-// A property, and where it comes from; or why it is not known.
+// A property and how it is known, or the reason for which it is unknown.
 template <class Value>
 struct Detected {
   std::optional<Value> value{};
@@ -26,20 +26,21 @@ struct Detection {
   Detected<bool> ddio;
   Detected<pmem::Transport> transport;
   bool has_rdma_device = false;
-  Detected<bool> flush;  // for global visibility; of all RDMA devices, as are the next two
+  Detected<bool> flush;  // for global visibility; this and the next two hold for all RDMA devices
   Detected<bool> flush_persistence;
   Detected<bool> atomic_write;
   Detected<bool> device_dax;
-  Detected<bool> file_system_dax;  // of a mounted file system, for all its files
+  Detected<bool> file_system_dax;  // of a mounted file system, for all of its files
 };
 
-// Reads below `root`/sys and `root`/proc, and asks each RDMA device for its features. What differs
-// between several regions or devices is not known: name one.
+// Reads below `root`/sys and `root`/proc, and asks each RDMA device for its features. A property
+// that differs between regions or devices is unknown; the caller must name one of them.
 Detection detect(const std::filesystem::path& root = "/",
                  const FeaturesOf& features_of = query_rdma_device);
 
-// What a method may use of the devices: what is not known of those of this machine counts as
-// missing. A machine without any can only be asked about another one, for which the defaults hold.
+// The features that a method may use. Those of this machine's devices that are unknown count as
+// missing. A machine without a device can only be asking about another machine, so the defaults
+// hold.
 DeviceFeatures usable_features(const Detection& found);
 
 }  // namespace perdura::persistence

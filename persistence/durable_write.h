@@ -1,6 +1,6 @@
 // Makes a system's WRITE durable before the system acknowledges it, by any method for single
-// updates by WRITE (persistence/taxonomy.methods). Where the responder's CPU takes part,
-// the message to it and its acknowledgment are the system's own.
+// updates by WRITE (persistence/taxonomy.methods). If the responder's CPU takes part, the system
+// itself sends the message to it and receives the acknowledgment.
 //
 //   const DurableWrite durable(*config.put_method, thread.endpoint.capabilities());
 //   co_await durable.write(queue_pair, object, place, word);
@@ -17,22 +17,23 @@ namespace perdura::persistence {
 
 class DurableWrite {
  public:
-  // A WRITE and its completion, whatever that guarantees.
+  // Without a method: a WRITE and its completion, whatever that guarantees.
   DurableWrite() = default;
-  // Throws UsageError if the method is for something else. READ takes the place of FLUSH where the
+  // Throws UsageError if the method is not for single updates by WRITE. READ emulates FLUSH if the
   // device has none.
   DurableWrite(const Method& method, const fabric::Capabilities& capabilities);
 
   bool asks_responder() const { return asks_responder_; }
 
-  // False if the connection broke. `word` is local memory for what a READ brings. If the responder
-  // is to be asked, the WRITE may still be under way: what is posted next comes behind it.
+  // False if the connection broke. `word` is a local buffer for the result of a READ. If the
+  // responder has to be asked, the WRITE may still be in flight on return; requests posted later on
+  // the same connection stay behind it.
   Task<bool> write(fabric::QueuePair& queue_pair, fabric::LocalBuffer data,
                    fabric::RemoteAddress place, fabric::LocalBuffer word) const;
 
  private:
   bool asks_responder_ = false;
-  std::optional<fabric::WorkRequest> behind_{};  // READ or FLUSH, without a place
+  std::optional<fabric::WorkRequest> behind_{};  // READ or FLUSH; its place is filled in later
 };
 
 }  // namespace perdura::persistence

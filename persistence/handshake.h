@@ -1,4 +1,4 @@
-// What the two sides say to each other when they connect: the private data of the connection.
+// The private data that the two sides exchange when they connect.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@ static_assert(sizeof(Hello) <= fabric::kMaxPrivateData);
 
 struct Welcome {
   fabric::RemoteKey target;
-  fabric::RemoteKey buffers;  // FLUSH and READ may name the buffer of a SEND
+  fabric::RemoteKey buffers;  // so that FLUSH and READ can name the buffer of a SEND
   std::uint64_t region_size = 0;
-  std::uint64_t first_buffer = 0;  // of the session; offset in what `buffers` is the key of
-  std::uint64_t sequence = 0;      // of the last message before
+  std::uint64_t first_buffer = 0;  // of the session; offset in the memory of `buffers`
+  std::uint64_t sequence = 0;      // of the last message of the previous connection
   std::uint32_t buffer_count = 0;
-  std::uint32_t generation = 0;  // that checksums begin with; 0 if messages need none
+  std::uint32_t generation = 0;  // seed of the messages' checksums; 0 if they have none
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
-// Why the responder wants none of it, and what it was set up for.
+// The reason for which the responder rejects a connection, and the setup that it has.
 struct Rejection {
   enum class Reason : std::uint32_t { none, version, no_session, setup, busy, ending };
   Reason reason = Reason::none;
@@ -40,9 +40,10 @@ struct Rejection {
 };
 static_assert(sizeof(Rejection) <= fabric::kMaxPrivateData);
 
-// An acknowledgment: how many messages have arrived in the session.
+// An acknowledgment: the number of messages that have arrived in the session.
 using Acknowledgment = std::uint64_t;
-// In place of one: the responder is about to end, and the requester should let go of it.
+// Sent instead of an acknowledgment when the responder is about to end: the requester should
+// disconnect.
 inline constexpr Acknowledgment kGoodbye = ~Acknowledgment{0};
 
 }  // namespace perdura::persistence

@@ -1,4 +1,4 @@
-// Fields of what firmware and devices describe themselves with.
+// Fields of the binary data in which firmware and devices describe themselves.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace perdura::persistence {
 
-// A field, or 0 where the bytes end before it does. Such fields are little-endian, as are the
+// A field, or 0 if the bytes end before the field does. These fields are little-endian, as are the
 // machines that have them.
 template <class Value>
 Value field_at(std::string_view bytes, std::size_t offset) {

@@ -67,7 +67,7 @@ Matrix steps_matrix() {
       {"method", "used on", "agent", "step", "without it"},
       {}};
   for (const Method& method : methods()) {
-    // The same on most configurations, which then share their rows.
+    // Most configurations give the same result, and share rows.
     std::vector<std::pair<std::vector<std::string>, std::string>> results;
     for (const Configuration& configuration : matrix_configurations()) {
       if (!is_used(method, configuration)) continue;

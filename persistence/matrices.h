@@ -1,4 +1,4 @@
-// The tables of what is proven of the methods: for the report, for docs/persistence-tables.md.
+// The tables of what has been proven about the methods, for reports and docs/persistence-tables.md.
 #pragma once
 
 #include <string>
@@ -9,24 +9,25 @@
 namespace perdura::persistence {
 
 struct Matrix {
-  std::string name;  // of a file
+  std::string name;  // file name without extension
   std::string title;
   std::string caption;
-  bool verdicts = true;  // cells say how something ends
+  bool verdicts = true;  // cells are verdicts
   std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;  // as many cells each as the header has
+  std::vector<std::vector<std::string>> rows;  // each has as many cells as the header
 };
 
-// The columns of a matrix over configurations: the twelve of Table 1, and on iWARP the four under
-// WSP, the only ones for which it makes a difference.
+// The configurations that are the columns of a matrix: the twelve of Table 1, and on iWARP the four
+// under WSP, since the transport makes a difference for those only.
 std::vector<Configuration> matrix_configurations();
 
-// Each cell of Tables 2 and 3: "right", or how the method goes wrong, and the method.
+// For each cell of Tables 2 and 3: the method, and "right" or how it goes wrong.
 Matrix cells_matrix();
-// Each step of each method of the tables, on the configurations for which they use it: what happens
-// without it.
+// For each step of each method of the tables, on the configurations for which the method is used:
+// what happens without the step.
 Matrix steps_matrix();
-// Each method on each configuration: "right", "wasteful" (right, also without some step), or wrong.
+// For each method on each configuration: "right", "wasteful" (right, but also without some step),
+// or how it goes wrong.
 Matrix transfer_matrix();
 
 }  // namespace perdura::persistence

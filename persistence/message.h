@@ -1,6 +1,7 @@
-// What a requester SENDs, and how it stands in a receive buffer: in persistent memory a buffer
-// holds all that recovery needs to replay it (section 3.2 of "Correct, Fast Remote Persistence":
-// "the application's recovery subsystem can be used to find and apply the sent message").
+// The message that a requester SENDs, and its layout in a receive buffer. If the buffer is in
+// persistent memory, it holds all that recovery needs to replay the message (section 3.2 of
+// "Correct, Fast Remote Persistence": "the application's recovery subsystem can be used to find and
+// apply the sent message").
 //
 //   0    magic | crc
 //   8    sequence
@@ -10,13 +11,13 @@
 //   48   a, padded to 8 bytes; b              if it carries them; `send &a` ends here
 //
 // All numbers are little-endian, as on every machine that has persistent memory. The checksum
-// covers all after itself, up to the end of the data, and starts from the generation of the
-// connection (persistence/message_ring.h), so that a message of an earlier one never
-// passes.
+// covers all bytes behind it, up to the end of the data. Its seed is the generation of the
+// connection (persistence/message_ring.h), so that a message of an earlier connection never
+// verifies.
 //
-// A WRITE_WITH_IMM has no room for that. Its immediate names the update: bit 31 says which (0 is
-// a), the others are its offset in units of 8 bytes; its length is taken to be the largest, which
-// the two sides agreed on when they connected.
+// A WRITE_WITH_IMM has no room for such a header. Its immediate names the update: bit 31 says which
+// one (0 is a), the other bits are its offset in units of 8 bytes. Its length is taken to be the
+// largest, on which the two sides have agreed when they connected.
 #pragma once
 
 #include <array>
@@ -31,7 +32,7 @@ namespace perdura::persistence {
 
 inline constexpr std::uint32_t kMessageMagic = 0x54445055;  // "UPDT"
 
-// A set of updates: bit 0 is a, bit 1 is b.
+// A set of updates: bit 0 stands for a, bit 1 for b.
 using UpdateSet = std::uint32_t;
 inline constexpr UpdateSet kUpdateA = 1;
 inline constexpr UpdateSet kUpdateB = 2;
@@ -39,9 +40,9 @@ inline constexpr UpdateSet kUpdateB = 2;
 struct MessageHeader {
   std::uint32_t magic = kMessageMagic;
   std::uint32_t crc = 0;
-  std::uint64_t sequence = 0;  // of the session's messages, from 1
+  std::uint64_t sequence = 0;  // counts the messages of the session, from 1
   UpdateSet updates = 0;
-  std::uint32_t carries = 0;  // 1 if their data follows
+  std::uint32_t carries = 0;  // 1 if the data follows
   std::array<std::uint64_t, 2> offset{};
   std::array<std::uint32_t, 2> length{};
 };
@@ -53,21 +54,21 @@ static_assert(offsetof(MessageHeader, carries) == 20);
 static_assert(offsetof(MessageHeader, offset) == 24);
 static_assert(offsetof(MessageHeader, length) == 40);
 
-// The largest message: the size of a receive buffer.
+// The size of the largest message, which is the size of a receive buffer.
 constexpr Bytes message_room(Bytes largest_a, Bytes largest_b) {
   return round_up(sizeof(MessageHeader) + round_up(largest_a, kWord) + largest_b, kCacheLine);
 }
-// Of a message with this header.
+// The size of a message with this header.
 Bytes message_size(const MessageHeader& header);
-// Where in it the data of an update is; `update` is 0 for a, 1 for b.
+// The offset within the message of an update's data; `update` is 0 for a, 1 for b.
 Bytes data_offset(const MessageHeader& header, std::size_t update);
 
-// The header at the beginning of a message, if it is one: long enough for what it says, every
-// update within `region_size`.
+// The header at the beginning of a message; nothing if there is no valid one, the message is too
+// short for it, or an update lies outside of `region_size`.
 std::optional<MessageHeader> read_header(std::span<const std::byte> message, Bytes region_size);
 
-// Writes the header, without a checksum or, if the message may be replayed, with one over the data
-// behind it.
+// Write the header: the first without a checksum, the second, for messages that may be replayed,
+// with a checksum that covers the data behind the header.
 void write_header(const MessageHeader& header, std::span<std::byte> message);
 void write_sealed_header(const MessageHeader& header, std::uint32_t generation,
                          std::span<std::byte> message);

@@ -43,7 +43,7 @@ MessageRing::MessageRing(Node& node, const std::string& target, const PersisterS
   if (region_ == nullptr) {
     create(node, name, setup.receive_medium);
   } else if (region_->load(0) == 0) {
-    // Its creation was interrupted. Nothing has been in it.
+    // The creation of the region was interrupted, so it has never been used.
     region_.reset();
     node.remove_region(name);
     create(node, name, setup.receive_medium);
@@ -57,7 +57,7 @@ void MessageRing::create(Node& node, const std::string& name, pmem::Medium mediu
   region_ = node.create_region(name, size, medium);
   Shape shape{.sessions = sessions_, .buffers = buffers_, .buffer_size = buffer_size_};
   shape.crc = checksum(shape);
-  constexpr Bytes kFirst = kWord;  // the word with the magic number makes the rest valid
+  constexpr Bytes kFirst = kWord;  // the word with the magic validates the rest
   const auto bytes = std::as_bytes(std::span(&shape, 1));
   region_->write(kFirst, bytes.subspan(kFirst));
   region_->persist(kFirst, bytes.size() - kFirst);
@@ -126,7 +126,8 @@ std::uint64_t MessageRing::recover(std::uint32_t session, pmem::Region& target) 
       const Bytes length = header->length[update];
       target.write(header->offset[update],
                    std::span(message).subspan(data_offset(*header, update), length));
-      // In order: if power fails now and the message is lost after all, "b" is not before "a".
+      // In this order: if the power fails now and the message is lost after all, "b" is not durable
+      // before "a".
       target.persist(header->offset[update], length);
     }
     ++sequence;

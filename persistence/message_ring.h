@@ -1,33 +1,37 @@
-// The receive buffers of a responder, and what makes them fit to be replayed when they are in
-// persistent memory (section 3.2 of "Correct, Fast Remote Persistence"). The region:
+// The receive buffers of a responder. If they are in persistent memory, their contents can be
+// replayed after a failure (section 3.2 of "Correct, Fast Remote Persistence"). The layout of the
+// region:
 //
-//   0     magic | version, sessions | buffers, buffer size | crc     written last, when it is made
-//   64    of each session, a cache line: generation * 2 + replayed | applied
-//         of each session, its ring of buffers
+//   0     magic | version, sessions | buffers, buffer size | crc     written last
+//   64    for each session, a cache line: generation * 2 + replayed | applied
+//         for each session, its ring of buffers
 //
-// Message number s of a session lands in buffer s mod n: the buffers of a connection are posted,
-// and so used, in order, and one is posted again only when its message has been applied durably.
+// Message number s of a session lands in buffer s mod n. The buffers of a connection are posted,
+// and therefore used, in order, and a buffer is reposted only after its message has been applied
+// durably.
 //
-// What recovery replays, and why that is harmless. Without more, it would not be: while n messages
-// are in the ring, the older ones have been applied, and one of them, replayed, would undo a later
-// one whose buffer did not survive whole. So the ring has a mark, `applied`:
+// What recovery replays, and why that is safe. Replaying everything in the ring would not be: the
+// older of its n messages have been applied already, and replaying one of them would undo a later
+// message whose buffer did not survive completely. So the ring has a mark, `applied`:
 //
-//   - Messages up to the mark have been applied durably; they are not replayed. The mark is made
-//     durable before any of their buffers is posted again, so those after it are all in the ring.
-//   - Messages after the mark are replayed in order up to the first that is not whole. All that the
-//     requester relies on are whole, for it waits for each before it sends the next. If the
-//     responder had begun to apply some of them, replaying does the same again, in the same order.
-//     What it had begun to apply of one that did not survive is an update that nobody relies on; of
-//     two updates it has made "a" durable before it began with "b".
-//   - A message that came over an earlier connection is never replayed: its checksum began with
-//     another generation. When a session is connected, all that had arrived has been applied and
-//     the mark says so; only then the generation changes.
-//   - If it is the responder's acknowledgment that the requester waits for, after the responder has
-//     copied the data, a buffer says nothing: it may have been lost with a cache while a later
-//     update was made durable, or the other way round. Such connections are not replayed.
+//   - Messages up to the mark have been applied durably and are not replayed. The mark is made
+//     durable before any of their buffers is reposted, so all messages after the mark are in the
+//     ring.
+//   - Messages after the mark are replayed in order, up to the first that is incomplete. Every
+//     message on which the requester relies is complete, since the requester waits for each one
+//     before it sends the next. If the responder had begun to apply some of them, replaying repeats
+//     that in the same order. If it had begun to apply a message that did not survive, that is an
+//     update on which nobody relies; of two updates, the responder has made "a" durable before it
+//     began with "b".
+//   - A message of an earlier connection is never replayed, since the seed of its checksum is
+//     another generation. When a session is connected, all that had arrived has been applied, and
+//     the mark says so; only then does the generation change.
+//   - If the requester waits for an acknowledgment that the responder sends after it has copied the
+//     data, the buffers prove nothing: one may have been lost with a cache while a later update
+//     became durable, or the reverse. Messages of such connections are not replayed.
 //
-// Replaying is idempotent: the mark moves only when all has been applied durably, so a failure
-// during recovery begins it anew.
+// Replaying is idempotent: the mark moves only after everything has been applied durably, so
+// recovery can start over after a failure during recovery.
 #pragma once
 
 #include <cstdint>
@@ -41,32 +45,32 @@ namespace perdura::persistence {
 
 class MessageRing {
  public:
-  // Opens or makes the receive buffers that belong to the region `target`. Throws UsageError if
+  // Opens or creates the receive buffers that belong to the region `target`. Throws UsageError if
   // there are buffers of another shape.
   MessageRing(Node& node, const std::string& target, const PersisterSetup& setup);
 
   pmem::Region& region() { return *region_; }
   std::uint32_t buffers() const { return buffers_; }
   Bytes buffer_size() const { return buffer_size_; }
-  // Whether the region outlives a failure.
+  // Whether the region survives a power failure.
   bool is_persistent() const { return region_->medium() == pmem::Medium::pm; }
 
-  // In the region.
+  // The offset of a message's buffer in the region.
   Bytes buffer_offset(std::uint32_t session, std::uint64_t sequence) const {
     return first_buffer_ + (Bytes{session} * buffers_ + sequence % buffers_) * buffer_size_;
   }
   Bytes session_offset(std::uint32_t session) const { return buffer_offset(session, 0); }
 
   std::uint64_t applied(std::uint32_t session) const;
-  // Durable when it returns.
+  // Moves the mark; durable when it returns.
   void set_applied(std::uint32_t session, std::uint64_t sequence);
 
-  // A new connection of a session, all of whose messages have been applied; durable when it
-  // returns. Returns its generation.
+  // Begins a new connection of a session, all of whose messages have been applied. Returns the new
+  // generation, which is durable.
   std::uint32_t begin_generation(std::uint32_t session, bool replayed);
 
-  // To be called before anything else uses the target after a failure: applies, durably, what
-  // requesters may rely on. Returns how many messages were replayed.
+  // Must be called after a failure before anything else uses the target. Durably applies everything
+  // on which requesters may rely. Returns the number of messages that it replayed.
   std::uint64_t recover(pmem::Region& target);
 
  private:

@@ -46,7 +46,7 @@ Value value_of(std::string_view word, const std::array<Value, N>& values, std::s
                      fmt::format("\"{}\" is none of {}", word, fmt::join(known, ", ")));
 }
 
-// Calls function(line, number) for each line.
+// Calls function(line, number) for each line of the text.
 template <class Function>
 void each_line(std::string_view text, const Function& function) {
   for (std::size_t number = 1; !text.empty(); ++number) {
@@ -56,7 +56,7 @@ void each_line(std::string_view text, const Function& function) {
   }
 }
 
-// "method NAME: UPDATE CARRIER"
+// Parses "method NAME: UPDATE CARRIER".
 Method read_heading(std::string_view line, std::size_t number) {
   const std::vector<std::string> words = words_of(line);
   if (words.size() != 4 || words[1].back() != ':') {
@@ -248,7 +248,7 @@ Method read_method(std::string_view text, std::string_view name) {
   Method method;
   method.name = name;
   bool has_heading = false;
-  std::string steps;  // with the heading blanked, so that lines keep their numbers
+  std::string steps;  // the heading is blanked, so that line numbers stay right
   each_line(text, [&](std::string_view line, std::size_t number) {
     const std::vector<std::string> words = words_of(line);
     if (!words.empty() && words[0] == "method") {

@@ -24,7 +24,7 @@ std::string bytes_of(const fs::path& device) {
   return {std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
 }
 
-// As in 0000:3b:00.1: domain, bus, device and function.
+// Whether the path ends like 0000:3b:00.1: domain, bus, device and function.
 bool is_address(const fs::path& path) {
   constexpr std::string_view kDigits = "hhhh:hh:hh.o";
   const std::string name = path.string();
@@ -42,11 +42,11 @@ std::string unreadable(const fs::path& device, std::string_view bytes) {
   return fmt::format("only the first {} bytes of {} can be read; ask as root", bytes.size(), file);
 }
 
-// Where the PCI Express capability begins.
+// The offset of the PCI Express capability.
 std::optional<std::size_t> express_capability(std::string_view bytes) {
   constexpr std::uint8_t kExpress = 0x10;
   std::size_t offset = field_at<std::uint8_t>(bytes, 0x34);
-  // A list that is damaged may go in a circle; a space of 256 bytes holds no more than these.
+  // A corrupt list may be cyclic; a space of 256 bytes holds no more capabilities than these.
   for (int i = 0; i < 48 && offset >= kWithoutRoot && offset + 2 <= bytes.size(); ++i) {
     if (field_at<std::uint8_t>(bytes, offset) == kExpress) return offset;
     offset = field_at<std::uint8_t>(bytes, offset + 1);

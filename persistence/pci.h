@@ -1,6 +1,6 @@
-// What the configuration space of a PCI Express device says of the way its writes take: whether
-// they may be relaxed in order, and whether its root port lets them allocate lines in the
-// last-level cache (DDIO). Reading more than its first 64 bytes takes root.
+// What the configuration space of a PCI Express device says about how its writes reach memory:
+// whether they may be reordered, and whether its root port lets them allocate lines in the
+// last-level cache (DDIO). Only root may read more than the first 64 bytes of it.
 #pragma once
 
 #include <filesystem>
@@ -11,17 +11,17 @@
 
 namespace perdura::persistence {
 
-// The folder below /sys/devices of what /sys/class/infiniband/NAME/device names; nothing for a
-// device that is none of PCI, such as one in software.
+// The folder below /sys/devices to which /sys/class/infiniband/NAME/device refers; nothing for a
+// device that is not on PCI, such as a software device.
 std::optional<std::filesystem::path> pci_device_of(const std::filesystem::path& device);
-// The port of the processor behind which it is.
+// The root port of the processor through which the device is connected.
 std::optional<std::filesystem::path> root_port_of(const std::filesystem::path& pci_device);
 
-// Whether it may send writes with relaxed ordering (PCI Express Base Specification, Device
+// Whether the device may send writes with relaxed ordering (PCI Express Base Specification, Device
 // Control).
 Detected<bool> relaxed_ordering_of(const std::filesystem::path& pci_device);
-// Whether the root port's writes allocate in the cache: of Intel Xeon Scalable processors of the
-// first and second generation, whose register for it is known (perfctrlsts_0,
+// Whether the root port's writes allocate lines in the cache. Known for Intel Xeon Scalable
+// processors of the first and second generation only, whose register is documented (perfctrlsts_0,
 // use_allocating_flow_wr).
 Detected<bool> allocating_writes_of(const std::filesystem::path& root_port);
 

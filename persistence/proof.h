@@ -1,13 +1,13 @@
-// Proofs of methods: every moment and every image that the persistence model allows
-// (platform/pmem/model/explorer.h), judged by what a method promises:
+// Proofs of methods: explores every crash point and every crash image that the persistence model
+// allows (platform/pmem/model/explorer.h), and checks the promises of a method:
 //
-//   - when the requester has done its last step, the update is persistent, all of it;
+//   - when the requester has done its last step, the whole update is persistent;
 //   - of two updates, "b" is never persistent, in whole or in part, while "a" is not.
 //
-// Before its end a method may leave "a" torn: that is for the application's checksums (section 3.4
-// of "Correct, Fast Remote Persistence").
+// Before its end a method may leave "a" torn; detecting that is up to the application's checksums
+// (section 3.4 of "Correct, Fast Remote Persistence").
 //
-// "a" is 24 bytes across the border of two cache lines; "b" is 8 bytes, as a log's tail pointer.
+// "a" is 24 bytes across a boundary of cache lines; "b" is 8 bytes, like the tail pointer of a log.
 #pragma once
 
 #include <array>
@@ -24,11 +24,11 @@ namespace perdura::persistence {
 enum class Correctness : std::uint8_t {
   right,     // in every execution
   wrong,     // in some execution something is lost or out of order
-  deadlock,  // it waits for what never comes, and would never finish
+  deadlock,  // it waits for something that never comes
 };
 std::string_view to_string(Correctness correctness);
 
-// What a wrong method does in some execution.
+// How an execution of a wrong method breaks a promise.
 enum class Breach : std::uint8_t { out_of_order, torn, lost };
 inline constexpr std::array kBreaches{Breach::out_of_order, Breach::torn, Breach::lost};
 std::string_view to_string(Breach breach);  // "out of order", "torn", "lost"
@@ -36,27 +36,27 @@ std::string_view to_string(Breach breach);  // "out of order", "torn", "lost"
 struct Proof {
   Correctness correctness = Correctness::right;
   std::set<Breach> breaches;
-  std::string broken;  // the promise that the trace breaks, or the step that never ends
-  std::string trace;   // an execution that breaks it, a step on a line
+  std::string broken;  // the promise that the trace breaks, or the step that waits forever
+  std::string trace;   // an execution that breaks it, one step a line
   std::uint64_t instants = 0;
   std::uint64_t images = 0;
-  bool too_many = false;  // images, so that not all were tried: wrong is wrong, right is not proven
+  bool too_many = false;  // not all images were tried: `wrong` is certain, `right` is not proven
 };
 
-// "right", "never finishes", or the breaches: "torn, lost".
+// "right", "never finishes", or a list of breaches: "torn, lost".
 std::string summary(const Proof& proof);
 
 struct ProofOptions {
   pmem::Rules rules{};
-  bool to_the_end = true;  // else stops at the first breach
+  bool to_the_end = true;  // otherwise stops at the first breach
   std::uint32_t words_of_b = 1;
-  pmem::ProgramExplorer::Sampling sampling{};  // all images, if not told otherwise
+  pmem::ProgramExplorer::Sampling sampling{};  // exhaustive unless set
 };
 
 Proof prove(const Method& method, const Configuration& configuration,
             const ProofOptions& options = {});
 
-// Whether a right method stays right without one of its steps.
+// Whether a method that is right would still be right without one of its steps.
 struct StepProof {
   std::uint32_t agent = 0;
   std::uint32_t step = 0;
@@ -65,7 +65,7 @@ struct StepProof {
 std::vector<StepProof> prove_steps(const Method& method, const Configuration& configuration,
                                    const ProofOptions& options = {});
 
-// Right, but not as short as it could be here: it stays right without some step.
+// Whether a method that is right would still be right without some step.
 bool is_wasteful(const Method& method, const Configuration& configuration);
 
 }  // namespace perdura::persistence

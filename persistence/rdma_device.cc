@@ -15,9 +15,9 @@ namespace perdura::persistence {
 
 namespace {
 
-// Bits of enum ib_uverbs_device_cap_flags in Linux' include/uapi/rdma/ib_user_verbs.h, since 6.2.
-// By value, since the header of Debian 12's libibverbs is older; a kernel without them never sets
-// them.
+// Bits of enum ib_uverbs_device_cap_flags in include/uapi/rdma/ib_user_verbs.h of Linux 6.2 and
+// later. Repeated here since the header of Debian 12's libibverbs is older; older kernels never set
+// these bits.
 constexpr std::uint64_t kFlushGlobal = 1ULL << 38;      // IB_UVERBS_DEVICE_FLUSH_GLOBAL
 constexpr std::uint64_t kFlushPersistent = 1ULL << 39;  // IB_UVERBS_DEVICE_FLUSH_PERSISTENT
 constexpr std::uint64_t kAtomicWrite = 1ULL << 40;      // IB_UVERBS_DEVICE_ATOMIC_WRITE
@@ -48,7 +48,8 @@ tl::expected<DeviceFeatures, std::string> query_rdma_device(const std::string& d
     ibv_device_attr_ex attributes{};
     const int error = ibv_query_device_ex(context.get(), nullptr, &attributes);
     if (error != 0) return problem("cannot query", error);
-    // Drivers that tell also repeat the old flags there, of which every device has some.
+    // Drivers that report these features also repeat the old flags here, of which every device has
+    // some.
     if (attributes.device_cap_flags_ex == 0) {
       return tl::unexpected(fmt::format("the driver of {} does not tell its features", device));
     }

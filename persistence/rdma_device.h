@@ -1,5 +1,6 @@
-// What an RDMA device of this machine has of the operations that methods of remote persistence use
-// ("Correct, Fast Remote Persistence", section 3.4), as its driver tells ibv_query_device_ex(3).
+// Which operations of methods of remote persistence an RDMA device of this machine supports
+// ("Correct, Fast Remote Persistence", section 3.4), as its driver reports by
+// ibv_query_device_ex(3).
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,15 @@
 
 namespace perdura::persistence {
 
-// Of device_cap_flags_ex.
+// The features in a value of device_cap_flags_ex.
 DeviceFeatures features_of_flags(std::uint64_t device_cap_flags_ex);
 
-// Asked for a device by its name below /sys/class/infiniband; or, in one line, why it does not say.
+// Returns the features of a device, given its name below /sys/class/infiniband, or one line that
+// says why they are unknown.
 using FeaturesOf =
     std::function<tl::expected<DeviceFeatures, std::string>(const std::string& device)>;
 
-// By libibverbs. Opens the device, which takes access to /dev/infiniband.
+// Asks libibverbs. Opens the device, which takes access to /dev/infiniband.
 tl::expected<DeviceFeatures, std::string> query_rdma_device(const std::string& device);
 
 }  // namespace perdura::persistence

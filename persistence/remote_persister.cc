@@ -23,16 +23,16 @@ using pmem::StepKind;
 
 namespace {
 
-// More than one acknowledgment is never under way.
+// No more than one acknowledgment is ever in flight.
 constexpr std::uint32_t kAckBuffers = 4;
-// One update at a time is one call.
+// All updates use one call, since there is one at a time.
 constexpr rpc::Call kUpdate = 0;
 
 const RemoteUpdate& part(const UpdateRequest& request, std::size_t update) {
   return update == 0 ? request.a : request.b;
 }
 
-// Null if it is none of methods().
+// The method with this checksum; null if it is not one of methods().
 const Method* method_of(std::uint32_t checksum) {
   for (const Method& method : methods()) {
     for (const Method& variant : {method, with_read_for_flush(method)}) {
@@ -42,7 +42,7 @@ const Method* method_of(std::uint32_t checksum) {
   return nullptr;
 }
 
-// What another PersisterSetup was, in words.
+// Describes the setup of another side.
 std::string text_of(std::uint32_t method_checksum, std::uint32_t largest_a,
                     std::uint32_t largest_b) {
   const Method* method = method_of(method_checksum);
@@ -103,8 +103,8 @@ Task<std::unique_ptr<RemotePersister>> RemotePersister::connect(Thread& thread,
   co_return persister;
 }
 
-// Memory: areas in which messages are put together, the first of them with the data of WRITEs, too;
-// what READs bring; acknowledgments.
+// The memory: areas in which messages are composed, the first of which also stages the data of
+// WRITEs; then the results of READs; then acknowledgments.
 RemotePersister::RemotePersister(Thread& thread, const PersisterSetup& setup)
     : thread_(thread), setup_(setup), max_inline_(thread.endpoint.capabilities().max_inline) {
   area_size_ = message_room(setup.largest_a, setup.largest_b);
@@ -131,7 +131,7 @@ void RemotePersister::plan() {
     for (const auto& change : step.changes) action.updates |= kUpdateA << change.variable;
     switch (step.kind) {
       case StepKind::send:
-        // The data is staged behind the first header; another message needs a copy.
+        // The data is staged behind the header of the first message; further messages need a copy.
         if (!first_area_taken && (action.updates & kUpdateA) != 0) {
           first_area_taken = true;
           break;
@@ -213,7 +213,7 @@ Task<tl::expected<void, UpdateError>> RemotePersister::update(UpdateRequest requ
   co_return tl::expected<void, UpdateError>();
 }
 
-// An acknowledgment, or a goodbye, which may come before it.
+// Takes an acknowledgment, or a goodbye, which may come before the acknowledgment.
 void RemotePersister::take(const fabric::ReceiveCompletion& message) {
   if (message.status != fabric::Status::success) return calls_.fail();
   const auto count = rpc::read_message<Acknowledgment>(message.buffer.bytes());
@@ -225,7 +225,7 @@ void RemotePersister::take(const fabric::ReceiveCompletion& message) {
   }
 }
 
-// Between updates nothing else arrives than a goodbye and the end of the connection.
+// Between updates only a goodbye and the end of the connection can arrive.
 bool RemotePersister::is_over() {
   while (const auto message = completions_.try_next()) take(*message);
   return over_ || calls_.broken() || !queue_pair_->connected();
@@ -349,7 +349,7 @@ WorkRequest RemotePersister::prepare_send(const Action& action, const UpdateRequ
     write_header(header, message.bytes());
   }
   if (header.carries != 0) {
-    // The message itself is what must be made persistent.
+    // What must be made persistent is the message itself.
     const Bytes buffer = sequence_ % welcome_.buffer_count * setup_.buffer_size();
     last_place_ = {welcome_.buffers, welcome_.first_buffer + buffer};
     last_length_ = size;

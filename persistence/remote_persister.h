@@ -1,4 +1,4 @@
-// The requester's side of remote persistence: makes updates of a remote region persistent, by any
+// The requester's side of remote persistence: makes updates of a remote region persistent by any
 // method (persistence/taxonomy.methods), on any platform.
 //
 //   auto persister = co_await RemotePersister::connect(thread, responder, 0, setup);
@@ -6,7 +6,7 @@
 //
 // When update() has succeeded, the requester may rely on the update if the method is right for the
 // responder's configuration (persistence/proof.h, Tables 2 and 3 of "Correct, Fast Remote
-// Persistence"). With one that is wrong it is as fast or slow as it is, and may be lost.
+// Persistence"). A method that is wrong runs just the same, but updates may be lost.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@
 namespace perdura::persistence {
 
 enum class UpdateError : std::uint8_t {
-  disconnected,  // the responder is gone; whether the update took effect is unknown
-  too_large,     // longer than was agreed on
-  outside,       // of the region
+  disconnected,  // the responder is gone; the update may or may not have taken effect
+  too_large,     // longer than the agreed maximum
+  outside,       // not within the region
   misaligned,    // WRITE_WITH_IMM and ATOMIC WRITE name places in units of 8 bytes; the latter
                  // writes exactly 8
 };
 std::string_view to_string(UpdateError error);
 
-// A piece of the remote region, and what it is to hold.
+// A range of the remote region, and its new contents.
 struct RemoteUpdate {
   Bytes offset = 0;
   std::span<const std::byte> data{};
@@ -43,27 +43,27 @@ struct RemoteUpdate {
 
 struct UpdateRequest {
   RemoteUpdate a;
-  RemoteUpdate b{};  // only of ordered methods
+  RemoteUpdate b{};  // ordered methods only
 };
 
-// There is nobody at the responder's address.
+// Nothing answers at the responder's address.
 struct NoAnswer : PlatformError {
   using PlatformError::PlatformError;
 };
 
-// The responder is there and refuses the session, which it may not do later.
+// The responder refuses the session at present, but may accept it later.
 struct RefusedForNow : PlatformError {
   RefusedForNow(const std::string& what, Rejection::Reason its_reason)
       : PlatformError(what), reason(its_reason) {}
-  Rejection::Reason reason;  // busy, ending, or none if it went before it could say
+  Rejection::Reason reason;  // busy, ending, or none if it went away before it could say
 };
 
-// Belongs to a thread. One update at a time.
+// Belongs to one thread, and makes one update at a time.
 class RemotePersister {
  public:
-  // Connects as a session, of which the responder has so many, numbered from 0. Throws UsageError
-  // if the method cannot run here, SetupDiffers or another OptionsDiffer if the responder's options
-  // are others, NoAnswer, RefusedForNow or another PlatformError.
+  // Connects as session number `session`, which must be below the responder's number of sessions.
+  // Throws UsageError if the method cannot run here, SetupDiffers or another OptionsDiffer if the
+  // responder has other options, and NoAnswer, RefusedForNow or another PlatformError.
   static Task<std::unique_ptr<RemotePersister>> connect(Thread& thread, fabric::Address responder,
                                                         std::uint32_t session,
                                                         PersisterSetup setup);
@@ -71,29 +71,30 @@ class RemotePersister {
 
   Task<tl::expected<void, UpdateError>> update(UpdateRequest request);
 
-  // Data of "a" that is built here is not copied before it is sent. As long as the largest "a".
+  // Data of "a" that the caller builds in this buffer is not copied before it is sent. The buffer
+  // is as long as the largest "a".
   std::span<std::byte> room();
 
-  // Reads the remote region; up to as many bytes as the largest "a". Other than update() it takes a
-  // round trip, and no notice of persistence.
+  // Reads at most as many bytes of the remote region as the largest "a" has. Takes one round trip,
+  // and says nothing about persistence.
   Task<tl::expected<void, UpdateError>> read(Bytes offset, std::span<std::byte> into);
 
-  // True once the responder has asked to be let go of, or the connection is broken: after the
-  // update that is under way this object is of no more use. May be asked between updates, and from
-  // within a task that waits for room in the region.
+  // True once the responder has asked the requester to disconnect, or the connection is broken:
+  // this object is useless after the update in flight. May be called between updates, and by a task
+  // that waits for room in the region.
   bool is_over();
 
   Bytes region_size() const { return welcome_.region_size; }
   const PersisterSetup& setup() const { return setup_; }
 
  private:
-  // A step of the method, as it is done.
+  // A step of the method, prepared for execution.
   struct Action {
     pmem::StepKind kind = pmem::StepKind::completion;
     UpdateSet updates = 0;
     bool fenced = false;
     bool awaited = false;      // a completion step waits for it
-    Bytes message_offset = 0;  // of a SEND: where its message is put together
+    Bytes message_offset = 0;  // of a SEND: where its message is composed
   };
 
   RemotePersister(Thread& thread, const PersisterSetup& setup);
@@ -115,7 +116,7 @@ class RemotePersister {
   bool atomic_b_ = false;
   std::uint32_t max_inline_;
 
-  Bytes area_size_ = 0;  // of a message
+  Bytes area_size_ = 0;  // for composing one message
   Bytes scratch_offset_ = 0;
   std::unique_ptr<pmem::Region> memory_;
   fabric::MemoryRegion registered_;
@@ -127,7 +128,7 @@ class RemotePersister {
   Welcome welcome_;
   std::uint64_t sequence_ = 0;
   bool over_ = false;
-  // Where the last operation that changed something did so: what FLUSH and READ name.
+  // The place of the last operation that changed memory, which FLUSH and READ name.
   fabric::RemoteAddress last_place_;
   Bytes last_length_ = 0;
 };

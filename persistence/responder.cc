@@ -17,7 +17,7 @@ using pmem::StepKind;
 
 namespace {
 
-// Checked before anything is made.
+// Checks the setup before anything is created.
 const PersisterSetup& checked(const PersisterSetup& setup, Thread& thread,
                               const pmem::Region& target) {
   check(setup, thread.endpoint.capabilities());
@@ -32,7 +32,8 @@ Responder::Responder(Thread& thread, pmem::Region& target, const PersisterSetup&
       target_(target),
       setup_(checked(setup, thread, target)),
       applied_later_(is_applied_later(setup.method)),
-      // Rarely, so that fences and marks cost little, and early enough that buffers do not run out.
+      // Settling seldom keeps the cost of fences and marks low; settling this often keeps enough
+      // buffers posted.
       settle_after_(std::max<std::uint64_t>(setup.receive_buffers / 4, 1)),
       ring_(thread.node, target.name(), setup),
       replayed_(ring_.recover(target)),
@@ -77,8 +78,8 @@ Rejection::Reason Responder::rejection_of(const Hello& hello) const {
   return ending_ ? Reason::ending : Reason::none;
 }
 
-// A session is busy until the end of its connection has arrived: after that nothing that came over
-// it is placed any more.
+// A session is busy until the end of its connection has been reported. After that no data from the
+// connection can arrive any more.
 void Responder::accept(fabric::ConnectionRequest& request) {
   Hello hello{};
   if (request.private_data().size() < sizeof hello) return request.reject();
@@ -141,7 +142,7 @@ void Responder::handle(const ReceiveCompletion& completion) {
 
 bool Responder::understand(const ReceiveCompletion& completion, Incoming& incoming) const {
   if (completion.immediate) {
-    // Its length is not known here; what lies behind the update does no harm.
+    // The length of the update is unknown here. Flushing bytes behind it does no harm.
     const std::size_t update = update_of(*completion.immediate);
     const Bytes offset = offset_of(*completion.immediate);
     const Bytes largest = update == 0 ? setup_.largest_a : setup_.largest_b;
@@ -159,7 +160,7 @@ bool Responder::understand(const ReceiveCompletion& completion, Incoming& incomi
   return true;
 }
 
-// The steps from the "receive" that waited for this message to the next one.
+// Executes the steps from the "receive" that waited for this message up to the next "receive".
 void Responder::do_steps(Session& session, const Incoming& incoming) {
   const std::vector<Step>& steps = setup_.method.responder();
   if (steps.empty()) return;
@@ -189,9 +190,9 @@ void Responder::copy(const Incoming& incoming, std::size_t update) {
                 incoming.message.subspan(data_offset(header, update), header.length[update]));
 }
 
-// A message that has arrived is visible, but not yet durable: if power fails it may be gone, and
-// what has been applied of it may be there. So "b" waits for "a" here, too; the end of "b", as that
-// of a single update, is left to settle().
+// A message that has arrived is visible but not yet durable: a power failure may lose it and keep
+// parts of what has been applied. So here, too, "a" is made durable before "b" is written. Making
+// "b", or a single update, durable is left to settle().
 void Responder::apply_later(const Incoming& incoming) {
   const MessageHeader& header = incoming.header;
   for (std::size_t update = 0; update < 2; ++update) {
@@ -204,7 +205,7 @@ void Responder::apply_later(const Incoming& incoming) {
 
 void Responder::acknowledge(Session& session) { send_count(session, 0, session.received); }
 
-// Not from the place of acknowledgments: one may be on its way.
+// Does not use the buffer of acknowledgments, since one may be in flight.
 void Responder::begin_end() {
   if (std::exchange(ending_, true)) return;
   for (Session& session : sessions_) {
@@ -217,7 +218,7 @@ bool Responder::has_requesters() const {
                      [](const Session& session) { return !session.is_free(); });
 }
 
-// `place` is in the session's cache line.
+// `place` is an offset in the cache line of the session.
 void Responder::send_count(Session& session, Bytes place, Acknowledgment count) {
   const LocalBuffer buffer =
       ack_memory_.local(session.number * kCacheLine + place, sizeof(Acknowledgment));
@@ -227,8 +228,8 @@ void Responder::send_count(Session& session, Bytes place, Acknowledgment count) 
 
 // --- buffers -------------------------------------------------------------------------------------
 
-// What was applied in the background becomes durable, and the mark says so; then the buffers may
-// take new messages.
+// Makes durable what was applied in the background, and moves the mark; the buffers may then be
+// reposted.
 void Responder::settle(Session& session) {
   if (session.settled == session.received) return;
   if (applied_later_) {

@@ -1,6 +1,6 @@
-// The responder's side of remote persistence: it lets requesters update a region by a method
-// (persistence/remote_persister.h), does the responder's steps, and hands its receive
-// buffers back when what they held is durable where it belongs.
+// The responder's side of remote persistence: lets requesters (persistence/remote_persister.h)
+// update a region by a method, executes the responder's steps, and reposts its receive buffers when
+// their data is durable in the region.
 #pragma once
 
 #include <cstdint>
@@ -16,43 +16,45 @@
 
 namespace perdura::persistence {
 
-// Made by make_shared; lives on the thread that serves.
+// Must be created by make_shared. Belongs to the thread that serves.
 class Responder : public std::enable_shared_from_this<Responder> {
  public:
-  // `target` is the thread's node's and stays. Receive buffers in persistent memory have a region
-  // of their own, the target's name with ".messages". Recovers: when the constructor returns, the
-  // target has all that requesters may rely on. Throws UsageError if the method cannot run here.
+  // `target` is a region of the thread's node and must outlive this object. Receive buffers in
+  // persistent memory are in a region named after the target, with ".messages" appended. Recovers:
+  // when the constructor returns, the target holds all updates on which requesters may rely. Throws
+  // UsageError if the method cannot run here.
   Responder(Thread& thread, pmem::Region& target, const PersisterSetup& setup);
   ~Responder();
 
-  // Accepts requesters and serves them; does not end by itself.
+  // Accepts requesters and serves them; does not return.
   Task<> serve();
 
-  // Takes no more requesters, and asks those that are connected to let go when they have ended what
-  // they are about: else the last update of one could be in doubt for as long as nobody serves it.
+  // Accepts no more requesters, and asks the connected ones to disconnect after their update in
+  // flight. Otherwise the outcome of a requester's last update could stay unknown until the
+  // responder serves again.
   void begin_end();
-  // Whether one is connected still.
+  // Whether a requester is still connected.
   bool has_requesters() const;
 
-  // How many messages the constructor has replayed.
+  // The number of messages that the constructor has replayed.
   std::uint64_t replayed() const { return replayed_; }
-  std::uint64_t messages() const { return messages_; }  // taken since
+  std::uint64_t messages() const { return messages_; }  // received since then
 
  private:
   struct Session {
     std::uint32_t number = 0;
     std::unique_ptr<fabric::ReceiveQueue> receive_queue;
     std::unique_ptr<fabric::QueuePair> queue_pair;
-    std::size_t step = 0;        // the "receive" that waits
+    std::size_t step = 0;        // the index of the "receive" that waits
     std::uint64_t received = 0;  // sequence number of the last message
-    std::uint64_t posted = 0;    // of the last buffer that was posted
-    std::uint64_t settled = 0;   // of the last message that is durable where it belongs
+    std::uint64_t posted = 0;    // of the last posted buffer
+    std::uint64_t settled = 0;   // of the last message whose data is durable in the target
     bool is_free() const { return queue_pair == nullptr; }
   };
-  // The updates that a message is about.
+  // A received message, and the updates that it describes.
   struct Incoming {
     MessageHeader header;
-    std::span<const std::byte> message;  // empty if it carries no data
+    std::span<const std::byte> message;  // empty if the message carries no data
   };
 
   void accept(fabric::ConnectionRequest& request);
@@ -73,7 +75,7 @@ class Responder : public std::enable_shared_from_this<Responder> {
   pmem::Region& target_;
   PersisterSetup setup_;
   bool applied_later_;
-  std::uint64_t settle_after_;  // messages
+  std::uint64_t settle_after_;  // number of messages
   MessageRing ring_;
   std::uint64_t replayed_ = 0;
   std::uint64_t messages_ = 0;

@@ -22,7 +22,7 @@ constexpr int kDescriptorVersion = 1;
 template <class Value>
 using Words = std::vector<std::pair<std::string_view, Value>>;
 
-// The first word of a value is the one that is written.
+// The first word for a value is the one that is written.
 const Words<pmem::PersistenceDomain> kDomains{{"dmp", pmem::PersistenceDomain::dmp},
                                               {"mhp", pmem::PersistenceDomain::mhp},
                                               {"wsp", pmem::PersistenceDomain::wsp}};
@@ -52,7 +52,7 @@ ordered_json write(const Detected<Value>& property, const Words<Value>& words) {
   return {{"value", value}, {"reason", property.reason}};
 }
 
-// The value of a property, if there is one; takes its reason.
+// The value of a property if it is known; stores its reason in `reason`.
 const json* find(const json& object, const char* name, std::string& reason) {
   const auto property = object.find(name);
   if (property == object.end()) {
@@ -124,7 +124,7 @@ std::string to_json(const ResponderDescriptor& descriptor) {
       {"flush_persistence", write(descriptor.flush_persistence)},
       {"atomic_write", write(descriptor.atomic_write)},
   };
-  // A host name need not be UTF-8.
+  // A host name need not be valid UTF-8.
   return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

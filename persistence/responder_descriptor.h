@@ -1,8 +1,8 @@
-// What a machine is as a responder of remote persistence, in a form that can be sent: made on the
-// machine whose memory is written, carried by any means to the one that writes, and there handed to
-// the chooser, which then asks nothing of the machine that it runs on.
+// A description of a machine as a responder of remote persistence, in a form that can be sent. It
+// is made on the machine whose memory is to be written, is transferred by any means, and is given
+// to the chooser on the writing machine, which then asks nothing of its own machine.
 //
-// As JSON, one object; a property whose value is null is not known, and the reason says why:
+// The JSON form is one object. A property whose value is null is unknown, and its reason says why:
 //
 //   {"perdura_responder": 1, "host": "node7", "device": "mlx5_0",
 //    "domain": {"value": "dmp", "reason": "region0 says memory_controller"},      dmp, mhp, wsp
@@ -21,28 +21,28 @@
 namespace perdura::persistence {
 
 struct ResponderDescriptor {
-  std::string host{};    // as the machine calls itself; for people
-  std::string device{};  // the RDMA device that it is about; empty: all that it has, or it has none
+  std::string host{};    // name of the machine, for people
+  std::string device{};  // the RDMA device described; empty: all of the machine's devices, or none
   Detected<pmem::PersistenceDomain> domain{};
   Detected<bool> ddio{};
-  Detected<pmem::Medium> receive_buffers{};  // where the program that responds puts them
+  Detected<pmem::Medium> receive_buffers{};  // where the responding program puts them
   Detected<pmem::Transport> transport{};
   Detected<bool> flush{};  // for global visibility
   Detected<bool> flush_persistence{};
   Detected<bool> atomic_write{};
 };
 
-// What was detected of this machine, with its name; nothing is known of the receive buffers.
+// Describes what was detected on this machine, with its name. The receive buffers are unknown.
 ResponderDescriptor describe(const Detection& found);
 
 std::string to_json(const ResponderDescriptor& descriptor);
-// Properties that are left out are not known; others than those above are ignored, so that a newer
-// version can say more. Throws UsageError in one line that says what is wrong.
+// Missing properties are unknown, and additional ones are ignored, so that a newer version may add
+// some. Throws UsageError, whose single line says what is wrong.
 ResponderDescriptor responder_from_json(std::string_view text);
 
-// All that the responder may be, as far as the descriptor tells.
+// All configurations that match the descriptor.
 std::vector<Configuration> configurations(const ResponderDescriptor& descriptor);
-// What a method may use of the responder's device: what is not known counts as missing.
+// The features of the responder's device that a method may use; unknown ones count as missing.
 DeviceFeatures usable_features(const ResponderDescriptor& descriptor);
 
 }  // namespace perdura::persistence

@@ -1,4 +1,5 @@
-// What the two sides of remote persistence agree on: the method, and how large updates are.
+// What the two sides of remote persistence must agree on: the method and the largest sizes of
+// updates.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +13,13 @@
 
 namespace perdura::persistence {
 
-// The two sides were given different options, or those of now differ from those that persistent
-// memory was made with: trying again does not help.
+// The options of the two sides differ, or differ from those with which the contents of persistent
+// memory were created. Retrying does not help.
 struct OptionsDiffer : UsageError {
   using UsageError::UsageError;
 };
 
-// The responder has another setup than the requester asks for.
+// The responder's setup is not the one for which the requester asks.
 struct SetupDiffers : OptionsDiffer {
   SetupDiffers(const std::string& what, const Method* its_method, std::uint32_t its_largest_a)
       : OptionsDiffer(what), method(its_method), largest_a(its_largest_a) {}
@@ -29,27 +30,27 @@ struct SetupDiffers : OptionsDiffer {
 struct PersisterSetup {
   Method method;
   std::uint32_t largest_a = 64;  // bytes
-  std::uint32_t largest_b = 8;   // bytes; only of ordered methods
+  std::uint32_t largest_b = 8;   // bytes; ordered methods only
 
-  // The responder's receive buffers (RQWRBs): how many of each session, and where.
+  // The responder's receive buffers (RQWRBs): their number for each session, and their memory.
   std::uint32_t receive_buffers = 64;
   pmem::Medium receive_medium = pmem::Medium::dram;
-  std::uint32_t sessions = 1;  // requesters that may be connected at once
+  std::uint32_t sessions = 1;  // most requesters connected at once
 
-  // Bytes of a receive buffer, a multiple of a cache line.
+  // The size of a receive buffer in bytes, a multiple of a cache line.
   Bytes buffer_size() const;
-  // A checksum of the method's steps, to notice that the two sides run different ones.
+  // A checksum of the method's steps. It reveals that the two sides run different methods.
   std::uint32_t method_checksum() const;
 };
 
-// Whether SENDs carry data that no step of the responder copies: then the responder does that in
+// Whether SENDs carry data that no step of the responder copies. The responder then copies it in
 // the background, and until it has, the receive buffer holds the only copy.
 bool is_applied_later(const Method& method);
 
-// Throws UsageError if a step is none that the interpreter runs, if the device lacks an operation
-// (`write-flush` on one without FLUSH: see with_read_for_flush), or if sizes are impossible.
+// Throws UsageError if the interpreter does not support a step, if the device lacks an operation
+// (`write-flush` on a device without FLUSH: see with_read_for_flush), or if sizes are impossible.
 void check(const PersisterSetup& setup, const fabric::Capabilities& device);
-// Whether the region is small enough for what the method can name in it. Throws UsageError.
+// Throws UsageError if the region is too large for the method to address all of it.
 void check_region(const PersisterSetup& setup, Bytes region_size);
 
 }  // namespace perdura::persistence

@@ -1,25 +1,25 @@
-// The client's side of requests and replies: the calls that a session has under way, and how an
-// answer finds the one that it is for.
+// The client's side of requests and replies: the calls that a session has in flight, and how a
+// reply finds its call.
 //
-// A session has a fixed number of calls. An operation waits for a free one and has it until it
-// ends, by a Lease; it may ask several times, one request after the other, and an operation that
-// wants to have several requests under way takes several calls:
+// A session has a fixed number of calls. An operation waits for a free call and holds it, by a
+// Lease, until the operation ends. It may make several requests one after the other with one call;
+// for several requests in flight at once it needs several calls:
 //
 //   const auto lease = co_await calls.begin();
 //   calls.expect(lease.call());
 //   queue_pair.post_unsignaled(...);  // a request that says it is that of lease.call()
 //   const auto answer = co_await calls.answer_to(lease.call(), completions, take);
 //
-// How a reply says which request it answers is the protocol's affair: by a number in the message,
-// by the immediate, or by nothing but the order in which requests were sent (InOrder). `take` gets
-// each completion that arrives, makes the answer of it, delivers that to its call, and sees to the
-// receive buffer (receive_buffers.h). What answers no request, such as a notice of the server, it
-// deals with itself.
+// How a reply identifies its request is up to the protocol: by a number in the message, by the
+// immediate, or by the order in which requests were sent (InOrder). The function `take` is given
+// each completion that arrives. It turns the completion into an answer, delivers that to its call,
+// and reposts the receive buffer (receive_buffers.h). It also handles messages that answer no
+// request, such as notices of the server.
 //
-// Who receives: whichever call waits takes the next completion, for itself or for another one, and
-// when it has its answer, the next call that waits goes on. Nothing is received while no call
-// waits. A session that must hear of notices at any time has a task of its own that receives, and
-// its calls wait for what that delivers: answer_to(call).
+// Any waiting call receives the next completion, for itself or for another call; when it has its
+// answer, the next waiting call takes over. Nothing is received while no call waits. A session that
+// must handle notices at any time has its own receiving task, and its calls wait for what that task
+// delivers: answer_to(call).
 //
 // All of it belongs to one thread.
 #pragma once
@@ -40,16 +40,16 @@ using Call = std::uint32_t;
 template <class Answer>
 class Calls {
  public:
-  // Before anything else.
+  // Must be called first. `count` is the number of calls.
   void open(std::uint32_t count) {
     slots_ = std::vector<Slot>(count);
     free_.reserve(count);
-    // The lowest first, so that few calls at a time touch little memory.
+    // Low numbers are taken first, so that few concurrent calls touch little memory.
     for (std::uint32_t i = count; i > 0; --i) free_.push_back(i - 1);
   }
   std::uint32_t count() const { return static_cast<std::uint32_t>(slots_.size()); }
 
-  // A call of an operation under way.
+  // Holds a call for an operation in flight.
   class Lease {
    public:
     Lease(Calls& calls, Call call) : calls_(&calls), call_(call) {}
@@ -65,7 +65,7 @@ class Calls {
     Calls* calls_;
     Call call_;
   };
-  // Waits for a free call, first come first served.
+  // Waits for a free call; waiting operations are served in FIFO order.
   Task<Lease> begin() {
     while (free_.empty()) co_await wait(waiting_for_free_);
     const Call call = free_.back();
@@ -73,15 +73,16 @@ class Calls {
     co_return Lease(*this, call);
   }
 
-  // Before a request goes out whose answer shall be waited for.
+  // Must be called before a request is sent whose answer will be awaited.
   void expect(Call call) {
     slots_[call].expects = true;
     slots_[call].answer.reset();
   }
   bool expects(Call call) const { return call < slots_.size() && slots_[call].expects; }
 
-  // The answer to the last request of a call; nothing if the connection broke before it came.
-  // `take(completion)` gets all that arrives meanwhile; of the end of a connection it makes fail().
+  // The answer to the last request of a call; nothing if the connection broke first.
+  // `take(completion)` is called for all completions that arrive meanwhile; it must call fail()
+  // when the connection ends.
   template <class Take>
   Task<std::optional<Answer>> answer_to(Call call, fabric::CompletionQueue& completions,
                                         Take take) {
@@ -99,15 +100,15 @@ class Calls {
     if (!receiving_) wake_next();
     co_return result_of(slot);
   }
-  // The same in a session with a task of its own that receives.
+  // The same for sessions with their own receiving task.
   Task<std::optional<Answer>> answer_to(Call call) {
     Slot& slot = slots_[call];
     while (!slot.answer && !broken_) co_await wait(slot.waiting);
     co_return result_of(slot);
   }
 
-  // An answer that the call does not expect, because it has one or has ended, is dropped. False if
-  // there is no such call.
+  // Delivers an answer to its call. The answer is dropped if the call does not expect one, because
+  // it has its answer already or has ended. False if there is no such call.
   bool deliver(Call call, const Answer& answer) {
     if (call >= slots_.size()) return false;
     Slot& slot = slots_[call];
@@ -118,7 +119,7 @@ class Calls {
     return true;
   }
 
-  // The peer is gone, or does not answer as it should: nobody waits for it any more.
+  // The peer is gone or violates the protocol: wakes all calls, which then have no answer.
   void fail() {
     broken_ = true;
     for (Slot& slot : slots_) slot.waiting.wake_all();
@@ -136,7 +137,7 @@ class Calls {
     slot.expects = false;
     return std::exchange(slot.answer, std::nullopt);
   }
-  // Another call receives from now on.
+  // Lets another waiting call receive.
   void wake_next() {
     for (Slot& slot : slots_) {
       if (slot.waiting.wake_one()) return;
@@ -152,16 +153,16 @@ class Calls {
   std::vector<Slot> slots_;
   std::vector<Call> free_;
   WaitList waiting_for_free_;
-  bool receiving_ = false;  // some call is
+  bool receiving_ = false;  // whether a call is receiving
   bool broken_ = false;
 };
 
-// Which call the next reply is for, where replies come in the order of their requests and name
-// nothing.
+// Which call the next reply is for, if replies arrive in the order of their requests and carry no
+// id.
 class InOrder {
  public:
   void sent(Call call) { calls_.push_back(call); }
-  // Nothing if there is no request that is not answered.
+  // Nothing if all requests have been answered.
   std::optional<Call> next() {
     if (calls_.empty()) return std::nullopt;
     const Call call = calls_.front();

@@ -1,4 +1,4 @@
-// How a client comes to its session.
+// Establishes the connection of a client to its server.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace perdura::rpc {
 
-// Connects to a server, which gets `hello` and answers in the connection's private data. Throws
-// PlatformError, which calls the server `who`, if it refuses or cannot be reached.
+// Connects to a server, which receives `hello` and answers in the connection's private data. Throws
+// PlatformError if the server refuses or cannot be reached; the message calls the server `who`.
 Task<fabric::Connection> connect(fabric::Endpoint& endpoint, std::string_view who,
                                  fabric::Address server, fabric::QueuePairOptions options,
                                  std::span<const std::byte> hello);

@@ -1,4 +1,4 @@
-// Messages as plain structures at the beginning of some bytes.
+// Messages are plain structures at the beginning of a buffer.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace perdura::rpc {
 
-// A shorter one reads as zeros.
+// Missing bytes of a message that is too short read as zeros.
 template <class T>
 requires std::is_trivially_copyable_v<T> T read_message(std::span<const std::byte> bytes) {
   T message{};

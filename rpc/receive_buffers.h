@@ -1,4 +1,4 @@
-// The buffers in which a connection's messages land.
+// The receive buffers of a connection.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace perdura::rpc {
 
-// Buffers of one size at equal distances in registered memory. A buffer's number is the id by which
-// it is posted.
+// Equally sized buffers at equal distances in registered memory. The number of a buffer is the id
+// with which it is posted.
 struct BufferRow {
   fabric::MemoryRegion memory;
   Bytes first = 0;     // offset of buffer 0 in `memory`
-  Bytes distance = 0;  // from one buffer's beginning to the next one's
+  Bytes distance = 0;  // from the beginning of one buffer to that of the next
   std::uint32_t size = 0;
 
   fabric::LocalBuffer operator[](std::uint64_t index) const {
@@ -23,10 +23,12 @@ struct BufferRow {
   }
 };
 
-// Posted buffers whose messages are read at once: each is posted again when it has been read.
+// Receive buffers whose messages are read at once: each buffer is reposted as soon as it has been
+// read.
 class ReceiveBuffers {
  public:
-  // At most `depth` buffers will be posted. The queue goes into the options of a connection.
+  // `depth` is the greatest number of posted buffers. queue() goes into the options of the
+  // connection.
   void open(fabric::Endpoint& endpoint, std::uint32_t depth) {
     queue_ = endpoint.create_receive_queue(depth);
   }
@@ -43,22 +45,22 @@ class ReceiveBuffers {
   BufferRow row_;
 };
 
-// Posted buffers whose messages are read where they landed. As many as there are calls; each call
-// under way has one posted for its reply, or keeps the one in which the reply came until it asks
-// again or ends.
+// Receive buffers whose messages are read in place. There are as many as calls. Each call in flight
+// has one buffer posted for its reply, or keeps the buffer in which its reply arrived until it
+// sends another request or ends.
 class KeptReplies {
  public:
-  // `queue` is that of the connection, and takes as many buffers as there are calls.
+  // `queue` is the receive queue of the connection; it must have room for one buffer for each call.
   void open(fabric::ReceiveQueue& queue, const BufferRow& row, std::uint32_t calls) {
     queue_ = &queue;
     row_ = row;
     calls_ = std::vector<OfCall>(calls);
     for (std::uint32_t i = 0; i < calls; ++i) free_.push_back(i);
   }
-  // The connection broke: nothing is posted any more.
+  // The connection broke: no buffer is posted any more.
   void close() { closed_ = true; }
 
-  // A call that may keep a reply, from its beginning to its end.
+  // Lives as long as a call that may keep a reply.
   class Use {
    public:
     Use(KeptReplies& replies, Call call) : replies_(&replies), call_(call) { replies.begin(call); }
@@ -74,13 +76,13 @@ class KeptReplies {
     Call call_;
   };
 
-  // The call's reply has come, in this buffer.
+  // The reply of the call has arrived in this buffer.
   void keep(Call call, std::uint64_t buffer) {
     calls_[call].buffer = buffer;
     calls_[call].keeps = true;
   }
   fabric::LocalBuffer kept(Call call) const { return row_[calls_[call].buffer]; }
-  // The call has read its reply and may ask again; nothing happens if it keeps none.
+  // The call has read its reply, and its buffer is reposted; does nothing if the call keeps none.
   void post_again(Call call) {
     OfCall& of = calls_[call];
     if (!of.keeps) return;
@@ -90,12 +92,12 @@ class KeptReplies {
 
  private:
   struct OfCall {
-    bool has_buffer = false;  // a posted one, or the one that it keeps
+    bool has_buffer = false;  // either posted, or kept with its reply
     bool keeps = false;
     std::uint64_t buffer = 0;
   };
 
-  // One that ended without its reply has left a buffer posted.
+  // A call that ended without its reply has left its buffer posted.
   void begin(Call call) {
     if (std::exchange(calls_[call].has_buffer, true)) return;
     post(free_.back());

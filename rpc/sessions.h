@@ -1,4 +1,4 @@
-// The server's side: which sessions there are, and whose what arrives is.
+// The server's side: its sessions, and to which of them a received message belongs.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 
 namespace perdura::rpc {
 
-// The sessions that a server has room for, numbered from 0; a number is used again when its session
-// has ended. A Session has a `number`, says by `is_free()` whether it has no connection, and owns
-// its connections: one, or several.
+// The sessions for which a server has room, numbered from 0; a number is reused when its session
+// has ended. A Session has a `number`, tells by `is_free()` whether it has no connection, and owns
+// its connection or connections.
 template <class Session>
 class SessionTable {
  public:
@@ -29,7 +29,7 @@ class SessionTable {
   auto begin() const { return sessions_.begin(); }
   auto end() const { return sessions_.end(); }
 
-  // The free session of the lowest number; null if there is none.
+  // The free session with the lowest number; null if there is none.
   Session* find_free() {
     const auto free = std::find_if(sessions_.begin() + first_perhaps_free_, sessions_.end(),
                                    [](const Session& session) { return session.is_free(); });
@@ -37,7 +37,8 @@ class SessionTable {
     return free == sessions_.end() ? nullptr : &*free;
   }
 
-  // What arrives over this connection is the session's, until it is forgotten: before it goes.
+  // From now on messages over this connection belong to the session, until forget(), which must be
+  // called before the connection is destroyed.
   void connected(const fabric::QueuePair& queue_pair, const Session& session) {
     number_of_[&queue_pair] = session.number;
   }
@@ -47,13 +48,13 @@ class SessionTable {
     first_perhaps_free_ = std::min<std::ptrdiff_t>(first_perhaps_free_, found->second);
     number_of_.erase(found);
   }
-  // Null if it is no connection of a session.
+  // Null if the connection belongs to no session.
   Session* of(const fabric::QueuePair* queue_pair) {
     const auto found = number_of_.find(queue_pair);
     return found == number_of_.end() ? nullptr : &sessions_[found->second];
   }
 
-  // Ends all of them.
+  // Ends all sessions.
   void clear() {
     number_of_.clear();
     sessions_.clear();
@@ -61,12 +62,12 @@ class SessionTable {
 
  private:
   std::vector<Session> sessions_;
-  std::ptrdiff_t first_perhaps_free_ = 0;  // those before it are not
+  std::ptrdiff_t first_perhaps_free_ = 0;  // the sessions before it are in use
   std::unordered_map<const fabric::QueuePair*, std::uint32_t> number_of_;
 };
 
-// Hands every peer that wants to connect to `accept(request)`, which answers it. Does not end by
-// itself; `accept` owns what it needs.
+// Passes every connection request to `accept(request)`, which answers it. Does not return. `accept`
+// must own what it uses.
 template <class Accept>
 Task<> accept_connections(fabric::Endpoint& endpoint, Accept accept) {
   for (;;) {
@@ -75,8 +76,8 @@ Task<> accept_connections(fabric::Endpoint& endpoint, Accept accept) {
   }
 }
 
-// SENDs a reply or a notice, which the device takes at once if it is no longer than `max_inline`;
-// else its buffer must stay as it is until the client has answered it or asked again.
+// SENDs a reply or a notice. If the message is longer than `max_inline`, its buffer must not change
+// until the client has answered or has sent its next request.
 inline void send(fabric::QueuePair& queue_pair, const fabric::LocalBuffer& message,
                  std::uint32_t max_inline) {
   fabric::WorkRequest request{.opcode = fabric::Opcode::send};

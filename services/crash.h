@@ -1,9 +1,9 @@
-// What a service brings so that its systems are explored under power failures (bench/crash): a
-// small history, and a judge of what is found after it. The exploration does the rest: the
-// failures, the images that they may leave, the restart, and which runs can be left out.
+// What a service provides so that its systems can be explored under power failures (bench/crash):
+// small histories, and a judge of what is found after a failure. The exploration provides the rest:
+// the crash points, the crash images, the restart, and which runs can be skipped.
 //
-// In a run, nodes 0, 1, ... hold what must survive (CrashScenario::servers()), the clients' nodes
-// follow, and the last node is that of the inspector, who comes when the power is back.
+// In a run, nodes 0, 1, ... hold what must survive (CrashScenario::servers()). The clients' nodes
+// follow. The last node is that of the inspector, a client that connects when the power is back.
 #pragma once
 
 #include <cstdint>
@@ -21,33 +21,36 @@
 
 namespace perdura::services {
 
-// Of which system a history is wanted.
+// Which system to run, and how.
 struct CrashSetup {
   pmem::PersistenceModel model;
-  GivenParameters parameters{};  // the system's own, besides those that make its store small
-  // Changes persist by the method that the chooser finds for the model, not as in the paper.
+  GivenParameters parameters{};  // of the system, in addition to those that make its store small
+  // Make changes persistent by the method that the chooser finds for the model, instead of the
+  // paper's.
   bool correct = false;
-  std::uint64_t seed = 1;  // of what the clients do
+  std::uint64_t seed = 1;  // seeds the clients' operations
 };
 
-// Who does what in a history. A service has several where one does not show everything.
+// The roles of the clients in a history. A service has several schedules if one does not show
+// everything.
 struct CrashSchedule {
   std::string_view name;  // lower case with dashes
-  std::string_view what;  // in a few words
+  std::string_view what;  // a short description
 };
 
-// Which guarantees a run kept (services/guarantee.h): why not, in lines of which the last names
-// what is wrong; empty if it was kept. What each means for a service says its page.
+// Which guarantees a run kept (services/guarantee.h). A field is empty if the guarantee was kept;
+// else it says why not, and its last line names what is wrong. The service's page says what each
+// guarantee means for it.
 struct CrashVerdict {
-  std::string durable;       // nothing that any completed operation has told is lost
-  std::string acknowledged;  // the same of changes alone
-  std::string observed;      // the same of what was read alone
-  std::string ordered;       // what is lost is what was done last
-  std::string atomic;        // a state is found that there could have been
+  std::string durable;       // nothing is lost that any completed operation has reported
+  std::string acknowledged;  // the same for changes alone
+  std::string observed;      // the same for reads alone
+  std::string ordered;       // only the last changes are lost
+  std::string atomic;        // the state found is one that was possible
 };
 
-// One run. Everything that it holds is the observers' memory, not that of a machine, so it
-// survives.
+// One run. The scenario's own data belongs to the observers and not to any simulated machine, so it
+// survives power failures.
 class CrashScenario {
  public:
   CrashScenario() = default;
@@ -58,30 +61,33 @@ class CrashScenario {
   virtual NodeId servers() const { return 1; }
   virtual std::uint32_t clients() const = 0;
 
-  // Opens what the thread's node holds, recovering it if it is there, and serves it; does not end
-  // by itself. Called again on the same node when its power is back. Throws if it cannot be opened.
+  // Opens, and if necessary recovers, what the thread's node holds, and serves it; does not return.
+  // Called again on the same node when its power is back. Throws if it cannot be opened.
   virtual Task<> serve(Thread& thread) = 0;
-  // What client `number` does; ends when it is done or its server is gone. Throws PlatformError if
-  // it cannot connect.
+  // The operations of client `number`. Returns when they are done, or when the server is gone.
+  // Throws PlatformError if the client cannot connect.
   virtual Task<> use(Thread& thread, std::uint32_t number) = 0;
-  // Reads what recovery has left, when clients_at_work() is 0, and sees that it can be used.
+  // Reads what recovery has left once clients_at_work() is 0, and checks that the system can be
+  // used.
   virtual Task<> inspect(Thread& thread) = 0;
 
-  // `failed_at`: when the power failed, if it did. Without a failure all is in `durable`.
+  // `failed_at` is the time of the power failure; without one, everything that is wrong goes to
+  // `durable`.
   virtual CrashVerdict judge(std::optional<Time> failed_at) const = 0;
-  // How often something happened that the history is there for ("cleanings"), so that it can be
-  // seen that it does.
+  // The number of events that the history is meant to cause (such as "cleanings"), to show that
+  // they occur.
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
 
-  // Why the system could not be used; the first reason stays. Judged as the loss of everything.
+  // Notes why the system could not be used; only the first reason is kept. It counts as the loss of
+  // everything.
   void note_problem(const std::string& problem) {
     if (problem_.empty()) problem_ = problem;
   }
   const std::string& problem() const { return problem_; }
 
-  // For inspect(): clients that have not noticed the failure yet.
+  // For inspect(): the number of clients that have not noticed the failure yet.
   std::uint32_t clients_at_work() const { return clients_at_work_; }
-  // Counts a client for as long as it lives, however it ends.
+  // Counts a client as long as it lives, however it ends.
   class AtWork {
    public:
     explicit AtWork(CrashScenario& scenario) : count_(++scenario.clients_at_work_) {}

@@ -1,16 +1,16 @@
-// What a completed operation means when the server's power fails, in a few words. Each includes
-// those before it; docs/guarantees.md defines them and says where they come from:
+// What the completion of an operation guarantees if the server's power fails. Each level includes
+// those before it. docs/guarantees.md defines them and says where they come from:
 //
-//   none            not even atomic: a mix, an invented value, an error, or a store that is lost
-//   visible         others see it; what a power failure leaves of it is not said
-//   atomic          of each key one of the states that it ever had is found, never a mix
-//   ordered         of each key at most the last change is lost
-//   durable-writes  every write that was acknowledged is found; what a reader saw of one that was
-//                   not yet acknowledged may be lost
-//   durable         the same, and what a reader saw stays: durable linearizability
+//   none            not even atomic: a mix of values, an invented value, an error, or a lost store
+//   visible         others see the change; nothing is said about power failures
+//   atomic          for each key, one of the states that it ever had is found, never a mix
+//   ordered         for each key, at most the last change is lost
+//   durable-writes  every acknowledged write is found; what a reader saw of a write that was not
+//                   yet acknowledged may be lost
+//   durable         the same, and what a reader saw is kept, too: durable linearizability
 //
-// What a system promises is declared (KvSystem::level); what it keeps is explored
-// (bench/crash/crash.h), and that is what results say.
+// What a system promises is declared (KvSystem::level). What it keeps is found by exploration
+// (bench/crash/crash.h), and only that is reported in results.
 #pragma once
 
 #include <array>

@@ -1,12 +1,12 @@
 // Which guarantees a history with a power failure kept, for any service that has a sequential
-// specification (services/linearizability.h). Beside what that says, the judge has to be told which
-// operations change something, and how to say what was done:
+// specification (services/linearizability.h). The specification must also tell which operations are
+// changes, and describe calls:
 //
 //   struct Queue {
 //     ...
-//     bool changes(const Operation& operation) const;       // else it only tells what there is
-//     std::string text(const Call<Operation>& call) const;  // "dequeue of 7"; "enqueue of 7, no
-//     answer"
+//     bool changes(const Operation& operation) const;       // or does it only observe?
+//     std::string text(const Call<Operation>& call) const;  // "dequeue of 7";
+//                                                           // "enqueue of 7, no answer"
 //   };
 //
 //   return judge_history(Queue{}, calls, kInspector, failed_at);
@@ -35,7 +35,8 @@ class HistoryJudge {
  public:
   using Calls = std::vector<ClientCall<typename S::Operation>>;
 
-  // `inspector`: the number of the client that began after the failure. All must outlive this.
+  // `inspector` is the number of the client that began after the failure. All arguments must
+  // outlive this object.
   HistoryJudge(const S& specification, const Calls& calls, std::uint32_t inspector, Time failed_at)
       : specification_(specification),
         calls_(calls),
@@ -61,14 +62,14 @@ class HistoryJudge {
     return specification_.changes(call.call.operation);
   }
 
-  // What clients were told of their changes, and what the inspector finds.
+  // What clients were told of their own changes, and what the inspector finds.
   Calls changes_alone() const {
     Calls some = calls_;
     std::erase_if(some, [&](const auto& call) { return before(call) && !changes(call); });
     return some;
   }
-  // What clients have read, and what the inspector finds: a change counts as acknowledged only if
-  // it had been when the last read began, which then told of it.
+  // What clients have read, and what the inspector finds. A change counts as acknowledged only if
+  // it was acknowledged before the last read began, since only then can a read have reported it.
   Calls what_was_told() const {
     Time last_read = Time::min();
     for (const auto& call : calls_) {
@@ -82,7 +83,8 @@ class HistoryJudge {
     }
     return some;
   }
-  // Changes that may have taken effect or not, in any order that their times allow.
+  // All changes, each of which may or may not have taken effect, in any order that their times
+  // allow.
   Calls what_is_possible() const {
     Calls some = changes_alone();
     for (auto& call : some) {
@@ -132,8 +134,8 @@ class HistoryJudge {
   Time failed_at_;
 };
 
-// What the scenario's `problem` was, if there was one, is the loss of everything; else what
-// HistoryJudge says. Without a failure all is in `durable`.
+// The verdict of HistoryJudge. If the scenario noted a problem, that counts as the loss of
+// everything instead. Without a failure, whatever is wrong goes to `durable`.
 template <SequentialSpecification S>
 CrashVerdict judge_history(const S& specification,
                            const std::vector<ClientCall<typename S::Operation>>& calls,

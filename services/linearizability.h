@@ -1,28 +1,28 @@
-// Decides whether a history could be that of an object which takes its operations one at a time
-// (linearizability, Herlihy and Wing 1990), for any object that has a sequential specification:
-// what it may answer in which state, and what its state is then. A service gives one of each kind
-// of its objects, and this judges what its systems did.
+// Decides whether a history is linearizable (Herlihy and Wing 1990), that is, whether an object
+// that executes its operations one at a time could have produced it. Works for any object that has
+// a sequential specification, which says what the object may answer in each state, and what its
+// state is afterwards. A service provides a specification for each kind of its objects.
 //
-//   struct Counter {                // counts, and tells how far
+//   struct Counter {                // increments, and returns the new value
 //     using State = int;
 //     struct Operation { int answer; };
 //     State initial() const { return 0; }
-//     // The states that it may be in after this operation; none: it cannot have answered so.
-//     Without
-//     // an answer it may have taken effect in any way that it can.
+//     // The possible states after this operation; none if the answer is impossible. An operation
+//     // without an answer may have had any effect that it can have.
 //     std::vector<State> after(const State& state, const Operation& count, bool answered) const {
 //       if (answered && count.answer != state + 1) return {};
 //       return {state + 1};
 //     }
-//     // Those in which a power failure may leave it; one that forgets nothing stays as it is.
+//     // The possible states after a power failure; a durable object stays as it is.
 //     std::vector<State> after_failure(const State& state) const { return {state}; }
 //   };
 //
 // The search is that of Wing and Gong (1993), which tries the orders that the times allow, with
-// Lowe's (2017) memory of what was tried. It is exact, and may take exponential time where many
-// operations are under way at once, so it gives up at a limit. It is meant for the histories of
-// explorations and tests; what has to check millions of operations brings a search of its own, as
-// keys and values do (services/kv/history/checker.h), which this one is compared with.
+// Lowe's (2017) memoization of visited configurations. It is exact, but may take exponential time
+// if many operations are concurrent, so it gives up at a limit. It is meant for the histories of
+// explorations and tests. Services whose histories have millions of operations need a search of
+// their own, as keys and values have (services/kv/history/checker.h), which is tested against this
+// one.
 #pragma once
 
 #include <algorithm>
@@ -48,22 +48,22 @@ concept SequentialSpecification = std::totally_ordered<typename S::State> &&
   { specification.after_failure(state) } -> std::same_as<std::vector<typename S::State>>;
 };
 
-// An operation of a client and when it was under way. All times are of one clock; equal times count
-// as concurrent.
+// An operation of a client, and its interval. All times are of one clock; operations with equal
+// times count as concurrent.
 template <class Operation>
 struct Call {
   Operation operation;
   Time start{};
-  Time end = Time::max();  // not used without an answer
-  // Without one, it may have taken effect at any time after its start, or never.
+  Time end = Time::max();  // ignored if there was no answer
+  // Without an answer the operation may have taken effect at any time after its start, or never.
   bool answered = true;
 };
 
 struct Linearizability {
   enum class Decision : std::uint8_t { linearizable, violated, undecided };
   Decision decision = Decision::linearizable;
-  // If it is violated: the call that cannot be placed behind any of the longest orders that there
-  // are of the others.
+  // If the history is violated: a call that cannot follow any of the longest valid orders of the
+  // others.
   std::size_t refused = 0;
 
   bool accepted() const { return decision == Decision::linearizable; }
@@ -74,7 +74,8 @@ class LinearizabilitySearch {
  public:
   using Calls = std::span<const Call<typename S::Operation>>;
 
-  // All must outlive this. `limit`: of the configurations that are followed.
+  // All arguments must outlive this object. `limit` is the greatest number of configurations to
+  // visit.
   LinearizabilitySearch(const S& specification, Calls calls, std::span<const Time> failures,
                         std::size_t limit)
       : specification_(specification),
@@ -101,10 +102,10 @@ class LinearizabilitySearch {
   }
 
  private:
-  // Which calls have taken effect and how many failures have passed, and the state that they left.
+  // Which calls have taken effect, how many failures have passed, and the resulting state.
   struct Configuration {
     std::vector<bool> placed;
-    std::size_t answered = 0;  // of those that are placed
+    std::size_t answered = 0;  // number of placed calls that were answered
     std::size_t failures = 0;
     typename S::State state;
     friend bool operator<(const Configuration& a, const Configuration& b) {
@@ -114,10 +115,11 @@ class LinearizabilitySearch {
     }
   };
 
-  // Adds every way to go on. False if there is nothing left to place.
+  // Adds all successors of a configuration. False if all answered calls have been placed.
   bool extend(const Configuration& from) {
     const Time failure = from.failures < failures_.size() ? failures_[from.failures] : Time::max();
-    Time first_end = Time::max();  // of the answered ones that are missing: nothing later may begin
+    // Earliest end of the missing answered calls: nothing may begin later.
+    Time first_end = Time::max();
     std::size_t due = 0;
     bool complete = true;
     for (const std::size_t index : by_start_) {
@@ -168,7 +170,7 @@ class LinearizabilitySearch {
 
 inline constexpr std::size_t kMostConfigurations = 1 << 20;
 
-// `failures`: when power was lost, in any order.
+// `failures` are the times of power failures, in any order.
 template <SequentialSpecification S>
 Linearizability check_linearizability(const S& specification,
                                       std::span<const Call<typename S::Operation>> calls,
@@ -177,9 +179,9 @@ Linearizability check_linearizability(const S& specification,
   return LinearizabilitySearch<S>(specification, calls, failures, limit).run();
 }
 
-// The same object in a system that may lose what it did last: a power failure leaves any of the
-// states that it had since the failure before (buffered durable linearizability of Izraelevitz,
-// Mendes and Scott).
+// The same object in a system that may lose its last changes: a power failure leaves any of the
+// states since the previous failure (buffered durable linearizability of Izraelevitz, Mendes and
+// Scott).
 template <SequentialSpecification S>
 struct Buffered {
   using State = std::vector<typename S::State>;  // since the last failure; the last one is current

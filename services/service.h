@@ -1,6 +1,6 @@
-// What all services say of themselves and of their systems: enough to list them, to explore their
-// power failures, and to say what they guarantee, without knowing what they do. A new service is a
-// folder here and a line in the table (systems/registry/registry.cc).
+// What all services tell about themselves and their systems: enough to list the systems, to explore
+// their power failures and to report their guarantees without knowing what they do. A new service
+// needs a folder here and a line in the table (systems/registry/registry.cc).
 #pragma once
 
 #include <span>
@@ -17,10 +17,11 @@ struct SystemInfo {
   std::string_view name;       // as on the command line: lower case with dashes
   std::string_view title;      // as in a legend
   std::string_view paper;      // title, authors, year; section
-  std::string_view guarantee;  // what a completed change means
-  // The same in one word, as the paper promises it on its own testbed.
+  std::string_view guarantee;  // what the completion of a change means
+  // The same as a level, as the paper promises it on its own testbed.
   GuaranteeLevel level = GuaranteeLevel::visible;
-  // Its parameters that change what it guarantees: explored with each, too.
+  // Parameters of the system that change what it guarantees. Exploration also tries the system with
+  // each.
   std::span<const Setting> changes_guarantee{};
   // All that it has of its own, `[systems.NAME]` of an experiment.
   std::span<const Parameter> parameters{};
@@ -30,14 +31,14 @@ class Service {
  public:
   virtual ~Service() = default;
   virtual std::string_view name() const = 0;
-  // What its clients can do, in a few words.
+  // A short description of what the service's clients can do.
   virtual std::string_view what() const = 0;
   virtual std::vector<SystemInfo> systems() const = 0;
 
-  // The histories in which power failures are tried. At least one.
+  // The histories in which power failures are tried; at least one.
   virtual std::span<const CrashSchedule> schedules() const = 0;
-  // Makes runs of one of these with a system of this service, all alike. Throws UsageError if the
-  // system does not take the parameters, here or when it is run.
+  // A factory of identical runs of a schedule with one system of this service. Throws UsageError,
+  // here or when a run is made, if the system does not accept the parameters.
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
 };

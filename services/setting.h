@@ -1,4 +1,4 @@
-// A value of one of a system's own parameters, as its entry in a table of systems gives them.
+// A value of one of a system's own parameters, as its entry in a table of systems specifies it.
 #pragma once
 
 #include <cstdint>

@@ -21,16 +21,18 @@ using history::Kind;
 constexpr NodeId kServer = 0;
 constexpr std::uint64_t kKeys = 4;
 constexpr std::uint32_t kClients = 2;
-constexpr std::uint32_t kInspector = kClients;  // its number in the history
+constexpr std::uint32_t kInspector = kClients;  // its client number in the history
 constexpr std::uint32_t kSlowWriter = 0;
 constexpr Bytes kKeySize = 16;
-constexpr Bytes kValueSize = 64;    // or the longest that the system takes
-constexpr std::size_t kSteps = 16;  // of a client, besides the puts that create the keys
-// How late each operation of a slow writer is: enough for several gets between any two of them.
+// Or the longest value that the system accepts, if that is shorter.
+constexpr Bytes kValueSize = 64;
+constexpr std::size_t kSteps = 16;  // operations of a client, besides the puts that create the keys
+// The delay of each operation of a slow writer. It leaves time for several gets in between.
 constexpr Picoseconds kLate = Microseconds(25);
 constexpr Picoseconds kBetweenGets = Microseconds(6);
 
-// Two equally fast writers never show what a reader sees of a write that is under way for long.
+// The second schedule exists because two equally fast writers never show what a reader sees of a
+// write that is in flight for a long time.
 constexpr CrashSchedule kSchedules[] = {
     {"equal-writers", "both clients put, update, delete and get"},
     {"slow-writer", "one writes, and each of its operations is late; the other one only gets"},
@@ -44,7 +46,7 @@ Key key_of(std::uint64_t number) {
   return key;
 }
 
-// How the history's recorder reads keys and values.
+// How the recorder of the history interprets keys and values.
 class Format final : public history::Format {
  public:
   explicit Format(Bytes value_size) : value_size_(value_size) {}
@@ -62,7 +64,8 @@ class Format final : public history::Format {
   Bytes value_size_;
 };
 
-// As small as the system can be: logs go around and are cleaned within the history.
+// The smallest store that the system can have, so that logs wrap around and are cleaned during the
+// history.
 systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup& setup) {
   const Bytes value_size = system.fit_value(kValueSize);
   systems::KvConfig config{.key_size = kKeySize,
@@ -77,12 +80,12 @@ systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup&
         {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, system.put, {});
   }
   for (const auto& [name, value] : system.small_store) {
-    config.parameters.emplace(name, value);  // unless it was given
+    config.parameters.emplace(name, value);  // unless the setup sets it
   }
   return config;
 }
 
-// Gets that returned a version before its put had been acknowledged.
+// The number of gets that returned a version before its put had been acknowledged.
 std::uint64_t early_reads(const history::History& history) {
   const auto& all = history.operations();
   return static_cast<std::uint64_t>(
@@ -128,8 +131,8 @@ class KvCrashScenario final : public CrashScenario {
   std::uint64_t seed_;
   bool slow_writer_;
   std::array<history::OperationLog, kClients + 1> logs_;
-  std::array<std::uint64_t, kClients + 1> versions_{};  // put so far
-  bool writing_ = true;                                 // the slow writer
+  std::array<std::uint64_t, kClients + 1> versions_{};  // number of puts so far
+  bool writing_ = true;                                 // whether the slow writer is still writing
   std::uint64_t cleanings_ = 0;
 };
 
@@ -189,9 +192,10 @@ Task<> KvCrashScenario::inspect(Thread& thread) {
 
 // --- what clients do -----------------------------------------------------------------------------
 
-// Alone, a writer does what can be seen early: a creation, an update, a deletion, and a creation
-// where a deleted key was. With another one, first every key is created, so that both clients have
-// the same ones; then anything.
+// The operations of a client. A slow writer does what a reader may see too early: it creates,
+// updates and deletes a key, and creates it again in the place of the deleted one. With two equal
+// writers every key is created first, so that both use the same keys, followed by random
+// operations.
 std::vector<KvCrashScenario::Step> KvCrashScenario::plan(std::uint32_t client) const {
   if (slow_writer_) {
     return {{Kind::put, 0}, {Kind::put, 0}, {Kind::erase, 0}, {Kind::put, 0}};
@@ -216,7 +220,7 @@ Task<> KvCrashScenario::change(systems::KvSession& session, std::uint32_t number
   }
 }
 
-// Gets for as long as the slow writer writes.
+// Gets the key as long as the slow writer is writing.
 Task<> KvCrashScenario::watch(systems::KvSession& session, std::uint32_t number) {
   const Step get{Kind::get, 0};
   for (bool answered = true; answered && writing_;) {
@@ -225,7 +229,8 @@ Task<> KvCrashScenario::watch(systems::KvSession& session, std::uint32_t number)
   }
 }
 
-// When the others have noticed the failure: everything is read twice, written, and read again.
+// Waits until the other clients have noticed the failure, then reads all keys twice, writes them,
+// and reads them again.
 Task<> KvCrashScenario::read(systems::KvSession& session) {
   while (clients_at_work() > 0) co_await sleep_for(Microseconds(20));
   for (const Kind kind : {Kind::get, Kind::get, Kind::put, Kind::get}) {

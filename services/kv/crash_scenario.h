@@ -1,5 +1,5 @@
-// The histories of key-value systems in which power failures are tried: a small store, and two
-// clients that use the same few keys as a schedule says.
+// The histories in which power failures of key-value systems are tried: a small store and two
+// clients that use the same few keys, as a schedule prescribes.
 #pragma once
 
 #include <span>

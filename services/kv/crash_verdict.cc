@@ -24,7 +24,7 @@ struct Failure {
   std::uint32_t reader;
 };
 
-// What was done to a key, or to all keys, before and after the failure.
+// The operations on a key, or on all keys, before and after the failure.
 std::string trace(const History& all, std::optional<std::uint64_t> key, Failure failure,
                   std::string_view conclusion) {
   std::vector<Operation> operations(all.operations().begin(), all.operations().end());
@@ -49,7 +49,8 @@ std::string trace(const History& all, std::optional<std::uint64_t> key, Failure 
   return text + fmt::format("  => {}\n", conclusion);
 }
 
-// Empty if the store kept the promise, as far as `judged` tells; `all` is what is shown if not.
+// Empty if the operations in `judged` are consistent with the promise; otherwise the trace of
+// `all`.
 std::string broken(const History& judged, const History& all, Failure failure,
                    history::Promise promise) {
   const history::CheckResult verdict = history::check(judged, promise);
@@ -59,13 +60,13 @@ std::string broken(const History& judged, const History& all, Failure failure,
   return trace(all, first.key, failure, describe(first));
 }
 
-// Tells what the key holds, and changes nothing.
+// Whether the operation reports the state of its key without changing it.
 bool observes(const Operation& operation) {
   return operation.outcome == Outcome::not_found ||
          (operation.kind == Kind::get && operation.outcome == Outcome::ok);
 }
 
-// What clients were told of their writes, and what the reader finds.
+// What clients were told of their own writes, and what the reader finds.
 History writes_of(const History& all, Failure failure) {
   History writes;
   for (const Operation& operation : all.operations()) {
@@ -76,8 +77,8 @@ History writes_of(const History& all, Failure failure) {
   return writes;
 }
 
-// What clients have read, and what the reader finds: a write counts as acknowledged only if it had
-// been when the last read of its key began, which then told of it.
+// What clients have read, and what the reader finds. A write counts as acknowledged only if it was
+// acknowledged before the last read of its key began, since only then can a read have reported it.
 History observations_of(const History& all, Failure failure) {
   std::map<std::uint64_t, Time> last_read;  // by key: when it began
   for (const Operation& operation : all.operations()) {
@@ -98,7 +99,8 @@ History observations_of(const History& all, Failure failure) {
   return observations;
 }
 
-// What the reader finds first is one of the key's states; from there on the store is linearizable.
+// Checks that what the reader finds first is a state that the key had, and that the store is
+// linearizable from there on.
 std::string broken_atomicity(const History& history, Failure failure) {
   std::map<std::uint64_t, const Operation*> found;  // by key: the reader's first get
   History afterwards;

@@ -11,9 +11,10 @@
 namespace perdura::workload {
 namespace {
 
-constexpr std::size_t kHashDigits = 19;                   // of the largest absolute value, 2^63
-constexpr std::size_t kHashNameDigits = kHashDigits + 1;  // and the digit that stands for the sign
-constexpr std::size_t kNumberDigits = 13;                 // of kMaxCapacity
+constexpr std::size_t kHashDigits = 19;  // of the largest absolute value, 2^63
+// Including the digit that encodes the sign.
+constexpr std::size_t kHashNameDigits = kHashDigits + 1;
+constexpr std::size_t kNumberDigits = 13;  // of kMaxCapacity
 constexpr std::size_t kMaxBinaryBytes = 8;
 
 void write_decimal(std::uint64_t number, std::byte* out, std::size_t digits) {
@@ -22,8 +23,8 @@ void write_decimal(std::uint64_t number, std::byte* out, std::size_t digits) {
   }
 }
 
-// A bijection of `bits`-bit numbers: multiplying by an odd number and folding the high half onto
-// the low one can both be undone.
+// A bijection of `bits`-bit numbers: multiplying by an odd number and XORing the high half into the
+// low one are both invertible.
 std::uint64_t mixed(std::uint64_t number, unsigned bits) {
   const std::uint64_t mask = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
   const unsigned half = (bits + 1) / 2;
@@ -81,7 +82,7 @@ void KeyFormat::write_binary(std::uint64_t key_number, std::byte* key) const {
   const std::size_t bytes = size_ - lead_.size();
   if (order_ == InsertOrder::hashed)
     key_number = mixed(key_number, static_cast<unsigned>(8 * bytes));
-  // Big-endian: the number's low bytes, the lowest one last.
+  // Big-endian: the low bytes of the number, the lowest one last.
   store_short(key, __builtin_bswap64(key_number) >> (8 * (kMaxBinaryBytes - bytes)), bytes);
 }
 

@@ -9,22 +9,23 @@ namespace perdura::workload {
 
 enum class InsertOrder : std::uint8_t { hashed, ordered };
 
-// Turns key numbers into keys of exactly size() bytes. Different key numbers below capacity() give
-// different keys, always: a benchmark whose "creates" silently overwrite is worthless.
+// Turns key numbers into keys of exactly size() bytes. Different key numbers below capacity()
+// always yield different keys: otherwise "creates" of a benchmark would silently overwrite.
 //
-// Three forms, chosen by size() and the insert order:
-//  - hashed, at least prefix + 20 bytes: YCSB's name, prefix and decimal hash of the number, with
-//    zeros in between. YCSB drops the hash's sign, so two of its keys may coincide; here the
-//    twentieth digit from the right tells the signs apart. It is 0 for negative hashes, among them
-//    those of the first records, whose names so are YCSB's own, and 1 for the others.
+// There are three forms, chosen by size() and the insert order:
+//  - hashed, at least prefix + 20 bytes: YCSB's name, that is, the prefix and the decimal hash
+//    of the number, with zeros in between. YCSB drops the hash's sign, so two of its keys may
+//    coincide; here the twentieth digit from the right tells the signs apart. It is 0 for negative
+//    hashes, which those of the first records are, so that their names equal YCSB's, and 1 for all
+//    others.
 //  - ordered, at least prefix + 13 bytes: prefix and decimal number, with zeros in between.
 //  - anything shorter: the number itself, big-endian in the last min(size, 8) bytes, after as much
-//    of the prefix, and then zeros, as there is room for. Hashed keys mix the number first by a
-//    bijection of that many bytes, so that neighbors are scattered and yet none coincide.
-// In the ordered forms keys compare bytewise as their numbers do.
+//    of the prefix, and then zeros, as fits. For hashed keys the number is first permuted by a
+//    bijection of that many bytes, so that neighbors are scattered but none coincide.
+// In the ordered forms the bytewise order of keys is that of their numbers.
 class KeyFormat {
  public:
-  // Key numbers stay below this, because up to here the hash is known to be injective.
+  // Key numbers are below this limit, since the hash is known to be injective up to here.
   static constexpr std::uint64_t kMaxCapacity = std::uint64_t{1} << 40;
 
   // Precondition: size > 0.

@@ -5,7 +5,8 @@
 namespace perdura::systems {
 namespace {
 
-constexpr std::uint64_t kRoutingSeed = 0x706172746974696f;  // any number that no partition uses
+// Must differ from the seeds that partitions use.
+constexpr std::uint64_t kRoutingSeed = 0x706172746974696f;
 
 std::uint64_t share(std::uint64_t total, std::uint32_t partitions) {
   const double mean = static_cast<double>(total) / partitions;
@@ -17,7 +18,8 @@ std::uint64_t share(std::uint64_t total, std::uint32_t partitions) {
 
 std::uint32_t partition_of(Key key, std::uint32_t partitions) {
   if (partitions == 1) return 0;
-  // The upper half of the product is uniform over the partitions, without a division.
+  // The upper half of the product is uniformly distributed over the partitions, and needs no
+  // division.
   const std::uint64_t hash = hash64(key, kRoutingSeed) >> 32;
   return static_cast<std::uint32_t>((hash * partitions) >> 32);
 }
@@ -26,7 +28,7 @@ KvConfig partition_config(const KvConfig& whole, std::uint32_t partitions) {
   KvConfig config = whole;
   if (partitions == 1) return config;
   config.records = share(whole.records, partitions);
-  // Popular keys are written again and again, so the writes of one partition have no such bound.
+  // Popular keys are written many times, so the writes to one partition have no such bound.
   config.writes = whole.writes;
   return config;
 }

@@ -1,5 +1,5 @@
-// A store of several partitions as one: each key belongs to one of them, by a hash of its own,
-// which has nothing in common with the hashes that partitions use inside.
+// A store of several partitions that is used as one. A hash of its own, which is independent of
+// those that partitions use internally, assigns each key to a partition.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@
 
 namespace perdura::systems {
 
-// The partition of a key, 0 to partitions - 1. Hashing is charged, unless there is nothing to
-// choose.
+// The partition of a key, from 0 to partitions - 1. The hash is charged as CPU work unless there is
+// only one partition.
 std::uint32_t partition_of(Key key, std::uint32_t partitions);
 
-// The configuration of one partition, given that of the whole store. Hashing spreads keys unevenly,
-// so a partition gets its share and, beyond it, six standard deviations of that spread.
+// The configuration of one partition of a store. Since hashing distributes keys unevenly, a
+// partition has room for its share of the keys plus six standard deviations.
 KvConfig partition_config(const KvConfig& whole, std::uint32_t partitions);
 
 // A session to every partition, used like one to a store with a single partition.
 class PartitionedSession final : public KvSession {
  public:
-  // One session per partition, in their order; at least one.
+  // `sessions` has one session for each partition, in their order, and at least one.
   explicit PartitionedSession(std::vector<std::unique_ptr<KvSession>> sessions)
       : sessions_(std::move(sessions)) {}
 

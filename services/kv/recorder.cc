@@ -27,7 +27,7 @@ Outcome outcome_of(Kind kind, Error error) {
   return Outcome::unknown;
 }
 
-// Where other processes may look, an entry counts after it has been written.
+// In memory that other processes may read, an entry must be written before the count includes it.
 template <class T>
 void publish(T& place, T value) {
   std::atomic_ref<T>(place).store(value, std::memory_order_release);
@@ -50,7 +50,7 @@ std::vector<Operation> OperationLog::read(std::span<const std::byte> memory) {
   const auto* header = std::launder(reinterpret_cast<const Header*>(memory.data()));
   const auto* entries =
       std::launder(reinterpret_cast<const Operation*>(memory.data() + sizeof(Header)));
-  auto& count = const_cast<std::uint64_t&>(header->count);  // only loaded from
+  auto& count = const_cast<std::uint64_t&>(header->count);  // only read
   const std::uint64_t size = std::atomic_ref(count).load(std::memory_order_acquire);
   return {entries, entries + size};
 }
@@ -100,7 +100,7 @@ void RecordedSession::end(std::size_t place, std::uint64_t version, Outcome outc
 Task<systems::Result<Bytes>> RecordedSession::get(systems::Key key, std::span<std::byte> into) {
   const std::size_t place = begin(Kind::get, key, 0);
   const auto got = co_await session_.get(key, into);
-  const Time answered = Executor::current().now();  // looking at the value is not part of it
+  const Time answered = Executor::current().now();  // so that examining the value is not included
   if (!got) {
     end(place, 0, outcome_of(Kind::get, got.error()), answered);
     co_return got;

@@ -1,9 +1,9 @@
-// Records what a client of a key-value system does, in whatever system and on whatever platform.
+// Records the operations of a client of any key-value system, on any platform.
 //
-// An operation is written down when it starts, as one whose outcome is unknown, and completed when
-// it ends. So what is never answered stays unknown: because the coroutine was destroyed, as when a
-// client is killed on `sim`, because an exception left it, or because the process was killed; for
-// the last case a log can be put into memory that outlives the process.
+// An operation is logged when it starts, as one whose outcome is unknown, and completed when it
+// ends. So an operation that is never answered stays unknown, whether its coroutine was destroyed
+// (a client that is killed on `sim`), an exception left it, or the process was killed. For the last
+// case the log can be placed in memory that outlives the process.
 #pragma once
 
 #include <optional>
@@ -15,24 +15,24 @@
 
 namespace perdura::history {
 
-// The operations of one client. One thread writes it; nothing in it is shared or locked.
+// The operations of one client. One thread writes it; nothing is shared or locked.
 class OperationLog {
  public:
-  // In memory of its own, which grows; reserve for as many as are expected, so that nothing is
-  // allocated within a measurement.
+  // Uses memory of its own, which grows. Reserve for as many operations as are expected, so that
+  // nothing is allocated within a measurement.
   explicit OperationLog(std::size_t expected = 0) { own_.reserve(expected); }
 
-  // In memory of the caller, such as a mapping with MAP_SHARED, of bytes_for(capacity) zeroed bytes
-  // aligned to 8. What is logged can be read by read() in another process, even if this one was
-  // killed at any point. Continues behind what the memory holds already.
+  // Uses memory of the caller, such as a mapping with MAP_SHARED: bytes_for(capacity) zeroed bytes,
+  // aligned to 8. Another process can read the log by read(), even if this one was killed at any
+  // point. Appends to what the memory holds already.
   static std::size_t bytes_for(std::size_t capacity);
   explicit OperationLog(std::span<std::byte> memory);
-  // The operations in such memory. While somebody writes it, those under way may be missing.
+  // The operations in such memory. If it is being written, operations in flight may be missing.
   static std::vector<Operation> read(std::span<const std::byte> memory);
 
-  // Returns the operation's place. Throws PlatformError if the caller's memory is full.
+  // Logs an operation and returns its index. Throws PlatformError if the caller's memory is full.
   std::size_t begin(const Operation& operation);
-  // With what the operation's answer was.
+  // Adds the answer of an operation.
   void complete(std::size_t place, std::uint64_t version, Time end, Outcome outcome);
 
   std::span<const Operation> operations() const;
@@ -43,26 +43,27 @@ class OperationLog {
   };
 
   std::vector<Operation> own_;
-  Header* header_ = nullptr;  // of the caller's memory
+  Header* header_ = nullptr;  // in the caller's memory
   std::span<Operation> entries_;
 };
 
-// What a recorder has to know of keys and values. One object serves one client.
+// What a recorder must know about keys and values. One object serves one client.
 class Format {
  public:
   virtual ~Format() = default;
-  // A number that no other key has.
+  // A number that identifies the key.
   virtual std::uint64_t key_number(systems::Key key) = 0;
-  // The version of the put that wrote this value for this key; nothing if no put can have.
+  // The version of the put that wrote this value for this key; nothing if no put can have written
+  // it.
   virtual std::optional<std::uint64_t> version(systems::Key key, systems::Value value) = 0;
 };
 
-// A session that passes everything on to another and logs it. Which of several operations at the
-// same moment came first is not recorded, except that an operation which begins at the moment when
-// the client's previous one ended is dated a picosecond later: it saw the answer.
+// A session that forwards everything to another one and logs it. Operations that begin at the same
+// moment are not ordered, with one exception: an operation that begins at the moment at which the
+// client's previous one ended is dated a picosecond later, since it saw that one's answer.
 class RecordedSession final : public systems::KvSession {
  public:
-  // All must outlive the session.
+  // All arguments must outlive the session.
   RecordedSession(systems::KvSession& session, std::uint32_t client, Format& format,
                   OperationLog& log)
       : session_(session), client_(client), format_(format), log_(log) {}

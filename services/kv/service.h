@@ -1,4 +1,4 @@
-// Keys and values: the entry of the service in the table of services.
+// The key-value service: its entry in the table of services.
 #pragma once
 
 #include "services/kv/kv.h"
@@ -10,7 +10,7 @@ SystemInfo info_of(const systems::KvSystem& system);
 
 class KvService final : public Service {
  public:
-  // `systems`: a table that outlives this.
+  // `systems` is a table that must outlive this object.
   explicit KvService(std::span<const systems::KvSystem> systems) : systems_(systems) {}
 
   std::string_view name() const override { return "kv"; }

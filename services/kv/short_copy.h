@@ -1,5 +1,5 @@
-// The few bytes of keys, small values and ends of values, whose number the compiler does not know:
-// copied without a call, by accesses that may overlap.
+// Fast copies of a few bytes (keys, small values, ends of values) whose number is not known at
+// compile time: without a function call, by accesses that may overlap.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ Word load_as(const std::byte* from) {
   return word;
 }
 
-// The first `bytes` (at most 8) as the low bytes of a word, zeros above them.
+// The first `bytes` (at most 8) bytes as the low bytes of a word whose other bytes are 0.
 inline std::uint64_t load_short(const std::byte* from, std::size_t bytes) {
   if (bytes == 8) return load_as<std::uint64_t>(from);
   if (bytes >= 4) {
@@ -27,7 +27,7 @@ inline std::uint64_t load_short(const std::byte* from, std::size_t bytes) {
   return word;
 }
 
-// The low `bytes` (at most 8) of a word.
+// Stores the low `bytes` (at most 8) bytes of a word.
 inline void store_short(std::byte* to, std::uint64_t word, std::size_t bytes) {
   if (bytes == 8) {
     std::memcpy(to, &word, 8);
@@ -41,7 +41,7 @@ inline void store_short(std::byte* to, std::uint64_t word, std::size_t bytes) {
   }
 }
 
-// memcpy, fast up to 16 bytes.
+// The same as memcpy; fast up to 16 bytes.
 inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 16) {
     std::memcpy(to, from, bytes);

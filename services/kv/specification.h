@@ -1,5 +1,5 @@
 // The sequential specification of a key: what its operations may answer, and what a power failure
-// may undo. It defines what services/kv/history/checker.h decides fast.
+// may undo. It defines what services/kv/history/checker.h decides efficiently.
 #pragma once
 
 #include <compare>
@@ -63,7 +63,7 @@ struct KeySpecification {
   }
 };
 
-// The history of a single key, as it stands there.
+// All operations of the history of a single key, as calls.
 std::vector<Call<history::Operation>> calls_of(const history::History& history);
 
 }  // namespace perdura::services

@@ -25,8 +25,8 @@ std::uint64_t hash_of(std::uint64_t key_number, std::uint64_t version) {
   return splitmix64(state);
 }
 
-// The words of the body. One multiplication a word and no dependency between words keeps this close
-// to the speed of memory; the seed is mixed well already.
+// The words of the body. With one multiplication for each word and no dependencies between words,
+// filling a value is almost as fast as memory; the seed is already well mixed.
 std::uint64_t body_word(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t word = seed + index * 0x9e3779b97f4a7c15ULL;
   word = (word ^ (word >> 32)) * 0xd6e8feb86659fd93ULL;
@@ -96,8 +96,8 @@ std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
   const std::uint64_t hash = hash_of(key_number, version);
   if (load_word(value.data()) != first_word(key_number, hash)) return std::nullopt;
 
-  // All differences are collected before the one decision: a loop without branches is faster than
-  // one that stops early, and values are nearly always intact.
+  // Collects all differences before it decides: a loop without branches is faster than one that
+  // stops early, and values are nearly always intact.
   const std::byte* const body = value.data() + kHeader;
   const std::size_t words = (value.size() - kHeader) / kWord;
   std::uint64_t difference = 0;

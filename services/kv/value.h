@@ -7,18 +7,18 @@
 
 namespace perdura::workload {
 
-// Self-describing values: whoever reads one can tell whether some put really wrote all of it for
-// that key. So every get can be verified, torn and misplaced values included, without a table of
-// what was written. The bytes look random, so that nothing below profits from compressible data and
-// an update flips about half of the bits.
+// Self-describing values: a reader can tell whether a single put of that key wrote all of the
+// value. So every get can be verified, torn and misplaced values included, without a table of what
+// was written. The bytes look random, so that no layer below profits from compressible data, and an
+// update flips about half of the bits.
 //
 // Layout of a value of at least 16 bytes:
 //
 //   bytes 0-4   key number            bytes 8-15   version
 //   bytes 5-7   check of both         bytes 16-    words computed from both
 //
-// A value whose bytes stem from two puts passes with a probability of 2^-24 when the seam lies in
-// the header, and practically never otherwise.
+// A value whose bytes stem from two puts passes the check with a probability of 2^-24 if the
+// boundary lies in the header, and practically never otherwise.
 //
 // Shorter values hold the low half of their bytes (rounded down) of the version, then a hash of the
 // key number and that part of the version. A foreign or torn value of n bytes passes with a
@@ -31,11 +31,11 @@ inline constexpr std::size_t kLeastWithKey = 16;
 void fill_value(std::span<std::byte> value, std::uint64_t key_number, std::uint64_t version);
 
 // The version of the put that wrote this value for this key, or nothing if no put can have written
-// it. Below 16 bytes only the part of the version that is stored.
+// it. For values below 16 bytes, only the part of the version that the value holds.
 std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
                                          std::uint64_t key_number);
 
-// The version that a value says it has, or that part of it which is stored, unchecked.
+// The version that a value holds, or the part of it that fits into a short value; not verified.
 std::uint64_t stored_version(std::span<const std::byte> value);
 
 }  // namespace perdura::workload

@@ -8,7 +8,7 @@
 namespace perdura::history {
 
 std::uint64_t WorkloadFormat::key_number(systems::Key key) {
-  // Not the platform's hash64, which costs simulated time.
+  // Does not use the platform's hash64, which is charged as simulated CPU time.
   std::uint64_t hash = key.size();
   while (!key.empty()) {
     std::uint64_t word = 0;

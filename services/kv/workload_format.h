@@ -1,4 +1,4 @@
-// How a recorder reads the keys and values of workloads (harness/workload).
+// How a recorder interprets the keys and values of workloads (harness/workload).
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace perdura::history {
 
-// Values must have at least 8 bytes: shorter ones do not hold all of their version, which is less
-// than 2^32, as there are not more operations in a history. A value of less than 16 bytes does not
-// name its key: that it was written for it is checked by whoever knows the key's number, as clients
-// do.
+// Values must have at least 8 bytes, since shorter ones do not hold the whole version. Versions are
+// below 2^32, since a history has fewer operations. A value of less than 16 bytes does not hold its
+// key's number; whoever knows that number, as clients do, must check that the value belongs to the
+// key.
 class WorkloadFormat final : public Format {
  public:
   static constexpr Bytes kLeastValueSize = 8;
@@ -19,12 +19,14 @@ class WorkloadFormat final : public Format {
   explicit WorkloadFormat(workload::KeyFormat keys)
       : keys_(std::move(keys)), expected_key_(keys_.size()) {}
 
-  // A hash of the key, because its number in the workload cannot be read from it. Two of n keys
-  // have the same with a probability of n^2 / 2^65: for a million keys 1 in 37 million.
+  // A hash of the key, since the key's number in the workload cannot be read from it. The
+  // probability that two of n keys have the same hash is n^2 / 2^65: for a million keys 1 in 37
+  // million.
   std::uint64_t key_number(systems::Key key) override;
   std::optional<std::uint64_t> version(systems::Key key, systems::Value value) override;
 
-  // The key's number in the workload, among the first numbers, given key_number().
+  // Finds the key's number in the workload, which must be one of the `count` numbers from `first`
+  // on, given key_number().
   std::optional<std::uint64_t> number_in_workload(std::uint64_t key_number, std::uint64_t first,
                                                   std::uint64_t count);
 

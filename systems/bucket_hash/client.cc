@@ -84,7 +84,7 @@ Task<std::optional<std::uint64_t>> Reads::read_state() {
   co_return word;
 }
 
-// A reply says which lane it is for.
+// Delivers a reply to the call of the lane that it names.
 void Client::take(const fabric::ReceiveCompletion& completion) {
   if (completion.status != fabric::Status::success) return calls_.fail();
   const auto reply = rpc::read_message<Reply>(completion.buffer.bytes());

@@ -1,8 +1,9 @@
-// The client of a partition as far as it does not depend on the index: operations under way at
-// once, requests and one-sided READs.
+// The part of a hash index's client that does not depend on the index: concurrent operations,
+// requests to the server, and one-sided READs.
 //
-// An operation under way has a lane, which is the number of its call (rpc/calls.h): a slot for its
-// request in the server's memory, and memory of its own to make the request and to read into.
+// Every operation in flight has a lane, which is the number of its call (rpc/calls.h). A lane owns
+// a request slot in the server's memory and a local buffer, in which requests are composed and into
+// which READs go.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,7 @@ namespace perdura::systems::bucket_hash {
 
 class Client {
  public:
-  // At most so many operations will be under way.
+  // `lanes` is the greatest number of operations that will be in flight at once.
   Client(Thread& thread, std::uint32_t lanes) : thread_(thread), most_lanes_(lanes) {}
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -27,18 +28,19 @@ class Client {
   // Throws PlatformError if the server refuses or cannot be reached.
   Task<> connect(fabric::Address server);
   const Plan& plan() const { return welcome_.plan; }
-  // What the index needs to read into in one operation; before any.
+  // Allocates and registers the buffers of the lanes, after connect() and before any operation.
+  // `read_room` is the size of the largest READ that the index makes.
   void make_lanes(Bytes read_room);
 
-  // The lane of an operation, while the lease lasts.
+  // An operation owns its lane as long as its lease lives. Waits while all lanes are taken.
   using Lease = rpc::Calls<ReplyStatus>::Lease;
   Task<Lease> begin() { return calls_.begin(); }
 
   Task<Result<void>> request(Request request);
 
-  // One READ from the index; false if the connection broke.
+  // One READ at `offset` from the start of the index; false if the connection broke.
   Task<bool> read(std::uint32_t lane, Bytes offset, Bytes length);
-  // What it brought.
+  // What the last READ of this lane brought.
   std::span<const std::byte> read_bytes(std::uint32_t lane, Bytes length) const {
     return read_buffer(lane).slice(0, static_cast<std::uint32_t>(length)).bytes();
   }
@@ -73,13 +75,13 @@ class Client {
   std::unique_ptr<fabric::QueuePair> queue_pair_;
 };
 
-// What a get finds by READs.
+// The outcome of a get's READs: the item, or nothing if the key is absent.
 struct LookedUp {
   std::optional<Slot> item{};
 };
 
-// The READs of one operation, as an index uses them to look up a key; stays until they have ended.
-// Nothing, or false, comes back if the connection broke.
+// The READs of one operation, through which an index looks up a key. The object must live until
+// they have ended. A read returns false, or nothing, if the connection broke.
 class Reads {
  public:
   Reads(Client& client, std::uint32_t lane) : client_(client), lane_(lane) {}
@@ -88,7 +90,8 @@ class Reads {
   std::span<const std::byte> bytes(Bytes length) const { return client_.read_bytes(lane_, length); }
   void count_torn() { client_.count_torn_read(); }
 
-  // READs until that is not torn: `search(bytes)` says what is there.
+  // Repeats a READ until its result is not torn. `search(bytes)` returns what the bytes hold and
+  // whether they are `torn`.
   template <class Search>
   auto read_whole(Bytes offset, Bytes length, Search search)
       -> Task<std::optional<decltype(search(std::span<const std::byte>()))>> {
@@ -99,8 +102,9 @@ class Reads {
       count_torn();
     }
   }
-  // The word at the start of the index. Only what it says now may be forgotten of older tables:
-  // while items are moved, one that is not yet in the next table is still in the old one.
+  // Reads the state word at the start of the index. Only what this word says may make a client
+  // forget older tables: during a resize an item that is not yet in the next table is still in the
+  // old one.
   Task<std::optional<std::uint64_t>> read_state();
 
  private:

@@ -1,4 +1,4 @@
-// What an index does for durability and for its readers.
+// How an index makes its stores durable, and whether it maintains checks for concurrent readers.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@ namespace perdura::systems::bucket_hash {
 
 enum class Flushing : std::uint8_t {
   lines,  // stores are durable after a flush and a fence
-  none,   // caches are in the persistence domain
+  none,   // the caches are in the persistence domain: a fence is enough
 };
 
-// Who reads an index besides those who change it.
+// Who reads an index besides the threads that change it.
 enum class Readers : std::uint8_t {
-  one_sided,  // clients, in its memory: checks show them what has changed while they read
-  none,       // nobody, as in local mode: checks are not kept, until the index is next recovered
+  one_sided,  // clients READ it: checks let them detect concurrent changes
+  none,       // nobody (local mode): checks are not maintained, only recovery computes them
 };
 
-// As the paper has it, unless the configuration's method of making puts durable does without.
+// Flushes as the paper does, unless the configured method of making puts durable has no flush.
 inline Flushing flushing_of(const KvConfig& config) {
   const bool flushes = !config.put_method || config.put_method->uses(pmem::StepKind::flush);
   return flushes ? Flushing::lines : Flushing::none;

@@ -1,4 +1,5 @@
-// Of the three hash tables: small values, and one table that all server threads share.
+// The memory footprint of the three hash indexes, which share one estimate: their values are small,
+// and all server threads share one table.
 #pragma once
 
 #include "services/footprint.h"

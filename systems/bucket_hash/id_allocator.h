@@ -1,5 +1,6 @@
-// An id allocator: hands out the additional buckets of an index, which have numbers from 0 on. A
-// bucket that is full gets one and keeps it. Several workers may allocate at the same time.
+// An id allocator for the additional buckets of an index (overflow blocks, added SBuckets). A full
+// bucket allocates one and never frees it. Ids are integers from 0 on. Several workers may allocate
+// concurrently.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,19 @@ namespace perdura::systems::bucket_hash {
 
 class IdAllocator {
  public:
-  // There are so many, all free.
+  // Makes the ids 0 to `numbers - 1` free.
   void reset(std::uint64_t numbers) {
     numbers_ = numbers;
     next_ = 0;
     given_back_.clear();
   }
   std::optional<std::uint64_t> take();
-  // After a crash: `taken[i]` says whether i is in use.
+  // Rebuilds the allocator after a crash: `taken[i]` says whether id i is in use.
   void recover(const std::vector<bool>& taken);
 
-  // These only while nobody takes one.
+  // The number of ids in use. This and end() must not run concurrently with take().
   std::uint64_t taken() const { return next_ - given_back_.size(); }
-  // It and those after it are free.
+  // Id end() and all higher ids are free.
   std::uint64_t end() const { return next_; }
 
  private:

@@ -8,7 +8,7 @@ namespace perdura::systems::bucket_hash {
 
 namespace {
 
-// How often one who waits for the end of a resize looks.
+// The polling interval of a worker that waits for the end of a resize.
 constexpr Picoseconds kGlance = Microseconds(1);
 
 }  // namespace
@@ -25,14 +25,15 @@ Task<LockTable::Entry> LockTable::enter(std::uint32_t worker) {
   }
 }
 
-// Who comes through a gate after this sees that the table is closed.
+// After pass_gates() no worker is inside, and a worker that locks its gate sees `closed_`.
 Task<LockTable::ExclusiveLock> LockTable::lock_exclusively() {
   while (closed_.exchange(true, std::memory_order_acq_rel)) co_await sleep_for(kGlance);
   pass_gates();
   co_return ExclusiveLock(*this);
 }
 
-// On `sim` the gates remember until when it was closed.
+// On `sim` a lock remembers until when it was held, so passing the gates makes them remember until
+// when the index was closed.
 void LockTable::open() {
   pass_gates();
   closed_.store(false, std::memory_order_release);
@@ -44,7 +45,7 @@ void LockTable::pass_gates() {
   }
 }
 
-// --- some things ---------------------------------------------------------------------------------
+// --- locks of units ------------------------------------------------------------------------------
 
 LockTable::Held::Held(LockTable& table, std::span<const std::uint64_t> things) : table_(table) {
   assert(things.size() <= kMost);

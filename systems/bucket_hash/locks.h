@@ -1,13 +1,14 @@
 // The locks with which several workers change one index ("Consistent RDMA-Friendly Hashing on
 // Remote Persistent Memory", section III: "The average latency of writes increases with the number
-// of threads due to locking mechanism"). They are in DRAM: after a crash nobody holds one, and what
-// an interrupted operation left is the business of the index's recovery.
+// of threads due to locking mechanism"). They are in DRAM, so a crash releases them all; the
+// index's recovery repairs what an interrupted operation left.
 //
-// A worker first enters, which it cannot while another one has the exclusive lock in order to
-// resize; then it locks the buckets, segment pairs or whatever the index changes as a whole, by
-// their numbers. Between the two the shape of the index does not change. Nothing suspends while a
-// bucket is locked, so that a lock is held for the time of one operation, and waiting for it is
-// spinning; a resize takes long, so waiting for its end gives the thread to other tasks.
+// A worker first enters the index, for which it waits while another worker holds the exclusive lock
+// in order to resize. Then it locks, by number, the units that the index changes as a whole, such
+// as buckets or segment pairs. The table in use does not change while a worker is inside. A task
+// never suspends while it holds a unit's lock, so such a lock is held for less than one operation,
+// and waiting for it spins. A resize takes long, so waiting for the exclusive lock suspends the
+// task and lets others run on the thread.
 #pragma once
 
 #include <array>
@@ -24,10 +25,10 @@ namespace perdura::systems::bucket_hash {
 
 class LockTable {
  public:
-  // Workers have numbers from 0 on.
+  // `workers` is the number of workers; they are numbered from 0.
   explicit LockTable(std::uint32_t workers) : gates_(workers), locks_(kLocks) {}
 
-  // A worker is inside.
+  // While this lives, its worker is inside the index.
   class Entry {
    public:
     Entry(Entry&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
@@ -41,10 +42,10 @@ class LockTable {
     explicit Entry(SpinLock& gate) : gate_(&gate) {}
     SpinLock* gate_;
   };
-  // Waits while another worker has the exclusive lock.
+  // Suspends while another worker holds the exclusive lock.
   Task<Entry> enter(std::uint32_t worker);
 
-  // One worker has the whole index, and may suspend meanwhile.
+  // While this lives, its worker has the whole index to itself, and may suspend.
   class ExclusiveLock {
    public:
     ExclusiveLock(ExclusiveLock&& other) noexcept : table_(std::exchange(other.table_, nullptr)) {}
@@ -58,24 +59,26 @@ class LockTable {
     explicit ExclusiveLock(LockTable& table) : table_(&table) {}
     LockTable* table_;
   };
-  // Waits until nobody is inside. What the caller saw of the index before it entered may not hold
-  // any more: another worker may have resized it.
+  // Waits until no worker is inside. Another worker may have resized the index meanwhile, so the
+  // caller must check again what it knew of it.
   Task<ExclusiveLock> lock_exclusively();
 
-  // The locks of some things, for a worker that is inside. Two things may share a lock.
+  // The locks of several units of the index, for a worker that is inside. Two units may share a
+  // lock.
   class Held {
    public:
     static constexpr std::size_t kMost = 16;
 
-    // Waits for all. They are taken in one order everywhere, so nobody waits in a circle.
+    // Waits for all of them. They are acquired in ascending order, so workers cannot deadlock.
     Held(LockTable& table, std::span<const std::uint64_t> things);
     Held(LockTable& table, std::uint64_t thing) : Held(table, std::span(&thing, 1)) {}
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
     ~Held();
 
-    // One more that is found to be needed on the way; false, without waiting, if another worker has
-    // it. Then the caller lets go of all and begins again with this one among its things.
+    // Locks one more unit whose need shows only during the operation. Does not wait: returns false
+    // if another worker holds its lock. The caller then releases all locks and starts over with
+    // this unit among those that it locks.
     bool try_add(std::uint64_t thing);
 
    private:
@@ -90,7 +93,8 @@ class LockTable {
   struct alignas(kCacheLine) PaddedLock {
     SpinLock lock;
   };
-  // Few enough for a resize and for the caches, many enough that two operations seldom meet.
+  // Few enough to stay in the caches, and enough that two operations seldom contend for the same
+  // lock.
   static constexpr std::uint32_t kLocks = 1024;
 
   static std::uint32_t lock_of(std::uint64_t thing) {
@@ -99,7 +103,7 @@ class LockTable {
   void pass_gates();
   void open();
 
-  std::vector<PaddedLock> gates_;  // by worker, who is inside while it holds its own
+  std::vector<PaddedLock> gates_;  // one a worker, which holds its own while it is inside
   std::vector<PaddedLock> locks_;
   std::atomic<bool> closed_{false};
 };

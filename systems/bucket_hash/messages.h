@@ -1,6 +1,7 @@
-// What clients and servers of the hash indexes say to each other ("Consistent RDMA-Friendly Hashing
-// on Remote Persistent Memory", section II): a client writes its request into its lane's slot of
-// the server's memory by WRITE_WITH_IMM, whose immediate is the lane, and the server SENDs a reply.
+// The messages between clients and servers of the hash indexes ("Consistent RDMA-Friendly Hashing
+// on Remote Persistent Memory", section II). A client writes its request into its lane's slot in
+// the server's memory by WRITE_WITH_IMM; the immediate is the number of the lane. The server SENDs
+// a reply.
 #pragma once
 
 #include <array>
@@ -18,13 +19,13 @@ struct Hello {
   std::uint32_t version = 0;
 };
 
-// What an index tells clients of itself, in its own words.
+// What a connecting client needs to know of the index; each index encodes its own parameters.
 using Plan = std::array<std::uint64_t, 3>;
 
 struct Welcome {
   std::uint32_t session = 0;
-  std::uint32_t lanes = 0;         // requests under way at once
-  std::uint32_t requests_key = 0;  // of the session's slots, one a lane
+  std::uint32_t lanes = 0;         // most requests in flight at once
+  std::uint32_t requests_key = 0;  // of the session's request slots, one a lane
   std::uint32_t index_key = 0;
   std::uint64_t requests_offset = 0;
   Plan plan{};
@@ -35,7 +36,7 @@ enum class RequestKind : std::uint64_t { put, erase };
 
 struct Request {
   RequestKind kind = RequestKind::put;
-  Slot item;  // to erase: its key
+  Slot item;  // an erase uses its key only
 };
 static_assert(sizeof(Request) == 40);
 inline constexpr Bytes kRequestRoom = kCacheLine;

@@ -1,13 +1,13 @@
-// The persistent pool of a partition of the hash indexes: a header that says what the pool is, and
-// the index, which begins as zeros.
+// The persistent pool of a partition of a hash index: a header that identifies the pool, and the
+// index, which is zeros at first.
 //
 //      0                                        256
 //      +----------------------------------------+-----------------
 //      | magic | version, crc | system | shape  | the index
 //      +----------------------------------------+-----------------
 //
-// The checksum covers what follows it. The magic is written last when a pool is created, so a pool
-// without one is one whose creation was interrupted.
+// The checksum covers the header's fields behind it. A new pool's magic is written last, so a pool
+// whose magic is 0 is one whose creation was interrupted.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct PoolShape {
   std::uint64_t key_size = 0;    // of the typical record
   std::uint64_t value_size = 0;  // of the typical record
   std::uint64_t records = 0;
-  std::array<std::uint64_t, 4> geometry{};  // the index's own
+  std::array<std::uint64_t, 4> geometry{};  // the index's parameters
   friend bool operator==(const PoolShape&, const PoolShape&) = default;
 };
 
@@ -33,11 +33,12 @@ inline constexpr Bytes kIndexOffset = 256;
 
 struct Pool {
   std::unique_ptr<pmem::Region> region;
-  bool created = false;  // just now
+  bool created = false;  // by this call; otherwise the index must be recovered
 };
 
 // Opens the pool `name` of a node, or creates it with room for an index of `index_size` bytes.
-// Throws UsageError if it is damaged, belongs to another system or has another shape.
+// Throws UsageError if the pool is damaged, belongs to another system or was created for another
+// shape.
 Pool open_pool(Node& node, const std::string& name, std::string_view system, const PoolShape& shape,
                Bytes index_size);
 

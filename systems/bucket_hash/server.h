@@ -1,6 +1,6 @@
-// The server of a hash index: what it does with requests. All of it may be called on the threads of
-// several workers (bucket_hash/worker.h), which change the index at the same time, under its locks.
-// `Design` is the index (bucket_hash/system.h).
+// The server of a hash index, which executes requests. All member functions may be called by
+// several workers (bucket_hash/worker.h) on their own threads at the same time; the locks of the
+// index serialize conflicting changes. `Design` is the index (bucket_hash/system.h).
 #pragma once
 
 #include <fmt/core.h>
@@ -25,8 +25,8 @@ class Server {
   using Parameters = typename Design::Parameters;
 
  public:
-  // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or of another
-  // shape.
+  // Creates the pool, or opens it and recovers the index. Throws UsageError if the pool is damaged
+  // or has another shape.
   Server(Node& node, std::string name, const KvConfig& config, const Parameters& parameters)
       : name_(std::move(name)),
         sessions_(config.sessions),
@@ -41,9 +41,9 @@ class Server {
     if (!pool_.created) index_.recover();
   }
 
-  // For the worker of this number. Either may suspend, while the worker's other requests wait.
-  // `out_of_space` and `not_found` are the only errors. A put resizes if it must: requests wait
-  // meanwhile; READs go on.
+  // Both execute an operation on behalf of a worker, and may suspend; the worker's other requests
+  // wait meanwhile. The only errors are `out_of_space` and `not_found`. A put resizes the table if
+  // it must: all requests then wait until the resize has ended, while clients' READs proceed.
   Task<Result<void>> put(std::uint32_t worker, Slot item) {
     const auto hash = Design::hash_of(item);
     for (;;) {
@@ -60,8 +60,8 @@ class Server {
     co_return Design::erase(index_, locks_, worker, key, hash);
   }
 
-  // What clients know of the index when they connect. While items are being moved, what they do not
-  // find in the table in use they look for where it goes.
+  // What clients know of the index when they connect. During a resize it names the old table;
+  // clients follow its seals to the next one.
   Plan plan() const { return Design::plan_of(index_.geometry(), Design::table_in_use(index_)); }
   KvSpace space() const {
     KvSpace space;
@@ -70,7 +70,7 @@ class Server {
     space.resizing = index_.resizing();
     return space;
   }
-  // For the READs of clients.
+  // Registers the index for the READs of clients.
   fabric::MemoryRegion register_index(fabric::Endpoint& endpoint) const {
     return endpoint.register_memory(*pool_.region, kIndexOffset, index_.geometry().size(),
                                     fabric::Access::remote_read);
@@ -78,8 +78,8 @@ class Server {
 
   const std::string& name() const { return name_; }
   std::uint32_t sessions() const { return sessions_; }
-  std::uint32_t lanes() const { return lanes_; }  // requests of a session under way at once
-  // The number of one more worker. Throws UsageError if there are as many as were configured.
+  std::uint32_t lanes() const { return lanes_; }  // most requests of a session in flight at once
+  // Assigns a number to one more worker. Throws UsageError if all configured workers have started.
   std::uint32_t add_worker() {
     const std::uint32_t number = started_.fetch_add(1, std::memory_order_relaxed);
     if (number >= workers_) {
@@ -94,7 +94,7 @@ class Server {
     const auto inside = co_await locks_.enter(worker);
     co_return Design::put(index_, locks_, worker, item, hash);
   }
-  // Unless another worker, which found no room either, has resized this table by now.
+  // Resizes the table, unless another worker that found no room either has already resized it.
   Task<> resize(std::uint32_t table) {
     const auto lock = co_await locks_.lock_exclusively();
     if (Design::table_in_use(index_) != table) co_return;

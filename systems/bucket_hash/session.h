@@ -1,9 +1,10 @@
-// The client's session with a hash index: put and erase are requests, and a get is the index's
-// look-up by one-sided READs.
+// The client's session with a hash index: put and erase are requests to the server, a get looks the
+// key up with one-sided READs.
 //
-// `Design` is the index (bucket_hash/system.h). Its Reader is made of the server's Plan, and has
+// `Design` is the index (bucket_hash/system.h). Its Reader is constructed from the server's Plan
+// and has
 //
-//   Bytes read_room() const                                       what it reads at once, at most
+//   Bytes read_room() const                                       size of its largest READ
 //   Task<std::optional<LookedUp>> look_up(Reads reads, Slot key)  nothing if the connection broke
 #pragma once
 
@@ -55,7 +56,7 @@ class Session final : public KvSession {
   Session(Thread& thread, std::uint32_t lanes) : client_(thread, lanes) {}
 
   Client client_;
-  std::optional<typename Design::Reader> reader_;  // once connected
+  std::optional<typename Design::Reader> reader_;  // set once connected
 };
 
 }  // namespace perdura::systems::bucket_hash

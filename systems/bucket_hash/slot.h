@@ -1,14 +1,15 @@
-// The fixed slot of the hash indexes that "Consistent RDMA-Friendly Hashing on Remote Persistent
-// Memory" compares (section III): a key of up to 16 bytes and a value of up to 15 in 32 bytes, half
-// a cache line, so that an item is written back by one flush.
+// The fixed-size slot of the hash indexes that "Consistent RDMA-Friendly Hashing on Remote
+// Persistent Memory" compares (section III): a key of up to 16 bytes and a value of up to 15 bytes
+// in 32 bytes. A slot is half a cache line, so one flush writes an item back.
 //
 //      0                 16               31        32
 //      +-----------------+----------------+---------+
-//      | key, zeros      | value, zeros   | lengths |      lengths: key's less 1, value's, 4 bits
-//      each
+//      | key, zeros      | value, zeros   | lengths |
 //      +-----------------+----------------+---------+
 //
-// Whether a slot is occupied is the index's to say; any bytes are a slot.
+//      lengths: the key's less 1, and the value's, 4 bits each
+//
+// Whether a slot is occupied is recorded elsewhere in the index; any 32 bytes are a valid slot.
 #pragma once
 
 #include <emmintrin.h>
@@ -34,7 +35,7 @@ struct Slot {
   std::array<std::byte, kMaxValueSize> value{};
   std::uint8_t lengths = 0;
 
-  // The sizes must fit.
+  // The key and the value must fit (takes()).
   static Slot of(Key key, Value value = {}) {
     Slot slot;
     copy_bytes(std::span(slot.key).first(key.size()), key);
@@ -42,7 +43,7 @@ struct Slot {
     slot.lengths = static_cast<std::uint8_t>((key.size() - 1) << 4 | value.size());
     return slot;
   }
-  // No key is empty, so that 4 bits hold its length.
+  // An empty key is not allowed, so that 4 bits are enough for a key's length.
   static bool takes_key(Key key) { return !key.empty() && key.size() <= kMaxKeySize; }
   static bool takes(Key key, Value value) {
     return takes_key(key) && value.size() <= kMaxValueSize;
@@ -57,12 +58,12 @@ static_assert(sizeof(Slot) == 32 && std::is_trivially_copyable_v<Slot>);
 
 inline constexpr Bytes kSlotSize = sizeof(Slot);
 
-// A slot as its words, as memory is read. Keys and values are filled with zeros, so whole words are
-// hashed and compared.
+// A slot as the four words in which memory is read. Keys and values are padded with zeros, so that
+// whole words can be hashed and compared.
 //
-// Copies between words and slots take care of what compilers would not: a load that takes together
-// what has just been stored in parts waits until everything before it is done, and so makes
-// searches wait for one another's cache misses.
+// The conversions between words and slots avoid store-forwarding stalls, which compilers would
+// produce: a load that spans several recent smaller stores waits until those have left the store
+// buffer, and so would serialize the cache misses of consecutive searches.
 using SlotWords = std::array<std::uint64_t, kSlotSize / kWord>;
 inline SlotWords words_of(const Slot& slot) { return std::bit_cast<SlotWords>(slot); }
 inline Slot slot_of(const SlotWords& words) {
@@ -76,7 +77,7 @@ inline Slot slot_of(const SlotWords& words) {
 struct KeyWords {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
-  std::uint64_t length = 0;  // less 1
+  std::uint64_t length = 0;  // the key's length less 1
 
   static KeyWords of(const Slot& slot) {
     const auto word_at = [&slot](Bytes offset) {

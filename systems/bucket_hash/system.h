@@ -1,18 +1,18 @@
-// A system that is a hash index: its Design is all that it has of its own.
+// A key-value system made of a hash index. Its Design is all that is specific to it:
 //
-//   kName, Parameters       as configurations name it and its parameters: Parameters::kTable
-//   declares
-//                           them, Parameters::of(config) has the index's `geometry` and a
-//                           `queue_depth`
+//   kName, Parameters       the system's name in configurations, and its parameters there:
+//                           Parameters::kTable declares them, Parameters::of(config) has the
+//                           index's `geometry` and a `queue_depth`
 //   Index                   what the server changes: recover(), begin_resize(), resize_step(),
 //                           slots(), items(), resizing(), geometry(), Outcome
-//   shape_of(geometry)      for the header of the pool
-//   Hash, hash_of(slot)     what is computed once for a key
-//   table_in_use(index)     the number of the table, which a resize makes greater
+//   shape_of(geometry)      the geometry as the pool's header stores it
+//   Hash, hash_of(slot)     what is computed once per operation from its key
+//   table_in_use(index)     the number of the table; every resize increments it
 //   put, erase(index, locks, worker, slot, hash)
 //                           lock what they change; the worker is inside (bucket_hash/locks.h)
 //   plan_of(geometry, table)
-//   Reader                  how clients look up a key by what the plan says (bucket_hash/session.h)
+//                           what a connecting client is told
+//   Reader                  looks up keys on behalf of clients, by the plan (bucket_hash/session.h)
 #pragma once
 
 #include "systems/bucket_hash/footprint.h"
@@ -30,8 +30,8 @@ constexpr KvSystem system_of(std::string_view title, std::string_view paper) {
       .paper = paper,
       .guarantee = "a completed put or delete is durable: the server's CPU has flushed it",
       .level = services::GuaranteeLevel::durable,
-      // A request in the server's memory means nothing until its CPU has put the item into the
-      // table.
+      // A request that has reached the server's memory has no effect until the server's CPU
+      // executes it.
       .put = {.carrier = persistence::Carrier::send, .replay = false},
       .max_key_size = kMaxKeySize,
       .max_value_size = kMaxValueSize,

@@ -1,5 +1,5 @@
-// The workers of a hash index's server, which take its requests from their sessions. Each worker
-// serves its requests one after the other; several change the index at the same time.
+// The workers of a hash index's server. Each worker executes the requests of its sessions one after
+// the other; several workers change the index concurrently.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ inline ReplyStatus status_of(const Result<void>& result) {
   return result.error() == Error::not_found ? ReplyStatus::not_found : ReplyStatus::out_of_space;
 }
 
-// A worker: its sessions, requests and replies. Lives on one thread.
+// A worker with its sessions, request slots and replies. All of it belongs to one thread.
 template <class Server>
 class Worker {
  public:
@@ -41,7 +41,7 @@ class Worker {
     fabric::need_write_with_immediate(thread.endpoint.capabilities(), server_->name());
   }
 
-  // Serves until it is destroyed.
+  // Runs until the task is destroyed.
   static Task<> serve(std::shared_ptr<Worker> self) {
     Executor::current().spawn(rpc::accept_connections(
         self->thread_.endpoint,
@@ -60,7 +60,7 @@ class Worker {
     bool is_free() const { return queue_pair == nullptr; }
   };
 
-  // Of each session, one a lane.
+  // An array with one element for each lane of each session.
   std::unique_ptr<pmem::Region> make_rows(Bytes room, std::string_view what) const {
     return thread_.node.create_region(fmt::format("{} {} {}", server_->name(), what, number_),
                                       Bytes{server_->sessions()} * lanes_ * room,
@@ -127,7 +127,8 @@ class Worker {
   rpc::SessionTable<Session> sessions_;
 };
 
-// The partition that the harness holds; workers keep the server itself as long as they need it.
+// The partition that the harness holds. Workers share ownership of the server, which lives as long
+// as any of them.
 template <class Server>
 class Partition final : public KvPartition {
  public:
@@ -138,7 +139,7 @@ class Partition final : public KvPartition {
   Task<> serve_also(Thread& thread) override {
     return Worker<Server>::serve(std::make_shared<Worker<Server>>(thread, server_));
   }
-  // Requests are answered when all that they cause is done.
+  // A request is answered only when all of its effects are done, so nothing is deferred.
   Task<> settle() override { co_return; }
 
  private:

@@ -42,12 +42,12 @@ void Index::persist(Bytes offset, Bytes length) {
 
 // --- finding -------------------------------------------------------------------------------------
 
-// All of a header that is looked at comes by one access to its line.
+// One access to the header's line yields all words of it that are needed.
 inline Index::Lookup Index::look_up(const Table& table, Home home, const KeyWords& key,
                                     Fingerprint fingerprint) const {
   const Bytes pair = offset_ + table.pair_offset(home.pair);
-  // The bucket, where most items are, comes at the same time, and where most of the others are: the
-  // first line of the SBuckets.
+  // Prefetches, in parallel with the header, the bucket, which holds most items, and the first line
+  // of the SBuckets, which holds most of the others.
   const Bytes bucket = pair + (home.odd ? table.pair_size() - kBucketSize : 0);
   region_.prefetch(bucket);
   region_.prefetch(bucket + kCacheLine);
@@ -109,8 +109,8 @@ Result<void> Index::put(const Slot& item) {
   }
 }
 
-// Items are counted before they are changed: an atomic addition waits until earlier stores are
-// done, one of which is to a line that has just been flushed.
+// The counter is incremented before the table is changed: an atomic addition waits for all earlier
+// stores, which afterwards would include one to a line that has just been flushed.
 Index::Outcome Index::try_put(const Slot& item, std::uint64_t hash) {
   const Table& used = table();
   const Home home = used.home(hash);
@@ -169,8 +169,8 @@ void Index::persist_item(Place place, Indicator indicator) {
   persist(place.table->slot_offset(place.pair, place.slot, indicator), kSlotSize);
 }
 
-// The checks come last: until then a reader finds them wrong and reads again, so that nobody sees a
-// change that is not durable yet.
+// The checks are updated last. Until then a reader finds a mismatch and reads again, so that no
+// client sees a change that is not durable yet.
 void Index::change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles) {
   const Indicator before = load_indicator(*pair.table, pair.pair);
   store_indicator(pair, after);
@@ -183,7 +183,7 @@ void Index::store_checks(Place pair, Indicator before, Indicator after,
   const Table& used = *pair.table;
   const Bytes header = used.header_offset(pair.pair);
   const std::uint64_t terms = check_term(before) ^ check_term(after);
-  // Without a branch: whether a slot is covered is not to be guessed.
+  // Branch-free, since whether a slot is covered is unpredictable.
   const auto check_after = [&](std::uint64_t check, Indicator covered, std::uint64_t change) {
     for (const Toggle& one : toggles) check ^= one.term & (0 - (covered >> one.slot & 1));
     return check ^ change;
@@ -199,7 +199,7 @@ void Index::store_checks(Place pair, Indicator before, Indicator after,
   if (const auto group = group_of(after)) {
     const Bytes at = used.group_offset(*group);
     const std::uint64_t old_term = check_term(old_checks);
-    // A group that the pair has just got holds nothing.
+    // A group that the pair has only just been given is empty.
     const std::uint64_t check = group_of(before) ? region_.load(offset_ + at) : old_term;
     store_word(at, check_after(check, used.group_bits(), old_term ^ check_term(checks)));
   }
@@ -225,8 +225,8 @@ bool Index::resize_step() {
     return false;
   }
   const std::uint64_t pair = next_pair_++;
-  // Whoever finds nothing in a sealed pair looks in the next table. This is for readers only, who
-  // do not outlive the server: recovery seals again.
+  // A client that finds nothing in a sealed pair looks in the next table. The seal need not be
+  // durable: it is for readers only, who do not outlive the server, and recovery sets it again.
   const Place place{&old, pair, 0, 0};
   change_indicator(place, load_indicator(old, pair) | kSealed, {});
   for_each_in(old, pair, [&](SlotNumber slot, const Slot& item) {
@@ -240,9 +240,9 @@ void Index::move_item(Place from, const Slot& item) {
   delete_moved(from, item);
 }
 
-// There is always room: a pair's items come from one pair of the old table, with the same parities,
-// so it needs a group only if that one had one, and not more than one of the two that its items go
-// to does. The bucket is filled before the SBuckets, so none is wasted.
+// There is always room. All items of a new pair come from one pair of the old table and keep their
+// parity. So a new pair needs a group only if the old one had one, and at most one of the two new
+// pairs does. Buckets are filled before SBuckets, so that no slot of a bucket is wasted.
 void Index::insert_moved(const Slot& item) {
   const std::uint32_t level = this->level() + 1;
   const Table& next = tables_[level];
@@ -300,7 +300,7 @@ void Index::recover_table(std::uint32_t level) {
   items_.fetch_add(items, std::memory_order_relaxed);
 }
 
-// What is not as it should be was being changed, or, in a group, not durable.
+// Corrects every check and fingerprint that a crash left stale.
 void Index::recover_checks(const Table& table, std::uint64_t pair, Indicator indicator) {
   std::array<std::uint64_t, 2> checks{check_term(indicator), check_term(indicator)};
   std::uint64_t group_check = 0;
@@ -327,7 +327,8 @@ void Index::recover_checks(const Table& table, std::uint64_t pair, Indicator ind
     correct(table.group_offset(*group), group_check ^ check_term(checks));
 }
 
-// Items move in the order of pairs and slots, and each is deleted before the next is inserted.
+// Items move in the order of pairs and slots, and each is deleted from the old table before the
+// next is inserted. So only the old table's first item can be in both tables.
 void Index::delete_first_if_moved() {
   const Table& old = table();
   const Table& next = tables_[level() + 1];

@@ -1,23 +1,24 @@
-// Continuity hashing ("Consistent RDMA-Friendly Hashing on Remote Persistent Memory", section II):
-// the server's side of the index, the only one that changes it. No log.
+// The server's side of continuity hashing ("Consistent RDMA-Friendly Hashing on Remote Persistent
+// Memory", section II). Only the server changes the index. There is no log.
 //
-// Every change of an item is made by one 8-byte store of the pair's indicator, so a crash leaves
-// the item as it was or as it shall be:
+// Every change of an item takes effect by one 8-byte store to the pair's indicator, so after a
+// crash the item is either as it was or as it was to become:
 //
 //   insert   writes the item into a free slot, persists it, sets its bit         2 flushes
 //   update   writes the item into a free slot, persists it, sets its bit and
 //            clears the old one's by the same store                              2 flushes
 //   delete   clears the bit                                                      1 flush
 //
-// The checks for readers are stored when the change is durable, and are not persistent themselves:
-// recovery computes them anew, and the fingerprints.
+// The checks for readers are stored once the change is durable. Neither they nor the fingerprints
+// are made durable: recovery computes both anew.
 //
-// A resize moves one item after the other: it is inserted into the next table, then deleted from
-// the old one. After a crash only the first item of the old table can be in both.
+// A resize moves items one by one: each is inserted into the next table, then deleted from the old
+// one. So after a crash at most one item, the first of the old table, is in both.
 //
-// Several threads may change the index at the same time if each has locked the segment pair that it
-// changes, and none is in the index while another one resizes it (bucket_hash/locks.h). What they
-// share besides are the groups, which have a lock of their own, and counters.
+// Several threads may change the index concurrently if each has locked the segment pair that it
+// changes, and if no thread is inside the index while another one resizes it (bucket_hash/locks.h).
+// Besides the pairs, threads share the allocator of groups, which has its own lock, and atomic
+// counters.
 #pragma once
 
 #include <array>
@@ -39,25 +40,26 @@ using bucket_hash::Readers;
 
 class Index {
  public:
-  // The index at `offset` (a multiple of 256) of the region, of geometry.size() bytes. Memory of
-  // zeros is an empty index; one that has been used must be recovered first.
+  // Places the index at `offset` (a multiple of 256) of the region, where it takes geometry.size()
+  // bytes. Memory of zeros is an empty index; recover() must be called first on any other.
   Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
         Flushing flushing = Flushing::lines, Readers readers = Readers::one_sided);
   virtual ~Index() = default;
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  // After a crash or a restart: ends a resize that was under way. Throws UsageError if the index is
-  // damaged.
+  // Recovers the index after a crash or a restart, and completes an interrupted resize. Throws
+  // UsageError if the index is damaged.
   void recover();
 
   std::optional<Slot> find(const Slot& key) const;
 
-  // Inserts or updates; resizes if it must and may. `out_of_space` changes nothing.
+  // Inserts or updates an item; resizes the table if that is necessary and allowed. Nothing has
+  // changed if the error is `out_of_space`.
   Result<void> put(const Slot& item);
   Result<void> erase(const Slot& key);
 
-  // The same in steps, for a server that does something else in between.
+  // The same in steps, for a server that does other work in between.
   enum class Outcome : std::uint8_t {
     done,
     out_of_space,
@@ -66,11 +68,11 @@ class Index {
   Outcome try_put(const Slot& item) { return try_put(item, hash_of(item)); }
   Outcome try_put(const Slot& item, std::uint64_t hash);
   Result<void> erase(const Slot& key, std::uint64_t hash);
-  // The segment pair that the operations on a key with this hash change.
+  // The number of the segment pair that operations on a key with this hash change.
   std::uint64_t pair_of(std::uint64_t hash) const { return table().home(hash).pair; }
   void begin_resize();
-  // Moves the items of the next pair; false if the resize has ended. Nothing may be put or erased
-  // before.
+  // Moves the items of the next pair; false once the resize has ended. Until then nothing may be
+  // put or erased.
   bool resize_step();
 
   // Calls `visit(slot)` for every item.
@@ -86,42 +88,44 @@ class Index {
   const Geometry& geometry() const { return geometry_; }
   const Table& table() const { return tables_[level()]; }
   std::uint64_t groups_used() const { return groups_[level()].taken(); }
-  // These may be called on any thread at any time. Slots are those of the table in use, with all of
-  // its groups.
+  // The following may be called on any thread at any time. slots() counts those of the table in
+  // use, including all of its groups.
   std::uint32_t level() const { return state().level; }
   bool resizing() const { return state().resizing; }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
  protected:
-  // A slot of a pair; the indicator says where its group is.
+  // A slot of a pair; if it belongs to the pair's group, the indicator tells where that is.
   struct Place {
     const Table* table = nullptr;
     std::uint64_t pair = 0;
     SlotNumber slot = 0;
-    Fingerprint fingerprint = 0;  // of an item that is written there
+    Fingerprint fingerprint = 0;  // of the item to be written there
   };
 
-  // The steps whose order makes crashes harmless. A test replaces them by wrong ones, to show that
-  // it would notice. `indicator` is the pair's, with a group that the slot is in.
+  // The steps whose order makes the index crash-consistent. A test overrides them with wrong
+  // orders, to show that it would notice. `indicator` is that of the pair, with a group if the slot
+  // is in one.
   virtual void insert_item(Place place, Indicator indicator, const Slot& item);
   virtual void update_item(Place to, SlotNumber from, Indicator indicator, const Slot& old_item,
                            const Slot& item);
   virtual void move_item(Place from, const Slot& item);
 
-  // With its fingerprint, which is in the line of the indicator and so durable before it.
+  // Writes the item and its fingerprint. The fingerprint is in the cache line of the indicator, so
+  // it is durable no later than the indicator is.
   void write_item(Place place, Indicator indicator, const Slot& item);
   void persist_item(Place place, Indicator indicator);
 
-  // One occupied slot more or less.
+  // A slot that becomes occupied or free.
   struct Toggle {
     SlotNumber slot = 0;
-    std::uint64_t term = 0;  // of its item in a check
+    std::uint64_t term = 0;  // what the slot's item contributes to a check
   };
   Toggle toggle(SlotNumber slot, const Slot& item) const {
     return {slot, has_readers() ? check_term(slot, item) : 0};
   }
-  // Stores and persists the indicator, then stores the checks.
+  // Stores and persists the indicator, then updates the checks.
   virtual void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles);
 
   Indicator load_indicator(const Table& table, std::uint64_t pair) const {
@@ -139,7 +143,7 @@ class Index {
   void delete_moved(Place from, const Slot& item);
 
  private:
-  // A pair's indicator, and where the item is, if there.
+  // The outcome of a search: the pair's indicator and, if the key was found, its slot and item.
   struct Lookup {
     Indicator indicator = 0;
     SlotNumber slot = 0;
@@ -167,8 +171,9 @@ class Index {
   }
   [[gnu::always_inline]] Lookup look_up(const Table& table, Home home, const KeyWords& key,
                                         Fingerprint fingerprint) const;
-  // Where an item can go that is new in this segment. If that takes a group, the indicator gets
-  // one: it is the pair's when its indicator is stored, which is also what a crash leaves of it.
+  // Finds a free slot for a new item of this segment. If that takes a group that the pair does not
+  // have, allocates one and adds it to `indicator`; the pair owns it only once that indicator has
+  // been stored, so a crash before leaves the group free.
   std::optional<SlotNumber> room_in(std::uint32_t level, Home home, Indicator& indicator);
 
   void set_state(State state);
@@ -186,7 +191,7 @@ class Index {
   std::array<Table, kMaxResizes + 1> tables_;
   std::array<bucket_hash::IdAllocator, kMaxResizes + 1> groups_;
   std::atomic<State> state_{};
-  std::uint64_t next_pair_ = 0;  // to be moved
+  std::uint64_t next_pair_ = 0;  // the next pair whose items a resize moves
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::uint64_t> slots_{0};
 };

@@ -15,7 +15,7 @@ T object_at(std::span<const std::byte> bytes, Bytes offset) {
   return object;
 }
 
-// Looks through the slots whose bits are set, and sums their terms.
+// Searches the slots whose bits are set, and computes the XOR of their terms.
 struct Scan {
   std::uint64_t sum = 0;
   std::optional<Slot> found;

@@ -1,5 +1,5 @@
 // The layout of a continuity hash table ("Consistent RDMA-Friendly Hashing on Remote Persistent
-// Memory", section II), and what a client needs to find a key in it by one READ of a segment.
+// Memory", section II), and the search of a client, which finds a key by one READ of a segment.
 //
 // A table is an array of segment pairs. A pair, with three SBuckets:
 //
@@ -13,23 +13,23 @@
 //
 //     header:  | indicator | check, even | check, odd | fingerprints, a byte a slot |
 //
-// Behind the pairs come the groups: the added SBuckets, each group a line with its check and as
-// many SBuckets as a pair has. Behind a table comes the next one, of twice the pairs, into which it
-// is resized: no memory is used twice, so who reads an old table finds that it is sealed.
+// The pairs are followed by groups of added SBuckets. A group has a line with its check, and as
+// many SBuckets as a pair. A table is followed by the next one, of twice the pairs, into which it
+// is resized. Memory is never reused, so a client that reads an old table finds that it is sealed.
 //
-// Slots of a pair are numbered in the order of addresses, then those of its group; slot i is
-// occupied if bit i of the indicator is set. An indicator has besides
+// The slots of a pair are numbered in the order of their addresses, followed by those of its group.
+// Slot i is occupied if bit i of the indicator is set. The other bits of an indicator:
 //
-//     bits 40 to 61   the number of the pair's group and 1, or 0
-//     bit 62          sealed: items of the pair have moved, or are about to, to the next table
+//     bits 40 to 61   the number of the pair's group plus 1, or 0 if it has none
+//     bit 62          sealed: items of the pair have moved, or are about to move, to the next table
 //
-// A READ may see the words of a segment at different moments. The check of a segment is a function
-// of the indicator and of all occupied slots of the segment: if it matches, the slots are what the
-// indicator says they are, as of the moment at which the indicator was read. A group is read after
-// its pair's segment, and its check is a function of its slots and of both segments' checks: if it
-// matches, the segment holds at that moment what it held when it was read. (The indicator alone
-// does not tell: three updates may let two items change places, and leave it as it was.) Memory of
-// zeros is an empty table.
+// A READ may return words of a segment from different moments. The check of a segment is a function
+// of the indicator and of all occupied slots of the segment. If it matches, the slots hold what
+// they held at the moment at which the indicator was read. A group is read after its pair's
+// segment, and its check is a function of its slots and of both segments' checks. If it matches,
+// the segment still held, when the group was read, what it held when it was itself read. (The
+// indicator alone does not prove that: three updates may swap two items and restore the indicator.)
+// Memory of zeros is an empty table.
 #pragma once
 
 #include <emmintrin.h>
@@ -58,7 +58,7 @@ inline constexpr Bytes kHeaderSize = kCacheLine;
 inline constexpr std::uint32_t kMaxSBuckets = 4;
 inline constexpr std::uint32_t kMaxResizes = 32;
 
-// Words of a header.
+// Offsets of the words of a header.
 inline constexpr Bytes kIndicatorOffset = 0;
 constexpr Bytes check_offset(bool odd) { return odd ? 2 * kWord : kWord; }
 inline constexpr Bytes kFingerprintsOffset = 3 * kWord;
@@ -69,7 +69,7 @@ using Header = std::array<std::uint64_t, kHeaderWords>;
 // --- indicators ----------------------------------------------------------------------------------
 
 using Indicator = std::uint64_t;
-using SlotNumber = std::uint32_t;  // in its pair
+using SlotNumber = std::uint32_t;  // within its pair
 
 inline constexpr int kGroupShift = 40;
 inline constexpr std::uint64_t kMaxGroups = (std::uint64_t{1} << 22) - 1;
@@ -87,30 +87,30 @@ constexpr std::optional<std::uint64_t> group_of(Indicator indicator) {
 
 // --- checks --------------------------------------------------------------------------------------
 
-// A check is the sum, without carries, of the term of the indicator and those of occupied slots.
+// A check is the XOR of the indicator's term and the terms of all occupied slots.
 constexpr std::uint64_t check_term(Indicator indicator) { return indicator * 0x9E3779B97F4A7C15; }
 inline std::uint64_t check_term(SlotNumber number, const Slot& slot) {
   return hash64(slot.bytes(), number + 1);
 }
-// Of both segments of a pair, for the check of its group. A sum would lose the slots that they
-// share.
+// The term of a pair's two segment checks in the check of its group. It is not their XOR, in which
+// the slots that both segments share would cancel out.
 constexpr std::uint64_t check_term(std::array<std::uint64_t, 2> segment_checks) {
   return segment_checks[0] * 0x9E3779B97F4A7C15 ^ segment_checks[1] * 0xC2B2AE3D27D4EB4F;
 }
 
 // --- places --------------------------------------------------------------------------------------
 
-// A key's, from which its bucket in every table follows.
+// The hash of a key, which determines its home bucket in every table.
 inline std::uint64_t hash_of(const Slot& key) {
   const Key bytes = key.key_bytes();
   if (bytes.size() == kMaxKeySize) [[likely]] {
-    return hash64(std::span(key.key));  // the same, of a length that is known here
+    return hash64(std::span(key.key));  // the same, with a length known at compile time
   }
   return hash64(bytes);
 }
 
-// Of the item in an occupied slot, 8 bits of its key's hash; for the server, which so finds a key
-// without looking at all slots. A slot's is byte number `slot` of the words.
+// 8 bits of the hash of the key in an occupied slot. They let the server find a key without looking
+// at all slots. The fingerprint of slot i is byte i of the words.
 using Fingerprint = std::uint8_t;
 using FingerprintWords = std::array<std::uint64_t, kFingerprintWords>;
 constexpr Fingerprint fingerprint_of(std::uint64_t hash) {
@@ -120,11 +120,12 @@ constexpr std::uint64_t with_fingerprint(std::uint64_t word, SlotNumber slot, Fi
   const std::uint32_t shift = slot % kWord * 8;
   return (word & ~(std::uint64_t{0xFF} << shift)) | std::uint64_t{value} << shift;
 }
-// The bits of slots that may have this fingerprint: all that have it, seldom another one, behind
-// one that has it. For occupied slots only; other bits are anything.
+// The bits of the slots that may have this fingerprint. No slot that has it is missing; a slot with
+// another fingerprint is seldom among them, and only behind one that has it. Only bits of occupied
+// slots mean anything.
 inline Indicator with_this_fingerprint(const Header& header, Fingerprint value) {
-  // In every 8 bytes of a vector the lowest zero byte is found exactly, by the borrow from its top
-  // bit.
+  // In each 8-byte half of the vector this finds the lowest zero byte exactly; the borrow from it
+  // may falsely report bytes above.
   const __m128i ones = _mm_set1_epi8(1);
   const __m128i wanted = _mm_set1_epi64x(static_cast<std::int64_t>(value * 0x0101010101010101U));
   const auto bits_of = [&](__m128i two_words) {
@@ -141,16 +142,17 @@ inline Indicator with_this_fingerprint(const Header& header, Fingerprint value) 
          bits_of(_mm_cvtsi64_si128(word(4))) << 32;
 }
 
-// What is left of a hash by division by a number that many hashes are divided by: two
-// multiplications in its place.
+// The remainder of hashes by a fixed divisor, computed by two multiplications instead of a
+// division.
 class Divisor {
  public:
   constexpr Divisor() = default;
-  // Not 0.
+  // `number` must not be 0.
   constexpr explicit Divisor(std::uint64_t number) : number_(number), reciprocal_(~0ULL / number) {}
   constexpr std::uint64_t rest_of(std::uint64_t hash) const {
     __extension__ using Wide = unsigned __int128;
-    // At most 1 less than the quotient, because reciprocal * number is more than 2^64 - 1 - number.
+    // The estimate is at most 1 less than the quotient, since reciprocal * number > 2^64 - 1 -
+    // number.
     const auto quotient = static_cast<std::uint64_t>(Wide{hash} * reciprocal_ >> 64);
     const std::uint64_t rest = hash - quotient * number_;
     return rest < number_ ? rest : rest - number_;
@@ -161,7 +163,7 @@ class Divisor {
   std::uint64_t reciprocal_ = ~0ULL;
 };
 
-// A bucket with its pair.
+// The home bucket of a key: its segment pair, and which of the pair's two buckets it is.
 struct Home {
   std::uint64_t pair = 0;
   bool odd = false;
@@ -173,11 +175,11 @@ struct Table {
   std::uint64_t pairs = 0;
   std::uint64_t groups = 0;
   std::uint32_t sbuckets = 0;
-  // What follows from these.
+  // Derived from the fields above.
   Divisor buckets{};
-  std::array<Indicator, 2> home_bits{};  // slots that an item can be in whose bucket is even, odd
+  std::array<Indicator, 2> home_bits{};  // slots where an item may be whose bucket is even, odd
 
-  // Equation (1).
+  // Equation (1) of the paper.
   Home home(std::uint64_t hash) const {
     const std::uint64_t bucket = buckets.rest_of(hash);
     return {bucket / 2, bucket % 2 == 1};
@@ -185,10 +187,10 @@ struct Table {
   Home home(const Slot& key) const { return home(hash_of(key)); }
 
   std::uint32_t shared_slots() const { return sbuckets * kBucketSlots; }
-  // Numbers of a pair's slots without those of its group, which follow.
+  // The number of slots of a pair without its group, whose slots follow.
   SlotNumber own_slots() const { return 2 * kBucketSlots + shared_slots(); }
   SlotNumber all_slots() const { return own_slots() + shared_slots(); }
-  // The slots of a segment are `first` to `first + segment_slots() - 1`.
+  // The slots of a segment are `first_slot()` to `first_slot() + segment_slots() - 1`.
   static SlotNumber first_slot(bool odd) { return odd ? kBucketSlots : 0; }
   std::uint32_t segment_slots() const { return kBucketSlots + shared_slots(); }
   Indicator segment_bits(bool odd) const {
@@ -197,15 +199,15 @@ struct Table {
   Indicator group_bits() const { return (bit_of(shared_slots()) - 1) << own_slots(); }
   Indicator all_bits() const { return bit_of(all_slots()) - 1; }
 
-  // A slot of the home's segment or its pair's group that is free: in the bucket if there is one,
-  // else in the SBuckets, else in the group.
+  // A free slot for an item of this home: in its bucket if possible, else in the SBuckets, else in
+  // the pair's group.
   std::optional<SlotNumber> free_slot(bool odd, Indicator indicator) const {
     const Indicator in_bucket = (bit_of(kBucketSlots) - 1)
                                 << (odd ? own_slots() - kBucketSlots : 0);
     const Indicator in_group = group_of(indicator) ? group_bits() : 0;
     const Indicator free = ~indicator & (segment_bits(odd) | in_group);
     if (free == 0) return std::nullopt;
-    // Slots of a group have higher numbers than SBuckets.
+    // The slots of a group have higher numbers than those of the SBuckets.
     const Indicator best = (free & in_bucket) != 0 ? free & in_bucket : free;
     return static_cast<SlotNumber>(std::countr_zero(best));
   }
@@ -213,12 +215,12 @@ struct Table {
   Bytes segment_size() const { return kBucketSize + kHeaderSize + sbuckets * kBucketSize; }
   Bytes pair_size() const { return segment_size() + kBucketSize; }
   Bytes pair_offset(std::uint64_t pair) const { return offset + pair * pair_size(); }
-  // Equations (2) and (3).
+  // Equations (2) and (3) of the paper.
   Bytes segment_offset(Home home) const {
     return pair_offset(home.pair) + (home.odd ? kBucketSize : 0);
   }
   Bytes header_offset(std::uint64_t pair) const { return pair_offset(pair) + kBucketSize; }
-  // Of a slot, counted from the start of its segment.
+  // The offset of a slot from the start of its segment.
   static Bytes offset_in_segment(bool odd, SlotNumber slot) {
     if (odd) return kHeaderSize + (slot - kBucketSlots) * kSlotSize;
     return slot * kSlotSize + (slot < kBucketSlots ? 0 : kHeaderSize);
@@ -232,7 +234,7 @@ struct Table {
   Bytes offset_in_group(SlotNumber slot) const {
     return kHeaderSize + (slot - own_slots()) * kSlotSize;
   }
-  // The indicator says which group is the pair's.
+  // `indicator` is that of the pair; it names the group.
   Bytes slot_offset(std::uint64_t pair, SlotNumber slot, Indicator indicator) const {
     if (slot < own_slots()) [[likely]]
       return pair_offset(pair) + offset_in_segment(false, slot);
@@ -242,20 +244,20 @@ struct Table {
   Bytes size() const { return pairs * pair_size() + groups * group_size(); }
 };
 
-// All tables that an index may come to have. At offset 0 is the word that says which is in use.
+// All tables that an index may ever have. The word at offset 0 says which one is in use.
 struct Geometry {
   std::uint64_t pairs = 1;           // of the first table
   std::uint32_t sbuckets = 3;        // of each pair, 1 to 4
-  std::uint32_t added_percent = 10;  // of the pairs may have a group
-  std::uint32_t resizes = 1;         // at most
-  // Of each pair of the tables after the first one; not fewer than that has, so that its items find
-  // room. 0: as many.
+  std::uint32_t added_percent = 10;  // percentage of pairs that can have a group
+  std::uint32_t resizes = 1;         // at most so many
+  // SBuckets of each pair of the tables after the first, or 0 for as many as the first table has.
+  // Must not be fewer, so that a resize finds room for all items.
   std::uint32_t resized_sbuckets = 0;
 
-  // A table's level is how often it was resized.
+  // The level of a table is the number of resizes that led to it.
   Table table(std::uint32_t level) const;
   Bytes size() const;
-  // The longest segment of any table.
+  // The size of the longest segment of any table.
   Bytes longest_segment() const { return table(resizes).segment_size(); }
 
   friend bool operator==(const Geometry&, const Geometry&) = default;
@@ -264,7 +266,7 @@ struct Geometry {
 inline constexpr Bytes kStateOffset = 0;
 inline constexpr Bytes kTablesOffset = kMediaLine;
 
-// The table in use, and whether its items are being moved to the next one.
+// Which table is in use, and whether its items are being moved to the next one.
 struct State {
   std::uint32_t level = 0;
   bool resizing = false;
@@ -278,13 +280,14 @@ struct State {
 // --- a client's search ---------------------------------------------------------------------------
 
 struct Search {
-  bool torn = false;            // read once more
-  std::optional<Slot> found{};  // if not torn
-  Indicator indicator = 0;      // of a segment
+  bool torn = false;            // the READ must be repeated
+  std::optional<Slot> found{};  // only if not torn
+  Indicator indicator = 0;      // of the segment
   std::array<std::uint64_t, 2> segment_checks{};
 };
 
-// In the bytes of a segment, and of the group of a pair in whose segment nothing was found.
+// Both search the bytes that a READ returned: of a segment, and then, if the key was not in that,
+// of the group of its pair.
 Search search_segment(std::span<const std::byte> segment, const Table& table, bool odd,
                       const Slot& key);
 Search search_group(std::span<const std::byte> group, const Table& table, const Search& in_segment,

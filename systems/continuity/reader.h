@@ -10,7 +10,7 @@ using bucket_hash::LookedUp;
 using bucket_hash::Plan;
 using bucket_hash::Reads;
 
-// What a client knows of an index when it connects; `level` is that of the table in use.
+// What a client learns of an index when it connects. `level` is that of the table in use.
 Plan plan_of(const Geometry& geometry, std::uint32_t level);
 
 class Reader {
@@ -18,17 +18,17 @@ class Reader {
   explicit Reader(const Plan& plan);
 
   Bytes read_room() const { return geometry_.longest_segment(); }
-  // One READ, and one more if the key's segment pair has added SBuckets and the segment does not
-  // have the key; more while the table is being resized, or if a READ was torn.
+  // Takes one READ, and a second one if the segment does not have the key and its pair has a group.
+  // Takes more during a resize, or if a READ was torn.
   Task<std::optional<LookedUp>> look_up(Reads reads, Slot key);
 
  private:
-  // A search of a table; nothing if the connection broke.
+  // Searches one table; nothing if the connection broke.
   Task<std::optional<Search>> search(Reads& reads, Table table, Slot key);
   Task<std::optional<Search>> search_once(Reads& reads, Table table, Slot key);
 
   Geometry geometry_;
-  std::uint32_t level_;  // of the newest table that is known to have all items
+  std::uint32_t level_;  // of the newest table that is known to hold all items
 };
 
 }  // namespace perdura::systems::continuity

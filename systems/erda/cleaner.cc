@@ -13,8 +13,8 @@ Task<> Cleaner::clean(std::uint8_t head) {
   co_await switch_tags(head);
 }
 
-// The reverse scan: what comes later in the log is newer, so the first version met is the one to
-// keep.
+// Scans the log backwards: later objects are newer, so the first version of a key that is met is
+// the one to keep.
 Task<bool> Cleaner::merge(std::uint8_t head) {
   std::size_t left = 0;
   {

@@ -1,7 +1,7 @@
-// Erda's log cleaner (Liu et al., section 4.4, figure 9): what happens between the moment from
-// which no client accesses a head one-sidedly and the moment from which they may again. Runs on a
-// thread of its own, object by object, and holds the store's lock for one object at a time, so that
-// the server goes on serving.
+// Erda's log cleaner (Liu et al., section 4.4, figure 9). It works on a head from the moment from
+// which no client accesses the head one-sidedly until the moment from which clients may do so
+// again. It runs on its own thread, object by object, and holds the store's lock for one object at
+// a time, so that the server continues to serve requests.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@ class Cleaner {
  public:
   explicit Cleaner(Store& store) : store_(store), scratch_(store.make_scratch()) {}
 
-  // Several heads may be cleaned at once. Should space not suffice after all, the head is left as
-  // it was.
+  // Several heads may be cleaned concurrently. If space runs out, the head is left as it was.
   Task<> clean(std::uint8_t head);
 
  private:

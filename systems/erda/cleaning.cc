@@ -1,5 +1,5 @@
-// The server's side of log cleaning (Liu et al., section 4.4): requests by SEND, and how clients
-// are led from one-sided access to SEND and back.
+// The server's side of log cleaning (Liu et al., section 4.4): requests by SEND, and the protocol
+// that leads clients from one-sided access to SEND and back.
 #include <algorithm>
 #include <mutex>
 
@@ -9,8 +9,8 @@ namespace perdura::systems::erda {
 
 // --- requests by SEND ----------------------------------------------------------------------------
 
-// They also arrive before the cleaner has begun and after it has ended, from clients who heard of
-// the beginning before others, or have not heard of the end.
+// Such requests may also arrive before the cleaner has begun or after it has ended: from clients
+// that have heard of the beginning before others have, or that have not yet heard of the end.
 ErdaPartition::Progress ErdaPartition::write(const Request& request) {
   const std::scoped_lock lock(store_.lock());
   const bool erase = request.header.kind == RequestKind::erase;
@@ -59,7 +59,7 @@ void ErdaPartition::clean_if_due(std::uint8_t head) {
 }
 
 bool ErdaPartition::start_cleaning(std::uint8_t head) {
-  // The cleaner thread may have ended one before this thread has told the clients.
+  // The cleaner thread may have ended a cleaning of which this thread has not told the clients yet.
   if (announced(head)) return false;
   if (store_.space().cleaning(head) || !store_.space().promise(head)) return false;
   thread_.executor.spawn(clean(head));
@@ -102,8 +102,9 @@ void ErdaPartition::announce(std::uint8_t head) {
 
 void ErdaPartition::notify(Session& session, std::uint8_t head) {
   if (session.queue_pair == nullptr) return;
-  // Each session has a place for the notice of a beginning and one for that of an end. A beginning
-  // is announced again only after a client has acknowledged the last one, and so has read both.
+  // Each session has one buffer for the notice of a beginning and one for that of an end. A
+  // beginning is announced again only after the client has acknowledged the previous one, and so
+  // has read both.
   const HeadAccess access = cleanings_[head - 1].access;
   const Bytes index =
       (session.number * cleanings_.size() + head - 1) * 2 + (access.one_sided() ? 1 : 0);
@@ -131,7 +132,8 @@ void ErdaPartition::acknowledged(std::uint32_t session, std::uint8_t head) {
   if (--cleaning.sessions_waited_for == 0) cleaning.all_acknowledged.wake_all();
 }
 
-// A client that does not answer must not access the head one-sidedly later: its connection ends.
+// A client that does not acknowledge must not access the head one-sidedly later, so its connection
+// is closed.
 Task<> ErdaPartition::end_slow_sessions(std::uint8_t head, std::uint32_t generation) {
   co_await sleep_for(client_timeout_);
   const HeadCleaning& cleaning = cleanings_[head - 1];

@@ -14,7 +14,7 @@
 namespace perdura::systems::erda {
 
 namespace {
-// A get that meets neither of an entry's versions has raced with updates; it looks again.
+// A get that finds neither version of an entry has raced with updates, and starts over.
 constexpr int kAttempts = 64;
 
 PlatformError lost_server(fabric::Address server) {
@@ -23,8 +23,8 @@ PlatformError lost_server(fabric::Address server) {
 }
 }  // namespace
 
-// A head is accessed one-sidedly for as long as one is alive. The server waits for that before it
-// cleans the head.
+// While such an object lives, the client accesses the head one-sidedly. The server waits for its
+// end before it cleans the head.
 class ErdaSession::OneSided {
  public:
   OneSided(Connection& connection, std::uint8_t head) : connection_(connection), head_(head) {
@@ -62,19 +62,19 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
     const Result<hopscotch::Found> entry = co_await find_entry(lane, key);
     if (!entry) co_return tl::unexpected(entry.error());
 
-    // The newest version; if it is incomplete, once more, since its writer may just be finishing
-    // (section 4.3); then the previous one.
+    // Tries the newest version. If that is incomplete, tries it once more, since its writer may be
+    // just about to finish (section 4.3). Then tries the previous version.
     const VersionWord word(entry->word);
     bool changed = false;
     for (const Position version : {word.newest(), word.newest(), word.previous()}) {
-      if (!version) break;  // still being created, and nothing before
+      if (!version) break;  // the newest is still being created, and there is no previous one
       const Result<ObjectFormat::Object> object = co_await read_version(lane, entry->tag, version);
       if (!object && object.error() == Error::corrupt) {
         ++counts_.torn_reads;
         continue;
       }
       if (!object) co_return tl::unexpected(object.error());
-      // The READ may have paired this entry's word with the key of the next one in its place.
+      // The READ may have paired the word of this entry with the key of a later entry in its place.
       changed = !equal_bytes(object->key, key.key);
       if (changed) break;
       Result<Bytes> result = tl::unexpected(Error::not_found);
@@ -97,7 +97,7 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
   co_return tl::unexpected(Error::corrupt);
 }
 
-// Section 4.4: the server reads, in the region that the phase of its cleaner demands.
+// Section 4.4: the server reads the object, from the region that the cleaner's phase prescribes.
 Task<Result<Bytes>> ErdaSession::get_by_send(Lane& lane, hopscotch::StoredKey key,
                                              std::span<std::byte> into) {
   const fabric::LocalBuffer request =
@@ -128,7 +128,8 @@ Task<Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::St
   co_return tl::unexpected(Error::not_found);
 }
 
-// A key that is missing from its neighborhood may have moved within it while the READ went over it.
+// A key that was not found may have been moved within its neighborhood while the READ was copying
+// it.
 Task<bool> ErdaSession::no_entry_moved(Lane& lane) {
   const fabric::LocalBuffer buffer = entry_buffer(lane, kWord);
   const std::uint64_t before = displacements_;
@@ -149,7 +150,7 @@ Task<Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::ui
   if (size > layout_->shape().segment_bytes) co_return tl::unexpected(Error::corrupt);
   if (size > object_size_) co_return tl::unexpected(Error::too_large);
   if (size > first) {
-    // Longer than the typical object: the rest, too.
+    // The object is longer than the typical one: read the rest.
     const fabric::LocalBuffer rest =
         object_buffer(lane, size).slice(first, static_cast<std::uint32_t>(size - first));
     if (!co_await read(rest, {welcome_.pool, place->offset + first})) {
@@ -162,7 +163,7 @@ Task<Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::ui
   co_return *object;
 }
 
-// Where a position of a head lies in the pool, by the cached head array.
+// The offset in the pool of a position in a head's log, according to the cached head array.
 Task<Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint8_t head,
                                                        Position position) {
   const Superblock& shape = layout_->shape();
@@ -172,7 +173,7 @@ Task<Result<ErdaSession::Place>> ErdaSession::place_of(Lane& lane, std::uint8_t 
   }
   std::uint64_t& word = connection_->heads[head - 1].links[index];
   if (!Link::of(word)) {
-    // A region was linked since (figure 5), or the head points to another chain.
+    // Either a region has been linked since (figure 5), or the head points to the other chain.
     const fabric::LocalBuffer buffer = request_buffer(lane, kWord);
     const Bytes offset = layout_->link_word(head, connection_->heads[head - 1].access.chain, index);
     if (!co_await read(buffer, {welcome_.pool, offset})) {
@@ -224,7 +225,7 @@ Task<Result<void>> ErdaSession::write_object(RequestKind kind, Key key,
   co_return co_await write_by_send(lane, kind, stored, size);
 }
 
-// A request, and one one-sided WRITE (section 3.3).
+// A request, followed by one one-sided WRITE (section 3.3).
 Task<Result<Outcome>> ErdaSession::write_one_sided(Lane& lane, RequestKind kind,
                                                    hopscotch::StoredKey key, Bytes size) {
   const fabric::LocalBuffer request =
@@ -265,7 +266,7 @@ Task<Result<void>> ErdaSession::persist_by_server(Lane& lane, Bytes size) {
   co_return Result<void>();
 }
 
-// Section 4.4: the object goes with the request, and the server writes it.
+// Section 4.4: the request carries the object, and the server writes it.
 Task<Result<void>> ErdaSession::write_by_send(Lane& lane, RequestKind kind,
                                               hopscotch::StoredKey key, Bytes size) {
   const fabric::LocalBuffer request =
@@ -291,7 +292,7 @@ Error ErdaSession::error_of(Outcome outcome) {
       return Error::too_large;
     case Outcome::ok:
     case Outcome::use_send:
-      break;  // no errors
+      break;  // not errors
   }
   return Error::corrupt;
 }
@@ -323,7 +324,7 @@ void ErdaSession::Connection::take_message(const fabric::ReceiveCompletion& rece
     return messages.post(received.buffer_id);
   }
   const Lane& lane = lanes[message.target % kLanes];
-  // Else it is an answer that has come before.
+  // Otherwise it is a duplicate of an earlier answer.
   const bool expected =
       calls.expects(lane.id) && message.target == reply_target(lane.id, lane.sequence);
   const Bytes value = received.buffer.length - sizeof message;
@@ -334,7 +335,8 @@ void ErdaSession::Connection::take_message(const fabric::ReceiveCompletion& rece
   if (expected) calls.deliver(lane.id, message);
 }
 
-// From a notice, or from the control region when connecting; news may come twice, or old news late.
+// Called for notices, and with the control region's state when connecting. Notices may be
+// duplicated or arrive late.
 void ErdaSession::Connection::take_access(std::uint8_t head_id, HeadAccess access) {
   Head& head = heads[head_id - 1];
   const auto newer = static_cast<std::int32_t>(access.generation - head.access.generation);
@@ -342,7 +344,7 @@ void ErdaSession::Connection::take_access(std::uint8_t head_id, HeadAccess acces
   if (!head.known || newer > 0) {
     head.known = true;
     head.access = access;
-    // Section 4.4: back to one-sided access, with the new pointer.
+    // Section 4.4: one-sided access again, by the new pointer.
     if (access.one_sided()) std::fill(head.links.begin(), head.links.end(), 0);
   }
   if (access.one_sided()) return;
@@ -378,13 +380,14 @@ ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
   const Superblock& shape = layout_->shape();
   connection_->heads.resize(shape.heads);
   for (Head& head : connection_->heads) head.links.resize(shape.regions);
-  // Answers, and of each head the notices of a beginning and of an end.
+  // Receive buffers for the answers, and for the notices of a beginning and of an end for each
+  // head.
   const auto messages = static_cast<std::uint32_t>(kLanes + 2 * shape.heads);
   const auto message_size =
       static_cast<std::uint32_t>(round_up(sizeof(Message) + config.max_value_size, kCacheLine));
   connection_->acknowledgments = Bytes{messages} * message_size;
-  // What every operation uses comes first, the lanes that only a long queue needs last, so that
-  // most sessions touch no more than the first page.
+  // What every operation uses comes first, and the lanes that only a long queue needs come last, so
+  // that most sessions touch only the first page.
   first_lane_ =
       connection_->acknowledgments + round_up(shape.heads * sizeof(RequestHeader), kCacheLine);
   connection_->memory = thread.node.create_region(
@@ -423,8 +426,8 @@ Task<> ErdaSession::open(fabric::Address server) {
   if (std::memcmp(&served, &layout_->shape(), sizeof served) != 0) {
     throw UsageError("erda: client and server were given different configurations");
   }
-  // Section 3.3: once connected, the client learns of the heads; their regions are looked up when
-  // they are needed. A head may be in the middle of being cleaned.
+  // Section 3.3: once connected, the client learns the state of the heads; regions are looked up
+  // when they are first needed. A head may be being cleaned at this moment.
   const auto length = static_cast<std::uint32_t>(served.heads * kWord);
   const fabric::LocalBuffer access = entry_buffer(lane, length);
   if (!co_await queue_pair_->read(access, {welcome_.control, kHeadAccess})) {

@@ -27,34 +27,36 @@ class ErdaSession final : public KvSession {
   SessionCounts counts() const override { return counts_; }
 
  private:
-  // What an operation under way has besides its call (rpc/calls.h), whose number is the lane's.
+  // The state of an operation besides its call (rpc/calls.h); the lane has the call's number.
   struct Lane {
     std::uint32_t id = 0;
-    std::uint16_t sequence = 0;  // of its requests
-    std::span<std::byte> into;   // where the value of a get by SEND goes, if it fits
+    std::uint16_t sequence = 0;  // of the lane's last request
+    std::span<std::byte> into;   // where a get by SEND puts the value, if it fits
   };
 
-  // What is known of a head (section 3.3: the head array), and how it is accessed now.
+  // What the client knows of a head (section 3.3: the head array), and how it may access it at
+  // present.
   struct Head {
     bool known = false;
     HeadAccess access;
-    std::vector<std::uint64_t> links;  // of the chain that it points to; 0: not looked up yet
-    std::uint32_t one_sided = 0;       // operations under way that access it one-sidedly
+    // Regions of the chain that the head points to; 0: unknown yet.
+    std::vector<std::uint64_t> links;
+    std::uint32_t one_sided = 0;  // operations in flight that access the head one-sidedly
     bool owes_acknowledgment = false;
   };
   class OneSided;
 
-  // What the connection leaves behind in the executor outlives the session, so it is shared.
+  // Shared by the session and its background tasks, which may outlive the session.
   struct Connection {
     std::unique_ptr<pmem::Region> memory;
     fabric::MemoryRegion registered;
     rpc::ReceiveBuffers messages;
     fabric::CompletionQueue completions;
-    fabric::QueuePair* queue_pair = nullptr;  // the session's; null when that is gone
+    fabric::QueuePair* queue_pair = nullptr;  // the session's; null once the session is gone
     rpc::Calls<Message> calls;
     std::vector<Lane> lanes = std::vector<Lane>(kLanes);
     std::vector<Head> heads;    // by number - 1
-    Bytes acknowledgments = 0;  // offset in memory, one a head
+    Bytes acknowledgments = 0;  // offset in memory of one acknowledgment for each head
 
     void take_message(const fabric::ReceiveCompletion& received);
     void take_access(std::uint8_t head, HeadAccess access);
@@ -67,7 +69,7 @@ class ErdaSession final : public KvSession {
   ErdaSession& operator=(const ErdaSession&) = delete;
   Task<> open(fabric::Address server);
 
-  // One-sided (section 3.3).
+  // The one-sided path (section 3.3).
   Task<Result<Bytes>> get_one_sided(Lane& lane, hopscotch::StoredKey key,
                                     std::span<std::byte> into);
   Task<Result<Outcome>> write_one_sided(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
@@ -88,13 +90,14 @@ class ErdaSession final : public KvSession {
     return queue_pair_->read(into, from);
   }
 
-  // By SEND, while the key's head is cleaned (section 4.4).
+  // The path by SEND, while the key's head is being cleaned (section 4.4).
   Task<Result<Bytes>> get_by_send(Lane& lane, hopscotch::StoredKey key, std::span<std::byte> into);
   Task<Result<void>> write_by_send(Lane& lane, RequestKind kind, hopscotch::StoredKey key,
                                    Bytes size);
 
   Task<Result<void>> write_object(RequestKind kind, Key key, std::optional<Value> value);
-  // Posts the request at once. Nothing if the connection broke before the answer.
+  // Posts the request when called, not only when awaited. Nothing if the connection broke before
+  // the answer.
   Task<std::optional<Message>> answer_to(const Lane& lane, const fabric::WorkRequest& request);
   static Error error_of(Outcome outcome);
   std::uint32_t client_id(const Lane& lane) const { return welcome_.session * kLanes + lane.id; }
@@ -102,8 +105,8 @@ class ErdaSession final : public KvSession {
     return connection_->heads[head - 1].access.one_sided();
   }
 
-  // A lane's memory: the entry's neighborhood, and the request, which the object follows at a fixed
-  // distance.
+  // The buffers of a lane: one for the entry's neighborhood and one for the request, with the
+  // object at a fixed distance behind the request.
   fabric::LocalBuffer entry_buffer(const Lane& lane, std::uint32_t length) const;
   fabric::LocalBuffer request_buffer(const Lane& lane, std::uint32_t length) const;
   fabric::LocalBuffer object_buffer(const Lane& lane, Bytes length) const;
@@ -125,7 +128,7 @@ class ErdaSession final : public KvSession {
   Welcome welcome_;
   std::shared_ptr<Connection> connection_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
-  std::uint64_t displacements_ = 0;  // cached
+  std::uint64_t displacements_ = 0;  // the last displacement counter that was read
   SessionCounts counts_;
 };
 

@@ -1,7 +1,7 @@
 // Erda: "Write-Optimized and Consistent RDMA-based NVM Systems", Liu, Hua, Li, Liu, 2019.
 //
-// layout.h     what lies in persistent memory
-// protocol.h   what client and server say to each other
+// layout.h     the layout of persistent memory
+// protocol.h   the messages between client and server
 // log.h        heads, regions, segments
 // server.h     metadata, recovery
 // client.h     get: two one-sided READs; put: a request and one one-sided WRITE

@@ -25,10 +25,10 @@ T load(std::span<const std::byte> from, Bytes offset) {
   return value;
 }
 
-// A different number for every life, and 0 for the first.
+// A different value for every life; 0 for the first.
 constexpr std::uint32_t seal_of(std::uint32_t life) { return life * 0x9E3779B1U; }
 
-// Flags first, then all behind the checksum itself.
+// The checksum of the flags and of all bytes behind the checksum itself.
 std::uint32_t object_crc(std::span<const std::byte> object) {
   return crc32(crc32(0, object.first(kCrcOffset)), object.subspan(kShortHeader));
 }
@@ -50,7 +50,7 @@ PoolLayout::PoolLayout(const Superblock& shape)
              .buckets = shape.buckets} {
   table_offset_ = round_up(kHeadArray + head_array_size(), 4 * KiB);
   regions_offset_ = round_up(table_offset_ + table_.size(), 4 * KiB);
-  // A READ of the typical size may begin at the last object, however short that is.
+  // A READ of the typical size may begin at the last object even if that is shorter.
   const ObjectFormat format(shape.key_size, shape.value_size);
   size_ = regions_offset_ + shape.regions * shape.region_bytes +
           round_up(format.typical_size(), 4 * KiB);
@@ -86,8 +86,8 @@ Superblock shape_for(const KvConfig& config) {
         "segment_bytes",
         config.max_value_size, shape.segment_bytes));
   }
-  // Unless told otherwise, room for every expected write, for what is lost at the ends of segments
-  // and for the last region of every head, which may be almost empty; and for cleaning one head.
+  // By default there is room for every expected write, for what is lost at the ends of segments,
+  // for the last region of every head, which may be almost empty, and for cleaning one head.
   const Bytes per_segment = (shape.segment_bytes - kWord) / largest;
   const Bytes segments = (config.writes + per_segment - 1) / per_segment;
   const Bytes per_region = shape.region_bytes / shape.segment_bytes;

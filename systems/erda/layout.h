@@ -1,11 +1,11 @@
-// What Erda keeps in persistent memory (Liu et al., sections 3.2 and 4.1).
+// The layout of Erda's persistent memory (Liu et al., sections 3.2 and 4.1).
 //
 // A partition's pool:
 //
-//   0           superblock: shape of the pool, checked by a CRC
-//   4096        head array: for each head its state and two chains of log regions
-//   table       hopscotch table; an entry is key, head ID and the version word
-//   regions     log regions, each cut into segments; an object never spans two segments
+//   0           superblock: the shape of the pool, protected by a CRC
+//   4096        head array: the state of each head and its two chains of log regions
+//   table       hopscotch table; an entry holds a key, a head ID and the version word
+//   regions     log regions, which are divided into segments; no object spans two segments
 //
 // The version word (section 3.2.3), updated by one 8-byte atomic store:
 //
@@ -14,10 +14,11 @@
 //   | new tag | first offset    | second offset      | copy |
 //   +---------+-----------------+--------------------+------+
 //
-// New tag 1: the first offset is the newest version's and the second the previous one's; 0: the
-// other way round. An offset counts 8-byte units along the head's chain of regions; 0 means no
-// version. While the head's log is cleaned (section 4.4), the previous offset may lie in Region 2,
-// which the copy bit says; the paper keeps this bit for future use.
+// If the new tag is 1, the first offset is that of the newest version and the second that of the
+// previous one; if it is 0, the other way around. An offset counts 8-byte units along the head's
+// chain of regions; 0 means that there is no such version. While the head's log is being cleaned
+// (section 4.4), the previous offset may refer to Region 2; the copy bit says so. The paper
+// reserves this bit for future use.
 //
 // An object (section 3.2.1), at an 8-byte boundary:
 //
@@ -26,10 +27,10 @@
 //   | 1     | 4      | 4 + 4, if not the typical ones|     |       |
 //   +-------+--------+- - - - - - - - - - - - - - - -+-----+- - - -+
 //
-// The CRC covers everything but itself, and is combined with the life of the region in which the
-// object lies, so that what an earlier life left there is no object. Flags: delete tag (such an
-// object has no value), and whether the lengths follow. Objects of the typical sizes carry no
-// lengths, as in the paper.
+// The CRC covers all other bytes of the object, and is combined with the life of the region in
+// which the object lies, so that remains of an earlier life of the region do not verify. The flags
+// are the delete tag (a deleted object has no value) and whether the two lengths follow. Objects of
+// the typical sizes carry no lengths, as in the paper.
 #pragma once
 
 #include <array>
@@ -48,7 +49,7 @@ namespace perdura::systems::erda {
 
 // --- version word --------------------------------------------------------------------------------
 
-// A place in a head's log, in 8-byte units along its chain of regions. 0: none.
+// A position in a head's log, in 8-byte units along its chain of regions. 0 means none.
 struct Position {
   std::uint32_t units = 0;
   explicit operator bool() const { return units != 0; }
@@ -64,9 +65,9 @@ class VersionWord {
     return VersionWord(std::uint64_t{new_tag} << 63 | std::uint64_t{first.units} << 32 |
                        std::uint64_t{second.units} << 1);
   }
-  // The word of a key that is created: its only version is at `position`.
+  // The word of a new key, whose only version is at `position`.
   static constexpr VersionWord created(Position position) { return of(true, position, {}); }
-  // The same if that lies in Region 2.
+  // The same if that version lies in Region 2.
   static constexpr VersionWord created_in_region_2(Position position) {
     return VersionWord(of(true, {}, position).raw_ | kCopyBit);
   }
@@ -76,18 +77,18 @@ class VersionWord {
   constexpr Position newest() const { return new_tag() ? first() : second(); }
   constexpr Position previous() const { return new_tag() ? second() : first(); }
 
-  // Section 4.1: flip the tag, put the new offset where the tag now points; the newest version
-  // becomes the previous one without being written.
+  // Section 4.1: flips the tag and stores the new offset where the tag now points. So the newest
+  // version becomes the previous one, although its offset is not rewritten.
   constexpr VersionWord updated(Position position) const {
     return new_tag() ? of(false, first(), position) : of(true, position, second());
   }
-  // Section 4.2: replace the newest offset by the previous one.
+  // Section 4.2: replaces the newest offset by the previous one.
   constexpr VersionWord restored() const {
     return new_tag() ? of(true, second(), second()) : of(false, first(), first());
   }
 
-  // Section 4.4: during log cleaning the tag is not flipped.
-  // Whether the previous offset is that of the newest version in Region 2.
+  // Section 4.4: while the log is being cleaned, the tag is not flipped. has_copy() tells whether
+  // the previous offset is that of the newest version's copy in Region 2.
   constexpr bool has_copy() const { return (raw_ & kCopyBit) != 0; }
   constexpr Position copy() const { return has_copy() ? previous() : Position{}; }
   constexpr VersionWord with_copy(Position position) const {
@@ -95,12 +96,13 @@ class VersionWord {
         new_tag() ? of(true, first(), position) : of(false, position, second());
     return VersionWord(word.raw_ | kCopyBit);
   }
-  // Another newest version in Region 1; a copy of the one before is worthless.
+  // Replaces the newest version in Region 1. A copy of the version before is dropped, since it is
+  // stale.
   constexpr VersionWord replaced(Position position) const {
     return new_tag() ? of(true, position, {}) : of(false, {}, position);
   }
   constexpr VersionWord without_copy() const { return replaced(newest()); }
-  // At the end the tag flips, and the copy is the newest version.
+  // At the end of cleaning: flips the tag, so that the copy becomes the newest version.
   constexpr VersionWord switched() const { return switched_to(copy()); }
   constexpr VersionWord switched_to(Position position) const {
     return new_tag() ? of(false, {}, position) : of(true, position, {});
@@ -113,7 +115,7 @@ class VersionWord {
   std::uint64_t raw_;
 };
 
-// Copy bit, second offset, first offset, new tag: the fields that the paper counts.
+// Copy bit, second offset, first offset, new tag: the fields whose changes the paper counts.
 inline constexpr pmem::WordLayout kVersionLayout{{1, 31, 31, 1}};
 
 // --- pool ----------------------------------------------------------------------------------------
@@ -126,27 +128,29 @@ struct Superblock {
   std::uint64_t buckets = 0;
   std::uint64_t neighborhood = 0;
   std::uint64_t heads = 0;
-  std::uint64_t regions = 0;  // that the pool has room for
+  std::uint64_t regions = 0;  // how many the pool has room for
   std::uint64_t region_bytes = 0;
   std::uint64_t segment_bytes = 0;
-  std::uint32_t crc = 0;  // of all before
+  std::uint32_t crc = 0;  // of all fields before
   std::uint32_t unused = 0;
   std::uint32_t computed_crc() const;
 };
 static_assert(sizeof(Superblock) == 80);
 static_assert(offsetof(Superblock, crc) == 72);
 
-// What the cleaner of a head is doing (section 4.4), as recovery has to know.
+// What the cleaner of a head is doing (section 4.4). Recovery needs to know.
 enum class Phase : std::uint8_t {
   normal,
-  merging,      // newest versions are copied from Region 1 to Region 2
-  replicating,  // what was written to Region 1 meanwhile follows; clients write to Region 2
-  switching,    // the head points to Region 2; the tags are flipped
+  merging,  // the newest versions are being copied from Region 1 to Region 2
+  // What was written to Region 1 since is copied, too; clients' versions go to Region 2.
+  replicating,
+  switching,  // the head points to Region 2; the tags are being flipped
 };
 
-// A head's state, one 8-byte word: which of its two chains the head points to, and the phase.
+// The state of a head in one 8-byte word: which of its two chains the head points to, and the
+// phase.
 struct HeadState {
-  std::uint32_t chain = 0;  // Region 1; the other one is Region 2
+  std::uint32_t chain = 0;  // Region 1; the other chain is Region 2
   Phase phase = Phase::normal;
 
   static constexpr HeadState of(std::uint64_t word) {
@@ -155,12 +159,13 @@ struct HeadState {
   constexpr std::uint64_t word() const { return chain | static_cast<std::uint64_t>(phase) << 1; }
 };
 
-// A link of a chain, one word: a region, and how many times it has been used before.
+// A link of a chain in one word: a region, and its life, which is different for every use of the
+// region (Space assigns it).
 struct Link {
   std::uint32_t region = 0;
   std::uint32_t life = 0;
 
-  // 0 in the lower half: no region is linked; then `life` is the last one that was.
+  // A word with 0 in its lower half links no region; its `life` is that of the region last linked.
   static constexpr std::optional<Link> of(std::uint64_t word) {
     const auto number = static_cast<std::uint32_t>(word);
     if (number == 0) return std::nullopt;
@@ -173,7 +178,7 @@ struct Link {
   constexpr std::uint64_t unlinked() const { return std::uint64_t{life} << 32; }
 };
 
-// The places in a pool, computed from its superblock. Heads are numbered from 1.
+// The offsets within a pool, computed from its superblock. Heads are numbered from 1.
 class PoolLayout {
  public:
   explicit PoolLayout(const Superblock& shape);
@@ -183,9 +188,9 @@ class PoolLayout {
   Bytes table_offset() const { return table_offset_; }
   Bytes size() const { return size_; }
 
-  // The head array: for each head four words (its state; where in Region 2 the part begins that is
-  // reserved for replication, and where it ends, in units; the size of its largest object, if that
-  // is more than the typical one's), then two chains of as many links as the pool has regions.
+  // The head array. Each head has four words: its state; the begin and the end, in units, of the
+  // part of Region 2 that is reserved for replication; the size of its largest object if that
+  // exceeds the typical one's. Two chains follow, each of as many links as the pool has regions.
   static constexpr Bytes kHeadArray = 4 * KiB;
   Bytes head_array_size() const { return shape_.heads * head_size(); }
   Bytes state_word(std::uint8_t head) const { return kHeadArray + (head - 1) * head_size(); }
@@ -199,7 +204,7 @@ class PoolLayout {
     return regions_offset_ + region * shape_.region_bytes;
   }
 
-  // The head of a key: clients know it before they have read the entry.
+  // The head of a key, which clients can compute before they have read the entry.
   std::uint8_t head_of(const hopscotch::StoredKey& key) const {
     if (shape_.heads == 1) return 1;
     return static_cast<std::uint8_t>(1 + table_.home(key) % shape_.heads);
@@ -215,7 +220,7 @@ class PoolLayout {
   Bytes size_;
 };
 
-// The shape of a pool for a configuration. Throws UsageError if it cannot be.
+// The shape of a pool for a configuration. Throws UsageError if the configuration is impossible.
 Superblock shape_for(const KvConfig& config);
 
 // `[systems.erda]` (docs/systems/erda.md).
@@ -268,9 +273,9 @@ ParameterReader read_parameters(const KvConfig& config);
 // --- objects -------------------------------------------------------------------------------------
 
 inline constexpr Bytes kShortHeader = 5;  // flags, CRC
-inline constexpr Bytes kLongHeader = 13;  // and two lengths
+inline constexpr Bytes kLongHeader = 13;  // flags, CRC, and two lengths
 
-// How long an object is, from the sizes of its key and value.
+// The encoding of objects, for given typical sizes of keys and values.
 class ObjectFormat {
  public:
   ObjectFormat(Bytes key_size, Bytes value_size) : key_size_(key_size), value_size_(value_size) {}
@@ -278,19 +283,19 @@ class ObjectFormat {
   Bytes object_size(Bytes key_length, Bytes value_length, bool deleted) const {
     return header(key_length, value_length, deleted) + key_length + (deleted ? 0 : value_length);
   }
-  // Of the typical object, and at least a whole header: what a READ fetches first.
+  // The size of the typical object, but at least that of a whole header: what a READ fetches first.
   Bytes typical_size() const {
     return std::max(kShortHeader + key_size_ + value_size_, kLongHeader);
   }
 
-  // Writes an object to the beginning of `into`, sealed for life 0; returns its size.
+  // Encodes an object at the beginning of `into`, sealed for life 0; returns its size.
   Bytes encode(Key key, std::optional<Value> value, std::span<std::byte> into) const;
 
-  // Makes an object that is sealed for one life of a region one of another.
+  // Changes the checksum of an object that is sealed for one life of a region to that of another.
   static void reseal(std::span<std::byte> object, std::uint32_t from_life, std::uint32_t to_life);
 
-  // The size of the object whose first bytes these are (at least kLongHeader), as its header has
-  // it; it may be anything if the object is torn.
+  // The size of the object that begins with these bytes (at least kLongHeader), according to its
+  // header. If the object is torn, any number may be returned.
   Bytes size_of(std::span<const std::byte> start) const;
 
   struct Object {
@@ -298,11 +303,11 @@ class ObjectFormat {
     Key key;
     Value value;
   };
-  // The object, if these bytes begin with a whole one of this life whose checksum is right.
+  // The object, if the bytes begin with a complete one of this life whose checksum matches.
   std::optional<Object> decode(std::span<const std::byte> bytes, std::uint32_t life) const;
 
-  // How many bytes of an object hold its header and key, from its first kLongHeader bytes; and the
-  // key, from so many bytes. Nothing is verified; at most `room` bytes, else nothing.
+  // The size of an object's header and key, computed from its first kLongHeader bytes; and the key,
+  // given as many bytes. Nothing is verified. Nothing is returned if the size exceeds `room`.
   std::optional<Bytes> key_end(std::span<const std::byte> start, Bytes room) const;
   Key key_in(std::span<const std::byte> start) const;
 

@@ -21,7 +21,7 @@ Log::Log(pmem::Region& pool, const PoolLayout& layout, std::uint8_t head, std::u
 std::optional<Position> Log::place_from(Position from, Bytes size) const {
   const std::uint64_t length = round_up(size, kWord) / kWord;
   std::uint64_t start = from.units;
-  // Section 3.3: an object that exceeds the segment begins the next one.
+  // Section 3.3: an object that would exceed the segment begins the next one.
   if (start / segment_units_ != (start + length - 1) / segment_units_) {
     start = (start / segment_units_ + 1) * segment_units_;
   }
@@ -44,7 +44,7 @@ void Log::link(Link link) {
 }
 
 std::vector<Link> Log::unlink_all() {
-  // From the end, so that a crash leaves a chain.
+  // From the last link to the first, so that a crash leaves a contiguous chain.
   for (std::uint64_t i = links_.size(); i-- > 0;) {
     const Bytes word = layout_->link_word(head_, chain_, i);
     pool_->store(word, links_[i].unlinked());
@@ -58,11 +58,11 @@ std::vector<Link> Log::unlink_all() {
 
 void Log::resume(Position last, std::optional<Position> end, std::vector<std::uint32_t> objects,
                  Bytes largest) {
-  // How long an incomplete object was to be is not known, so its segment is given up.
+  // The intended length of an incomplete object is unknown, so the rest of its segment is given up.
   const Position next = end ? *end : segment_after(last);
   next_ = std::max(next_, next.units);
   objects_ = std::move(objects);
-  // No object is larger than the distance to the next one.
+  // No object is larger than its distance to the next one.
   held_ = 0;
   for (std::size_t i = 0; i < objects_.size(); ++i) {
     const std::uint32_t behind = i + 1 < objects_.size() ? objects_[i + 1] : next.units;

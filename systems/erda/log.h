@@ -1,6 +1,6 @@
-// A log of Erda: a chain of regions, cut into segments (Liu et al., section 3.2.2). A head has one,
-// and while it is cleaned a second one. The server hands out space; clients fill it by one-sided
-// WRITEs, or the server does.
+// A log of Erda: a chain of regions that are divided into segments (Liu et al., section 3.2.2). A
+// head has one log, and a second one while it is being cleaned. The server allocates the space;
+// clients fill it by one-sided WRITEs, or the server fills it.
 #pragma once
 
 #include <cstdint>
@@ -14,48 +14,48 @@ namespace perdura::systems::erda {
 
 class Log {
  public:
-  // The chain as the head array has it.
+  // Loads the chain from the head array.
   Log(pmem::Region& pool, const PoolLayout& layout, std::uint8_t head, std::uint32_t chain);
 
   std::uint64_t regions() const { return links_.size(); }
-  // What is in use, in bytes from the first region's start; the rest of a segment that an object
-  // did not fit into counts.
+  // The space in use, in bytes from the start of the first region, including the unused ends of
+  // segments into which the next object did not fit.
   Bytes occupied() const { return Bytes{next_} * kWord; }
-  // What its objects hold of that, at most: bytes that cleaning may have to copy.
+  // An upper bound of the bytes in use that objects take, and that cleaning may have to copy.
   Bytes held() const { return held_; }
 
-  // Where the next object of this size would begin: never across two segments (section 3.3).
-  // Nothing if an offset cannot reach so far.
+  // The position at which the next object of this size would begin. No object spans two segments
+  // (section 3.3). Nothing if it would exceed the range of offsets.
   std::optional<Position> place_for(Bytes size) const { return place_from({next_}, size); }
   std::optional<Position> place_from(Position from, Bytes size) const;
-  // Whether an object that begins at a position lies in a region that is linked.
+  // Whether a position lies in a region that is linked.
   bool reaches(Position position) const { return position.units / region_units_ < links_.size(); }
-  // Whether a position is none, or lies in the chain.
+  // Whether a position is 0 or lies in a linked region.
   bool contains(Position position) const { return !position || reaches(position); }
 
-  // Takes a place that place_for() named and that is in reach.
+  // Allocates the place that place_for() returned, which must be in a linked region.
   void take(Position position, Bytes size);
-  // Takes everything up to a position.
+  // Marks everything up to a position as in use.
   void skip_to(Position position) { next_ = std::max(next_, position.units); }
-  // Notes an object that lies in a part that was skipped.
+  // Registers an object in a part that skip_to() has passed.
   void note(Position position, Bytes size) {
     objects_.push_back(position.units);
     held_ += round_up(size, kWord);
   }
 
-  // Figure 5: another region behind the last one.
+  // Appends a region to the chain (figure 5).
   void link(Link link);
-  // Gives up all regions and what is in them; the links keep their lives.
+  // Unlinks all regions and drops their contents; the links keep their lives. Returns the links.
   std::vector<Link> unlink_all();
 
-  // The place in the pool of a position that is in reach, and its region's life.
+  // The offset in the pool of a position in a linked region, and the life of that region.
   Bytes offset_of(Position position) const {
     return layout_->region_offset(link_of(position).region) +
            Bytes{position.units % region_units_} * kWord;
   }
   std::uint32_t life_of(Position position) const { return link_of(position).life; }
 
-  // The first position of the segment in which `position` lies, and of the next segment.
+  // The first position of the segment in which `position` lies, and that of the next segment.
   Position segment_of(Position position) const {
     return {position.units / segment_units_ * segment_units_};
   }
@@ -63,14 +63,15 @@ class Log {
     return {segment_of(position).units + segment_units_};
   }
 
-  // After a crash the last written address is not known; it is put behind everything that entries
-  // refer to. `end` is the position behind the last object, if that is known to be whole. `objects`
-  // are those that entries refer to, in order, none larger than `largest`.
+  // Resumes after a crash. The last written address is lost; it is set behind everything that
+  // entries refer to. `last` is the last object, and `end` the position behind it, if it is known
+  // to be complete. `objects` are the positions to which entries refer, in ascending order; no
+  // object is larger than `largest`.
   void resume(Position last, std::optional<Position> end, std::vector<std::uint32_t> objects,
               Bytes largest);
 
-  // Where objects begin, in the order in which their places were handed out: the log itself cannot
-  // be scanned backwards, nor over an object that its writer left incomplete.
+  // The positions of objects in the order of allocation. The cleaner needs this list, since a log
+  // can be scanned neither backwards nor across an object that its writer left incomplete.
   const std::vector<std::uint32_t>& objects() const { return objects_; }
 
  private:
@@ -86,7 +87,7 @@ class Log {
   std::vector<Link> links_;
   std::vector<std::uint32_t> objects_;
   Bytes held_ = 0;
-  std::uint32_t next_ = 1;  // the last written address; unit 0 means "no version" in a word
+  std::uint32_t next_ = 1;  // the last written address; starts at 1, as offset 0 means "no version"
 };
 
 }  // namespace perdura::systems::erda

@@ -1,7 +1,7 @@
-// Recovery of a store (Liu et al., section 4.2). A cleaning that the failure interrupted
-// (section 4.4) is abandoned if it was merging, for all that clients wrote since is in Region 1;
-// later it is finished, for some of that is in Region 2 only. Either way every head is in its
-// normal phase afterwards.
+// The recovery of a store (Liu et al., section 4.2). If a crash interrupted a cleaning (section
+// 4.4), recovery abandons it if it was merging, since all that was written meanwhile is in Region
+// 1, and otherwise completes it, since some of that is in Region 2 only. In either case every head
+// is in its normal phase afterwards.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void Store::check_entries() const {
       const Log& region_2 = space_.region_2(entry.tag);
       const bool switching = space_.phase(entry.tag) == Phase::switching;
       const VersionWord word(entry.word);
-      // While the tags are being flipped, Region 1 is already the one that was Region 2.
+      // While the tags are being flipped, Region 1 is already what was Region 2 before.
       const Log& of_newest = switching && word.has_copy() ? region_2 : region_1;
       const Log& of_previous = word.has_copy() && !switching ? region_2 : region_1;
       sound = of_newest.contains(word.newest()) && of_previous.contains(word.previous()) &&
@@ -48,7 +48,7 @@ void Store::check_entries() const {
 void Store::finish_cleaning(std::uint8_t head, Scratch& scratch) {
   switch (space_.phase(head)) {
     case Phase::normal:
-      // The end of a cleaning may have left regions linked.
+      // A crash at the end of a cleaning may have left regions linked.
       if (space_.region_2(head).regions() > 0) end_cleaning(head);
       return;
     case Phase::merging:
@@ -68,7 +68,8 @@ void Store::finish_cleaning(std::uint8_t head, Scratch& scratch) {
   }
 }
 
-// What has been replicated fills the reserved part from its beginning, so the rest fits behind it.
+// Replicated objects fill the reserved part from its beginning, so the remaining ones fit behind
+// them.
 void Store::finish_replicating(std::uint8_t head, Scratch& scratch) {
   Position last;
   std::vector<std::uint32_t> left;
@@ -90,7 +91,7 @@ void Store::finish_replicating(std::uint8_t head, Scratch& scratch) {
 }
 
 // Section 4.2: after a failure the server checks the objects in the last segment of each head.
-// Those in earlier segments are checked when they are next updated (unverified()).
+// Objects in earlier segments are checked when they are next updated (unverified()).
 void Store::resume_log(std::uint8_t head, Scratch& scratch) {
   Log& log = space_.region_1(head);
   std::vector<std::uint32_t> objects;
@@ -117,8 +118,8 @@ void Store::resume_log(std::uint8_t head, Scratch& scratch) {
     log.resume(last, end, std::move(objects), space_.largest(head));
     unverified_before_[head - 1] = log.segment_of(last);
   }
-  // The server may have written one object that no entry came to refer to. What is written in its
-  // place must not be mistaken for it until it is there.
+  // The server may have written one object that no entry refers to. It is erased, so that it is not
+  // mistaken for the object that is to be written in its place.
   const Position next{static_cast<std::uint32_t>(log.occupied() / kWord)};
   for (const Position position : {next, log.segment_after(next)}) {
     if (!log.reaches(position)) continue;

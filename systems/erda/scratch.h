@@ -1,5 +1,6 @@
-// Room for the longest object: a segment's bytes, zeros at first. Of the megabytes that there are
-// in each server thread only those pages take memory that an object has reached.
+// A buffer for the longest object, as large as a segment and zero at first. Each server thread has
+// such buffers of several megabytes, of which only those pages take memory that an object has
+// touched.
 #pragma once
 
 #include <cstddef>

@@ -15,11 +15,12 @@ namespace perdura::systems::erda {
 
 namespace {
 
-// Receive buffers have room for requests with objects; large ones are not taken by the thousand.
+// The depth of the receive queue. Its buffers have room for requests with objects; the depth is
+// smaller if those are large.
 constexpr std::uint32_t kReceiveDepth = 1024;
 constexpr std::uint32_t kLeastReceiveDepth = 64;
 constexpr Bytes kReceiveMemory = 64 * MiB;
-// How long a second writer of a key waits before it looks at the first one's object again.
+// How long a second writer of a key waits before it checks the first writer's object again.
 constexpr Picoseconds kRecheck = Microseconds(2);
 std::uint32_t receive_depth(Bytes request_size) {
   const auto fitting = static_cast<std::uint32_t>(kReceiveMemory / request_size);
@@ -119,10 +120,11 @@ ErdaPartition::Request ErdaPartition::parse(std::span<std::byte> bytes) const {
 
 void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   charge(Work::dispatch);
-  // Normally a put or erase lies in the client's request slot; all else is in the receive buffer.
+  // Normally the request slot of the client holds a put or an erase; every other request is in the
+  // receive buffer.
   Bytes length = request_slot_size(store_.layout().table());
   if (message.immediate) {
-    if (*message.immediate >= sessions_.size() * kLanes) return;  // not a client of ours
+    if (*message.immediate >= sessions_.size() * kLanes) return;  // not one of our clients
     control_->read(request_slot(store_.layout(), *message.immediate),
                    std::span(request_).first(length));
   } else {
@@ -147,11 +149,12 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   if (by_send && request.header.word >= sessions_.size() * kLanes) return;
   request.client = by_send ? static_cast<std::uint32_t>(request.header.word) : *message.immediate;
   Session& session = session_of(request.client);
-  if (session.queue_pair.get() != message.queue_pair) return;  // not who it says
+  // The sender is not who it claims to be.
+  if (session.queue_pair.get() != message.queue_pair) return;
   std::optional<std::uint16_t>& last = session.last_sequence[request.client % kLanes];
-  if (last == request.header.head_or_sequence) return;  // has come before
+  if (last == request.header.head_or_sequence) return;  // a duplicate
   last = request.header.head_or_sequence;
-  // A lane asks again only after its last write has ended.
+  // A lane sends its next request only after its last write has ended.
   if (const auto ended = std::exchange(session.lanes[request.client % kLanes], std::nullopt)) {
     if (request.header.kind == RequestKind::persist) persist(*ended, request);
     writing_.erase(place(ended->head, ended->position));
@@ -171,18 +174,19 @@ Task<> ErdaPartition::retry(std::uint32_t client, std::uint64_t generation,
   std::size_t cleanings = 0;
   while (progress != Progress::done) {
     if (progress == Progress::waits_for_space) {
-      // One may have ended between the attempt and now.
+      // A cleaning may have ended since the attempt.
       while (cleanings_ended_ == cleanings_before) co_await wait(cleaning_ended_);
       ++cleanings;
     } else {
       co_await sleep_for(kRecheck);
     }
-    if (session_of(client).generation != generation) co_return;  // gone while it waited
+    // The client left while its request waited.
+    if (session_of(client).generation != generation) co_return;
     Request request = parse(bytes);
     request.client = client;
     cleanings_before = cleanings_ended_;
     progress = by_send ? serve_by_send(request) : begin_write(request);
-    // Every head has been cleaned, and others took what that yielded.
+    // Every head has been cleaned, and other requests took the space that this yielded.
     if (progress == Progress::waits_for_space && cleanings > 2 * cleanings_.size()) {
       answer(request, {.outcome = Outcome::out_of_space});
       co_return;
@@ -190,7 +194,7 @@ Task<> ErdaPartition::retry(std::uint32_t client, std::uint64_t generation,
   }
 }
 
-// Sections 3.3 and 4.1: the client is told where to write.
+// Sections 3.3 and 4.1: tells the client where to write.
 ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
   const std::scoped_lock lock(store_.lock());
   const bool erase = request.header.kind == RequestKind::erase;
@@ -223,15 +227,16 @@ ErdaPartition::Progress ErdaPartition::begin_write(const Request& request) {
   return Progress::done;
 }
 
-// The client's WRITE is placed, for its message came behind it.
+// The client's WRITE has reached memory, since this message was sent behind it on the same
+// connection.
 void ErdaPartition::persist(const Reservation& written, const Request& request) {
   const std::scoped_lock lock(store_.lock());
   store_.persist_written(written.head, written.position, request.header.object_size);
   answer(request, {});
 }
 
-// False also if an incomplete newest version was left by a writer who is gone, and now restored;
-// `entry` is what the table has then.
+// Also false if the writer of an incomplete newest version is gone; that version has then been
+// restored, and `entry` is the table's new entry.
 bool ErdaPartition::newest_is_being_written(const hopscotch::StoredKey& key,
                                             std::optional<hopscotch::Entry>& entry) {
   if (!entry) return false;
@@ -245,13 +250,13 @@ bool ErdaPartition::newest_is_being_written(const hopscotch::StoredKey& key,
   return false;
 }
 
-// Section 4.2: a reader found the newest object incomplete. It may only be late.
+// Section 4.2: a reader found the newest object incomplete. Its writer may only be slow.
 void ErdaPartition::take_report(const Request& request) {
   const std::scoped_lock lock(store_.lock());
   const std::optional<hopscotch::Entry> entry = store_.table().find(request.key);
   if (!entry || entry->word != request.header.word) return;
   if (store_.space().phase(entry->tag) != Phase::normal)
-    return;  // the cleaner looks at all of them
+    return;  // the cleaner examines all objects of the head
   const Position newest = VersionWord(entry->word).newest();
   if (being_written(entry->tag, newest) || store_.is_whole(entry->tag, newest, object_)) return;
   store_.restore(*entry);
@@ -259,7 +264,7 @@ void ErdaPartition::take_report(const Request& request) {
 
 // --- the end of sessions -------------------------------------------------------------------------
 
-// The client's writes, of one head or of all, have ended: it said so, or it is gone.
+// The client's writes, to one head or to all, have ended: the client said so, or it is gone.
 void ErdaPartition::end_reservations(Session& session, std::optional<std::uint8_t> head) {
   const std::scoped_lock lock(store_.lock());
   for (std::optional<Reservation>& lane : session.lanes) {

@@ -1,11 +1,11 @@
-// Erda's server (Liu et al., sections 3.3, 4.1, 4.2 and 4.4): it changes metadata and hands out log
-// space; normally it neither sees nor copies the objects that clients write.
+// Erda's server (Liu et al., sections 3.3, 4.1, 4.2 and 4.4). It updates metadata and allocates log
+// space; normally it neither reads nor copies the objects that clients write.
 //
-// What the paper leaves open, and docs/systems/erda.md explains: while the newest version of a key
-// is still being written, a second update would push the incomplete version into the place of the
-// previous one, and the last complete version would be lost. So the server remembers the writes
-// under way and lets a second writer of the same key wait until the first has finished or is gone.
-// And a report of an incomplete object is acted upon only if its writer is gone.
+// The paper leaves one case open (docs/systems/erda.md): while the newest version of a key is still
+// being written, a second update would make the incomplete version the previous one, and the last
+// complete version would be lost. So the server keeps track of the writes in flight and makes a
+// second writer of the same key wait until the first has finished or has disconnected. For the same
+// reason it acts on a report of an incomplete object only if the object's writer is gone.
 //
 // server.cc    sessions, and requests of the normal phase
 // cleaning.cc  requests by SEND; when a head is cleaned, and how clients learn of it
@@ -31,7 +31,7 @@ namespace perdura::systems::erda {
 
 class ErdaPartition final : public KvPartition {
  public:
-  // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or of another
+  // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or has another
   // shape.
   ErdaPartition(Thread& thread, std::string pool_name, const KvConfig& config);
 
@@ -40,29 +40,31 @@ class ErdaPartition final : public KvPartition {
   KvSpace space() const override { return store_.space().gauge(); }
 
  private:
-  // A version that a client was told to write, until it is known to have finished.
+  // A version that a client has been told to write, and of which the server does not know yet
+  // whether the write has finished.
   struct Reservation {
-    std::vector<std::byte> key;  // as stored in the entry
+    std::vector<std::byte> key;  // as the entry stores it
     std::uint8_t format = 0;
     std::uint8_t head = 0;
     Position position;
   };
   struct Session {
     std::uint32_t number = 0;
-    std::uint64_t generation = 0;  // of the connection; numbers are used again
+    std::uint64_t generation = 0;  // of the connection, since session numbers are reused
     std::unique_ptr<fabric::QueuePair> queue_pair;
     std::vector<std::optional<Reservation>> lanes{kLanes};
-    std::array<std::optional<std::uint16_t>, kLanes> last_sequence{};  // of each lane's requests
+    // Of the last request of each lane.
+    std::array<std::optional<std::uint16_t>, kLanes> last_sequence{};
     bool is_free() const { return queue_pair == nullptr; }
   };
-  // What a head's clients were told, and who of them has not answered.
+  // What the clients of a head were told last, and which sessions have not acknowledged it yet.
   struct HeadCleaning {
     HeadAccess access;
-    std::vector<bool> waiting_for;  // by session
+    std::vector<bool> waiting_for;  // by session number
     std::size_t sessions_waited_for = 0;
     WaitList all_acknowledged;
   };
-  // A request that was taken, with all that it refers to.
+  // A received request with everything that it refers to.
   struct Request {
     std::uint32_t client = 0;
     RequestHeader header;
@@ -76,8 +78,8 @@ class ErdaPartition final : public KvPartition {
   void take_request(const fabric::ReceiveCompletion& message);
   static hopscotch::StoredKey stored_key(std::uint8_t format, std::span<const std::byte> stored);
   Request parse(std::span<std::byte> bytes) const;
-  // `bytes` is a copy of the request, for it has to wait; in vain if its session ends, which is
-  // then of another generation.
+  // Retries a request that has to wait. `bytes` is a copy of the request. Gives up if the session
+  // ends, which the generation tells.
   Task<> retry(std::uint32_t client, std::uint64_t generation, std::vector<std::byte> bytes,
                bool by_send, Progress progress, std::uint64_t cleanings_before);
   Progress begin_write(const Request& request);
@@ -106,7 +108,7 @@ class ErdaPartition final : public KvPartition {
   void acknowledge(Session& session, const RequestHeader& header);
   void acknowledged(std::uint32_t session, std::uint8_t head);
   bool announced(std::uint8_t head) const { return !cleanings_[head - 1].access.one_sided(); }
-  // Whether waiting may help a request that found no space.
+  // Whether waiting may help a request for which there was no space.
   bool reclaim(std::uint8_t head);
   void clean_if_due(std::uint8_t head);
   bool start_cleaning(std::uint8_t head);
@@ -117,12 +119,13 @@ class ErdaPartition final : public KvPartition {
 
   Thread& thread_;
   KvConfig config_;
-  std::unique_ptr<pmem::Region> control_;  // see protocol.h
+  std::unique_ptr<pmem::Region> control_;  // the control region (protocol.h)
   Store store_;
   Bytes request_size_;  // of a receive buffer
-  Bytes message_size_;  // of a message to a client: with the largest value
+  Bytes message_size_;  // of a message to a client, including the largest value
   std::uint32_t receive_depth_;
-  // Receive buffers, then one reply a lane, then two notices a session and head.
+  // Receive buffers, followed by one reply for each lane, and two notices for each session and
+  // head.
   std::unique_ptr<pmem::Region> buffers_;
   fabric::MemoryRegion pool_memory_;
   fabric::MemoryRegion control_memory_;
@@ -130,16 +133,17 @@ class ErdaPartition final : public KvPartition {
   rpc::ReceiveBuffers requests_;
   fabric::CompletionQueue completions_;
   rpc::SessionTable<Session> sessions_;
-  std::unordered_set<std::uint64_t> writing_;  // places of all reservations
-  std::vector<std::byte> request_;             // scratch: the request being looked at
-  Scratch object_;                             // scratch: the version being looked at
+  std::unordered_set<std::uint64_t> writing_;  // positions of all reservations
+  std::vector<std::byte> request_;             // buffer of the request being served
+  Scratch object_;                             // buffer of the version being examined
   std::vector<HeadCleaning> cleanings_;        // by head - 1
   std::uint64_t cleanings_ended_ = 0;
   WaitList cleaning_ended_;
   bool clean_always_;
   Picoseconds client_timeout_;
   Cleaner cleaner_;
-  std::unique_ptr<BackgroundThread> cleaner_thread_;  // last: it ends before what it works on
+  // Declared last, so that it ends before what it uses is destroyed.
+  std::unique_ptr<BackgroundThread> cleaner_thread_;
 };
 
 }  // namespace perdura::systems::erda

@@ -9,15 +9,16 @@
 namespace perdura::systems::erda {
 
 namespace {
-// A cleaning copies all that lives to gain what does not: it is worth while when at least this part
-// of the log has been written since the last one.
+// Cleaning copies live objects in order to reclaim stale ones. It is worthwhile when at least one
+// part in this many of the log has been written since the last cleaning.
 constexpr Bytes kWorthwhilePart = 8;
 }  // namespace
 
 Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t threshold_percent)
     : pool_(pool), layout_(layout), heads_(layout.shape().heads) {
   const Superblock& shape = layout.shape();
-  // A head's share, if one head more than there are had to be housed: the one being cleaned.
+  // The share of a head if there were one head more: the additional one is for the head being
+  // cleaned.
   threshold_ = shape.regions * shape.region_bytes / (shape.heads + 1) / 100 * threshold_percent;
   std::uint32_t last_life = 0;
   std::vector<bool> used(shape.regions);
@@ -43,7 +44,7 @@ Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t thresho
       of(head).logs.emplace_back(pool, layout, head, chain);
     }
   }
-  // Nothing tells whether a free region of an old pool has been used.
+  // In an old pool nothing tells whether a free region has been used before.
   fresh_ = std::none_of(used.begin(), used.end(), [](bool u) { return u; });
   next_life_ = fresh_ ? 0 : last_life + 1;
   for (std::uint64_t region = shape.regions; region-- > 0;) {
@@ -101,7 +102,7 @@ void Space::note_size(std::uint8_t head, Bytes size) {
 }
 
 std::uint64_t Space::segments_for(const Head& head, Bytes bytes) const {
-  // A segment is left when an object does not fit into the rest of it.
+  // A segment is left as soon as an object does not fit into its rest.
   const Bytes segment = layout_.shape().segment_bytes;
   const Bytes filled = segment > head.largest ? segment - head.largest : kWord;
   return (bytes + filled - 1) / filled;
@@ -121,10 +122,10 @@ std::uint64_t Space::demand(const Head& head, const Log* changed, Bytes held) co
   };
   const auto less = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; };
   if (!head.cleaning) return to_clean(log);
-  // When this cleaning has ended, the head must be such that it can be cleaned again, with what was
-  // Region 1.
+  // When this cleaning has ended, it must be possible to clean the head again, with the regions of
+  // what was Region 1.
   if (head.state.phase == Phase::switching) return less(to_clean(log), other.regions());
-  // What was written since merging began is copied to segments of its own.
+  // What has been written since merging began is copied to segments of its own.
   const Bytes all = held_by(log);
   const Bytes before =
       head.state.phase == Phase::normal ? all : std::min(head.held_before_merging, all);
@@ -137,7 +138,7 @@ std::uint64_t Space::demand(const Head& head, const Log* changed, Bytes held) co
 bool Space::affordable(std::uint64_t free, const Log* changed, Bytes held) const {
   std::uint64_t promised = 0;   // to heads that are being cleaned
   std::uint64_t returning = 0;  // from them at the end
-  std::uint64_t next = 0;       // what one of the others takes after them
+  std::uint64_t next = 0;       // the greatest demand of another head after that
   for (const Head& head : heads_) {
     const std::uint64_t regions = demand(head, changed, held);
     if (!head.cleaning) {
@@ -183,7 +184,8 @@ bool Space::any_cleaning() const {
 bool Space::promise(std::uint8_t head) {
   Head& h = of(head);
   h.cleaning = true;
-  // Others that are being cleaned keep what they were promised; who is next can wait for this one.
+  // Heads that are already being cleaned keep what they were promised. Those that come later can
+  // wait for this one.
   std::uint64_t promised = 0;
   for (const Head& other : heads_) {
     if (other.cleaning) promised += demand(other);
@@ -241,7 +243,8 @@ void Space::begin_switching(std::uint8_t head) {
 }
 
 void Space::end_cleaning(std::uint8_t head) {
-  // What was merged lives; all behind it was written since, and may have replaced some of it.
+  // What was merged was live then. What lies behind it has been written since, and may have
+  // replaced some of it.
   const bool abandoned = phase(head) == Phase::merging;
   of(head).occupied_before =
       abandoned ? region_1(head).occupied()

@@ -10,7 +10,8 @@
 namespace perdura::systems::erda {
 
 namespace {
-// Whatever a client writes is durable before it is visible only where a completed WRITE is durable.
+// Whether a client can see what may still be lost: unless a completed WRITE is durable, what a
+// client writes becomes visible before it is durable.
 bool sees_what_may_be_lost(const std::optional<persistence::Method>& put_method) {
   return put_method && put_method->requester().size() > 2;  // more than a WRITE and its completion
 }
@@ -41,7 +42,8 @@ std::unique_ptr<pmem::Region> Store::open_pool(Node& node, const std::string& na
   }
   const auto found = pool->read_object<Superblock>(0);
   if (found.magic == 0) {
-    // New, or a crash came before the superblock's magic, which is stored last.
+    // The pool is new, or a crash came before the superblock's magic was stored, which is stored
+    // last.
     pool->write(kWord, std::as_bytes(std::span(&shape, 1)).subspan(kWord));
     pool->persist(0, sizeof shape);
     pool->store(0, shape.magic);
@@ -92,8 +94,8 @@ std::optional<ObjectFormat::Object> Store::read_newest(const hopscotch::Entry& e
       return read(log, word.previous(), scratch);
     }
     case Phase::replicating:
-      // A place behind the reserved part was written by a client since; before it, the version of
-      // Region 1 may not have been replicated yet.
+      // A copy behind the reserved part was written by a client during replication. For any other
+      // key the version in Region 1 counts, which may not have been replicated yet.
       if (word.has_copy() && word.copy() >= space_.reserved_end(head)) {
         return read(space_.region_2(head), word.copy(), scratch);
       }
@@ -126,7 +128,7 @@ Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
     if (object && object->deleted) return {Outcome::not_found, {}};
   }
   const std::uint8_t head = layout_.head_of(key);
-  // A failed attempt takes nothing: else the log would have something to be cleaned of each time.
+  // A failed attempt must not allocate log space, or else each one would leave something to clean.
   Result<hopscotch::Bucket> bucket{};
   if (!entry && !(bucket = table_.reserve(key))) return {Outcome::out_of_space, {}};
   const std::optional<Position> position = space_.reserve_in_1(head, object_size);
@@ -135,7 +137,8 @@ Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
     return {Outcome::out_of_space, {}};
   }
   if (entry) {
-    // The version that the entry forgets is the last one that is surely durable.
+    // The version that this update drops from the entry may be the last one that is surely durable,
+    // so the newest one is made durable first.
     const VersionWord before(entry->word);
     if (persist_before_update_) persist(space_.region_1(head), before.newest(), scratch);
     set_word(*entry, before.updated(*position));
@@ -234,7 +237,8 @@ bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch)
   }
   const auto object = read(from, position, scratch);
   if (!object) {
-    // Its writer died long ago. The previous version, if any, comes later in the reverse scan.
+    // Its writer died long ago. The previous version, if there is one, comes later in the backward
+    // scan.
     restore(*entry);
     return true;
   }
@@ -245,8 +249,9 @@ bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch)
   const Bytes size = format_.size_of(scratch);
   const std::optional<Position> to = space_.reserve_for_cleaner(head, size);
   if (!to) return false;
-  // The copy takes the place of the previous version in the entry. Should power fail before Region
-  // 2 counts, the newest version has to be there, which a client wrote and nobody has made durable.
+  // The copy replaces the previous version in the entry. If the power fails before Region 2 counts,
+  // the newest version in Region 1 is all that is left; a client wrote it, and nobody has made it
+  // durable yet.
   pool_->flush(from.offset_of(position), size);
   write_object(space_.region_2(head), *to, std::span(scratch).first(size), from.life_of(position));
   set_word(*entry, VersionWord(entry->word).with_copy(*to));

@@ -1,7 +1,7 @@
 // What Erda's server does in persistent memory (Liu et al., sections 4.1, 4.2 and 4.4): the entries
-// of the hash table and the logs that they point to. It knows nothing of clients and messages.
+// of the hash table and the logs that they point to. It knows neither clients nor messages.
 //
-// The server's worker thread and its cleaner thread share a store; each holds the lock while it
+// The server's worker thread and its cleaner thread share a store. Each must hold its lock while it
 // calls.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace perdura::systems::erda {
 
 class Store {
  public:
-  // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or of another
+  // Creates the pool, or opens and recovers it. Throws UsageError if it is damaged or has another
   // shape.
   Store(Node& node, const std::string& name, const KvConfig& config,
         hopscotch::DisplacementCounter displacements);
@@ -36,20 +36,21 @@ class Store {
   Space& space() { return space_; }
   const Space& space() const { return space_; }
   hopscotch::Table& table() { return table_; }
-  // Where an object is read to; each thread has its own.
+  // A buffer for reading objects; each thread has its own.
   Scratch make_scratch() const { return Scratch(layout_.shape().segment_bytes); }
 
-  // --- versions (outside of cleaning an entry's are both in Region 1)
+  // --- versions (unless the head is being cleaned, both versions of an entry are in Region 1)
 
-  // An object, if there is a whole one at the place. It refers to `scratch`.
+  // The object at a position, if there is a complete one. It refers to `scratch`.
   std::optional<ObjectFormat::Object> read(const Log& log, Position position, Scratch& scratch);
-  // The newest whole version of a key, wherever the phase of its head has it (section 4.4).
+  // The newest complete version of a key, from the region that the head's phase prescribes (section
+  // 4.4).
   std::optional<ObjectFormat::Object> read_newest(const hopscotch::Entry& entry, Scratch& scratch);
   bool is_whole(std::uint8_t head, Position position, Scratch& scratch) {
     return read(space_.region_1(head), position, scratch).has_value();
   }
-  // Section 4.2: the newest version is incomplete, and the previous one takes its place; if there
-  // is none, the key never existed.
+  // Section 4.2: the newest version is incomplete, so the previous one replaces it. If there is
+  // none, the key is removed.
   void restore(const hopscotch::Entry& entry);
   // Whether a version was written before the server last started, and has not been verified since.
   bool unverified(std::uint8_t head, Position position) const {
@@ -62,33 +63,34 @@ class Store {
     Outcome outcome = Outcome::ok;
     Position position;
   };
-  // Sections 3.3 and 4.1: reserves space and lets the entry point to it by one atomic store; the
-  // client writes the object. Not while the head is cleaned.
+  // Sections 3.3 and 4.1: allocates space and makes the entry point to it by one atomic store; the
+  // client writes the object afterwards. Must not be called while the head is being cleaned.
   Begun begin_version(bool erase, const hopscotch::StoredKey& key,
                       const std::optional<hopscotch::Entry>& entry, Bytes object_size,
                       Scratch& scratch);
-  // Makes an object durable that a client wrote where begin_version() said.
+  // Makes durable an object that a client wrote to the place that begin_version() returned.
   void persist_written(std::uint8_t head, Position position, Bytes size);
-  // Section 4.4: the server writes the object, which the client sent sealed for life 0, and then
-  // the entry, to where the phase of the head has new versions. Durable when it returns.
+  // Section 4.4: the server itself writes the object, which the client sent sealed for life 0, and
+  // then the entry. The phase of the head determines the region. Durable when it returns.
   Outcome write_version(bool erase, const hopscotch::StoredKey& key,
                         const std::optional<hopscotch::Entry>& entry, std::span<std::byte> object,
                         Scratch& scratch);
 
-  // --- log cleaning (cleaner.h runs these), object by object
+  // --- log cleaning, object by object (called by the Cleaner)
 
-  // The entry of a head whose key an object has, live or stale; nothing if it is no object.
+  // The entry of the key of the object at a position, whether that version is live or stale.
+  // Nothing if there is no object.
   std::optional<hopscotch::Entry> entry_of(std::uint8_t head, const Log& log, Position position,
                                            Scratch& scratch);
-  // Merging: copies the object at this place of Region 1 to Region 2 if it is the newest version of
-  // its key, or removes the key if that is deleted. False if there is no space.
+  // Merging: copies the object at a position of Region 1 to Region 2 if it is the newest version of
+  // its key, or removes the key if that version is a deletion. False if there is no space.
   bool merge_object(std::uint8_t head, Position position, Scratch& scratch);
-  // Replicating: the same to the reserved part, of which everything before `to` is used. Returns
-  // what is used then.
+  // Replicating: the same into the reserved part, whose space before `to` is taken. Returns the new
+  // end of the taken space.
   Position replicate_object(std::uint8_t head, Position position, Position to, Scratch& scratch);
-  // Switching: flips the tag of the key whose copy lies at this place.
+  // Switching: flips the tag of the key whose copy is at this position.
   void switch_object(std::uint8_t head, Position position, Scratch& scratch);
-  // Drops all copies; Region 1 is as it was. Only while merging.
+  // Drops all copies and leaves Region 1 as it was. Only while merging.
   void abandon_cleaning(std::uint8_t head);
   void end_cleaning(std::uint8_t head);
 
@@ -108,7 +110,7 @@ class Store {
     });
   }
 
-  // Makes a version that a client wrote durable, if it is whole.
+  // Makes durable a version that a client wrote, if it is complete.
   void persist(const Log& log, Position position, Scratch& scratch);
   // The position behind an object that has been read.
   Position position_behind(Position position, const Scratch& object) const;

@@ -15,7 +15,7 @@ __extension__ using Wide = unsigned __int128;
 constexpr std::uint64_t kFirstDigestSeed = 0x8F14E45FCEEA167A;
 constexpr std::uint64_t kSecondDigestSeed = 0xC9F0F895FB98AB91;
 
-// The probability of at least `count` events where `mean` are expected.
+// The probability that a Poisson variable with this mean is at least `count`.
 double poisson_tail(double mean, int count) {
   double term = std::exp(-mean);
   for (int i = 1; i <= count; ++i) term *= mean / i;
@@ -27,8 +27,9 @@ double poisson_tail(double mean, int count) {
   return tail;
 }
 
-// How many runs of `length` homes, from any one bucket on, hold more keys than the buckets within
-// their reach: by Hall's theorem the only obstacle to placing all keys.
+// The expected number of runs of consecutive homes, starting at a given bucket, that hold more keys
+// than there are buckets in their neighborhoods. By Hall's theorem all keys can be placed if and
+// only if there is no such run.
 double crowded_runs_per_bucket(double load, std::uint32_t neighborhood) {
   double sum = 0;
   for (int length = 1; length <= 128; ++length) {
@@ -54,8 +55,8 @@ std::uint64_t buckets_for(std::uint64_t records, std::uint32_t neighborhood) {
 
 }  // namespace
 
-// Every session and store of a run asks for the same, and the sums of probabilities take longer
-// than many an operation: each thread remembers the last answer.
+// All sessions and stores of a run ask for the same geometry, and computing it takes longer than
+// many operations do. So each thread caches the last answer.
 Geometry Geometry::for_records(std::uint64_t records, Bytes key_size, std::uint32_t neighborhood) {
   struct Answer {
     std::uint64_t records;

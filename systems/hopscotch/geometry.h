@@ -1,7 +1,7 @@
-// The shape of a hopscotch hash table in persistent memory, and what a client needs to find a key
-// in it by one READ. Erda and its two baselines index their objects by it (Erda, section 5.1): a
-// key lies in one of H neighboring buckets, so that one contiguous read fetches every place where
-// it can be.
+// The layout of a hopscotch hash table in persistent memory, and the search of a client, which
+// finds a key by one READ. Erda and its two baselines index their objects with it (Erda, section
+// 5.1): a key lies in one of H neighboring buckets, so that one contiguous READ fetches every entry
+// where it can be.
 //
 // The table is an array of entries:
 //
@@ -10,14 +10,15 @@
 //      | word    | tag | format | key slot             | to 8 bytes      |
 //      +---------+-----+--------+----------------------+-----------------+
 //
-//   word    the system's 8-byte atomic word (an address, Erda's two offsets); 0: the entry is empty
-//   tag     the system's (Erda's head ID), or 0
+//   word    the system's word, changed atomically (an address; Erda's two offsets); 0: the entry is
+//           empty
+//   tag     used by the system (Erda's head ID), or 0
 //   format  what the key slot holds: 0, a key of exactly the typical length; 1 to 254, a key of
-//   that
-//           many bytes; 255, the 16-byte digest of a key that does not fit
+//           that many bytes; 255, the 16-byte digest of a key that does not fit
 //
-// A key's home bucket is the hash of the bytes in its slot, so an entry alone tells where it may
-// lie. Homes are the first `buckets` entries; H - 1 more follow, so no neighborhood wraps around.
+// A key's home bucket is computed from the hash of the bytes in its slot, so an entry can be moved
+// without further information. Home buckets are the first `buckets` entries; H - 1 more entries
+// follow them, so that no neighborhood wraps around.
 #pragma once
 
 #include <array>
@@ -54,7 +55,7 @@ inline constexpr std::uint32_t kMaxNeighborhood = 32;
 
 using Bucket = std::uint64_t;
 
-// A key in the form in which an entry holds it. Refers to the key that it was made from.
+// A key as an entry stores it. Refers to the bytes of the key that it was made from.
 struct StoredKey {
   std::uint8_t format = kTypicalFormat;
   Key key;
@@ -68,10 +69,10 @@ struct StoredKey {
 struct Geometry {
   Bytes key_size = 16;  // of the typical key
   std::uint32_t neighborhood = kDefaultNeighborhood;
-  std::uint64_t buckets = 1;  // homes
+  std::uint64_t buckets = 1;  // number of home buckets
 
-  // A table for `records` keys: at least two buckets a record, and so many that on average fewer
-  // than one table in a thousand has a key that finds no bucket.
+  // A table for `records` keys: at least two home buckets for each record, and so many that fewer
+  // than one table in a thousand is expected to have a key without a bucket.
   static Geometry for_records(std::uint64_t records, Bytes key_size,
                               std::uint32_t neighborhood = kDefaultNeighborhood);
 
@@ -87,7 +88,8 @@ struct Geometry {
   Bucket home(std::span<const std::byte> stored_bytes) const;
   Bucket home(const StoredKey& key) const { return home(key.bytes()); }
 
-  // The neighborhood of a home bucket: one contiguous range, counted from the start of the table.
+  // The neighborhood of a home bucket, which is a contiguous range. The offset is from the start of
+  // the table.
   Bytes neighborhood_offset(Bucket home_bucket) const { return offset_of(home_bucket); }
   Bytes neighborhood_length() const { return neighborhood * stride(); }
 
@@ -97,12 +99,12 @@ struct Geometry {
 struct Found {
   std::uint64_t word = 0;
   std::uint8_t tag = 0;
-  std::uint32_t index = 0;  // in the neighborhood
+  std::uint32_t index = 0;  // within the neighborhood
 };
 
-// Looks for a key in the bytes of its neighborhood. A copy that a READ took while the server
-// changed an entry may pair an old word with a new key, so whoever follows the word compares the
-// object's key.
+// Searches the bytes of a key's neighborhood. If a READ raced with a change of an entry, they may
+// pair an old word with a new key, so the caller must compare the key of the object that the word
+// points to.
 std::optional<Found> find_in(std::span<const std::byte> neighborhood, const Geometry& geometry,
                              const StoredKey& key, std::uint64_t vacant_bits = 0);
 

@@ -76,11 +76,11 @@ std::optional<Bucket> Table::empty_bucket(Bucket home) const {
   return std::nullopt;
 }
 
-// Which entries to move, and where, so that a bucket of a full neighborhood becomes empty; the last
-// move empties it. Hopscotch hashing hops an empty bucket towards the home; a breadth-first search
-// finds the shortest such chain, and finds one whenever there is one, whatever the order of
-// inserts. Recovery relies on that when it inserts again what was acknowledged. Empty if there is
-// none.
+// The movements of entries that make a bucket of a full neighborhood free, in the order in which to
+// make them; the last one frees it. Empty if there are none. Hopscotch hashing moves the empty
+// bucket towards the home step by step; a breadth-first search finds the shortest sequence of
+// movements and, whatever the order of inserts was, finds one if there is any. Recovery relies on
+// that when it inserts acknowledged keys again.
 std::vector<Table::Move> Table::plan_moves(Bucket home) const {
   struct Step {
     Bucket bucket;

@@ -1,8 +1,9 @@
-// The server's side of the hopscotch hash table: the only one who changes it. One thread, no locks.
+// The server's side of the hopscotch hash table. Only the server changes the table, on one thread
+// and without locks.
 //
-// A crash between any two stores loses nothing: an entry's key is durable before its word makes it
-// exist, a word is stored atomically, and an entry that moves exists twice for a moment, never not
-// at all; recover() removes the second copy.
+// The table is crash-consistent between any two stores. The key of a new entry is durable before
+// its word makes the entry exist, words are stored atomically, and an entry that moves is copied
+// before it is deleted. recover() removes the second copy if a crash came in between.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +25,17 @@ struct Entry {
   Bucket bucket = 0;
 };
 
-// A word that is odd while an entry moves, and different afterwards. A client that reads it before
-// and after a READ of a neighborhood, and finds the same even value, knows that a key it missed was
-// not just moving. Normally in DRAM registered for remote reads.
+// Tells clients whether an entry was moving while they read: a word that is odd while entries move,
+// and that has another value afterwards. A client reads it before and after it READs a
+// neighborhood. If both values are equal and even, a key that it did not find was not being moved.
+// Normally in DRAM that is registered for remote reads.
 struct DisplacementCounter {
   pmem::Region* region = nullptr;
   Bytes offset = 0;
 };
 
-// A system may keep something in the word of an empty entry: words with any of `bits` are empty
-// too. `before_reuse` is called with such a word before it is overwritten.
+// A system may use the word of an empty entry for a note of its own: a word with any of `bits` set
+// is empty, too. `before_reuse` is called with such a word before it is overwritten.
 struct VacantWords {
   std::uint64_t bits = 0;
   std::function<void(std::uint64_t word)> before_reuse;
@@ -41,7 +43,8 @@ struct VacantWords {
 
 class Table {
  public:
-  // The table at `offset` (a multiple of 8) of the region. A region of zeros is an empty table.
+  // Places the table at `offset` (a multiple of 8) of the region. Memory of zeros is an empty
+  // table.
   Table(pmem::Region& region, Bytes offset, const Geometry& geometry,
         DisplacementCounter counter = {}, VacantWords vacant = {});
 
@@ -50,9 +53,10 @@ class Table {
   std::optional<Entry> find(const StoredKey& key) const;
   std::optional<Entry> find(Key key) const { return find(geometry_.stored(key)); }
 
-  // Adds a key that is not in the table: key, tag and format first, each only if it differs from
-  // what is there, then the word (not 0), which is one atomic store. `out_of_space` if no bucket of
-  // the neighborhood can be emptied by moving entries; then nothing has changed.
+  // Adds a key that is not in the table. Writes the key, the tag and the format first, each only if
+  // it differs from what is there, then the word (not 0) by one atomic store. The error is
+  // `out_of_space` if no bucket of the neighborhood can be made free by moving entries; nothing has
+  // changed then.
   Result<Bucket> insert(const StoredKey& key, std::uint8_t tag, std::uint64_t word,
                         const pmem::WordLayout& layout = pmem::kWholeWord);
   Result<Bucket> insert(Key key, std::uint8_t tag, std::uint64_t word,
@@ -60,8 +64,8 @@ class Table {
     return insert(geometry_.stored(key), tag, word, layout);
   }
 
-  // The same in two steps. A reserved bucket is empty for readers and kept for whoever reserved it,
-  // who fills it, or releases it. Reservations are not persistent.
+  // The same in two steps. A reserved bucket looks empty to readers; the caller must fill or
+  // release it. Reservations are volatile.
   Result<Bucket> reserve(const StoredKey& key);
   Result<Bucket> reserve(Key key) { return reserve(geometry_.stored(key)); }
   void fill(Bucket reserved, const StoredKey& key, std::uint8_t tag, std::uint64_t word,
@@ -74,12 +78,12 @@ class Table {
 
   void set_word(Bucket bucket, std::uint64_t word,
                 const pmem::WordLayout& layout = pmem::kWholeWord);
-  // Removes an entry: the word becomes 0, or another word that means empty; then the key's bytes
-  // become 0, and the tag and format if they are not.
+  // Removes an entry. Its word becomes 0, or `vacant_word`, which must mean empty. Then the bytes
+  // of the key, the tag and the format become 0.
   void clear(Bucket bucket, std::uint64_t vacant_word = 0);
 
-  // Calls `visit(entry, key bytes in the slot)` for every entry, in the order of buckets. It may
-  // set or clear the entry.
+  // Calls `visit(entry, bytes of the key slot)` for every entry, in the order of buckets. `visit`
+  // may change the entry's word or clear the entry.
   template <class Visit>
   void for_each(Visit visit) const {
     std::vector<std::byte> bytes(geometry_.stride());
@@ -99,12 +103,12 @@ class Table {
     }
   }
 
-  // After a crash: removes the second copy of an entry that was moving. Returns how many there
-  // were.
+  // After a crash: removes the second copies of entries that were being moved. Returns how many it
+  // removed.
   std::uint64_t recover();
 
  private:
-  // A move of an entry into an empty bucket.
+  // The movement of one entry into an empty bucket.
   struct Move {
     Bucket from = 0;
     Bucket to = 0;
@@ -137,9 +141,9 @@ class Table {
   DisplacementCounter counter_;
   VacantWords vacant_;
   std::unordered_set<Bucket> reserved_;
-  mutable std::vector<std::byte> neighborhood_;  // scratch of find()
-  std::vector<std::byte> scratch_;               // of an entry
-  std::vector<std::byte> zeros_;                 // of a key slot
+  mutable std::vector<std::byte> neighborhood_;  // buffer of find()
+  std::vector<std::byte> scratch_;               // buffer for an entry
+  std::vector<std::byte> zeros_;                 // as many as a key slot has bytes
 };
 
 }  // namespace perdura::systems::hopscotch

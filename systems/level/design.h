@@ -24,9 +24,9 @@ struct Design {
     return level::plan_of(geometry, bottom);
   }
 
-  // Each locks the key's candidates. A movement needs a bucket that is known only on the way: if
-  // another worker has it, all locks are given back and taken again with that one among them, in
-  // order. So the outcome is never `busy`.
+  // Both lock the candidate buckets of the key. A movement needs another bucket, which is known
+  // only during the put. If another worker holds it, the put releases all locks and takes them
+  // again in order, including that one. So it never returns `busy`.
   static Index::Outcome put(Index& index, bucket_hash::LockTable& locks, std::uint32_t worker,
                             const Slot& item, const Hash& hashes) {
     const std::array<std::uint64_t, 4> candidates = index.candidates(hashes);

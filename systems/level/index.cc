@@ -45,8 +45,8 @@ void Index::persist(Bytes offset, Bytes length) {
 
 // --- finding -------------------------------------------------------------------------------------
 
-// A bucket of the top level and the one of the bottom level with the same key have numbers of which
-// one is twice the other, or one more.
+// Of the two buckets of a key on one side, the number of the top level's is twice that of the
+// bottom level's, or one more.
 [[gnu::always_inline]] inline std::array<Bytes, 4> Index::candidate_offsets(
     const Hashes& key) const {
   const std::uint64_t first = top_.candidate(key, Side::first);
@@ -61,8 +61,8 @@ std::array<std::uint64_t, 4> Index::candidates(const Hashes& key) const {
   return numbers;
 }
 
-// All at once, so that what is in no cache is waited for once; with the items of the top level,
-// where most are.
+// Loads the tokens of all candidates in parallel, so that their cache misses overlap, and
+// prefetches the items of the top level, where most items are.
 [[gnu::always_inline]] inline Index::Candidates Index::load_candidates(const Hashes& key) const {
   Candidates candidates{candidate_offsets(key), {}};
   const auto& buckets = candidates.buckets;
@@ -78,7 +78,7 @@ std::array<std::uint64_t, 4> Index::candidates(const Hashes& key) const {
 
 namespace {
 
-// The slots of four buckets that are occupied by an item with this tag, 4 bits a bucket.
+// The slots of four buckets whose item has this tag; 4 bits for each bucket.
 inline std::uint32_t matching_all(const std::array<Tokens, 4>& tokens, Tag tag) {
   const auto word = [&](std::size_t i) { return static_cast<long long>(tokens[i] & ~kSealed); };
   const __m128i wanted = _mm_set1_epi16(static_cast<short>(Tokens{0x8000} | tag));
@@ -89,7 +89,7 @@ inline std::uint32_t matching_all(const std::array<Tokens, 4>& tokens, Tag tag) 
 
 }  // namespace
 
-// Without a branch for which of the buckets has the item: nobody can predict that.
+// Does not branch on which bucket has the item, since that is unpredictable.
 inline std::optional<Index::Found> Index::find_in(const Candidates& candidates, const KeyWords& key,
                                                   Tag tag) const {
   for (std::uint32_t matches = matching_all(candidates.tokens, tag); matches != 0;
@@ -131,7 +131,7 @@ std::optional<SlotNumber> Index::find_in_bucket(Bytes bucket, const KeyWords& ke
 
 // --- room for an item ----------------------------------------------------------------------------
 
-// In the emptier of both buckets of a level.
+// A free slot in the emptier of the two candidates of a level.
 std::optional<Index::Place> Index::room_in(const Candidates& candidates, std::size_t level) {
   const bool other =
       count_items(candidates.tokens[level + 1]) < count_items(candidates.tokens[level]);
@@ -151,8 +151,9 @@ Index::Room Index::make_room(const Hashes& key, Writer& writer) {
   return {};
 }
 
-// By moving an item of this full bucket to its other one. That one is nobody's until it is locked,
-// so whether it has room is only then certain; but most that have none need not be locked.
+// Makes room in a full bucket by moving one of its items to the item's other bucket. Only once that
+// bucket is locked is it certain that it has a free slot. It is checked before as well, so that
+// buckets that are full, as most are, need not be locked.
 Index::Room Index::make_room_in(const Level& level, std::uint64_t bucket, Writer& writer) {
   const auto side = side_to_move_to(level, bucket);
   if (!side) return {};
@@ -200,8 +201,8 @@ Result<void> Index::put(const Slot& item) {
   }
 }
 
-// Items are counted before they are changed: an atomic addition waits until earlier stores are
-// done, one of which is to a line that has just been flushed.
+// The counter is incremented before the table is changed: an atomic addition waits for all earlier
+// stores, which afterwards would include one to a line that has just been flushed.
 Index::Outcome Index::try_put(const Slot& item, const Hashes& hashes, Writer& writer) {
   const Candidates candidates = load_candidates(hashes);
   const auto old = find_in(candidates, KeyWords::of(item), hashes.tag());
@@ -282,8 +283,9 @@ void Index::write_item(Place place, const Slot& item) {
 
 void Index::persist_item(Place place) { persist(place.offset(), kSlotSize); }
 
-// The check comes last: until then a reader finds it wrong and reads again, so that nobody sees a
-// change that is not durable yet. It is loaded before the line is flushed, which may evict it.
+// The check is updated last. Until then a reader finds a mismatch and reads again, so that no
+// client sees a change that is not durable yet. The old check is loaded before the line is flushed,
+// since the flush may evict the line.
 void Index::change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles) {
   if (!has_readers()) {
     store_tokens(bucket, after);
@@ -299,7 +301,7 @@ void Index::change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles) {
 
 // --- the log -------------------------------------------------------------------------------------
 
-// The mark is not durable before the rest of the entry is.
+// The mark is set only after the rest of the entry is durable.
 void Index::log_item(Place place, const Slot& item, LogNumber log) {
   write_log_entry(place, item, log);
   persist_log_entry(log);
@@ -362,8 +364,8 @@ void Index::seal(Bytes bucket) {
   store_check(bucket, check);
 }
 
-// There is always room: a bucket that descends from this one gets nothing but its items, of which
-// there are not more than slots.
+// There is always room: a descendant of this bucket receives only items of this bucket, which are
+// no more than a bucket has slots.
 void Index::insert_descendants(std::uint64_t bucket) {
   const Level& level = bottom_level();
   const Side side = level.side_of(bucket);

@@ -1,28 +1,28 @@
-// Level hashing ("Write-Optimized and High-Performance Hashing Index Scheme for Persistent Memory",
-// section 3): the server's side of the index, the only one that changes it.
+// The server's side of level hashing ("Write-Optimized and High-Performance Hashing Index Scheme
+// for Persistent Memory", section 3). Only the server changes the index.
 //
-//   insert   into the emptier of the two buckets of the top level, else of the bottom level: writes
-//            the item, persists it, sets its token                                    2 flushes
-//            else moves one item of a candidate in the top, else in the bottom level
-//            to its other bucket: copies it, sets the copy's token, clears the other one,
-//            and inserts into its slot                                                5 flushes
-//   update   writes the item into a free slot of its bucket, persists it, sets its token and
-//            clears the old one's by the same store                                   2 flushes
-//            else writes it to the log, marks the entry, overwrites the slot, clears
-//            the mark, lets the log go on                                             5 flushes
+//   insert   into the emptier candidate of the top level, else of the bottom level: writes the
+//            item, persists it, sets its token                                        2 flushes
+//            else moves one item from a candidate (of the top level, else of the bottom
+//            level) to that item's other bucket: copies it, sets the copy's token,
+//            clears the original's, and inserts into the slot that became free        5 flushes
+//   update   writes the item into a free slot of its bucket, persists it, sets its token
+//            and clears the old one's by the same store                               2 flushes
+//            else (no slot is free) writes the item to the log, marks the log entry,
+//            overwrites the slot, clears the mark, advances the log                   5 flushes
 //   delete   clears the token                                                         1 flush
 //
-// Items move from the first bucket of their key to the second, never back, and from a level to the
-// next but one: readers look for them in that order, and so cannot miss one that is moved.
+// Items move only from the first bucket of their key to the second, and only from a level to the
+// next but one. Readers search in the same order, and so cannot miss an item that is being moved.
 //
-// The checks for readers are stored when the change is durable, and are not persistent themselves:
-// recovery computes them anew. It deletes, too, what a movement or a resize has copied but not
-// deleted yet, and overwrites what the log says.
+// The checks for readers are stored once the change is durable, and are not made durable
+// themselves: recovery computes them anew. Recovery also deletes items that a movement or a resize
+// had copied but not yet deleted, and completes the overwrites that are marked in a log.
 //
-// Several threads may change the index at the same time if each has locked the candidates of its
-// key, and none is in the index while another one resizes it (bucket_hash/locks.h). A movement
-// changes one bucket more, which it locks itself. What they share besides are counters and, if
-// there are more threads than logs, the logs, which have locks of their own.
+// Several threads may change the index concurrently if each has locked the candidate buckets of its
+// key, and if no thread is inside the index while another one resizes it (bucket_hash/locks.h). A
+// movement changes one more bucket, which it locks itself. Threads also share atomic counters and,
+// if there are more threads than logs, the logs, each of which has a lock.
 #pragma once
 
 #include <array>
@@ -46,45 +46,46 @@ using bucket_hash::Readers;
 
 class Index {
  public:
-  // The index at `offset` (a multiple of 256) of the region, of geometry.size() bytes. Memory of
-  // zeros is an empty index; one that has been used must be recovered first.
+  // Places the index at `offset` (a multiple of 256) of the region, where it takes geometry.size()
+  // bytes. Memory of zeros is an empty index; recover() must be called first on any other.
   Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
         Flushing flushing = Flushing::lines, Readers readers = Readers::one_sided);
   virtual ~Index() = default;
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  // After a crash or a restart: ends what was under way, a resize, too. Throws UsageError if the
-  // index is damaged.
+  // Recovers the index after a crash or a restart: completes interrupted changes and an interrupted
+  // resize. Throws UsageError if the index is damaged.
   void recover();
 
   std::optional<Slot> find(const Slot& key) const;
 
-  // Inserts or updates; resizes if it must and may. `out_of_space` changes nothing.
+  // Inserts or updates an item; resizes the table if that is necessary and allowed. Nothing has
+  // changed if the error is `out_of_space`.
   Result<void> put(const Slot& item);
   Result<void> erase(const Slot& key);
 
-  // One of the threads that change the index.
+  // A thread that changes the index.
   struct Writer {
     std::uint32_t number = 0;
-    // What it has locked: the candidates, at least. None if it is the only writer.
+    // Its locks, which include those of the key's candidates; null if it is the only writer.
     bucket_hash::LockTable::Held* held = nullptr;
-    std::uint64_t busy = 0;  // the bucket because of which the outcome was `busy`
+    std::uint64_t busy = 0;  // set when the outcome is `busy`: the bucket that is locked
   };
-  // The same in steps, for a server that does something else in between.
+  // The same in steps, for a server that does other work in between.
   enum class Outcome : std::uint8_t {
     done,
     out_of_space,
-    must_resize,  // these two have changed nothing
-    busy,         // another writer has locked a bucket that is needed: again with that one, too
+    must_resize,  // here and with `out_of_space` nothing has changed
+    busy,         // another writer holds a bucket that is needed: lock that one, too, and retry
   };
   Outcome try_put(const Slot& item, const Hashes& hashes, Writer& writer);
   Result<void> erase(const Slot& key, const Hashes& hashes);
-  // The buckets that operations on a key change, by their numbers in the whole index.
+  // The candidate buckets of a key, which its operations change; numbered throughout the index.
   std::array<std::uint64_t, 4> candidates(const Hashes& key) const;
   void begin_resize();
-  // Moves the items of the next bucket of the bottom level; false if the resize has ended. Nothing
-  // may be put or erased before.
+  // Moves the items of the next bucket of the bottom level; false once the resize has ended. Until
+  // then nothing may be put or erased.
   bool resize_step();
 
   // Calls `visit(slot)` for every item.
@@ -100,30 +101,31 @@ class Index {
   }
 
   const Geometry& geometry() const { return geometry_; }
-  // The number of the bottom level: how often the table was resized.
-  // This and what follows may be called on any thread at any time. Slots are those of the two
-  // levels in use.
+  // The number of the bottom level, which is the number of resizes so far. This function and the
+  // following ones may be called on any thread at any time. slots() counts those of both levels in
+  // use.
   std::uint32_t bottom() const { return state_.load(std::memory_order_relaxed).bottom; }
   bool resizing() const { return state_.load(std::memory_order_relaxed).resizing; }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
  protected:
-  // Of a slot; offsets are in bytes from the start of the index.
+  // The place of a slot. Offsets are in bytes from the start of the index.
   struct Place {
     Bytes bucket = 0;
     SlotNumber slot = 0;
     Bytes offset() const { return bucket + slot_offset(slot); }
   };
 
-  // The steps whose order makes crashes and readers harmless. A test replaces them by wrong ones,
-  // to show that it would notice.
+  // The steps whose order makes the index crash-consistent and readers safe. A test overrides them
+  // with wrong orders, to show that it would notice.
   virtual void insert_item(Place place, const Slot& item, Tag tag);
   virtual void update_item(Place to, SlotNumber from, const Slot& old_item, const Slot& item,
                            Tag tag);
   virtual void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log);
   virtual void move_item(Place from, Place to, const Slot& item, Tag tag);
-  // Where an item of this bucket may be moved to: from the first candidate to the second.
+  // The side to which items of this bucket may be moved: only from the first candidate to the
+  // second.
   virtual std::optional<Side> side_to_move_to(const Level& level, std::uint64_t bucket) const;
   virtual void rehash_bucket(std::uint64_t bucket);
 
@@ -131,11 +133,12 @@ class Index {
   virtual void persist_item(Place place);
   void delete_item(Place place, const Slot& item);
 
-  // One occupied slot more or less.
+  // The change of a bucket's check when a slot with this item becomes occupied or free.
   std::uint64_t toggle(SlotNumber slot, const Slot& item) const {
     return has_readers() ? check_term(slot, item) : 0;
   }
-  // Stores and persists the tokens, then stores the check; `toggles` is the sum of those terms.
+  // Stores and persists the tokens, then updates the check. `toggles` is the XOR of the toggle() of
+  // all slots that change.
   virtual void change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles);
   Tokens load_tokens(Bytes bucket) const { return load_word(bucket + kTokensOffset); }
   std::uint64_t load_check(Bytes bucket) const { return load_word(bucket + kCheckOffset); }
@@ -143,14 +146,15 @@ class Index {
   void store_check(Bytes bucket, std::uint64_t check) { store_word(bucket + kCheckOffset, check); }
   virtual void persist_tokens(Bytes bucket) { persist(bucket + kTokensOffset, kWord); }
 
-  // Each of the entry that is next in this log.
+  // These work on the next entry of the log.
   virtual void log_item(Place place, const Slot& item, LogNumber log);
   void clear_log(LogNumber log);
   void write_log_entry(Place place, const Slot& item, LogNumber log);
   void persist_log_entry(LogNumber log);
   void mark_log_entry(std::uint64_t mark, LogNumber log);
 
-  // For readers only, who do not outlive the server: recovery seals again.
+  // A seal need not be durable: it is for readers only, who do not outlive the server, and recovery
+  // sets it again.
   void seal(Bytes bucket);
   void insert_descendants(std::uint64_t bucket);
   void delete_all(Bytes bucket);
@@ -158,7 +162,8 @@ class Index {
   void persist(Bytes offset, Bytes length);
 
  private:
-  // Of a key: first and second in the top level, first and second in the bottom level.
+  // The candidate buckets of a key and their tokens: the first and the second of the top level,
+  // then the first and the second of the bottom level.
   struct Candidates {
     std::array<Bytes, 4> buckets{};
     std::array<Tokens, 4> tokens{};
@@ -168,7 +173,7 @@ class Index {
 
   struct alignas(kCacheLine) Log {
     SpinLock lock;
-    std::uint64_t position = 0;  // of the entry to use next
+    std::uint64_t position = 0;  // of the next entry to use
   };
 
   bool has_readers() const { return readers_ == Readers::one_sided; }
@@ -176,7 +181,7 @@ class Index {
   const Level& bottom_level() const { return bottom_; }
   const Level& top_level() const { return top_; }
   const Level& next_top_level() const { return levels_[bottom() + 2]; }
-  // In the whole index.
+  // The number of a bucket, counted throughout the index.
   std::uint64_t bucket_number(Bytes bucket) const {
     return (bucket - levels_[0].offset) / kBucketSize;
   }
@@ -191,7 +196,7 @@ class Index {
   std::optional<Slot> find_in_next_top(const KeyWords& key, const Hashes& hashes) const;
   std::optional<SlotNumber> find_in_bucket(Bytes bucket, const KeyWords& key, Tag tag) const;
   static std::optional<Place> room_in(const Candidates& candidates, std::size_t level);
-  // `busy`, or where there is room now.
+  // A free place, or `busy`, or neither if no room can be made.
   struct Room {
     std::optional<Place> place{};
     bool busy = false;
@@ -228,10 +233,10 @@ class Index {
   Readers readers_;
   std::array<Level, kMaxResizes + 2> levels_;
   std::atomic<State> state_{};
-  Level top_;  // of levels_, for speed
+  Level top_;  // copies of elements of levels_, for speed
   Level bottom_;
   std::vector<Log> logs_;
-  std::uint64_t next_bucket_ = 0;  // to be moved
+  std::uint64_t next_bucket_ = 0;  // the next bucket whose items a resize moves
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::uint64_t> slots_{0};
 };

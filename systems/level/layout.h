@@ -1,35 +1,34 @@
 // The layout of a level hash table ("Write-Optimized and High-Performance Hashing Index Scheme for
-// Persistent Memory", section 3.1), and what a client needs to look for a key in one of its buckets
-// by one READ.
+// Persistent Memory", section 3.1), and the search of a client, which reads one bucket by one READ.
 //
-// Two levels are in use: the bottom one and the top one, of twice the buckets. A bucket:
+// Two levels are in use: the bottom level, and the top level, of twice the buckets. A bucket:
 //
 //     0                32         64         96         128        160
 //     +----------------+----------+----------+----------+----------+
 //     | tokens | check | slot 0   | slot 1   | slot 2   | slot 3   |
 //     +----------------+----------+----------+----------+----------+
 //
-// Levels are numbered, each of twice the buckets of the one before, and lie one behind the other:
-// no memory is used twice. Level b is the bottom and b + 1 the top; a resize moves the items of
-// level b to level b + 2, and b + 1 is the bottom then. A key has two candidates in each level, one
-// in each half of it, by two hash functions:
+// Levels are numbered. Each has twice the buckets of the one before and lies behind it in memory,
+// which is never reused. If level b is the bottom, level b + 1 is the top. A resize moves the items
+// of level b to level b + 2, after which b + 1 is the bottom. A key has two candidate buckets in
+// each level, one in each half of the level, by two hash functions:
 //
 //     first      hash1 * (buckets / 2) / 2^64
 //     second     buckets / 2 + hash2 * (buckets / 2) / 2^64
 //
-// so the buckets 4i to 4i + 3 of level b + 2 descend from bucket i of level b, and hold whatever it
-// holds.
+// So the items of bucket i of level b can only move to the buckets 4i to 4i + 3 of level b + 2, its
+// descendants, which receive items from no other bucket.
 //
-// The tokens of a bucket are one word, which is changed by one store, of 16 bits a slot:
+// The tokens of a bucket are one word, with 16 bits for each slot, and are changed by one store:
 //
 //     bit 15          the token: the slot is occupied
-//     bits 0 to 13    if it is, the tag of its key, 14 bits of the first hash
-//     bit 14          in slot 0's: the bucket is sealed: items of it are in, or about to move to,
-//                     the next level but one
+//     bits 0 to 13    if it is, the tag of the item's key: 14 bits of the first hash
+//     bit 14          in the field of slot 0: the bucket is sealed, that is, items of it have
+//                     moved, or are about to move, to the next level but one
 //
-// A READ may see the words of a bucket at different moments. The check is a function of the tokens
-// and of all occupied slots: if it matches, the slots are what the tokens say they are, as of the
-// moment at which the tokens were read. Memory of zeros is an empty table.
+// A READ may return words of a bucket from different moments. The check is a function of the tokens
+// and of all occupied slots. If it matches, the slots hold what they held at the moment at which
+// the tokens were read. Memory of zeros is an empty table.
 #pragma once
 
 #include <array>
@@ -55,7 +54,7 @@ inline constexpr Bytes kHeaderSize = 32;
 inline constexpr Bytes kBucketSize = kHeaderSize + kBucketSlots * kSlotSize;
 inline constexpr std::uint32_t kMaxResizes = 30;
 
-// In a bucket.
+// Offsets within a bucket.
 inline constexpr Bytes kTokensOffset = 0;
 inline constexpr Bytes kCheckOffset = kWord;
 using SlotNumber = std::uint32_t;
@@ -71,7 +70,7 @@ inline constexpr Tokens kTokenBits = 0x8000'8000'8000'8000;
 inline constexpr Tokens kTagBits = 0x3FFF;
 inline constexpr Tokens kSealed = 0x4000;
 
-// The token and the tag of a slot.
+// A mask of the token and the tag of a slot.
 constexpr Tokens field_of(SlotNumber slot) {
   return Tokens{0x8000 | kTagBits} << (kTokenWidth * slot);
 }
@@ -90,24 +89,25 @@ constexpr std::optional<SlotNumber> free_slot(Tokens tokens) {
   if (free == 0) return std::nullopt;
   return static_cast<SlotNumber>(std::countr_zero(free) / kTokenWidth);
 }
-// The token bits of the slots that are occupied by an item with this tag.
+// The token bits of the slots whose item has this tag.
 constexpr Tokens matching(Tokens tokens, Tag tag) {
   constexpr Tokens kEverySlot = 0x0001'0001'0001'0001;
   const Tokens difference = (tokens & ~kSealed) ^ (Tokens{0x8000} | tag) * kEverySlot;
-  // A field is zero if neither its uppermost bit is set nor a carry from the others comes there.
+  // A field differs if its top bit is set, or if adding 0x7FFF to its other bits carries into the
+  // top bit.
   return ~(((difference & ~kTokenBits) + ~kTokenBits) | difference) & kTokenBits;
 }
 
 // --- hashes --------------------------------------------------------------------------------------
 
 __extension__ using Wide = unsigned __int128;
-// A multiplication to 128 bits, folded.
+// The two halves of a 128-bit product, combined by XOR.
 constexpr std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
   const Wide product = static_cast<Wide>(a) * b;
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-// Odd constants: the fractions of the golden ratio and of square roots.
+// Odd constants: fractional parts of the golden ratio and of square roots.
 inline constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;
 inline constexpr std::uint64_t kRoot2 = 0x6A09E667F3BCC909;
 inline constexpr std::uint64_t kRoot3 = 0xBB67AE8584CAA73B;
@@ -131,7 +131,7 @@ struct Hashes {
 
 // --- checks --------------------------------------------------------------------------------------
 
-// A check is the sum, without carries, of the term of the tokens and those of occupied slots.
+// A check is the XOR of the tokens' term and the terms of all occupied slots.
 constexpr std::uint64_t check_term(Tokens tokens) { return tokens * kGolden; }
 inline std::uint64_t check_term(SlotNumber number, const SlotWords& slot) {
   charge(Work::hash, kSlotSize);
@@ -148,10 +148,10 @@ inline std::uint64_t check_term(SlotNumber number, const Slot& slot) {
 enum class Side : std::uint8_t { first, second };
 
 struct Level {
-  Bytes offset = 0;           // in bytes from the start of the index
+  Bytes offset = 0;           // from the start of the index
   std::uint64_t buckets = 0;  // an even number
 
-  // The number of the key's bucket.
+  // The number of the key's candidate bucket on this side.
   std::uint64_t candidate(const Hashes& key, Side side) const {
     const std::uint64_t half = buckets / 2;
     return side == Side::first ? scale(key.first, half) : half + scale(key.second, half);
@@ -172,11 +172,12 @@ struct Level {
   }
 };
 
-// All levels that an index may come to have.
+// All levels that an index may ever have.
 struct Geometry {
   std::uint64_t buckets = 2;  // of level 0, the first bottom: an even number
-  std::uint32_t resizes = 1;  // at most
-  std::uint32_t logs = 1;     // of updates, for threads that change the index at the same time
+  std::uint32_t resizes = 1;  // at most so many
+  // Redo logs of updates; threads that change the index use different ones if there are enough.
+  std::uint32_t logs = 1;
 
   std::uint32_t levels() const { return resizes + 2; }
   Bytes levels_offset() const;
@@ -199,16 +200,17 @@ struct State {
   }
 };
 
-// An item that is to overwrite a slot of a full bucket. A log's entries are used in turn.
+// An item that is to overwrite a slot of a full bucket. The entries of a log are used in rotation.
 struct LogEntry {
   Slot item;
   std::uint64_t place = 0;  // of the slot, in bytes from the start of the index
-  std::uint64_t mark = 0;   // 1: must be done; 0: none, or done
+  std::uint64_t mark = 0;   // 1: the overwrite must be completed; 0: there is none, or it is done
 };
 static_assert(offsetof(LogEntry, place) == 32 && offsetof(LogEntry, mark) == 40);
 
 inline constexpr Bytes kStateOffset = 0;
-// One log behind the other: a line with the number of the entry to use next, and a line an entry.
+// Every log is a line with the number of the next entry to use, followed by one line for each
+// entry.
 using LogNumber = std::uint32_t;
 inline constexpr std::uint64_t kLogEntries = 16;
 constexpr Bytes log_position_offset(LogNumber log) {
@@ -224,9 +226,9 @@ inline Bytes Geometry::levels_offset() const {
 // --- a client's search ---------------------------------------------------------------------------
 
 struct Search {
-  bool torn = false;            // read once more
-  std::optional<Slot> found{};  // if not torn
-  bool sealed = false;          // if it is not here, it may be in the next level but one
+  bool torn = false;            // the READ must be repeated
+  std::optional<Slot> found{};  // only if not torn
+  bool sealed = false;          // an item that is not here may be in the next level but one
 };
 Search search_bucket(std::span<const std::byte> bucket, const Slot& key, Tag tag);
 

@@ -28,7 +28,8 @@ Task<std::optional<LookedUp>> Reader::look_up(Reads reads, Slot key) {
 }
 
 // An item moves only from its first bucket of a level to the second, and from either to the next
-// level but one, where it is before it is gone: who looks in this order cannot miss it.
+// level but one, and it is stored there before it is deleted here. So a search in this order cannot
+// miss it.
 Task<std::optional<Search>> Reader::search(Reads& reads, std::uint32_t level, Wanted wanted,
                                            bool& later) {
   for (;; level += 2) {

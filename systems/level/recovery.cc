@@ -1,4 +1,4 @@
-// What a level hash table does after a crash or a restart.
+// The recovery of a level hash table after a crash or a restart.
 #include <fmt/core.h>
 
 #include "platform/base/error.h"
@@ -63,8 +63,8 @@ bool Index::is_slot(std::uint64_t place) const {
   return in_bucket >= kHeaderSize && (in_bucket - kHeaderSize) % kSlotSize == 0;
 }
 
-// The items of a bucket that remain there. One of which there is a copy where it was about to be
-// moved is deleted. A check that is not as it should be was about to be stored.
+// Returns the number of items that remain in the bucket. Deletes an item of which there is a copy
+// where it was about to be moved. Corrects a check that a crash left stale.
 std::uint64_t Index::recover_bucket(const Level& level, std::uint64_t bucket) {
   const Bytes offset = level.bucket_offset(bucket);
   const Tokens found = load_tokens(offset);
@@ -88,7 +88,7 @@ std::uint64_t Index::recover_bucket(const Level& level, std::uint64_t bucket) {
   return count_items(tokens);
 }
 
-// Nothing is moved within a level while the bottom's items move to the next top.
+// While a resize is under way no item moves within a level.
 std::optional<Bytes> Index::bucket_of_copy(const Level& level, std::uint64_t bucket,
                                            const Hashes& key) const {
   const Side side = level.side_of(bucket);

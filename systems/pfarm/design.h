@@ -24,8 +24,8 @@ struct Design {
     return pfarm::plan_of(geometry, level);
   }
 
-  // The locks are those of the buckets that are touched; that of the home bucket is also its
-  // chain's.
+  // Both lock the buckets that the operation touches. The lock of the home bucket also covers its
+  // chain of overflow blocks.
   static Index::Outcome put(Index& index, bucket_hash::LockTable& locks, std::uint32_t worker,
                             const Slot& item, Hash hash) {
     const bucket_hash::LockTable::Held held(locks, index.touched_by_put(hash));

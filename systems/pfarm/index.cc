@@ -77,7 +77,10 @@ std::optional<Index::Place> Index::free_place(const Table& table, std::uint64_t 
   return place ? place : free_place_in(table, home + 1);
 }
 
-// What is in a bucket and does not have it as its home has the one before.
+// The home of an item in bucket b is b or b - 1. So there are two ways to make room in the
+// neighborhood of `home`, which is the buckets `home` and `home + 1`: an item of bucket `home`
+// whose home is `home - 1` may move to bucket `home - 1`, or an item of bucket `home + 1` whose
+// home is that bucket may move to bucket `home + 2`.
 std::optional<Index::Place> Index::make_room(RedoLog log, const Table& table, std::uint64_t home) {
   if (home > 0) {
     if (const auto place = move_out(log, table, home, home - 1, home - 1)) return place;
@@ -202,8 +205,9 @@ void Index::move_item(RedoLog log, Place from, Place to, const Slot& item) {
   execute(log, record);
 }
 
-// Who looks in the next table has found the one before sealed, and who looks in an overflow block
-// has not found the item in the neighborhood: only neighbors need a joint version.
+// Only neighboring buckets of a table need a joint version. A reader looks in the next table only
+// after it has found the seal of the previous one, and in an overflow block only after it has not
+// found the item in the neighborhood.
 void Index::join(const Place& from, const Place& to, Header& from_header, Header& to_header) {
   if (from.table != to.table) return;
   Header& first = from.bucket < to.bucket ? from_header : to_header;
@@ -212,9 +216,9 @@ void Index::join(const Place& from, const Place& to, Header& from_header, Header
   second = kJointBefore.incremented(second);
 }
 
-// The slot and the headers may become durable in any order: the log has them all. Its mark must be
-// gone before the record is used again, or the buckets by another worker, and what is acknowledged
-// needs no mark.
+// The slot and the headers may become durable in any order, since the log can redo them all. The
+// mark must be durably cleared before the record is reused, before another worker changes the
+// buckets, and before the operation is acknowledged.
 void Index::execute(RedoLog log, const Record& record) {
   log.write(record);
   log.commit();
@@ -247,8 +251,8 @@ void Index::flush_headers(const Record& record) {
 
 // --- readers -------------------------------------------------------------------------------------
 
-// Until then a reader finds the checks wrong and reads again, so that nobody sees a change that is
-// not durable yet.
+// The checks are updated last. Until then a reader finds a mismatch and reads again, so that no
+// client sees a change that is not durable yet.
 void Index::publish(const Record& record) {
   publish(record.bucket());
   if (record.from != 0) publish(record.from);
@@ -291,7 +295,7 @@ bool Index::resize_step() {
   return true;
 }
 
-// Whoever finds nothing in a sealed bucket looks in the next table.
+// A client that finds nothing in a sealed bucket looks in the next table.
 void Index::seal(const Table& table, std::uint64_t bucket) {
   const Header header = load_header(table, bucket);
   if ((header & kSealed) != 0) return;
@@ -301,13 +305,14 @@ void Index::seal(const Table& table, std::uint64_t bucket) {
   publish(at);
 }
 
-// There is always room. The items with home c go to the homes 2c and 2c + 1. Buckets are emptied in
-// order, so when those of bucket c that have it as their home come, the new buckets 2c and 2c + 1
-// hold at most what came from bucket c: four in eight slots. The next that may go there are those
-// of bucket c + 1 with home c, another four at most: one with the home 2c finds room in one of the
-// two, one with the home 2c + 1 there or in 2c + 2, which has nothing yet but what comes from
-// bucket c + 1. Overflow blocks come last: the two new homes of a chain's items need no longer
-// chains than that, and together one block more, of twice the blocks.
+// There is always room. The items with home c move to the homes 2c and 2c + 1 of the next table.
+// Buckets are emptied in order. When the items of bucket c whose home is c move, the new buckets 2c
+// and 2c + 1 hold only items that came from bucket c, which had at most four, and they have eight
+// slots. The next items that may move there are those of bucket c + 1 whose home is c, again at
+// most four. One with the home 2c finds room in one of the two buckets, one with the home 2c + 1 in
+// bucket 2c + 1 or in 2c + 2, which holds only items that came from bucket c + 1. Overflow blocks
+// are emptied last: the chains of the two new homes need not be longer than the old chain, they
+// need together at most one block more than it has, and the next table has twice as many blocks.
 Index::Place Index::place_in_next(const Slot& item) {
   const std::uint32_t level = this->level() + 1;
   const Table& next = tables_[level];
@@ -380,7 +385,7 @@ void Index::recover_table(std::uint32_t level) {
     }
     joint = kJointBehind.of(header);
     recover_bucket(bucket);
-    // No block is in two chains or twice in one, so every chain ends.
+    // No block may be in two chains, or twice in one; so every chain ends.
     for (Link link = load_link(used, bucket); link != 0;) {
       if (link > used.blocks || bucket == used.homes || taken[link - 1]) {
         damaged(bucket, "it has an overflow block that cannot be its");

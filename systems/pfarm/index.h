@@ -1,26 +1,27 @@
-// P-FaRM-KV ("Consistent RDMA-Friendly Hashing on Remote Persistent Memory", section III; "FaRM:
-// Fast Remote Memory", the section on the hashtable): the server's side of the index, the only one
-// that changes it.
+// The server's side of P-FaRM-KV ("Consistent RDMA-Friendly Hashing on Remote Persistent Memory",
+// section III; "FaRM: Fast Remote Memory", the section on the hashtable). Only the server changes
+// the index.
 //
-// Every write of an item is one record of a redo log, which says what a slot and its bucket's
-// header shall be:
+// Every write of an item is one record of a redo log. The record holds the new contents of a slot
+// and of the header of its bucket:
 //
-//   insert   the item in a free slot, its bit set
-//   update   the item in the place of the old one
-//   delete   nothing in the slot, its bit cleared
+//   insert   the item into a free slot, whose bit is set
+//   update   the new item into the slot of the old one
+//   delete   an empty item into the slot, whose bit is cleared
 //
-// Each takes five flushes: the record, the log's mark, the slot, the header, the mark again. To
-// move an item to another bucket takes one more: the header of the bucket that it comes from. To
-// give a bucket an overflow block takes one: a link to an empty block changes nothing for anybody.
+// Each write takes five flushes: the record, the log's mark, the slot, the header, and the mark
+// again. A movement to another bucket takes one more, for the header of the bucket that the item
+// leaves. Linking an overflow block takes one flush and no record, since a link to an empty block
+// does not change what the table holds.
 //
-// An operation touches the home bucket of its key, the one before and the two behind it, and the
-// chain of the home bucket. The checks for readers are stored when the change is durable, and are
-// not persistent themselves: recovery computes them anew.
+// An operation touches the home bucket of its key, the bucket before it and the two behind it, and
+// the home bucket's chain of overflow blocks. The checks for readers are stored once the change is
+// durable, and are not made durable themselves: recovery computes them anew.
 //
-// Several threads may change the index at the same time if each has a log of its own, has locked
-// the home bucket and those beside it that it touches, and none is in the index while another one
-// resizes it (bucket_hash/locks.h). What they share besides are the free overflow blocks, which
-// have a lock of their own, and counters.
+// Several threads may change the index concurrently if each has a log of its own and has locked the
+// home bucket and the buckets beside it that it touches, and if no thread is inside the index while
+// another one resizes it (bucket_hash/locks.h). Threads also share the allocator of overflow
+// blocks, which has its own lock, and atomic counters.
 #pragma once
 
 #include <array>
@@ -37,36 +38,37 @@ namespace perdura::systems::pfarm {
 
 class Index {
  public:
-  // The index at `offset` (a multiple of 256) of the region, of geometry.size() bytes. Memory of
-  // zeros is an empty index; one that has been used must be recovered first.
+  // Places the index at `offset` (a multiple of 256) of the region, where it takes geometry.size()
+  // bytes. Memory of zeros is an empty index; recover() must be called first on any other.
   Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
         Flushing flushing = Flushing::lines, Readers readers = Readers::one_sided);
   virtual ~Index() = default;
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  // After a crash or a restart: ends writes and a resize that were under way. Throws UsageError if
-  // the index is damaged.
+  // Recovers the index after a crash or a restart: completes interrupted writes and an interrupted
+  // resize. Throws UsageError if the index is damaged.
   void recover();
 
   std::optional<Slot> find(const Slot& key) const;
 
-  // Inserts or updates; resizes if it must and may. `out_of_space` changes nothing.
+  // Inserts or updates an item; resizes the table if that is necessary and allowed. Nothing has
+  // changed if the error is `out_of_space`.
   Result<void> put(const Slot& item);
   Result<void> erase(const Slot& key);
 
-  // The same in steps, for a server that does something else in between.
+  // The same in steps, for a server that does other work in between.
   enum class Outcome : std::uint8_t {
     done,
     out_of_space,
     must_resize,  // nothing has changed
   };
   Outcome try_put(const Slot& item) { return try_put(item, hash_of(item), 0); }
-  // For a worker with its log, a number below geometry().logs.
+  // `worker` is the number of the calling worker, below geometry().logs; it selects the log.
   Outcome try_put(const Slot& item, std::uint64_t hash, std::uint32_t worker);
   Result<void> erase(const Slot& key, std::uint64_t hash, std::uint32_t worker);
-  // What the operations on a key with this hash touch besides the chain of its home bucket. A
-  // bucket that the table does not have may be among them.
+  // The buckets that operations on a key with this hash touch, besides the chain of its home
+  // bucket. Some numbers may lie outside of the table.
   std::array<std::uint64_t, 4> touched_by_put(std::uint64_t hash) const {
     const std::uint64_t home = table().home(hash);
     return {home > 0 ? home - 1 : home, home, home + 1, home + 2};
@@ -76,8 +78,8 @@ class Index {
     return {home, home + 1};
   }
   void begin_resize();
-  // Moves the items of the next bucket; false if the resize has ended. Nothing may be put or erased
-  // before.
+  // Moves the items of the next bucket; false once the resize has ended. Until then nothing may be
+  // put or erased.
   bool resize_step();
 
   // Calls `visit(slot)` for every item.
@@ -92,13 +94,13 @@ class Index {
 
   const Geometry& geometry() const { return geometry_; }
   const Table& table() const { return tables_[level()]; }
-  // Overflow blocks of the table in use that are in a chain.
+  // The number of overflow blocks of the table in use that are part of a chain.
   std::uint64_t blocks_used() const { return blocks_[level()].taken(); }
-  // These may be called on any thread at any time. Slots are those of the table in use, with all of
-  // its blocks.
+  // These may be called on any thread at any time. slots() counts those of the table in use,
+  // including all of its overflow blocks.
   std::uint32_t level() const { return state().level; }
   bool resizing() const { return state().resizing; }
-  // Items that were moved to make room for others.
+  // The number of items that were moved to make room for others.
   std::uint64_t movements() const { return movements_.load(std::memory_order_relaxed); }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
@@ -110,17 +112,17 @@ class Index {
     SlotNumber slot = 0;
   };
 
-  // Steps whose order makes crashes harmless and reads consistent, and choices on which reads rely.
-  // A test replaces them by wrong ones, to show that it would notice.
+  // The steps whose order makes the index crash-consistent and reads consistent, and a choice on
+  // which reads rely. A test overrides them with wrong ones, to show that it would notice.
   virtual void execute(RedoLog log, const Record& record);
   virtual void update_item(RedoLog log, Place place, const Slot& item);
   virtual void move_item(RedoLog log, Place from, Place to, const Slot& item);
-  // A free slot in the neighborhood of a home bucket.
+  // A free slot in the neighborhood of a home bucket, that is, in it or in the one behind it.
   virtual std::optional<Place> free_place(const Table& table, std::uint64_t home) const;
 
-  // A worker's.
+  // The log of a worker.
   RedoLog log(std::uint32_t worker) { return {memory_, geometry_.log_offset(worker)}; }
-  // The steps of a write besides those of the log: of the slot, of the headers, and for readers.
+  // The steps of a write besides those of the log: they store the slot, and the headers.
   void write_slot(const Record& record);
   void write_headers(const Record& record);
   void flush_slot(const Record& record);
@@ -134,7 +136,7 @@ class Index {
   Header load_header(const Table& table, std::uint64_t bucket) const {
     return memory_.load(table.bucket_offset(bucket) + kHeaderOffset);
   }
-  // The headers of two buckets between which an item moves.
+  // Increments the joint versions of two neighboring buckets between which an item moves.
   static void join(const Place& from, const Place& to, Header& from_header, Header& to_header);
 
  private:
@@ -145,7 +147,7 @@ class Index {
 
   State state() const { return state_.load(std::memory_order_relaxed); }
   std::uint32_t last_level() const { return level() + (resizing() ? 1 : 0); }
-  // Those with a higher number are empty.
+  // The number of buckets and blocks of a table that may hold items; all above it are empty.
   std::uint64_t used_buckets(std::uint32_t level) const {
     return tables_[level].first_block() + blocks_[level].end();
   }
@@ -166,12 +168,13 @@ class Index {
   std::optional<Found> find_in_bucket(const Table& table, std::uint64_t bucket,
                                       const Slot& key) const;
   std::optional<Place> free_place_in(const Table& table, std::uint64_t bucket) const;
-  // Moves an item out of the neighborhood, if one can go to its own one's other bucket: at most one
-  // movement, in place of FaRM's repeated displacement.
+  // Makes room in the neighborhood of `home` by moving an item to the other bucket of that item's
+  // own neighborhood. Tries a single movement, instead of FaRM's repeated displacement.
   std::optional<Place> make_room(RedoLog log, const Table& table, std::uint64_t home);
   std::optional<Place> move_out(RedoLog log, const Table& table, std::uint64_t bucket,
                                 std::uint64_t item_home, std::uint64_t other_bucket);
-  // In the chain of the bucket, which gets one more block if it must and can.
+  // A free slot in the chain of a home bucket, to which a block is added if that is necessary and
+  // possible.
   std::optional<Place> overflow_place(std::uint32_t level, std::uint64_t home);
   std::optional<Place> add_block(std::uint32_t level, std::uint64_t last);
 
@@ -192,7 +195,7 @@ class Index {
   std::array<Table, kMaxResizes + 1> tables_;
   std::array<bucket_hash::IdAllocator, kMaxResizes + 1> blocks_;
   std::atomic<State> state_{};
-  std::uint64_t next_bucket_ = 0;  // to be moved
+  std::uint64_t next_bucket_ = 0;  // the next bucket whose items a resize moves
   std::atomic<std::uint64_t> movements_{0};
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::uint64_t> slots_{0};

@@ -9,7 +9,7 @@ namespace perdura::systems::pfarm {
 
 namespace {
 
-// Homes are of their own kind, so that nothing else that hashes keys puts them into the same ones.
+// The seed of the hash that selects homes, so that it is independent of all other hashes of keys.
 constexpr std::uint64_t kHomeSeed = 0x504641524D;
 
 template <class T>
@@ -19,7 +19,7 @@ T object_at(std::span<const std::byte> bytes, Bytes offset) {
   return object;
 }
 
-// What one bucket holds, if its words are of one moment.
+// Searches one bucket, whose contents count only if all its words are of one moment.
 struct Scan {
   Scan(std::span<const std::byte> bucket, const Slot& key)
       : header(object_at<Header>(bucket, kHeaderOffset)),
@@ -68,8 +68,9 @@ Bytes Geometry::size() const {
   return last.offset + last.size();
 }
 
-// What a bucket holds that is not torn, it held at a moment of the READ, whatever the other does.
-// That it is in neither is certain only if it did not move from one to the other in between.
+// If a bucket is not torn, it held what was read at some moment of the READ, whatever the other
+// bucket held. That a key is in neither is certain only if it did not move from one to the other in
+// between.
 Search search_neighborhood(std::span<const std::byte> buckets, const Slot& key) {
   const Scan home(buckets.first(kBucketSize), key);
   if (!home.torn && home.found) return {.found = home.found};

@@ -1,33 +1,35 @@
-// The layout of P-FaRM-KV, and what a client needs to find a key in it by one READ of two
-// consecutive buckets: FaRM's chained associative hopscotch hashing ("FaRM: Fast Remote Memory",
-// the section on the hashtable), with the bitmap in each bucket that "Consistent RDMA-Friendly
-// Hashing on Remote Persistent Memory" (section III) adds for persistent memory.
+// The layout of P-FaRM-KV, and the search of a client, which finds a key by one READ of two
+// consecutive buckets. It is FaRM's chained associative hopscotch hashing ("FaRM: Fast Remote
+// Memory", the section on the hashtable), with the bitmap in each bucket that "Consistent
+// RDMA-Friendly Hashing on Remote Persistent Memory" (section III) adds for persistent memory.
 //
-// A bucket, which is also what an overflow block is:
+// A bucket; overflow blocks have the same layout:
 //
 //     0                                64        96        128       160       192
 //     +--------------------------------+---------+---------+---------+---------+
 //     | header | check | link | unused | slot    | slot    | slot    | slot    |
 //     +--------------------------------+---------+---------+---------+---------+
 //
-//     header   bits 0 to 3     slot i is occupied if bit i is set: the bitmap
-//              bit 4           sealed: items have moved, or are about to, to the next table
-//              bits 5 to 19    version: one more with every write of an item
-//              bits 20 to 41   joint version with the bucket before
-//              bits 42 to 63   joint version with the bucket behind
-//     link     the number of the next overflow block and 1, or 0
+//     header   bits 0 to 3     the bitmap: slot i is occupied if bit i is set
+//              bit 4           sealed: items have moved, or are about to move, to the next table
+//              bits 5 to 19    the version, incremented by every write of an item
+//              bits 20 to 41   the joint version with the bucket before
+//              bits 42 to 63   the joint version with the bucket behind
+//     link     the number of the next overflow block plus 1, or 0 if there is none
 //
-// A table is an array of buckets, then of overflow blocks. An item is in its home bucket, in the
-// one behind it, or in the chain of overflow blocks of its home bucket. One more bucket than there
-// are homes makes the neighborhood of the last home contiguous too. Behind a table comes the next
-// one, of twice the homes, into which it is resized: no memory is used twice, so who reads an old
+// A table is an array of buckets, followed by an array of overflow blocks. An item is in its home
+// bucket, in the bucket behind that, or in the home bucket's chain of overflow blocks. The home
+// bucket and the one behind it are its neighborhood; there is one bucket more than there are homes,
+// so that the last home has a contiguous neighborhood, too. A table is followed by the next one, of
+// twice the homes, into which it is resized. Memory is never reused, so a client that reads an old
 // table finds that it is sealed.
 //
-// A READ may see the words of a bucket at different moments. The check is a function of the header,
-// the link and all occupied slots: if it matches, they are the bucket as it was when the check was
-// read. Two buckets of one READ may still be of different moments; a joint version is in both, and
-// counts the items that moved between them: if it is the same in both, no item of theirs was missed
-// because it moved. Memory of zeros is an empty table.
+// A READ may return words of a bucket from different moments. The check is a function of the
+// header, the link and all occupied slots: if it matches, they are the bucket's contents at the
+// moment at which the check was read. The two buckets of one READ may still be of different
+// moments. Therefore both hold a joint version, which counts the items that moved between them: if
+// both copies are equal, no item was missed because it moved from one bucket to the other. Memory
+// of zeros is an empty table.
 #pragma once
 
 #include <array>
@@ -47,15 +49,15 @@ inline constexpr std::uint32_t kBucketSlots = 4;
 inline constexpr Bytes kHeaderSize = kCacheLine;
 inline constexpr Bytes kBucketSize = kHeaderSize + kBucketSlots * kSlotSize;
 inline constexpr Bytes kNeighborhoodSize = 2 * kBucketSize;
-inline constexpr std::uint32_t kMaxChain = 4;  // overflow blocks of a home bucket
+inline constexpr std::uint32_t kMaxChain = 4;  // most overflow blocks of a home bucket
 inline constexpr std::uint32_t kMaxResizes = 32;
 
-// Words of a bucket.
+// Offsets of the words of a bucket.
 inline constexpr Bytes kHeaderOffset = 0;
 inline constexpr Bytes kCheckOffset = kWord;
 inline constexpr Bytes kLinkOffset = 2 * kWord;
 
-using SlotNumber = std::uint32_t;  // in its bucket
+using SlotNumber = std::uint32_t;  // within its bucket
 constexpr Bytes slot_offset(SlotNumber slot) { return kHeaderSize + slot * kSlotSize; }
 
 // --- headers -------------------------------------------------------------------------------------
@@ -66,7 +68,7 @@ constexpr Header bit_of(SlotNumber slot) { return Header{1} << slot; }
 inline constexpr Header kOccupied = bit_of(kBucketSlots) - 1;
 inline constexpr Header kSealed = bit_of(kBucketSlots);
 
-// A number within a header, which begins again at 0.
+// A counter in a field of a header, which wraps around to 0.
 struct Counter {
   int shift;
   int width;
@@ -86,8 +88,7 @@ std::optional<SlotNumber> free_slot(Header header);
 
 using Link = std::uint64_t;
 
-// A check is the sum, without carries, of the term of the header and the link and those of occupied
-// slots.
+// A check is the XOR of the term of the header and the link, and the terms of all occupied slots.
 constexpr std::uint64_t check_term(Header header, Link link) {
   return header * 0x9E3779B97F4A7C15 + link * 0x6A09E667F3BCC909;
 }
@@ -95,7 +96,7 @@ std::uint64_t check_term(SlotNumber number, const Slot& slot);
 
 // --- places --------------------------------------------------------------------------------------
 
-// A key's, from which its home bucket in every table follows.
+// The hash of a key, which determines its home bucket in every table.
 std::uint64_t hash_of(const Slot& key);
 
 // One table; offsets are in bytes from the start of the index.
@@ -104,10 +105,11 @@ struct Table {
   std::uint64_t homes = 0;
   std::uint64_t blocks = 0;
 
-  // Buckets are numbered 0 to `homes`; overflow blocks have the numbers that follow.
+  // Buckets are numbered from 0 to `homes`; the numbers of overflow blocks follow.
   std::uint64_t first_block() const { return homes + 1; }
   std::uint64_t all_buckets() const { return first_block() + blocks; }
-  // The number of the home bucket. One of a table of twice the homes is twice as high, or one more.
+  // The number of a key's home bucket. In a table of twice the homes it is twice this number, or
+  // one more.
   std::uint64_t home(std::uint64_t hash) const {
     __extension__ using Wide = unsigned __int128;
     return static_cast<std::uint64_t>(Wide{hash} * homes >> 64);
@@ -127,28 +129,28 @@ struct Table {
 
 inline constexpr Bytes kStateOffset = 0;
 inline constexpr Bytes kLogSize = 2 * kCacheLine;
-// A store has logs for so many, however many it starts, so that it recovers what any number of them
-// left.
+// Every pool has logs for this number of workers, however many are started, so that it can recover
+// what any number of workers left.
 inline constexpr std::uint32_t kMaxWorkers = 64;
 
-// All tables that an index may come to have, and what is before them: at offset 0 the word that
-// says which is in use, then the logs.
+// All tables that an index may ever have. Before them come the word that says which table is in
+// use, at offset 0, and the logs.
 struct Geometry {
   std::uint64_t homes = 1;             // of the first table
   std::uint32_t overflow_percent = 5;  // overflow blocks for a hundred homes
-  std::uint32_t resizes = 1;           // at most
-  std::uint32_t logs = 1;              // one for each worker that there may be
+  std::uint32_t resizes = 1;           // at most so many
+  std::uint32_t logs = 1;              // one for each possible worker
 
   Bytes log_offset(std::uint32_t worker) const { return kCacheLine + worker * kLogSize; }
   Bytes tables_offset() const { return round_up(log_offset(logs), kMediaLine); }
-  // A table's level is how often it was resized.
+  // The level of a table is the number of resizes that led to it.
   Table table(std::uint32_t level) const;
   Bytes size() const;
 
   friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
-// The table in use, and whether its items are being moved to the next one.
+// Which table is in use, and whether its items are being moved to the next one.
 struct State {
   std::uint32_t level = 0;
   bool resizing = false;
@@ -162,13 +164,14 @@ struct State {
 // --- a client's search ---------------------------------------------------------------------------
 
 struct Search {
-  bool torn = false;            // read once more
-  std::optional<Slot> found{};  // if not torn
-  bool sealed = false;          // what is not found is to be looked for in the next table
+  bool torn = false;            // the READ must be repeated
+  std::optional<Slot> found{};  // only if not torn
+  bool sealed = false;          // an item that is not found may be in the next table
   Link link = 0;                // of the home bucket, or of the block
 };
 
-// In the bytes of the home bucket and the one behind it, and in those of an overflow block.
+// Both search the bytes that a READ returned: of the home bucket and the one behind it, or of an
+// overflow block.
 Search search_neighborhood(std::span<const std::byte> buckets, const Slot& key);
 Search search_block(std::span<const std::byte> block, const Slot& key);
 

@@ -1,17 +1,17 @@
 // The redo logs of P-FaRM-KV: "FaRM-KV still needs to use logging when the updates occur across
 // buckets" ("Consistent RDMA-Friendly Hashing on Remote Persistent Memory", section III), and "uses
-// logging for each write operation". Each worker has one, with room for one record, whose mark is
-// in a line of its own:
+// logging for each write operation". Each worker has a log, with room for one record. The log's
+// mark is in a cache line of its own:
 //
 //      0                64                                               128
 //      +----------------+------------------------------------------------+
 //      | mark           | item | place | header | from | header of from  |
 //      +----------------+------------------------------------------------+
 //
-// A write is the record, the mark, the item, the headers, and the mark again; every line is flushed
-// once. Whatever a record says is said in absolute terms, so it may be applied again and again. The
-// buckets that it is about are its worker's alone until the mark is gone, so records of several
-// logs may be applied in any order.
+// A write stores the record, the mark, the item, the headers, and clears the mark; every line is
+// flushed once. A record holds absolute values, so applying it is idempotent. The worker keeps the
+// buckets of its record locked until the mark is cleared, so records of different logs commute and
+// may be applied in any order.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace perdura::systems::pfarm {
 using bucket_hash::Flushing;
 using bucket_hash::Readers;
 
-// The index within its region. Offsets are in bytes from the start of the index.
+// Accesses to the index, by offsets in bytes from the start of the index.
 class Memory {
  public:
   Memory(pmem::Region& region, Bytes start, Flushing flushing)
@@ -58,13 +58,13 @@ class Memory {
   Flushing flushing_;
 };
 
-// A place is the offset of a bucket with the number of a slot in its low bits.
+// `place` is the offset of a bucket, with the number of the slot in the low bits.
 struct Record {
-  Slot item{};              // that the slot shall hold
-  std::uint64_t place = 0;  // of the slot
-  Header header = 0;        // of its bucket, afterwards
-  Bytes from = 0;           // the bucket that the item comes from, or 0
-  Header from_header = 0;   // of that bucket, afterwards
+  Slot item{};              // the new contents of the slot
+  std::uint64_t place = 0;  // the slot
+  Header header = 0;        // the new header of its bucket
+  Bytes from = 0;           // the bucket that the item leaves, or 0
+  Header from_header = 0;   // the new header of that bucket
 
   static std::uint64_t place_of(Bytes bucket, SlotNumber slot) { return bucket | slot; }
   Bytes bucket() const { return place & ~(kCacheLine - 1); }
@@ -74,10 +74,10 @@ static_assert(sizeof(Record) == kCacheLine && std::is_trivially_copyable_v<Recor
 
 class RedoLog {
  public:
-  // The one at this offset of the index.
+  // The log at this offset of the index.
   RedoLog(Memory& memory, Bytes offset) : memory_(&memory), offset_(offset) {}
 
-  // Each step persists what it stores.
+  // Each of these steps persists what it stores.
   void write(const Record& record) {
     memory_->write(offset_ + kRecord, record);
     memory_->persist(offset_ + kRecord, sizeof record);
@@ -85,7 +85,7 @@ class RedoLog {
   void commit() { set_mark(kCommitted); }
   void end() { set_mark(0); }
 
-  // The record that must be applied, after a crash.
+  // After a crash: the record that must be applied, if there is one.
   std::optional<Record> committed() const {
     if (memory_->load(offset_) == 0) return std::nullopt;
     return memory_->read<Record>(offset_ + kRecord);

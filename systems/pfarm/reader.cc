@@ -20,7 +20,7 @@ Task<std::optional<LookedUp>> Reader::look_up(Reads reads, Slot key) {
   for (std::uint32_t level = known;; ++level) {
     const std::optional<Search> result = co_await search(reads, geometry_.table(level), key);
     if (!result) co_return std::nullopt;
-    // What a sealed bucket does not hold is in the next table, if anywhere.
+    // If the key is missing from a sealed bucket, it can only be in the next table.
     if (!result->found && result->sealed) continue;
     if (level > known) {
       const auto state = co_await reads.read_state();

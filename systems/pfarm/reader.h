@@ -10,7 +10,7 @@ using bucket_hash::LookedUp;
 using bucket_hash::Plan;
 using bucket_hash::Reads;
 
-// What a client knows of an index when it connects; `level` is that of the table in use.
+// What a client learns of an index when it connects. `level` is that of the table in use.
 Plan plan_of(const Geometry& geometry, std::uint32_t level);
 
 class Reader {
@@ -18,16 +18,16 @@ class Reader {
   explicit Reader(const Plan& plan);
 
   static Bytes read_room() { return kNeighborhoodSize; }
-  // One READ, and one more for each overflow block of the key's home bucket if the neighborhood
-  // does not have the key; more while the table is being resized, or if a READ was torn.
+  // Takes one READ and, if the neighborhood does not have the key, one more for each overflow block
+  // of its home bucket. Takes more during a resize, or if a READ was torn.
   Task<std::optional<LookedUp>> look_up(Reads reads, Slot key);
 
  private:
-  // A search of a table; nothing if the connection broke.
+  // Searches one table; nothing if the connection broke.
   Task<std::optional<Search>> search(Reads& reads, Table table, Slot key);
 
   Geometry geometry_;
-  std::uint32_t level_;  // of the newest table that is known to have all items
+  std::uint32_t level_;  // of the newest table that is known to hold all items
 };
 
 }  // namespace perdura::systems::pfarm

@@ -16,7 +16,8 @@ using write_ahead::status_of;
 
 namespace {
 
-// How often the ring is polled when no request wakes the server up: at first, and at least.
+// The intervals at which the ring is polled while no request wakes the server up: at first, and at
+// most.
 constexpr Microseconds kShortestPoll(20);
 constexpr Microseconds kLongestPoll(100);
 
@@ -101,8 +102,8 @@ bool RingServer::reserve(Session& session, const Incoming& request) {
   if (log.full()) return false;
   Result<std::optional<Room>> room = store_.room_for(request.key);
   if (!room) {
-    // Others may be creating the same key, or be given up: the store is full only if it is after
-    // them.
+    // Reservations before this one may be for the same key, or may be given up. The store is full
+    // only if there is no room once all of them have been applied.
     while (apply_next(Look::thorough)) {
     }
     if (log.pending()) return false;
@@ -136,7 +137,8 @@ void RingServer::reserve_requested(Session& session, const Incoming& request) {
   if (!waiting_.empty() || !reserve(session, request)) wait_in_line(session, request);
 }
 
-// The record is in its slot, for the request came behind it; if it is applied, all is durable.
+// The record is in its slot, since this request was sent behind its WRITE. Once it is applied, it
+// is durable.
 void RingServer::persist_requested(Session& session, const Incoming& request) {
   Log& log = store_.log();
   ReplyStatus status = ReplyStatus::done;
@@ -171,7 +173,7 @@ void RingServer::serve_waiting() {
 
 void RingServer::record_arrived(Session&, const fabric::ReceiveCompletion&) {}
 
-// What the session had reserved and not completed never will be.
+// The session's reservations that are not complete by now never will be.
 void RingServer::session_ended(Session& session) {
   std::erase_if(waiting_,
                 [&](const Waiting& request) { return request.session == session.number; });

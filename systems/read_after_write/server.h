@@ -1,4 +1,4 @@
-// The server of Read After Write: hands out slots of the ring buffer and polls them.
+// The server of Read After Write, which allocates the slots of the ring buffer and polls them.
 #pragma once
 
 #include <deque>
@@ -24,8 +24,8 @@ class RingServer final : public write_ahead::Server {
  private:
   using Session = write_ahead::Session;
 
-  // A request that cannot be answered yet, because the ring is full or a record must be waited for.
-  // Those that came later wait behind it.
+  // A request that cannot be served yet, because the ring is full or because it must wait for a
+  // record. Later requests of the same kinds queue behind it.
   struct Waiting {
     std::uint32_t session;
     write_ahead::Request header;
@@ -46,15 +46,15 @@ class RingServer final : public write_ahead::Server {
   bool reserve(Session& session, const Incoming& request);
   bool erase(Session& session, const Incoming& request);
 
-  // How much the poller does to find out whether a record has arrived: a look at its first word, or
-  // the whole checksum.
+  // How the poller checks whether a record has arrived: by the first word of its slot, or by the
+  // whole checksum.
   enum class Look : std::uint8_t { glance, thorough };
   bool apply_next(Look look);
   static Task<> poll_ring(std::shared_ptr<RingServer> self);
 
   fabric::MemoryRegion log_memory_;
   std::deque<Waiting> waiting_;
-  WaitList reserved_;  // the poller, while no slot is handed out
+  WaitList reserved_;  // the poller waits here while no slot is allocated
 };
 
 }  // namespace perdura::systems::read_after_write

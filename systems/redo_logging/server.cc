@@ -39,7 +39,7 @@ RedoServer::RedoServer(Thread& thread, const std::string& name, const KvConfig& 
   keep_slots_posted();
 }
 
-// The connections go before the queue that they receive from.
+// The connections must be destroyed before the queue from which they receive.
 RedoServer::~RedoServer() { sessions_.clear(); }
 
 Task<> RedoServer::serve() {
@@ -62,8 +62,8 @@ Task<> RedoServer::settle() {
 
 // --- the log -------------------------------------------------------------------------------------
 
-// A slot is posted again when recovery no longer needs what it held: at the latest when half of the
-// log waits for that.
+// A slot is posted again when recovery no longer needs its record. That happens at the latest when
+// half of the log waits for it.
 void RedoServer::keep_slots_posted() {
   Log& log = store_.log();
   while (log.tail() - log.applied() > log.quarter() && store_.apply_next()) {
@@ -95,8 +95,8 @@ void RedoServer::record_arrived(Session& session, const fabric::ReceiveCompletio
   take_arrived();
 }
 
-// Records are taken in the order of their slots. Completions of different connections may come in
-// another order, so one that comes early waits.
+// Admits records in the order of their slots. Completions of different connections may be reported
+// in another order, so a record that comes early waits.
 void RedoServer::take_arrived() {
   Log& log = store_.log();
   while (arrived_ > 0) {
@@ -110,7 +110,8 @@ void RedoServer::take_arrived() {
       --arrived_;
       take(slot);
     } else if (log.tail() < perhaps_lost_until_) {
-      // Its sender is gone, or, no harm done, late: then it is refused. Recovery must not find it.
+      // The sender is gone, or its message is late, in which case it will be refused without harm.
+      // In any case recovery must not find it.
       slot.stray = true;
       while (store_.apply_next()) {
       }
@@ -142,8 +143,8 @@ ReplyStatus RedoServer::admit(Position p, const Slot& message) {
   }
   Result<std::optional<Room>> room = store_.room_for(record->key);
   if (!room && log.pending()) {
-    // Buckets that are kept for records not yet applied cannot be moved out of the way; entries
-    // can. So the store is full only if it is after all of them.
+    // A bucket reserved for a record that is not yet applied cannot be moved; an entry can. So the
+    // store is full only if there is no room once all records have been applied.
     while (store_.apply_next()) {
     }
     record = store_.arrived(p, message.length);
@@ -167,7 +168,7 @@ void RedoServer::refuse_stray(Slot& slot, Position p) {
   answer(slot, ReplyStatus::stale_lap);
 }
 
-// Answers are sent in the order of the session's records, so they need no name.
+// Answers are sent in the order of the session's records, so they need no id.
 void RedoServer::answer(const Slot& message, ReplyStatus status) {
   Session& session = sessions_[message.session];
   if (!session.connected || session.epoch != message.epoch || !session.log) return;

@@ -1,5 +1,5 @@
-// The server of Redo Logging. The slots of the log are the receive buffers of a receive queue that
-// all sessions share, so that records land in the log in the order in which they arrive, and the
+// The server of Redo Logging. The slots of the log are the receive buffers of one receive queue
+// that all sessions share. So records land in the log in the order of their arrival, and the
 // server's CPU finds them there.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace perdura::systems::redo_logging {
 
 inline constexpr std::string_view kName = "redo-logging";
 
-// Half of the log is always posted, and all sessions together have no more SENDs under way than
-// that: none finds the receive queue empty, and no record is refused twice for its lap.
+// At least half of the log is always posted, and all sessions together never have more SENDs in
+// flight. So the receive queue never runs empty, and no record is refused twice because of its lap.
 constexpr std::uint64_t least_log_slots(std::uint32_t sessions) {
   return 2 * std::uint64_t{sessions};
 }
@@ -32,14 +32,15 @@ class RedoServer final : public write_ahead::Server {
   using Position = write_ahead::Position;
   using Session = write_ahead::Session;
 
-  // What is known of the receive buffer that is a slot of the log. A buffer that a dying sender had
-  // taken may come back to the receive queue out of turn: it is then a stray, whatever lands in it
-  // is refused, and the log passes over its slot until it can be posted in turn again.
+  // The state of the receive buffer that is a slot of the log. If a sender dies, a buffer that its
+  // message had taken may return to the receive queue out of order. It is then a stray: whatever
+  // lands in it is refused, and the log skips its slot until the buffer can be posted in order
+  // again.
   struct Slot {
     bool posted = false;   // in the receive queue
-    bool stray = false;    // posted out of turn
-    bool passed = false;   // the present position of this slot has no buffer of its own
-    bool arrived = false;  // a message landed and waits for its turn
+    bool stray = false;    // posted out of order
+    bool passed = false;   // the current position of this slot has no buffer
+    bool arrived = false;  // a message has landed and waits for its turn
     std::uint32_t session = 0;
     std::uint64_t epoch = 0;
     std::uint32_t length = 0;
@@ -65,14 +66,14 @@ class RedoServer final : public write_ahead::Server {
   std::uint32_t window() const;
 
   fabric::MemoryRegion log_memory_;
-  std::unique_ptr<pmem::Region> answers_;  // of each session, as many as its window
+  std::unique_ptr<pmem::Region> answers_;  // for each session, as many as its window
   fabric::MemoryRegion answer_memory_;
   std::vector<std::uint64_t> answered_;
   std::unique_ptr<fabric::ReceiveQueue> log_queue_;
   std::vector<Slot> slots_;
-  bool flushes_records_;         // before they are acknowledged
-  Position posted_end_;          // slots before it are posted, or have been
-  Position perhaps_lost_until_;  // a broken connection may have taken slots before it
+  bool flushes_records_;         // before the server acknowledges them
+  Position posted_end_;          // end of the positions that have been posted
+  Position perhaps_lost_until_;  // before this position a broken connection may have taken slots
   std::uint64_t arrived_ = 0;    // messages that wait for their turn
 };
 

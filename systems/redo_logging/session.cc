@@ -20,8 +20,9 @@ Task<std::unique_ptr<KvSession>> RedoSession::connect(Thread& thread, fabric::Ad
   co_return session;
 }
 
-// The record is SENT into the redo log. The client cannot know in which slot it will land: if the
-// log has gone around meanwhile, the server refuses the record and it is sealed and sent again.
+// SENDs the record into the redo log. The client cannot know in which slot the record will land. If
+// the log has wrapped around meanwhile, the server refuses the record, and the client seals it
+// again and resends it.
 Task<Result<void>> RedoSession::put(Key key, Value value) {
   if (too_large(key, value)) co_return tl::unexpected(Error::too_large);
   const Lease held = co_await lease();
@@ -56,8 +57,8 @@ const KvSystem kRedoLogging{
     .paper = "Write-Optimized and Consistent RDMA-based NVM Systems, Liu et al., 2019; section 5.1",
     .guarantee = "a completed put is verified and flushed in the server's redo log",
     .level = services::GuaranteeLevel::durable,
-    // Until the server has admitted it, a record in the log means nothing: recovery has to check
-    // with the table whether there was room for it.
+    // A record in the log has no effect until the server has admitted it: recovery must check
+    // against the table whether there was room for it.
     .put = {.carrier = persistence::Carrier::send, .replay = false},
     .parameters = write_ahead::kParameterTable,
     .small_store = write_ahead::kSmallStore,

@@ -1,4 +1,4 @@
-// A new system or service is a folder and a line here.
+// A new system or service needs one line here.
 #include "systems/registry/registry.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The tables of what there is to run: of services, and of each one's systems.
+// The tables of all services and of all systems of each service.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@
 namespace perdura::systems {
 
 std::span<const services::Service* const> all_services();
-// Of all services, in the order of the tables.
+// The systems of all services, in the order of the tables.
 std::vector<services::ServedSystem> all_systems();
 std::optional<services::ServedSystem> find_system(std::string_view name);
 
 std::span<const KvSystem> kv_systems();
-// Throws UsageError naming the known ones.
+// Throws UsageError, which lists the known names, if there is none.
 const KvSystem& find_kv_system(std::string_view name);
 
 }  // namespace perdura::systems

@@ -1,4 +1,4 @@
-// How long an update takes by a method of remote persistence, on the model of a testbed.
+// The expected latency of an update by a method of remote persistence, on the model of a testbed.
 #pragma once
 
 #include "persistence/chooser.h"
@@ -6,9 +6,10 @@
 
 namespace perdura::bench {
 
-// The mean of some updates of the needs' sizes, one after the other, with polling on both sides, on
-// two nodes of the profile with the devices' features and the configuration's DDIO and receive
-// buffers. Throws UsageError if the sizes are impossible.
+// The mean latency of some updates of the needs' sizes, made one after the other with polling on
+// both sides. Simulates two nodes of the profile, with the given features of the devices, and with
+// the DDIO setting and the receive buffers of the configuration. Throws UsageError if the sizes are
+// impossible.
 Picoseconds expected_latency(const persistence::Method& method, sim::Profile profile,
                              const persistence::Configuration& configuration,
                              const persistence::UpdateNeeds& needs,

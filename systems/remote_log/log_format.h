@@ -1,14 +1,14 @@
 // The log of RemoteLog (section 4.1 of "Correct, Fast Remote Persistence"): a ring of slots in a
 // persistent region of the server, which a client appends to by remote updates.
 //
-//   0      magic | slots | largest record      written last, when the log is made
-//   64     head: how many records the server has applied; it publishes this
-//   128    tail: how many records there are    the update "b" of ordered methods; else 0
+//   0      magic | slots | largest record      written last, when the log is created
+//   64     head: number of records applied; the server publishes it
+//   128    tail: number of records appended    the update "b" of ordered methods; else 0
 //   256    the slots; record number i, from 1, is in slot (i - 1) mod slots
 //
-// A record is a header and its payload. By a single update it carries a checksum, and the tail is
-// where that, or the number, is wrong. By ordered updates the tail says where it is, and there is
-// no checksum.
+// A record is a header and its payload. With single updates, records carry checksums, and the tail
+// is found where a checksum or a record's number does not match. With ordered updates, the tail
+// word tells where it is, and records have no checksums.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 namespace perdura::bench {
 
 struct RecordHeader {
-  std::uint32_t crc = 0;  // over all after it; 0 by ordered updates
+  std::uint32_t crc = 0;  // over all bytes after it; 0 with ordered updates
   std::uint32_t length = 0;
   std::uint64_t number = 0;
 };
@@ -36,18 +36,18 @@ inline constexpr Bytes kHeadOffset = 64;
 inline constexpr Bytes kTailOffset = 128;
 inline constexpr Bytes kSlotsOffset = 256;
 
-// How client and server keep a log; both must say the same.
+// The options of a log. Client and server must agree on them.
 struct LogOptions {
   persistence::Method method;
-  bool read_for_flush = false;        // FLUSH for visibility is done by READ
-  std::uint64_t slots = 4096;         // records that the log holds
-  std::uint32_t largest_record = 64;  // bytes of payload
+  bool read_for_flush = false;        // a READ emulates FLUSH for visibility
+  std::uint64_t slots = 4096;         // number of records that the log holds
+  std::uint32_t largest_record = 64;  // greatest payload, in bytes
   std::uint32_t receive_buffers = 64;
   pmem::Medium receive_medium = pmem::Medium::dram;
 
-  // As far as a device lacks FLUSH, READ takes its place.
+  // The same options for a device: READ emulates FLUSH if the device has no FLUSH.
   LogOptions on(const fabric::Capabilities& device) const;
-  // The method's name, with " (read)" if READ takes the place of its FLUSH.
+  // The name of the method, with " (read)" if READ emulates its FLUSH.
   std::string method_name() const;
   bool has_tail() const { return method.update == persistence::Update::ordered; }
   Bytes slot_size() const { return round_up(sizeof(RecordHeader) + largest_record, kCacheLine); }
@@ -58,12 +58,12 @@ struct LogOptions {
   persistence::PersisterSetup setup() const;
 };
 
-// What is known of the options of another log, or of the other side.
+// What is known of the options of an existing log, or of the other side.
 struct KnownOptions {
   std::optional<std::uint64_t> slots{};
   std::optional<std::uint32_t> largest_record{};
   std::optional<bool> has_tail{};
-  std::string method{};  // its name; empty if it is not known
+  std::string method{};  // of the method; empty if unknown
 };
 struct LogDiffers : persistence::OptionsDiffer {
   LogDiffers(const std::string& what, KnownOptions its)
@@ -71,10 +71,12 @@ struct LogDiffers : persistence::OptionsDiffer {
   KnownOptions known;
 };
 
-// Puts a record together behind its payload, which begins after the header; returns its size.
+// Completes a record whose payload is already in place, behind the header; returns the record's
+// size.
 std::size_t write_header(std::span<std::byte> record, std::uint64_t number, std::size_t payload,
                          bool checked);
-// The payload's length, if these bytes are record number `number`; `checked` asks for the checksum.
+// The length of the payload if the bytes are record number `number`. `checked`: verify the
+// checksum.
 std::optional<std::uint32_t> length_of(std::span<const std::byte> record, std::uint64_t number,
                                        bool checked);
 

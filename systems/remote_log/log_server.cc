@@ -13,7 +13,7 @@ constexpr std::uint64_t kOrderedLogMagic = 0x4C494154544F4D52;  // "RMOTTAIL"
 std::uint64_t magic_of(const LogOptions& options) {
   return options.has_tail() ? kOrderedLogMagic : kLogMagic;
 }
-// Records that are applied before messages get a turn.
+// How many records are applied before messages are handled again.
 constexpr std::uint64_t kBatch = 16;
 
 constexpr Bytes kSlotsWord = 8;
@@ -34,8 +34,8 @@ LogServer::LogServer(Thread& thread, const std::string& name, const LogOptions& 
   check_shape(name);
   responder_ = std::make_shared<persistence::Responder>(thread, *region_, options.setup());
   head_ = region_->load(kHeadOffset);
-  // A record that was applied before the client could rely on it may be lost with its tail: its
-  // effect is not.
+  // A record may be applied before the client can rely on it. A failure may then lose its tail, but
+  // not its effect, so the tail must not be behind the head.
   if (options.has_tail() && region_->load(kTailOffset) < head_) {
     region_->store(kTailOffset, head_);
     region_->persist(kTailOffset, kWord);
@@ -88,8 +88,8 @@ void LogServer::begin_end() {
   responder_->begin_end();
 }
 
-// A record that is visible is applied, though the client may not rely on it yet. If power fails
-// now, the head stays behind it, whatever becomes of its slot.
+// Applies every visible record, even if the client cannot rely on it yet. After a power failure the
+// head still counts such a record as applied, whatever is left in its slot.
 std::uint64_t LogServer::apply_some(std::uint64_t most) {
   const bool checked = !options_.has_tail();
   const std::uint64_t tail = checked ? head_ + most : region_->load(kTailOffset);

@@ -1,5 +1,5 @@
 // The server's side of RemoteLog: serves the log to a client, and applies its records in the
-// background, so that their slots can be used again.
+// background, so that their slots can be reused.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,26 @@ namespace perdura::bench {
 
 class LogServer {
  public:
-  // What becomes of a record when it is its turn. What it changes must be durable when it returns.
+  // Called for each record in order. Its effects must be durable when it returns.
   using Apply = std::function<void(std::uint64_t number, std::span<const std::byte> payload)>;
 
-  // Opens the log in the persistent region `name` of the thread's node, recovering it, or makes it.
-  // Throws LogDiffers if it is there with other options, OptionsDiffer if it is no log, UsageError
-  // if the method cannot run here.
+  // Opens and recovers the log in the persistent region `name` of the thread's node, or creates it.
+  // Throws LogDiffers if it exists with other options, OptionsDiffer if the region is not a log,
+  // and UsageError if the method cannot run here.
   LogServer(Thread& thread, const std::string& name, const LogOptions& options, Apply apply);
 
-  // Serves the client; does not end by itself.
+  // Serves the client; does not return.
   Task<> serve() { return responder_->serve(); }
-  // Applies records as they come, looking for them at least this often; does not end by itself.
+  // Applies records as they arrive, checking for them at least this often; does not return.
   Task<> collect(Picoseconds interval);
 
-  // Applies no more, and asks the client to go: what is under way is ended, nothing is in doubt.
+  // Stops applying records and asks the client to disconnect: it completes its operation in flight,
+  // so that no outcome remains unknown.
   void begin_end();
   bool has_client() const { return responder_->has_requesters(); }
 
-  // Applies the records that are there, at most so many, and publishes the new head, durably.
-  // Returns how many.
+  // Applies at most `most` of the records that have arrived, and publishes the new head durably.
+  // Returns how many it applied.
   std::uint64_t apply_some(std::uint64_t most);
 
   std::uint64_t head() const { return head_; }

@@ -12,24 +12,26 @@ namespace perdura::bench {
 
 class RemoteLog {
  public:
-  // Connects to the server of the log, and looks for its tail: appends go on behind the last
-  // record. Throws as RemotePersister::connect does, but LogDiffers for a
-  // SetupDiffers, and also if the log has another size.
+  // Connects to the log's server and finds the tail, behind which appends continue. Throws as
+  // RemotePersister::connect does, but LogDiffers instead of SetupDiffers, and also if the log has
+  // another size.
   static Task<std::unique_ptr<RemoteLog>> connect(Thread& thread, fabric::Address server,
                                                   LogOptions options);
 
-  // Appends a record; when it is done, the record is persistent if the method is right for the
-  // server. If the log is full, waits until the server has applied what is oldest: the client asks
-  // for the head only when it knows of no free slot. Returns the record's number. If the server
-  // ends meanwhile, that is `disconnected`, too.
+  // Appends a record and returns its number. When it returns, the record is persistent if the
+  // method is right for the server. If the log is full, waits until the server has applied the
+  // oldest records; the client reads the head only when it knows of no free slot. If the server
+  // ends meanwhile, the error is `disconnected`.
   Task<tl::expected<std::uint64_t, persistence::UpdateError>> append(
       std::span<const std::byte> payload);
 
-  // True once the server is gone or asks the client to go: another append is pointless.
+  // True once the server has ended or asks the client to disconnect; further appends are pointless.
   bool is_over() { return persister_->is_over(); }
 
-  std::uint64_t tail() const { return tail_; }              // records in the log since it was made
-  std::uint64_t head_reads() const { return head_reads_; }  // while appending
+  // Number of records appended since the log was created.
+  std::uint64_t tail() const { return tail_; }
+  // How often append() had to read the head.
+  std::uint64_t head_reads() const { return head_reads_; }
 
  private:
   RemoteLog(std::unique_ptr<persistence::RemotePersister> persister, const LogOptions& options)
@@ -39,7 +41,7 @@ class RemoteLog {
 
   LogOptions options_;
   std::unique_ptr<persistence::RemotePersister> persister_;
-  std::uint64_t head_ = 0;  // as known
+  std::uint64_t head_ = 0;  // as last read
   std::uint64_t tail_ = 0;
   std::uint64_t head_reads_ = 0;
 };

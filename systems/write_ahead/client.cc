@@ -81,7 +81,7 @@ Task<Result<void>> Client::erase(Key key) {
 Task<std::optional<Reply>> Client::request(Call call, RequestKind kind, Key key,
                                            std::uint32_t value_length) {
   if (calls_.broken()) co_return std::nullopt;
-  kept_.post_again(call);  // of an earlier request of the operation
+  kept_.post_again(call);  // the receive buffer of the operation's previous reply
   const LocalBuffer buffer = request_buffer(call);
   rpc::write_message(buffer.bytes(),
                      Request{kind, call, static_cast<std::uint32_t>(key.size()), value_length});
@@ -125,7 +125,7 @@ Task<std::optional<Reply>> Client::reply_to(Call call) {
   });
 }
 
-// A reply to a request says which one it is for; those to the log's SENDs come in their order.
+// A reply to a request names its call; replies to SENDs to the log arrive in the order of those.
 void Client::take(const fabric::ReceiveCompletion& completion) {
   if (completion.status != fabric::Status::success) return fail();
   const auto reply = rpc::read_message<Reply>(completion.buffer.bytes());

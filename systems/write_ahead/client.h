@@ -1,8 +1,9 @@
-// The client of a partition as far as the two baselines share it: operations under way at once,
-// requests and their replies, get and delete.
+// The part of a client that the two baselines share: concurrent operations, requests and their
+// replies, get and delete.
 //
-// An operation under way has a call (rpc/calls.h): scratch memory for its request and its record,
-// and the id by which its reply is known. A reply is read in the buffer in which it landed.
+// Every operation in flight has a call (rpc/calls.h), with scratch memory for its request and its
+// record, and an id by which its reply is recognized. A reply is read in the receive buffer in
+// which it arrived.
 #pragma once
 
 #include <memory>
@@ -33,7 +34,7 @@ class Client : public KvSession {
   Task<> connect_requests(fabric::Address server);
   Task<> connect_log(fabric::Address server);
 
-  // The call of an operation under way, with the reply that it keeps.
+  // The call of an operation in flight, with the reply that the operation has kept.
   class Lease {
    public:
     Lease(rpc::Calls<Reply>::Lease call, rpc::KeptReplies& replies)
@@ -42,11 +43,12 @@ class Client : public KvSession {
 
    private:
     rpc::Calls<Reply>::Lease call_;
-    rpc::KeptReplies::Use reply_;  // ends before the call is free
+    rpc::KeptReplies::Use reply_;  // destroyed before call_, so that the call is freed last
   };
   Task<Lease> lease();
 
-  // The right to have a SEND to the log under way.
+  // A permit for one SEND to the log. log_turn() waits while as many SENDs are in flight as the
+  // server allows.
   class LogTurn {
    public:
     explicit LogTurn(Client& client) : client_(&client) {}
@@ -67,7 +69,7 @@ class Client : public KvSession {
   // SENDs a sealed record to the server's log and waits for the reply.
   Task<std::optional<Reply>> send_to_log(rpc::Call call, fabric::LocalBuffer record);
 
-  // The store is gone, or does not answer as it should: every operation under way ends.
+  // Called when the server is gone or violates the protocol: ends every operation in flight.
   void fail();
 
   bool too_large(Key key, Value value) const {
@@ -83,7 +85,7 @@ class Client : public KvSession {
   std::uint32_t queue_depth_;
   Welcome welcome_;
   RecordFormat format_{0, 0};
-  std::uint64_t log_tail_ = 0;  // as far as the server has told
+  std::uint64_t log_tail_ = 0;  // as last reported by the server
   SessionCounts counts_;
 
  private:
@@ -102,9 +104,9 @@ class Client : public KvSession {
   fabric::MemoryRegion buffer_memory_;
   rpc::Calls<Reply> calls_;
   rpc::KeptReplies kept_;
-  std::uint32_t log_turns_ = 0;  // taken
+  std::uint32_t log_turns_ = 0;  // permits in use
   WaitList waiting_for_turn_;
-  rpc::InOrder log_sends_;  // not yet answered
+  rpc::InOrder log_sends_;  // calls whose SENDs are not yet answered
 
  protected:
   fabric::CompletionQueue completions_;

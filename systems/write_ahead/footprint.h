@@ -1,4 +1,5 @@
-// Of both: a log of each partition, from which records are moved.
+// The memory footprint of the two baselines, which share one estimate: both have a log for each
+// partition, from which records are moved.
 #pragma once
 
 #include "services/footprint.h"

@@ -53,8 +53,8 @@ void Log::move_replay_start(Position p) {
   pool_.persist(kReplayStartOffset, kWord);
 }
 
-// Chains run from newer to older positions, so what lies behind the replay start ends them: its
-// slot may have been used again.
+// Chains lead from newer to older positions. They end before the replay start, since slots of older
+// positions may have been reused.
 Position Log::first_of(Position chain, std::uint64_t hash, Key key) const {
   while (chain != kNoPosition && chain >= replay_start_) {
     const LogEntry& entry = entries_[slot(chain)];

@@ -1,15 +1,15 @@
-// The log: a ring of slots in persistent memory, and the server's volatile notes on what is in
-// them.
+// The log: a ring of slots in persistent memory, with volatile metadata of the server about each
+// slot's record.
 //
-// Positions are numbered on for ever: position p is slot p mod slots, its lap is p / slots.
+// Positions increase monotonically. Position p is slot p mod slots, and belongs to lap p / slots.
 //
 //        replay start          applied               tail            replay start + slots
 //   -----+---------------------+---------------------+---------------+------>  positions
 //        | applied and durable | not yet applied     | free          |
 //
-// Recovery replays what verifies from the replay start on, for one lap; the replay start is
-// persistent and moves only once per quarter of the log, or when somebody needs it. A slot is used
-// again only when the replay start is beyond it.
+// Recovery replays the records that verify, from the replay start on, for one lap. The replay start
+// is persistent. It advances only once for each quarter of the log, or when somebody needs it to. A
+// slot is reused only after the replay start has passed it.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ namespace perdura::systems::write_ahead {
 using Position = std::uint64_t;
 inline constexpr Position kNoPosition = ~Position{0};
 
-// Where a new key's object and hash entry will be: kept free from when its put is admitted until it
-// is applied, so that applying cannot fail.
+// Space reserved for a new key's object and hash entry, from when its put is admitted until it is
+// applied, so that applying cannot fail.
 struct Room {
   hopscotch::Bucket bucket = 0;
   std::uint32_t object = 0;
@@ -34,23 +34,23 @@ struct Room {
 
 struct LogEntry {
   enum class State : std::uint8_t {
-    reserved,  // handed out; whether the record is complete is not known
+    reserved,  // allocated; whether the record is complete is unknown
     verified,  // complete, and durable in the log
-    dropped,   // never to be applied
+    dropped,   // must never be applied
   };
   State state = State::dropped;
   std::uint16_t key_length = 0;
   std::uint32_t value_length = 0;
-  std::uint32_t owner = 0;  // session
+  std::uint32_t owner = 0;  // number of the session
   std::uint64_t key_hash = 0;
-  std::uint64_t word_before = 0;  // the first word of the slot when it was handed out
-  Position older = kNoPosition;   // of the same chain of the index
+  std::uint64_t word_before = 0;  // first word of the slot when it was allocated
+  Position older = kNoPosition;   // next in the same chain of the index
   std::optional<Room> room;
 };
 
 class Log {
  public:
-  // An empty log from the persistent replay start on.
+  // An empty log that begins at the persistent replay start.
   Log(pmem::Region& pool, const Shape& shape);
 
   std::uint64_t slots() const { return shape_.log_slots; }
@@ -68,22 +68,21 @@ class Log {
   LogEntry& at(Position p) { return entries_[slot(p)]; }
   Key key(Position p) const;
 
-  // Notes that the next slot holds, or will hold, a record of this key. The log is not full.
+  // Notes that the next slot holds, or will hold, a record of this key. The log must not be full.
   LogEntry& append(Key key, std::uint32_t value_length, LogEntry::State state, std::uint32_t owner);
   // Notes that the next slot holds nothing.
   void skip();
-  // Notes that the first record not yet applied is, and is durable.
+  // Notes that the first record not yet applied has now been applied, durably.
   void advance();
-  // Moves the replay start to the first record not yet applied, or (in recovery) elsewhere.
+  // Moves the replay start to the first record not yet applied, or, during recovery, to `p`.
   void reclaim();
   void move_replay_start(Position p);
 
-  // The newest position at or after the replay start where the key was appended, and the one
-  // before.
+  // The newest position of the key at or after the replay start, and the next older one.
   Position newest(Key key) const;
   Position older(Position p) const;
 
-  // After recovery: goes on where no record that is in the log verifies, one lap on.
+  // After recovery: continues one lap further on, where no record left in the log verifies.
   void restart();
 
  private:
@@ -96,8 +95,8 @@ class Log {
   Position applied_;
   Position tail_;
   std::vector<LogEntry> entries_;
-  std::vector<std::byte> keys_;  // of each slot
-  std::vector<Position> heads_;  // of the index's chains, newest first
+  std::vector<std::byte> keys_;  // one for each slot
+  std::vector<Position> heads_;  // of the chains of the index, newest first
 };
 
 }  // namespace perdura::systems::write_ahead

@@ -1,4 +1,4 @@
-// What clients and servers of the two baselines say to each other.
+// The messages between clients and servers of the two baselines.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,21 @@
 
 namespace perdura::systems::write_ahead {
 
-// Private data of a connection: what the client wants it for, and what the server answers.
+// The private data of a connection: the client says what the connection is for, and the server
+// answers.
 enum class Role : std::uint32_t { requests, log };
 
 struct Hello {
   std::uint32_t version = 0;
   Role role = Role::requests;
-  std::uint32_t session = 0;  // as the server answered before, for Role::log
+  std::uint32_t session = 0;  // for Role::log: what the server answered before
   std::uint64_t epoch = 0;
 };
 
 struct Welcome {
   std::uint32_t session = 0;
-  std::uint32_t queue_depth = 0;  // requests under way at once
-  std::uint32_t log_window = 0;   // SENDs to the log under way at once
+  std::uint32_t queue_depth = 0;  // most requests in flight
+  std::uint32_t log_window = 0;   // most SENDs to the log in flight
   std::uint32_t key_size = 0;
   std::uint32_t value_size = 0;
   std::uint32_t max_key_size = 0;
@@ -29,7 +30,7 @@ struct Welcome {
   std::uint32_t log_key = 0;  // remote key of the log
   std::uint64_t log_slots = 0;
   std::uint64_t position = 0;  // of the log's tail
-  std::uint64_t epoch = 0;     // no other session has the same number and epoch
+  std::uint64_t epoch = 0;     // distinguishes sessions that have the same number
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
@@ -39,13 +40,13 @@ enum class RequestKind : std::uint32_t {
   get,
   erase,
   reserve,
-  persist,  // the record in a slot of the log, which stands in place of the value's length
+  persist,  // makes the record in a log slot durable; `value_length` holds the slot's number
 };
 
-// Followed by the key.
+// The key follows.
 struct Request {
   RequestKind kind = RequestKind::get;
-  std::uint32_t id = 0;  // the client's name for the operation
+  std::uint32_t id = 0;  // identifies the operation
   std::uint32_t key_length = 0;
   std::uint32_t value_length = 0;
 };
@@ -58,14 +59,14 @@ enum class ReplyStatus : std::uint32_t {
   too_large,
   corrupt,
   disconnected,
-  stale_lap,  // a record for the log was not sealed for the slot in which it landed
+  stale_lap,  // the record was sealed for another slot than the one in which it landed
 };
 ReplyStatus status_of(Error error);
 Error error_of(ReplyStatus status);
 
-// Followed by the value of a get.
+// The value follows if this is the reply to a get.
 struct Reply {
-  std::uint64_t position = 0;  // of the slot reserved; else of the log's tail
+  std::uint64_t position = 0;  // the reserved slot's; else the log's tail
   std::uint32_t id = 0;
   ReplyStatus status = ReplyStatus::done;
   std::uint32_t value_length = 0;

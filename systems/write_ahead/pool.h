@@ -1,5 +1,5 @@
-// The persistent pool of a partition of the two baselines of the Erda paper (section 5.1), Redo
-// Logging and Read After Write: what is where.
+// The layout of the persistent pool of a partition of the two baselines of the Erda paper (section
+// 5.1), Redo Logging and Read After Write.
 //
 //   0          +-----------------------------------------------------------------+
 //              | magic | version, crc | system | shape         |  replay start   |
@@ -13,8 +13,8 @@
 //              | objects with keys longer than the typical one: larger slots      |
 //              +-----------------------------------------------------------------+
 //
-// The header's checksum covers what never changes: from `system` to the end of `shape`. It is
-// written last when a pool is created, so a pool without a header is one whose creation was
+// The header's checksum covers what never changes, from `system` to the end of `shape`. The header
+// is written last when a pool is created, so a pool without one is one whose creation was
 // interrupted.
 #pragma once
 
@@ -32,7 +32,7 @@
 
 namespace perdura::systems::write_ahead {
 
-// KvSystem::small_store of both baselines.
+// The value of KvSystem::small_store for both baselines.
 inline constexpr std::array kSmallStore{services::Setting{"log_slots", 16}};
 
 // As an ObjectAddress has room for.
@@ -69,7 +69,7 @@ struct Parameters {
   std::uint64_t neighborhood = 0;
   std::uint64_t queue_depth = 0;  // operations of one session under way at once
 
-  // Throws UsageError if the configuration names others, or if it is impossible.
+  // Throws UsageError if the configuration has other parameters, or is impossible.
   static Parameters of(const KvConfig& config, std::string_view system,
                        std::uint64_t least_log_slots);
 };
@@ -94,7 +94,7 @@ struct Shape {
   Bytes log_slot_size() const;
   Bytes object_slot_size() const;
   Bytes long_object_slot_size() const;
-  std::uint64_t objects() const { return records + long_keys; }  // those of long keys come last
+  std::uint64_t objects() const { return records + long_keys; }  // slots for long keys come last
 
   Bytes table_offset() const;
   Bytes log_offset() const;
@@ -118,10 +118,11 @@ static_assert(offsetof(PoolHeader, system) == 16);
 static_assert(offsetof(PoolHeader, shape) == 32);
 static_assert(sizeof(PoolHeader) == 104);
 
-inline constexpr Bytes kReplayStartOffset = 128;  // a word of its own line
+inline constexpr Bytes kReplayStartOffset = 128;  // a word in a cache line of its own
 inline constexpr Bytes kHeaderSize = 256;
 
-// The address word of a hash entry: which object slot, and how long key and value are. Never 0.
+// The word of a hash entry: the number of the object slot, and the lengths of key and value. Never
+// 0.
 //
 //   bit 0              32           42               63      64
 //       | object + 1   | key length | value length    | 0      |
@@ -140,17 +141,18 @@ struct ObjectAddress {
   }
 };
 
-// The word of an entry whose key was deleted while the log still had records of it: bit 63, and the
-// position before which nothing may be replayed any more. The deletion and this note are one store.
+// A note in the word of an entry whose key was deleted while the log still held records of it: bit
+// 63, and the position before which nothing may be replayed. So one store both deletes the key and
+// leaves the note.
 inline constexpr std::uint64_t kDeletedBit = std::uint64_t{1} << 63;
 
 struct Pool {
   std::unique_ptr<pmem::Region> region;
-  bool created = false;  // just now: empty
+  bool created = false;  // by this call, and so empty
 };
 
-// Opens the pool `name` of a node, or creates it. Throws UsageError if it is damaged, belongs to
-// another system or has another shape.
+// Opens the pool `name` of a node, or creates it. Throws UsageError if the pool is damaged, belongs
+// to another system or was created for another shape.
 Pool open_pool(Node& node, const std::string& name, std::string_view system, const Shape& shape);
 
 }  // namespace perdura::systems::write_ahead

@@ -1,12 +1,13 @@
-// A record of the log: a checksum and what a put stores.
+// A record of the log: a checksum, and the key and value of a put.
 //
-//   typical    | crc 4 | key | value |                       key and value of exactly the typical
-//   sizes extended   | crc 4 | key length 4 | value length 4 | key | value |
+//   typical    | crc 4 | key | value |       if key and value have exactly the typical sizes
+//   extended   | crc 4 | key length 4 | value length 4 | key | value |
 //
-// Nothing in a record says which form it has, to which slot it belongs or whether it is still
-// valid: the checksum's seed does. It is made of the form and of the lap, that is, how often the
-// log has gone around (modulo 2^31). Two seeds give the same bytes different checksums, always, so
-// a record that an earlier lap left in a slot never verifies, and need not be erased.
+// Nothing in a record tells its form, its slot, or whether it is still valid. The seed of the
+// checksum does: it is computed from the form and from the lap, which is the number of times that
+// the log has wrapped around (modulo 2^31). Different seeds always give different checksums for the
+// same bytes. So a record that an earlier lap left in a slot never verifies, and need not be
+// erased.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace perdura::systems::write_ahead {
 inline constexpr Bytes kTypicalHeader = 4;
 inline constexpr Bytes kExtendedHeader = 12;
 
-// Of a slot of the log.
+// The size of a slot of the log.
 constexpr Bytes log_slot_size(Bytes max_key_size, Bytes max_value_size) {
   return round_up(kExtendedHeader + max_key_size + max_value_size, kCacheLine);
 }
@@ -45,17 +46,17 @@ class RecordFormat {
     return header_size(key_length, value_length) + key_length + value_length;
   }
 
-  // Writes everything but the checksum; returns the record's size.
+  // Writes everything but the checksum; returns the size of the record.
   Bytes write(std::span<std::byte> into, Key key, Value value) const;
-  // Fills in the checksum of a record that write() has written.
+  // Adds the checksum to a record that write() has written.
   void seal(std::span<std::byte> record, bool typical, std::uint64_t lap) const;
 
-  // The record at the beginning of a slot, if it is complete and belongs to this lap.
+  // The record at the beginning of a slot, if it is complete and of this lap.
   std::optional<Record> verify(std::span<const std::byte> slot, std::uint64_t lap) const;
-  // The same where the sizes are known.
+  // The same if the sizes are known.
   std::optional<Record> verify(std::span<const std::byte> slot, std::uint64_t lap, Bytes key_length,
                                Bytes value_length) const;
-  // The same for one of the forms.
+  // The same for one form.
   std::optional<Record> verify_typical(std::span<const std::byte> slot, std::uint64_t lap) const;
   std::optional<Record> verify_extended(std::span<const std::byte> slot, std::uint64_t lap) const;
 

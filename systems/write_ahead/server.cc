@@ -26,7 +26,7 @@ Server::Server(Thread& thread, const std::string& name, std::string_view system,
       buffer_memory_(thread.endpoint.register_memory(*buffers_, Access::local)),
       max_inline_(thread.endpoint.capabilities().max_inline),
       sessions_(config.sessions) {
-  // Recovery moves the log's tail on, so a client of an earlier server is not taken for another.
+  // Recovery advances the log's tail, so no epoch of an earlier server is used again.
   for (Session& session : sessions_) session.epoch = store_.log().tail() << 24;
 }
 
@@ -84,8 +84,8 @@ void Server::accept_log(fabric::ConnectionRequest& request, const Hello& hello) 
   sessions_.connected(*session.log, session);
 }
 
-// A session ends with the first of its connections. Its number is free again when both are gone:
-// only then has everything arrived that the client had sent.
+// A session ends with the first of its connections to end. Its number becomes free only when both
+// have ended, since only then has everything arrived that the client had sent.
 void Server::connection_ended(Session& session, const fabric::QueuePair* queue_pair) {
   sessions_.forget(*queue_pair);
   if (session.requests.get() == queue_pair) session.requests.reset();

@@ -1,12 +1,11 @@
-// The server of a partition as far as the two baselines share it: sessions, their connections and
-// buffers, and the requests get and delete, which a client SENDs and the server answers with a
-// SEND.
+// The part of a server that the two baselines share: sessions, their connections and buffers, and
+// the requests get and delete, which a client SENDs and which the server answers with a SEND.
 //
-// Each session has a reply buffer for each of the `queue_depth` operations that it may have under
-// way, and one request buffer more, since one is not posted while its request is served; all in
-// DRAM. A request carries an id below `queue_depth`, and no two of a session under way have the
-// same: its reply is made in the buffer of that number, which is free, since the client has
-// received the one before.
+// Each session has a reply buffer for each of its `queue_depth` operations in flight, and one
+// request buffer more, since a request's buffer is not posted while the request is served. All
+// buffers are in DRAM. A request carries an id below `queue_depth`, which no other request of the
+// session in flight has. Its reply is composed in the buffer of that number, which is free, since
+// the client has received the previous reply from it.
 #pragma once
 
 #include <array>
@@ -24,10 +23,11 @@ namespace perdura::systems::write_ahead {
 struct Session {
   std::uint32_t number = 0;
   bool connected = false;
-  std::uint64_t epoch = 0;  // grows with each session that has this number, for the pool's life
+  // Increases with each session that has this number, throughout the pool's life.
+  std::uint64_t epoch = 0;
   std::unique_ptr<fabric::ReceiveQueue> request_buffers;
   std::unique_ptr<fabric::QueuePair> requests;
-  std::unique_ptr<fabric::QueuePair> log;  // of Redo Logging
+  std::unique_ptr<fabric::QueuePair> log;  // Redo Logging only
   bool is_free() const { return !requests && !log; }
 };
 
@@ -37,10 +37,10 @@ class Server : public std::enable_shared_from_this<Server> {
          const Parameters& parameters);
   virtual ~Server() = default;
 
-  // Serves until it is destroyed.
+  // Runs until it is destroyed.
   virtual Task<> serve() = 0;
   virtual Task<> settle() = 0;
-  // How often the log has gone around since the partition was created.
+  // The number of times that the log has wrapped around since the partition was created.
   double log_laps() const {
     const Log& log = store_.log();
     return static_cast<double>(log.tail()) / static_cast<double>(log.slots());
@@ -49,16 +49,16 @@ class Server : public std::enable_shared_from_this<Server> {
  protected:
   struct Incoming {
     Request header;
-    Key key;  // in the request's buffer
+    Key key;  // in the receive buffer of the request
   };
 
-  // What a baseline does in its own way.
+  // What each baseline does in its own way.
   virtual void reserve_requested(Session& session, const Incoming& request) = 0;
   virtual void persist_requested(Session& session, const Incoming& request) = 0;
   virtual void erase_requested(Session& session, const Incoming& request) = 0;
   virtual void record_arrived(Session& session, const fabric::ReceiveCompletion& completion) = 0;
   virtual void session_ended(Session& session) = 0;
-  // The connection for SENDs to the log, if the baseline has one.
+  // The options of the connection for SENDs to the log, if the baseline has one.
   virtual std::optional<fabric::QueuePairOptions> log_options() = 0;
   virtual Welcome welcome() const = 0;
 
@@ -97,8 +97,8 @@ class Server : public std::enable_shared_from_this<Server> {
 inline constexpr std::array kPartitionMetrics{
     services::Metric{"log_laps", "laps of the log", "Laps of the log"}};
 
-// The partition that the harness holds; background tasks keep the server itself as long as they
-// need it.
+// The partition that the harness holds. Background tasks share ownership of the server, which lives
+// as long as any of them.
 class Partition final : public KvPartition {
  public:
   explicit Partition(std::shared_ptr<Server> server) : server_(std::move(server)) {}

@@ -54,7 +54,7 @@ Result<Bytes> Store::get(Key key, std::span<std::byte> into) {
   return object.value_length;
 }
 
-// A digest stands for a long key, so the object has the last word.
+// The table stores only a digest of a long key, so the key in the object decides.
 bool Store::holds_key(const ObjectAddress& object, Key key) {
   if (object.key_length != key.size()) return false;
   pool_->read(shape_.object_offset(object.object), scratch(key.size()));
@@ -121,15 +121,15 @@ bool Store::apply_next() {
   }
   log_.advance();
   if (entry.room) {
-    // Of a record that was dropped. What recovery might still find of it must not take this room
-    // from another, so it is free only when recovery no longer looks.
+    // The record was dropped. Recovery might still find it complete and would then need its space,
+    // so the space is freed only after the replay start has passed the record.
     log_.reclaim();
     release(entry.room);
   }
   return true;
 }
 
-// Key and value lie next to each other in the record as they do in the object.
+// Key and value are adjacent in the record, as they are in the object.
 void Store::apply(const Record& record, std::optional<Room>& room) {
   const std::span<const std::byte> object_bytes(record.key.data(),
                                                 record.key.size() + record.value.size());
@@ -179,7 +179,7 @@ void Store::keep_deleted(std::uint64_t word) {
 
 // --- recovery ------------------------------------------------------------------------------------
 
-// The table tells which objects are in use.
+// Marks the objects to which the table refers as used.
 void Store::find_objects(std::vector<bool>& used) {
   table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
     const ObjectAddress address = ObjectAddress::from(entry.word);
@@ -194,8 +194,9 @@ void Store::find_objects(std::vector<bool>& used) {
   });
 }
 
-// Every record of the lap from the replay start on that verifies is applied, in order: those that
-// had been applied once more, to the same end. Deletes may have moved the start on.
+// Applies every record that verifies, in order, within one lap from the replay start. Applying is
+// idempotent, so records that had been applied before do no harm. Notes of deletes may advance the
+// replay start.
 void Store::replay_log() {
   Position start = log_.replay_start();
   table_.for_each_vacant_word(
@@ -209,7 +210,7 @@ void Store::replay(Position p) {
   read_slot(p, shape_.log_slot_size());
   const std::optional<Record> record = format_.verify(scratch_, log_.lap(p));
   if (!record || !fits(*record)) return;
-  // Room was kept for all that was acknowledged; what finds none was not.
+  // Space was reserved for everything that was acknowledged, so a record without space was not.
   Result<std::optional<Room>> room = room_for(record->key);
   if (room) apply(*record, *room);
 }

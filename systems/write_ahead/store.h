@@ -1,13 +1,15 @@
-// The store behind the log (Erda, section 5.1): hash table and objects, and how records of the log
-// come to them. What Redo Logging and Read After Write have in common on the server.
+// The store behind the log (Erda, section 5.1): the hash table and the objects, and how records of
+// the log are applied to them. It is the part of the server that Redo Logging and Read After Write
+// share.
 //
-// A put is admitted first: its key either has an object, or room is kept for one and for its hash
-// entry. So what has been acknowledged can always be applied. It is applied in the order of
-// positions: an existing object is overwritten in place, which the log makes safe; a new one is
-// written and then entered in the table. Reading looks in the log first.
+// A put is admitted first: either its key has an object, or space is reserved for an object and for
+// its hash entry. So what has been acknowledged can always be applied. Records are applied in the
+// order of positions. An existing object is overwritten in place, which the log makes
+// crash-consistent; a new object is written first and then entered in the table. Gets search the
+// log first.
 //
-// Deletes are not logged. So that recovery cannot bring a key back, a delete first sees to it that
-// no record of the key would be replayed.
+// Deletes are not logged. So that recovery cannot bring a deleted key back, a delete first ensures
+// that no record of the key would be replayed.
 #pragma once
 
 #include <memory>
@@ -27,9 +29,10 @@ namespace perdura::systems::write_ahead {
 
 class Store {
  public:
-  // Opens the pool `name` and recovers it, or creates it. Throws UsageError.
+  // Opens the pool `name` and recovers it, or creates it. Throws UsageError if open_pool() does, or
+  // if the hash table is damaged.
   Store(Node& node, const std::string& name, std::string_view system, const Shape& shape);
-  // The same for a pool that is open already.
+  // The same for an open pool.
   Store(Pool pool, const Shape& shape);
 
   pmem::Region& pool() { return *pool_; }
@@ -38,29 +41,31 @@ class Store {
   Log& log() { return log_; }
   const Log& log() const { return log_; }
 
-  // Copies the value to the beginning of `into`, which has room for the longest, and returns its
+  // Copies the value to the beginning of `into`, which has room for the longest value; returns its
   // length.
   Result<Bytes> get(Key key, std::span<std::byte> into);
 
-  // Removes a key. Nothing, if a record that is not complete yet must be waited for first.
+  // Removes a key. Nothing if the caller must first wait for a record that is not complete yet.
   std::optional<Result<void>> erase(Key key);
 
-  // Room for a put of this key: none is needed if an object exists, or will when the log is
-  // applied.
+  // Reserves space for a put of this key. Nothing is reserved if the key has an object, or will
+  // have one once the log is applied.
   Result<std::optional<Room>> room_for(Key key);
 
-  // Checks whether a reserved position's record is complete by now. It is made durable if it is.
+  // Returns whether the record at a reserved position is complete; if it is, it is durable
+  // afterwards.
   bool verify(Position p);
-  // The record of this length that arrived in the slot of the log's tail or later, if it is
-  // complete and belongs there; in scratch memory until the next call.
+  // The record of this length that arrived in the slot of position `p`, which is the log's tail or
+  // later, if it is complete and belongs there. It refers to scratch memory, which the next call
+  // overwrites.
   std::optional<Record> arrived(Position p, Bytes length);
 
-  // Makes a record that arrived durable, or unreadable for recovery.
+  // Makes a record that arrived durable, or makes it unreadable for recovery.
   void persist(Position p, Bytes length) { pool_->persist(log_.offset(p), length); }
   void invalidate(Position p);
 
-  // Applies (or passes over, if it was dropped) the first record not yet applied; false if there is
-  // none, or it is not complete as far as is known.
+  // Applies the first record not yet applied, or skips it if it was dropped. False if there is
+  // none, or if it is not known to be complete.
   bool apply_next();
 
  private:
@@ -73,7 +78,7 @@ class Store {
   bool fits(const Record& record) const {
     return record.key.size() <= shape_.max_key_size && record.value.size() <= shape_.max_value_size;
   }
-  // Objects of keys that are longer than the typical one have slots of their own.
+  // Keys longer than the typical one have object slots of their own.
   std::vector<std::uint32_t>& free_objects(Key key) {
     return key.size() <= shape_.key_size ? free_objects_ : free_long_objects_;
   }

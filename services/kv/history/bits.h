@@ -1,4 +1,4 @@
-// A set of small numbers whose first 64 members cost no allocation.
+// A set of small integers; the first 64 of them need no allocation.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class Bits {
     }
   }
 
-  // Whether it holds all of `other`, and agrees with it on the members of `exact`.
+  // Whether this set includes `other`, and equals it within `exact`.
   bool covers(const Bits& other, const Bits& exact) const {
     if (!covers(low_, other.low_, exact.low_)) return false;
     const std::size_t words = std::max(rest_.size(), other.rest_.size());

@@ -13,10 +13,10 @@
 namespace perdura::history {
 namespace {
 
-// The operations' indices, key by key in the order in which keys appear first.
+// The indices of the operations, grouped by key in the order of the keys' first operations.
 struct Groups {
   std::vector<std::uint32_t> members;
-  std::vector<std::uint32_t> ends;  // of each key's part of `members`
+  std::vector<std::uint32_t> ends;  // for each key, the end of its group in `members`
 };
 
 Groups group_by_key(std::span<const Operation> operations) {
@@ -38,7 +38,7 @@ Groups group_by_key(std::span<const Operation> operations) {
   }
   groups.members.resize(operations.size());
   for (std::uint32_t i = 0; i < operations.size(); ++i) {
-    // Each key's start moves on with its members, and in the end is where they end.
+    // `counts` holds the next free index of each group, and in the end the end of each group.
     groups.members[counts[keys.find(operations[i].key)]++] = i;
   }
   return groups;

@@ -1,12 +1,13 @@
-// Decides whether a history could be that of a store in which every operation takes effect at one
-// moment between its start and its end (linearizability, Herlihy and Wing 1990), key by key, which
-// is the same as for all keys together (locality). The verdict is exact: a history is accepted if
-// and only if there is such an order. docs/history.md describes the algorithm and argues for it.
+// Decides whether a history is linearizable (Herlihy and Wing 1990), that is, whether it could be
+// that of a store in which every operation takes effect at one moment between its start and its
+// end. Keys are checked one by one, which is equivalent to checking them together (locality). The
+// check is exact: a history is accepted if and only if there is such an order. docs/history.md
+// describes the algorithm and argues why it is correct.
 //
-// Time: n log n for histories without deletes, whatever the number of clients; deletes that overlap
+// Time: n log n for histories without deletes, whatever the number of clients. Deletes that overlap
 // with other operations of their key, and power failures, add alternatives that must be followed.
-// Memory: 4 bytes an operation, and the working set of one key at a time, about 100 bytes an
-// operation of that key.
+// Memory: 4 bytes for each operation, and the working set of one key at a time, which is about 100
+// bytes for each operation of that key.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@
 
 namespace perdura::history {
 
-// What a system promises of an operation that was acknowledged.
+// What a system promises about acknowledged operations.
 struct Promise {
   // What a power failure may undo.
   enum class Undone : std::uint8_t {
@@ -29,22 +30,23 @@ struct Promise {
 
 struct Violation {
   std::uint64_t key = 0;
-  std::string what;                   // one line, without the key
+  std::string what;                   // one line that does not name the key
   std::vector<Operation> operations;  // that contradict each other; the first is what `what` is
                                       // about
 };
 
-// "key 7: <what>: <operation>; <operation>". `name` instead of the key's number if there is one.
+// "key 7: <what>: <operation>; <operation>". If there is a `name`, it replaces the key's number.
 std::string describe(const Violation& violation, std::string_view name = {});
 
 struct CheckResult {
-  std::uint64_t operations = 0;  // checked
+  std::uint64_t operations = 0;  // number of operations checked
   std::uint64_t keys = 0;
   std::uint64_t keys_violated = 0;
-  // Keys whose deletes and failures leave more configurations than are followed
-  // (kMaxConfigurations): nothing was found, and nothing is proven. Not known from any real system.
+  // The number of keys whose deletes and failures lead to more configurations than are followed
+  // (kMaxConfigurations). For them nothing was found and nothing is proven. No real system is known
+  // to cause this.
   std::uint64_t keys_undecided = 0;
-  std::vector<Violation> violations;  // of the first keys, at most kMaxViolations
+  std::vector<Violation> violations;  // at most kMaxViolations, one for each of the first keys
 
   bool accepted() const { return keys_violated == 0 && keys_undecided == 0; }
 };
@@ -55,7 +57,7 @@ inline constexpr std::size_t kMaxConfigurations = 1 << 14;
 // Throws UsageError if the history is longer than 2^32 - 1 operations.
 CheckResult check(const History& history, Promise promise = {});
 
-// The verdict in one line: "1000 operations on 10 keys: linearizable", or the first violation.
+// The result in one line: "1000 operations on 10 keys: linearizable", or the first violation.
 std::string describe(const CheckResult& verdict);
 
 }  // namespace perdura::history

@@ -1,12 +1,12 @@
-// What clients of a key-value system did and were told: the input of the checker (checker.h),
-// written by recorders (recorder.h) or by hand.
+// The operations of the clients of a key-value system, and their answers: the input of the checker
+// (checker.h), written by recorders (recorder.h) or by hand.
 //
-// All times of a history are of one clock, because the checker concludes from "ended before the
-// other began". On `sim` that is virtual time, on `shm` CLOCK_MONOTONIC of the host since the job's
-// start, the same for all its processes. Clients on several hosts have clocks of their own:
-// histories of theirs may only be merged if the clocks differ by less than the shortest time
-// between an operation's start and its effect, or its effect and its end; else operations that were
-// concurrent seem ordered, and the checker may blame a system that is right.
+// All times of a history must be of one clock, since the checker infers order from "ended before
+// the other began". On `sim` that is virtual time, on `shm` the host's CLOCK_MONOTONIC since the
+// start of the job, which is the same for all its processes. Clients on several hosts have
+// different clocks. Their histories may be merged only if the clocks differ by less than the
+// shortest time between an operation's start and its effect, or between its effect and its end.
+// Otherwise concurrent operations may appear ordered, and the checker may reject a correct system.
 //
 // Times that are equal count as concurrent.
 #pragma once
@@ -28,7 +28,7 @@ enum class Outcome : std::uint8_t {
   ok,         // a get that yielded `version`; a put or erase that was acknowledged
   not_found,  // of a get or erase: the key is absent; changes nothing
   unknown,    // no answer: a put or erase may take effect at any time after its start, or never
-  refused,    // has no effect and tells nothing: out of space, too large
+  refused,    // no effect, and no information: out of space, or too large
   torn,       // of a get: a value that no put of this key can have written
 };
 
@@ -36,10 +36,10 @@ std::string_view to_string(Kind kind);
 std::string_view to_string(Outcome outcome);
 
 struct Operation {
-  std::uint64_t key = 0;      // a number that no other key has
-  std::uint64_t version = 0;  // written or read; puts of a key have different versions
+  std::uint64_t key = 0;      // identifies the key
+  std::uint64_t version = 0;  // written or read; unique among the puts of a key
   Time start{};
-  Time end = Time::max();  // not used if the outcome is unknown
+  Time end = Time::max();  // ignored if the outcome is unknown
   std::uint32_t client = 0;
   Kind kind = Kind::get;
   Outcome outcome = Outcome::unknown;
@@ -51,8 +51,8 @@ static_assert(sizeof(Operation) <= 48);
 // "put of version 5 by client 2, 10.250 to 12.000 us".
 std::string describe(const Operation& operation);
 
-// Operations in any order, and what else happened to the keys. Unless told otherwise keys are
-// absent at first.
+// Operations in any order, power failures, and initial contents of keys. By default keys are absent
+// at first.
 class History {
  public:
   History() = default;
@@ -62,10 +62,10 @@ class History {
   void add(const Operation& operation) { operations_.push_back(operation); }
   void add(std::span<const Operation> operations);
 
-  // All power of the server was lost at this moment. What that may undo is the promise's matter.
+  // The power of the whole server failed at this time. The promise says what that may undo.
   void add_power_failure(Time when) { power_failures_.push_back(when); }
 
-  // The keys first, first + 1, ... hold `version` at first, which no recorded put writes.
+  // The keys first, first + 1, ... initially hold `version`, which no recorded put may write.
   struct Preload {
     std::uint64_t first = 0;
     std::uint64_t keys = 0;
@@ -73,7 +73,7 @@ class History {
   };
   void add_preload(const Preload& preload) { preloads_.push_back(preload); }
 
-  // Adds everything of another history of the same clock.
+  // Adds everything of another history, whose times must be of the same clock.
   void merge(const History& other);
 
   std::size_t size() const { return operations_.size(); }

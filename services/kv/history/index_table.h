@@ -1,4 +1,4 @@
-// From 64-bit numbers to small ones: what groups operations by key, and reads by version.
+// A map from 64-bit numbers to small indices; groups operations by key, and reads by version.
 #pragma once
 
 #include <bit>
@@ -7,7 +7,8 @@
 
 namespace perdura::history {
 
-// Open addressing, at most half full. Memory is kept when it is emptied, for the next key.
+// Open addressing with a load factor of at most one half. clear() keeps the memory for the next
+// key.
 class IndexTable {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
@@ -20,7 +21,7 @@ class IndexTable {
 
   std::uint32_t find(std::uint64_t number) const { return slots_[place_of(number)].index; }
 
-  // The index of the number; `fresh` becomes it if the number is new.
+  // The index of the number; a new number gets the index `fresh`.
   std::uint32_t find_or_add(std::uint64_t number, std::uint32_t fresh) {
     std::size_t place = place_of(number);
     if (slots_[place].index != kNone) return slots_[place].index;

@@ -62,7 +62,7 @@ void KeyHistory::add_reads() {
                {i, cluster.put});
       continue;
     }
-    // It took effect after its put, which took effect before all of its reads ended.
+    // The read took effect after its put, and the put before the first of its reads ended.
     const Time start = std::max(operation.start, cluster.start);
     if (cluster.reads == 0 || start > cluster.last_start) cluster.latest_read = i;
     ++cluster.reads;
@@ -112,8 +112,8 @@ void KeyHistory::add_rest() {
                       .cluster = index,
                       .role = Step::Role::put});
   }
-  // An unseen put helps only by giving a delete something to delete, an unseen delete only by
-  // making the key absent for those that found it so.
+  // A put that no read saw matters only because a delete can delete its version. A delete that no
+  // read saw matters only because reads can find the key absent after it.
   if (!erased) spare_puts_.clear();
   if (!found_absent) spare_erases_.clear();
   std::sort(spare_puts_.begin(), spare_puts_.end());

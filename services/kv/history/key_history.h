@@ -1,5 +1,5 @@
-// The operations of one key, brought into the form that the search needs: every read is joined to
-// the put whose version it returned, and what cannot matter is left out.
+// The operations of one key, in the form that the search needs: every read is matched with the put
+// whose version it returned, and operations that cannot matter are left out.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ namespace perdura::history {
 // A version: its put and the reads that returned it.
 struct Cluster {
   static constexpr std::uint32_t kInitial = ~std::uint32_t{0};
-  std::uint32_t put = kInitial;   // index of the operation; kInitial: there from the beginning
-  std::uint32_t reads = 0;        // how many
-  std::uint32_t latest_read = 0;  // index of the one that starts last, if there are any
+  std::uint32_t put = kInitial;   // index of the put; kInitial: the key held the version initially
+  std::uint32_t reads = 0;        // number of reads
+  std::uint32_t latest_read = 0;  // index of the read that starts last, if there are reads
   Time start = Time::min();       // of the put
   Time last_start = Time::min();  // of the put and the reads
   Time first_end = Time::max();   // of the put and the reads
@@ -28,8 +28,8 @@ struct Step {
   static constexpr std::uint32_t kNoCluster = ~std::uint32_t{0};
   Time start;
   Time end;
-  std::uint32_t operation;             // index
-  std::uint32_t cluster = kNoCluster;  // of a put or find
+  std::uint32_t operation;             // index of the operation
+  std::uint32_t cluster = kNoCluster;  // only of a put or find
   Role role;
 
   bool changes() const { return role == Role::put || role == Role::erase; }
@@ -37,18 +37,18 @@ struct Step {
 
 class KeyHistory {
  public:
-  // Reads the operations of one key, which must stay where they are. Returns a violation if they
-  // contradict each other already one by one; then the rest is not to be used.
+  // Analyzes the operations of one key, which must stay valid and in place. Returns a violation if
+  // an operation contradicts another one directly; the other members must not be used then.
   std::optional<Violation> assign(const std::vector<Operation>& operations,
                                   std::optional<std::uint64_t> initial);
 
   const std::vector<Operation>& operations() const { return *operations_; }
   const std::vector<Cluster>& clusters() const { return clusters_; }
-  const std::vector<Step>& steps() const { return steps_; }  // by start
-  // The starts of puts and erases that may have taken effect, unseen by any read. In their order.
+  const std::vector<Step>& steps() const { return steps_; }  // sorted by start
+  // The starts of puts and erases that may have taken effect but that no read has seen, sorted.
   const std::vector<Time>& spare_puts() const { return spare_puts_; }
   const std::vector<Time>& spare_erases() const { return spare_erases_; }
-  // What the key held at first, if anything.
+  // The cluster of the key's initial version, if it had one.
   std::optional<std::uint32_t> initial_cluster() const { return initial_cluster_; }
 
  private:

@@ -31,7 +31,7 @@ KeySearch::Result KeySearch::run(const KeyHistory& key, std::span<const Time> fa
   while (next < steps.size() || !endings_.empty()) {
     const Time start = next < steps.size() ? steps[next].start : Time::max();
     const Time end = endings_.empty() ? Time::max() : endings_.front().end;
-    // What happens at the same moment is concurrent: starts first, ends last.
+    // Events at the same moment are concurrent: starts come first, ends last.
     if (next < steps.size() && start <= end && (failures_.empty() || start <= failures_.front())) {
       begin(next++);
     } else if (failure_until(end)) {
@@ -67,7 +67,7 @@ void KeySearch::begin(std::uint32_t index) {
   endings_.push_back({step.end, step.role == Role::put, slot});
   std::push_heap(endings_.begin(), endings_.end());
 
-  // A read takes effect as soon as the key holds what it found.
+  // A read takes effect as soon as the key holds what the read returned.
   if (step.changes()) return;
   const Content found = step.role == Role::find ? step.cluster : kAbsent;
   for (Configuration& configuration : set_) {
@@ -121,8 +121,8 @@ void KeySearch::fail() {
   std::swap(set_, next_);
 }
 
-// A version that reads still to begin will find must stay, unless a power failure may bring it
-// back before the last of them ends.
+// A version that a read which has not begun yet will return must not be replaced, unless a power
+// failure may restore it before the last of its reads ends.
 bool KeySearch::may_be_replaced(Content content) const {
   return !is_cluster(content) || unstarted_reads_[content] == 0 ||
          failure_until(key_->clusters()[content].last_end);
@@ -229,9 +229,9 @@ void KeySearch::serve_reads(Configuration& configuration) const {
   }
 }
 
-// Makes configurations that can do the same look the same.
+// Normalizes a configuration, so that equivalent configurations become equal.
 void KeySearch::tidy(Configuration& configuration) const {
-  // Reads under way have been served already.
+  // Reads in flight that return the current version have already taken effect.
   const Content current = configuration.current;
   if (is_cluster(current) && unstarted_reads_[current] == 0) configuration.current = kSpent;
   if (failures_.empty()) configuration.exposed = false;
@@ -249,11 +249,11 @@ void KeySearch::tidy(Configuration& configuration) const {
   }
 }
 
-// All configurations in which the operation of the slot has taken effect, after as many others as
-// may be needed before it.
+// Adds all configurations in which the operation of the slot has taken effect, after as many others
+// as have to take effect before it.
 void KeySearch::move_towards(const Configuration& from, std::uint32_t slot) {
   const Role role = step_in(slot).role;
-  // Its put has taken effect, since that ends no later, and the version is gone.
+  // Its put has taken effect, since that ends no later, and its version has been replaced.
   if (role == Role::find) return;
   frontier_.clear();
   frontier_.push_back(from);
@@ -270,7 +270,7 @@ void KeySearch::move_towards(const Configuration& from, std::uint32_t slot) {
   }
 }
 
-// The put took effect, with all of its reads, just before something else did, and was not seen
+// The put and all of its reads took effect just before another change, and nobody saw its version
 // afterwards.
 void KeySearch::hide(const Configuration& from, std::uint32_t slot) {
   const Content content = step_in(slot).cluster;
@@ -280,7 +280,8 @@ void KeySearch::hide(const Configuration& from, std::uint32_t slot) {
     tidy(result);
     add_next(std::move(result));
   }
-  // Between the two versions it becomes what a power failure brings back, and may then be seen.
+  // The put took effect between the two last changes, so that its version is the one that a power
+  // failure restores; then it may be seen again.
   const bool seen_later = failure_until(cluster.last_end);
   if (from.exposed && cluster.start <= from.current_since &&
       (cluster.last_start <= from.current_since || seen_later)) {
@@ -292,15 +293,15 @@ void KeySearch::hide(const Configuration& from, std::uint32_t slot) {
   }
 }
 
-// Tries everything that may have happened just before the power failure, and lets it undo the last
-// change.
+// Tries everything that may have taken effect just before the power failure, and lets the failure
+// undo the last change.
 void KeySearch::move_before_failure() {
   for (std::size_t i = 0; i < frontier_.size() && !overflow_; ++i) {
     const Configuration configuration = frontier_[i];
     if (configuration.exposed) add_next(fallen_back(configuration));
     if (!may_be_replaced(configuration.current)) continue;
     for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
-      // A put with reads to come cannot have been undone.
+      // A put whose version will be read later cannot have been undone.
       if (undone(configuration, slot, Role::put) && unstarted_reads_[step_in(slot).cluster] == 0) {
         add_next(fallen_back(with_put(configuration, slot)));
       }
@@ -313,8 +314,8 @@ void KeySearch::move_before_failure() {
   }
 }
 
-// Deletes that were acknowledged are alike but for when they are due, so the first due will do; and
-// one that need not take effect is used only if there is none that must.
+// Acknowledged deletes differ only in when they are due, so it suffices to try the one that is due
+// first. A delete that need not take effect is used only if there is no acknowledged one.
 void KeySearch::try_erases(const Configuration& from, std::optional<std::uint32_t> goal) {
   if (const auto erase = first_due(from, Role::erase)) {
     reach(with_erase(from, erase), goal);
@@ -323,9 +324,10 @@ void KeySearch::try_erases(const Configuration& from, std::optional<std::uint32_
   }
 }
 
-// A delete needs something to delete. Puts whose reads have all begun are alike but for when they
-// are due, since each of them could hide from now on; unless a power failure takes back the moment
-// at which it could.
+// A delete needs a version to delete. Puts whose reads have all begun differ only in when they are
+// due, since each of them could be hidden from now on; so it suffices to try the one that is due
+// first. This does not hold if a power failure may still undo the change before which a put could
+// be hidden.
 void KeySearch::try_separators(const Configuration& from, std::optional<std::uint32_t> goal) {
   if (!has_undone(from, Role::erase)) return;
   const auto put = first_due(from, Role::put);
@@ -347,8 +349,8 @@ void KeySearch::reach(Configuration configuration, std::optional<std::uint32_t> 
   }
 }
 
-// Whether `one` can do everything that `other` can: reads that are done oblige to nothing more, and
-// a later moment hides more.
+// Whether `one` can do everything that `other` can. Reads that are done impose no further
+// constraints, and a later last change can hide more puts.
 bool KeySearch::covers(const Configuration& one, const Configuration& other) const {
   return one.current == other.current && one.previous == other.previous &&
          one.exposed == other.exposed && one.current_since >= other.current_since &&

@@ -1,7 +1,7 @@
-// The search for an order of one key's operations (docs/history.md). It walks through starts, ends
-// and power failures in the order of time and keeps the set of configurations that the store can be
-// in: what the key holds, and which of the operations under way have taken effect. The history is
-// refused when the set becomes empty.
+// The search for a valid order of one key's operations (docs/history.md). It visits starts, ends
+// and power failures in the order of time, and maintains the set of configurations in which the key
+// can be: what it holds, and which of the operations in flight have taken effect. The history is
+// rejected when the set becomes empty.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class KeySearch {
  public:
   enum class Result : std::uint8_t { accepted, violated, undecided };
 
-  // `failures`: the power failures that may undo the last version, in order.
+  // `failures` are the power failures that may undo the last change, in order.
   Result run(const KeyHistory& key, std::span<const Time> failures);
-  // After `violated`.
+  // Only after `violated`.
   Violation violation() const;
 
  private:
-  // What a key holds: a cluster, or one of these.
+  // What a key holds: the index of a cluster, or one of the following.
   using Content = std::uint32_t;
   static constexpr Content kAbsent = ~Content{0};
   static constexpr Content kSpent = kAbsent - 1;  // a version that no read needs any more
@@ -33,23 +33,23 @@ class KeySearch {
 
   struct Configuration {
     Content current = kAbsent;
-    Content previous = kSpent;  // what a power failure brings back
-    bool exposed = false;       // whether a power failure may still do so
-    // When `current` and `previous` came: a put that was under way then may have taken effect just
-    // before, unseen.
+    Content previous = kSpent;  // what a power failure restores
+    bool exposed = false;       // whether a power failure can still restore `previous`
+    // When `current` and `previous` were written. A put that was in flight then may have taken
+    // effect just before, without being seen.
     Time current_since = Time::min();
     Time previous_since = Time::min();
     std::uint32_t spare_puts_used = 0;
     std::uint32_t spare_erases_used = 0;
-    Bits done{};  // by slot
+    Bits done{};  // slots of operations that have taken effect
   };
   using Configurations = std::vector<Configuration>;
 
   struct Ending {
     Time end;
-    bool put;  // of equal ends, puts come first: no read of theirs may end before them
+    bool put;  // of equal ends, those of puts come first: none of their reads may end before them
     std::uint32_t slot;
-    // For a heap whose top is the earliest.
+    // Orders a heap whose top is the earliest end.
     bool operator<(const Ending& other) const {
       return end != other.end ? end > other.end : put < other.put;
     }
@@ -68,10 +68,11 @@ class KeySearch {
   bool may_be_replaced(Content content) const;
   bool undone(const Configuration& configuration, std::uint32_t slot, Step::Role role) const;
   bool has_undone(const Configuration& configuration, Step::Role role) const;
-  // The one that must take effect first; of puts only those whose reads have all begun.
+  // The operation that has to take effect first. Of puts, only those whose reads have all begun
+  // count.
   std::optional<std::uint32_t> first_due(const Configuration& configuration, Step::Role role) const;
 
-  // The moves: each returns the configuration in which one more operation has taken effect.
+  // The transitions: each returns the configuration after one more operation has taken effect.
   Configuration replaced(const Configuration& from, Content by) const;
   Configuration with_put(const Configuration& from, std::uint32_t slot) const;
   Configuration with_spare_put(const Configuration& from) const;
@@ -87,19 +88,20 @@ class KeySearch {
   void move_before_failure();
   void try_erases(const Configuration& from, std::optional<std::uint32_t> goal);
   void try_separators(const Configuration& from, std::optional<std::uint32_t> goal);
-  // To `next_` if the goal, a slot, is done, else to `frontier_`.
+  // Adds a configuration to `next_` if the operation of slot `goal` has taken effect, else to
+  // `frontier_`.
   void reach(Configuration configuration, std::optional<std::uint32_t> goal);
   bool covers(const Configuration& one, const Configuration& other) const;
   void add_next(Configuration configuration);
   void add_frontier(Configuration configuration);
 
   const KeyHistory* key_ = nullptr;
-  std::span<const Time> failures_;  // ahead
+  std::span<const Time> failures_;  // still to come
   Time now_{};
-  std::size_t spare_puts_ = 0;                  // begun
-  std::size_t spare_erases_ = 0;                // begun
-  std::vector<std::uint32_t> unstarted_reads_;  // by cluster
-  std::vector<std::uint32_t> slots_;            // the steps under way, or kFree
+  std::size_t spare_puts_ = 0;                  // number that have begun
+  std::size_t spare_erases_ = 0;                // number that have begun
+  std::vector<std::uint32_t> unstarted_reads_;  // for each cluster, its reads that have not begun
+  std::vector<std::uint32_t> slots_;            // steps in flight, or kFree
   std::vector<std::uint32_t> free_slots_;
   std::vector<Ending> endings_;
   Bits changing_;  // slots of operations that change the key

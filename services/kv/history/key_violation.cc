@@ -1,5 +1,5 @@
-// What to tell of a history that was refused: the operation that could not take effect, and those
-// that are in its way.
+// Explains why a history was rejected: the operation that could not take effect, and the operations
+// that prevent it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace perdura::history {
 namespace {
 
-// The last acknowledged put or delete that lay wholly between two moments, which so certainly took
-// effect there.
+// The last acknowledged put or delete whose whole interval lies between two moments, so that it
+// certainly took effect there.
 const Operation* last_change_between(const std::vector<Operation>& operations, Time from,
                                      Time until) {
   const Operation* last = nullptr;
@@ -47,7 +47,7 @@ Violation KeySearch::violation() const {
     return result;
   }
 
-  // A put must have taken effect before its first read ended.
+  // The put must have taken effect before its first read ended.
   if (refused_->role == Step::Role::put && refused_->end < refused.end) {
     const auto is_first = [&](const Operation& operation) {
       return operation.kind == Kind::get && operation.outcome == Outcome::ok &&
@@ -56,7 +56,7 @@ Violation KeySearch::violation() const {
     result.operations.push_back(*std::find_if(operations.begin(), operations.end(), is_first));
   }
 
-  // A version that later reads returned, and that therefore had to stay.
+  // The version that later reads returned, and that therefore must not be replaced.
   const auto blocked = std::find_if(set_.begin(), set_.end(), [&](const Configuration& one) {
     return !may_be_replaced(one.current);
   });
