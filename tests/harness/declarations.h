@@ -3,6 +3,7 @@
 
 #include "bench/kv/kv_driver.h"
 #include "bench/log/log_driver.h"
+#include "systems/registry/registry.h"
 
 namespace perdura::test {
 

@@ -16,7 +16,7 @@ using pmem::PersistenceDomain;
 using pmem::PersistenceModel;
 using services::GuaranteeLevel;
 
-const sim::Profile& testbed() {
+const sim::Profile& connectx3() {
   static const sim::Profile profile =
       sim::load_profile(perdura::test::profile_path("erda-connectx3"));
   return profile;
@@ -29,7 +29,7 @@ TEST(LogCrashes, LeaveEveryAcknowledgedRecordByTheMethodsOfThePaper) {
       CrashOptions options{.setup = {.model = model}, .random_images = 1};
       options.setup.parameters = setting.parameters;
       options.setup.correct = setting.correct;
-      const CrashResult result = explore_crashes(log, testbed(), options);
+      const CrashResult result = explore_crashes(log, connectx3(), options);
       EXPECT_TRUE(result.durable.held)
           << explored_name(log.info, setting) << " on " << explored_name(model) << "\n"
           << result.durable.first_loss;
@@ -49,7 +49,7 @@ CrashResult by_method_for(const PersistenceModel& other, const PersistenceModel&
                                         persistence::Carrier::write);
   };
   const services::LogService service(std::span(&wrong, 1));
-  return explore_crashes({&service, wrong.info}, testbed(),
+  return explore_crashes({&service, wrong.info}, connectx3(),
                          {.setup = {.model = model}, .random_images = 1});
 }
 

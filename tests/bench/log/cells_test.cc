@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/log/log_driver.h"
+#include "bench/ycsb/point_workload.h"
 #include "harness/run/platform_factory.h"
 #include "persistence/method.h"
 

@@ -1,6 +1,7 @@
 // The driver of RemoteLog: every experiment of ours can be planned, points measure what they say,
 // and what cannot be is refused before anything runs.
 #include "bench/log/log_driver.h"
+#include "bench/ycsb/point_workload.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

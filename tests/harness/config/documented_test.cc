@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "systems/registry/registry.h"
 #include "tests/harness/declarations.h"
 
 namespace perdura::harness {

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "harness/compare/matching.h"
-#include "harness/report/page_parts.h"
+#include "harness/report/page_data.h"
 #include "harness/report/result_folder.h"
 #include "harness/run/sweep.h"
 #include "harness/text/whole_file.h"
