@@ -15,7 +15,7 @@ constexpr std::array kSmallStore{KvSetting{"heads", 1}, KvSetting{"regions", 4},
 constexpr std::array kChangesGuarantee{KvSetting{"persist_before_update", 1}};
 
 constexpr Footprint kFootprint{.process = 17'500'000,
-                               .worker = 90'500,
+                               .worker = 115'000,
                                .log_items = 0,
                                .client = 15'900,
                                .session = 17'700,
