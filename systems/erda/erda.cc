@@ -15,7 +15,7 @@ constexpr std::array kSmallStore{services::Setting{"heads", 1}, services::Settin
 constexpr std::array kChangesGuarantee{services::Setting{"persist_before_update", 1}};
 
 constexpr services::Footprint kFootprint{.process = 17'500'000,
-                                         .worker = 90'500,
+                                         .worker = 115'000,
                                          .log_items = 0,
                                          .client = 15'900,
                                          .session = 17'700,

@@ -16,8 +16,8 @@ namespace {
 class FakeQueue final : public fabric::ReceiveQueue {
  public:
   std::uint32_t depth() const override { return 0; }
-  void post(const fabric::LocalBuffer& buffer, std::uint64_t id) override {
-    EXPECT_EQ(buffer.offset, 100 + id * 64);
+  void post(const fabric::LocalPieces& buffer, std::uint64_t id) override {
+    EXPECT_EQ(buffer.first().offset, 100 + id * 64);
     EXPECT_EQ(std::count(posted.begin(), posted.end(), id), 0) << "posted twice";
     posted.push_back(id);
   }

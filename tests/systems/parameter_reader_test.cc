@@ -18,15 +18,9 @@ constexpr Parameter kTable[] = {
     {.name = "spare", .type = Count{0, 100}},
 };
 
-KvConfig config_of(GivenParameters parameters) {
-  KvConfig config;
-  config.parameters = std::move(parameters);
-  return config;
-}
-
-std::string refusal(GivenParameters parameters) {
+std::string refusal(const GivenParameters& parameters) {
   try {
-    const ParameterReader given("shelf", kTable, config_of(std::move(parameters)));
+    const ParameterReader given("shelf", kTable, parameters);
   } catch (const ParameterError& error) {
     return error.parameter + "|" + error.what();
   }
@@ -34,7 +28,7 @@ std::string refusal(GivenParameters parameters) {
 }
 
 TEST(ParameterReader, GivesWhatIsUsualUnlessSomethingElseWasGiven) {
-  const ParameterReader usual("shelf", kTable, config_of({}));
+  const ParameterReader usual("shelf", kTable, {});
   EXPECT_EQ(usual.number<std::uint32_t>("slots"), 8U);
   EXPECT_EQ(usual.real("fill"), 0.5);
   EXPECT_FALSE(usual.flag("eager"));
@@ -42,7 +36,7 @@ TEST(ParameterReader, GivesWhatIsUsualUnlessSomethingElseWasGiven) {
   EXPECT_EQ(usual.number<std::uint64_t>("spare", 7), 7U) << "depends on others";
   const ParameterReader given(
       "shelf", kTable,
-      config_of({{"slots", 2}, {"fill", 1}, {"eager", 1}, {"order", "age"}, {"spare", 9}}));
+      {{"slots", 2}, {"fill", 1}, {"eager", 1}, {"order", "age"}, {"spare", 9}});
   EXPECT_EQ(given.number<std::uint32_t>("slots"), 2U);
   EXPECT_EQ(given.real("fill"), 1.0);
   EXPECT_TRUE(given.flag("eager"));
@@ -61,7 +55,7 @@ TEST(ParameterReader, NamesTheParameterThatIsWrong) {
 }
 
 TEST(ParameterReader, HasNoOtherParametersThanTheTable) {
-  const ParameterReader given("shelf", kTable, config_of({}));
+  const ParameterReader given("shelf", kTable, {});
   EXPECT_THROW(given.flag("eagre"), std::logic_error);
   EXPECT_THROW(given.number<std::uint64_t>("spare"), std::logic_error);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/log/log_driver.h"
+#include "bench/operation_kinds.h"
 #include "bench/ycsb/point_workload.h"
 #include "harness/run/platform_factory.h"
 #include "persistence/method.h"
@@ -56,7 +57,7 @@ std::vector<Cell> run_all() {
     const harness::Measurement result = driver.run(*platforms->create(point), point);
     EXPECT_EQ(result.verdict, harness::Verdict::valid) << point.label << ": " << result.reason;
     EXPECT_EQ(result.usage_error, "") << point.label;
-    const auto appends = result.kinds.find(workload::OperationKind::insert);
+    const auto appends = result.kinds.find(kind_of(workload::OperationKind::insert));
     if (appends == result.kinds.end()) continue;
     cells.push_back({point.settings.text("update"), point.settings.text("domain"),
                      point.settings.text("ddio"), point.settings.text("receive_buffers"),

@@ -1,6 +1,7 @@
 // The driver of RemoteLog: every experiment of ours can be planned, points measure what they say,
 // and what cannot be is refused before anything runs.
 #include "bench/log/log_driver.h"
+#include "bench/operation_kinds.h"
 #include "bench/ycsb/point_workload.h"
 
 #include <fmt/format.h>
@@ -77,7 +78,7 @@ TEST(LogDriver, MeasuresEachAppend) {
       EXPECT_EQ(result.verdict, Verdict::valid) << result.reason;
       EXPECT_EQ(result.usage_error, "");
       EXPECT_EQ(result.operations(), 500U);
-      const auto& appends = result.kinds.at(OperationKind::insert);
+      const auto& appends = result.kinds.at(kind_of(OperationKind::insert));
       EXPECT_EQ(appends.latency.count(), 500U);
       EXPECT_EQ(appends.errors, 0U);
       EXPECT_GT(result.elapsed, Picoseconds{});
@@ -91,7 +92,7 @@ TEST(LogDriver, TellsMethodsApart) {
   const auto mean = [](const char* method) {
     const Point point = plan({fmt::format("matrix.system=[\"{}\"]", method)}).front();
     const auto platform = perdura::test::make_platform("sim", 2);
-    return LogDriver().run(*platform, point).kinds.at(OperationKind::insert).latency.mean();
+    return LogDriver().run(*platform, point).kinds.at(kind_of(OperationKind::insert)).latency.mean();
   };
   EXPECT_LT(mean("write"), mean("send-copy"));
   EXPECT_LT(mean("send-copy"), mean("send-copy-flush"));

@@ -11,6 +11,7 @@
 #include "harness/compare/matching.h"
 #include "harness/report/page_data.h"
 #include "harness/report/result_folder.h"
+#include "harness/report/templates.h"
 #include "harness/run/sweep.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
@@ -42,7 +43,7 @@ class TreeDriver final : public Driver {
   Measurement run(Platform&, const Point& point) const override {
     seen.push_back(point.parameters);
     Measurement measured;
-    auto& kind = measured.kinds[workload::OperationKind::read];
+    auto& kind = measured.kinds[{0, "growth"}];
     kind.operations = 10;
     kind.latency.record(1000 * point.settings.number("height") + point.seed, 10);
     measured.elapsed = Microseconds(1);
@@ -207,7 +208,9 @@ TEST_P(ParameterTest, IsInLabelsResultsAndFigures) {
   EXPECT_EQ(column->role, report::Column::Role::parameter);
   EXPECT_EQ(column->usual, parameter.usual.value().to_text());
   EXPECT_EQ(folders->front().specs.figures.front().shown_x_axis(), "Age (years)");
-  const std::string page = report::settings_block(*folders, folder("a"));
+  report::Data data;
+  data["settings"] = report::settings_data(*folders, folder("a"));
+  const std::string page = report::render("appendix.html", data);
   EXPECT_NE(page.find("<th>age of trees, years</th>"), std::string::npos) << page;
   const bool usual = column->usual == in_results[0];
   EXPECT_EQ(report::constants(points, {0}).find("age of trees") == std::string::npos, usual)
