@@ -64,8 +64,8 @@ struct Guarantee {
 
 struct CrashResult {
   std::uint64_t moments = 0;  // of all histories
-  std::uint64_t runs =
-      0;  // with a failure; runs skipped because they would repeat a known one count, too
+  // With a failure. Runs that were skipped because they would repeat a known one count, too.
+  std::uint64_t runs = 0;
   std::uint64_t images = 0;  // distinct images that were recovered, summed over the crash points
   // What happened in the runs without a failure (services::CrashScenario::events()).
   std::map<std::string, std::uint64_t, std::less<>> events;

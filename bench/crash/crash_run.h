@@ -47,8 +47,8 @@ class CrashRun {
   std::optional<Time> failed_at_;
   std::uint64_t image_ = 0;
   bool image_was_known_ = false;
-  sim::SimPlatform
-      platform_;  // declared last, so destroyed first: its threads use the members above
+  // Declared last, so destroyed first: its threads use the members above.
+  sim::SimPlatform platform_;
 };
 
 }  // namespace perdura::bench

@@ -29,8 +29,8 @@ struct KvStretch {
   // An operation belongs to the stretch if it begins (closed loop) or is due (open loop) within
   // this time from the stretch's start.
   Picoseconds duration = Picoseconds::max();
-  const std::atomic<bool>* over =
-      nullptr;  // ends the stretch when any thread sets it; only for unmeasured stretches
+  // Ends the stretch when any thread sets it; only for unmeasured stretches.
+  const std::atomic<bool>* over = nullptr;
   // Open loop: how long before an operation is due the client stops sleeping and polls, since a
   // wake-up takes time. On `sim` a wake-up of the client costs nothing.
   Picoseconds awake_before_due{};

@@ -64,8 +64,8 @@ class KvRun {
   // A barrier of all threads that is passed when every server has opened its store, which may take
   // longer than a client's connection time-out. Null on a model, where opening takes no time.
   std::unique_ptr<Platform::Barrier> stores_open_;
-  std::vector<systems::KvPartition*>
-      shared_;  // by server: the partition that its workers share, once opened
+  // By server: the partition that its workers share, once opened.
+  std::vector<systems::KvPartition*> shared_;
   std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};
   std::optional<Crew> crew_;                               // of this process' clients

@@ -49,9 +49,9 @@ std::string label(const Setting& setting);
 struct Effort {
   std::uint32_t repetitions = 5;
   std::uint32_t loads = 1'000'000;  // of a chain, per repetition
-  Picoseconds interval =
-      std::chrono::seconds(1) / 10;  // of a bandwidth measurement, per repetition
-  Bytes working_set = 256 * MiB;     // far beyond the caches
+  // Of a bandwidth measurement, per repetition.
+  Picoseconds interval = std::chrono::seconds(1) / 10;
+  Bytes working_set = 256 * MiB;  // far beyond the caches
   // The simulation runs the threads of a node's cores one after the other, so a thread that ran far
   // ahead would take bandwidth that belongs to another one. A streaming thread therefore yields
   // after so many bytes.
