@@ -9,9 +9,9 @@
 
 namespace perdura::workload {
 
-// Which key numbers a client knows, and which of the new ones are its own. Clients share the loaded
-// keys; the k-th record that client i of n creates gets key number first_new_key() + i + k * n, so
-// that clients never collide and need not talk to each other.
+// Assigns key numbers to clients. Clients share the loaded keys; the k-th record that client i of n
+// creates gets key number first_new_key() + i + k * n, so that clients never collide and need not
+// talk to each other.
 struct KeyNumbering {
   std::uint64_t first_key;
   std::uint64_t loaded;
