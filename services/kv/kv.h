@@ -1,12 +1,14 @@
-// What a key-value system implements, and what the harness and the tests know of it.
+// The interface that a key-value system implements; the harness and the tests know no more of a
+// system than this.
 //
 // A store is divided into partitions by the hash of the key. Each partition is served by one worker
-// thread of the server, which alone changes it, and has its own pool in persistent memory; a client
-// thread has one session to every partition. So a system implements one partition and its session,
-// and knows nothing of the others (services/kv/partitioned.h spreads keys over them).
+// thread of the server, the only one that modifies it, and has its own pool in persistent memory; a
+// client thread has one session to every partition. A system therefore implements a single
+// partition and its session and is unaware of other partitions (services/kv/partitioned.h
+// distributes keys over them).
 //
-// A system with locks may have one partition instead, which all worker threads serve and change at
-// the same time; a client thread has one session, to one of them.
+// A system with locks may instead have one partition, which all worker threads serve and modify
+// concurrently; a client thread then has one session, to one of the workers.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +39,8 @@ enum class Error : std::uint8_t {
   not_found,
   out_of_space,  // the store is full; everything acknowledged is kept
   too_large,     // the key or value is longer than the store takes
-  corrupt,       // no version with a valid checksum: never expected
-  disconnected,  // the server is gone; whether the operation took effect is unknown
+  corrupt,       // the key has no version with a valid checksum; must never happen
+  disconnected,  // the server has failed; whether the operation took effect is unknown
 };
 std::string_view to_string(Error error);
 
@@ -47,12 +49,12 @@ using Result = tl::expected<T, Error>;
 
 // How a store is laid out. Sizes are of one partition.
 struct KvConfig {
-  Bytes key_size = 16;    // of the typical record, for which the layout is best
+  Bytes key_size = 16;    // of the typical record, for which the layout is optimized
   Bytes value_size = 64;  // of the typical record
   Bytes max_value_size = 64;
-  std::uint64_t records = 1000;  // different keys that it must hold
-  std::uint64_t writes = 1000;   // puts and deletes expected over its life, loading included
-  std::uint32_t sessions = 64;   // clients that may be connected at once, to each worker
+  std::uint64_t records = 1000;  // distinct keys that it must be able to hold
+  std::uint64_t writes = 1000;   // puts and deletes expected over its lifetime, including loading
+  std::uint32_t sessions = 64;   // clients that may be connected to each worker at the same time
   std::uint32_t workers = 1;     // threads that serve it; more only if KvSystem::shares_partition
   // Nodes that hold it, numbered one after the other; more only if KvSystem::spans_servers.
   std::uint32_t servers = 1;
