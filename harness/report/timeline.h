@@ -31,7 +31,7 @@ class Timelines {
  public:
   static Expected<Timelines> read(const std::filesystem::path& file);
 
-  /// The course of the point that a row of points.csv belongs to; empty if it was not recorded.
+  /// The timeline of the point that a row of points.csv belongs to; empty if it was not recorded.
   std::vector<TimelineRow> of(const Points& points, std::size_t row) const;
 
  private:

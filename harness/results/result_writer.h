@@ -46,9 +46,9 @@ class ResultWriter {
   // Writes everything and the final state of the manifest, or as much of it as can be written, and
   // throws PlatformError.
   void finish(RunStatus status);
-  // finish(interrupted) by another thread than the one that adds points, which cannot do it any
-  // more; the process is about to end. finished: whoever else calls one of these functions from now
-  // on waits for ever, so that what is said of the folder stays true. was_finished: the other
+  // Performs finish(interrupted) on a thread other than the one that adds points, when that one is
+  // stuck and the process is about to end. finished: whoever else calls one of these functions from
+  // now on waits for ever, so that what is said of the folder stays true. was_finished: the other
   // thread did it. busy: it writes, and does not end within `patience`. The latter two change
   // nothing.
   enum class Finish { finished, was_finished, busy };
@@ -65,7 +65,7 @@ class ResultWriter {
   // Of a point that is there.
   const PointResult& result(std::size_t index) const { return results_[index]->result; }
   std::size_t done() const { return manifest_.points_done; }
-  // Whether the journal is where it was begun: somebody may have moved the folder.
+  // Whether the journal is still where it was created: the folder may have been moved.
   bool can_be_continued() const { return std::filesystem::exists(journal_file(folder_)); }
 
  private:
