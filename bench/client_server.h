@@ -10,7 +10,8 @@ inline harness::Roles client_server(NodeId client_nodes, NodeId servers = 1) {
   return harness::Roles({{"server", servers}, {"client", client_nodes}});
 }
 
-// As many client nodes as the point says, else all of `nodes` that are no servers, else one.
+// The number of client nodes is what the point says; else every one of `nodes` that is not a
+// server; else one.
 inline harness::Roles client_server(const harness::PointSettings& settings, NodeId nodes,
                                     NodeId servers = 1) {
   const NodeId otherwise = nodes <= servers ? 1 : nodes - servers;

@@ -1,6 +1,6 @@
-// What points of several drivers may say of the server as a responder of remote updates (Table 1 of
-// "Correct, Fast Remote Persistence"). What a point does not say is left open, or as its testbed
-// has it.
+// Parameters with which points of several drivers describe the server as a responder of remote
+// updates (Table 1 of "Correct, Fast Remote Persistence"). A property that a point does not give is
+// left open, or taken from its testbed.
 #pragma once
 
 #include <array>

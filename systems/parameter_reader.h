@@ -1,5 +1,6 @@
-// Reads what a system was given of its own parameters by the table in which it declares them.
-// What is wrong throws ParameterError, with one line that begins with the system's name.
+// Reads the values given for a system's own parameters, according to the table in which the system
+// declares them. Errors are thrown as ParameterError with one line that begins with the system's
+// name.
 #pragma once
 
 #include <concepts>
@@ -13,7 +14,7 @@
 
 namespace perdura::systems {
 
-// Names the parameter, so that whoever knows where it was written can say it.
+// Names the parameter, so that a caller who knows where it was written can add the place.
 struct ParameterError : UsageError {
   ParameterError(std::string_view of, const std::string& message)
       : UsageError(message), parameter(of) {}
@@ -22,12 +23,12 @@ struct ParameterError : UsageError {
 
 class ParameterReader {
  public:
-  // Throws if there is a parameter that the table does not declare, or a value that it
-  // cannot have.
+  // Throws if `given` has a parameter that the table does not declare, or a value that its
+  // declaration does not allow.
   ParameterReader(std::string_view system, std::span<const Parameter> table,
                   const GivenParameters& given);
 
-  // What was given, else what is usual.
+  // The given value, else the default.
   template <std::unsigned_integral Number>
   Number number(std::string_view name) const {
     return static_cast<Number>(values_.number(name));
@@ -36,8 +37,8 @@ class ParameterReader {
   double real(std::string_view name) const { return values_.real(name); }
   std::string text(std::string_view name) const { return values_.text(name); }
 
-  // What was given, else `otherwise`, of a parameter whose usual value depends on others. Throws
-  // unless it is `least` to `most`, which may be closer than what the table says.
+  // The given value, else `otherwise`: for a parameter whose default depends on others. Throws
+  // unless the value is in [`least`, `most`], which may be narrower than the range in the table.
   template <std::unsigned_integral Number>
   Number number(std::string_view name, Number otherwise, std::uint64_t least,
                 std::uint64_t most) const {
@@ -50,7 +51,7 @@ class ParameterReader {
     return static_cast<Number>(values_.number_if_given(name).value_or(otherwise));
   }
 
-  // Throws unless what the configuration says of something else is `least` to `most`.
+  // Throws unless `value`, the configuration's value of `what`, is in [`least`, `most`].
   void require_within(std::string_view what, std::uint64_t value, std::uint64_t least,
                       std::uint64_t most) const;
 

@@ -26,7 +26,7 @@ void check_without_failure(std::string_view system, const services::CrashScenari
   throw PlatformError(fmt::format("{} fails already without a power failure: {}", system, problem));
 }
 
-// All sets of `size` of the numbers below `count`, in their order.
+// All subsets of size `size` of the numbers below `count`, in lexicographic order.
 std::vector<std::vector<NodeId>> subsets(NodeId count, NodeId size) {
   std::vector<bool> chosen(count);
   std::fill_n(chosen.begin(), size, true);
@@ -84,13 +84,14 @@ class Exploration {
   }
 
  private:
-  // A history and who fails in it.
+  // A history and the servers that fail in it.
   struct Case {
     services::CrashSchedule schedule;
     services::CrashHistory make;
     NodeId servers;
     std::vector<NodeId> failing;
-    // That were tried. The worst image, the best and a random one are often the same.
+    // Digests of the images that were tried. The image that keeps least, the one that keeps most
+    // and a random one are often the same.
     std::set<std::uint64_t> images;
 
     std::string text() const {
@@ -100,7 +101,8 @@ class Exploration {
     }
   };
 
-  // All moments once. Returns how many there are.
+  // Tries every crash point of a case once, with images of one kind. Returns the number of crash
+  // points.
   std::uint64_t pass(Case& one, sim::Images which, std::uint64_t seed, std::size_t passes) {
     explored_ = sim::explore_failures(
         {.images = which,

@@ -1,6 +1,7 @@
-// What a completed operation of a system really guarantees when its servers' power fails, found by
-// trying: the small histories that its service brings (services/crash.h), with the power failing at
-// every moment of them, least, most and random images, recovery, and an inspector.
+// Finds by exploration what a completed operation of a system really guarantees when its servers'
+// power fails. The small histories that the system's service provides (services/crash.h) are run
+// with a power failure at every crash point. The crash images tried at each are the one that keeps
+// least, the one that keeps most, and random ones. After recovery an inspector reads what is left.
 //
 //   const CrashResult result = explore_crashes(*find_system("erda"), profile,
 //                                              {.setup = {.model = {PersistenceDomain::mhp,
@@ -9,23 +10,21 @@
 //
 // What is judged (docs/guarantees.md):
 //
-//   durable       the history with the failure is linearizable: nothing that any completed
-//   operation
-//                 has told is lost (durable linearizability)
-//   acknowledged  the same of writes alone: every write that was acknowledged survives
-//   observed      the same of reads alone: what a completed get has returned survives, or what came
-//                 after it
-//   ordered       of each key at most the last change is lost, be it acknowledged or not: old or
-//                 new; what has survived one failure is durable (history::Promise, last_version)
-//   atomic        of each key one of the states that it ever had is found, never a mix, an invented
-//                 value or an error; and from there on the store is linearizable and takes writes
+//   durable       the history with the failure is linearizable: nothing that a completed operation
+//   returned is lost (durable linearizability) acknowledged  the same for writes alone: every write
+//   that was acknowledged survives observed      the same for reads alone: what a completed get has
+//   returned, or a later value, survives ordered       each key loses at most its last change,
+//   acknowledged or not: it has its old or its new value; what has survived one failure is durable
+//   (history::Promise, last_version) atomic        each key is found in one of the states that it
+//   ever had, never as a mix, an invented value or an error; from then on the store is linearizable
+//   and accepts writes
 //
 // "durable" includes all the others, "ordered" includes "atomic"; "acknowledged" and "observed" are
 // independent.
 //
-// A guarantee that is found not to hold does not hold: the first loss is the proof. One that held
-// in all runs held for this history, these moments and these images; see CrashResult for how many
-// that were. The same options give the same result on every machine.
+// A guarantee that is found not to hold is refuted: the first loss is the counterexample. One that
+// held in all runs held for these histories, crash points and images only; CrashResult says how
+// many they were. The same options give the same result on every machine.
 #pragma once
 
 #include <cstdint>
@@ -41,32 +40,34 @@ namespace perdura::bench {
 
 struct CrashOptions {
   services::CrashSetup setup;
-  std::uint32_t random_images = 2;  // of each moment, besides the least and the most
-  std::uint64_t first = 0;          // moment to try, to go on with an exploration or replay a loss
+  std::uint32_t random_images = 2;  // per crash point, besides the least and the most
+  std::uint64_t first = 0;  // crash point to try: to resume an exploration or to replay a loss
   std::uint64_t last = ~std::uint64_t{0};
-  std::uint64_t stride = 1;  // tries every so many moments only
-  // Only this schedule of the service; moments are counted in each from 0. Empty: all.
+  std::uint64_t stride = 1;  // tries only every stride-th crash point
+  // Restricts the exploration to this schedule of the service; empty: all schedules. Crash points
+  // are numbered from 0 in each schedule.
   std::string schedule{};
-  // How many of the servers lose their power at once: any so many of them, one after the other.
-  // 0: all.
+  // How many servers lose power at once; every subset of that size is tried in turn. 0: all servers
+  // fail.
   NodeId failing = 0;
-  // Called before each run with the share of the exploration that is done, from 0 to 1. What it
-  // throws ends the exploration (sim::ExploreOptions::progress).
+  // Called before each run with the fraction of the exploration that is done, from 0 to 1. An
+  // exception that it throws ends the exploration (sim::ExploreOptions::progress).
   std::function<void(double share)> progress{};
 };
 
 struct Guarantee {
   bool held = true;
-  // Of the first run in which it did not: what was done, where the power failed, what was found. A
-  // text of several lines.
+  // Describes the first run in which the guarantee did not hold, as text of several lines: what was
+  // done, where the power failed, and what was found.
   std::string first_loss;
 };
 
 struct CrashResult {
   std::uint64_t moments = 0;  // of all histories
-  std::uint64_t runs = 0;     // with a failure; those that would be the same count
-  std::uint64_t images = 0;   // different ones that were recovered, as far as moments differ
-  // In the runs without a failure (services::CrashScenario::events()).
+  // With a failure. Runs that were skipped because they would repeat a known one count, too.
+  std::uint64_t runs = 0;
+  std::uint64_t images = 0;  // distinct images that were recovered, summed over the crash points
+  // What happened in the runs without a failure (services::CrashScenario::events()).
   std::map<std::string, std::uint64_t, std::less<>> events;
   Guarantee durable;
   Guarantee acknowledged;
@@ -74,7 +75,7 @@ struct CrashResult {
   Guarantee ordered;
   Guarantee atomic;
 
-  // The strongest level of which all was kept; never "visible".
+  // The strongest level all of whose conditions held; never "visible".
   services::GuaranteeLevel strongest() const;
 };
 

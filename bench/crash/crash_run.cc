@@ -10,10 +10,10 @@ namespace perdura::bench {
 
 namespace {
 
-// Of virtual time: a system that has not served the inspector by then never will.
+// In virtual time: a system that has not served the inspector by then is assumed never to do so.
 constexpr Picoseconds kPatience = std::chrono::seconds(2);
 
-// Notes which alternatives were taken.
+// Passes choices on and keeps a digest of the alternatives that were taken.
 class NotingChoices final : public pmem::Choices {
  public:
   explicit NotingChoices(pmem::Choices& choices) : choices_(choices) {}

@@ -1,5 +1,5 @@
-// One run of a service's crash scenario on the simulation: its servers, its clients, perhaps a
-// power failure of some of the servers, their recovery, and an inspector that finds what is left.
+// One run of a service's crash scenario on the simulation: servers, clients, optionally a power
+// failure of some of the servers, their recovery, and an inspector that reads what is left.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,13 @@ class CrashRun {
   CrashRun(const CrashRun&) = delete;
   CrashRun& operator=(const CrashRun&) = delete;
 
-  // To the end, with the failure where `failure` wants it; but to the failure only if the image
-  // that it leaves is among `known`, since what follows is then the same as it was.
+  // Runs the scenario to its end, with the failure at the crash point that `failure` selects. If
+  // the image that the failure leaves is in `known`, the run stops there: what would follow is the
+  // same as in an earlier run.
   void run(sim::Failure& failure, const std::set<std::uint64_t>& known);
 
   std::optional<Time> failed_at() const { return failed_at_; }
-  // A digest of which image was found where; only after a failure.
+  // A digest of the crash image and of the place where it was taken; valid only after a failure.
   std::uint64_t image() const { return image_; }
   bool image_was_known() const { return image_was_known_; }
 
@@ -46,7 +47,8 @@ class CrashRun {
   std::optional<Time> failed_at_;
   std::uint64_t image_ = 0;
   bool image_was_known_ = false;
-  sim::SimPlatform platform_;  // last: its threads use the others to their end
+  // Declared last, so destroyed first: its threads use the members above.
+  sim::SimPlatform platform_;
 };
 
 }  // namespace perdura::bench

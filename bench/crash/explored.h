@@ -1,7 +1,7 @@
-// What exploration has found that each system guarantees on each kind of server: a copy of the
-// table of whole systems that `perdura guarantees` writes (explored.csv), so that results and
-// legends say what is kept rather than what is promised. scripts/reference makes it anew; a test
-// compares it with an exploration.
+// What each system guarantees on each kind of server according to exploration. The data is
+// explored.csv, a copy of the table of whole systems that `perdura guarantees` writes; results and
+// legends use it to state what was found rather than what is promised. scripts/reference
+// regenerates it; a test compares it with an exploration.
 #pragma once
 
 #include <map>
@@ -17,21 +17,22 @@ namespace perdura::bench {
 
 // A way to run a system that changes what it guarantees.
 struct ExploredSetting {
-  std::string_view name;  // in the table; empty: as published
+  std::string_view name;  // as the table has it; empty: as published
   GivenParameters parameters;
-  bool correct = false;  // puts persist by the method for the server
+  bool correct = false;  // puts persist by the method that is correct for the server
 };
-// Of a system, as published first.
+// The settings of a system; the published one comes first.
 std::vector<ExploredSetting> explored_settings(const services::SystemInfo& system);
 
-// As a row and a column of the table are called: "erda, persist_before_update", "dmp no-ddio
+// The names of a row and of a column of the table: "erda, persist_before_update", "dmp no-ddio
 // iwarp".
 std::string explored_name(const services::SystemInfo& system, const ExploredSetting& setting);
 std::string explored_name(const pmem::PersistenceModel& model);
-// The columns, and the kinds of servers that a whole system can tell apart.
+// The columns of the table: the kinds of servers that can make a difference to a whole system.
 std::vector<pmem::PersistenceModel> explored_models();
 
-// Of the setting that is most like it; nothing if the system was not explored.
+// The level found for the explored setting that is closest to the given one; nothing if the system
+// was not explored.
 std::optional<services::GuaranteeLevel> explored_level(const services::SystemInfo& system,
                                                        const GivenParameters& parameters,
                                                        bool correct,

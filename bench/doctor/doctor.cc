@@ -12,8 +12,8 @@ namespace perdura::bench {
 
 namespace {
 
-// What is known of the responder, as options; the rest is left to the chooser, which then demands
-// what is right either way.
+// The `perdura advise` command with what is known of the responder as options. What is unknown is
+// left open, and the chooser then demands a method that is correct either way.
 std::string advise_command(const persistence::Detection& found) {
   std::string command = "perdura advise";
   const auto add = [&](std::string_view option, std::string_view value) {
@@ -93,7 +93,7 @@ std::string as_json(const Diagnosis& diagnosis) {
     if (!finding.how.empty()) each["how"] = finding.how;
   }
   object["advise"] = diagnosis.advise;
-  // File contents need not be UTF-8.
+  // Values come from files, which need not be UTF-8.
   return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

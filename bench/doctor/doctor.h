@@ -1,5 +1,6 @@
-// What a host is to whoever makes remote updates persistent on it: each property with the evidence,
-// and of what is not known, how to find it out. docs/doctor.md lists them.
+// Diagnoses a host as a responder of remote updates that must become persistent: each property
+// comes with its evidence, and each unknown one with the way to find it out. docs/doctor.md lists
+// the properties.
 //
 //   const Diagnosis diagnosis = examine({});
 //   puts(as_text(diagnosis).c_str());
@@ -19,9 +20,9 @@ namespace perdura::bench {
 struct Finding {
   std::string section;   // "persistence", "placement", "RDMA", "memory", "host"
   std::string name;      // "persistence domain"
-  std::string value;     // "unknown" if it is
+  std::string value;     // "unknown" if it could not be determined
   std::string evidence;  // where the value comes from, or why there is none
-  std::string how;       // of what is not known or should be otherwise: what to do; else empty
+  std::string how;       // what to do if the value is unknown or should be different; else empty
 
   bool known() const { return value != "unknown"; }
 };

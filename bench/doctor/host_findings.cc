@@ -1,4 +1,4 @@
-// What disturbs or limits a measurement, besides persistence.
+// Findings about the host that disturb or limit a measurement, apart from persistence.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,7 +44,7 @@ Finding transparent_huge_pages(const Tree& tree) {
   return finding;
 }
 
-// What registering memory with a device takes.
+// The limit on locked memory, which registering memory with a device needs.
 Finding locked_memory(const Tree& tree) {
   Finding finding{"host", "memlock", kUnknown, "/proc/self/limits", ""};
   std::istringstream limits(tree.read("proc/self/limits").value_or(""));

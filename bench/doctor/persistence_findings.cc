@@ -1,4 +1,5 @@
-// Where persistent memory is, how far its domain reaches, and what the firmware says of it.
+// Findings about persistent memory: where it is, how far its persistence domain reaches, and what
+// the firmware reports about it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +17,7 @@ std::string size_text(Bytes size) {
   return fmt::format("{:.4g} MiB", static_cast<double>(size) / MiB);
 }
 
-// A table of the firmware; if there is none, why.
+// Reads an ACPI table of the firmware. If that is impossible, `finding` says why.
 std::optional<std::string> table(const Tree& tree, const char* name, Finding& finding) {
   const std::string path = fmt::format("sys/firmware/acpi/tables/{}", name);
   auto bytes = tree.read(path);
@@ -100,7 +101,7 @@ Finding hmat_finding(const Tree& tree) {
   return finding;
 }
 
-// The domains that ndctl names.
+// The persistence domains that occur in the output of ndctl.
 std::vector<std::string> domains_of(const std::string& text) {
   std::vector<std::string> domains;
   const auto visit = [&](const auto& self, const nlohmann::json& json) -> void {
@@ -152,7 +153,7 @@ Finding cxl_finding(const Tree& tree) {
   std::vector<std::string> memories;
   for (const std::string& device : tree.names("sys/bus/cxl/devices", "mem")) {
     const auto size = [&](const char* kind) -> std::string {
-      // In hexadecimal.
+      // The value is in hexadecimal.
       const std::string text =
           tree.line(fmt::format("sys/bus/cxl/devices/{}/{}/size", device, kind));
       return text.empty() ? "unknown" : size_text(std::strtoull(text.c_str(), nullptr, 0));

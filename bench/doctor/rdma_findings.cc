@@ -1,4 +1,5 @@
-// The RDMA devices, the way of what they write, and how far they are from persistent memory.
+// Findings about the RDMA devices: where their writes go, and how far they are from persistent
+// memory.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,7 +28,7 @@ Finding of(const std::string& name, const persistence::Detected<Value>& detected
           detected.reason, detected.value ? "" : how};
 }
 
-// The ways of the last-level cache that writes of devices may allocate: a bit each. Of Intel Xeon
+// The ways of the last-level cache that device writes may allocate, one bit each, on Intel Xeon
 // Scalable processors of the first and second generation.
 Finding ways_finding(const Tree& tree) {
   constexpr off_t kIioLlcWays = 0xC8B;
@@ -66,9 +67,10 @@ std::vector<long long> nodes_of_persistent_memory(const Tree& tree) {
   return {nodes.begin(), nodes.end()};
 }
 
-// Between two NUMA nodes, as the firmware's SLIT says: 10 within one.
+// The distance between two NUMA nodes according to the firmware's SLIT, in which a node's distance
+// to itself is 10.
 std::optional<int> distance(const Tree& tree, long long from, long long to) {
-  // A column for each node that is online, in order.
+  // The file has one column per online node, in ascending order.
   std::istringstream line(tree.line(fmt::format("sys/devices/system/node/node{}/distance", from)));
   for (const auto& [node, place] : [&] {
          std::set<std::pair<long long, std::string>> nodes;

@@ -1,4 +1,4 @@
-// Files below the root of a host, or of a copy of one.
+// Read access to the files below the root of a host, or of a copy of one.
 #pragma once
 
 #include <filesystem>
@@ -15,12 +15,12 @@ class Tree {
 
   std::filesystem::path at(std::string_view path) const { return root_ / path; }
   bool has(std::string_view path) const;
-  // All bytes; nothing if the file is missing or may not be read.
+  // The whole contents of a file; nothing if it is missing or may not be read.
   std::optional<std::string> read(std::string_view path) const;
-  // The first line without spaces at its ends; empty if there is none.
+  // The first line of a file, with leading and trailing spaces removed; empty if there is none.
   std::string line(std::string_view path) const;
   std::optional<long long> number(std::string_view path) const;
-  // Names in a folder that begin so, in order.
+  // The sorted names of those entries of a folder that begin with `prefix`.
   std::vector<std::string> names(std::string_view folder, std::string_view prefix = "") const;
 
  private:

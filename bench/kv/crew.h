@@ -1,5 +1,5 @@
-// The clients of a process in the measured interval: since when all of them are at work, and until
-// when.
+// The clients of a process in the measured interval. Records since when all of them are at work,
+// and until when.
 #pragma once
 
 #include <algorithm>
@@ -10,31 +10,32 @@
 
 namespace perdura::bench {
 
-// Used by all threads of the process. What is read for every operation changes twice in an
-// interval.
+// Used by all threads of the process. The members that every operation reads change only twice in
+// an interval, so that the clients do not contend for their cache line.
 class Crew {
  public:
   explicit Crew(std::uint32_t clients) : missing_(clients) {}
 
-  // A client begins.
+  // To be called when a client begins.
   void begin(Time now) {
     raise(latest_, count(now));
     if (missing_.fetch_sub(1) == 1) since_.store(latest_.load());
   }
-  // It has nothing more to do: on one of its lanes, whose last operation ended at that time, or in
-  // an open loop at all.
+  // To be called by each lane that runs out of operations, whose last one ended at `last`; in an
+  // open loop by the client, when it has no more operations.
   void end(Time last) {
     std::int64_t until = until_.load();
     while (count(last) < until && !until_.compare_exchange_weak(until, count(last))) {
     }
   }
-  // Whether all were at work when an operation ended.
+  // Whether all clients were at work when an operation ended at `end`.
   bool were_at_work(Time end) const {
     return count(end) > since_.load(std::memory_order_relaxed) &&
            count(end) <= until_.load(std::memory_order_relaxed);
   }
 
-  // When all have ended; `operations`: those that ended while all were at work.
+  // To be called when all clients have ended; `operations` is how many ended while all were at
+  // work.
   measure::AtWork at_work(std::uint64_t clock, std::uint64_t operations) const {
     return {clock, Time(Picoseconds(since_.load())), Time(Picoseconds(until_.load())), operations};
   }

@@ -17,11 +17,12 @@ constexpr std::uint64_t kBatches = 16;
 constexpr std::uint64_t kMostOperations = 4096;
 constexpr Bytes kMostBytes = 4 * MiB;  // written or read
 
-// The same operations on few records, so that the store's own misses of the cache do not count.
+// The point with the same operations on few records, so that cache misses of the store itself do
+// not count.
 harness::Point on_null_store(harness::Point point) {
   constexpr std::uint64_t kRecords = 512;
   workload::WorkloadSpec& spec = own_workload(point).spec;
-  // Half of the keys for what is loaded, half for what is inserted.
+  // Half of the keys are for loaded records, half for inserted ones.
   const std::uint64_t keys = spec.key_format().capacity() / 2;
   const std::uint64_t operations = std::min(
       keys,

@@ -17,7 +17,7 @@ using workload::OperationKind;
 
 namespace {
 
-// Of a time that is not negative, which the processor divides faster.
+// `time` must not be negative: unsigned division is faster.
 std::uint64_t nanoseconds(Picoseconds time) {
   return static_cast<std::uint64_t>(time.count()) / 1000;
 }
@@ -39,7 +39,7 @@ KvClient::KvClient(const harness::Point& point, std::uint32_t index, std::atomic
   for (std::uint64_t lane = 0; lane < queue_depth; ++lane) {
     lanes_.emplace_back(spec_.key_size, spec_.max_value_size());
   }
-  // So that nothing is allocated or looked for within the measured interval.
+  // Done in advance, so that nothing is allocated or looked up within the measured interval.
   for (std::size_t kind = 0; kind < workload::kOperationKinds; ++kind) {
     const auto operation = static_cast<OperationKind>(kind);
     if (!spec_.uses(operation)) continue;
@@ -145,8 +145,8 @@ Task<> KvClient::run(systems::KvSession& session, KvStretch stretch) {
   }
 }
 
-// One coroutine for all operations of a lane: another frame or two for each would be a good part of
-// what the harness costs.
+// One coroutine performs all operations of a lane: another frame or two per operation would be a
+// considerable part of the harness' overhead.
 Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
   Executor& executor = Executor::current();
   std::exception_ptr problem;
@@ -222,7 +222,7 @@ Task<> KvClient::run_lane(systems::KvSession& session, Lane& lane) {
     problem = std::current_exception();
   }
   if (problem) give_up(problem);
-  // In an open loop a lane has nothing to do now and then.
+  // In an open loop a lane is idle now and then, which does not mean that the client has ended.
   if (crew_ != nullptr && !arrivals_) crew_->end(last_end);
   if (lanes_at_work_ > 0 && --lanes_at_work_ == 0) lanes_ended_.wake_all();
 }
@@ -247,10 +247,11 @@ void KvClient::finish(Done done, const Lane& lane, const workload::Operation& op
   if (operation.kind == OperationKind::insert && done.outcome == Outcome::success) {
     generator_.acknowledge_insert(operation.key_number);
   }
-  // Arrivals have ended by themselves when they are no longer due within the stretch.
+  // In an open loop the arrivals end by themselves, when the next one is not due within the
+  // stretch.
   if (!arrivals_ && times.end >= deadline_) remaining_ = 0;
   if (!measuring_) {
-    // Nobody else writes it.
+    // No other thread writes it, so a load and a store suffice.
     warm_up_operations_.store(warm_up_operations_.load(std::memory_order_relaxed) + 1,
                               std::memory_order_relaxed);
     return;
@@ -302,7 +303,7 @@ void KvClient::judge(const Done& done, const workload::Operation& operation) {
       report(Verdict::invalid, "yielded a value that nobody wrote");
       return;
     case Outcome::not_found:
-      // Deletes are drawn so that each finds its record, other operations may meet deleted ones.
+      // Deletes are drawn so that each finds its record; other operations may meet deleted records.
       if (operation.kind == OperationKind::erase || !spec_.uses(OperationKind::erase)) {
         report(Verdict::invalid, "found nothing, though the record exists");
       }

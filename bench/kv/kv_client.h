@@ -1,7 +1,7 @@
-// A client thread of a key-value run: loads its share of the records, then performs operations with
-// a number of lanes, each with one operation under way. In a closed loop a lane begins the next one
-// when the last has ended; in an open loop operations are due at times that the seed alone decides,
-// and one that finds all lanes busy waits, and begins late.
+// A client thread of a key-value run. It loads its share of the records, then performs operations
+// on a number of lanes; each lane has one operation in flight. In a closed loop a lane begins its
+// next operation when the previous one has ended. In an open loop operations are due at times that
+// the seed alone decides, and an operation that finds all lanes busy waits and begins late.
 #pragma once
 
 #include <array>
@@ -21,50 +21,53 @@
 
 namespace perdura::bench {
 
-// A stretch of load. It ends with whatever comes first; operations under way are then awaited.
+// A stretch of load. It ends when the first of its limits is reached; operations in flight are then
+// awaited.
 struct KvStretch {
-  std::uint64_t operations = 0;  // of the client
-  bool measured = false;         // what is not measured still counts if it goes wrong
-  // Operations belong to it that begin, or of an open loop are due, within this time.
+  std::uint64_t operations = 0;  // per client
+  bool measured = false;         // errors of unmeasured operations count, too
+  // An operation belongs to the stretch if it begins (closed loop) or is due (open loop) within
+  // this time from the stretch's start.
   Picoseconds duration = Picoseconds::max();
-  const std::atomic<bool>* over = nullptr;  // set by any thread; only for what is not measured
-  // How long before an operation of an open loop is due the client stops to sleep, since being
-  // woken up takes time. On `sim` it takes none.
+  // Ends the stretch when any thread sets it; only for unmeasured stretches.
+  const std::atomic<bool>* over = nullptr;
+  // Open loop: how long before an operation is due the client stops sleeping and polls, since a
+  // wake-up takes time. On `sim` a wake-up of the client costs nothing.
   Picoseconds awake_before_due{};
-  Crew* crew = nullptr;  // of what is measured: the clients that are at work together
+  Crew* crew = nullptr;  // of a measured stretch: the clients that are at work together
 };
 
-// What a client writes for each operation shares no cache line with what other threads use: clients
-// must not slow each other down by being measured.
+// Aligned to avoid false sharing: what a client writes for each operation shares no cache line with
+// the data of other threads, so that measuring does not make clients slow each other down.
 class alignas(kCacheLine) KvClient {
  public:
-  // `stop` is shared by the clients of the process: set when going on makes no sense.
+  // `stop` is shared by the clients of the process and set when continuing would be pointless.
   KvClient(const harness::Point& point, std::uint32_t index, std::atomic<bool>& stop);
 
-  // The client's share of the records.
+  // Loads the client's share of the records.
   Task<> load(systems::KvSession& session);
-  // The next operations of its sequence.
+  // Performs the next operations of the client's sequence.
   Task<> run(systems::KvSession& session, KvStretch stretch);
 
-  // Something outside the operations went wrong, such as connecting.
+  // Reports a failure outside of the operations, such as one of connecting.
   void give_up(std::exception_ptr problem);
 
-  // The method of remote persistence that the client's puts take.
+  // Records the name of the remote-persistence method that the client's puts use.
   void note_method(std::string name) { measurement_.method = std::move(name); }
 
-  // Of the measured operations.
+  // When the first measured operation started.
   Time first_start() const { return first_start_; }
   Time last_end() const { return last_end_; }
-  // Of an open loop.
+  // When the first measured operation was due; open loop only.
   Time first_due() const { return first_due_; }
   Time last_due() const { return last_due_; }
-  // For other threads: operations that were not measured and have ended, and whether such a stretch
-  // has.
+  // May be called by other threads: how many unmeasured operations have ended, and whether an
+  // unmeasured stretch has ended.
   std::uint64_t warm_up_operations() const { return warm_up_operations_; }
   bool warmed_up() const { return warmed_up_; }
-  // Operations, torn reads and verdict; times of day and costs are the run's.
+  // Operations, torn reads and verdict. The run fills in times of day and costs.
   const harness::Measurement& measurement() const { return measurement_; }
-  // Measured ones that ended while the whole crew was at work.
+  // How many measured operations ended while the whole crew was at work.
   std::uint64_t operations_at_work() const { return operations_at_work_; }
   bool measured_any() const { return first_start_ != Time::max(); }
 
@@ -80,12 +83,12 @@ class alignas(kCacheLine) KvClient {
     struct alignas(kCacheLine) Line {
       std::array<std::byte, kCacheLine> bytes;
     };
-    std::vector<Line> lines_;  // that the three are in
+    std::vector<Line> lines_;  // the cache lines that hold the three buffers
   };
   struct Done {
     Outcome outcome = Outcome::success;
     systems::Error error{};
-    Bytes length = 0;  // of a value read
+    Bytes length = 0;  // of the value that was read
     bool read = false;
   };
 
@@ -99,7 +102,7 @@ class alignas(kCacheLine) KvClient {
   Task<> run_lane(systems::KvSession& session, Lane& lane);
   void prepare(Lane& lane, const workload::Operation& operation) const;
   static Done ended(systems::Error error);
-  // Verifies what was read, and records the operation.
+  // Verifies the value that was read and records the operation.
   void finish(Done done, const Lane& lane, const workload::Operation& operation, Times times);
   Done verified(Done done, const Lane& lane, std::uint64_t key_number) const;
   void judge(const Done& done, const workload::Operation& operation);

@@ -28,7 +28,8 @@ systems::KvConfig store_config(const Point& point) {
   const std::uint64_t operations = spec.operation_count + point.settings.number("warmup");
   const auto expected = [&](double share) {
     if (share <= 0) return std::uint64_t{0};
-    // Which operations a client draws is random: six standard deviations above the mean.
+    // The operations that a client draws are random: allow for six standard deviations above the
+    // mean.
     const double mean = share * static_cast<double>(operations);
     return std::min(operations, static_cast<std::uint64_t>(mean + 6.0 * std::sqrt(mean)) + 1);
   };
@@ -68,7 +69,8 @@ systems::KvConfig partition_config(const Point& point, const systems::KvSystem& 
 
 namespace {
 
-// Where the server's configuration has no effect it must not look as if it had one.
+// Rejects a server configuration that would have no effect, since results would look as if it had
+// one.
 void check_persistence(const Point& point, const systems::KvSystem& system) {
   const harness::PointSettings& settings = point.settings;
   for (const std::string_view stated : {"domain", "receive_buffers", "transport"}) {
@@ -86,7 +88,8 @@ void check_persistence(const Point& point, const systems::KvSystem& system) {
   }
 }
 
-// An open loop offers a load, and a closed one what the system takes.
+// An open loop needs an offered load; in a closed loop the system determines the load, so giving
+// one is an error.
 void check_load(const harness::PointSettings& settings) {
   const bool open = settings.text("load") != "closed";
   if (open && !settings.given("offered_load")) {

@@ -9,7 +9,7 @@ namespace perdura::bench {
 
 class KvDriver final : public harness::Driver {
  public:
-  // The table of systems, or another one in tests.
+  // `systems` is the registry's table; tests pass their own.
   explicit KvDriver(std::span<const systems::KvSystem> systems) : systems_(systems) {}
 
   std::string_view name() const override { return "kv"; }
@@ -33,20 +33,21 @@ class KvDriver final : public harness::Driver {
   std::span<const systems::KvSystem> systems_;
 };
 
-// What a store must hold for a point, as a whole.
+// What the whole store, all partitions together, must be able to hold for a point.
 systems::KvConfig store_config(const harness::Point& point);
-// All threads of a server serve one partition, or each its own; servers have partitions of their
-// own, or share them.
+// The number of partitions of a point's store. Depending on the system, all threads of a server
+// serve one partition or each thread its own, and servers have their own partitions or share them.
 std::uint32_t partitions(const harness::Point& point, const systems::KvSystem& system);
-// Of one partition. Throws UsageError if its puts cannot be made durable as the point says.
+// The configuration of one partition. Throws UsageError if puts cannot be made durable as the point
+// asks.
 systems::KvConfig partition_config(const harness::Point& point, const systems::KvSystem& system);
-// What makes the point's puts durable before they are acknowledged, on every server that its
-// configuration may mean; nothing if they are to persist as in the paper. Throws UsageError if
-// there is no such method.
+// The method that makes the point's puts durable before they are acknowledged, correct on every
+// server that the point's configuration may mean; nothing if puts are to persist as in the paper.
+// Throws UsageError if there is no such method.
 std::optional<persistence::Method> put_method(const harness::Point& point,
                                               const systems::KvSystem& system);
-// What exploration has found that is kept on every server that the point leaves open, as far as its
-// testbed does not tell (bench/crash/explored.h); nothing if the system was not explored.
+// The guarantee that exploration found to hold on every kind of server that the point and its
+// testbed leave open (bench/crash/explored.h); nothing if the system was not explored.
 std::optional<services::GuaranteeLevel> guarantee_of(const harness::Point& point,
                                                      const systems::KvSystem& system);
 

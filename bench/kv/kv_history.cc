@@ -23,12 +23,13 @@ std::uint64_t expected_operations(const Point& point, std::uint32_t client) {
   const std::uint64_t drawn =
       workload::operations_of_client(point.settings.number("warmup"), client, clients) +
       workload::operations_of_client(spec.operation_count, client, clients);
-  // A read-modify-write is two operations.
+  // A read-modify-write counts as two operations.
   const std::uint64_t each = spec.uses(OperationKind::read_modify_write) ? 2 : 1;
   return workload::operations_of_client(spec.loaded_keys(), client, clients) + each * drawn;
 }
 
-// Processes of a run are one program, so an operation travels as it is.
+// All processes of a run are the same program, so an operation is sent as its object
+// representation.
 constexpr std::size_t kOperationWords = sizeof(history::Operation) / sizeof(std::uint64_t);
 static_assert(kOperationWords * sizeof(std::uint64_t) == sizeof(history::Operation));
 static_assert(std::is_trivially_copyable_v<history::Operation>);
@@ -43,7 +44,7 @@ std::vector<history::Operation> take_evidence(Measurement& measurement) {
   return operations;
 }
 
-// As the workload numbers it.
+// `key` is the workload's number of the key.
 std::string name_of_key(const Point& point, std::uint64_t key) {
   const workload::WorkloadSpec& spec = workload_of(point);
   history::WorkloadFormat format(spec.key_format());

@@ -17,7 +17,8 @@ class ClientHistory {
  public:
   ClientHistory(const harness::Point& point, std::uint32_t client);
 
-  // A session to be used in place of the other. Both must outlive it.
+  // Wraps `session` in one that records its operations, to be used in its place. `session` and this
+  // object must outlive it.
   std::unique_ptr<systems::KvSession> record(systems::KvSession& session);
   std::span<const history::Operation> operations() const { return log_.operations(); }
 
@@ -27,15 +28,15 @@ class ClientHistory {
   history::OperationLog log_;
 };
 
-// Adds what a client did to what check_history() judges.
+// Adds a client's operations to the evidence that check_history() judges.
 void add_evidence(std::span<const history::Operation> operations,
                   harness::Measurement& measurement);
 
 // Throws UsageError if the workload's values are too short to hold a version.
 void check_values_tell_versions(const harness::Point& point);
 
-// Checks the whole history of a point and takes it out of the measurement. A violation makes the
-// point invalid. Runs that were given up are left alone: not all of their clients may have
+// Checks the whole history of a point and removes it from the measurement. A violation makes the
+// point invalid. Runs that were given up are not checked, since some of their clients may not have
 // reported.
 void check_history(const harness::Point& point, harness::Measurement& measurement);
 

@@ -1,4 +1,4 @@
-// What a point takes of this machine's memory where one process is all of its nodes.
+// Estimates how much of this machine's memory a point takes if one process runs all of its nodes.
 #include <algorithm>
 #include <cmath>
 
@@ -14,8 +14,8 @@ constexpr std::uint64_t kFirstOperations = 6;  // of a session
 constexpr std::uint64_t kBuffers = 16;         // of a session, which it uses in turn
 constexpr std::uint64_t kMostLanes = 16;
 
-// How many operations of a client are ever under way in the same session: all if it has one, else
-// its share with three standard deviations.
+// The largest expected number of operations that a client has in flight in one session: all if it
+// has one session, else its share plus three standard deviations.
 std::uint64_t lanes_of_session(std::uint64_t queue_depth, std::uint32_t partitions) {
   const double share = static_cast<double>(queue_depth) / partitions;
   const auto most = static_cast<std::uint64_t>(std::ceil(share + 3 * std::sqrt(share)));

@@ -1,5 +1,5 @@
-// What points of key-value systems may say (experiments/README.md). One entry each, and nowhere
-// another list.
+// The parameters of points of key-value systems (experiments/README.md). This table is the only
+// list of them.
 #pragma once
 
 #include <span>

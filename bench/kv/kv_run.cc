@@ -13,7 +13,7 @@
 namespace perdura::bench {
 namespace {
 
-// What it takes to wake up a sleeping thread, as a rule (docs/performance.md).
+// Usually enough for waking up a sleeping thread (docs/performance.md).
 constexpr Picoseconds kAwakeBeforeDue = Microseconds(50);
 
 std::vector<double> difference(std::vector<double> after, const std::vector<double>& before) {
@@ -25,7 +25,8 @@ Picoseconds in_time(const std::optional<std::uint64_t>& milliseconds) {
   return milliseconds ? Picoseconds(std::chrono::milliseconds(*milliseconds)) : Picoseconds::max();
 }
 
-// The sums of what sessions or partitions have counted, under the columns' names.
+// Declares the columns for the metrics of sessions or partitions, with the sums of what they
+// counted.
 void declare(std::span<const services::Metric> metrics,
              const std::vector<std::vector<double>>& counted, harness::Measurement& result) {
   std::vector<double> sums;
@@ -119,8 +120,9 @@ void KvRun::watch_warm_ups() {
   }
 }
 
-// A thread that serves. The partition stays until the platform destroys the thread's tasks, of
-// which the one that owns this is the oldest: the tasks that serve it go first.
+// A server's worker thread. The partition lives until the platform destroys the thread's tasks. The
+// task that owns this object is the oldest of them, so the tasks that serve the partition are
+// destroyed before it.
 class KvRun::Worker final : public harness::PhaseWork {
  public:
   Worker(KvRun& run, Thread& thread, std::uint32_t index)
@@ -181,7 +183,7 @@ class KvRun::User final : public harness::PhaseWork {
       : run_(run), thread_(thread), index_(index), client_(*run.clients_[index]) {}
 
   Task<> prepare() override {
-    // Virtual time does not pass while the harness works.
+    // On a model the harness takes no virtual time, so there is no cost to measure.
     if (!run_.platform_.modelled()) {
       run_.harness_costs_[index_] = co_await harness_cost(run_.point_);
     }

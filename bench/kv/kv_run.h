@@ -1,14 +1,14 @@
-// One point of a key-value sweep on one process: starts the threads of the nodes that live here,
-// says what they do in the phases (harness/run/phases.h), and collects what they measured.
+// One point of a key-value sweep on one process: starts the threads of the nodes that this process
+// runs, defines what they do in each phase (harness/run/phases.h), and collects what they measured.
 //
-// The workers of a system that shares its partition wait, before they serve it, until the first one
-// of their server has opened it; clients are spread over them.
+// If the workers of a server share one partition, the first of them opens it and the others wait
+// for that before they serve; clients are distributed over the workers.
 //
-// On platforms that measure, each client first finds out what the harness itself costs
-// (harness_cost.h). With steady_slope the warm-up of a node is ended by its WarmUp.
+// On platforms in real time each client first measures the harness' own overhead (harness_cost.h).
+// With steady_slope a node's WarmUp ends the warm-up of its clients.
 //
-// If the point is to be recorded over time, one more thread of the server's node samples the space
-// of the store while the operations are measured.
+// If the point is to be recorded over time, one more thread on the server's node samples the
+// store's space while operations are measured.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ class KvRun {
  public:
   KvRun(Platform& platform, const harness::Point& point, const systems::KvSystem& system);
 
-  // Throws what left the platform's run(): no more of this run can be known.
+  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
   harness::Measurement execute();
 
  private:
@@ -57,14 +57,15 @@ class KvRun {
   NodeId client_nodes_;
   std::uint32_t clients_total_;
   std::uint32_t threads_;        // of a server
-  std::uint32_t workers_total_;  // of all servers, numbered server by server
+  std::uint32_t workers_total_;  // of all servers together, numbered server by server
   systems::KvConfig partition_config_;
   std::optional<harness::Phases> phases_;
   std::unique_ptr<Platform::Barrier> opened_;  // of the workers; null if each opens a partition
-  // Of all threads, when every server has its store, which may take longer than a client waits for
-  // a connection. Null on a model, where it takes no time.
+  // A barrier of all threads that is passed when every server has opened its store, which may take
+  // longer than a client's connection time-out. Null on a model, where opening takes no time.
   std::unique_ptr<Platform::Barrier> stores_open_;
-  std::vector<systems::KvPartition*> shared_;  // by server: by all its workers, once it is opened
+  // By server: the partition that its workers share, once opened.
+  std::vector<systems::KvPartition*> shared_;
   std::optional<SpaceSampler> space_sampler_;
   std::atomic<bool> stop_{false};
   std::optional<Crew> crew_;                               // of this process' clients

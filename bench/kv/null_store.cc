@@ -20,7 +20,7 @@ std::uint64_t name_of(Key key) {
   return workload::load_short(key.data() + key.size() - length, length);
 }
 
-// The words of a short value without a call.
+// Copies word by word, so that a short value needs no call of memcpy.
 void copy_value(std::byte* to, const std::byte* from, Bytes length) {
   Bytes i = 0;
   for (; i + kWord <= length; i += kWord) std::memcpy(to + i, from + i, kWord);
@@ -30,7 +30,7 @@ void copy_value(std::byte* to, const std::byte* from, Bytes length) {
 
 }  // namespace
 
-// At most half full, so that a key is found at the first look or next to it.
+// The load factor is at most one half, so that a key is found in its home slot or close to it.
 NullSession::NullSession(std::uint64_t records, Bytes max_value_size)
     : free_records_(records),
       max_value_size_(max_value_size),
@@ -69,7 +69,7 @@ Task<Result<void>> NullSession::put(Key key, Value value) {
   co_return Result<void>();
 }
 
-// The slot stays the key's: a hole would end the search for its neighbors.
+// The slot stays assigned to the key: a free slot would end the probe sequences that pass it.
 Task<Result<void>> NullSession::erase(Key key) {
   Slot& slot = slot_of(name_of(key));
   if (slot.state != State::stored) co_return tl::unexpected(Error::not_found);

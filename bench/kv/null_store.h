@@ -1,7 +1,7 @@
-// A key-value store that costs next to nothing, for measuring what drives stores: a session is a
-// table in its client's memory. A get looks the key up and copies the value out, a put copies it
-// in; nothing is sent, nobody serves, sessions share nothing. So every value that is read verifies,
-// and the latency of an operation is what the harness adds to any store's.
+// A key-value store of almost no cost, for measuring the overhead of the harness. A session is a
+// table in its client's memory: a get looks the key up and copies the value out, a put copies it
+// in. Nothing is sent, there is no server, and sessions share nothing. Every value that is read
+// verifies, and the latency of an operation is what the harness adds to that of any store.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace perdura::bench {
 
-// Keys differ in their last 8 bytes, or in all if they have fewer, as those of a workload do.
-// Holds `records` of them, of which erased ones are some; one more is `out_of_space`, a value of
-// more than `max_value_size` bytes `too_large`.
+// Keys must differ in their last 8 bytes (in all bytes if they are shorter), as a workload's keys
+// do. Holds up to `records` keys, erased ones included. A put of a further key fails with
+// `out_of_space`, one of a value of more than `max_value_size` bytes with `too_large`.
 class NullSession final : public systems::KvSession {
  public:
   NullSession(std::uint64_t records, Bytes max_value_size);
@@ -32,13 +32,13 @@ class NullSession final : public systems::KvSession {
     std::size_t record = 0;    // where the value is
   };
 
-  // Where the key is, or where it would be.
+  // The slot that holds the key, or the free one where it would go.
   Slot& slot_of(std::uint64_t name);
   std::byte* value_of(const Slot& slot) { return values_.data() + slot.record * max_value_size_; }
 
   std::uint64_t free_records_;
   Bytes max_value_size_;
-  int shift_;  // leaves as many bits of a product as number the slots
+  int shift_;  // shift of multiplicative hashing: leaves as many high bits as index the slots
   std::vector<Slot> slots_;
   std::vector<std::byte> values_;
 };

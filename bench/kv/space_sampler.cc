@@ -21,7 +21,7 @@ Task<> SpaceSampler::run() {
   Time next = Executor::current().now();
   while (!stopped_) {
     sample();
-    // A thread that was kept from running does not catch up on what it missed.
+    // A thread that was kept from running skips the samples that it missed.
     for (const Time now = Executor::current().now(); next <= now;) next += interval_;
     co_await sleep_until(next);
   }

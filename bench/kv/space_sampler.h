@@ -1,5 +1,5 @@
-// Asks at an interval how full a store is, while a run is being measured. Belongs to a thread of
-// the server's node that does nothing else, so that no worker is woken for it.
+// Samples periodically how full a store is while a run is being measured. Runs on a dedicated
+// thread of the server's node, so that no worker is woken for it.
 #pragma once
 
 #include <mutex>
@@ -15,7 +15,7 @@ class SpaceSampler {
  public:
   explicit SpaceSampler(Picoseconds interval) : interval_(interval) {}
 
-  // For as long as it lives, a partition takes part; from any thread.
+  // Registers a partition for as long as the object lives. May be used from any thread.
   class Member {
    public:
     Member(SpaceSampler& sampler, const systems::KvPartition& partition);
@@ -28,9 +28,9 @@ class SpaceSampler {
     const systems::KvPartition& partition_;
   };
 
-  // Samples now and at every interval until stop(). Both on the sampler's thread.
+  // Samples now and then once per interval until stop(). Both run on the sampler's thread.
   Task<> run();
-  // Samples once more.
+  // Takes a last sample and ends run().
   void stop();
 
   const std::vector<harness::Timeline::Space>& samples() const { return samples_; }

@@ -14,7 +14,7 @@ bool SteadyState::add(Time at, std::uint64_t operations) {
   window_.push_back({at, operations});
   if (window_.size() <= kPieces) return false;
   if (window_.size() > kPieces + 1) window_.pop_front();
-  // Samples may be late, so each piece has its own length.
+  // Samples may be late, so pieces differ in length.
   std::array<double, kPieces> middles{};
   std::array<double, kPieces> rates{};
   double mean_middle = 0;

@@ -1,4 +1,4 @@
-// Whether a rate has stopped to rise or fall: the criterion by which a warm-up ends.
+// Decides whether a rate has stopped rising or falling: the criterion by which a warm-up ends.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,21 @@
 
 namespace perdura::bench {
 
-// Fits a line by least squares to the rate over a sliding window, which is cut into kPieces, and
-// looks by how much the line rises or falls within the window, as a part of the mean rate.
+// Fits a line by least squares to the rate in kPieces pieces of a sliding window. The criterion is
+// how much the line rises or falls within the window, as a fraction of the mean rate.
 class SteadyState {
  public:
   static constexpr std::size_t kPieces = 10;
 
-  // `slope`: the part up to which the rate counts as steady, such as 0.02.
+  // `slope`: the largest such fraction at which the rate counts as steady, such as 0.02.
   SteadyState(double slope, Picoseconds window) : slope_(slope), piece_(window / kPieces) {}
 
   // How often a sample is due.
   Picoseconds interval() const { return piece_; }
 
-  // Adds how many operations have ended by a time later than the last one's. True if a whole window
-  // has been seen and the rate is steady within it. A rate of 0 is not.
+  // Adds a sample: how many operations have ended by time `at`, which is later than that of the
+  // previous sample. Returns whether a whole window has been seen and the rate is steady within it.
+  // A rate of 0 is not steady.
   bool add(Time at, std::uint64_t operations);
 
  private:

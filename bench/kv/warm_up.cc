@@ -21,7 +21,7 @@ Task<> WarmUp::watch(Platform::Barrier& nodes) {
     co_await sleep_until(next);
     const Time now = Executor::current().now();
     steady = at_work() && rate.add(now, operations());
-    // A thread that was kept from running does not catch up on what it missed.
+    // A thread that was kept from running skips the samples that it missed.
     while (next <= now) next += rate.interval();
   }
   if (!steady && !stop_ && !harness::interrupted()) {

@@ -1,6 +1,6 @@
 // Ends the warm-up of the clients when the rate of operations is steady ([workload] steady_slope,
-// steady_window_ms). The clients of a node are judged together; they keep up their load until those
-// of all nodes are steady, so that none is judged while others have already stopped.
+// steady_window_ms). The clients of a node are judged together, and they keep up their load until
+// the clients of all nodes are steady, so that no node is judged while others have already stopped.
 #pragma once
 
 #include <atomic>
@@ -15,18 +15,18 @@ namespace perdura::bench {
 
 class WarmUp {
  public:
-  // The clients of one node; `stop` as theirs.
+  // `clients` are those of one node; `stop` is the flag that they share.
   WarmUp(const harness::Point& point, std::vector<const KvClient*> clients,
          const std::atomic<bool>& stop)
       : point_(point), clients_(std::move(clients)), stop_(stop) {}
 
-  // Looks at the clients until their rate is steady or one of them has ended its warm-up, and then
+  // Observes the clients until their rate is steady or one of them has ended its warm-up, then
   // waits for the other nodes at the barrier. To be spawned on a thread of the node.
   Task<> watch(Platform::Barrier& nodes);
-  // On the same thread: until that has ended.
+  // Waits until watch() has ended. To be awaited on the same thread.
   Task<> ended();
 
-  // For the clients' stretches: set when all nodes are steady.
+  // The flag for the clients' stretches (KvStretch::over); set when all nodes are steady.
   const std::atomic<bool>& over() const { return over_; }
   // Why the point must not be measured; empty if the rate became steady.
   const std::string& problem() const { return problem_; }

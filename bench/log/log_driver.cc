@@ -24,14 +24,15 @@ using workload::OperationKind;
 
 namespace {
 
-// Of the method, as [systems.METHOD] says.
+// The parameters of the point's method, given in [systems.METHOD].
 ParameterValues values_of_method(const Point& point) {
   ParameterValues values(method_parameters());
   for (const auto& [name, value] : point.parameters) values.set(name, value);
   return values;
 }
 
-// The systems that stand for the paper's choice: what carries the update.
+// The systems that stand for the paper's choice of method, with the operation that carries the
+// update.
 constexpr std::array<std::pair<std::string_view, Carrier>, 3> kOfPaper{{
     {"paper-write", Carrier::write},
     {"paper-write-imm", Carrier::write_immediate},

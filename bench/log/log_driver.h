@@ -26,11 +26,12 @@ class LogDriver final : public harness::Driver {
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 };
 
-// What a point's method, workload and [systems.METHOD] (log_parameters.cc) ask for. Throws
-// UsageError if they contradict each other.
+// The options of the log that a point's method, workload and [systems.METHOD] (log_parameters.cc)
+// ask for. Throws UsageError if they contradict each other.
 LogOptions log_options(const harness::Point& point);
-// Durable if the method is right on every configuration that the point leaves open, else visible:
-// what is wrong somewhere promises nothing. Nothing if the point says nothing of its server.
+// `durable` if the method is correct on every configuration that the point leaves open; else
+// `visible`, since a method that is wrong on any of them promises nothing. Nothing if the point
+// does not describe its server.
 std::optional<services::GuaranteeLevel> guarantee_of(const harness::Point& point);
 Picoseconds collect_interval(const harness::Point& point);
 

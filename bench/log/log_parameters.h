@@ -1,5 +1,5 @@
-// What points of RemoteLog may say (experiments/README.md), and what [systems.METHOD] may. One
-// entry each, and nowhere another list.
+// The parameters of points of RemoteLog (experiments/README.md), and those of [systems.METHOD].
+// These tables are the only lists of them.
 #pragma once
 
 #include <span>

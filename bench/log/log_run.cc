@@ -86,7 +86,7 @@ class LogRun::Client final : public harness::PhaseWork {
  public:
   Client(LogRun& run, Thread& thread) : run_(run), thread_(thread) {}
 
-  // It connects when the server has opened its log, and not when that failed.
+  // The client connects after the server has opened its log, and does not if opening failed.
   Task<> warm_up() override {
     harness::Measurement& result = run_.client_;
     result.kinds[kind_of(

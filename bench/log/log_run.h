@@ -1,6 +1,6 @@
-// One point of a RemoteLog sweep on one process: starts the threads of the nodes that live here,
-// says what they do in the phases (harness/run/phases.h), and collects what they measured. To
-// settle is to apply all records.
+// One point of a RemoteLog sweep on one process: starts the threads of the nodes that this process
+// runs, defines what they do in each phase (harness/run/phases.h), and collects what they measured.
+// In the settle phase the server applies all records.
 #pragma once
 
 #include <exception>
@@ -17,7 +17,7 @@ namespace perdura::bench {
 class LogRun {
  public:
   LogRun(Platform& platform, const harness::Point& point);
-  // Throws what left the platform's run(): no more of this run can be known.
+  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
   harness::Measurement execute();
 
  private:

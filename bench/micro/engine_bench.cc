@@ -1,5 +1,5 @@
-// The event engine in the "hold" model: a fixed number of tasks is pending, and each one that is
-// resumed goes to sleep again for a random time. One item is one resumption.
+// Measures the event engine in the "hold" model: a fixed number of tasks is pending, and each task
+// that is resumed goes to sleep again for a random time. One item is one resumption.
 #include <benchmark/benchmark.h>
 
 #include <coroutine>
@@ -11,7 +11,7 @@
 namespace perdura::sim {
 namespace {
 
-// Cheap, so that the engine is measured: a generator whose low bits nobody looks at.
+// A cheap generator, so that the engine dominates the time; its low bits are poor and not used.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15 + 1) {}
@@ -59,9 +59,9 @@ void engine_resumes_tasks(benchmark::State& state) {
 }
 BENCHMARK(engine_resumes_tasks)->Arg(1)->Arg(16)->Arg(256)->Arg(4096);
 
-// The same through what systems use: tasks of simulated threads that sleep. One simulated thread
-// has at most 16 of the tasks; a resumption is three events and more (the timer, the thread's
-// wake-up, the end of what it was charged).
+// The same through the interfaces that systems use: sleeping tasks of simulated threads, at most 16
+// tasks per thread. A resumption takes at least three events: the timer, the wake-up of the thread,
+// and the end of its charged time.
 Task<> sleep_forever(std::uint64_t seed, std::uint64_t& resumptions) {
   Draw draw(seed);
   for (;;) {

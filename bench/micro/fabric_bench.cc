@@ -1,6 +1,6 @@
-// Probes of the fabric over shared memory: what an operation costs from end to end, with the task
-// switches around it, between two polling threads, of one process or of two. Needs two cores that
-// nobody else uses.
+// Benchmarks of the fabric over shared memory: the end-to-end cost of an operation, including the
+// task switches around it, between two polling threads of one process or of two. Needs two idle
+// cores.
 #include <benchmark/benchmark.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ namespace {
 using fabric::Access;
 using pmem::Medium;
 
-// One of the two threads: a region, receive buffers, and a connection to the other.
+// The state of one of the two threads: a region, receive buffers, and a connection to the other.
 struct Side {
   std::unique_ptr<pmem::Region> region;
   fabric::MemoryRegion memory;
@@ -94,7 +94,8 @@ void with_server(benchmark::State& state, Medium medium, const Client& client) {
 void with_server_process(benchmark::State& state, Medium medium, const Client& client) {
   ShmOptions options = make_options();
   options.job = "micro-" + std::to_string(::getpid());
-  // There are no threads now: a platform's end with its run.
+  // Forking is safe here: the process has no other threads, since a platform's threads end with its
+  // run.
   std::fflush(nullptr);
   const pid_t server = ::fork();
   if (server < 0) return state.SkipWithError("cannot fork");

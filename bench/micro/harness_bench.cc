@@ -1,12 +1,12 @@
-// What the harness itself takes of an operation: the real client on the real platform, on a store
-// that costs next to nothing (bench/kv/null_store.h), with full histograms. The time of an item is
-// that of a whole turn of the closed loop: draw the operation, write its key, fill its value, read
-// the clock, perform it, read the clock, verify what was read, record the latency. `store_ns` is
-// what the store takes of that, measured by calling it for the same mix without the harness; the
-// rest, `harness_ns`, is the harness' cost. Both are CPU time.
+// Measures the harness' own overhead per operation: the real client on the real platform, with full
+// histograms, on a store of almost no cost (bench/kv/null_store.h). The time of an item is that of
+// one iteration of the closed loop: draw the operation, write its key, fill its value, read the
+// clock, perform it, read the clock, verify what was read, record the latency. `store_ns` is what
+// the store takes of that, measured by calling it for the same mix without the harness; the rest,
+// `harness_ns`, is the harness' cost. Both are CPU time.
 //
-// With several clients it is still the time of one client's turn: it stays the same for as long as
-// the clients share nothing that they write (and have a core each).
+// With several clients it is still the time of one iteration of one client. It stays constant as
+// long as the clients share no data that they write and each has a core.
 #include <benchmark/benchmark.h>
 #include <time.h>
 
@@ -172,7 +172,7 @@ void null_store(benchmark::State& state, double reads) {
   const double turns = static_cast<double>(state.iterations() * kOperations);
   state.counters["ns/op"] = nanoseconds / turns;
   const double client_turns = turns * static_cast<double>(clients);
-  // The same without the time in which somebody else had the core.
+  // The same in CPU time, which excludes the time in which another process had the core.
   state.counters["cpu_ns/op"] = cpu / client_turns;
   state.counters["store_ns"] = store / client_turns;
   state.counters["harness_ns"] = (cpu - store) / client_turns;
@@ -188,8 +188,8 @@ BENCHMARK_CAPTURE(null_store, workloada, 0.5)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 
-// What recording latencies and putting them together at the end takes from the throughput: turns
-// that are recorded beside turns that are not, in CPU time, since the clients share the cores.
+// Measures how much throughput it costs to record latencies and to merge them at the end: recorded
+// iterations beside unrecorded ones, in CPU time, since the clients share the cores.
 void recording(benchmark::State& state) {
   const auto clients = static_cast<std::uint64_t>(state.range(0));
   const harness::Point point = make_point(0.5, 64, clients);

@@ -1,8 +1,8 @@
-// What an operation on a hash index costs in local mode: one thread, ordinary memory in the place
-// of persistent memory, every flush and fence executed. Keys of 16 bytes and values of 15, in
-// random order, as many operations as items; the argument is how many. Beside the time: flushes and
-// fences an operation. What the stores change is not counted, which would need the memory's old
-// contents.
+// Measures the cost of an operation on a hash index in local mode: one thread, ordinary memory in
+// place of persistent memory, every flush and fence executed. Keys have 16 bytes and values 15, the
+// order is random, and there are as many operations as items; their number is the argument. Besides
+// the time, flushes and fences per operation are reported. How many bytes the stores change is not
+// counted, since that would need the memory's old contents.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -50,8 +50,8 @@ std::uint64_t scattered(std::uint64_t i, std::uint64_t items, Order order) {
   return i * static_cast<std::uint32_t>(order) % items;  // a prime: every number once
 }
 
-// Zeros, in huge pages where the kernel has them, as a mapped device would be, and all there: page
-// faults are not what is measured.
+// Zeroed memory, in huge pages where the kernel has them, as a mapped device would be. All pages
+// are populated in advance, so that page faults are not measured.
 class Memory {
  public:
   explicit Memory(Bytes size) : size_(size) {
@@ -72,7 +72,7 @@ class Memory {
   Bytes size_;
 };
 
-// An index as a store has it for so many records, never resized.
+// An index of the size that a store gives it for so many records; it is never resized.
 template <class System>
 struct Local {
   explicit Local(std::uint64_t count)
@@ -95,12 +95,12 @@ struct Local {
   typename System::Index index;
 };
 
-// The table that was used last, of whatever system: only one at a time is in memory.
+// The table that was used last, of any system: only one table is in memory at a time.
 std::shared_ptr<void> last_table;
 const void* last_owner = nullptr;
 
-// The table of the benchmark's size, empty or full. One that needs it as the benchmark before left
-// it does not fill it again.
+// Returns the table of the benchmark's size, empty or full. The table of the previous benchmark is
+// used again if it is in the state that is asked for.
 template <class System>
 Local<System>& local(const benchmark::State& state, bool full) {
   static const char owner = 0;
@@ -116,7 +116,8 @@ Local<System>& local(const benchmark::State& state, bool full) {
   return *made;
 }
 
-// `operation(table, number, i)` for every number in scattered order; says whether it was right.
+// Calls `operation(table, number, i)` for every number in scattered order; `operation` returns
+// whether it was correct.
 template <class System, class Operation>
 void run(benchmark::State& state, bool full, Operation operation) {
   Local<System>& table = local<System>(state, full);
@@ -171,8 +172,8 @@ void erase(benchmark::State& state) {
   });
 }
 
-// The yardstick of the machine and of the moment: reads of lines of as much memory as a level hash
-// table of this size has, in random order, each of which waits for the one before.
+// A baseline for the machine at this moment: dependent reads of cache lines in random order, in as
+// much memory as a level hash table of this size has.
 void memory_chase(benchmark::State& state) {
   constexpr std::uint64_t kBytesPerItem = 80;
   const std::uint64_t lines =
@@ -187,7 +188,7 @@ void memory_chase(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
-// In this order for each size, so that a table is filled once.
+// Registers the benchmarks of each size in this order, so that a table is filled only once.
 template <class System>
 void add(const std::string& system, std::int64_t items) {
   const auto add = [&](const char* operation, void (*function)(benchmark::State&)) {

@@ -1,4 +1,4 @@
-// What it costs to check a history, per operation.
+// Measures the cost of checking a history for linearizability, per operation.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct Mix {
   unsigned erases_of_100 = 0;
 };
 
-// What a store answers that performs each operation at a random moment between its start and its
-// end; clients are always busy, keys are Zipfian.
+// A history of a store that performs each operation at a random moment between its start and its
+// end. Clients are always busy; keys are Zipfian.
 History linearizable_history(std::uint64_t operations, const Mix& mix) {
   workload::Random random(1);
   const workload::Zipfian zipfian(mix.keys);
@@ -89,7 +89,7 @@ void history_check_with_deletes(benchmark::State& state) {
 }
 BENCHMARK(history_check_with_deletes)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
 
-// All clients on one key: as concurrent as it can be.
+// All clients use one key: the maximal concurrency.
 void history_check_of_one_key(benchmark::State& state) {
   check(state, {.clients = static_cast<std::uint32_t>(state.range(1)), .keys = 1});
 }

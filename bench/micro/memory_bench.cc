@@ -1,6 +1,7 @@
-// The accesses of `perdura probe` beside what they are judged by, on the same memory: a plain
-// pointer chase, and loops as those of STREAM (McCalpin, 1995). What the probes add must not show:
-// the target is 5 %. One core that nobody else uses; pages of 4 KiB, far more than the caches hold.
+// Compares the accesses of `perdura probe` with reference loops on the same memory: a plain pointer
+// chase, and loops like those of STREAM (McCalpin, 1995). The overhead of the probes must be
+// negligible: the target is 5 %. Needs one idle core; the memory is far larger than the caches and
+// in pages of 4 KiB.
 #include <benchmark/benchmark.h>
 #include <immintrin.h>
 #include <sys/mman.h>
@@ -26,7 +27,7 @@ class Memory {
     if (base == MAP_FAILED) throw std::bad_alloc();
     madvise(base, kSize, MADV_NOHUGEPAGE);
     std::memset(base, 1, kSize);
-    // As perdura probe counts writes: without reading what they replace.
+    // As in perdura probe: writes are counted without reading the bytes that they replace.
     pmem::thread_write_meter().set_level(pmem::WriteMeter::Level::issued);
     region = std::make_unique<pmem::Region>("bench", pmem::Medium::pm,
                                             static_cast<std::byte*>(base), kSize, nullptr, nullptr);
@@ -82,12 +83,12 @@ void chase_probe(benchmark::State& state) {
 }
 BENCHMARK(chase_probe)->UseRealTime();
 
-// Bandwidths: an iteration is a turn over all of memory.
+// For bandwidths: an iteration passes over all of the memory.
 void set_bytes(benchmark::State& state, Bytes bytes) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
 }
 
-// Each access is `size` bytes, its sum of its own, as a probe has it.
+// Each access covers `size` bytes and has a sum of its own, as in a probe.
 void read_stream(benchmark::State& state) {
   const auto size = static_cast<std::size_t>(state.range(0));
   const auto* const words = reinterpret_cast<const std::uint64_t*>(memory().data());
@@ -104,7 +105,7 @@ void read_stream(benchmark::State& state) {
 }
 BENCHMARK(read_stream)->Arg(256)->Arg(4096)->UseRealTime();
 
-// A fence behind each access.
+// A fence follows each access.
 void fill_stream(benchmark::State& state) {
   const auto size = static_cast<std::size_t>(state.range(0));
   auto* const lines = reinterpret_cast<__m128i*>(memory().data());

@@ -1,4 +1,5 @@
-// The explorer of methods: images of crashes a second, one core; and all of the taxonomy.
+// Measures the explorer of methods: crash images per second on one core, and the time for the whole
+// taxonomy.
 #include <benchmark/benchmark.h>
 
 #include "persistence/matrices.h"
@@ -22,7 +23,7 @@ BENCHMARK_CAPTURE(prove_method, write_flush, "write-flush", kDmpDdio);
 BENCHMARK_CAPTURE(prove_method, ordered_write_message, "ordered-write-message", kDmpDdio);
 BENCHMARK_CAPTURE(prove_method, ordered_send_copy_flush, "ordered-send-copy-flush", kDmpDdio);
 
-// Every cell of Tables 2 and 3, each also without each of its steps.
+// Proves every cell of Tables 2 and 3, and each of them again without each of its steps.
 void prove_taxonomy(benchmark::State& state) {
   for (auto _ : state) {
     benchmark::DoNotOptimize(cells_matrix());

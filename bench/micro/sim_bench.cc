@@ -1,6 +1,6 @@
-// What a modelled operation costs in real time: every system on the model of the Erda paper's
-// testbed, one client, one operation under way. `events` are the engine's, in a second of real
-// time.
+// Measures what a simulated operation costs in real time: every system on the model of the Erda
+// paper's testbed, with one client and one operation in flight. `events` is how many events the
+// engine processes per second of real time.
 #include <benchmark/benchmark.h>
 
 #include <optional>
@@ -29,7 +29,7 @@ void write_key(std::uint64_t number, std::span<std::byte> key) {
   std::memcpy(key.data() + sizeof number, &mixed, sizeof mixed);
 }
 
-// Puts all records, then goes round them with the operations that the benchmark asks for.
+// Puts all records, then cycles through them with the operations that the benchmark asks for.
 Task<> client(Thread& thread, const KvSystem& system, KvConfig config, Kind kind,
               benchmark::State& state, const sim::Engine& engine) {
   const auto session = co_await system.connect(thread, {0, 0}, config);

@@ -1,9 +1,9 @@
-// Probes of the fabric on an RDMA device that do what perftest's tools do, between two processes
-// that poll: ib_write_lat (WRITEs back and forth), ib_read_lat, ib_send_lat and ib_write_bw. Sizes
+// Benchmarks of the fabric on an RDMA device that do what perftest's tools do, between two polling
+// processes: ib_write_lat (WRITEs back and forth), ib_read_lat, ib_send_lat and ib_write_bw. Sizes
 // are in bytes. tests/vm/guest/perftest sets their figures beside those of the tools.
 //
-//   median_us         of one operation; of WRITE and SEND half of a round trip, as the tools have
-//   it items_per_second  WRITEs of fabric_verbs_write_rate
+//   median_us         of one operation; for WRITE and SEND half a round trip, as in the tools
+//   items_per_second  WRITEs of fabric_verbs_write_rate
 //
 // The server is a second process, which enters the network namespace of the file that
 // PERDURA_PEER_NAMESPACE names (root only): the other host of the virtual cluster.
@@ -68,11 +68,12 @@ struct Side {
     receives->post(memory.local(kReceives + id * 4 * KiB, 4 * KiB), id);
   }
   fabric::QueuePairOptions options() {
-    // As deep as ib_write_bw has it.
+    // The default send queue depth of ib_write_bw.
     return {.receive_queue = receives.get(), .completions = &completions, .send_depth = 128};
   }
 
-  // Its last word changes with the round: whoever sees that has it all.
+  // The last word of the message changes with the round: a peer that sees the change has the whole
+  // message.
   Operation write(std::uint64_t round) {
     region->store(kOut + size - kWord, round);
     return peer->write(memory.local(kOut, size), {there.key, there.offset + kIn}, flags);
@@ -81,7 +82,7 @@ struct Side {
   auto written(std::uint64_t round) {
     return runtime::until([this, round] { return region->load(kIn + size - kWord) == round; });
   }
-  // False if the connection is at its end.
+  // Waits for a message. Returns false if the connection has ended.
   Task<bool> message() {
     const auto received = co_await completions.next();
     if (received.status == fabric::Status::success) post(received.buffer_id);
@@ -161,7 +162,7 @@ void between_processes(benchmark::State& state, const Body& server, const Body& 
   options.listener = std::make_shared<fabric::verbs::ControlListener>();
   VerbsOptions of_server{.node_count = 2, .local_nodes = {0}};
   of_server.coordinator = options.listener->address();
-  // There are no threads now: a platform's end with it.
+  // Forking is safe here: the process has no other threads, since a platform's threads end with it.
   std::fflush(nullptr);
   const pid_t process = ::fork();
   if (process < 0) return state.SkipWithError("cannot fork");
@@ -180,12 +181,12 @@ void between_processes(benchmark::State& state, const Body& server, const Body& 
   }
 }
 
-// From the start of one operation to that of the next.
+// Collects the intervals from the start of one operation to the start of the next.
 class Intervals {
  public:
   explicit Intervals(benchmark::State& state) : state_(state) { times_.reserve(kLatencies + 1); }
   void next() { times_.push_back(Executor::current().now()); }
-  // Some 2,000 in one.
+  // Reports the median of the intervals, each of which contains `operations` operations.
   void report(double operations) {
     next();
     std::vector<double> intervals;
@@ -263,8 +264,8 @@ void fabric_verbs_send(benchmark::State& state) {
   });
 }
 
-// An iteration is half a send queue, of which the last one tells that all have completed; the other
-// half is under way meanwhile.
+// An iteration posts half a send queue of WRITEs, of which only the last is signaled; the other
+// half is in flight meanwhile.
 constexpr std::uint32_t kHalf = 64;
 
 void fabric_verbs_write_rate(benchmark::State& state) {

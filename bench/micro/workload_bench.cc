@@ -1,4 +1,5 @@
-// What the harness itself costs an operation: drawing it, making its value, recording its latency.
+// Measures the parts of the harness' overhead per operation: drawing it, making its value, and
+// recording its latency.
 #include <benchmark/benchmark.h>
 
 #include <cstddef>
@@ -120,7 +121,7 @@ void value_check(benchmark::State& state) {
 }
 BENCHMARK(value_check)->Arg(8)->Arg(64)->Arg(1024)->Arg(4096);
 
-// Latencies as a fast network shows them: a few microseconds with a tail.
+// Latencies with the distribution of a fast network: a few microseconds with a tail.
 void histogram_record(benchmark::State& state) {
   workload::Random random(1);
   std::vector<std::uint64_t> latencies(4096);

@@ -1,5 +1,5 @@
-// The commands of the program `perdura`. Each adds itself to the command line, and does its work
-// when it was chosen. Errors of usage are UsageErrors; main.cc turns them into one line and exit
+// The commands of the program `perdura`. Each adds itself to the command line and does its work if
+// it was chosen. Usage errors are thrown as UsageError; main.cc reports them in one line with exit
 // code 2.
 #pragma once
 
@@ -22,7 +22,8 @@ struct CommandContext {
 // Throws UsageError unless there is a folder of that name that may hold results.
 void check_result_folder(std::string_view command, const std::string& folder);
 
-// What main.cc calls after parsing; empty until a command was chosen.
+// The work of the chosen command, which main.cc calls after parsing; empty until a command was
+// chosen.
 using Action = std::function<ExitCode()>;
 
 void add_guarantees(CLI::App& app, CommandContext& context, Action& action);

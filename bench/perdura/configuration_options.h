@@ -19,7 +19,8 @@ struct ConfigurationOptions {
 
   void add_to(CLI::App& command);
   bool complete() const { return domain && ddio && receive_buffers && transport; }
-  // All that they leave open; on InfiniBand and iWARP, if the transport is.
+  // All configurations that the options leave open; both InfiniBand and iWARP if the transport is
+  // open.
   std::vector<persistence::Configuration> matching() const;
 };
 

@@ -1,4 +1,4 @@
-// "1 point", "144 points".
+// A count with its noun, in singular or plural: "1 point", "144 points".
 #pragma once
 
 #include <fmt/format.h>

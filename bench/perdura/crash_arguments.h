@@ -1,4 +1,4 @@
-// What `perdura crash` was told.
+// The arguments of `perdura crash`.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct CrashArguments {
   std::string target;
   ConfigurationOptions configuration;
   bool exhaustive = false;
-  std::uint64_t samples = 0;  // 0: as many as is usual for the target
+  std::uint64_t samples = 0;  // 0: the target's default
   std::uint64_t seed = 1;
   bool steps = false;
   std::vector<std::string> parameters;  // NAME=VALUE, of a system
@@ -29,7 +29,7 @@ struct CrashArguments {
 };
 
 bool is_system(const std::string& name);
-// Explores a system; done if what it acknowledges is durable on all of the models.
+// Explores a system. Returns `done` if what it acknowledges is durable on all persistence models.
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
 
 }  // namespace perdura::harness

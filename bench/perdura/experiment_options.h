@@ -11,17 +11,17 @@
 
 namespace perdura::harness {
 
-// For CLI::Option::check: nothing given is not the same as "".
+// A check for CLI::Option::check that rejects "", which is different from an absent option.
 std::string is_not_empty(const std::string& text);
 
 class ExperimentOptions {
  public:
-  // The argument that names the experiment is returned, so that the command can say whether it must
-  // be there.
+  // Returns the argument that names the experiment, so that the command can make it required or
+  // optional.
   CLI::Option* add_to(CLI::App& command);
-  // All the others.
+  // All options apart from that argument.
   const std::vector<CLI::Option*>& options() const { return options_; }
-  // Throws UsageError if a setting is none.
+  // Throws UsageError if a --set argument is malformed.
   ExperimentRequest request() const;
 
  private:

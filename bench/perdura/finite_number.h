@@ -1,5 +1,5 @@
-// A number on the command line, from `low` to `high`; anything else, NaN above all, which no
-// comparison holds of, is one short line.
+// Validates a number on the command line, from `low` to `high`. Anything else is rejected with a
+// short message of one line, including NaN, which compares false with everything.
 #pragma once
 
 #include <fmt/format.h>

@@ -6,8 +6,9 @@
 
 namespace perdura {
 
-// A name that ends right before the column of the descriptions gets a line of its own, as longer
-// ones do: with a single blank between them nobody, and no man page, can tell the two apart.
+// A name that ends right before the column of descriptions gets a line of its own, as longer names
+// do: with a single blank between name and description neither readers nor the generator of man
+// pages could tell them apart.
 class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override {

@@ -1,4 +1,4 @@
-// What Linux tells of this host as a responder, as manifest.json keeps it.
+// What Linux reports about this host as a responder, in the form that manifest.json stores.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,5 @@
-// A whole number on the command line, from `low` to `high`; anything else is one short line.
+// Validates a whole number on the command line, from `low` to `high`; anything else is rejected
+// with a short message of one line.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Probes of what a core does by itself: the building blocks whose costs a profile has in [cpu].
+// Probes of single CPU operations, whose costs are in section [cpu] of a profile.
 #pragma once
 
 #include "bench/probe/probe.h"
@@ -9,18 +9,20 @@ enum class Block : std::uint8_t {
   crc32,
   copy,
   hash,
-  compare,  // of equal bytes
-  store,    // to a line that a cache holds
-  flush,    // of such a line, without a fence
-  fence,    // with nothing under way
+  compare,  // a comparison of equal bytes
+  store,    // a store to a cached line
+  flush,    // a flush of such a line, without a fence
+  fence,    // a fence with no flushes outstanding
 };
 std::string_view to_string(Block block);
 
-// Nanoseconds for `size` bytes that are in a cache.
+// Returns the nanoseconds that the operation takes on `size` bytes that are in a cache, one value
+// per repetition.
 std::vector<double> building_block(Platform& platform, Block block, Bytes size,
                                    const Effort& effort);
 
-// Those with a part per byte at two sizes, from which both parts follow.
+// Operations whose cost has a part per byte are measured at two sizes, from which the fixed part
+// and the part per byte follow.
 inline constexpr Bytes kFewBytes = 64;
 inline constexpr Bytes kManyBytes = 4 * KiB;
 ProbeSet building_block_probes(const Effort& effort);

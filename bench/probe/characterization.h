@@ -1,5 +1,5 @@
-// The characterization of a machine: what the probes found, as a profile
-// (platform/sim/kernel/profile.h), so that `sim` can stand in for a cluster that was once measured.
+// Turns the results of the probes on a machine into a profile (platform/sim/kernel/profile.h), so
+// that `sim` can model a cluster that has been measured.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ struct Characterized {
   std::optional<fabric::Capabilities> capabilities{};  // of the devices, if they were asked
 };
 
-// The text of the profile's file. Each value says in a comment which probe it comes from; what
-// could not be measured is as in `base` and says so. Parameters that only appear as a sum in what
-// can be seen, such as the passes through the two devices and the link, are as in `base` but for
-// one, which makes the sum right.
+// Returns the text of the profile's file. A comment beside each value names the probe that it comes
+// from; a value that could not be measured is that of `base`, and its comment says so. Of
+// parameters that can be measured only as a sum, such as the latencies of the two devices and the
+// link, all but one are those of `base`, and that one is chosen so that the sum is right.
 std::string characterize(const Characterized& found, const sim::Profile& base);
 
 }  // namespace perdura::bench

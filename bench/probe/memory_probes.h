@@ -1,6 +1,6 @@
-// Probes of a node's memory, DRAM and persistent: how long an access takes, and how much memory
-// takes in and gives out (Figures 2.2 to 2.5 of "Building Distributed Systems with Non-Volatile
-// Main Memories and RDMA Networks").
+// Probes of a node's memory, DRAM and persistent: access latency, and read and write bandwidth
+// (Figures 2.2 to 2.5 of "Building Distributed Systems with Non-Volatile Main Memories and RDMA
+// Networks").
 #pragma once
 
 #include "bench/probe/access.h"
@@ -9,12 +9,13 @@
 
 namespace perdura::bench {
 
-// All of them. `host` is null on the model, which has no page sizes.
+// Returns all memory probes. `host` is null on the model, which has no page sizes.
 ProbeSet memory_probes(const Effort& effort, const HostMemory* host);
 
 // --- single ones, for tests and for benchmarks beside them
 
-// Nanoseconds a load of a chain in [0, working set) whose lines are in that state.
+// The latency of one load, in nanoseconds, of a chain of dependent loads in [0, working set) whose
+// lines are in the given cache state.
 enum class CacheState : std::uint8_t { hot, flushed, cold };
 std::vector<double> load_latency(Platform& platform, pmem::Medium medium, Pattern pattern,
                                  CacheState state, const Effort& effort, MemoryPlace place = {});
@@ -24,24 +25,26 @@ std::vector<double> load_latency(Platform& platform, pmem::Medium medium, Patter
 std::vector<double> persist_latency(Platform& platform, pmem::Medium medium, Access access,
                                     CacheState state, const Effort& effort, MemoryPlace place = {});
 
-// GB/s of `threads` together, each in its own part of memory.
+// The bandwidth in GB/s of `threads` threads together, each of which streams through its own part
+// of memory.
 struct Stream {
   Access access = Access::load;
   Pattern pattern = Pattern::sequential;
   Bytes size = 256;
   std::uint32_t threads = 1;
-  std::uint32_t load_share = 100;  // percent; the rest of the accesses are of `access`
+  std::uint32_t load_share = 100;  // percentage of loads; the other accesses are of kind `access`
   MemoryPlace place{};
 };
 std::vector<double> bandwidth(Platform& platform, pmem::Medium medium, Stream stream,
                               const Effort& effort);
 
-// Nanoseconds a load of a cold random chain while so many other threads stream.
+// The latency of one load, in nanoseconds, of a cold random chain while the threads of `others`
+// stream.
 std::vector<double> loaded_latency(Platform& platform, pmem::Medium medium, Stream others,
                                    const Effort& effort);
 
-// Bytes that the media write for each byte issued, by the accounting. The platform's level must be
-// `compared`.
+// The bytes that the media write per byte issued, according to the accounting, whose level on the
+// platform must be `compared`.
 std::vector<double> write_amplification(Platform& platform, Stream stream, const Effort& effort);
 
 }  // namespace perdura::bench

@@ -1,8 +1,8 @@
-// Probes: what a machine's memory, or a cluster's RDMA, does by itself, with no system on top.
+// Probes: microbenchmarks of a machine's memory or a cluster's RDMA, without a system on top.
 //
 // A probe is written once over platform/platform.h and runs on real memory and devices as on `sim`.
-// It yields one number for each repetition; what it varies is in its Setting, which becomes the row
-// of the result. What is varied follows chapter 2 of "Building Distributed Systems with
+// It yields one number per repetition; its parameters are in its Setting, which becomes a row of
+// the result. The choice of parameters follows chapter 2 of "Building Distributed Systems with
 // Non-Volatile Main Memories and RDMA Networks": Figures 2.2 to 2.5 for memory, Figure 2.7 for
 // RDMA.
 #pragma once
@@ -20,13 +20,14 @@
 
 namespace perdura::bench {
 
-// What was measured; a column of probes.csv each. Empty, or 0, where a probe does not have it.
+// What was measured: each member is a column of probes.csv, empty or 0 where it does not apply to
+// the probe.
 struct Setting {
   std::string probe{};      // idle-latency, bandwidth-over-threads, ...
-  std::string medium{};     // dram, pm: of the memory that is probed
+  std::string medium{};     // dram, pm: the memory that is probed
   std::string operation{};  // load, store+clwb, ntstore; read, write, ...
   std::string pattern{};    // sequential, random
-  std::string cache{};      // hot, flushed, cold: of the lines, before they are used
+  std::string cache{};      // hot, flushed, cold: the state of the lines before they are accessed
   std::string pages{};      // small, huge
   std::string numa{};       // local, remote, or the number of a remote node
   std::string dimms{};      // one, interleaved; empty where the platform cannot choose
@@ -34,69 +35,75 @@ struct Setting {
   std::uint32_t threads = 1;
   std::uint32_t queue_depth = 0;
   std::uint32_t queue_pairs = 0;
-  std::uint32_t regions = 0;                  // registered
+  std::uint32_t regions = 0;                  // number of registered regions
   Bytes region_size = 0;                      // of the memory that is accessed
   std::optional<std::uint32_t> read_share{};  // percent of the accesses
   std::string unit{};                         // ns, GB/s, Mop/s, or ratio
 };
 
-// "bandwidth-over-threads pm load sequential 256 B, 2 threads": for progress.
+// The setting as shown in the progress line: "bandwidth-over-threads pm load sequential 256 B, 2
+// threads".
 std::string label(const Setting& setting);
 
-// How much work a probe is worth. Times are the platform's.
+// How much work a probe does. Times are in the platform's time: virtual on `sim`, real elsewhere.
 struct Effort {
   std::uint32_t repetitions = 5;
-  std::uint32_t loads = 1'000'000;                      // of a chase, of a repetition
-  Picoseconds interval = std::chrono::seconds(1) / 10;  // of a bandwidth, of a repetition
-  Bytes working_set = 256 * MiB;                        // far beyond the caches
-  // Threads of different cores of a simulated node run one after the other: a thread that goes far
-  // ahead takes bandwidth that another one should have had. So it stops after so many bytes.
+  std::uint32_t loads = 1'000'000;  // of a chain, per repetition
+  // Of a bandwidth measurement, per repetition.
+  Picoseconds interval = std::chrono::seconds(1) / 10;
+  Bytes working_set = 256 * MiB;  // far beyond the caches
+  // The simulation runs the threads of a node's cores one after the other, so a thread that ran far
+  // ahead would take bandwidth that belongs to another one. A streaming thread therefore yields
+  // after so many bytes.
   Bytes stretch = MiB;
-  // Where a model knows the lines of its memory, it must be asked for them in the order of time: an
-  // access pauses after so many bytes. 0: it does not.
+  // A model that tracks single lines of memory must be accessed in the order of time, so there a
+  // long access pauses after so many bytes. 0: accesses do not pause.
   Bytes piece = 0;
-  bool one_dimm = false;              // the platform can keep memory within a DIMM
-  bool remote = false;                // and place it on the other NUMA node
-  std::uint32_t cores = 1;            // that may be used: threads of the probes go up to it
-  std::uint32_t operations = 20'000;  // of an RDMA probe, of a repetition
-  Bytes message_bytes = 256 * MiB;    // of one, where its messages are large
-  bool quick = false;                 // fewer steps of what is varied
+  bool one_dimm = false;              // the platform can place memory within one DIMM
+  bool remote = false;                // the platform can place memory on the other NUMA node
+  std::uint32_t cores = 1;            // that may be used: the largest number of threads of a probe
+  std::uint32_t operations = 20'000;  // of an RDMA probe, per repetition
+  Bytes message_bytes = 256 * MiB;    // of an RDMA probe with large messages, per repetition
+  bool quick = false;                 // varies parameters in fewer steps
 
-  // For a platform; `cores` of the node that is probed.
+  // The usual effort for a platform in modelled or in real time; `cores` is that of the node that
+  // is probed.
   static Effort of(bool modelled, std::uint32_t cores, bool quick);
-  // On the model of a testbed.
+  // The usual effort on the model of a testbed.
   static Effort of(const sim::Profile& profile, bool quick);
 };
 
-// What a thread did of a repetition: so much from one time to another, such as operations or bytes.
-// Several threads together did the sum of it, from when the first of them began to when the last of
-// them ended. Rates are taken of that and never added up: threads that share a core take turns, and
-// each one's own rate is that of the whole core.
+// A thread's share of a repetition: an amount, such as operations or bytes, and the interval in
+// which it was done. The share of several threads together is the sum of their amounts, from the
+// time when the first of them began to the time when the last one ended. Rates are computed from
+// that and never added up: threads that share a core take turns, so each one's own rate would be
+// that of the whole core.
 struct Share {
   Time begin = Time::max();
   Time end = Time::min();
   double amount = 0;
 
   void add(const Share& other);
-  // Amount a nanosecond; 0 if there was nothing.
+  // The amount per nanosecond; 0 if there was none.
   double per_nanosecond() const;
 };
 
-// Takes what each process has to say to the one that measures: every process's words there, in one
-// order; elsewhere nothing. Every process calls it as often.
+// A collective operation: brings the words of each process to the one that measures. Returns the
+// words of all processes there, in a fixed order, and nothing elsewhere. All processes must call it
+// equally often.
 using Gather =
     std::function<std::vector<std::vector<std::uint64_t>>(const std::vector<std::uint64_t>&)>;
-// Of a process that is alone.
+// The Gather of a single process.
 std::vector<std::vector<std::uint64_t>> alone(const std::vector<std::uint64_t>& words);
 
-// The work of all processes together, at the one that measures; elsewhere nothing. `shares`: of
-// this process, one for each repetition. Where clocks (measure::clock_of_this_host) differ, times
-// cannot be compared: the processes of each clock are then taken to have begun together, as
-// barriers let them.
+// Combines the shares of all processes in the one that measures; returns nothing elsewhere.
+// `shares` are those of this process, one per repetition. Times of different clocks
+// (measure::clock_of_this_host) cannot be compared; the processes of each clock are then assumed to
+// have begun together, as they leave a barrier together.
 std::vector<Share> gather_shares(std::span<const Share> shares, std::uint64_t clock,
                                  const Gather& gather);
 
-// Of DRAM, if its pages are chosen, else of persistent memory.
+// Memory that a probe needs: DRAM if its page size is chosen, else persistent memory.
 struct Room {
   Bytes size = 0;
   pmem::Pages pages = pmem::Pages::any;
@@ -109,17 +116,19 @@ struct Room {
 struct Probe {
   Setting setting;
   NodeId nodes = 1;
-  // What node 0 must have room for: tried before, so that a probe that does not fit is left out.
+  // What node 0 must have room for. It is allocated on trial first, so that a probe that does not
+  // fit is skipped.
   Room room{};
-  // Compared where the probe counts what the media write.
+  // `compared` if the probe counts what the media write.
   pmem::WriteMeter::Level accounting = pmem::WriteMeter::Level::issued;
-  // On a fresh platform, by every process of it. One value for each repetition, in the setting's
-  // unit, in the process that measures; elsewhere none. Where several processes issue operations,
-  // that is the one that Gather brings them to.
+  // Runs the probe; called on a fresh platform by each of its processes. Returns one value per
+  // repetition, in the setting's unit, in the process that measures, and none elsewhere. If several
+  // processes issue operations, the one that measures is the one to which Gather brings their
+  // shares.
   std::function<std::vector<double>(Platform&, const Gather&)> measure;
 };
 
-// What this machine or platform cannot answer, and why: one line.
+// A probe that this machine or platform cannot answer, and why, in one line.
 struct Unanswered {
   std::string probe;
   std::string reason;
@@ -143,11 +152,11 @@ struct Reading {
 // `values` is not empty.
 Reading reading_of(const Setting& setting, std::vector<double> values);
 
-// Of each kind of access, medium and place, the reading of bandwidth-over-threads that is highest,
-// as the probe `peak-bandwidth`.
+// For each kind of access, medium and place: the highest reading of bandwidth-over-threads, as a
+// reading of the probe `peak-bandwidth`.
 std::vector<Reading> peaks_of(const std::vector<Reading>& readings);
 
-// Tidy CSV, one row a reading.
+// The readings as tidy CSV, one row each.
 std::string to_csv(const std::vector<Reading>& readings, std::string_view platform, bool modelled,
                    std::string_view profile);
 

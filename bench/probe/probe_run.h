@@ -16,8 +16,8 @@ namespace perdura::bench {
 
 struct ProbeRequest {
   std::string platform{};
-  std::string profile{};           // of the testbed on sim; else, where the characterization begins
-  harness::VerbsSettings verbs{};  // on verbs; its directory of persistent memory on shm, too
+  std::string profile{};  // of the testbed on sim; elsewhere the base of the characterization
+  harness::VerbsSettings verbs{};  // for verbs; shm uses its directory of persistent memory, too
   std::string set = "all";         // memory, rdma, all
   bool quick = false;
   bool quiet = false;           // no progress
@@ -26,8 +26,9 @@ struct ProbeRequest {
   std::vector<harness::ResponderProperty> responder{};
 };
 
-// Every rank calls it. Throws UsageError before anything has run, PlatformError if a probe cannot
-// be finished. `failed` if it was interrupted; what was measured until then is written.
+// Must be called by every rank. Throws UsageError before anything has run, and PlatformError if a
+// probe cannot be finished. Returns `failed` if it was interrupted; what was measured until then is
+// written.
 harness::ExitCode run_probes(const ProbeRequest& request, const harness::Locations& locations,
                              harness::Ranks& ranks);
 

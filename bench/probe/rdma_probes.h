@@ -1,6 +1,6 @@
 // Probes of the fabric between the nodes of a platform: latency, rate and bandwidth of its
-// operations over message size, operations under way, queue pairs, registered regions (Figure 2.7
-// of "Building Distributed Systems with Non-Volatile Main Memories and RDMA Networks").
+// operations over message size, operations in flight, queue pairs and registered regions (Figure
+// 2.7 of "Building Distributed Systems with Non-Volatile Main Memories and RDMA Networks").
 //
 // Some nodes are passive: they have persistent memory registered and receive buffers posted.
 // Threads of the others connect to them and issue operations.
@@ -13,30 +13,31 @@
 
 namespace perdura::bench {
 
-// `pages`: those that node 0 can choose for its DRAM, apart from pmem::Pages::any. On the model
-// none unless its profile has [translation]; then registering takes time there, too.
+// `pages` are the page sizes that node 0 can choose for its DRAM, apart from pmem::Pages::any. On
+// the model there are none unless its profile has [translation], in which case registering memory
+// takes modelled time, too.
 ProbeSet rdma_probes(const Effort& effort, bool modelled, std::span<const pmem::Pages> pages);
 
 // --- single ones, for tests and the characterization
 
 enum class RdmaMetric : std::uint8_t {
-  latency,    // ns an operation of each task; the mean of the threads, as is `post`
+  latency,    // ns per operation of a task, as the mean over the threads
   rate,       // Mop/s of all threads
   bandwidth,  // GB/s of all threads
-  post,       // ns that the thread takes to post an operation
+  post,       // ns that a thread takes to post an operation, as the mean over the threads
 };
 
 struct RdmaLoad {
   fabric::Opcode opcode = fabric::Opcode::write;
   RdmaMetric metric = RdmaMetric::latency;
   bool inlined = false;
-  std::uint32_t size = 8;         // of a message; of the range that a FLUSH is about
-  std::uint32_t depth = 1;        // operations under way, of a thread
-  std::uint32_t queue_pairs = 1;  // of a thread
+  std::uint32_t size = 8;         // of a message, or of the range of a FLUSH
+  std::uint32_t depth = 1;        // operations in flight, per thread
+  std::uint32_t queue_pairs = 1;  // per thread
   std::uint32_t regions = 1;      // that a passive node has registered
   Bytes region_size = 4 * MiB;    // all of them together
   pmem::Pages pages{};            // of them: see Room
-  std::uint32_t threads = 1;      // of each active node
+  std::uint32_t threads = 1;      // per active node
   NodeId active = 1;
   NodeId passive = 1;
 
@@ -44,14 +45,15 @@ struct RdmaLoad {
   Room room() const { return {region_size, pages}; }
 };
 
-// Nothing if the device does not have the operation. Throws PlatformError if one fails.
+// Returns no values if the device does not support the operation. Throws PlatformError if an
+// operation fails.
 std::vector<double> rdma(Platform& platform, RdmaLoad load, const Effort& effort,
                          const Gather& gather = alone);
 
-// Nanoseconds to register so much memory of node 0, and to deregister it again.
+// Nanoseconds to register the given memory of node 0 and to deregister it again.
 std::vector<double> registration(Platform& platform, Room room, const Effort& effort);
 
-// What the devices say that they can do.
+// The capabilities that the devices report.
 fabric::Capabilities capabilities(Platform& platform);
 
 }  // namespace perdura::bench

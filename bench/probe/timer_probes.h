@@ -1,5 +1,5 @@
-// How long the operating system lets a thread sleep that asks for microseconds: what a published
-// latency may be that comes from a program with a usleep() in it.
+// Probes of how long the operating system really lets a thread sleep that asks for microseconds.
+// Published latencies that were measured by a program with a usleep() in it may consist of that.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace perdura::bench {
 
-// Linux rounds the end of a sleep up by the thread's timer slack, so that several timers can share
-// an interrupt (prctl(2), PR_SET_TIMERSLACK); threads of real-time classes have none.
+// Linux may end a sleep later by up to the thread's timer slack, so that several timers can share
+// an interrupt (prctl(2), PR_SET_TIMERSLACK); threads of real-time classes have no slack.
 struct TimerSlack {
   std::string_view name;
   Nanoseconds slack;
@@ -17,11 +17,11 @@ struct TimerSlack {
 inline constexpr TimerSlack kDefaultSlack{"usleep(2)", std::chrono::microseconds(50)};
 inline constexpr TimerSlack kLeastSlack{"usleep(2), slack 1 ns", Nanoseconds(1)};
 
-// Nanoseconds that usleep(2), two microseconds, lasts on a thread with that slack.
+// Nanoseconds that usleep(2), a sleep of two microseconds, lasts on a thread with the given slack.
 std::vector<double> short_sleep(Platform& platform, TimerSlack slack, const Effort& effort);
 
-// On the model none: it has the wake-up latencies of a profile, and no timers of an operating
-// system.
+// Returns no probes on the model, which has a profile's wake-up latencies but no timers of an
+// operating system.
 ProbeSet timer_probes(const Effort& effort, bool modelled);
 
 }  // namespace perdura::bench

@@ -1,4 +1,5 @@
-// The YCSB workload of a point: the file that it names, with what its experiment says instead.
+// The YCSB workload of a point: the workload file that it names, with the settings that its
+// experiment overrides.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ namespace perdura::bench {
 
 struct PointWorkload final : harness::PreparedPoint {
   workload::WorkloadSpec spec;
-  std::string name;  // as in results
+  std::string name;  // as results have it
 };
 
 // For Driver::prepare, of drivers whose points have the parameters workload, records, operations,
@@ -21,10 +22,11 @@ void prepare_workload(harness::Point& point, const harness::Locations& locations
 const workload::WorkloadSpec& workload_of(const harness::Point& point);
 const std::string& workload_name(const harness::Point& point);
 
-// Of this point alone, to be changed: a copy of what it has, or a new one.
+// Returns a workload that belongs to this point alone and may be changed: a copy of the one that
+// the point has, or a new one.
 PointWorkload& own_workload(harness::Point& point);
 
-// Loading and warming up, too.
+// The number of all operations of a point, including those of loading and warm-up.
 std::uint64_t all_operations(const harness::Point& point);
 
 }  // namespace perdura::bench

@@ -1,4 +1,4 @@
-// What a workload file asks for and a run does in another way.
+// Remarks on what a workload file asks for and a run does differently.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace perdura::bench {
 
-// One line each, with what is done instead and how to have what was asked for; each only once,
-// however many points it concerns. What a file says and a run does anyway is not mentioned.
+// Returns one line per remark, which says what is done instead and how to get what the file asks
+// for. Each remark appears once, however many points it concerns. A setting that a run obeys is not
+// mentioned.
 std::vector<std::string> remarks_on_workloads(const std::vector<harness::Point>& points);
 
 }  // namespace perdura::bench

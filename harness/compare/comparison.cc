@@ -76,8 +76,9 @@ Comparison compare(Matching matching, const Options& options) {
   std::vector<Pair>& pairs = comparison.matching.pairs;
   comparison.repetitions_needed = repetitions_needed(options.alpha, pairs.size());
 
-  // Whether a test could find anything depends on the numbers of repetitions alone, not on what was
-  // measured. So those that cannot may be left out of the correction, for the others' benefit.
+  // Whether a test can reach significance depends on the numbers of repetitions alone, not on the
+  // data. Tests that cannot may therefore be left out of the correction, which makes it less strict
+  // for the others.
   std::vector<std::size_t> tested;
   std::vector<double> p;
   comparison.entries.reserve(pairs.size());
@@ -93,7 +94,7 @@ Comparison compare(Matching matching, const Options& options) {
     } else {
       entry.change = Change::undecided;
     }
-    // The entry has what follows from them.
+    // The entry already has the results that are computed from the samples.
     pair.a = {};
     pair.b = {};
   }

@@ -1,4 +1,4 @@
-// Whether a run got worse than another, point by point.
+// Compares two runs point by point and decides whether the second is worse.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,9 @@ struct Options {
   double alpha = 0.01;           ///< the probability of any false alarm among all comparisons
 };
 
-/// undecided: the repetitions are too few for alpha, whatever they say. unclear: the runs differ by
-/// more than the threshold, but not significantly. unchanged: they do not differ by more.
+/// `undecided`: there are too few repetitions to reach significance at alpha, whatever their
+/// values. `unclear`: the runs differ by more than the threshold, but not significantly.
+/// `unchanged`: they differ by no more than the threshold.
 enum class Change { worse, undecided, unclear, unchanged, better };
 std::string_view to_string(Change change);
 
@@ -51,7 +52,8 @@ struct Comparison {
   std::size_t repetitions_needed = 0;  ///< of each run, for alpha among all comparisons
 
   std::size_t count(Change change) const;
-  /// Points that b lost. Different sweeps, compared on purpose, miss some of each other's.
+  /// The number of points that b lost. With `ignore_missing`, points that are missing from b do
+  /// not count, for comparing different sweeps on purpose.
   std::size_t lost(bool ignore_missing) const;
 };
 

@@ -1,4 +1,4 @@
-// What two runs differ in that no column of points.csv tells.
+// A difference between two runs that no column of points.csv shows.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +15,17 @@ struct Difference {
   std::string second;  ///< "-": not given
 };
 
-/// Two folders of the same experiment that were not run alike.
+/// Two folders of the same experiment whose configurations differ.
 struct Differing {
   std::filesystem::path first;
   std::filesystem::path second;
   std::vector<Difference> differences;  ///< by key
 };
 
-/// Sets every folder of both runs beside the first one of the same experiment, those of a before
-/// those of b: their experiments without figures and tables, and their manifests without what
-/// differs from run to run (dates, command lines), of simulated runs also without the machine.
+/// Compares every folder of both runs, those of a before those of b, with the first folder of the
+/// same experiment. Compared are the experiments without figures and tables, and the manifests
+/// without what differs between any two runs (dates, command lines); for simulated runs the machine
+/// is left out, too.
 std::vector<Differing> differing_configurations(const std::vector<report::ResultFolder>& a,
                                                 const std::vector<report::ResultFolder>& b);
 

@@ -9,12 +9,12 @@
 namespace perdura::compare {
 namespace {
 
-// Up to so many samples in all, the numbers of ways are whole numbers that a double holds exactly.
-// Above, the normal distribution errs on the safe side: it gives 0.0104 for 0.0096, 0.0017 for
-// 0.0013.
+// Up to so many samples in all, the counts of combinations are integers that a double represents
+// exactly. Above, the normal approximation errs on the safe side: it gives 0.0104 for 0.0096,
+// 0.0017 for 0.0013.
 constexpr std::size_t kCounted = 50;
 
-// In how many ways so many of the ranks can be chosen, by the sum of those chosen.
+// The number of ways to choose so many of the ranks, indexed by the sum of the chosen ranks.
 std::vector<double> ways_by_sum(std::span<const std::size_t> ranks, std::size_t chosen) {
   const std::size_t most = std::accumulate(ranks.begin(), ranks.end(), std::size_t{0});
   std::vector<std::vector<double>> ways(chosen + 1, std::vector<double>(most + 1));

@@ -1,4 +1,4 @@
-// Whether two runs differ, from few repetitions of each and without assuming a distribution.
+// Nonparametric statistics that decide from few repetitions whether two runs differ.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b);
 // The smallest p that so many samples can have: every sample of one above every one of the other.
 double smallest_p(std::size_t a, std::size_t b);
 
-// How many samples of each side it takes for that to be at most alpha after correction for so many
-// comparisons. Precondition: alpha > 0.
+// How many samples each side needs so that smallest_p() is at most alpha after correction for
+// `comparisons` comparisons. Precondition: alpha > 0.
 std::size_t repetitions_needed(double alpha, std::size_t comparisons);
 
 // The factor by which b differs from a, as Hodges and Lehmann estimate it: the median of the ratios

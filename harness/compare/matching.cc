@@ -73,7 +73,7 @@ struct Run {
   bool has(const Point& point) const { return points.contains(point); }
 };
 
-/// Where a row is.
+/// The location of a row: file and line.
 struct Place {
   const fs::path* file;
   std::size_t line;

@@ -1,4 +1,4 @@
-// Which rows of two runs are about the same thing.
+// Matches the rows of two runs that belong to the same point.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,7 @@
 
 namespace perdura::compare {
 
-/// The columns that say which point a row belongs to: all that identify one except seed and
-/// repetition.
+/// The columns that identify a row's point: all identifying columns except seed and repetition.
 std::vector<std::string_view> point_columns(const report::Schema& schema = {});
 
 /// The values of point_columns(), in their order. Copies share them: a point is named once for
@@ -54,14 +53,14 @@ struct Pair {
   bool same_draws = true;  ///< of b the seeds and repetitions of a
 };
 
-/// What only one of the runs has.
+/// A point, or a quantity of one, that only one of the runs has.
 struct Unmatched {
   Side side = Side::a;
   Point point;
-  std::string quantity;  ///< that only this run has of the point; empty: the whole point
+  std::string quantity;  ///< the one that only this run has of the point; empty: the whole point
 };
 
-/// A row that is not compared, since its verdict is not `valid`.
+/// A row that is not compared because its verdict is not `valid`.
 struct NotValid {
   Side side = Side::a;
   Point point;
@@ -79,8 +78,8 @@ struct Noisy {
   std::string noise;  ///< how, of the first of them: "crowded"
 };
 
-/// A point that is valid in the run a, and in b is missing or not valid in a larger part of its
-/// repetitions. Nothing of it can be compared, and yet b is worse.
+/// A point that is valid in run a, but in run b is missing or invalid in a larger fraction of its
+/// repetitions. Its quantities cannot be compared, and yet b counts as worse.
 struct Lost {
   Point point;  ///< the row of all its operations
   std::size_t valid_a = 0;
@@ -97,19 +96,20 @@ struct Matching {
   std::vector<Pair> pairs;  ///< in the order of the run a
   std::vector<Unmatched> unmatched;
   std::vector<NotValid> not_valid;
-  std::vector<Noisy> noisy;          ///< they are compared all the same
+  std::vector<Noisy> noisy;          ///< they are compared nevertheless
   std::vector<Lost> lost;            ///< in the order of the run a
   std::vector<Differing> differing;  ///< match() leaves it empty
 };
 
-/// The columns that can be compared: those of which it is known what is better.
+/// The columns that can be compared: those for which it is known whether higher or lower is
+/// better.
 std::vector<std::string> comparable_quantities(const report::Schema& schema = {});
 
-/// Of them, those that are compared unless others are asked for. Only points of an open loop have
+/// Those of the comparable columns that are compared by default. Only points of an open loop have
 /// response times.
 std::vector<std::string> default_quantities();
 
-/// Told which file is being read, again and again while it is. What it throws ends the reading.
+/// Called repeatedly while a file is being read. An exception that it throws ends the reading.
 using Reading = std::function<void(const std::filesystem::path& file)>;
 
 /// Rows of several folders of one run that agree in everything but seed and repetition are

@@ -14,7 +14,7 @@
 namespace perdura::compare {
 namespace {
 
-/// Columns whose values speak for themselves, and stand in every name.
+/// Columns whose values need no label and are part of every name.
 bool speaks_for_itself(std::string_view column) {
   return column == "system" || column == "workload" || column == "operation";
 }

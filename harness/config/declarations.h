@@ -1,5 +1,5 @@
-// What drivers declare of the experiments that they run: by this alone an experiment is read and
-// checked.
+// What drivers declare about the experiments that they run. Experiments are read and checked by
+// these declarations alone.
 #pragma once
 
 #include <span>
@@ -29,8 +29,8 @@ struct Declarations {
   report::Schema columns;  // of points.csv, of all drivers: what figures may name
 };
 
-// What the harness itself knows of every point, and so no driver declares: which system it runs,
-// and how threads wait for completions.
+// The parameters that every point has and that the harness itself declares: the system that it
+// runs, and how threads wait for completions.
 std::span<const Parameter> common_parameters();
 
 }  // namespace perdura::harness

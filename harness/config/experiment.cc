@@ -203,7 +203,7 @@ void read_timeline(const Section& timeline, Experiment& experiment) {
   experiment.timeline_interval = Microseconds(*interval);
 }
 
-// A sweep may take hours: what its report would refuse is refused now.
+// A sweep may take hours, so errors that would make its report fail are detected now.
 void read_figures(const Document& document, const report::Schema& schema, Experiment& experiment) {
   const auto where = [&](const toml::source_region& part) { return document.where(part); };
   auto specs = report::read_specs(document.table(), where, schema);
@@ -219,7 +219,7 @@ void read_figures(const Document& document, const report::Schema& schema, Experi
   }
 }
 
-// Where a point's parameter is given, if it is.
+// The place where a point's parameter is given, if it is.
 std::optional<std::string> place_of(std::string_view name, const Section& top) {
   for (const std::string_view part : {"workload", "matrix"}) {
     const auto section = top.section(part);
@@ -228,7 +228,7 @@ std::optional<std::string> place_of(std::string_view name, const Section& top) {
   return std::nullopt;
 }
 
-// That what must be named is, and what needs something else has it.
+// Checks that all mandatory parameters are given and that all dependencies between parameters hold.
 void check_complete(const Experiment& experiment, const Section& top) {
   for (const std::string_view name : parameter_names(experiment)) {
     const Parameter& parameter = *parameter_of(experiment, name);

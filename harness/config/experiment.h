@@ -19,7 +19,7 @@
 
 namespace perdura::harness {
 
-// A name and the place where it was written, for messages of those who look it up.
+// A name and the place where it was written, for error messages when it is looked up.
 struct Located {
   std::string text;
   std::string where;

@@ -21,24 +21,25 @@ enum class FileKind : std::uint8_t { experiment, profile, workload, site };
 class Locations {
  public:
   explicit Locations(std::vector<std::filesystem::path> roots) : roots_(std::move(roots)) {}
-  // Those described above.
+  // The locations described above.
   static Locations standard();
   // Where the files are that belong to the program of that path.
   static std::filesystem::path of_program(const std::filesystem::path& program);
-  // The same with another folder in the place of the current one, also for paths.
+  // The same locations with `folder` in place of the current folder; relative paths start there,
+  // too.
   Locations from(const std::filesystem::path& folder) const;
 
   // Throws UsageError, with the place where the name was written, if there is no such file; the
   // message names those that exist.
   std::filesystem::path find(FileKind kind, const Located& name) const;
 
-  // All that can be named, sorted.
+  // All names of that kind that can be found, sorted.
   std::vector<std::string> names(FileKind kind) const;
 
   // Throws UsageError, with its place, if a figure's script is not where the others are.
   void check_plots(const Experiment& experiment) const;
 
-  // The folder of gnuplot scripts: the first that has their common part.
+  // The folder of gnuplot scripts: the first one that contains the scripts' common part.
   std::filesystem::path plots() const;
 
   // The first folder or file of that relative path that exists, else the path itself.
@@ -49,7 +50,7 @@ class Locations {
   std::filesystem::path folder_{};  // empty: the current one
 };
 
-// The name that a file has in results: without folders and without .toml.
+// The name of a file in results: without its folders and without the extension .toml.
 std::string plain_name(FileKind kind, const std::filesystem::path& file);
 
 }  // namespace perdura::harness

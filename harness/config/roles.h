@@ -1,5 +1,5 @@
-// What the nodes of a point are there for. A driver declares the roles of its points; the harness
-// maps them to nodes, and a site file names hosts for them.
+// The roles of a point's nodes, such as server and client. A driver declares the roles of its
+// points; the harness maps them to nodes, and a site file names hosts for them.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ class Roles {
   NodeId nodes_of(std::string_view role) const;
   // The first node of a role, or the `index`th after it.
   NodeId node(std::string_view role, NodeId index = 0) const;
-  // What a node is there for; `index`: which of its role's nodes it is.
+  // The role of a node; `index` is its number among the nodes of that role.
   struct Place {
     const Role& role;
     NodeId index;

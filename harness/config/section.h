@@ -33,12 +33,12 @@ class Section {
                                       std::uint64_t most) const;
   std::optional<Section> section(std::string_view key) const;
 
-  // The same of a node that is not a key's own, such as an item of a list.
+  // The same for a TOML node that is not the value of a key, such as an item of a list.
   std::string text_of(const toml::node& node, std::string_view key) const;
   std::uint64_t number_of(const toml::node& node, std::string_view key, std::uint64_t least,
                           std::uint64_t most) const;
   bool flag_of(const toml::node& node, std::string_view key) const;
-  // A value of a parameter, as its declaration wants it.
+  // Reads a parameter's value with the type that its declaration asks for.
   ParameterValue value_of(const toml::node& node, const Parameter& parameter) const;
 
   // Throws UsageError with the place of the node, the key and what is wrong.
@@ -51,7 +51,7 @@ class Section {
   std::string name_;
 };
 
-// Fit for the name of a file.
+// Whether the name can be used as a file name.
 bool is_plain_name(std::string_view name);
 
 // "a, b, c".

@@ -1,5 +1,5 @@
-// A site: what is true of a cluster whatever is run on it (docs/cluster.md). It stands apart from
-// experiments, so that the same experiment runs at several sites.
+// A site: the properties of a cluster that do not depend on what is run on it (docs/cluster.md). It
+// is separate from experiments, so that the same experiment can run at several sites.
 #pragma once
 
 #include <filesystem>
@@ -41,17 +41,17 @@ Site load_site(const std::filesystem::path& file);
 // Fills in what the experiment leaves open.
 void apply_site(const Site& site, Experiment& experiment);
 
-// The host whose cores a node's threads run on, on a platform of real threads: the hosts of its
-// role in turn, beginning again behind the last one. Null without a site.
+// The host on whose cores a node's threads run, on a platform of real threads: nodes are assigned
+// round robin to the hosts of their role. Null without a site.
 const SiteHost* host_of_node(const Site& site, const Roles& roles, NodeId node);
 
 // Throws UsageError if a site names hosts, but none for one of the roles.
 void check_roles(const Site& site, const Roles& roles);
 
 // Throws UsageError unless every rank is on a host of the site, and the ranks of all roles but the
-// last on their hosts, where ranks are on several hosts at all: the last role takes what is left.
-// `hosts` are those that the ranks see, by rank; only the part before the first dot counts. What is
-// named by an address cannot be compared, and is not.
+// last are on the hosts of their role; the last role takes the remaining hosts. Ranks that are all
+// on one host are not checked. `hosts` are the host names that the ranks see, by rank, compared up
+// to the first dot. Hosts given by address cannot be compared and are skipped.
 void check_hosts_of_ranks(const Site& site, const Roles& roles, std::span<const std::string> hosts);
 
 // Open MPI's hostfile of the site: a slot for each host of each role, in the order of nodes, which
@@ -62,7 +62,7 @@ std::string hostfile(const Site& site, const Roles& roles);
 // belong to its NUMA node, as `root`/sys tells.
 void check_cores(const SiteHost& host, std::span<const unsigned> usable,
                  const std::filesystem::path& root = "/");
-// Those that the calling process may use.
+// The cores that the calling process may use.
 std::vector<unsigned> usable_cores();
 
 // The numbers of a list as Linux writes them: "0-2,8" is 0, 1, 2, 8.

@@ -19,7 +19,7 @@ std::vector<std::string_view> system_names(const Experiment& experiment) {
   return names;
 }
 
-// Null if the driver has none of that name.
+// The driver's system of that name; null if there is none.
 const DriverDeclarations::System* find_system(const Experiment& experiment, std::string_view name) {
   for (const auto& system : experiment.declared.systems) {
     if (system.name == name) return &system;

@@ -39,7 +39,7 @@ std::optional<Interval> mean_interval(std::span<const double> samples, double co
 // distribution. Nothing if there are too few samples for such a statement (below six for 0.95).
 std::optional<Interval> median_interval(std::span<const double> samples, double confidence = 0.95);
 
-// Two of the samples by rank, from 1 for the smallest.
+// The ranks of two samples, counted from 1 for the smallest.
 struct Ranks {
   std::uint64_t low;
   std::uint64_t high;

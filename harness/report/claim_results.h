@@ -9,8 +9,8 @@
 
 namespace perdura::report {
 
-/// What became of one claim in one run (docs/claims.md). A run whose sweep has not ended measures
-/// none.
+/// The result of one claim in one run (docs/claims.md). A run whose sweep is incomplete measures no
+/// claims.
 struct ClaimResult {
   enum class Outcome { holds, differs, not_measured, not_covered };
 
@@ -19,10 +19,11 @@ struct ClaimResult {
   Outcome outcome = Outcome::not_measured;
   std::string run;  ///< name of its folder; empty if there is none
   Origin origin;    ///< of its rows
-  /// In words or a number, in the claim's unit. If not: what would measure it, how far the run has
-  /// come, or why nothing does.
+  /// What was measured, in words or as a number in the claim's unit. If nothing was: what would
+  /// measure the claim, how far the run has come, or why nothing measures it.
   std::string measured;
-  /// Percent of the reported value; of two that should be the same, by how much they differ.
+  /// The deviation in percent of the reported value; for two values that should be equal, their
+  /// difference in percent.
   std::optional<double> deviation;
   std::vector<std::size_t> notes;  ///< of the paper, that say why it differs
 };
@@ -31,7 +32,8 @@ std::string_view to_string(ClaimResult::Outcome outcome);  // "holds", "not cove
 
 /// As printed: "2·N", "∞".
 std::string shown_printed(const Claim& claim);
-/// With its unit; of an order that it is one: the claim's words say which.
+/// The reported value with its unit. For a claim about an order only that it is one: the claim's
+/// words say which.
 std::string shown_reported(const Claim& claim);
 /// "average latency, YCSB-C, Erda".
 std::string shown_quantity(const Claim& claim);
@@ -52,7 +54,8 @@ struct ClaimScore {
   std::size_t size() const { return holds + differs; }
 };
 
-/// Predictions are counted apart: that a fitted number or an input holds says nothing of the model.
+/// Predictions are counted separately, since a fitted number or an input that holds does not
+/// validate the model.
 struct ClaimCounts {
   ClaimScore predictions;
   ClaimScore fitted;

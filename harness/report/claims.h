@@ -23,7 +23,7 @@ struct Claim {
     at_most,
     order,  ///< of two, one is lower; or with a tolerance: they differ by no more
   };
-  /// What the model knew of it when it was made.
+  /// How far the claim was known when the model was made.
   enum class Basis {
     prediction,  ///< nothing
     fitted,      ///< a value or a choice was made to meet it, or with it at hand, or it follows
@@ -73,8 +73,8 @@ std::string_view to_string(Claim::Basis basis);  // "prediction", "fitted", "inp
 /// cannot be read, a column that points.csv does not have, an id used twice.
 Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file);
 
-/// All pairs of rows that a claim with `lower` and `higher` is about: they agree in all key columns
-/// but those named.
+/// All pairs of rows that a claim with `lower` and `higher` compares: the two rows agree in all key
+/// columns but those that the claim names.
 struct Pairs {
   std::vector<double> ratios;  ///< of the higher row's y to the lower's, in the order of the rows
 
@@ -87,7 +87,7 @@ struct Pairs {
 Pairs find_pairs(const Claim& claim, const Points& points,
                  const std::vector<std::size_t>& candidates);
 
-/// In how many pairs an order holds.
+/// The number of pairs in which the order holds.
 std::size_t holding(const Claim& claim, const Pairs& pairs);
 
 /// Each y of the valid rows of `candidates` that `where` asks for.

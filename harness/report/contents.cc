@@ -43,7 +43,8 @@ bool numbered(const std::string& id) {
   return std::isdigit(static_cast<unsigned char>(id.front())) != 0;
 }
 
-/// "9" before "14" before "14b" before names of our own, which keep the order of the experiment.
+/// Sorts "9" before "14" before "14b" before names of our own, which keep the order of the
+/// experiment.
 bool id_before(const std::string& left, const std::string& right) {
   if (numbered(left) != numbered(right)) return numbered(left);
   return numbered(left) && strverscmp(left.c_str(), right.c_str()) < 0;

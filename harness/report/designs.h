@@ -1,4 +1,4 @@
-// What each design guarantees and what it costs, in short: what a reader wants to know first.
+// The summary that a reader wants first: what each design guarantees and what it costs.
 #pragma once
 
 #include <map>
@@ -27,9 +27,9 @@ struct Price {
   auto operator<=>(const Price&) const = default;
 };
 
-/// A price over those points that all designs of a group share, so that none gains from a point
-/// that another one lacks: the median, or, of what should be high, the highest. In the column's
-/// unit as shown.
+/// A price, taken over the points that all designs of a group have in common, so that no design
+/// gains from a point that another one lacks: the median, or the maximum for columns where higher
+/// is better. In the unit in which the column is shown.
 struct Paid {
   double value = 0;
   double low = 0;
@@ -70,8 +70,8 @@ inline constexpr std::string_view kTail = "latency_p99_us";
 inline constexpr std::string_view kOthers[] = {"throughput_ops_s", "nvm_field_bytes_per_op",
                                                "server_cpu_us_per_op"};
 
-/// Of all runs that have ended; variants of systems are none that a paper designed. Where the
-/// figures of some of a group's runs are about a price, it is that of these runs alone.
+/// Collects the designs of all complete runs. Variants of systems are left out, since no paper
+/// designed them. If some runs of a group have figures about a price, only these runs count for it.
 Designs gather_designs(const std::vector<ResultFolder>& folders);
 
 /// A row for each design and price, with the range over the points.

@@ -35,10 +35,11 @@ std::string complaint(const std::string& text) {
   return found;
 }
 
-// A script may take for ever, and a signal may come between two looks at whether one has come.
+// A script may never end, and a signal may arrive between two checks, so waiting is bounded.
 constexpr int kPauseMs = 100;
 
-// Both at once: a pipe that nobody reads would stop gnuplot.
+// Reads both pipes at the same time: gnuplot would block on a full pipe that nobody reads
+// (deadlock).
 void read_all(std::array<pollfd, 2> pipes, std::array<std::string, 2>& texts,
               const std::function<void()>& meanwhile) {
   std::array<char, 65536> buffer{};
@@ -54,7 +55,7 @@ void read_all(std::array<pollfd, 2> pipes, std::array<std::string, 2>& texts,
   }
 }
 
-// A pipe whose ends are closed at the latest here.
+// A pipe whose ends are closed by the destructor at the latest.
 class Pipe {
  public:
   Pipe() { open_ = pipe2(ends_.data(), O_CLOEXEC) == 0; }
@@ -80,7 +81,7 @@ class Pipe {
   bool open_ = false;
 };
 
-// A process that is ended at the latest here.
+// A child process that is killed by the destructor at the latest.
 class Child {
  public:
   explicit Child(pid_t process) : process_(process) {}
@@ -104,7 +105,7 @@ class Child {
   pid_t process_;
 };
 
-// In the child. Whoever ends perdura ends gnuplot, too: a script may take for ever.
+// Runs in the child. gnuplot is killed when perdura ends, since a script may never end.
 [[noreturn]] void become_gnuplot(const std::vector<char*>& argv, int image, int errors, int refusal,
                                  pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);

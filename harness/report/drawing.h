@@ -1,5 +1,5 @@
-// From data to a figure, the same way for all: a CSV, a gnuplot script that draws it, an SVG and a
-// PNG.
+// Turns data into a figure, in the same way for all figures: a CSV, a gnuplot script that draws it,
+// an SVG and a PNG.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Notes on papers, rows that are not drawn, settings and provenance.
+// The page's appendix: notes on papers, rows that are not drawn, settings and provenance.
 #include <fmt/format.h>
 
 #include <algorithm>

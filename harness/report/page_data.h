@@ -21,7 +21,7 @@ using PageFolder = std::filesystem::path;
 /// The table that comes first: what each design guarantees, and what it costs.
 ShownTable designs_table(const Designs& designs, const Contents& contents, const PageFolder& page);
 
-/// What was run on one platform, by which versions.
+/// The runs on one platform, with the versions of the program that made them.
 Data runs_data(const Section& section, const Folders& folders);
 
 Data figure_data(const FigureResult& figure, const Papers& papers, const Claims& claims);
@@ -30,14 +30,14 @@ Data table_data(const TableResult& table, const Papers& papers);
 /// "Erda, Table 1"; a table of averages over several figures is "Erda, Figures 22–25".
 std::string table_label(const TableResult& table);
 
-/// Ours and the paper's, side by side; the rows of all comparisons in one table.
+/// Our numbers and the paper's side by side: the rows of all comparisons in one table.
 ShownTable comparison_table(const std::vector<Comparison>& comparisons, const DataSpec& spec);
-/// What is to be known of these comparisons, a line each.
+/// Remarks on these comparisons, one line each.
 DataList comparison_remarks(const std::vector<Comparison>& comparisons, const Origin& origin);
 
 /// A paper's table of formulas: series down, workloads across.
 ShownTable formula_overview(const TableResult& table);
-/// Each case: what was counted, and what the formula says.
+/// One row per case: the counted value and the value of the paper's formula.
 ShownTable formula_cases(const TableResult& table);
 
 /// All averages of one origin: ratios to the baseline beside the paper's. Runs that have not ended
@@ -58,7 +58,7 @@ std::string guarantee_class(std::string_view cell);
 /// The notes on the papers, each with links to the figures that it explains.
 DataList notes_data(const Papers& papers, const Contents& contents);
 std::string note_anchor(const std::string& paper_name, std::size_t index);
-/// To the notes that name a figure or table.
+/// Links to the notes that name a figure or table.
 std::vector<Link> links_to_notes(const DataSpec& spec, const Papers& papers);
 
 /// Every row that no figure may draw, and why.

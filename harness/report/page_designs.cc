@@ -1,4 +1,4 @@
-// The table of designs, with which the page begins.
+// The table of designs at the beginning of the page.
 #include <fmt/format.h>
 
 #include <algorithm>

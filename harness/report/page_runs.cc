@@ -1,4 +1,4 @@
-// What was run.
+// The part of the page that lists what was run.
 #include <fmt/format.h>
 
 #include <set>

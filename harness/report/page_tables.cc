@@ -1,4 +1,4 @@
-// Comparisons with papers, and tables made of them.
+// Tables of the comparisons with papers.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -15,7 +15,7 @@
 
 namespace perdura::report {
 
-/// What the cells of a row are called.
+/// The names of the cells of a row.
 class PointColumns {
  public:
   /// Error: one that every points.csv has is missing.
@@ -38,7 +38,7 @@ class PointColumns {
   std::size_t count_ = 0;
 };
 
-/// A row that is not kept.
+/// A row that is valid only while it is being read.
 class PointRow {
  public:
   PointRow(const PointColumns& columns, const CsvRow& row) : columns_(columns), row_(row) {}

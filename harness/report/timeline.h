@@ -31,7 +31,7 @@ class Timelines {
  public:
   static Expected<Timelines> read(const std::filesystem::path& file);
 
-  /// The course of the point that a row of points.csv belongs to; empty if it was not recorded.
+  /// The timeline of the point that a row of points.csv belongs to; empty if it was not recorded.
   std::vector<TimelineRow> of(const Points& points, std::size_t row) const;
 
  private:
@@ -45,7 +45,7 @@ class Timelines {
 Expected<FigureData> choose_point(const Points& points, const std::vector<std::size_t>& candidates,
                                   const FigureSpec& spec, const SeriesOrder& order);
 
-/// What a course says in short: mean latency while something was being cleaned, and otherwise.
+/// A summary of a timeline: mean latency while something was being cleaned, and otherwise.
 struct TimelineSummary {
   double cleanings = 0;         ///< ended within it
   double cleaning_percent = 0;  ///< of the intervals
@@ -55,7 +55,7 @@ struct TimelineSummary {
   std::optional<double> max_otherwise_us;
 };
 
-/// Nothing if the system does not say when it cleans, or never did.
+/// Returns nothing if the system does not report its cleanings or never cleaned.
 std::optional<TimelineSummary> summarize(const std::vector<TimelineRow>& rows);
 
 }  // namespace perdura::report

@@ -21,11 +21,12 @@ struct FileSystem {
   bool operator==(const FileSystem&) const = default;
 };
 
-// Of a directory that exists. `mounts` is in the format of /proc/self/mountinfo (man 5 proc).
+// Describes the file system of an existing directory. `mounts` is in the format of
+// /proc/self/mountinfo (man 5 proc).
 FileSystem file_system_of(const std::filesystem::path& directory,
                           const std::filesystem::path& mounts = "/proc/self/mountinfo");
 
-// The same with what persistent memory promises there; also of a DAX device.
+// The same together with what persistent memory guarantees there; `place` may also be a DAX device.
 FileSystem persistent_memory_of(const std::filesystem::path& place);
 
 // "/mnt/pmem0 on ext4 at /mnt/pmem0 (rw,dax=always), DAX: yes".

@@ -1,5 +1,5 @@
-// A hash of bytes that is the same everywhere and for ever: tells configurations apart, and damage
-// from what was written. Not against malice.
+// A stable hash of bytes that never changes between machines or versions. It tells configurations
+// apart and detects accidental damage; it is not cryptographic.
 #pragma once
 
 #include <cstdint>

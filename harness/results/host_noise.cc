@@ -21,7 +21,7 @@ constexpr double kCrowded = 0.5;
 // thread on the same core, or a lower frequency, takes much more than a tenth.
 constexpr double kSlowdownPercent = 10;
 constexpr double kStealPercent = 1;
-// Fewer ticks of the kernel's clock do not give a percentage.
+// With fewer ticks of the kernel's clock a percentage would be too coarse.
 constexpr std::uint64_t kFewestTicks = 20;
 
 void keep_larger(std::optional<double>& value, const std::optional<double>& other) {
@@ -39,7 +39,7 @@ void add_core(std::istringstream& words, HostCounts& counts) {
   counts.steal += ticks[7];
 }
 
-// One number of the loop depends on the one before, so that no compiler shortens it.
+// Each iteration depends on the previous one, so that the compiler cannot shorten the loop.
 std::uint64_t fixed_work() {
   std::uint64_t value = 88172645463325252ULL;
   for (int i = 0; i < 200'000; ++i) {
@@ -111,7 +111,7 @@ HostNoise noise_between(const HostCounts& begin, const HostCounts& end) {
     return later < earlier ? 0.0
                            : static_cast<double>(later - earlier) / static_cast<double>(ticks);
   };
-  // A thread that has ended meanwhile takes its counts with it.
+  // The counts of a thread that has ended meanwhile are lost.
   const auto threads = [&](std::chrono::nanoseconds later, std::chrono::nanoseconds earlier) {
     return std::max(0.0, std::chrono::duration<double>(later - earlier).count()) / time.count();
   };

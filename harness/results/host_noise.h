@@ -1,8 +1,8 @@
 // How quiet a real host was while a point was measured there (docs/results.md): what else ran,
 // and whether the point's own threads had the cores that they needed.
 //
-// Nothing runs for it within the measured interval: the kernel counts anyway, and is asked before
-// and after.
+// This adds no work to the measured interval: the kernel keeps these counts anyway, and they are
+// read before and after.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace perdura::harness {
 
-// What is absent the kernel does not say, or the interval was too short for it.
+// A value is absent if the kernel does not report it or the interval was too short for it.
 struct HostNoise {
   std::optional<double> load_average{};     // of the last minute, before the point
   std::optional<double> runnable_before{};  // threads per core that ran or waited for one, likewise
@@ -24,7 +24,8 @@ struct HostNoise {
   std::optional<double> slowdown_percent{};  // of a loop of fixed work, before or after the point,
                                              // beside the fastest of the whole run
 
-  // Of another process, perhaps on another host: the noisier of each.
+  // Merges the noise that another process saw, possibly on another host, by taking the noisier
+  // value of each.
   void merge(const HostNoise& other);
   // "quiet", "crowded" (more busy threads than cores), "disturbed" (somebody else took of the
   // cores' time or speed), or "crowded and disturbed".
@@ -33,31 +34,31 @@ struct HostNoise {
   bool operator==(const HostNoise&) const = default;
 };
 
-// What the kernel has counted until a moment.
+// The kernel's counters at one moment.
 struct HostCounts {
   std::chrono::steady_clock::time_point at{};
   unsigned cores = 1;       // that this process may use; the next three are of these
   std::uint64_t ticks = 0;  // of 10 ms, as a rule
   std::uint64_t idle = 0;
   std::uint64_t steal = 0;
-  // Of this process' threads: time that they ran, and that they were ready to run and did not. The
-  // kernel may not count the latter.
+  // For this process' threads: the time that they ran, and the time that they were runnable but
+  // waited. The kernel may not count the latter.
   std::chrono::nanoseconds ran{};
   std::optional<std::chrono::nanoseconds> waited{};
 };
 HostCounts host_counts(const std::filesystem::path& proc = "/proc");
 
-// Of an interval; only what can be told of one.
+// The noise within an interval; values that describe the time before it stay absent.
 HostNoise noise_between(const HostCounts& begin, const HostCounts& end);
-// Before a point; only what can be told then.
+// The noise before a point; values that describe an interval stay absent.
 HostNoise noise_before(const std::filesystem::path& proc = "/proc");
 
 // Times a loop of fixed work, before and after points, while this process is idle otherwise.
 class Calibration {
  public:
-  // Some milliseconds. The time of a loop, the median of several.
+  // Returns the median time of several runs of the loop. Takes some milliseconds.
   std::chrono::nanoseconds measure();
-  // How much longer than the fastest of all that were measured so far.
+  // By how many percent `time` exceeds the fastest one measured so far.
   double slowdown_percent(std::chrono::nanoseconds time) const;
 
  private:

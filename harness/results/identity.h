@@ -1,5 +1,6 @@
-// What the points of one result folder have in common, so that it holds the results of one
-// configuration and one build: a sweep is continued only where all of it is as it was.
+// The identity of a result folder: what all of its points have in common, so that the folder holds
+// the results of one configuration and one build. A sweep can be continued only if its identity is
+// unchanged.
 #pragma once
 
 #include <filesystem>
@@ -25,15 +26,15 @@ struct Difference {
   std::string one;
   std::string other;
 };
-// The first one, if any.
+// The first difference, if there is one.
 std::optional<Difference> first_difference(const Identity& one, const Identity& other);
 
 // Throws UsageError with the first difference, and what to do, if the folder was begun with another
 // one.
 void check_same(const std::filesystem::path& folder, const Identity& begun, const Identity& now);
 
-// Of what this process runs: version, revision, compiler. Uncommitted changes have no name, so with
-// them the executable's own bytes count.
+// The name of this process' build: version, revision, compiler. If the sources had uncommitted
+// changes, which have no name, a hash of the executable is part of it.
 std::string build_name();
 
 }  // namespace perdura::harness

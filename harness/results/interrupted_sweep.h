@@ -27,7 +27,8 @@ std::string journal_record(const FinishedPoint& point);
 
 std::filesystem::path journal_file(const std::filesystem::path& folder);
 
-// Whether the manifest says so: nobody has ended the sweep, or nobody could write it.
+// Whether the manifest says that the sweep is running: it has not ended, or its end could not be
+// recorded.
 bool is_running(const std::filesystem::path& folder);
 
 struct InterruptedSweep {

@@ -60,7 +60,7 @@ Scan scan(std::string_view bytes) {
     Header header;
     std::memcpy(&header, rest.data(), sizeof(header));
     if (!header.right()) {
-      // A file system may have made the file longer before the power failed, and not filled it.
+      // A file system may have extended the file before a power failure without writing the data.
       found.damaged = rest.find_first_not_of('\0') != std::string_view::npos;
       return found;
     }

@@ -19,8 +19,8 @@ enum class IfDamaged { refuse, cut_back };
 
 class Journal {
  public:
-  // Begins one that holds `first`; the file appears whole or not at all. Throws PlatformError if it
-  // cannot be written.
+  // Creates a journal whose first record is `first`; the file is created atomically. Throws
+  // PlatformError if it cannot be written.
   static Journal create(const std::filesystem::path& file, std::string_view first);
   // Opens one, to be continued. A last record that is incomplete is cut off. Throws UsageError if
   // another process has it open, or if it is damaged elsewhere and not to be cut back, or in its
@@ -31,9 +31,11 @@ class Journal {
   Journal(Journal&& other) noexcept;
   Journal& operator=(Journal&& other) noexcept;
 
-  // As they were found, the first one included; not those appended since.
+  // The records that were found when the journal was opened, the first one included; not those
+  // appended since.
   const std::vector<std::string>& records() const { return records_; }
-  // What was lost since it was damaged and cut back, and where it is kept, in one line; else empty.
+  // What was lost because the journal was damaged and cut back, and where the damaged file is kept,
+  // in one line; else empty.
   const std::string& cut_back() const { return cut_back_; }
   // Throws PlatformError if it cannot be written.
   void append(std::string_view content);

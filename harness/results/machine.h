@@ -1,5 +1,5 @@
-// What a host is, as far as its results depend on it, for manifest.json: kernel, CPU and its
-// governor, NUMA nodes, RDMA devices and their firmware, persistent memory.
+// Describes a host for manifest.json, as far as results depend on it: kernel, CPU and its governor,
+// NUMA nodes, RDMA devices and their firmware, persistent memory.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,8 @@ struct ResponderProperty {
 std::string describe_machine(const std::filesystem::path& root,
                              std::span<const ResponderProperty> responder);
 
-// Of such a description: what must be the same for two measurements to be comparable. One line.
+// The part of such a description that must be equal for two measurements to be comparable, in one
+// line.
 std::string machine_name(const std::string& description);
 
 // One description for each host, in the order given: ranks of one host are on the same machine.

@@ -1,4 +1,4 @@
-// What was measured at one point of a sweep, or by one process's share of it; shares are merged
+// What was measured at one point of a sweep, or one process's share of that; shares are merged
 // without loss.
 #pragma once
 
@@ -45,7 +45,7 @@ struct alignas(kCacheLine) KindMeasurement {
   void merge(const KindMeasurement& other);
 };
 
-// Of the store, all its partitions together.
+// The space of the store, all its partitions together.
 struct SpaceUse {
   Bytes capacity = 0;  // 0: not known
   Bytes free = 0;
@@ -57,7 +57,7 @@ struct SpaceUse {
   }
 };
 
-// What the nodes of a role took, together.
+// The resources that the nodes of a role used, together.
 struct RoleCosts {
   Picoseconds cpu{};    // of all their threads
   pmem::Writes writes;  // to their persistent memory
@@ -93,7 +93,7 @@ struct Measurement {
   // Worsens the verdict; the first reason for the worst verdict stays.
   void judge(Verdict worse, const std::string& why);
   void note_noise(const HostNoise& more);
-  // Nothing if there was no such role.
+  // The costs of a role; zero if there was no such role.
   RoleCosts costs_of(std::string_view role) const;
   pmem::Writes writes() const;  // to all persistent memory
   // Adds another share. Shares cover the same interval, so the longer one counts.
@@ -101,18 +101,19 @@ struct Measurement {
   std::uint64_t operations() const;
   // Operations a second while all clients were at work; nothing if they never were.
   std::optional<double> throughput() const;
-  // How many of the operations, in percent, did not end in that time, but before all clients were
-  // at work or after one of them had nothing more to do. Latencies, costs and counts are of these
-  // operations, too, at which the system had less to do.
+  // The percentage of operations that ended outside of that time: before all clients were at work,
+  // or after one of them had nothing more to do. The system was then less loaded, yet these
+  // operations are part of latencies, costs and counts.
   double tail_percent() const;
-  // Whether there are too many of them for latency and throughput to be of the same load: with a
-  // tenth, Little's law is off by up to a tenth.
+  // Whether the tail is too large for latency and throughput to describe the same load: with a tail
+  // of a tenth, Little's law is off by up to a tenth.
   bool has_long_tail() const { return tail_percent() > 10; }
   // Of an open loop: whether operations came faster than the system took them, so that they ended
   // at less than 95 % of the rate at which they were due. Nothing if fewer than two were due.
   std::optional<bool> saturated() const;
 
-  // For another process. Throws PlatformError if the words are not a measurement.
+  // Serialization for another process of the same program. Deserializing throws PlatformError if
+  // the words are not a measurement.
   std::vector<std::uint64_t> serialize() const;
   static Measurement deserialize(std::span<const std::uint64_t> words);
 };

@@ -1,9 +1,9 @@
-// What the DIMMs themselves say has been written to their media: the hardware's count beside the
-// accounting in software (docs/accounting.md), for manifest.json.
+// The DIMMs' own count of the bytes written to their media, for manifest.json: a hardware counter
+// to compare with the accounting in software (docs/accounting.md).
 //
-// Only Intel's Optane modules count, and only their tool ipmctl (which needs root) tells. The count
-// is of all modules of a host and of everybody who writes there. Where nobody counts there is no
-// number but the reason.
+// Only Intel's Optane modules have this counter, and only their tool ipmctl (which needs root)
+// reads it. It includes the writes of all processes to all modules of a host. Without a counter
+// there is a reason instead of a number.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace perdura::harness {
 
-// Over the lifetime of the modules, or a difference of two of these.
+// Bytes over the lifetime of the modules, or a difference of two such counts.
 struct MediaWrites {
   std::optional<Bytes> bytes{};
   std::string not_available{};  // why there are none
@@ -27,7 +27,7 @@ struct MediaWrites {
 MediaWrites media_writes(const std::string& command = "ipmctl show -performance TotalMediaWrites");
 // The sum over the modules in such output.
 MediaWrites media_writes_in(std::string_view output);
-// Between two moments; a reason if one of them has none.
+// What was written between two moments; a reason if there is no count at one of them.
 MediaWrites written_between(const MediaWrites& before, const MediaWrites& after);
 
 }  // namespace perdura::harness

@@ -11,8 +11,8 @@
 
 namespace perdura::harness {
 
-// What a row was measured with: the columns before `operation`, and those that drivers declare of
-// parameters.
+// The parameters that a row was measured with: the columns before `operation`, and those that
+// drivers declare.
 struct PointIdentity {
   std::string experiment{};
   std::string platform{};

@@ -42,7 +42,7 @@ ResultWriter::ResultWriter(fs::path folder, const std::string& experiment_text,
     throw UsageError(fmt::format("--out {}: cannot be created: {}; give another place",
                                  folder_.string(), problem.message()));
   }
-  // The journal last: where there is one, the sweep can be continued.
+  // The journal is created last: if it exists, the sweep can be continued.
   if (!manifest_.site_text.empty()) write_atomically(folder_ / "site.toml", manifest_.site_text);
   write_atomically(folder_ / "experiment.toml", experiment_text);
   journal_ = Journal::create(journal_file(folder_), to_text(identity));
@@ -122,8 +122,9 @@ void ResultWriter::discard() {
   fs::remove(folder_);
 }
 
-// The manifest first: whenever the process is killed, each file is what the manifest says of before
-// or of now. And last, if its state changes: that the sweep is complete is said when it is.
+// The manifest is written first, so that whenever the process is killed, each file matches either
+// the old or the new record in the manifest. It is written again at the end if its state changes,
+// so that it says "complete" only when the sweep is.
 void ResultWriter::write(RunStatus status) {
   std::vector<const PointResult*> finished;
   std::string times = "point,label,operations,wall_s\n";

@@ -1,7 +1,7 @@
-// Writes a result folder (docs/results.md) while a sweep runs. What add() was given is on disk when
-// it returns, in the journal, and in the other files within about a second; each of these is whole
-// at every moment, and the manifest says what it holds. When the sweep is complete the journal
-// goes.
+// Writes a result folder (docs/results.md) while a sweep runs. When add() returns, the point is
+// durable in the journal; the other files contain it within about a second. Each of these is
+// replaced atomically, and the manifest records its contents. The journal is removed when the sweep
+// is complete.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ std::filesystem::path next_result_folder(const std::filesystem::path& out,
                                          const std::string& experiment,
                                          const std::string& platform);
 
-// A row of times.csv, from which `perdura plan` tells how long a sweep will take.
+// A row of times.csv, from which `perdura plan` estimates how long a sweep will take.
 struct PointTime {
   std::string label{};
   std::uint64_t operations = 0;     // all of the run: loading and warming up, too
@@ -35,8 +35,8 @@ class ResultWriter {
   // PlatformError if it cannot be written. `manifest` holds one session: this one.
   ResultWriter(std::filesystem::path folder, const std::string& experiment_text,
                const Identity& identity, Manifest manifest);
-  // Goes on in the folder of an interrupted sweep; its points are to be restored. The manifest's
-  // last session is this one.
+  // Continues in the folder of an interrupted sweep, whose finished points the caller must
+  // restore(). The manifest's last session is this one.
   ResultWriter(std::filesystem::path folder, InterruptedSweep sweep, Manifest manifest);
 
   // `index` is the point's place in the sweep, repetitions included.
@@ -46,9 +46,9 @@ class ResultWriter {
   // Writes everything and the final state of the manifest, or as much of it as can be written, and
   // throws PlatformError.
   void finish(RunStatus status);
-  // finish(interrupted) by another thread than the one that adds points, which cannot do it any
-  // more; the process is about to end. finished: whoever else calls one of these functions from now
-  // on waits for ever, so that what is said of the folder stays true. was_finished: the other
+  // Performs finish(interrupted) on a thread other than the one that adds points, when that one is
+  // stuck and the process is about to end. finished: whoever else calls one of these functions from
+  // now on waits for ever, so that what is said of the folder stays true. was_finished: the other
   // thread did it. busy: it writes, and does not end within `patience`. The latter two change
   // nothing.
   enum class Finish { finished, was_finished, busy };
@@ -57,7 +57,7 @@ class ResultWriter {
   // For the manifest, before finish().
   void set_media_writes(MediaWrites writes) { manifest_.media_writes = std::move(writes); }
 
-  // Takes the folder away again, with what has been written to it.
+  // Deletes the folder with everything that was written to it.
   void discard();
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -65,7 +65,7 @@ class ResultWriter {
   // Of a point that is there.
   const PointResult& result(std::size_t index) const { return results_[index]->result; }
   std::size_t done() const { return manifest_.points_done; }
-  // Whether the journal is where it was begun: somebody may have moved the folder.
+  // Whether the journal is still where it was created: the folder may have been moved.
   bool can_be_continued() const { return std::filesystem::exists(journal_file(folder_)); }
 
  private:

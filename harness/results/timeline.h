@@ -1,5 +1,5 @@
-// What happened when within the measured interval of a point: the latency of operations and the
-// space of the store over time, for points that are asked for it ([timeline] of an experiment).
+// The measured interval of a point over time: the latency of operations and the space of the store,
+// recorded if the experiment has [timeline].
 //
 // Every operation is kept, 16 bytes each, so that shares of several processes can be merged without
 // loss and divided into intervals afterwards, when it is known when the first operation began.

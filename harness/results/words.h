@@ -1,6 +1,6 @@
-// Structures as 64-bit words, for another process of the same program: what is written and what is
-// read is said once, by a function visit(archive, structure) beside the structure, which calls
-// archive(field, field, ...).
+// Serializes structures as 64-bit words for another process of the same program. The fields of a
+// structure are listed once for writing and reading, in a function visit(archive, structure) beside
+// it, which calls archive(field, field, ...).
 //
 //   template <class Archive, class T>
 //     requires IsOf<T, AtWork>
@@ -119,7 +119,7 @@ class WordReader {
     return taken;
   }
   std::uint64_t next() { return take(1).front(); }
-  // Each of so many things takes at least one word.
+  // Reads a number of items. Each item takes at least one word, which bounds a valid number.
   std::uint64_t count() {
     const std::uint64_t count = next();
     if (count > words_.size()) (void)take(count);

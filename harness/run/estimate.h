@@ -1,6 +1,5 @@
-// How long a sweep will take, told from one that was run before: never invented. What another
-// machine, build or load makes of it, nobody knows beforehand; so an estimate says where it is
-// from.
+// Estimates how long a sweep will take from the times of an earlier run, never without one. The
+// effect of another machine, build or load cannot be predicted, so an estimate names its source.
 #pragma once
 
 #include <chrono>
@@ -42,8 +41,8 @@ struct Estimate {
   std::size_t of_same_point = 0;  // points whose own time was known; the others' is by operation
 };
 
-// A point takes as long as that with the same label, in proportion to its operations; one that was
-// not run before, as long as its operations took on average.
+// A point is estimated from the earlier point with the same label, in proportion to its operations;
+// a point that was not run before, from the average time per operation.
 Estimate estimate(std::span<const Point> points, const PastRun& past);
 
 }  // namespace perdura::harness

@@ -23,7 +23,7 @@ namespace perdura::harness {
 namespace {
 
 constexpr int kBeatsPerSilence = 10;
-// Without a limit to silence, beats still carry stops.
+// Interval of beats if silence is not limited: beats still carry requests to stop.
 constexpr std::chrono::milliseconds kBeat{1000};
 // For a rank to be heard of at all: it may begin later than the root.
 constexpr std::chrono::seconds kTimeToBegin{5};
@@ -196,7 +196,7 @@ void Heartbeat::send_to(const sockaddr_in& address, int crash) {
                           .point = point_.load(std::memory_order_relaxed),
                           .stop = stop_.load() ? 1U : 0U,
                           .crash = static_cast<std::uint64_t>(crash)};
-  // One that does not arrive is the same as one that is lost.
+  // A datagram that cannot be sent is treated like one that is lost on the way.
   sendto(socket_, &datagram, sizeof datagram, 0, reinterpret_cast<const sockaddr*>(&address),
          sizeof address);
 }
@@ -277,7 +277,7 @@ void Heartbeat::give_up_on(const Peer& peer) {
   ranks_.abort(1);
 }
 
-// The main thread may wait for the root in a way that cannot be interrupted.
+// The main thread may be waiting for the root in an uninterruptible way.
 void Heartbeat::end_without_root() {
   const std::vector<int> ended = ranks_.ended();
   bool first_left = true;

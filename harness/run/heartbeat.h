@@ -1,9 +1,9 @@
-// Tells when a rank is no longer there: its host has crashed or was cut off, or its process was
-// stopped. A launcher notices a process that dies, but not a host that falls silent: its own
-// connections wait for minutes, and MPI waits for ever.
+// Detects that a rank has failed: its host has crashed or is unreachable, or its process was
+// stopped. A launcher notices a process that dies, but not a host that becomes unreachable: its
+// connections time out only after minutes, and MPI waits for ever.
 //
-// A rank that crashes says so at once: launchers lose what a dying process wrote.
-// A process of the same host that has ended is noticed at once, by the operating system.
+// A rank that crashes reports it at once, since launchers lose the output of a dying process. A
+// process of the same host that has ended is noticed at once, by the operating system.
 //
 // Every rank sends the root a datagram of 40 bytes, ten times per span of silence that is
 // tolerated, from a thread that sleeps in between, and the root answers. Not over MPI: Open MPI
@@ -40,7 +40,7 @@ class Heartbeat final : private CrashListener {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // What this rank is running.
+  // Records the point that this rank is running.
   void running(std::uint64_t point) { point_.store(point + 1, std::memory_order_relaxed); }
   // What to say of the results if the main thread cannot any more: "6 of 20 points are in DIR", or
   // of the others, who do not know how many, "results are in DIR".
@@ -53,7 +53,7 @@ class Heartbeat final : private CrashListener {
   // says that it died.
   void root_has_its_say(std::function<bool()> had);
 
-  // From now on the main thread takes care of what is lost.
+  // Ends monitoring: from now on the main thread handles lost ranks.
   void stop();
 
   // Root: asks all others to stop. Others: whether they were asked; it takes a beat.
@@ -98,14 +98,14 @@ class Heartbeat final : private CrashListener {
 
   int socket_ = -1;
   int wake_up_ = -1;               // an eventfd, for the end
-  std::uint64_t run_ = 0;          // by chance: datagrams of other runs do not count
+  std::uint64_t run_ = 0;          // a random number, so that datagrams of other runs are ignored
   std::vector<sockaddr_in> root_;  // its addresses; one of them is the way
   Clock::time_point began_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;
-  std::vector<Peer> peers_;  // of the root all others, of the others the root
+  std::vector<Peer> peers_;  // at the root: all other ranks; elsewhere: the root
   std::string kept_;
   std::function<std::optional<std::string>()> keep_;
   std::function<bool()> root_had_its_say_;

@@ -16,18 +16,18 @@ inline constexpr std::chrono::seconds kPatience{10};
 // From now on a first signal that is not heeded for so long ends the process with exit code 1 and
 // its last words (last_words.h): work that is stuck does not ask whether it was interrupted.
 void end_if_unheeded(std::chrono::seconds patience = kPatience);
-// Whoever was interrupted is about to end.
+// To be called when the interrupted work is about to end.
 void heed_interrupt();
-// As if a signal had come.
+// Interrupts as a signal would.
 void interrupt();
-// Whether one has.
+// Whether a signal has come.
 bool was_signaled();
 
 // Thrown to give up what is under way. Not a std::exception: those are failures.
 struct Interrupted {};
 
 extern std::atomic<bool> interrupt_signaled;
-// Cheap enough to be asked before each operation; from any thread.
+// Cheap enough to be called before each operation, from any thread.
 inline bool interrupted() { return interrupt_signaled.load(std::memory_order_relaxed); }
 
 }  // namespace perdura::harness

@@ -1,7 +1,7 @@
-// What a measured interval costs each node that lives here: CPU time and writes to persistent
-// memory. The barriers around an interval take CPU time, too; what an empty interval takes before
-// the measured one is subtracted, so that a server that does nothing costs nothing. On real
-// platforms also how quiet the host was meanwhile.
+// Measures what a measured interval costs each node of this process: CPU time and writes to
+// persistent memory. The barriers around an interval take CPU time, too, so the cost of an empty
+// interval before the measured one is subtracted, and an idle server costs nothing. On real
+// platforms it also measures how quiet the host was.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace perdura::harness {
 
-// What is said of each role beside what is said of all nodes together: columns of points.csv.
+// The columns of points.csv that exist per role, in addition to those for all nodes together.
 report::Schema role_columns(const Roles& roles);
 
 enum class Interval : std::uint8_t { empty, measured };
@@ -27,7 +27,7 @@ class IntervalCosts {
   IntervalCosts(NodeId nodes, bool modelled) : modelled_(modelled), nodes_(nodes) {}
   void begin(Node& node);
   void end(Node& node, Interval interval);
-  // Each node's to its role.
+  // Adds the costs of each node to those of its role.
   void add_to(Measurement& measurement, const Roles& roles) const;
 
  private:

@@ -23,8 +23,8 @@ std::array<Crash, 5> crashes{{{SIGABRT, "SIGABRT"},
                               {SIGFPE, "SIGFPE"},
                               {SIGILL, "SIGILL"}}};
 
-// A handler may neither allocate nor lock, so texts lie ready. One is set while the handler may
-// read the other.
+// A signal handler may neither allocate nor lock, so the texts are prepared in advance. They are
+// double-buffered: one is written while the handler may read the other.
 struct Text {
   std::array<char, 400> bytes{};
   std::size_t size = 0;

@@ -1,4 +1,4 @@
-// What a process that dies of a signal has to say: which rank on which host it was, and what it was
+// The message of a process that dies of a signal: which rank on which host it was, and what it was
 // running.
 #pragma once
 
@@ -16,16 +16,16 @@ void promise_last_words(const std::string& who);
 // `what` as "died of" and "SIGABRT"; `end` may be empty. Safe in a signal's handler.
 void write_last_words(std::string_view did, std::string_view what, std::string_view end);
 
-// Is told of a crash, after the line was written, in the signal's handler.
+// Called in the signal handler on a crash, after the line was written.
 class CrashListener {
  public:
-  // May do only what is safe in a signal's handler.
+  // Must be async-signal-safe.
   virtual void crashed(int signal) noexcept = 0;
 
  protected:
   ~CrashListener() = default;
 };
-// One at a time; none if null.
+// Sets the listener, of which there is at most one; null removes it.
 void tell_of_crashes(CrashListener* listener);
 
 // "SIGABRT"; one of the above.

@@ -1,5 +1,5 @@
-// What a command that takes long owes its user: how far it is, with an estimate, on stderr; and
-// that ^C or SIGTERM ends it soon and cleanly.
+// Progress and interruption for commands that take long: shows progress with an estimate on stderr,
+// and lets ^C or SIGTERM end the command soon and cleanly.
 //
 //   LongWork work(configurations.size(), context.ranks);
 //   for (...) {
@@ -8,7 +8,7 @@
 //     work.end(name, "right");
 //   }
 //
-// Threads may share one.
+// Thread-safe.
 #pragma once
 
 #include <mutex>
@@ -32,9 +32,9 @@ class LongWork {
   void begin(const std::string& label);
   void within(const std::string& label, double share);  // of the part that has begun, 0 to 1
   void end(const std::string& label, const std::string& outcome);
-  // The part has ended, and the command prints what came of it itself.
+  // Ends the part without printing an outcome: the command prints it itself.
   void skip();
-  // The cursor is at the beginning of an empty line.
+  // Leaves the cursor at the beginning of an empty line.
   void close();
 
   static void stop_if_interrupted() {

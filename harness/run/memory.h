@@ -1,5 +1,5 @@
-// How much memory this process may still take, so that a point that needs more is refused instead
-// of being killed on its way, with whatever else runs on the machine.
+// How much memory this process may still allocate, so that a point that needs more is refused
+// instead of being killed while it runs, along with other processes on the machine.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// The choreography of a point, the same for every driver: all threads of the cluster go through the
-// phases together, and a driver says what each of its threads does in them.
+// The phases of a point, which are the same for every driver: all threads of the cluster go through
+// them together, and a driver defines what each of its threads does in them.
 //
 //   prepare | warm up |        || count |  operate  |        | count |
 //           |         | settle || count |           | settle | count |
@@ -19,21 +19,22 @@
 
 namespace perdura::harness {
 
-// What a thread does in each phase; what it leaves out takes no time. Only prepare() may throw: a
-// thread that met a problem keeps coming to the barriers, so that the others are not left waiting.
+// The work of a thread in each phase; phases that are not overridden are empty. Only prepare() may
+// throw. A thread that has failed still takes part in the barriers, so that the others do not wait
+// for ever.
 class PhaseWork {
  public:
   virtual ~PhaseWork() = default;
   // Opens what it serves, or connects and loads. Threads prepare at the same time.
   virtual Task<> prepare() { co_return; }
-  // What prepare() threw. The phases that follow are called all the same.
+  // Receives the exception that prepare() threw. The phases that follow are called nevertheless.
   virtual void failed(std::exception_ptr) {}
   virtual Task<> warm_up() { co_return; }
   // Waits until work that was deferred is done.
   virtual Task<> settle() { co_return; }
   // The operations of the measured interval.
   virtual Task<> operate() { co_return; }
-  // At once when all threads have ended them, before they settle.
+  // Called as soon as all threads have ended their operations, before they settle.
   virtual void operated() {}
   // At the end of the measured interval, when all have settled.
   virtual void collect() {}
@@ -47,9 +48,9 @@ class Phases {
       : barrier_(platform.create_barrier(threads)),
         costs_(platform.node_count(), platform.modelled()) {}
 
-  // One thread's way through all phases. Of each node one thread takes the node's costs.
+  // Takes one thread through all phases. Exactly one thread of each node measures the node's costs.
   Task<> take_part(Thread& thread, PhaseWork& work, bool takes_costs);
-  // The same of a service, which then stays until the platform stops it.
+  // The same for a server's thread, which then keeps serving until the platform stops it.
   Task<> serve(Thread& thread, PhaseWork& work, bool takes_costs);
 
   const IntervalCosts& costs() const { return costs_; }

@@ -180,7 +180,7 @@ class HostFactory : public PlatformFactory {
   const Site& site() const { return site_; }
   pmem::WriteMeter::Level accounting() const { return accounting_; }
 
-  // A platform and the folder of its files.
+  // Keeps a platform together with the folder of its files.
   template <class HeldPlatform, class Options>
   static std::shared_ptr<Platform> hold(Options options) {
     struct Held {

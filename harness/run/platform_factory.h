@@ -1,4 +1,4 @@
-// Makes a fresh platform for each point, so that no point finds traces of another.
+// Creates a fresh platform for each point, so that points cannot influence each other.
 #pragma once
 
 #include <filesystem>
@@ -34,7 +34,7 @@ class PlatformFactory {
   virtual std::filesystem::path pm_directory() const = 0;
   // Throws PlatformError if this machine lacks what the platform needs; plans need nothing.
   virtual void check_machine(const Roles&) const {}
-  // That a point has if it does not say; 0: as many as it takes.
+  // The number of nodes of a point that does not specify it; 0: as many as the point needs.
   virtual NodeId nodes() const = 0;
   // Throws UsageError, with what to change, if a point with such nodes cannot be run.
   virtual void check_nodes(const Roles& roles) const = 0;

@@ -20,8 +20,8 @@
 
 namespace perdura::harness {
 
-// What is known of the server beyond what a point says of it, in the words of the parameters;
-// empty: not known.
+// Properties of the server that the testbed determines, in addition to what a point says, as values
+// of the parameters; empty: not known.
 struct Testbed {
   std::string ddio;
   std::string transport;
@@ -66,7 +66,7 @@ struct Point {
   std::shared_ptr<const PreparedPoint> prepared;
 };
 
-// What runs a point: the code that drives one kind of system.
+// A driver runs points: the code that drives one kind of system and measures it.
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -82,8 +82,7 @@ class Driver {
   // Throws UsageError if the point asks for something impossible. Called for all points before any
   // runs.
   virtual void check(const Point& point) const = 0;
-  // What users ought to know of points that are run in another way than their files say, a line
-  // each.
+  // Remarks, one line each, on points that are run differently from what their files say.
   virtual std::vector<std::string> remarks(const std::vector<Point>&) const { return {}; }
   // What the nodes of a point are there for. `nodes`: how many there are if the point does not say;
   // 0: as many as it takes.
@@ -99,10 +98,10 @@ class Driver {
   // point says and from what was measured of others, such as what a session costs. Nothing if
   // unknown.
   virtual std::optional<Bytes> memory(const Point&) const { return std::nullopt; }
-  // The parameters by which that grows, for advice: "clients or records".
+  // The parameters that the memory grows with, for advice to the user: "clients or records".
   virtual std::string_view takes_memory() const { return "its numbers"; }
-  // Judges what takes the shares of all processes together, such as their history. Called once for
-  // a point, by one process, with the merged measurement.
+  // Performs the judgments that need the shares of all processes, such as the check of their
+  // history. Called once per point, by one process, with the merged measurement.
   virtual void conclude(const Point&, Measurement&) const {}
 };
 

@@ -31,8 +31,8 @@ std::size_t ranks_here(const Ranks& ranks) {
       std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(ranks.rank())]));
 }
 
-// A process that takes more than there is would be killed, or others would. Only a model has all
-// nodes in one process, and ranks that run a point each.
+// A process that exceeds the available memory would be killed, or other processes would. Only on a
+// model does one process run all nodes and do ranks run different points.
 void check_memory(PreparedSweep& sweep, const Ranks& ranks) {
   if (!sweep.platforms->modelled()) return;
   sweep.available_memory = available_memory();

@@ -1,6 +1,6 @@
 // Tells on stderr how far a sweep is: a line per point, or on a terminal one line that is
-// rewritten, with an estimate of the time left. What nobody reads is left out: a sweep does not
-// wait for it, and there is always room for what must be said.
+// rewritten, with an estimate of the time left. Output never blocks a sweep: if nobody reads it,
+// progress is dropped, and room is kept for messages that must be shown.
 #pragma once
 
 #include <chrono>

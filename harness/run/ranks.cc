@@ -72,7 +72,7 @@ struct Ranks::Leaving {
   MPI_Comm communicator = MPI_COMM_NULL;
 };
 
-// By a descriptor, since numbers of processes are given out again.
+// Identified by a descriptor (pidfd), since process ids are reused.
 struct Ranks::Process {
   Process(int rank_of_process, pid_t process)
       : rank(rank_of_process), descriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0))) {}

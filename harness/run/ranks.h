@@ -1,6 +1,6 @@
 // The processes that mpirun started, or this one alone. A bare run does not initialize MPI.
 //
-// All waiting sleeps between glances instead of spinning, so that a rank that waits takes no CPU
+// All waiting polls with sleeps in between instead of spinning, so that a waiting rank takes no CPU
 // from one that measures.
 #pragma once
 
@@ -51,11 +51,11 @@ class Ranks {
 
   // --- collective: every rank calls it, in the same order; throws RanksLost
 
-  // What the root gave, everywhere.
+  // Returns the root's value in every rank.
   int broadcast(int value);
   std::vector<std::uint64_t> broadcast(std::vector<std::uint64_t> words);
   std::string broadcast_text(const std::string& text);
-  // Every rank's words, at the root, in the order of ranks; elsewhere nothing.
+  // Returns the words of all ranks at the root, in rank order, and nothing elsewhere.
   std::vector<std::vector<std::uint64_t>> gather(const std::vector<std::uint64_t>& words);
   // The same of texts.
   std::vector<std::string> gather_text(const std::string& text);
@@ -72,7 +72,7 @@ class Ranks {
   // Waits until the root has taken everything that was sent.
   void finish_sending();
 
-  // A moment's sleep, for loops that wait. Throws RanksLost.
+  // Sleeps briefly, for polling loops. Throws RanksLost.
   void pause();
 
   // --- when something went wrong

@@ -28,8 +28,8 @@ constexpr std::chrono::seconds kTimeToEndPoint{4};
 // For the main thread to end what it writes, before its results are taken out of its hands.
 constexpr std::chrono::seconds kTimeToEndWriting{4};
 
-// Does what only the root can do. When it cannot, the others must not begin: the root throws, and
-// they get the exit code.
+// Performs a step that only the root can do. If it fails, the other ranks must not begin: the root
+// throws, and the others get the exit code.
 std::optional<ExitCode> on_root(Ranks& ranks, const std::function<void()>& work) {
   std::exception_ptr problem;
   auto code = ExitCode::done;
@@ -413,7 +413,7 @@ void Sweep::record(std::size_t index, Finished finished) {
     note_write_problem(problem);
     return;
   }
-  // Whoever reads the line may rely on it: the point is on disk.
+  // The progress line is printed only now, when the point is on disk.
   progress_->end(point.label, results_->result(index).measurement);
   heartbeat_.kept(kept());
 }
@@ -431,7 +431,7 @@ std::string Sweep::kept() const {
                      points_.size(), folder, folder);
 }
 
-// On the heartbeat's thread, when this one can do nothing any more. What could not be written into
+// Called on the heartbeat's thread when the main thread is stuck. What could not be written into
 // the tables is in the journal.
 std::optional<std::string> Sweep::keep() {
   try {

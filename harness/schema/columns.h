@@ -1,5 +1,5 @@
-// The columns of result files (docs/results.md): what each is called, what it says, and how people
-// see it. Writing, reading, matching, captions, figures and the settings page go by these alone.
+// The columns of result files (docs/results.md): name, meaning and presentation of each. Writing,
+// reading, matching, captions, figures and the settings page depend on these definitions alone.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ std::optional<FileRecord> record_of_file(const std::filesystem::path& file);
 Expected<void> check_file(const std::filesystem::path& file, const FileRecord& written,
                           std::string_view place, std::string_view advice);
 
-/// Of a result folder's files those that are as its manifest.json says.
+/// Those files of a result folder whose contents match its manifest.json, with their records.
 std::map<std::string, FileRecord> sound_files(const std::filesystem::path& folder);
 
 /// Checks the files of a result folder against its manifest.json, all that it has a record of. The

@@ -22,7 +22,8 @@ class Schema {
  public:
   /// The columns of columns.h alone.
   Schema();
-  /// And others: what they say is kept. One that is there already is left out.
+  /// Those columns and the declared ones, whose texts are copied. A declared column that exists
+  /// already is left out.
   explicit Schema(std::span<const Column> declared);
 
   /// Of points.csv, in their order; hosts' noise, which real platforms add, is not among them.
@@ -34,7 +35,7 @@ class Schema {
   bool in_points(std::string_view name) const;
   /// Those that say which point and repetition a row belongs to: of columns.h, then those declared.
   std::vector<Column> identity() const;
-  /// How a column is shown; one that is not known as it is called.
+  /// How a column is shown; an unknown column is shown by its name.
   Quantity quantity(std::string_view name) const;
 
   /// The columns that are declared, for the manifest.

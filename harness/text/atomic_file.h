@@ -1,5 +1,4 @@
-// Writing a file so that a reader, or a crash, meets the old text or the new one and nothing
-// between.
+// Replaces a file atomically: a reader, or a crash, finds either the old text or the new one.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What is said of a path that is not what was asked for.
+// Error messages for a path that is not of the kind that was asked for.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// What of a message may be shown: files that are not what they were taken for have bytes that a
-// terminal obeys, and lines without an end.
+// Makes text safe to show in a message: a file of the wrong kind may contain control sequences that
+// a terminal would execute, and very long lines.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace perdura::harness {
 
-// Without the mark of UTF-8 that some editors put in front of a text.
+// The text without the UTF-8 byte order mark that some editors put in front of it.
 std::string_view without_byte_order_mark(std::string_view text);
 
 // On one line: control characters and what is not UTF-8 as \x1b, and of a long text its beginning

@@ -1,4 +1,4 @@
-// What a name that is unknown may have been meant to be.
+// Suggestions for unknown names.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace perdura::harness {
 
-// The known name that is nearest: a few letters are missing, too many, wrong or swapped, or it
-// begins so. Empty if none is near.
+// The closest known name: one that differs in a few missing, additional, wrong or swapped letters,
+// or that begins with `name`. Empty if none is close.
 std::string_view nearest(std::string_view name, std::span<const std::string_view> known);
 
 // "unknown key 'clinets' in [workload] (did you mean 'clients'?); known are: records, clients".

@@ -64,7 +64,7 @@ std::uint64_t KeyChooser::draw(Latest& latest, Random& random, std::uint64_t own
   return numbering_.known_key(latest.next(random));
 }
 
-// Client i of n takes each n-th key, beginning with the i-th, and starts over when all are taken.
+// Client i of n takes every n-th key, beginning with the i-th, and wraps around at the end.
 std::uint64_t KeyChooser::draw(Sequential& sequential, Random&, std::uint64_t) const {
   const std::uint64_t position = sequential.position;
   sequential.position += numbering_.clients;

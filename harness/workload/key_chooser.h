@@ -9,9 +9,9 @@
 
 namespace perdura::workload {
 
-// Which key numbers a client knows, and which of the new ones are its own. Clients share the loaded
-// keys; the k-th record that client i of n creates gets key number first_new_key() + i + k * n, so
-// that clients never collide and need not talk to each other.
+// Assigns key numbers to clients. Clients share the loaded keys; the k-th record that client i of n
+// creates gets key number first_new_key() + i + k * n, so that clients never collide and need not
+// talk to each other.
 struct KeyNumbering {
   std::uint64_t first_key;
   std::uint64_t loaded;
@@ -36,7 +36,8 @@ struct KeyNumbering {
 //    which keeps the repetitions to about one a draw; it is 0 if operationcount is 0.
 //  - latest, exponential: the loaded keys and the client's own new ones that were acknowledged, the
 //    newest being the most popular. In YCSB, whose clients share a process, it is the newest of all
-//    clients; here a run with several of them says that it is not (harness/run/remarks.h).
+//    clients; here each client knows its own new records only, which a run with several clients
+//    remarks (bench/ycsb/workload_remarks.h).
 class KeyChooser {
  public:
   // Precondition: spec.validate(); at least one key is loaded if next() is to be called.

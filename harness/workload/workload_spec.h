@@ -43,7 +43,7 @@ std::string_view to_string(RequestDistribution distribution);
 
 enum class LengthDistribution : std::uint8_t { constant, uniform, zipfian };
 
-// What a sweep varies; whatever is absent stays as it is.
+// The settings that a sweep overrides; absent ones stay as they are.
 struct Overrides {
   std::optional<std::uint64_t> record_count = {};
   std::optional<std::uint64_t> operation_count = {};
@@ -51,8 +51,8 @@ struct Overrides {
   std::optional<std::uint32_t> value_size = {};  // bytes; the largest if lengths vary
 };
 
-// What a file asks of YCSB's client, or of its records' fields, and a run does in another way: so
-// that whoever runs it can say so (harness/run/remarks.h).
+// Settings of a file for YCSB's client, or for the fields of its records, that a run handles
+// differently; kept so that the driver can report them (bench/ycsb/workload_remarks.h).
 struct AskedOfYcsb {
   std::optional<std::uint64_t> thread_count = {};
   std::optional<std::uint64_t> target = {};                 // operations a second
@@ -110,7 +110,7 @@ struct WorkloadSpec {
   double proportion(OperationKind kind) const {
     return proportions[static_cast<std::size_t>(kind)];
   }
-  // Of all operations, 0 to 1.
+  // The fraction of all operations that are of this kind, from 0 to 1.
   double share(OperationKind kind) const;
   bool uses(OperationKind kind) const { return proportion(kind) > 0; }
 

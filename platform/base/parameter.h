@@ -1,7 +1,7 @@
-// What an experiment, or a program, may say to a part of this tree: a driver of benchmarks, a
-// system. Each part declares its parameters once, in a table; reading files and command lines,
-// checking, defaults, labels, columns of results and lists of what there is follow from the table
-// alone.
+// Declarations of the parameters that an experiment, or a program, may give to a part of this tree:
+// a benchmark driver or a system. Each part declares its parameters once, in a table. Reading files
+// and command lines, checking, defaults, labels, columns of results and listings are derived from
+// the table alone.
 //
 //   constexpr Parameter kParameters[] = {
 //       {.name = "clients", .type = Count{1, 65535}, .usual = 1, .identifies = true},
@@ -25,7 +25,7 @@ namespace perdura {
 // The types of parameters, with the values that each may have.
 struct Count {
   std::uint64_t least = 0;
-  std::uint64_t most = std::numeric_limits<std::int64_t>::max();  // of TOML's whole numbers
+  std::uint64_t most = std::numeric_limits<std::int64_t>::max();  // the largest integer of TOML
 };
 struct Share {};  // a decimal number above 0, at most 1
 struct Real {
@@ -36,7 +36,7 @@ struct Flag {};  // true or false, also written 1 or 0
 struct OneOf {
   std::span<const std::string_view> words;
 };
-struct Name {};  // of something that the declaring part looks up
+struct Name {};  // the name of something that the declaring part looks up
 using ParameterType = std::variant<Count, Share, Real, Flag, OneOf, Name>;
 
 // A value of any type.
@@ -51,8 +51,8 @@ class ParameterValue {
   ParameterValue(std::string_view value) : value_(std::string(value)) {}
   ParameterValue(const char* value) : value_(std::string(value)) {}
 
-  // Throw std::logic_error if it is of another type. A flag is the number that it may be written
-  // as.
+  // Each throws std::logic_error if the value is of another type. number() also takes a flag, as 0
+  // or 1.
   std::uint64_t number() const;
   double real() const;
   bool flag() const;
@@ -63,20 +63,20 @@ class ParameterValue {
   bool is_flag() const { return std::holds_alternative<bool>(value_); }
   bool is_text() const { return std::holds_alternative<std::string>(value_); }
 
-  // As in labels and cells: 64, 0.02, true, closed.
+  // The value as it appears in labels and cells: 64, 0.02, true, closed.
   std::string to_text() const;
 
-  // Flags equal the numbers that they may be written as.
+  // A flag equals the number that it may be written as.
   bool operator==(const ParameterValue& other) const;
 
  private:
   std::variant<std::uint64_t, double, bool, std::string> value_;
 };
 
-// What was given of a table's parameters, by name.
+// The values given for parameters of a table, by name.
 using GivenParameters = std::map<std::string, ParameterValue, std::less<>>;
 
-// A value that goes without saying, of a literal type; nothing: there is none.
+// The default value of a parameter, as a literal type; may be absent.
 class UsualValue {
  public:
   constexpr UsualValue() = default;
@@ -95,7 +95,7 @@ class UsualValue {
 };
 
 struct Parameter {
-  // Another one without which this has no effect.
+  // Another parameter without which this one has no effect.
   struct Need {
     std::string_view parameter;
     std::string_view what;  // it says: "the most operations before the measured ones"
@@ -103,9 +103,9 @@ struct Parameter {
 
   std::string_view name;
   ParameterType type;
-  UsualValue usual{};  // without one, what it is if nobody says depends on others
-  // Of a driver's parameter: it tells points apart, so results have a column for it, and it may
-  // vary.
+  UsualValue usual{};  // default; if absent, the default depends on other parameters
+  // For a driver's parameter: it is part of a point's identity, so results have a column for it,
+  // and a sweep may vary it.
   bool identifies = false;
   std::string_view
       noun{};  // of that column, in a sentence: "queue depth"; what columns.h has needs
@@ -113,11 +113,11 @@ struct Parameter {
   std::string_view unit{};   // bytes, us; empty: a count
   std::string_view what{};   // what it does, in a phrase
   std::array<Need, 2> needs{};
-  bool sets_time = false;  // how long a point takes does not follow from its operations
+  bool sets_time = false;  // a point's duration is not proportional to its operations
 
   // "must be a whole number from 1 to 5", of a value that it cannot have; else empty.
   std::string problem_with(const ParameterValue& value) const;
-  // The value as its type has it: 1 of a flag is true, 1 of a real number 1.0.
+  // The value converted to the parameter's type: 1 becomes true for a flag, 1.0 for a real number.
   ParameterValue of_type(ParameterValue value) const;
   // "whole number, 1 to 65535", "\"on\" or \"off\"".
   std::string type_in_words() const;

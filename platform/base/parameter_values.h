@@ -1,4 +1,4 @@
-// The values that one point, or one run of anything, has for the parameters of a table.
+// The values of a table's parameters for one point or one run.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace perdura {
 
-// A name that the table does not declare, and a value of another type than declared, are mistakes
-// of the program: std::logic_error. Ranges are not checked here; whoever reads a value from outside
-// does.
+// Using a name that the table does not declare, or a type other than the declared one, is a
+// programming error and throws std::logic_error. Ranges are not checked here but where values are
+// read from outside.
 class ParameterValues {
  public:
   ParameterValues() = default;  // of no parameters
@@ -24,7 +24,7 @@ class ParameterValues {
   std::span<const Parameter> table() const { return table_; }
   bool declares(std::string_view name) const { return find_parameter(table_, name) != nullptr; }
 
-  // What was given, else what is usual.
+  // The given value, else the default.
   std::uint64_t number(std::string_view name) const;
   double real(std::string_view name) const;
   bool flag(std::string_view name) const;
@@ -32,9 +32,9 @@ class ParameterValues {
 
   bool given(std::string_view name) const { return value_of(name).has_value(); }
   std::optional<std::uint64_t> number_if_given(std::string_view name) const;
-  // Where it was written, for messages; empty if nobody has.
+  // Where the value was written, for messages; empty if it was not given.
   const std::string& where(std::string_view name) const;
-  // As in labels and cells; empty if it was neither given nor has a usual value.
+  // The value as it appears in labels and cells; empty if it was not given and has no default.
   std::string to_text(std::string_view name) const;
 
   void set(std::string_view name, const ParameterValue& value, std::string where = "");

@@ -1,5 +1,5 @@
-// The extents of a registration (fabric.h, ExtentMap): which part of the region is where, for the
-// platforms that keep such a table themselves.
+// Tables of the extents of a registration (fabric.h, ExtentMap), for the platforms that translate
+// addresses themselves.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace perdura::fabric {
 
-// A part of an access, in the region. `extent` is the number of the extent that it is in.
+// A part of an access, as a range of the region. `extent` is the number of the extent that contains
+// it.
 struct RegionPiece {
   Bytes offset = 0;
   Bytes length = 0;
@@ -48,15 +49,15 @@ bool find_pieces(std::size_t count, ExtentOf extent_of, Bytes at, Bytes length,
   return false;
 }
 
-// Extents that do not overlap, in the order of `at`. Those that adjoin in the registration and in
-// the region are one.
+// Non-overlapping extents, sorted by `at`. Extents that are adjacent both in the registration and
+// in the region are merged.
 class ExtentTable {
  public:
   // Throws PlatformError, and changes nothing, if the extent is not in a region of this size or
   // passes the end of what can be addressed.
   void map(const Extent& extent, Bytes region_size);
   void unmap(Bytes at, Bytes length);
-  // Whether nothing is mapped there.
+  // Whether no extent covers any of these bytes.
   bool is_hole(Bytes at, Bytes length) const;
 
   std::span<const Extent> extents() const { return extents_; }
@@ -69,7 +70,7 @@ class ExtentTable {
   std::vector<Extent> extents_;
 };
 
-// A new registration's. Throws PlatformError as map() does, and if two extents overlap.
+// The table of a new registration. Throws PlatformError as map() does, and if two extents overlap.
 ExtentTable make_extent_table(std::span<const Extent> extents, Bytes region_size);
 
 }  // namespace perdura::fabric

@@ -72,7 +72,7 @@ struct WorkRequest {
   Bytes flush_length = 0;
 };
 
-// Told of the completion of an operation, before the task that awaits it.
+// Is notified of the completion of an operation before the task that awaits it.
 class CompletionObserver {
  public:
   virtual void completed(Operation& operation) = 0;
@@ -122,7 +122,7 @@ class Operation {
   bool done_ = false;
 };
 
-// Told when a receive completion is taken from its queue.
+// Is notified when a receive completion is taken from its queue.
 class CompletionTaken {
  public:
   virtual void taken() = 0;
@@ -158,7 +158,8 @@ class CompletionQueue {
 
   // For implementations of the fabric.
   void push(const ReceiveCompletion& completion);
-  void forget(const QueuePair& queue_pair);  // drops what it delivered and nobody took
+  // Drops the completions that the queue pair delivered and nobody has taken.
+  void forget(const QueuePair& queue_pair);
 
  private:
   ReceiveCompletion take();
@@ -246,9 +247,9 @@ class QueuePair {
                              .flush_length = length});
   }
 
-  // Posts an unsignaled operation: nobody learns of its completion; its buffer must stay until a
-  // later operation of the queue pair has completed, unless it is inlined. If it fails, later ones
-  // do.
+  // Posts an unsignaled operation, whose completion is not reported. Unless it is inlined, its
+  // buffer must stay valid until a later operation of the queue pair has completed. If it fails,
+  // all later operations fail, too.
   virtual void post_unsignaled(const WorkRequest& request) = 0;
 
   // False once the connection is broken or closed.
@@ -305,7 +306,7 @@ class Endpoint {
   MemoryRegion register_memory(pmem::Region& region, Access access) {
     return register_memory(region, 0, region.size(), access);
   }
-  // Later accesses are refused; one that has begun may still end.
+  // Later accesses are refused; an access that has begun may still complete.
   virtual void deregister_memory(RemoteKey key) = 0;
   void deregister_memory(const MemoryRegion& memory) { deregister_memory(memory.key); }
   void deregister_memory(const ExtentMap& map) { deregister_memory(map.key); }
@@ -316,14 +317,14 @@ class Endpoint {
   // breaks their connections, so there a file's extents must be registered one by one.
   virtual ExtentMap register_extents(pmem::Region& region, std::span<const Extent> extents,
                                      Access access) = 0;
-  // From `extent.at` on there is this extent, and nothing of what was there before.
+  // Maps `extent` at `extent.at`, replacing what was mapped in its range before.
   virtual Task<> map_extent(const ExtentMap& map, Extent extent) = 0;
-  // In these bytes of the registration there is nothing any more.
+  // Makes these bytes of the registration a hole.
   virtual Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) = 0;
-  // Of both: each operation of a peer sees the registration before or after the change, never some
-  // of both. When the task ends, all operations that saw it before have ended, too, so that memory
-  // that went out may be used for something else. The caller makes the changes of a registration
-  // one after the other. Throws PlatformError if the key is none, the extent is not in the region,
+  // Both changes are atomic: each operation of a peer sees the registration either before or after
+  // the change. When the task ends, all operations that saw the old state have ended, so that
+  // memory that was unmapped may be reused. The caller must serialize the changes of a
+  // registration. Both throw PlatformError if the key is invalid, the extent is not in the region,
   // or the platform has no room for more extents.
 
   virtual std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) = 0;

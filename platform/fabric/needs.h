@@ -1,4 +1,4 @@
-// What a system cannot do without, said in one line before it starts.
+// Checks, before a system starts, that the device supports the operations that it needs.
 #pragma once
 
 #include <fmt/core.h>

@@ -28,8 +28,9 @@ enum class Opcode : std::uint8_t {
   atomic_write,  // memory placement extensions
 };
 
-// How an operation ended. Anything but success puts the queue pair into the error state: operations
-// outstanding or posted later end as `flushed`, and may or may not have taken effect.
+// How an operation ended. Any status but success puts the queue pair into the error state:
+// operations that are outstanding or posted later end as `flushed`, and may or may not have taken
+// effect.
 enum class Status : std::uint8_t {
   success,
   remote_access_error,  // wrong key, outside the region, or a right is missing
@@ -117,8 +118,9 @@ class LocalPieces {
   std::uint32_t length_ = 0;
 };
 
-// A part of a registration of extents (Endpoint::register_extents): what peers address as `length`
-// bytes from `at` on is so many bytes of the region from `offset` on. Any sizes and places.
+// A part of a registration of extents (Endpoint::register_extents): it maps the `length` bytes that
+// peers address from `at` on to the bytes of the region from `offset` on. Sizes and offsets need no
+// alignment.
 struct Extent {
   Bytes at = 0;
   Bytes offset = 0;
@@ -136,7 +138,7 @@ struct Address {
   friend bool operator==(Address, Address) = default;
 };
 
-// What a FLUSH makes sure of (memory placement extensions).
+// What a FLUSH guarantees (memory placement extensions).
 enum class Placement : std::uint8_t { global_visibility, persistence };
 
 struct OperationFlags {
@@ -151,7 +153,7 @@ struct Completion {
   explicit operator bool() const { return status == Status::success; }
 };
 
-// What the device at one end of a connection can do.
+// The capabilities of the device at one end of a connection.
 struct Capabilities {
   bool flush = false;              // FLUSH for global visibility
   bool flush_persistence = false;  // FLUSH for persistence

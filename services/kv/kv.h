@@ -1,12 +1,14 @@
-// What a key-value system implements, and what the harness and the tests know of it.
+// The interface that a key-value system implements; the harness and the tests know no more of a
+// system than this.
 //
 // A store is divided into partitions by the hash of the key. Each partition is served by one worker
-// thread of the server, which alone changes it, and has its own pool in persistent memory; a client
-// thread has one session to every partition. So a system implements one partition and its session,
-// and knows nothing of the others (services/kv/partitioned.h spreads keys over them).
+// thread of the server, the only one that modifies it, and has its own pool in persistent memory; a
+// client thread has one session to every partition. A system therefore implements a single
+// partition and its session and is unaware of other partitions (services/kv/partitioned.h
+// distributes keys over them).
 //
-// A system with locks may have one partition instead, which all worker threads serve and change at
-// the same time; a client thread has one session, to one of them.
+// A system with locks may instead have one partition, which all worker threads serve and modify
+// concurrently; a client thread then has one session, to one of the workers.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +39,8 @@ enum class Error : std::uint8_t {
   not_found,
   out_of_space,  // the store is full; everything acknowledged is kept
   too_large,     // the key or value is longer than the store takes
-  corrupt,       // no version with a valid checksum: never expected
-  disconnected,  // the server is gone; whether the operation took effect is unknown
+  corrupt,       // the key has no version with a valid checksum; must never happen
+  disconnected,  // the server has failed; whether the operation took effect is unknown
 };
 std::string_view to_string(Error error);
 
@@ -47,19 +49,20 @@ using Result = tl::expected<T, Error>;
 
 // How a store is laid out. Sizes are of one partition.
 struct KvConfig {
-  Bytes key_size = 16;    // of the typical record, for which the layout is best
+  Bytes key_size = 16;    // of the typical record, for which the layout is optimized
   Bytes value_size = 64;  // of the typical record
   Bytes max_value_size = 64;
-  std::uint64_t records = 1000;  // different keys that it must hold
-  std::uint64_t writes = 1000;   // puts and deletes expected over its life, loading included
-  std::uint32_t sessions = 64;   // clients that may be connected at once, to each worker
+  std::uint64_t records = 1000;  // distinct keys that it must be able to hold
+  std::uint64_t writes = 1000;   // puts and deletes expected over its lifetime, including loading
+  std::uint32_t sessions = 64;   // clients that may be connected to each worker at the same time
   std::uint32_t workers = 1;     // threads that serve it; more only if KvSystem::shares_partition
-  // Nodes that hold it, numbered one after the other; more only if KvSystem::spans_servers.
+  // Nodes that hold the partition, with consecutive numbers; more than one only if
+  // KvSystem::spans_servers.
   std::uint32_t servers = 1;
   // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
   GivenParameters parameters;
-  // Makes a put durable before it is acknowledged; absent: as in the paper, whatever that
-  // guarantees. One that fits KvSystem::put.
+  // The method that makes a put durable before it is acknowledged; must fit KvSystem::put. Absent:
+  // puts persist as in the paper, whatever that guarantees.
   std::optional<persistence::Method> put_method{};
 };
 
@@ -82,10 +85,10 @@ class KvPartition {
   virtual std::vector<double> metrics() const { return {}; }
   // Accepts sessions and serves them; does not end by itself.
   virtual Task<> serve() = 0;
-  // The same on one more of KvConfig::workers; called on that worker's thread, when serve() has
-  // been called. The task may outlive this object.
+  // The same for a further one of KvConfig::workers; called on that worker's thread after serve()
+  // has been called. The task may outlive this object.
   virtual Task<> serve_also([[maybe_unused]] Thread& thread) { co_return; }
-  // Waits until work that was deferred (applying a log, say) is done and durable.
+  // Waits until deferred work, such as applying a log, is done and durable.
   virtual Task<> settle() = 0;
 };
 
@@ -116,15 +119,16 @@ struct KvSystem {
   std::string_view title;      // as in a legend
   std::string_view paper;      // title, authors, year; section
   std::string_view guarantee;  // what a completed put means
-  // The same in one word, as the paper promises it on its own testbed.
+  // The guarantee as a level, as the paper claims it for its own testbed.
   services::GuaranteeLevel level = services::GuaranteeLevel::visible;
-  // How a put's data comes to the server, as a question to the chooser of a method that makes it
-  // durable.
+  // How a put's data is transferred to the server: the input of the chooser of a method that makes
+  // it durable.
   persistence::UpdateNeeds put{};
-  // The longest that it takes, whatever the configuration; 0: as long as the configuration says.
+  // The longest keys and values that the system supports in any configuration; 0: the configuration
+  // alone decides.
   Bytes max_key_size = 0;
   Bytes max_value_size = 0;
-  // A size, or the longest if it is too long.
+  // The given size, limited to the longest that the system supports.
   Bytes fit_key(Bytes size) const { return fit(size, max_key_size); }
   Bytes fit_value(Bytes size) const { return fit(size, max_value_size); }
   // All worker threads of a node serve one partition, instead of each its own.
@@ -132,31 +136,31 @@ struct KvSystem {
   // A partition is spread over all servers, on each of which a part of it is opened, instead of
   // each server having partitions of its own.
   bool spans_servers = false;
-  // What `[systems.NAME]` of an experiment may say. ParameterReader (systems/parameter_reader.h)
-  // reads by it.
+  // The parameters that `[systems.NAME]` of an experiment may set, to be read by a ParameterReader
+  // (systems/parameter_reader.h).
   std::span<const Parameter> parameters{};
-  // Its own parameters of a store as small as can be: what it does besides serving (its log goes
-  // around, is cleaned) happens within the short history that is explored.
+  // Parameters that make the store as small as possible, so that background work, such as
+  // wrap-around and cleaning of its log, happens within the short history that is explored.
   std::span<const services::Setting> small_store{};
-  // Its own parameters that change what it guarantees: explored with each, too.
+  // Parameters that change what the system guarantees; it is also explored with each of them.
   std::span<const services::Setting> changes_guarantee{};
 
-  // What its sessions and partitions count beside SessionCounts.
+  // Metrics that its sessions and partitions count in addition to SessionCounts.
   std::span<const services::Metric> session_metrics{};
   std::span<const services::Metric> partition_metrics{};
 
-  // Of its points, for `perdura plan`; without it, nothing is said of their memory beforehand.
+  // Estimates the memory of its points for `perdura plan`; if absent, there is no estimate.
   std::optional<services::Footprint> footprint{};
 
-  // Throws UsageError if the configuration of a partition is impossible; open() and connect() do
-  // too.
+  // Throws UsageError if the configuration of a partition is impossible, as open() and connect()
+  // do.
   void (*check)(const KvConfig& config) = [](const KvConfig&) {};
-  // Opens the pool `name` of the thread's node, recovering it, or creates it. Of several servers
-  // that hold the partition, each opens its part. Throws UsageError if
-  // the configuration is impossible or the pool is damaged or of another shape.
+  // Opens the pool `name` of the thread's node, recovering it, or creates it. If several servers
+  // hold the partition, each opens its part. Throws UsageError if the configuration is impossible
+  // or the pool is damaged or of another shape.
   std::unique_ptr<KvPartition> (*open)(Thread& thread, std::string name, const KvConfig& config);
-  // Connects to the partition served at `server`: of KvConfig::servers nodes the first; the others
-  // follow it, each with the same port. Throws PlatformError if it cannot.
+  // Connects to the partition served at `server`, which is the first of KvConfig::servers
+  // consecutive nodes with the same port. Throws PlatformError if connecting fails.
   Task<std::unique_ptr<KvSession>> (*connect)(Thread& thread, fabric::Address server,
                                               KvConfig config);
 

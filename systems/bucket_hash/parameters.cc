@@ -10,7 +10,7 @@
 namespace perdura::systems::bucket_hash {
 
 namespace {
-// With the sizes of buckets, all tables together stay far below 2^64 bytes.
+// So few that all tables together, whatever the size of a bucket, stay far below 2^64 bytes.
 constexpr std::uint64_t kMaxBuckets = std::uint64_t{1} << 40;
 }  // namespace
 

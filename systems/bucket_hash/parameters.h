@@ -9,11 +9,12 @@
 
 namespace perdura::systems::bucket_hash {
 
-// That fixed slots take the keys and values, and what else every index has limits for.
+// Requires that keys and values fit the fixed slots, and checks the other limits that all indexes
+// share.
 void require_slots(const ParameterReader& given, const KvConfig& config);
 
-// That the last of the tables, each of twice the buckets of the one before, can be addressed.
-// `what` is the parameter of `system` that `buckets` comes from.
+// Requires that the last table can be addressed after all resizes, each of which doubles the number
+// of buckets. `what` is the parameter of `system` that `buckets` comes from.
 void require_tables(std::string_view system, std::string_view what, std::uint64_t buckets,
                     std::uint64_t resizes);
 

@@ -9,8 +9,8 @@ namespace perdura::systems::continuity {
 
 namespace {
 
-// So full may the first table be with all records in it. Without added SBuckets an unlucky segment
-// may be full long before; a resize helps.
+// The largest load factor, in percent, of the first table with all records in it. Without added
+// SBuckets a segment with many keys may be full long before the table is, which makes it resize.
 constexpr std::uint64_t kRecordsPerHundredSlots = 40;
 
 std::uint64_t buckets_for(std::uint64_t records, std::uint64_t sbuckets) {

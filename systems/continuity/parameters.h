@@ -1,4 +1,4 @@
-// What continuity hashing takes as `[systems.continuity]` parameters.
+// The parameters of continuity hashing, `[systems.continuity]`.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ struct Parameters {
   Geometry geometry;  // buckets, sbuckets, resized_sbuckets, added_percent, resizes
   std::uint32_t queue_depth = 0;
 
-  // Throws UsageError if the configuration names others, or if it is impossible.
+  // Throws UsageError if the configuration has an unknown parameter or is impossible.
   static Parameters of(const KvConfig& config);
 };
 

@@ -9,15 +9,15 @@ namespace perdura::systems::level {
 
 namespace {
 
-// So full may the first two levels be with all records in them. They would hold more, but then most
-// updates are logged.
+// The largest load factor, in percent, of the first two levels with all records in them. They could
+// hold more, but then most updates would have to be logged.
 constexpr std::uint64_t kRecordsPerHundredSlots = 50;
 
-// The same in every pool, which can be opened for any number of workers. More than these share
-// logs.
+// Number of logs, the same in every pool, so that a pool can be opened for any number of workers.
+// If there are more workers than logs, workers share logs.
 constexpr std::uint32_t kLogs = 16;
 
-// Of the top level: two thirds of all slots.
+// The number of buckets of the top level, which has two thirds of all slots.
 std::uint64_t top_buckets_for(std::uint64_t records) {
   const std::uint64_t slots = records * 100 / kRecordsPerHundredSlots + 1;
   constexpr std::uint64_t kSlotsPerFour = 6 * kBucketSlots;

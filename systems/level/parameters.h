@@ -1,4 +1,4 @@
-// What level hashing takes as `[systems.level]` parameters.
+// The parameters of level hashing, `[systems.level]`.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct Parameters {
   Geometry geometry;  // top_buckets, resizes
   std::uint32_t queue_depth = 0;
 
-  // Throws UsageError if the configuration names others, or if it is impossible.
+  // Throws UsageError if the configuration has an unknown parameter or is impossible.
   static Parameters of(const KvConfig& config);
 };
 

@@ -9,7 +9,7 @@ namespace perdura::systems::pfarm {
 
 namespace {
 
-// So full may the first table be with all records in it.
+// The largest load factor, in percent, of the first table with all records in it.
 constexpr std::uint64_t kRecordsPerHundredSlots = 40;
 
 std::uint64_t homes_for(std::uint64_t records) {

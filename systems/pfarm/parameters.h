@@ -1,4 +1,4 @@
-// What P-FaRM-KV takes as `[systems.p-farm-kv]` parameters.
+// The parameters of P-FaRM-KV, `[systems.p-farm-kv]`.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ struct Parameters {
   Geometry geometry;  // buckets, overflow_percent, resizes; logs for all workers
   std::uint32_t queue_depth = 0;
 
-  // Throws UsageError if the configuration names others, or if it is impossible.
+  // Throws UsageError if the configuration has an unknown parameter or is impossible.
   static Parameters of(const KvConfig& config);
 };
 

@@ -1,4 +1,4 @@
-// Tests that kill one process of a cluster again and again.
+// Support for tests that repeatedly kill one process of a cluster.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::string plain_name(const testing::TestParamInfo<Name>& info) {
   return name;
 }
 
-// How far a process gets before it is killed, at random: in whatever it is then in the middle of.
+// The random number of steps that a process makes before it is killed, at an arbitrary instruction.
 struct StepsBeforeKill {
   std::uint64_t least;
   std::uint64_t below;

@@ -1,5 +1,5 @@
-// What tests of processes leave below /dev/shm when they are killed themselves: by a time limit, or
-// by whoever got tired of them. The next test removes it.
+// Removes the files that tests with several processes leave below /dev/shm when they are killed, by
+// a time limit or by hand. The next test calls this.
 #pragma once
 
 #include <signal.h>
@@ -21,7 +21,7 @@ inline std::string job_name(const std::string& what) {
   return std::string(kTestMark) + std::to_string(getpid()) + "-" + what;
 }
 
-// Removes the folders of test processes that are no more. Processes of a job that has lost its test
+// Removes the folders of test processes that have ended. Processes of a job that has lost its test
 // die with it (PR_SET_PDEATHSIG).
 inline void remove_leftovers(const std::filesystem::path& root = "/dev/shm") {
   std::error_code ignored;

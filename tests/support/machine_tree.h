@@ -1,5 +1,4 @@
-// Files of machines that are not there: folders with what Linux would have below /sys, /proc and
-// /dev.
+// Fake machines for tests: folders with the files that Linux would have below /sys, /proc and /dev.
 #pragma once
 
 #include <unistd.h>

@@ -27,7 +27,8 @@ class SharedMemory {
 };
 
 // Each process is one of three nodes; a node may be started again when its process is dead, and
-// finds its persistent memory. Node 0 is the server. What is alive at the end is killed.
+// finds its persistent memory. Node 0 is the server. The destructor kills the processes that are
+// still alive.
 class Processes {
  public:
   explicit Processes(const std::string& name);
@@ -37,8 +38,8 @@ class Processes {
 
   using Body = std::function<Task<>(Thread&)>;
   pid_t start(NodeId node, const Body& body);
-  // A thread for each body, at ports from 0 on. They sleep when they have nothing to do, so that
-  // they may be more than there are cores.
+  // Starts a thread for each body, at ports 0, 1, 2, and so on. Idle threads sleep, so there may be
+  // more threads than cores.
   pid_t start_threads(NodeId node, const std::vector<Body>& bodies);
   void kill_process(pid_t process);
   void kill_all();

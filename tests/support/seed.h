@@ -1,5 +1,5 @@
-// The seed of a test that draws at random: another one in every run, unless PERDURA_TEST_SEED gives
-// one. A test says it when it fails, so that the run can be repeated.
+// The seed of a randomized test: different in every run unless PERDURA_TEST_SEED gives one. A
+// failing test prints it, so that the run can be repeated.
 #pragma once
 
 #include <cstdint>

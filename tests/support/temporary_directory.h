@@ -1,5 +1,5 @@
-// A directory for a test, empty at first and gone afterwards. What a test leaves that is killed is
-// removed by the next one.
+// A directory for a test, initially empty and removed afterwards. If a test is killed, the next
+// test removes its directory.
 #pragma once
 
 #include <atomic>

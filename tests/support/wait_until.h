@@ -1,4 +1,4 @@
-// Waits for what other processes or threads are to do.
+// Waits for a condition that other processes or threads establish.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,8 @@
 
 namespace perdura::test {
 
-// False if it does not come true while the others are alive and well. They get the processor
-// meanwhile: what is waited for takes longer than a look at whether it is there.
+// Returns false if the condition does not become true within a generous time limit. Yields the
+// processor between checks, since the others need it to make progress.
 bool wait_until(const auto& condition) {
   constexpr std::chrono::microseconds kBetweenLooks(100);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);

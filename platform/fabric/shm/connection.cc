@@ -1,6 +1,6 @@
-// How connections are made: the initiator prepares its end and puts a request into the mailbox of
-// the listening endpoint; whoever accepts prepares the other end and writes the answer into the
-// initiator's.
+// Establishment of connections: the initiator prepares its end and puts a request into the mailbox
+// of the listening endpoint; the acceptor prepares the other end and writes the answer into the
+// initiator's end.
 #include <algorithm>
 #include <cstring>
 

@@ -19,11 +19,11 @@
 namespace perdura::fabric::shm {
 
 struct FabricOptions {
-  // One way. An operation takes effect this long after it was posted and completes as long after
-  // that; zero: only as long as the copy takes.
+  // One-way latency: an operation takes effect this long after it was posted and completes the same
+  // time later. Zero adds no delay to the time of the copy.
   Picoseconds network_latency{0};
-  // How long a sender waits before it looks again for a receive buffer, and how often it does (7:
-  // for ever), as in libibverbs.
+  // How long a sender waits before it looks for a receive buffer again, and how many times it
+  // retries (7: without limit), as in libibverbs.
   Picoseconds rnr_timer = Microseconds(100);
   int rnr_retries = 7;
   // How long connect() waits for the peer to appear and to answer.
@@ -59,7 +59,7 @@ class ShmEndpoint final : public Endpoint, public runtime::Poller {
   friend class ShmConnectionRequest;
   class PendingSlot;
 
-  // What this side keeps of a connection slot besides what is shared.
+  // The process-local part of a connection slot.
   struct LocalSlot {
     enum class Use : std::uint8_t { free, connecting, connected, leaving };
     Use use = Use::free;
@@ -93,8 +93,8 @@ class ShmEndpoint final : public Endpoint, public runtime::Poller {
   bool deliver_messages();
   void attend();
   bool advance_entries();
-  // True a limited number of times between two polls: a task that never has to wait must not keep
-  // others from running.
+  // Returns true a limited number of times between two polls, so that a task that never has to wait
+  // does not starve the others.
   bool may_complete_at_once() { return completions_at_once_ != 0 && completions_at_once_-- != 0; }
 
   Job& job_;

@@ -1,8 +1,9 @@
-// The extents of a node's registrations, as peers find them in the node's segment.
+// The extents of a node's registrations, stored in the node's segment, where peers find them.
 //
-// A change makes a new table and publishes it by one store, of a word that was never there before;
-// who has read a table looks whether the word is still the same, and reads again if not. So readers
-// take no lock, and a process that dies in the middle of a change leaves the old table.
+// A change writes a new table and publishes it by one store of a word whose value was never used
+// before (no ABA problem). A reader checks after reading a table that the word is unchanged, and
+// retries otherwise. Readers therefore take no lock, and a process that dies in the middle of a
+// change leaves the old table in place.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace perdura::fabric::shm {
 
-// The owner's side; its caller sees to it that one thread uses it at a time.
+// The owner's side. Callers must serialize access to it.
 class ExtentTables {
  public:
   explicit ExtentTables(std::shared_ptr<NodeSegment> segment) : segment_(std::move(segment)) {}
@@ -38,8 +39,9 @@ class ExtentTables {
   std::uint32_t changes_ = 0;
 };
 
-// A peer's side: what an access touches, into `pieces`; false if it touches a hole. `seen` is the
-// word by which the table was published: while it is there, what was found holds.
+// A peer's side: stores the pieces of memory that an access touches in `pieces`; returns false if
+// it touches a hole. `seen` gets the word that published the table: the result is valid while the
+// word is unchanged.
 bool find_published(const NodeSegment& segment, const Word& published, Bytes at, Bytes length,
                     std::vector<RegionPiece>& pieces, std::uint64_t& seen);
 

@@ -1,9 +1,9 @@
 // The job directory, /dev/shm/perdura-<job>: how the processes of one host find each other.
 //
-// Whoever comes first makes the directory, whoever leaves last removes it. A node's file is locked
-// for as long as its process lives; the kernel gives the lock up when the process ends, however it
-// ends. What a killed process left behind is removed by the next one that takes its place, by the
-// next job of that name or, of a job with an automatic name, by the next one with any such name.
+// The first process creates the directory, the last one removes it. A node's file is locked for as
+// long as its process lives; the kernel releases the lock when the process ends for any reason.
+// Files of a killed process are removed by the process that takes its place or by the next job of
+// the same name; those of a job with an automatic name, by the next job with any automatic name.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace perdura::fabric::shm {
 
-// A node that was to join is in the job already.
+// Thrown if a node that is to join is running in the job already.
 struct NodeRuns : UsageError {
   using UsageError::UsageError;
 };
@@ -38,8 +38,8 @@ class Job {
   const std::string& directory() const { return directory_; }
   Control& control() const { return *reinterpret_cast<Control*>(control_->data()); }
   std::shared_ptr<NodeSegment> node(NodeId local) const;
-  // How often the nodes that were here first have run their threads: a node that takes the place of
-  // a dead one joins in there.
+  // How many runs of their threads the other nodes have completed: a node that replaces a dead one
+  // continues with that number.
   std::uint32_t runs_before() const { return runs_before_; }
 
   std::string node_path(NodeId node) const;
@@ -48,11 +48,11 @@ class Job {
   // The doorbell of a new thread of a local node; throws PlatformError if there are too many.
   std::uint32_t allocate_doorbell(NodeId local);
   void release_doorbell(std::uint32_t index);
-  // For news that concern every thread of the job.
+  // Rings all doorbells, for news that concern every thread of the job.
   void ring_all();
   Doorbell& doorbell(std::uint32_t index) const { return control().doorbells[index].bell; }
 
-  // Whether that process is still running; asks the kernel.
+  // Whether the process of that life is still running; makes a system call.
   bool lives(std::uint64_t life) const;
 
  private:
@@ -77,7 +77,7 @@ class Job {
   std::uint32_t runs_before_ = 0;
 };
 
-// A job name for processes that nobody comes back to once all have ended.
+// A generated name for a job that nobody rejoins once all of its processes have ended.
 std::string automatic_name(const std::string& job);
 
 // True while the process that locked the file behind `fd` lives; `fd` is not the locking

@@ -6,8 +6,8 @@
 //   node-N.port-P     one for each endpoint: where peers put connection requests, messages and news
 //   node-N.dram-K     a DRAM region
 //
-// Every structure is written so that a process that is killed between any two instructions leaves
-// it usable for the others. All of it starts as zeros.
+// All structures are crash-tolerant: a process that is killed between any two instructions leaves
+// them usable for the others. Everything is initially zero.
 #pragma once
 
 #include <array>
@@ -50,9 +50,10 @@ struct DoorbellSlot {
 struct BarrierState {
   alignas(kCacheLine) HalfWord participants;
   HalfWord arrived;
-  HalfWord phase;  // counts how often all have met
-  // The doorbells to ring when the last one arrives, a bit each; one set for even phases, one for
-  // odd ones: while the last one still rings, the first may be waiting for the next phase.
+  HalfWord phase;  // how many times the barrier has been passed
+  // The doorbells that the last thread to arrive rings, one bit each. There is one set for even and
+  // one for odd phases, since the first thread may be waiting for the next phase while the last one
+  // is still ringing.
   alignas(kCacheLine) std::array<std::array<Word, kMaxThreads / 64>, 2> waiting;
 };
 
@@ -69,8 +70,8 @@ struct Control {
 
 // --- a node --------------------------------------------------------------------------------------
 
-// A key is the number of an entry of the directory and a count of its reuse, so that a key that was
-// given up is not mistaken for its successor.
+// A key consists of the number of a directory entry and a count of the entry's reuses, so that a
+// revoked key is not mistaken for its successor.
 inline constexpr std::uint32_t kRegionBits = 13;
 inline constexpr std::uint32_t kMaxRegions = 1 << kRegionBits;
 constexpr std::uint32_t region_entry(std::uint32_t key) { return key & (kMaxRegions - 1); }
@@ -96,7 +97,7 @@ struct SharedExtent {
 // A table of extents in the room that a node has for them, at a multiple of the cache line.
 struct SharedExtents {
   Word count;
-  std::array<SharedExtent, 1> extents;  // in truth `count` of them
+  std::array<SharedExtent, 1> extents;  // actually `count` of them
 };
 inline constexpr Bytes kExtentRoom = 64 * MiB;  // sparse: only what is used takes memory
 
@@ -107,8 +108,9 @@ struct NodeSegment {
   alignas(kCacheLine) std::array<std::byte, kExtentRoom> extents;
 };
 
-// A life of a node: who is in the middle of something. The number alone would not do: when its
-// process has died, another may be that node, and will never finish what the first began.
+// Identifies a life of a node, such as the one that is in the middle of an operation. The node's
+// number is not enough: after its process has died another process may be that node, and will never
+// finish what the first one began.
 constexpr std::uint64_t life_of(std::uint64_t generation, NodeId node) {
   return generation << 16 | (std::uint64_t{node} + 1);
 }
@@ -120,8 +122,8 @@ constexpr std::uint64_t generation_of_life(std::uint64_t life) { return life >> 
 // --- an endpoint ---------------------------------------------------------------------------------
 
 inline constexpr std::uint32_t kMaxConnections = 4096;
-// So many connections of an endpoint have their rings looked at every time; for the others, senders
-// set a bit. The bit costs two more transfers of a cache line, looking costs a few instructions.
+// An endpoint polls the rings of so many connections directly; for the others, senders set a bit.
+// The bit costs two more transfers of a cache line, polling a ring a few instructions.
 inline constexpr std::uint32_t kWatchedRings = 8;
 inline constexpr std::uint32_t kMailboxSlots = 128;
 inline constexpr Bytes kSegmentSize = 512 * MiB;  // sparse: only what is used takes memory
@@ -143,9 +145,10 @@ constexpr std::uint64_t ticket_of(std::uint64_t state) { return state >> 16; }
 constexpr std::uint64_t owner_of(std::uint64_t state) { return state & 0xFFFF; }
 
 struct ReceiveQueueHeader {
-  // Every buffer with a smaller ticket has been claimed: where a sender that lost track looks next.
+  // Every buffer with a smaller ticket has been claimed: where a sender whose own position is stale
+  // searches next.
   alignas(kCacheLine) Word hint;
-  std::array<PostedBuffer, 1> buffers;  // in truth a power of two of them
+  std::array<PostedBuffer, 1> buffers;  // actually a power of two of them
 };
 
 // A message that arrived. A connection has a ring of them, written by its peer only; it cannot
@@ -175,9 +178,10 @@ constexpr bool is_connected(SlotState state) { return state >= SlotState::accept
 // One end of a connection, in the segment of the endpoint that it belongs to.
 struct ConnectionSlot {
   alignas(kCacheLine) std::atomic<SlotState> state;
-  // Set by the peer when it will never again touch this slot, its ring or the buffers it claimed.
+  // Set by the peer when it will not access this slot, its ring or the buffers that it claimed any
+  // more.
   HalfWord detached;
-  // By the peer, while one of its operations changes memory of this slot's node: the peer's life.
+  // Set by the peer to its life while one of its operations modifies memory of this slot's node.
   Word changing;
   std::uint32_t ring_is_watched;
 
@@ -194,7 +198,8 @@ struct ConnectionSlot {
 };
 
 struct ConnectMail {
-  // (node + 1) << 8 | phase, so that the letter of a process that died half-way can be removed.
+  // (node + 1) << 8 | phase, so that a letter that a process left incomplete by dying can be
+  // removed.
   static constexpr std::uint64_t kWriting = 1;
   static constexpr std::uint64_t kPosted = 2;
   alignas(kCacheLine) Word state;
@@ -214,7 +219,8 @@ struct EndpointSegment {
   HalfWord listening;
   HalfWord closed;
 
-  // Raised by peers, lowered by the owner: connections with news other than messages, and mail.
+  // A flag that peers set and the owner clears: some connection has news other than messages, or
+  // there is mail.
   alignas(kCacheLine) HalfWord attention;
   // A bit for every connection with new messages whose ring is not watched.
   alignas(kCacheLine) std::array<Word, kMaxConnections / 64> activity;

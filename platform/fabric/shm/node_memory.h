@@ -1,5 +1,5 @@
-// The memory of a local node that peers can reach: which files its regions are, and the directory
-// of what is registered. Used by all threads of the node.
+// The memory of a local node that peers can access: the files of its regions, and the directory of
+// its registrations. Used by all threads of the node.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class NodeMemory {
   explicit NodeMemory(std::shared_ptr<NodeSegment> segment)
       : segment_(std::move(segment)), tables_(segment_) {}
 
-  // A region came into being, or goes away; what was registered of it is revoked then. A region
-  // that was opened twice counts twice.
+  // To be called when a region is created, and when it is destroyed, which revokes its
+  // registrations. Regions are reference-counted: one that was opened twice counts twice.
   void add(const std::byte* base, const std::string& path, pmem::Medium medium);
   void remove(const std::byte* base);
 
@@ -31,7 +31,7 @@ class NodeMemory {
   void revoke(RemoteKey key);
   bool is_valid(std::uint32_t key) const;
 
-  // The same of extents, and changes of them; throw PlatformError as Endpoint says.
+  // The same for extents, and changes of them; they throw PlatformError as documented at Endpoint.
   RemoteKey publish(pmem::Region& region, std::span<const Extent> extents, Access access);
   void map_extent(RemoteKey key, const Extent& extent);
   void unmap_extents(RemoteKey key, Bytes at, Bytes length);
@@ -39,7 +39,7 @@ class NodeMemory {
   // An endpoint of this node: peers that change memory of the node say so in its segment.
   void add(const OwnSegment& segment);
   void remove(const OwnSegment& segment);
-  // Operations of peers that may have seen what was registered a moment ago.
+  // An operation of a peer that may have seen the registration as it was before a change.
   struct Begun {
     const OwnSegment* segment = nullptr;
     std::uint32_t slot = 0;

@@ -1,4 +1,4 @@
-// What the operations do to the peer's memory.
+// Execution of operations on the peer's memory.
 #include <fmt/core.h>
 
 #include <algorithm>

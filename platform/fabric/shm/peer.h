@@ -1,4 +1,4 @@
-// Other nodes as seen from this process: whether they live, and their registered memory.
+// This process' view of other nodes: whether they live, and their registered memory.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class PeerNode {
 
   NodeSegment& segment() const { return *reinterpret_cast<NodeSegment*>(segment_->data()); }
   std::uint64_t generation() const { return segment().generation.load(std::memory_order_relaxed); }
-  // As of the watch's last look.
+  // As of the watch's last check.
   bool dead() const { return dead_.load(std::memory_order_acquire); }
   int file() const { return file_.get(); }
 
@@ -36,8 +36,8 @@ class PeerNode {
   std::atomic<bool> dead_{false};
 };
 
-// Looks after the peers of all local nodes, on a thread of its own: nothing on the data path asks
-// the kernel who lives.
+// Monitors the peers of all local nodes on a thread of its own, so that the data path needs no
+// system call to find out who lives.
 class Watch {
  public:
   explicit Watch(Job& job, Milliseconds interval = Milliseconds(20))
@@ -82,12 +82,12 @@ struct RemoteRange {
   bool holds(Bytes offset, Bytes size) const { return offset <= length && size <= length - offset; }
 };
 
-// The registered memory of a peer as one local thread has come to know it.
+// One local thread's cache of the registered memory of a peer.
 class PeerMemory {
  public:
   explicit PeerMemory(std::shared_ptr<PeerNode> node) : node_(std::move(node)) {}
 
-  // Null if the key is not (or no longer) valid. The pointer is good until the next call.
+  // Null if the key is not (or no longer) valid. The pointer is valid until the next call.
   const RemoteRange* find(std::uint32_t key) {
     const std::uint32_t entry = region_entry(key);
     if (entry < known_.size()) [[likely]] {

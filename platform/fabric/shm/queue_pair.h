@@ -2,8 +2,8 @@
 //
 // The initiator's thread does everything that a NIC would do: it checks the key, the range and the
 // right against the peer's directory and then reads or writes the peer's memory itself; no code
-// runs at the target. An operation is normally finished before post() returns. What happens to it
-// otherwise, in this order:
+// runs at the target. An operation is normally finished before post() returns. Otherwise it passes
+// through these states, in this order:
 //
 //   waiting     more than send_depth operations are under way, or a fence holds it back
 //   arriving    on its way, if there is a network latency (a list of the endpoint)
@@ -23,7 +23,8 @@ namespace perdura::fabric::shm {
 
 class ShmEndpoint;
 
-// What an end of a connection knows of the other end; no segment if the peer was gone before.
+// One end's knowledge of the other end of its connection; without a segment if the peer has gone
+// already.
 struct RemoteEnd {
   Address address;
   std::uint32_t slot = 0;
@@ -43,7 +44,7 @@ class ShmQueuePair final : public QueuePair {
 
   // --- called by the endpoint ------------------------------------------------------------------
 
-  // Hands out the messages that arrived.
+  // Delivers the messages that have arrived.
   void drain();
   bool has_message() const {
     return in_[(in_next_ - 1) & in_mask_].sequence.load(std::memory_order_seq_cst) == in_next_;
@@ -58,7 +59,7 @@ class ShmQueuePair final : public QueuePair {
   void complete(SendEntry* entry);
 
  private:
-  // receiver_not_ready means: try again later.
+  // The status receiver_not_ready means that the operation must be retried later.
   struct Outcome {
     Status status = Status::success;
     std::uint64_t old_value = 0;
@@ -102,8 +103,9 @@ class ShmQueuePair final : public QueuePair {
   bool connected_ = true;
   bool detached_ = false;
 
-  // What the operation that is carried out touches of the peer's memory; offsets from the base of
-  // its range. Found in the table of extents that is published as `table_`, if it is one.
+  // The parts of the peer's memory that the current operation touches, as offsets from the base of
+  // their range. If the range consists of extents, they were found in the table that is published
+  // as `table_`.
   std::span<const RegionPiece> touched_;
   RegionPiece whole_;
   std::vector<RegionPiece> pieces_;

@@ -3,7 +3,8 @@
 //
 // A sender claims the buffer with the lowest ticket by a compare-and-swap that writes its owner
 // number beside the ticket, copies the message into the buffer and reports it in its connection's
-// ring. A buffer claimed by a sender that is gone before it reported is posted anew by recover().
+// ring. If a sender dies after claiming a buffer and before reporting it, recover() posts the
+// buffer again.
 #pragma once
 
 #include <array>
@@ -37,11 +38,12 @@ class ReceiveQueueState {
     LocalPieces buffer;
     std::uint64_t id;
   };
-  // The buffer of a ticket that a sender reported; nothing if the sender made it up.
+  // The buffer of a ticket that a sender reported; nothing if the ticket is invalid.
   std::optional<Consumed> consume(std::uint64_t ticket);
 
-  // Posts again what this owner claimed and did not report; it must be gone for good. Nothing once
-  // the queue itself is gone, and its buffers' memory perhaps with it.
+  // Posts the buffers again that this owner claimed and did not report; the owner must have ended
+  // for good. Does nothing once the queue itself has been destroyed, since the buffers' memory may
+  // be gone, too.
   void recover(std::uint64_t owner);
   void abandon() { abandoned_ = true; }
 
@@ -70,7 +72,7 @@ class ReceiveQueueState {
   std::uint64_t offset_;
   PostedBuffer* buffers_;
   std::vector<Posted> local_;          // beside each shared slot
-  std::vector<Straggler> stragglers_;  // claimed, not reported, and their slot is in use again
+  std::vector<Straggler> stragglers_;  // claimed but not reported, with their slot in use again
   std::uint64_t next_ticket_ = 1;
   bool abandoned_ = false;
 

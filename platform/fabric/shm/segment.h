@@ -28,8 +28,8 @@ class OwnSegment {
     return reinterpret_cast<T*>(mapping_->data() + offset);
   }
 
-  // Zeroed memory in the segment, at a multiple of the cache line; throws PlatformError if there is
-  // no more of it.
+  // Allocates zeroed memory in the segment, aligned to a cache line. Throws PlatformError if the
+  // segment is full.
   std::uint64_t allocate(Bytes size);
   void release(std::uint64_t offset, Bytes size);
 

@@ -20,7 +20,7 @@ class ShmQueuePair;
 struct SendEntry {
   ShmQueuePair* queue_pair = nullptr;
   Operation* operation = nullptr;  // null if unsignaled or abandoned
-  bool abandoned = false;          // its buffer is gone: it must not be executed any more
+  bool abandoned = false;          // its buffer no longer exists, so it must not be executed
   bool owns_data = false;          // inlined: the payload is here
   WorkRequest request;
   Status status = Status::success;

@@ -3,8 +3,8 @@
 // A message goes through: transmit pipeline and payload fetch at the requester, the link, the
 // receive pipeline, then at the responder the placement of a WRITE or SEND, the reading of a READ
 // or the execution of an atomic, and the way back of the acknowledgment or response. Each step
-// takes a place in the queue of what it needs, so everything contends. docs/simulation.md has the
-// picture.
+// queues for the resource that it needs, so that contention is modelled everywhere.
+// docs/simulation.md has a diagram.
 #pragma once
 
 #include <deque>
@@ -33,7 +33,7 @@ struct Target {
   Bytes length = 0;
 };
 
-// What an operation touches, in order: nearly always one such part.
+// The parts of memory that an operation touches, in order: nearly always a single one.
 struct Targets {
   Target first;
   std::span<const Target> more;  // behind it; until somebody asks for other targets
@@ -45,7 +45,7 @@ struct Targets {
   }
 };
 
-// A message and its answer. What each of its events looks at is on its first cache line.
+// A message and its answer. The members that every event of it reads are on the first cache line.
 struct alignas(kCacheLine) Flight final : Event {
   enum class Stage : std::uint8_t { arrives, responds, executes, answered };
 
@@ -72,8 +72,8 @@ struct alignas(kCacheLine) Flight final : Event {
   void fire() override;
 };
 
-// Flights in their order, by a link of their own: a connection has one or two, so a place for each
-// would take more memory than they do.
+// An intrusive FIFO queue of flights. A connection has only one or two of them, so a container
+// would take more memory.
 template <Flight* Flight::*kNext>
 class FlightQueue {
  public:
@@ -106,8 +106,8 @@ class FlightQueue {
   Flight* last_ = nullptr;  // if there is any
 };
 
-// A receive completion on its way to its queue and, where durability is tracked, until it is taken
-// from there: not before that the responder's CPU knows that the message has come.
+// A receive completion on its way to its queue. Where durability is tracked it lives until it is
+// taken from the queue: only then does the responder's CPU know that the message has arrived.
 struct Delivery final : Event, CompletionTaken {
   End* end = nullptr;
   ReceiveCompletion completion;
@@ -117,7 +117,7 @@ struct Delivery final : Event, CompletionTaken {
   void taken() override;
 };
 
-// What all connections of a simulation share.
+// The state that all connections of a simulation share.
 class Network {
  public:
   explicit Network(Engine& event_engine);
@@ -241,13 +241,14 @@ class alignas(kCacheLine) End {
   bool lacks_buffer_again();
   void lose_connection(Picoseconds delay);
 
-  // What a message that finds no receive buffer looks at, which thousands do again and again, is on
-  // the first cache line.
+  // The members that a message without a receive buffer reads on every retry, which happens
+  // thousands of times, are on the first cache line.
   RetryTimer retry_timer_{*this};
   Network& network_;
   Nic& nic_;
   SimReceiveQueue* receive_queue_;
-  // Arrived, but the first one found no receive buffer. While there is any, the timer runs.
+  // Messages that have arrived while the first of them found no receive buffer. The timer runs
+  // while this is not empty.
   FlightQueue<&Flight::next_held> held_;
   std::uint32_t rnr_retries_ = 0;
   State state_ = State::connected;

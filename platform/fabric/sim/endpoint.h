@@ -1,4 +1,4 @@
-// The endpoint of a simulated thread, and how connections come to be.
+// The endpoint of a simulated thread, and the establishment of connections.
 #pragma once
 
 #include <map>

@@ -30,9 +30,9 @@ class Nic {
   perdura::sim::Resource atomics;
   std::optional<TranslationCache> translations;  // else it knows where everything is
 
-  // An entry of the table. Entries stay, and keep their memory, since messages under way refer to
-  // them; keys are never given out twice, and key 0 is never valid, so that a forgotten key is
-  // found out.
+  // An entry of the table. Entries are never removed and keep their memory alive, since messages in
+  // flight refer to them. Keys are never reused, and key 0 is never valid, so that an uninitialized
+  // key is detected.
   struct Registered {
     std::shared_ptr<pmem::RegionModel> model;
     Bytes offset = 0;
@@ -42,7 +42,8 @@ class Nic {
     // Of a registration of extents; null if it is one range.
     std::unique_ptr<ExtentTable> extents{};
     Bytes region_size = 0;
-    // The device is done with what it has begun on them; then a change of them is complete.
+    // When the device will have finished the operations that it has begun on the extents; a change
+    // of them is complete then.
     Time busy_until{};
     pmem::sim::SimRegion& region() const { return static_cast<pmem::sim::SimRegion&>(*model); }
   };
@@ -83,8 +84,8 @@ class Nic {
   std::uint64_t entries_of(const Registered& memory) const;
   const Registered& registered(RemoteKey key) const { return registered_[key.value - 1]; }
 
-  // When it knows where memory is that it needs at `at`: what an operation names, and the beginning
-  // of local memory.
+  // The time at which the NIC has the translation of memory that it needs at time `at`: of the
+  // memory that an operation names, and of the beginning of local memory.
   Time find_remote(Time at, const WorkRequest& request, const Registered& memory, Bytes length,
                    std::span<const RegionPiece> pieces) {
     return translations ? translate(at, request, memory, length, pieces) : at;
@@ -93,7 +94,7 @@ class Nic {
     return translations ? translate(at, local, length) : at;
   }
 
-  // The machine restarts: nothing is registered.
+  // Drops all registrations, as when the machine restarts.
   void remove_all() {
     for (Registered& memory : registered_) memory.valid = false;
     if (translations) translations.emplace(*profile.translation);

@@ -1,4 +1,4 @@
-// The responder's side of a connection: what the device of the peer does with a message.
+// The responder's side of a connection: how the peer's device processes a message.
 #include <array>
 #include <cmath>
 #include <cstring>

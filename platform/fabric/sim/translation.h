@@ -3,10 +3,9 @@
 // cache. An access whose entry is not cached waits until the NIC has read it ("Building Distributed
 // Systems with Non-Volatile Main Memories and RDMA Networks", section 2.4.2 and chapter 5).
 //
-// The cache is set-associative and drops the entry of a set that was used longest ago, as the
-// emulation there (section 5.2) and real translation caches; entries of pages that follow one
-// another go to sets that do. Entries are read several at a time, at most so many as the profile
-// says, the others wait.
+// The cache is set-associative with LRU replacement in each set, as in the emulation there (section
+// 5.2) and in real translation caches; consecutive pages map to consecutive sets. The profile
+// limits how many entries are read at the same time; further reads wait.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace perdura::fabric::sim {
 
 class TranslationCache {
  public:
-  // Of which table an entry is, and which one there.
+  // Names an entry: its table and its number there.
   struct Entry {
     std::uint64_t table = 0;
     std::uint64_t number = 0;
@@ -29,9 +28,9 @@ class TranslationCache {
   explicit TranslationCache(const perdura::sim::TranslationProfile& profile);
 
   const perdura::sim::TranslationProfile& profile() const { return profile_; }
-  // When an entry that is needed at `at` is there.
+  // The time at which an entry that is needed at `at` is available.
   Time find(Time at, Entry entry);
-  // Entries from number `first` to `last` of a table have changed.
+  // Invalidates the entries from `first` to `last` of a table, which have changed.
   void forget(std::uint64_t table, std::uint64_t first, std::uint64_t last);
 
   std::uint64_t hits() const { return hits_; }
@@ -47,7 +46,7 @@ class TranslationCache {
 
   const perdura::sim::TranslationProfile& profile_;
   std::vector<Place> places_;  // a set's are adjacent
-  std::vector<Time> reading_;  // until when each of the reads that can be under way is
+  std::vector<Time> reading_;  // when each of the reads that can be in flight ends
   std::uint64_t uses_ = 0;
   std::uint64_t hits_ = 0;
   std::uint64_t misses_ = 0;

@@ -1,6 +1,6 @@
-// How a queue pair is connected to its peer's: by an exchange of numbers (InfiniBand, RoCE), or by
-// the RDMA connection manager, which iWARP asks for. What both ends need to know of each other goes
-// over the control plane.
+// Connects a queue pair to its peer's: by an exchange of queue pair numbers (InfiniBand, RoCE), or
+// by the RDMA connection manager, which iWARP requires. The ends exchange what they need to know of
+// each other over the control plane.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -28,7 +28,7 @@ struct QueuePairAddress {
   std::uint32_t service = 0;     // on iWARP the connection manager's port
 };
 
-// That of one queue pair; ends before it does.
+// The connection establishment of one queue pair; must be destroyed before it.
 class BringUp {
  public:
   BringUp() = default;
@@ -37,14 +37,14 @@ class BringUp {
   BringUp& operator=(const BringUp&) = delete;
 
   virtual QueuePairAddress address() const = 0;
-  // At the end that was asked: when the peer's connect() has succeeded, it can receive. Throws
-  // PlatformError if the device refuses.
+  // Called at the passive end, which can receive as soon as the peer's connect() has succeeded.
+  // Throws PlatformError if the device refuses.
   virtual void accept(Address peer, const QueuePairAddress& theirs) = 0;
-  // At the end that asks. Throws PlatformError if the device refuses; `disconnected` if the peer
-  // has gone meanwhile, `retry_exceeded` if it does not answer until the deadline.
+  // Called at the active end. Throws PlatformError if the device refuses; `disconnected` if the
+  // peer has gone meanwhile, `retry_exceeded` if it does not answer until the deadline.
   virtual Task<Status> connect(Address peer, QueuePairAddress theirs, Time deadline) = 0;
-  // Whether the connection itself tells of its end, after all that the peer has sent; then what the
-  // control plane says of it comes too early.
+  // Whether the connection itself signals its end, in order after all data of the peer. If so, the
+  // control plane's notification would come too early and is not used.
   virtual bool tells_end() const = 0;
 };
 
@@ -56,7 +56,8 @@ std::uint8_t reads_under_way(const Device& device, std::uint8_t taken);
 // Changes the state to INIT, with all rights that the device has. An errno if it refuses.
 int change_to_init(const Device& device, ibv_qp* pair);
 
-// As the device's transport asks for it; `id` is the endpoint's name for the queue pair.
+// Creates the implementation for the device's transport; `id` is the endpoint's name for the queue
+// pair.
 std::unique_ptr<BringUp> make_bring_up(VerbsEndpoint& endpoint, std::uint32_t id, ibv_qp* pair);
 
 }  // namespace perdura::fabric::verbs

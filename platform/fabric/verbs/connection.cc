@@ -1,7 +1,7 @@
-// How connections are made: the initiator makes its queue pair and sends what the peer needs to
-// know of it to the listening endpoint; whoever accepts makes the other end, ready to be connected,
-// and answers; when the initiator's is connected (bring_up.h), it says so, and the acceptor may
-// send.
+// Establishment of connections: the initiator creates its queue pair and sends the listening
+// endpoint what the peer needs to know of it. The acceptor creates the other end, ready to be
+// connected, and answers. When the initiator's queue pair is connected (bring_up.h), it notifies
+// the acceptor, which may then send.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>

@@ -2,7 +2,7 @@
 // connected: it makes the TCP connection that carries them. The end that accepts listens; the
 // initiator names the queue pair that it wants, as the control plane has told it.
 //
-// A build without librdmacm has only the functions, which say so.
+// In a build without librdmacm the functions exist but report that it is missing.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// For builds without librdmacm.
+// Implementation for builds without librdmacm: every function reports that it is missing.
 #include <fmt/format.h>
 
 #include "platform/base/error.h"

@@ -1,5 +1,5 @@
-// What the processes of a job tell each other besides the data: over TCP, and within a process
-// without it. All hosts are x86-64, so integers travel as they are in memory.
+// The control messages of a job, sent over TCP between processes and directly within a process. All
+// hosts are x86-64, so integers are sent in their memory representation.
 #pragma once
 
 #include <array>
@@ -55,8 +55,8 @@ std::vector<std::byte> encode(const Message& message);
 class MessageReader {
  public:
   void add(std::span<const std::byte> bytes);
-  // Nothing while the next one is not complete. Throws PlatformError if what arrived is no message:
-  // then another program is at the other end.
+  // Returns nothing while the next message is incomplete. Throws PlatformError if the bytes are not
+  // a message, which means that another program is at the other end.
   std::optional<Message> next();
 
  private:

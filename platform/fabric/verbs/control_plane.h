@@ -1,10 +1,10 @@
-// The control plane of a job: who belongs to it, barriers, the making of connections, what the keys
-// of registered memory stand for, and the death of a process, which its closed connection tells.
+// The control plane of a job: membership, barriers, establishment of connections, lookup of the
+// keys of registered memory, and detection of a process' death by its closed connection.
 //
-// One process, the coordinator, listens; the others connect to it, and it passes on what they send
-// each other. Nothing of it is on the data path: a thread of its own takes what arrives and puts it
-// into the mailboxes of the endpoints. A process that is all nodes of its job has neither sockets
-// nor that thread.
+// One process, the coordinator, listens; the others connect to it, and it forwards the messages
+// between them. None of this is on the data path: a dedicated thread receives messages and puts
+// them into the mailboxes of the endpoints. A process that runs all nodes of its job has neither
+// sockets nor that thread.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@
 
 namespace perdura::fabric::verbs {
 
-// What arrives for an endpoint; its thread is rung.
+// The messages for an endpoint; a delivery rings its thread's doorbell.
 class Mailbox {
  public:
   explicit Mailbox(runtime::Doorbell& bell) : bell_(bell) {}
@@ -68,7 +68,7 @@ class ControlPlane {
   // The mailbox of a local endpoint. Throws UsageError if the address is taken.
   void open(Address address, Mailbox& mailbox);
   void close(Address address);
-  // All local endpoints look for news.
+  // Rings the doorbells of all local endpoints, so that they look for news.
   void ring_all();
 
   // To an endpoint; a lookup, to a node. From any thread.
@@ -82,7 +82,7 @@ class ControlPlane {
   // --- barriers, numbered in the order of their creation, the same in all processes
 
   std::uint32_t create_barrier();
-  // Counts how often all have met.
+  // How many times the barrier has been passed.
   const std::atomic<std::uint64_t>& barrier_phase(std::uint32_t barrier);
   void arrive(std::uint32_t barrier, std::uint32_t participants);
 

@@ -64,14 +64,14 @@ class Device {
   ConnectionManager* connection_manager() const { return connection_manager_.get(); }
   // Completions that a queue can be made for at first; more by making it larger.
   std::uint32_t first_completions() const { return first_completions_; }
-  // Whether queue pairs take operations of the extended interface (ibv_wr_*), and which.
+  // The operations of the extended interface (ibv_wr_*) that queue pairs support; 0 if none.
   std::uint64_t send_operations() const { return send_operations_; }
 
   // Registers memory; throws PlatformError with the reason and the way out. `flags`: of
   // ibv_reg_mr(), besides local writing.
   Handle<ibv_mr> register_memory(std::byte* base, Bytes length, unsigned flags,
                                  const std::string& region, const std::string& path) const;
-  // The same, or null with errno as the device set it.
+  // The same, but returns null on failure, with errno set.
   Handle<ibv_mr> try_register(std::byte* base, Bytes length, unsigned flags) const;
 
   // True after an event that ends all work on the device; `on_failure` is called by the event

@@ -31,8 +31,8 @@ struct FabricOptions {
   Picoseconds connection_timeout = std::chrono::seconds(10);
 };
 
-// What a work request is called in its completion: a send request by its queue pair and its number
-// there, a receive buffer by its queue and its slot.
+// The encoding of work request ids, which completions carry: a send request is named by its queue
+// pair and its number there, a receive buffer by its queue and its slot.
 inline constexpr std::uint64_t kReceiveId = std::uint64_t{1} << 63;
 constexpr std::uint64_t send_id(std::uint32_t queue_pair, std::uint32_t number) {
   return std::uint64_t{queue_pair} << 32 | number;
@@ -63,7 +63,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
                            std::vector<std::byte> private_data) override;
   Task<std::unique_ptr<ConnectionRequest>> next_connection() override;
 
-  // One function with all that operations pass that go well; what is rare is kept out of it.
+  // The fast path is inlined into this function; rare cases are kept out of it.
   [[gnu::flatten]] bool poll() override;
   int arm() override;
 
@@ -83,9 +83,9 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   std::uint32_t add_receive_queue(ReceiveQueueState& queue);
   void remove_receive_queue(std::uint32_t index) { receive_queues_[index] = nullptr; }
 
-  // It has something to start at the end of this turn.
+  // Notes that a queue pair has work to start at the end of this turn.
   void note(VerbsQueuePair& queue_pair);
-  // Its end is to be announced after all that has arrived.
+  // Schedules the announcement of a queue pair's end, after everything that has arrived.
   void ends(VerbsQueuePair& queue_pair);
   bool poll_completions();
 

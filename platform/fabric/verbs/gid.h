@@ -1,6 +1,6 @@
-// Which GID of a port connections use. On RoCE the choice decides the network: the version of the
-// protocol and the IP address. The GIDs of iWARP tell nothing, so the IP addresses of its interface
-// stand for them.
+// Selects the GID of a port that connections use. On RoCE the GID determines the network: the
+// version of the protocol and the IP address. The GIDs of iWARP carry no information, so the IP
+// addresses of its interface are used instead.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct GidEntry {
   GidBytes gid{};
 };
 
-// "10.0.0.1" if the GID is an IPv4 address in IPv6's clothes.
+// "10.0.0.1" if the GID is an IPv4-mapped IPv6 address.
 std::optional<std::string> ipv4_of(const GidBytes& gid);
 std::string to_string(const GidBytes& gid);
 // The GID of an IPv4 address ("10.0.0.1"); zeros if the text is none.

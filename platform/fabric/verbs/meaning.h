@@ -1,4 +1,4 @@
-// What libibverbs reports, in words, and as the fabric's vocabulary has it.
+// Translates what libibverbs reports into words and into the fabric's status values.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -19,8 +19,8 @@ CompletionMeaning meaning_of(ibv_wc_status status, Opcode opcode);
 
 struct EventMeaning {
   std::string_view words;
-  bool expected;  // part of an ordinary run: not worth a line
-  bool fatal;     // nothing goes on this device any more
+  bool expected;  // part of an ordinary run: not reported
+  bool fatal;     // the device cannot be used any more
 };
 EventMeaning meaning_of(ibv_event_type event);
 

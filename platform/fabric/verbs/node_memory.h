@@ -1,9 +1,9 @@
 // The memory of a local node: its registrations with the device, the keys that stand for them, and
 // what local buffers need. Used by all threads of the node.
 //
-// A key is a number that the node never gives out twice, not the device's rkey: peers ask what it
-// stands for when they first use it, so an address is where it was registered, offsets count from
-// its start, and a device that reuses its keys misleads nobody.
+// A key is a number that the node never reuses, not the device's rkey. Peers look up what a key
+// stands for when they first use it. Remote offsets therefore count from the start of the
+// registered range, and a device that reuses its rkeys cannot cause a stale key to match.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace perdura::fabric::verbs {
 
-// What a key stands for, as a peer needs it.
+// What a key stands for: the information that a peer needs to access the range.
 struct RemoteRange {
   std::uint64_t address = 0;
   Bytes length = 0;
@@ -67,7 +67,8 @@ class NodeMemory {
 
   // For a buffer of a region; registers the whole region if the buffer was not.
   LocalKey local_key(pmem::Region& region, Bytes offset, std::uint32_t length);
-  // Counts what went away: local keys that were found before may be void.
+  // Counts removals. If it has changed, local keys that were looked up before may be
+  // invalid.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:

@@ -1,5 +1,5 @@
-// What a queue pair does with an operation before the device has it and when it has completed:
-// keys, rights, and write accounting.
+// Processing of an operation before it is handed to the device and after it has completed:
+// resolving keys, checking rights, and write accounting.
 #include <cstring>
 #include <utility>
 

@@ -39,7 +39,7 @@ class VerbsQueuePair final : public QueuePair {
   Task<Status> connect(Address peer, std::uint64_t peer_id, QueuePairAddress theirs, Time deadline);
   // The peer can receive.
   void peer_is_ready();
-  // The connection never came into being, or the peer is gone.
+  // The connection could not be established, or the peer is gone.
   void born_broken(Address peer);
   // The peer says that it has ended the connection.
   void peer_has_ended();
@@ -53,7 +53,7 @@ class VerbsQueuePair final : public QueuePair {
   [[gnu::cold, gnu::noinline]] void break_off(Status oldest);
   // Everything that arrived before the end has been handed out.
   [[gnu::cold, gnu::noinline]] void announce_end();
-  // The device completes nothing any more.
+  // Gives up on outstanding requests: the device does not complete anything any more.
   [[gnu::cold, gnu::noinline]] void give_up();
 
   bool noted = false;  // in the endpoint's list of those with something to start

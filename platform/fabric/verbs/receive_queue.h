@@ -1,5 +1,5 @@
 // A receive queue: a shared receive queue of the device, whether one queue pair uses it or many.
-// What a connection leaves unused when it ends serves the others.
+// Buffers that a connection has not used when it ends remain available to the other connections.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class ReceiveQueueState {
     std::uint64_t id = 0;
     std::vector<std::byte> before{};  // the contents of persistent memory, for accounting
   };
-  // The device is done with a slot: its buffer belongs to the user again, or goes back into the
-  // queue.
+  // Called when the device is done with a slot: its buffer belongs to the user again, or goes back
+  // into the queue.
   Posted take(std::uint32_t slot);
   void repost(std::uint32_t slot);
   void abandon() { abandoned_ = true; }

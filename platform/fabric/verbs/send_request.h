@@ -17,8 +17,9 @@ namespace perdura::fabric::verbs {
 inline constexpr std::uint32_t kMaxInline = 256;
 
 struct SendRequest {
-  // Besides the operations of the user: a WRITE of nothing, whose completion tells that everything
-  // before it has completed, and the READ of what a WRITE is going to replace, for accounting.
+  // Besides the user's operations there are markers, empty WRITEs whose completion tells that
+  // everything before them has completed, and READs of the contents that a WRITE will replace, for
+  // accounting.
   enum class Role : std::uint8_t { operation, marker, old_contents };
 
   Role role = Role::operation;

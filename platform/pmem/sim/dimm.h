@@ -5,8 +5,9 @@
 //
 // A line of 64 bytes that is read comes from the buffer, or the media read its media line into the
 // buffer first. One that is written waits in the queue until the buffer has a place for its media
-// line; the place is that of the line that was used longest ago, which the media write if it was
-// written to. If only a part of it was, the media read it first.
+// line; the place is that of the least recently used line, which is written to the media first if
+// it is dirty. If only a part of a dirty line was written, the media read the line before
+// (read-modify-write).
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,11 @@ class Dimm {
  public:
   explicit Dimm(const perdura::sim::MemoryProfile& memory);
 
-  // When the CPU has the line at `address` (of the DIMM) that it asks for at `at`. `now` is the
-  // engine's time, for SharedResource.
+  // Returns the time at which the CPU has the line at `address` (within the DIMM) that it requests
+  // at `at`. `now` is the engine's time, for SharedResource.
   Time read(Time now, Time at, Bytes address);
-  // When the queue takes a line that is written at `at`. Lines enter it in the order of the calls.
+  // Returns the time at which the write-pending queue accepts a line that is written at `at`. Lines
+  // enter the queue in the order of the calls.
   Time write(Time now, Time at, Bytes address);
 
   // Of the media, in lines.
@@ -45,7 +47,7 @@ class Dimm {
   Place* find(std::uint64_t line);
   Place& oldest(std::uint64_t line);
   Place* set_of(std::uint64_t line);
-  // Empties a place; returns when the media are done with it.
+  // Evicts a place; returns the time at which the media are done with it.
   Time evict(Time now, Time at, Place& place);
 
   const perdura::sim::MemoryProfile& memory_;
@@ -58,7 +60,7 @@ class Dimm {
   std::vector<Time> left_;     // when the last lines left the queue, as a ring
   std::size_t next_left_ = 0;
   Time last_left_{};
-  Time evicted_{};  // when the media have written the last line that a write drove out
+  Time evicted_{};  // when the media have written the last line that a write evicted
   std::uint64_t uses_ = 0;
   std::uint64_t media_reads_ = 0;
   std::uint64_t media_writes_ = 0;

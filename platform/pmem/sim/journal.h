@@ -12,8 +12,8 @@
 // read a value; a fence has ended. A message is told line by line as it becomes visible, on `wsp`
 // as soon as it begins to arrive, for there the device keeps what it has.
 //
-// A CPU that runs ahead and looks at a line is taken to have seen what arrives on it in the
-// meantime; its own loads did not.
+// If a CPU that runs ahead reads a line, the model assumes that it has seen what arrives on the
+// line in the meantime, although its loads did not.
 #pragma once
 
 #include <array>
@@ -30,10 +30,11 @@
 
 namespace perdura::pmem::sim {
 
-// What the journals of a cluster share.
+// The state that the journals of a cluster share.
 struct Durability {
   PersistenceModel model;
-  // If asked for: the moments, so far, at which what a failure may leave has changed.
+  // If list_moments is set: the crash points found so far, the times at which the set of possible
+  // crash images changed.
   bool list_moments = false;
   std::set<Time> moments;
 };
@@ -67,7 +68,7 @@ class Journal {
   ConnectionId connect() { return state_.connect(); }
   Operation post(ConnectionId connection, RemoteKind kind, bool fenced);
   void place(Operation operation, Place place, std::span<const std::byte> bytes, LineTimes visible);
-  // What a READ of this node brings home is visible with its completion.
+  // The data that a READ of this node has fetched becomes visible with its completion.
   void place_answer(Place place, std::span<const std::byte> bytes);
   // A FLUSH for persistence.
   void cover(Operation operation, Place place, Bytes length);
@@ -80,11 +81,11 @@ class Journal {
 
   // --- power failures --------------------------------------------------------------------------
 
-  // Tells the model what has happened by now.
+  // Tells the model everything that has happened up to the engine's time.
   void catch_up();
-  // What a failure now may leave; see PersistenceState.
+  // A crash image of a failure at this moment; see PersistenceState.
   const std::vector<Survivor>& image(Choices& choices);
-  // The node has no power any more: nothing is told after this, for another journal begins.
+  // The node has lost power: this journal records nothing any more, and a new one takes its place.
   void power_off();
   bool powered() const { return powered_; }
 

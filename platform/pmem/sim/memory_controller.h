@@ -16,7 +16,8 @@ class MemoryController {
   explicit MemoryController(const perdura::sim::MemoryProfile& profile,
                             const perdura::sim::NumaProfile* link = nullptr);
 
-  // An address of its own for each region. All of a region that is not interleaved is in one DIMM.
+  // Allocates a unique range of addresses for each region. A region that is not interleaved lies
+  // within one DIMM.
   Bytes allocate(Bytes size, bool one_dimm);
 
   // Lines from `address` on, asked for at `at`: when the first is there, and the last. `now` is the
@@ -26,12 +27,13 @@ class MemoryController {
     Time last;
   };
   Read read(Time now, Time at, Bytes address, Bytes lines);
-  // When the memory has taken lines that are written at `at`; `gap` apart where it has DIMMs, since
-  // a line that finds no place in its queue keeps those behind it waiting.
+  // Returns the time at which the memory has accepted lines that are written from `at` on. With
+  // DIMMs the lines are issued `gap` apart, since a line that finds its queue full blocks those
+  // behind it.
   Time write(Time now, Time at, Bytes address, Bytes lines, Picoseconds gap = {});
-  // From there to its being in the persistence domain, as a fence sees it: the write-back of a line
-  // that the core owns crosses the link and is acknowledged; a non-temporal store asks for
-  // ownership first.
+  // The time from acceptance until a line is in the persistence domain, as a fence observes it: the
+  // write-back of a line that the core owns crosses the link and is acknowledged; a non-temporal
+  // store requests ownership first.
   Picoseconds write_latency(bool streaming) const;
 
   bool has_dimms() const { return !dimms_.empty(); }

@@ -1,4 +1,4 @@
-// The host's memory of simulated regions.
+// Allocates the host's memory for simulated regions.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace perdura::pmem::sim {
 
-// Zeros, from a page's beginning on. Pages that nobody touches cost nothing, so a pool may be as
-// large as on the real machine. Blocks of small regions are used again by the thread that gives
-// them back: who explores failures makes and drops a platform thousands of times a second on every
-// core, and mappings that come and go interrupt the other cores, which share the address space.
-// Throws PlatformError if there is no such memory for region `name`.
+// Returns zeroed, page-aligned memory. Untouched pages take no memory, so a pool may be as large as
+// on the real machine. Blocks of small regions are reused by the thread that frees them: the
+// exploration of failures creates and destroys platforms thousands of times a second on every core,
+// and each unmapping would interrupt the other cores, which share the address space (TLB
+// shootdown). Throws PlatformError if there is no such memory for region `name`.
 std::shared_ptr<void> allocate_region(std::string_view name, Bytes size);
 
 }  // namespace perdura::pmem::sim

@@ -37,8 +37,8 @@ class SimRegion final : public RegionModel {
   void flush(Bytes offset, Bytes length) override;
   void drain() override;
 
-  // By what the node's NIC knows it: a number that no other region of the node has, and the size of
-  // the pages that it consists of, if somebody chose it, else 0.
+  // Sets the region's identity for the node's NIC: a number that is unique within the node, and the
+  // size of its pages if that was chosen, else 0.
   void identify(std::uint32_t number, Bytes page) {
     number_ = number;
     page_ = page;
@@ -52,9 +52,9 @@ class SimRegion final : public RegionModel {
                     LineTimes visible);
   void device_store(Journal::Operation operation, Bytes offset, std::uint64_t value);
   std::uint64_t device_load(Bytes offset);
-  // The node's own READ has brought this.
+  // The answer of a READ by this node has arrived.
   void answer_arrived(Bytes offset, std::span<const std::byte> from);
-  // A peer's READ looks at the lines.
+  // A peer's READ reads the lines.
   void begin_device_read(Bytes offset, Bytes length, LineTimes seen);
   void end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
   // FLUSH for persistence.
@@ -63,11 +63,11 @@ class SimRegion final : public RegionModel {
   MemoryController::Read device_reads(Time at, Bytes offset, Bytes lines);
   Time device_writes(Time at, Bytes offset, Bytes lines);
 
-  // From now on tells a journal, that of its node, what happens to it. When the node's power is
-  // gone, whatever still arrives changes nothing: the memory goes on under another model.
+  // From now on reports all accesses to the journal of its node. Once the node has lost power,
+  // messages that still arrive have no effect: the memory continues with another journal.
   void track(std::shared_ptr<Journal> journal);
   const Timeline& timeline() const { return timeline_; }
-  // In the journal.
+  // The region's id in the journal.
   Journal::RegionId id() const { return id_; }
 
  private:
@@ -75,7 +75,8 @@ class SimRegion final : public RegionModel {
   // Until memory has delivered lines to the running thread: the bandwidth is shared with other
   // cores and the device. The first word of the first line is there after the latency.
   void fetch(Bytes offset, Bytes lines, bool whole);
-  // Asks for lines as the thread's fill buffers become free; returns when the last is there.
+  // Requests lines as the thread's fill buffers become free; returns the time at which the last
+  // line is there.
   Time start_loads(perdura::sim::SimThread& thread, Bytes offset, Bytes lines);
   void cpu_read(Bytes offset, std::span<std::byte> into);
   void change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,

@@ -1,11 +1,12 @@
-// Byte-accurate simulated memory with a short past.
+// Byte-accurate simulated memory that keeps a short past (multi-versioned).
 //
 // Memory holds the newest bytes. A store of a simulated CPU is made at once, though the moment at
 // which it becomes visible lies ahead, when the charges before it are paid; a WRITE of a device is
 // applied when its first line is placed, though its last arrives later. Each such change keeps the
-// bytes that it replaced for as long as somebody may still look at a moment before it was visible.
-// So a device that reads a range line by line, each at its own moment, sees exactly what had become
-// visible by then: an object half old and half new, where hardware would show one.
+// bytes that it replaced for as long as a reader may still ask for a time before it was visible. A
+// device that reads a range line by line, each line at its own time, thus sees exactly what had
+// become visible by then, including torn objects, half old and half new, where hardware would show
+// them.
 #pragma once
 
 #include <algorithm>
@@ -32,13 +33,13 @@ struct LineTimes {
   }
 };
 
-// The earliest of a number of moments that come and go.
+// A multiset of times with fast access to the earliest one.
 class Earliest {
  public:
   bool empty() const { return added_.size() == removed_.size(); }
   Time get() const { return added_.front(); }
   void add(Time moment);
-  // One that was added.
+  // `moment` must have been added.
   void remove(Time moment);
 
  private:
@@ -57,7 +58,7 @@ class Timeline {
   void change(Time now, Bytes offset, std::span<const std::byte> bytes, Writer writer,
               LineTimes visible);
 
-  // What a device sees that looks at line i at `seen.of(i)`, none later than now.
+  // What a device sees that reads line i at `seen.of(i)`, none of which is later than now.
   void device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
 
   // What a CPU of the node sees at `when`: every CPU's stores, and of devices what has been placed.
@@ -67,14 +68,14 @@ class Timeline {
   void begin_device_read(Time from) { readers_.add(from); }
   void end_device_read(Time from) { readers_.remove(from); }
 
-  // Drops what nobody looks at any more; a read after it has less to look through. `now` is the
-  // engine's time, before which nobody begins to look.
+  // Drops changes that no reader can ask for any more, so that later reads search fewer. `now` is
+  // the engine's time, before which nobody begins to look.
   void forget_before(Time now) {
     if (!changes_.empty()) drop_visible(readers_.empty() ? now : std::min(now, readers_.get()));
   }
 
   std::size_t changes_remembered() const { return changes_.size(); }
-  // What reads have cost: how many changes they went over, those not theirs included.
+  // The cost of reads: how many changes they examined, irrelevant ones included.
   std::uint64_t changes_looked_at() const { return looked_at_; }
 
  private:
@@ -85,16 +86,16 @@ class Timeline {
     Writer writer = Writer::cpu;
     std::vector<std::byte> replaced{};
   };
-  // That a change touches a block of memory. With many clients thousands of changes are under way,
-  // of which a read must not look at all: the touches of a block are a chain, and the heads of the
-  // chains a hash table.
+  // A touch records that a change affects a block of memory. With many clients thousands of changes
+  // are pending, and a read must not search all of them: the touches of a block form a chain, and a
+  // hash table holds the heads of the chains.
   static constexpr Bytes kBlock = 512;
   struct Touch {
     std::uint64_t change = 0;  // its number, counted from the first there ever was
     std::uint64_t block = 0;
     std::uint64_t older = 0;  // of the same chain: number of a touch; before the first kept: none
   };
-  // So few changes are looked through as they are, and are in no chain.
+  // Up to so many changes are searched linearly and are in no chain.
   static constexpr std::size_t kFew = 8;
 
   void drop_visible(Time horizon);
