@@ -49,7 +49,7 @@ const Mistake kMistakes[] = {
     {"name = \"x\"\n[workload]\n\nfoo = 1",
      "x.toml:4: unknown key 'foo' in [workload]; known are: system, completion, workload, records, "
      "operations, "
-     "warmup, key_size, value_size, clients, client_nodes, queue_depth, server_threads, "
+     "warmup, key_size, value_size, clients, client_nodes, queue_depth, servers, server_threads, "
      "resizes, load, offered_load, duration_ms, until_full, ramp_ms, steady_slope, "
      "steady_window_ms, check_history, domain, ddio, receive_buffers, transport, persistence"},
     {"name = \"x\"\n[workload]\ncheck_history = 2",
