@@ -280,9 +280,11 @@ void End::enter_error() {
   outstanding_count_ = 0;
   outstanding_non_posted_ = 0;
   peer_->peer_has_flushed_ = true;
-  // Behind the last placement: when the end of a connection is reported nothing of it is under way.
+  // Behind the last placement and the last atomic: when the end of a connection is reported,
+  // nothing of it is under way.
   deliver({queue_pair_, Status::disconnected, {}, {}, 0},
-          std::max(network_.engine.now(), last_placement_ + nic_.profile.nic.pcie_write));
+          std::max({network_.engine.now(), last_placement_ + nic_.profile.nic.pcie_write,
+                    last_atomic_}));
 }
 
 void End::close() {

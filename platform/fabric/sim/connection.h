@@ -268,6 +268,7 @@ class alignas(kCacheLine) End {
   Time last_completion_{};
 
   Time last_placement_{};
+  Time last_atomic_{};  // when the last atomic that has begun takes effect
   std::uint32_t placements_ = 0;
   Time last_delivery_{};
   // Delivered before the connecting task has its queue pair: the peer was quick, or died.

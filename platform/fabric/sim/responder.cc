@@ -195,10 +195,14 @@ bool End::process(Flight& flight) {
       // Pushes earlier placements in front of it, like a read of nothing.
       execute_at(flight, std::max(at, last_placement_) + profile.nic.pcie_read);
       break;
-    default:
-      execute_at(flight, nic_.atomics.take(std::max(at, last_placement_), profile.nic.atomic) +
-                             profile.nic.pcie_read);
+    default: {
+      const Time takes_effect =
+          nic_.atomics.take(std::max(at, last_placement_), profile.nic.atomic) +
+          profile.nic.pcie_read;
+      last_atomic_ = std::max(last_atomic_, takes_effect);
+      execute_at(flight, takes_effect);
       break;
+    }
   }
   return true;
 }

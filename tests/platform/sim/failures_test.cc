@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "platform/base/error.h"
 #include "tests/platform/sim/power.h"
@@ -192,6 +193,40 @@ TEST(Failures, AClientHearsOfTheEndOfAConnectionThatItHasJustMade) {
     platform.run();
   });
   EXPECT_GT(connected, 0);
+}
+
+// Once the server hears that a connection has ended, nothing that came over it changes memory.
+TEST(Failures, NoAtomicOfAConnectionTakesEffectAfterItsEnd) {
+  std::set<std::uint64_t> found;
+  explore_failures({}, [&](Failure& failure) {
+    SCOPED_TRACE(failure.text());
+    SimPlatform platform(testbed(), 2);
+    fabric::RemoteKey key;
+    platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      const auto region = thread.node.create_region("word", kCacheLine, pmem::Medium::dram);
+      key = thread.endpoint.register_memory(*region, fabric::Access::remote_atomic).key;
+      fabric::CompletionQueue completions;
+      const auto request = co_await thread.endpoint.next_connection();
+      const auto client = request->accept({nullptr, &completions}, {});
+      EXPECT_EQ((co_await completions.next()).status, fabric::Status::disconnected);
+      const std::uint64_t at_the_end = region->load(0);
+      found.insert(at_the_end);
+      co_await sleep_for(Milliseconds(1));
+      EXPECT_EQ(region->load(0), at_the_end);
+    });
+    platform.start_service(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      failure.enable(false);
+      auto made = co_await thread.endpoint.connect({0, 0}, {}, {});
+      failure.enable(true);
+      for (int i = 0; i < 3; ++i) co_await made.queue_pair->fetch_and_add({key, 0}, 1);
+      failure.enable(false);
+      made.queue_pair.reset();
+      co_await sleep_for(std::chrono::seconds(10));
+    });
+    failure.watch(platform, [&](pmem::Choices&) { platform.kill(1); });
+    platform.run();
+  });
+  EXPECT_EQ(found, (std::set<std::uint64_t>{0, 1, 2, 3}));
 }
 
 // And the other way around: a client that dies while it connects leaves no connection behind.
