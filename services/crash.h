@@ -49,6 +49,18 @@ struct CrashVerdict {
   std::string atomic;        // the state found is one that was possible
 };
 
+// Which of these are still to be judged: one that was found broken in another run of the same
+// exploration stays so.
+struct CrashLevels {
+  bool durable = true;
+  bool acknowledged = true;
+  bool observed = true;
+  bool ordered = true;
+  bool atomic = true;
+
+  bool any() const { return durable || acknowledged || observed || ordered || atomic; }
+};
+
 // One run. The scenario's own data belongs to the observers and not to any simulated machine, so it
 // survives power failures.
 class CrashScenario {
@@ -73,7 +85,7 @@ class CrashScenario {
 
   // `failed_at` is the time of the power failure; without one, everything that is wrong goes to
   // `durable`.
-  virtual CrashVerdict judge(std::optional<Time> failed_at) const = 0;
+  virtual CrashVerdict judge(std::optional<Time> failed_at, const CrashLevels& levels) const = 0;
   // The number of events that the history is meant to cause (such as "cleanings"), to show that
   // they occur.
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }

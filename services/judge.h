@@ -43,14 +43,16 @@ class HistoryJudge {
         inspector_(inspector),
         failed_at_(failed_at) {}
 
-  CrashVerdict judge() const {
+  CrashVerdict judge(const CrashLevels& levels) const {
     CrashVerdict verdict;
     verdict.durable = broken(specification_, calls_);
     if (verdict.durable.empty()) return verdict;
-    verdict.acknowledged = broken(specification_, changes_alone());
-    verdict.observed = broken(specification_, what_was_told());
+    if (levels.acknowledged) verdict.acknowledged = broken(specification_, changes_alone());
+    if (levels.observed) verdict.observed = broken(specification_, what_was_told());
+    if (!levels.ordered && !levels.atomic) return verdict;
     verdict.ordered = broken(Buffered<S>{specification_}, calls_);
-    if (!verdict.ordered.empty()) verdict.atomic = broken(specification_, what_is_possible());
+    if (verdict.ordered.empty() || !levels.atomic) return verdict;
+    verdict.atomic = broken(specification_, what_is_possible());
     return verdict;
   }
 
@@ -140,12 +142,12 @@ template <SequentialSpecification S>
 CrashVerdict judge_history(const S& specification,
                            const std::vector<ClientCall<typename S::Operation>>& calls,
                            std::uint32_t inspector, std::optional<Time> failed_at,
-                           const std::string& problem) {
+                           const std::string& problem, const CrashLevels& levels = {}) {
   CrashVerdict verdict;
   verdict.durable = problem;
   if (problem.empty()) {
     const Time when = failed_at.value_or(Time::max());
-    verdict = HistoryJudge<S>(specification, calls, inspector, when).judge();
+    verdict = HistoryJudge<S>(specification, calls, inspector, when).judge(levels);
   }
   if (!problem.empty() && failed_at) {
     verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic = problem;

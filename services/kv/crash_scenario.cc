@@ -108,7 +108,7 @@ class KvCrashScenario final : public CrashScenario {
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;
-  CrashVerdict judge(std::optional<Time> failed_at) const override;
+  CrashVerdict judge(std::optional<Time> failed_at, const CrashLevels& levels) const override;
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
     return {{"cleanings", cleanings_}, {"early reads", early_reads(history())}};
   }
@@ -142,8 +142,9 @@ history::History KvCrashScenario::history() const {
   return all;
 }
 
-CrashVerdict KvCrashScenario::judge(std::optional<Time> failed_at) const {
-  if (failed_at) return judge_crash(history(), *failed_at, kInspector, problem());
+CrashVerdict KvCrashScenario::judge(std::optional<Time> failed_at,
+                                    const CrashLevels& levels) const {
+  if (failed_at) return judge_crash(history(), *failed_at, kInspector, problem(), levels);
   CrashVerdict verdict;
   verdict.durable = problem();
   if (!verdict.durable.empty()) return verdict;

@@ -133,7 +133,7 @@ std::string broken_atomicity(const History& history, Failure failure) {
 }  // namespace
 
 CrashVerdict judge_crash(const History& history, Time failed_at, std::uint32_t reader,
-                         const std::string& problem) {
+                         const std::string& problem, const CrashLevels& levels) {
   const Failure failure{failed_at, reader};
   CrashVerdict verdict;
   if (!problem.empty()) {
@@ -145,11 +145,14 @@ CrashVerdict judge_crash(const History& history, Time failed_at, std::uint32_t r
   with_failure.add_power_failure(failed_at);
   verdict.durable = broken(with_failure, with_failure, failure, {});
   if (verdict.durable.empty()) return verdict;
-  verdict.acknowledged = broken(writes_of(history, failure), with_failure, failure, {});
-  verdict.observed = broken(observations_of(history, failure), with_failure, failure, {});
+  if (levels.acknowledged)
+    verdict.acknowledged = broken(writes_of(history, failure), with_failure, failure, {});
+  if (levels.observed)
+    verdict.observed = broken(observations_of(history, failure), with_failure, failure, {});
+  if (!levels.ordered && !levels.atomic) return verdict;
   verdict.ordered = broken(with_failure, with_failure, failure,
                            {.undone = history::Promise::Undone::last_version});
-  if (verdict.ordered.empty()) return verdict;
+  if (verdict.ordered.empty() || !levels.atomic) return verdict;
   verdict.atomic = broken_atomicity(history, failure);
   return verdict;
 }

@@ -11,6 +11,6 @@ namespace perdura::services {
 // `history` holds the operations of all clients. Those of `reader` began after the failure, and it
 // has read every key. `problem` is empty, or says why it could not.
 CrashVerdict judge_crash(const history::History& history, Time failed_at, std::uint32_t reader,
-                         const std::string& problem);
+                         const std::string& problem, const CrashLevels& levels = {});
 
 }  // namespace perdura::services

@@ -89,8 +89,8 @@ class LogCrashScenario final : public CrashScenario {
     co_await read(*writer);
   }
 
-  CrashVerdict judge(std::optional<Time> failed_at) const override {
-    return judge_history(LogSpecification{}, calls_, kInspector, failed_at, problem());
+  CrashVerdict judge(std::optional<Time> failed_at, const CrashLevels& levels) const override {
+    return judge_history(LogSpecification{}, calls_, kInspector, failed_at, problem(), levels);
   }
 
   std::map<std::string, std::uint64_t, std::less<>> events() const override {

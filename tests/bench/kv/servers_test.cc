@@ -72,7 +72,6 @@ TEST_P(Servers, TogetherAreOneStore) {
     of_servers += writes;
   }
   EXPECT_LE(measurement.costs_of("server").writes.total().stores, of_servers.total().stores);
-  EXPECT_GT(measurement.costs_of("server").cpu, Picoseconds{});
 }
 
 }  // namespace
