@@ -123,8 +123,12 @@ class HistoryJudge {
     };
     for (const auto& call : ordered) {
       if (call.call.start > failed_at_) fail();
-      text += fmt::format("  {} by client {}, from {:.3f} us\n", specification_.text(call.call),
+      text += fmt::format("  {} by client {}, from {:.3f} us", specification_.text(call.call),
                           call.client, to_microseconds(call.call.start.time_since_epoch()));
+      if (call.call.answered) {
+        text += fmt::format(" to {:.3f} us", to_microseconds(call.call.end.time_since_epoch()));
+      }
+      text += "\n";
     }
     fail();
     return text + fmt::format("  => {}\n", conclusion);

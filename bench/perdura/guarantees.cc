@@ -87,11 +87,15 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
 // Of whole systems: a row for each setting that changes what is guaranteed.
 class SystemsMatrix {
  public:
-  SystemsMatrix() {
+  // Of these systems alone, or of all if there are none.
+  explicit SystemsMatrix(const std::vector<std::string>& names) {
     for (const pmem::PersistenceModel& model : models_) {
       matrix_.header.push_back(bench::explored_name(model));
     }
     for (const services::ServedSystem& system : systems::all_systems()) {
+      const bool wanted =
+          names.empty() || std::find(names.begin(), names.end(), system.info.name) != names.end();
+      if (!wanted) continue;
       for (const bench::ExploredSetting& setting : bench::explored_settings(system.info)) {
         matrix_.rows.push_back({bench::explored_name(system.info, setting)});
         for (const pmem::PersistenceModel& model : models_) {
@@ -154,7 +158,8 @@ void print_json(const std::string& folder, const std::vector<report::GuaranteeTa
   fmt::print("{}\n", output.dump(2));
 }
 
-ExitCode guarantees(const std::string& folder, bool as_json, const CommandContext& context) {
+ExitCode guarantees(const std::string& folder, const std::vector<std::string>& names, bool as_json,
+                    const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   std::error_code problem;
   fs::create_directories(folder, problem);
@@ -166,15 +171,19 @@ ExitCode guarantees(const std::string& folder, bool as_json, const CommandContex
   std::vector<report::GuaranteeTable> tables;
   const sim::Profile profile =
       sim::load_profile(context.locations.find(FileKind::profile, {"erda-connectx3", ""}).string());
-  SystemsMatrix systems;
-  constexpr std::array kOfMethods{persistence::cells_matrix, persistence::steps_matrix,
-                                  persistence::transfer_matrix};
-  LongWork work(std::size(kOfMethods) + systems.explorations(), context.ranks);
+  SystemsMatrix systems(names);
+  using MakeMatrix = Matrix (*)();
+  std::vector<MakeMatrix> of_methods;
+  if (names.empty()) {
+    of_methods = {persistence::cells_matrix, persistence::steps_matrix,
+                  persistence::transfer_matrix};
+  }
+  LongWork work(of_methods.size() + systems.explorations(), context.ranks);
   const auto add = [&](const Matrix& matrix) {
     text += markdown_of(matrix);
     tables.push_back(table_of(matrix));
   };
-  for (const auto& matrix_of : kOfMethods) {
+  for (const MakeMatrix matrix_of : of_methods) {
     add(matrix_of());
     work.end(tables.back().title, "proven");
   }
@@ -197,13 +206,20 @@ ExitCode guarantees(const std::string& folder, bool as_json, const CommandContex
 
 void add_guarantees(CLI::App& app, CommandContext& context, Action& action) {
   const auto folder = std::make_shared<std::string>("out/guarantees");
+  const auto names = std::make_shared<std::vector<std::string>>();
   const auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
       "guarantees", "Proves all methods on all configurations and writes the tables");
+  std::vector<std::string> known;
+  for (const auto& system : systems::all_systems()) known.emplace_back(system.info.name);
+  command->add_option("systems", *names, "Only the table of these systems")
+      ->check(CLI::IsMember(known));
   command->add_option("-o,--out", *folder, "Folder for the tables (default: out/guarantees)");
   command->add_flag("--json", *as_json, "Also writes the tables to stdout, as JSON");
-  command->callback([folder, as_json, &context, &action] {
-    action = [folder, as_json, &context] { return guarantees(*folder, *as_json, context); };
+  command->callback([folder, names, as_json, &context, &action] {
+    action = [folder, names, as_json, &context] {
+      return guarantees(*folder, *names, *as_json, context);
+    };
   });
 }
 

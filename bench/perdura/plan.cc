@@ -99,8 +99,14 @@ void print(const PreparedSweep& sweep, const std::optional<PastRun>& past,
     const Point& point = sweep.points[i];
     fmt::print("{:>6}  {}, {}\n", i + 1, point.label, counted(point.operations, "operation"));
   }
-  const Roles& roles = sweep.points.front().roles;
-  fmt::print("nodes     {}: {}\n", roles.node_count(), roles.to_text());
+  const auto [fewest, most] = std::minmax_element(
+      sweep.points.begin(), sweep.points.end(), [](const Point& one, const Point& other) {
+        return one.roles.node_count() < other.roles.node_count();
+      });
+  fmt::print("nodes     {}: {}\n", most->roles.node_count(), most->roles.to_text());
+  if (fewest->roles.node_count() != most->roles.node_count()) {
+    fmt::print("          fewest {}: {}\n", fewest->roles.node_count(), fewest->roles.to_text());
+  }
   fmt::print("ranks     {}\n", launch.text);
   if (sweep.platforms->modelled()) fmt::print("memory    {}\n", memory_needed(sweep));
   fmt::print("expected  {}\n", expected_text(sweep, past, expected));

@@ -26,6 +26,7 @@ constexpr std::uint32_t kSlowWriter = 0;
 constexpr Bytes kKeySize = 16;
 // Or the longest value that the system accepts, if that is shorter.
 constexpr Bytes kValueSize = 64;
+constexpr std::uint32_t kSpannedServers = 2;
 constexpr std::size_t kSteps = 16;  // operations of a client, besides the puts that create the keys
 // The delay of each operation of a slow writer. It leaves time for several gets in between.
 constexpr Picoseconds kLate = Microseconds(25);
@@ -75,6 +76,7 @@ systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup&
                            .writes = 8 * kSteps,
                            .sessions = 8,
                            .parameters = setup.parameters};
+  if (system.spans_servers) config.servers = kSpannedServers;
   if (setup.correct) {
     config.put_method = persistence::choose(
         {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, system.put, {});
@@ -104,6 +106,7 @@ class KvCrashScenario final : public CrashScenario {
                   bool slow_writer)
       : system_(system), config_(std::move(config)), seed_(seed), slow_writer_(slow_writer) {}
 
+  NodeId servers() const override { return config_.servers; }
   std::uint32_t clients() const override { return kClients; }
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
