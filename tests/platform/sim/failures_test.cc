@@ -201,6 +201,7 @@ TEST(Failures, NoAtomicOfAConnectionTakesEffectAfterItsEnd) {
   explore_failures({}, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     SimPlatform platform(testbed(), 2);
+    failure.enable(false);
     fabric::RemoteKey key;
     platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
       const auto region = thread.node.create_region("word", kCacheLine, pmem::Medium::dram);
@@ -215,7 +216,6 @@ TEST(Failures, NoAtomicOfAConnectionTakesEffectAfterItsEnd) {
       EXPECT_EQ(region->load(0), at_the_end);
     });
     platform.start_service(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      failure.enable(false);
       auto made = co_await thread.endpoint.connect({0, 0}, {}, {});
       failure.enable(true);
       for (int i = 0; i < 3; ++i) co_await made.queue_pair->fetch_and_add({key, 0}, 1);

@@ -12,6 +12,7 @@
 #include "platform/runtime/work.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/support/platforms.h"
+#include "tests/support/temporary_directory.h"
 
 namespace perdura::sim {
 namespace {
@@ -58,7 +59,8 @@ Profile with(std::vector<std::string> lines, const Number& number, double value)
     line << number.key << " = " << std::fixed << value;
   }
   lines[number.line] = line.str();
-  const std::string path = testing::TempDir() + "changed-profile.toml";
+  const perdura::test::TemporaryDirectory folder(testing::TempDir(), "changed-profile");
+  const std::string path = folder.path() / "changed.toml";
   std::ofstream file(path);
   for (const std::string& text : lines) file << text << '\n';
   file.close();
