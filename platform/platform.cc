@@ -6,6 +6,17 @@
 
 namespace perdura {
 
+NodeId machine_of(const Machines& machines, NodeId node) {
+  if (node >= machines.size()) return node;
+  const NodeId machine = machines[node];
+  if (machine > node || machines[machine] != machine) {
+    throw UsageError(
+        fmt::format("node {} cannot be on machine {}: a machine is named by the first of its nodes",
+                    node, machine));
+  }
+  return machine;
+}
+
 std::unique_ptr<pmem::Region> Node::create_region_at(MemoryPlace place, std::string_view name,
                                                      Bytes size, pmem::Medium medium) {
   if (place == MemoryPlace{}) return create_region(name, size, medium);

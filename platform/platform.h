@@ -1,6 +1,13 @@
 // The interface between a platform and the systems and harness that run on it: nodes with memory,
 // and threads on nodes, each with an executor and an endpoint of the fabric. `sim` holds all nodes
 // of a cluster in one process; on `shm` and `verbs` a process is usually one node.
+//
+// A node is what connections address and what dies at once: a process. Usually it has a machine of
+// its own. Where a platform is told so, several nodes are processes of one machine; they share its
+// persistent memory, that is, the names of PM regions and their bytes, and on `sim` its cores and
+// its device. A process that dies loses its threads, its DRAM, its connections and registrations;
+// what it has stored to PM, flushed or not, is there for the others and for its successor, since
+// caches belong to the machine. Only the machine's power takes that.
 #pragma once
 
 #include <functional>
@@ -8,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "platform/fabric/fabric.h"
 #include "platform/pmem/pages.h"
@@ -17,6 +25,12 @@
 namespace perdura {
 
 using fabric::NodeId;
+
+// By node: the machine that it runs on, named by the first of its nodes. Nodes beyond the end of
+// the list have machines of their own. {0, 0} puts nodes 0 and 1 on one machine.
+using Machines = std::vector<NodeId>;
+// The machine of a node. Throws UsageError if the list names a machine otherwise.
+NodeId machine_of(const Machines& machines, NodeId node);
 
 // How a thread learns of completions: it polls and keeps its core busy, or it sleeps until an
 // interrupt wakes it up.
@@ -48,14 +62,17 @@ struct MemoryPlace {
   bool operator==(const MemoryPlace&) const = default;
 };
 
-// One machine of the cluster.
+// One process of the cluster, usually alone on its machine.
 class Node {
  public:
   virtual ~Node() = default;
   virtual NodeId id() const = 0;
+  // The machine that it runs on, named by the first of its nodes.
+  virtual NodeId machine() const { return id(); }
 
   // Creates a region filled with zeros. A PM region outlives the node's process and can be opened
-  // again by its name. Throws UsageError if the name exists already or the medium is full.
+  // again by its name, by any node of the machine, also while others have it open. Throws
+  // UsageError if the name exists already or the medium is full.
   virtual std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
                                                       pmem::Medium medium) = 0;
   // Like create_region(), in a place of the node's memory that the caller chooses. Throws

@@ -1,4 +1,4 @@
-// What a service provides so that its systems can be explored under power failures (bench/crash):
+// What a service provides so that its systems can be explored under failures (bench/crash):
 // small histories, and a judge of what is found after a failure. The exploration provides the rest:
 // the crash points, the crash images, the restart, and which runs can be skipped.
 //
@@ -74,7 +74,8 @@ class CrashScenario {
   virtual std::uint32_t clients() const = 0;
 
   // Opens, and if necessary recovers, what the thread's node holds, and serves it; does not return.
-  // Called again on the same node when its power is back. Throws if it cannot be opened.
+  // Called again on the same node when its power is back, or when its process is started again.
+  // Throws if it cannot be opened.
   virtual Task<> serve(Thread& thread) = 0;
   // The operations of client `number`. Returns when they are done, or when the server is gone.
   // Throws PlatformError if the client cannot connect.
@@ -83,8 +84,8 @@ class CrashScenario {
   // used.
   virtual Task<> inspect(Thread& thread) = 0;
 
-  // `failed_at` is the time of the power failure; without one, everything that is wrong goes to
-  // `durable`.
+  // `failed_at` is the time at which servers failed, by power or as processes; if none did, be it
+  // that a client or a connection failed, everything that is wrong goes to `durable`.
   virtual CrashVerdict judge(std::optional<Time> failed_at, const CrashLevels& levels) const = 0;
   // The number of events that the history is meant to cause (such as "cleanings"), to show that
   // they occur.

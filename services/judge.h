@@ -118,7 +118,7 @@ class HistoryJudge {
     const auto fail = [&] {
       if (std::exchange(failed, true)) return;
       text +=
-          fmt::format("  ---- the power fails at {:.3f} us; client {} comes after recovery ----\n",
+          fmt::format("  ---- the server fails at {:.3f} us; client {} comes after recovery ----\n",
                       to_microseconds(failed_at_.time_since_epoch()), inspector_);
     };
     for (const auto& call : ordered) {

@@ -23,7 +23,7 @@ void note(Guarantee& guarantee, const std::string& where, const std::string& why
 void check_without_failure(std::string_view system, const services::CrashScenario& scenario) {
   const std::string problem = scenario.judge(std::nullopt, {}).durable;
   if (problem.empty()) return;
-  throw PlatformError(fmt::format("{} fails already without a power failure: {}", system, problem));
+  throw PlatformError(fmt::format("{} fails already without a failure: {}", system, problem));
 }
 
 // All subsets of size `size` of the numbers below `count`, in lexicographic order.
@@ -40,6 +40,30 @@ std::vector<std::vector<NodeId>> subsets(NodeId count, NodeId size) {
   return all;
 }
 
+// All that may fail at a moment, one after the other.
+std::vector<WhatFails> all_failures(const CrashOptions& options, NodeId servers,
+                                    std::uint32_t clients) {
+  std::vector<WhatFails> all;
+  if (of_servers(options.failure)) {
+    for (auto& nodes : subsets(servers, options.failing == 0 ? servers : options.failing)) {
+      all.push_back({options.failure, std::move(nodes)});
+    }
+    return all;
+  }
+  for (std::uint32_t client = 0; client < clients; ++client) {
+    if (options.failure == FailureKind::client) {
+      all.push_back({options.failure, {}, client});
+      continue;
+    }
+    for (NodeId server = 0; server < servers; ++server) {
+      for (const bool server_first : {false, true}) {
+        all.push_back({options.failure, {server}, client, server_first});
+      }
+    }
+  }
+  return all;
+}
+
 class Exploration {
  public:
   Exploration(const services::ServedSystem& system, const sim::Profile& profile,
@@ -53,8 +77,8 @@ class Exploration {
         throw UsageError(fmt::format("of {} {} server(s) cannot fail: it has {}", system.info.name,
                                      options.failing, servers));
       }
-      for (auto& nodes : subsets(servers, options.failing == 0 ? servers : options.failing)) {
-        cases_.push_back({schedule, make, servers, std::move(nodes), {}});
+      for (WhatFails& what : all_failures(options, servers, make()->clients())) {
+        cases_.push_back({schedule, make, servers, std::move(what), {}});
       }
     }
     if (cases_.empty()) {
@@ -64,18 +88,20 @@ class Exploration {
   }
 
   CrashResult explore() {
-    const auto passes = cases_.size() * (2 + options_.random_images);
+    const bool has_images = options_.failure == FailureKind::power;
+    const auto passes = cases_.size() * (has_images ? 2 + options_.random_images : 1);
     for (Case& one : cases_) {
       explored_ = {};
       const auto explore = [&](sim::Images which, std::uint64_t seed) {
         return pass(one, which, seed, passes);
       };
       const std::uint64_t moments = explore(sim::Images::least, 0);
+      result_.moments += moments;
+      if (!has_images) continue;
       explore(sim::Images::most, 0);
       for (std::uint32_t i = 0; i < options_.random_images; ++i) {
         explore(sim::Images::random, options_.setup.seed * options_.random_images + i);
       }
-      result_.moments += moments;
     }
     std::set<std::uint64_t> all;
     for (const Case& one : cases_) all.insert(one.images.begin(), one.images.end());
@@ -84,20 +110,33 @@ class Exploration {
   }
 
  private:
-  // A history and the servers that fail in it.
+  // A history and what fails in it.
   struct Case {
     services::CrashSchedule schedule;
     services::CrashHistory make;
     NodeId servers;
-    std::vector<NodeId> failing;
+    WhatFails failing;
     // Digests of the images that were tried. The image that keeps least, the one that keeps most
     // and a random one are often the same.
     std::set<std::uint64_t> images;
 
     std::string text() const {
-      if (failing.size() == servers) return std::string(schedule.name);
-      return fmt::format("{}, of {} servers {} fails", schedule.name, servers,
-                         fmt::join(failing, " and "));
+      switch (failing.kind) {
+        case FailureKind::client:
+          return fmt::format("{}, client {} dies", schedule.name, failing.client);
+        case FailureKind::connection:
+          return fmt::format("{}, the connection of client {} with server {} breaks at the {}",
+                             schedule.name, failing.client, failing.servers.front(),
+                             failing.server_first ? "server" : "client");
+        case FailureKind::power:
+        case FailureKind::process:
+          break;
+      }
+      const std::string_view dies =
+          failing.kind == FailureKind::process ? ", the process dies" : "";
+      if (failing.servers.size() == servers) return fmt::format("{}{}", schedule.name, dies);
+      return fmt::format("{}, of {} servers {} fails{}", schedule.name, servers,
+                         fmt::join(failing.servers, " and "), dies);
     }
   };
 
@@ -140,13 +179,21 @@ class Exploration {
                                        result_.observed.held, result_.ordered.held,
                                        result_.atomic.held};
     if (!levels.any()) return;
-    const services::CrashVerdict verdict = scenario->judge(run.failed_at(), levels);
+    const services::CrashVerdict verdict = judge(*scenario, *run.failed_at(), levels);
     const std::string where = fmt::format("{}, {}", failure.text(), one.text());
     note(result_.durable, where, verdict.durable);
     note(result_.acknowledged, where, verdict.acknowledged);
     note(result_.observed, where, verdict.observed);
     note(result_.ordered, where, verdict.ordered);
     note(result_.atomic, where, verdict.atomic);
+  }
+
+  services::CrashVerdict judge(const services::CrashScenario& scenario, Time failed_at,
+                               const services::CrashLevels& levels) const {
+    if (of_servers(options_.failure)) return scenario.judge(failed_at, levels);
+    services::CrashVerdict verdict = scenario.judge(std::nullopt, levels);
+    verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic = verdict.durable;
+    return verdict;
   }
 
   const services::ServedSystem& system_;

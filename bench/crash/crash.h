@@ -3,6 +3,10 @@
 // with a power failure at every crash point. The crash images tried at each are the one that keeps
 // least, the one that keeps most, and random ones. After recovery an inspector reads what is left.
 //
+// Instead of power, the servers' processes may die, or a client, or a connection may break
+// (CrashOptions::failure). Then there is nothing to choose at a crash point, and every system is
+// expected to be durable: memory holds what was stored, flushed or not.
+//
 //   const CrashResult result = explore_crashes(*find_system("erda"), profile,
 //                                              {.setup = {.model = {PersistenceDomain::mhp,
 //                                              true}}});
@@ -32,6 +36,7 @@
 #include <map>
 #include <string>
 
+#include "bench/crash/what_fails.h"
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
 #include "services/service.h"
@@ -47,8 +52,9 @@ struct CrashOptions {
   // Restricts the exploration to this schedule of the service; empty: all schedules. Crash points
   // are numbered from 0 in each schedule.
   std::string schedule{};
-  // How many servers lose power at once; every subset of that size is tried in turn. 0: all servers
-  // fail.
+  FailureKind failure = FailureKind::power;
+  // How many servers lose power, or their processes, at once; every subset of that size is tried in
+  // turn. 0: all servers fail. Clients and connections fail one at a time.
   NodeId failing = 0;
   // Called before each run with the fraction of the exploration that is done, from 0 to 1. An
   // exception that it throws ends the exploration (sim::ExploreOptions::progress).
@@ -66,7 +72,9 @@ struct CrashResult {
   std::uint64_t moments = 0;  // of all histories
   // With a failure. Runs that were skipped because they would repeat a known one count, too.
   std::uint64_t runs = 0;
-  std::uint64_t images = 0;  // distinct images that were recovered, summed over the crash points
+  // Distinct images that were recovered, summed over the crash points; of failures other than of
+  // power, moments at which one was tried.
+  std::uint64_t images = 0;
   // What happened in the runs without a failure (services::CrashScenario::events()).
   std::map<std::string, std::uint64_t, std::less<>> events;
   Guarantee durable;

@@ -13,6 +13,9 @@ namespace {
 // In virtual time: a system that has not served the inspector by then is assumed never to do so.
 constexpr Picoseconds kPatience = std::chrono::seconds(2);
 
+// A process that died is started again when the device has placed what had arrived for it.
+constexpr Picoseconds kRestart = Microseconds(100);
+
 // Passes choices on and keeps a digest of the alternatives that were taken.
 class NotingChoices final : public pmem::Choices {
  public:
@@ -32,7 +35,7 @@ class NotingChoices final : public pmem::Choices {
 }  // namespace
 
 CrashRun::CrashRun(services::CrashScenario& scenario, const sim::Profile& profile,
-                   const pmem::PersistenceModel& model, std::vector<NodeId> failing)
+                   const pmem::PersistenceModel& model, WhatFails failing)
     : scenario_(scenario),
       failing_(std::move(failing)),
       platform_(profile, scenario.servers() + scenario.clients() + 1) {
@@ -47,14 +50,23 @@ void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) 
     NotingChoices noting(choices);
     noting.digest = platform_.engine().fired() ^
                     static_cast<std::uint64_t>(failed_at_->time_since_epoch().count()) << 20;
-    for (const NodeId node : failing_) platform_.fail_power(node, noting);
+    fail(noting);
     image_ = noting.digest;
     if (known.contains(image_)) {
       image_was_known_ = true;
       end_clients();
       return;
     }
-    for (const NodeId node : failing_) start_server(node);
+    if (of_servers(failing_.kind)) {
+      const Picoseconds after =
+          failing_.kind == FailureKind::process ? kRestart : Picoseconds::zero();
+      for (const NodeId node : failing_.servers) {
+        if (after == Picoseconds::zero())
+          start_server(node);
+        else
+          platform_.at(*failed_at_ + after, [this, node] { start_server(node); });
+      }
+    }
     start_inspector();
     platform_.at(*failed_at_ + kPatience, [this] {
       scenario_.note_problem("the system does not answer any more");
@@ -70,6 +82,26 @@ void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) 
   if (!failed_at_ && !client_problem_.empty()) scenario_.note_problem(client_problem_);
 }
 
+void CrashRun::fail(pmem::Choices& choices) {
+  switch (failing_.kind) {
+    case FailureKind::power:
+      return platform_.fail_power(failing_.servers, choices);
+    case FailureKind::process:
+      for (const NodeId node : failing_.servers) platform_.kill(node);
+      return;
+    case FailureKind::client:
+      return platform_.kill(node_of_client(failing_.client));
+    case FailureKind::connection: {
+      const NodeId node = node_of_client(failing_.client);
+      const fabric::Address client{node, static_cast<fabric::Port>(node)};
+      const fabric::Address server{failing_.servers.front(), 0};
+      platform_.break_connections(failing_.server_first ? server : client,
+                                  failing_.server_first ? client : server);
+      return;
+    }
+  }
+}
+
 void CrashRun::end_clients() {
   for (NodeId node = scenario_.servers(); node < platform_.node_count(); ++node) {
     platform_.kill(node);
@@ -82,7 +114,7 @@ void CrashRun::start_server(NodeId node) {
 }
 
 void CrashRun::start_client(std::uint32_t number) {
-  const NodeId node = scenario_.servers() + number;
+  const NodeId node = node_of_client(number);
   platform_.start(node, static_cast<fabric::Port>(node), CompletionMode::polling,
                   [this, number](Thread& thread) { return use(thread, number); });
 }

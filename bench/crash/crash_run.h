@@ -1,13 +1,14 @@
-// One run of a service's crash scenario on the simulation: servers, clients, optionally a power
-// failure of some of the servers, their recovery, and an inspector that reads what is left.
+// One run of a service's crash scenario on the simulation: servers, clients, optionally a failure
+// (of some of the servers, of a client, or of a connection), recovery, and an inspector that reads
+// what is left.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
+#include "bench/crash/what_fails.h"
 #include "platform/sim/failures.h"
 #include "platform/sim/sim_platform.h"
 #include "services/crash.h"
@@ -16,9 +17,9 @@ namespace perdura::bench {
 
 class CrashRun {
  public:
-  // `scenario` must outlive this. `failing`: the servers that lose power, if there is a failure.
+  // `scenario` must outlive this. `failing`: what fails, if there is a failure.
   CrashRun(services::CrashScenario& scenario, const sim::Profile& profile,
-           const pmem::PersistenceModel& model, std::vector<NodeId> failing);
+           const pmem::PersistenceModel& model, WhatFails failing);
   CrashRun(const CrashRun&) = delete;
   CrashRun& operator=(const CrashRun&) = delete;
 
@@ -33,6 +34,8 @@ class CrashRun {
   bool image_was_known() const { return image_was_known_; }
 
  private:
+  void fail(pmem::Choices& choices);
+  NodeId node_of_client(std::uint32_t number) const { return scenario_.servers() + number; }
   void start_server(NodeId node);
   void start_client(std::uint32_t number);
   void start_inspector();
@@ -42,7 +45,7 @@ class CrashRun {
   Task<> inspect(Thread& thread);
 
   services::CrashScenario& scenario_;
-  std::vector<NodeId> failing_;
+  WhatFails failing_;
   std::string client_problem_;
   std::optional<Time> failed_at_;
   std::uint64_t image_ = 0;

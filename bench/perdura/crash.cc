@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/crash/what_fails.h"
 #include "bench/perdura/crash_arguments.h"
 #include "bench/perdura/whole_number.h"
 #include "harness/run/long_work.h"
@@ -127,6 +128,10 @@ void print_steps(const Method& method, const std::vector<StepProof>& proofs) {
   }
 }
 
+std::vector<std::string> failure_kinds() {
+  return {std::begin(bench::kFailureKinds), std::end(bench::kFailureKinds)};
+}
+
 ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   if (arguments.exhaustive && arguments.samples > 0) {
@@ -144,6 +149,9 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   }
   if (arguments.failing) {
     throw UsageError("crash: --failing is for systems; a method has one responder");
+  }
+  if (arguments.failure) {
+    throw UsageError("crash: --failure is for systems; of a method's responder the power fails");
   }
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
@@ -245,6 +253,12 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->add_option("--failing", arguments->failing,
                    "How many of a system's servers lose their power at once (default: all)")
       ->check(whole_number(1, 1024));
+  command
+      ->add_option(
+          "--failure", arguments->failure,
+          "What fails of a system: its servers' power (default) or processes, a client, or "
+          "the connection of a client")
+      ->check(CLI::IsMember(failure_kinds()));
   command->add_option("--profile", arguments->profile,
                       "Testbed on whose model the system runs (default: erda-connectx3)");
   command->add_flag("--json", arguments->as_json, "Writes JSON");

@@ -24,6 +24,7 @@ struct CrashArguments {
   std::string persistence = "paper";     // of a system's puts, or "correct"
   std::optional<std::string> schedule;   // of a system's history; absent: all
   std::optional<std::uint64_t> failing;  // of a system's servers, at once; absent: all
+  std::optional<std::string> failure;    // of a system: absent: of power
   std::optional<std::string> profile;    // of a system: default erda-connectx3
   bool as_json = false;
 };

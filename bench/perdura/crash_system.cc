@@ -57,6 +57,17 @@ bool is_system(const std::string& name) { return systems::find_system(name).has_
 
 namespace {
 
+std::string of_what(bench::FailureKind failure) {
+  return failure == bench::FailureKind::power ? "" : fmt::format(" of a {}", to_string(failure));
+}
+
+bench::FailureKind failure_of(const CrashArguments& arguments) {
+  const auto& kinds = bench::kFailureKinds;
+  const auto found = std::find(std::begin(kinds), std::end(kinds), arguments.failure.value_or(""));
+  return found == std::end(kinds) ? bench::FailureKind::power
+                                  : static_cast<bench::FailureKind>(found - std::begin(kinds));
+}
+
 std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options) {
   std::vector<pmem::PersistenceModel> models;
   for (const persistence::Configuration& configuration : options.matching()) {
@@ -95,6 +106,17 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
       arguments.samples > 0 ? static_cast<std::uint32_t>(arguments.samples) : kUsualImages;
   options.schedule = arguments.schedule.value_or("");
   options.failing = static_cast<NodeId>(arguments.failing.value_or(0));
+  options.failure = failure_of(arguments);
+  if (!of_servers(options.failure) && arguments.failing) {
+    throw UsageError(fmt::format("crash: --failing is for servers; with --failure {} one fails",
+                                 to_string(options.failure)));
+  }
+  if (options.failure != bench::FailureKind::power && arguments.samples > 0) {
+    throw UsageError(
+        fmt::format("crash: --samples is for power failures; with --failure {} there "
+                    "is one image at a moment",
+                    to_string(options.failure)));
+  }
   json results = json::array();
   bool all_durable = true;
   std::string trace;
@@ -125,12 +147,14 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                          {"failures", result.runs},
                          {"images", result.images},
                          {"seed", arguments.seed},
+                         {"failure", to_string(options.failure)},
                          {"trace", result.durable.held ? "" : first_broken(result).first_loss}});
       continue;
     }
-    fmt::print("{} on {:<18} {:<15} {}; {} moments, {} failures, {} images, seed {}\n",
+    fmt::print("{} on {:<18} {:<15} {}; {} moments, {} failures{}, {} images, seed {}\n",
                arguments.target, name + ":", to_string(result.strongest()), conditions_of(result),
-               result.moments, result.runs, result.images, arguments.seed);
+               result.moments, result.runs, of_what(options.failure), result.images,
+               arguments.seed);
     std::fflush(stdout);
     if (trace.empty() && !result.durable.held) {
       trace = fmt::format("\non {}:\n{}", name, first_broken(result).first_loss);

@@ -57,11 +57,13 @@ bool pin_this_thread(const std::vector<unsigned>& cores) {
   return ::pthread_setaffinity_np(::pthread_self(), sizeof(set), &set) == 0;
 }
 
-HostNode::HostNode(const runtime::HostClock& clock, NodeId id, const std::string& pm_directory,
-                   pmem::WriteMeter::Level accounting, Placement placement)
+HostNode::HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
+                   const std::string& pm_directory, pmem::WriteMeter::Level accounting,
+                   Placement placement)
     : clock_(clock),
       id_(id),
-      pm_directory_(fmt::format("{}/node-{}", pm_directory, id)),
+      machine_(machine),
+      pm_directory_(fmt::format("{}/node-{}", pm_directory, machine)),
       accounting_(accounting),
       placement_(std::move(placement)) {
   pmem::mapped::create_pool_directory(pm_directory_);

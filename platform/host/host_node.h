@@ -74,12 +74,14 @@ class HostNode : public Node {
   };
 
   // `clock`: the platform's clock. Persistent memory is in files in `pm_directory`/node-N/ or, in a
-  // DAX device, in regions whose names begin so. Throws UsageError if the directory cannot be
-  // created.
-  HostNode(const runtime::HostClock& clock, NodeId id, const std::string& pm_directory,
-           pmem::WriteMeter::Level accounting, Placement placement);
+  // DAX device, in regions whose names begin so; N is the number of the machine. Throws UsageError
+  // if the directory cannot be created.
+  HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
+           const std::string& pm_directory, pmem::WriteMeter::Level accounting,
+           Placement placement);
 
   NodeId id() const override { return id_; }
+  NodeId machine() const override { return machine_; }
   // Names of PM regions consist of letters, digits, '.', '-' and '_'. Names of DRAM regions are
   // used only in messages and need not be unique.
   std::unique_ptr<pmem::Region> create_region(std::string_view name, Bytes size,
@@ -125,6 +127,7 @@ class HostNode : public Node {
 
   runtime::HostClock clock_;
   NodeId id_;
+  NodeId machine_;
   std::string pm_directory_;
   pmem::WriteMeter::Level accounting_;
   Placement placement_;

@@ -8,9 +8,9 @@
 
 namespace perdura {
 
-ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
+ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, NodeId machine, const std::string& pm_directory,
                  pmem::WriteMeter::Level accounting, Placement placement)
-    : HostNode(job.control().clock, id, pm_directory, accounting, std::move(placement)),
+    : HostNode(job.control().clock, id, machine, pm_directory, accounting, std::move(placement)),
       job_(job),
       memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))) {}
 

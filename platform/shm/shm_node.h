@@ -14,7 +14,7 @@ namespace perdura {
 
 class ShmNode final : public HostNode {
  public:
-  ShmNode(fabric::shm::Job& job, NodeId id, const std::string& pm_directory,
+  ShmNode(fabric::shm::Job& job, NodeId id, NodeId machine, const std::string& pm_directory,
           pmem::WriteMeter::Level accounting, Placement placement);
 
   fabric::shm::NodeMemory& memory() { return *memory_; }

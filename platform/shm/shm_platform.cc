@@ -36,8 +36,8 @@ ShmPlatform::ShmPlatform(ShmOptions options)
   const std::string pm =
       options_.pm_directory.empty() ? job_.directory() + "/pm" : options_.pm_directory;
   for (const NodeId id : local_ids()) {
-    add_node(
-        std::make_unique<ShmNode>(job_, id, pm, options_.accounting, placement_of(options_, id)));
+    add_node(std::make_unique<ShmNode>(job_, id, machine_of(options_.machines, id), pm,
+                                       options_.accounting, placement_of(options_, id)));
   }
 }
 

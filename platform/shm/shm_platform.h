@@ -23,6 +23,9 @@ struct ShmOptions {
   NodeId node_count = 1;
   // The nodes that belong to this process; empty: all nodes.
   std::vector<NodeId> local_nodes{};
+  // Nodes that share the persistent memory of a machine; the same in every process of the job. Each
+  // is a node of its own in everything else: it has its own process, or the same one.
+  Machines machines{};
   // Where the files of persistent memory are. For real persistent memory: a directory of a DAX file
   // system, a DAX device, or a path below a device ("/dev/dax0.0/run"), with which the names of its
   // regions then begin. Empty: a directory in /dev/shm that is removed with the last process of the

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "platform/base/error.h"
 
 namespace perdura::sim {
@@ -32,9 +34,12 @@ class SimBarrier final : public Platform::Barrier {
 
 }  // namespace
 
-SimPlatform::SimPlatform(Profile profile, NodeId nodes) : profile_(std::move(profile)) {
+SimPlatform::SimPlatform(Profile profile, NodeId nodes, const Machines& machines)
+    : profile_(std::move(profile)) {
   for (NodeId id = 0; id < nodes; ++id) {
-    nodes_.emplace_back(engine_, profile_, id, network_, directory_, failure_);
+    const NodeId on = machine_of(machines, id);
+    Machine& machine = machines_.try_emplace(on, engine_, profile_, on).first->second;
+    nodes_.emplace_back(engine_, machine, id, network_, directory_, failure_);
   }
 }
 
@@ -55,14 +60,14 @@ std::shared_ptr<StartedThread> SimPlatform::start_service(NodeId node, fabric::P
 
 std::shared_ptr<StartedThread> SimPlatform::launch(NodeId node, fabric::Port port,
                                                    CompletionMode mode, Body body, bool service) {
-  SimNode& machine = nodes_.at(node);
-  SimThread& thread = machine.add_thread(mode);
+  SimNode& process = nodes_.at(node);
+  SimThread& thread = process.add_thread(mode);
   const auto& started = running_.emplace_back(std::make_shared<Running>());
   Running& running = *started;
   running.platform = this;
   running.thread = &thread;
-  running.endpoint = machine.make_endpoint(thread, port);
-  running.context = std::make_unique<Thread>(Thread{machine, thread, *running.endpoint});
+  running.endpoint = process.make_endpoint(thread, port);
+  running.context = std::make_unique<Thread>(Thread{process, thread, *running.endpoint});
   running.body = std::move(body);
   running.node = node;
   running.service = service;
@@ -158,31 +163,54 @@ void SimPlatform::at(Time when, std::function<void()> function) {
   network_.after(when - engine_.now(), std::move(function));
 }
 
-void SimPlatform::kill(NodeId node) {
+void SimPlatform::end_all_of(NodeId node) {
   for (std::size_t i = 0; i < running_.size(); ++i) {
     if (running_[i]->node == node) end(*running_[i]);
   }
 }
 
+void SimPlatform::kill(NodeId node) {
+  SimNode& process = nodes_.at(node);
+  Machine& machine = machines_.at(process.machine());
+  std::vector<const SimThread*> threads;
+  for (const SimThread& thread : process.threads()) threads.push_back(&thread);
+  machine.begin_death(threads);
+  end_all_of(node);
+  machine.end_death(node);
+}
+
+std::size_t SimPlatform::break_connections(fabric::Address at, fabric::Address peer) {
+  return network_.break_connections(at, peer);
+}
+
 void SimPlatform::track_durability(pmem::PersistenceModel model) {
   durability_.model = model;
-  for (SimNode& node : nodes_) node.track(durability_);
+  for (auto& [id, machine] : machines_) machine.track(durability_);
 }
 
 void SimPlatform::list_moments() { durability_.list_moments = true; }
 
 std::set<Time>& SimPlatform::moments() {
-  for (SimNode& node : nodes_) {
-    if (node.journal() != nullptr) node.journal()->catch_up();
+  for (auto& [id, machine] : machines_) {
+    if (machine.journal() != nullptr) machine.journal()->catch_up();
   }
   return durability_.moments;
 }
 
-void SimPlatform::fail_power(NodeId node, pmem::Choices& choices) {
-  SimNode& machine = nodes_.at(node);
-  machine.cut_power(choices);
-  kill(node);
-  machine.restore_power();
+void SimPlatform::fail_power(std::span<const NodeId> nodes, pmem::Choices& choices) {
+  std::vector<NodeId> failing;
+  for (const NodeId node : nodes) {
+    const NodeId machine = nodes_.at(node).machine();
+    if (std::find(failing.begin(), failing.end(), machine) == failing.end()) {
+      failing.push_back(machine);
+    }
+  }
+  for (const NodeId machine : failing) machines_.at(machine).cut_power(choices);
+  for (const SimNode& node : nodes_) {
+    const auto fails = std::find(failing.begin(), failing.end(), node.machine());
+    if (fails != failing.end()) end_all_of(node.id());
+  }
+  for (const NodeId machine : failing) machines_.at(machine).restore_power();
 }
 
 }  // namespace perdura::sim

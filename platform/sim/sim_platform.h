@@ -5,7 +5,9 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "platform/fabric/sim/endpoint.h"
@@ -16,7 +18,8 @@ namespace perdura::sim {
 
 class SimPlatform final : public Platform {
  public:
-  SimPlatform(Profile profile, NodeId nodes);
+  // Throws UsageError if `machines` cannot be.
+  SimPlatform(Profile profile, NodeId nodes, const Machines& machines = {});
   ~SimPlatform() override;
 
   std::string_view name() const override { return "sim"; }
@@ -32,9 +35,16 @@ class SimPlatform final : public Platform {
 
   // Calls `function` at a time of the run. It may start threads and kill nodes.
   void at(Time when, std::function<void()> function);
-  // Kills the process on a node: its threads stop wherever they are, its DRAM and connections are
-  // lost, and its PM regions keep their visible content.
+  // Kills a node's process: its threads stop wherever they are, and its DRAM, connections and
+  // registrations are lost. What it has stored to PM regions stays, flushed or not; stores that it
+  // would have made later, on which its tasks run ahead, are not made. Other nodes of the machine
+  // go on. Must not be called from a task of the node.
   void kill(NodeId node);
+  // Breaks all connections between two endpoints, such as when a queue pair of `at` gets into the
+  // error state: operations under way are flushed on both sides, and each side's completion queue
+  // reports `disconnected`; `at` knows at once, `peer` as soon as the news can arrive. What is on
+  // the wire then is lost, of a long message perhaps its last packets. Returns how many broke.
+  std::size_t break_connections(fabric::Address at, fabric::Address peer);
 
   // Must be called before run(). From now on, changes of the persistent regions of all nodes are
   // reported to the persistence model (platform/pmem/sim/journal.h). Without this call nothing is
@@ -42,11 +52,13 @@ class SimPlatform final : public Platform {
   // profile's DDIO decides what accesses cost in time. They are separate so that the same run, to
   // the picosecond, can be judged under different models.
   void track_durability(pmem::PersistenceModel model);
-  // A power failure of a node, after which power is back at once: its threads stop wherever they
-  // are, its DRAM, connections and registrations are lost, and its persistent regions hold one of
-  // the images that the model allows; `choices` selects which. Must not be called from a task of
-  // the node. Throws UsageError without track_durability().
-  void fail_power(NodeId node, pmem::Choices& choices);
+  // A power failure of the machines of these nodes at one instant, after which power is back at
+  // once: the threads of all nodes of each stop wherever they are, their DRAM, connections and
+  // registrations are lost, and the persistent regions hold one of the images that the model
+  // allows; `choices` selects which. Must not be called from a task of such a node. Throws
+  // UsageError without track_durability().
+  void fail_power(std::span<const NodeId> nodes, pmem::Choices& choices);
+  void fail_power(NodeId node, pmem::Choices& choices) { fail_power({&node, 1}, choices); }
 
   // From now on, if durability is tracked, moments() contains the times up to now at which the set
   // of possible images changed. The caller may remove times that it has handled.
@@ -81,6 +93,7 @@ class SimPlatform final : public Platform {
   static Task<> run_body(SimPlatform& platform, Running& running);
   void end(Running& running);
   void end_all();
+  void end_all_of(NodeId node);
   void stop(Running& running);
   void fail(const std::string& problem);
   void check_time();
@@ -92,6 +105,7 @@ class SimPlatform final : public Platform {
   std::function<void()> between_events_;
   fabric::sim::Network network_{engine_};
   fabric::sim::Directory directory_;
+  std::map<NodeId, Machine> machines_;
   std::deque<SimNode> nodes_;
   std::vector<std::shared_ptr<Running>> running_;
   std::size_t unfinished_ = 0;

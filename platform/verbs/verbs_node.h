@@ -15,7 +15,7 @@ class VerbsNode final : public HostNode {
   VerbsNode(const runtime::HostClock& clock, NodeId id, const std::string& pm_directory,
             pmem::WriteMeter::Level accounting, Placement placement,
             std::shared_ptr<fabric::verbs::NodeMemory> memory)
-      : HostNode(clock, id, pm_directory, accounting, std::move(placement)),
+      : HostNode(clock, id, id, pm_directory, accounting, std::move(placement)),
         memory_(std::move(memory)) {}
 
   // Tests whether the device supports FLUSH for persistence of this node's persistent memory.

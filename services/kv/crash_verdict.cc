@@ -36,7 +36,7 @@ std::string trace(const History& all, std::optional<std::uint64_t> key, Failure 
   const auto fail = [&] {
     if (std::exchange(failed, true)) return;
     text +=
-        fmt::format("  ---- the power fails at {:.3f} us; client {} comes after recovery ----\n",
+        fmt::format("  ---- the server fails at {:.3f} us; client {} comes after recovery ----\n",
                     to_microseconds(failure.at.time_since_epoch()), failure.reader);
   };
   for (const Operation& operation : operations) {

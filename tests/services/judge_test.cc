@@ -58,7 +58,7 @@ TEST(HistoryJudge, AProblemIsTheLossOfEverything) {
 TEST(HistoryJudge, TheTraceSaysWhatWasDoneAndWhatCannotBe) {
   const std::string trace = judge({2, 1}).durable;
   for (const std::string_view part :
-       {"enqueue of 1 by client 0", "enqueue of 3, no answer", "the power fails at",
+       {"enqueue of 1 by client 0", "enqueue of 3, no answer", "the server fails at",
         "dequeue of 2 by client 9", "=> impossible: dequeue of "}) {
     EXPECT_NE(trace.find(part), std::string::npos) << part << " is missing in:\n" << trace;
   }

@@ -98,6 +98,16 @@ End& Network::new_end(Nic& nic, SimThread& thread, Address address,
   return ends_.emplace_back(*this, nic, thread, address, options);
 }
 
+std::size_t Network::break_connections(Address at, Address peer) {
+  std::size_t broken = 0;
+  for (End& end : ends_) {
+    if (!end.connected() || end.address() != at || end.peer_address() != peer) continue;
+    end.break_off();
+    ++broken;
+  }
+  return broken;
+}
+
 void Flight::fire() {
   switch (stage) {
     case Stage::arrives:
@@ -305,6 +315,14 @@ void End::close() {
   }
   queue_pair_ = nullptr;
   if (was_connected) peer_->lose_connection(nic_.profile.link.propagation);
+}
+
+// Those of its messages that are on the wire are cut there, as by the death of the requester.
+void End::break_off() {
+  if (state_ != State::connected) return;
+  outstanding_.for_each([this](Flight& flight) { cut_off(flight); });
+  enter_error();
+  peer_->lose_connection(nic_.profile.link.propagation);
 }
 
 // A requester that goes away leaves the packets that it had sent: of its last message perhaps a

@@ -90,6 +90,10 @@ class FlightQueue {
     first_ = flight.*kNext;
     return flight;
   }
+  template <class Visit>
+  void for_each(Visit visit) {
+    for (Flight* at = first_; at != nullptr; at = at->*kNext) visit(*at);
+  }
   void erase(const Flight& flight) {
     Flight* before = nullptr;
     Flight* at = first_;
@@ -134,6 +138,8 @@ class Network {
   // Runs `function` after `delay`; for what happens rarely.
   void after(Picoseconds delay, std::function<void()> function);
   End& new_end(Nic& nic, SimThread& thread, Address address, const QueuePairOptions& options);
+  // See SimPlatform::break_connections().
+  std::size_t break_connections(Address at, Address peer);
 
   std::vector<Target> targets;  // of the operation that is being carried out, if there are several
 
@@ -186,7 +192,10 @@ class alignas(kCacheLine) End {
 
   void post(const WorkRequest& request, Operation* operation);
   void close();  // the queue pair is being destroyed
+  // The queue pair gets into the error state for a reason outside the model.
+  void break_off();
   bool connected() const { return state_ == State::connected; }
+  Address address() const { return address_; }
   Address peer_address() const { return peer_->address_; }
 
  private:

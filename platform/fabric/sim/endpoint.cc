@@ -139,14 +139,15 @@ MemoryRegion SimEndpoint::register_memory(pmem::Region& region, Bytes offset, By
     throw PlatformError(fmt::format("cannot register bytes {}..{} of region '{}', which has {}",
                                     offset, offset + length, region.name(), region.size()));
   }
-  const MemoryRegion memory = nic_.add(region, offset, length, access);
+  const MemoryRegion memory = nic_.add(address_.node, region, offset, length, access);
   charge_registration(memory.key);
   return memory;
 }
 
 ExtentMap SimEndpoint::register_extents(pmem::Region& region, std::span<const Extent> extents,
                                         Access access) {
-  const ExtentMap map = nic_.add(region, make_extent_table(extents, region.size()), access);
+  const ExtentMap map =
+      nic_.add(address_.node, region, make_extent_table(extents, region.size()), access);
   charge_registration(map.key);
   return map;
 }

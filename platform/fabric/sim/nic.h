@@ -35,6 +35,8 @@ class Nic {
   // key is detected.
   struct Registered {
     std::shared_ptr<pmem::RegionModel> model;
+    // Whose registration it is: only connections of the same node reach it (a protection domain).
+    NodeId owner = 0;
     Bytes offset = 0;
     Bytes length = 0;
     Access access = Access::local;
@@ -48,13 +50,13 @@ class Nic {
     pmem::sim::SimRegion& region() const { return static_cast<pmem::sim::SimRegion&>(*model); }
   };
 
-  MemoryRegion add(pmem::Region& region, Bytes offset, Bytes length, Access access) {
-    registered_.push_back({region.shared_model(), offset, length, access});
+  MemoryRegion add(NodeId owner, pmem::Region& region, Bytes offset, Bytes length, Access access) {
+    registered_.push_back({region.shared_model(), owner, offset, length, access});
     return {&region, offset, length, {static_cast<std::uint32_t>(registered_.size())}, access};
   }
 
-  ExtentMap add(pmem::Region& region, ExtentTable extents, Access access) {
-    registered_.push_back({region.shared_model(), 0, 0, access});
+  ExtentMap add(NodeId owner, pmem::Region& region, ExtentTable extents, Access access) {
+    registered_.push_back({region.shared_model(), owner, 0, 0, access});
     registered_.back().extents = std::make_unique<ExtentTable>(std::move(extents));
     registered_.back().region_size = region.size();
     return {&region, {static_cast<std::uint32_t>(registered_.size())}, access};
@@ -100,13 +102,21 @@ class Nic {
     if (translations) translations.emplace(*profile.translation);
   }
 
-  // The memory behind a remote address, or null if the key, the range or the right is wrong; what
-  // the access touches of it, if that is not one piece of one range, into `pieces`.
-  Registered* find(RemoteAddress at, Bytes length, Access needed,
+  // Drops the registrations of a node whose process has died.
+  void remove_all_of(NodeId owner) {
+    for (std::uint32_t key = 1; key <= registered_.size(); ++key) {
+      if (registered_[key - 1].owner == owner && registered_[key - 1].valid) remove({key});
+    }
+  }
+
+  // The memory behind a remote address of a connection of `owner`, or null if the key, the range or
+  // the right is wrong; what the access touches of it, if that is not one piece of one range, into
+  // `pieces`.
+  Registered* find(NodeId owner, RemoteAddress at, Bytes length, Access needed,
                    std::vector<RegionPiece>& pieces) {
     if (at.key.value < 1 || at.key.value > registered_.size()) return nullptr;
     Registered& memory = registered_[at.key.value - 1];
-    if (!memory.valid || !allows(memory.access, needed)) return nullptr;
+    if (!memory.valid || memory.owner != owner || !allows(memory.access, needed)) return nullptr;
     if (memory.extents != nullptr) [[unlikely]]
       return memory.extents->find(at.offset, length, pieces) ? &memory : nullptr;
     if (at.offset > memory.length || length > memory.length - at.offset) return nullptr;

@@ -62,7 +62,7 @@ void End::arrived(Flight& flight) {
   flight.arrived = true;
   if (flight.cut) {
     // What is there of a WRITE is placed; nothing else comes of it.
-    flight.memory = nic_.find(flight.request.remote, payload_bytes(flight.request),
+    flight.memory = nic_.find(address_.node, flight.request.remote, payload_bytes(flight.request),
                               Access::remote_write, flight.pieces);
     if (flight.request.opcode == Opcode::write && state_ == State::connected &&
         flight.memory != nullptr) {
@@ -132,8 +132,8 @@ bool End::process(Flight& flight) {
 
   if (request.opcode == Opcode::send || request.opcode == Opcode::write_with_immediate) {
     if (request.opcode == Opcode::write_with_immediate) {
-      flight.memory =
-          nic_.find(request.remote, payload_bytes(request), Access::remote_write, flight.pieces);
+      flight.memory = nic_.find(address_.node, request.remote, payload_bytes(request),
+                                Access::remote_write, flight.pieces);
       if (flight.memory == nullptr) return refuse(flight, Status::remote_access_error, at), true;
     }
     if (receive_queue_ == nullptr || receive_queue_->empty()) return false;
@@ -173,7 +173,8 @@ bool End::process(Flight& flight) {
                                                                    : profile.nic.flush)) &&
                      (request.opcode != Opcode::atomic_write || profile.nic.atomic_write);
   if (!known) return refuse(flight, Status::unsupported, at), true;
-  flight.memory = nic_.find(request.remote, length, right_for(request.opcode), flight.pieces);
+  flight.memory =
+      nic_.find(address_.node, request.remote, length, right_for(request.opcode), flight.pieces);
   if (flight.memory == nullptr || (word && !is_word(remote_targets(flight, kWord)))) {
     return refuse(flight, Status::remote_access_error, at), true;
   }

@@ -48,6 +48,15 @@ void PersistenceState::expect(Place place, Bytes length) {
   });
 }
 
+void PersistenceState::expect_no_longer(Place place, Bytes length) {
+  if (is_lost(place)) return;
+  for_each_line(place.offset, length, [&](Bytes offset, Bytes, Bytes) {
+    Line& line = line_of({place.region, offset});
+    if (line.expected > 0) --line.expected;
+    changed_ = true;
+  });
+}
+
 template <class Function>
 void PersistenceState::add(const Fragment& what, Place place, std::span<const std::byte> bytes,
                            const Function& function) {

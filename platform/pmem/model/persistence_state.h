@@ -78,6 +78,8 @@ class PersistenceState {
   void attach(RegionId region, Medium medium, const std::byte* memory);
   // Announces that `memory` is about to hold a change of these lines that will be reported later.
   void expect(Place place, Bytes length);
+  // The change that was announced will not be made.
+  void expect_no_longer(Place place, Bytes length);
 
   // --- what CPUs do ------------------------------------------------------------------------------
 

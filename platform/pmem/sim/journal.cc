@@ -59,9 +59,20 @@ void Journal::fence(Writer writer, Time at) {
   add(at, {.kind = Fact::Kind::fence, .writer = writer});
 }
 
-void Journal::load(Place place, Bytes length, Time at) {
+void Journal::load(Writer writer, Place place, Bytes length, Time at) {
   if (!powered_ || !state_.may_learn(place, length)) return;
-  add(at, {.kind = Fact::Kind::seen, .place = place, .length = length});
+  add(at, {.kind = Fact::Kind::seen, .writer = writer, .place = place, .length = length});
+}
+
+void Journal::withdraw(Writer writer, Time from) {
+  catch_up();
+  std::erase_if(ahead_, [&](const auto& entry) {
+    const auto& [when, fact] = entry;
+    if (fact.writer != writer || when <= from) return false;
+    const bool changes = fact.kind == Fact::Kind::store || fact.kind == Fact::Kind::stream;
+    if (changes) state_.expect_no_longer(fact.place, fact.length);
+    return true;
+  });
 }
 
 Journal::Operation Journal::post(ConnectionId connection, RemoteKind kind, bool fenced) {

@@ -61,7 +61,9 @@ class Journal {
   void stream(Writer writer, Place place, std::span<const std::byte> bytes, LineTimes visible);
   void flush(Writer writer, Place place, Bytes length, Time at);
   void fence(Writer writer, Time at);
-  void load(Place place, Bytes length, Time at);
+  void load(Writer writer, Place place, Bytes length, Time at);
+  // The thread's process has died: what it would have done after `from` does not happen.
+  void withdraw(Writer writer, Time from);
 
   // --- devices ---------------------------------------------------------------------------------
 

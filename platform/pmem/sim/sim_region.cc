@@ -37,12 +37,19 @@ void SimRegion::change(Timeline::Writer writer, Bytes offset, std::span<const st
                        LineTimes visible) {
   if (journal_ && !journal_->powered()) [[unlikely]]
     return;
-  timeline_.change(engine_.now(), offset, from, writer, visible);
+  SimThread* const thread = writer == Timeline::Writer::cpu ? SimThread::running() : nullptr;
+  timeline_.change(engine_.now(), offset, from, writer, visible,
+                   thread != nullptr ? &thread->storing() : nullptr);
 }
 
 void SimRegion::cpu_read(Bytes offset, std::span<std::byte> into) {
+  const SimThread* const thread = SimThread::running();
   timeline_.forget_before(engine_.now());
-  timeline_.cpu_read(offset, into, now());
+  timeline_.cpu_read(offset, into, now(), thread != nullptr ? &thread->storing() : nullptr);
+}
+
+void SimRegion::withdraw(const SimThread& thread, Time from) {
+  timeline_.withdraw(thread.storing(), from);
 }
 
 std::uint64_t SimRegion::load(Bytes offset) {
@@ -50,7 +57,7 @@ std::uint64_t SimRegion::load(Bytes offset) {
   std::uint64_t value;
   cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)));
   if (journal_) [[unlikely]]
-    journal_->load({id_, offset}, kWord, now());
+    journal_->load(SimThread::running(), {id_, offset}, kWord, now());
   return value;
 }
 
@@ -83,7 +90,7 @@ std::uint64_t SimRegion::load_from_memory(Bytes offset) {
   std::uint64_t value;
   cpu_read(offset, std::as_writable_bytes(std::span(&value, 1)));
   if (journal_) [[unlikely]]
-    journal_->load({id_, offset}, kWord, now());
+    journal_->load(SimThread::running(), {id_, offset}, kWord, now());
   return value;
 }
 
@@ -96,7 +103,7 @@ void SimRegion::scan(Bytes offset, Bytes length) {
     fetch(offset, lines_of(offset, length), true);
   }
   if (journal_) [[unlikely]]
-    journal_->load({id_, offset}, length, now());
+    journal_->load(SimThread::running(), {id_, offset}, length, now());
 }
 
 void SimRegion::read(Bytes offset, std::span<std::byte> into) {
@@ -105,10 +112,12 @@ void SimRegion::read(Bytes offset, std::span<std::byte> into) {
   if (SimThread* thread = SimThread::running()) thread->charge(Work::copy, into.size());
   cpu_read(offset, into);
   if (journal_) [[unlikely]]
-    journal_->load({id_, offset}, into.size(), now());
+    journal_->load(SimThread::running(), {id_, offset}, into.size(), now());
 }
 
 void SimRegion::store(Bytes offset, std::uint64_t value, const WordLayout& layout) {
+  if (ignores_stores_) [[unlikely]]
+    return;
   if (SimThread* thread = SimThread::running()) thread->charge_time(thread->cpu().store);
   if (counted()) meter_->word(Cause::local_store, newest(offset), value, layout);
   const auto bytes = std::as_bytes(std::span(&value, 1));
@@ -128,6 +137,8 @@ bool SimRegion::compare_exchange(Bytes offset, std::uint64_t& expected, std::uin
 }
 
 void SimRegion::write(Bytes offset, std::span<const std::byte> from, bool streaming) {
+  if (ignores_stores_) [[unlikely]]
+    return;
   const Time start = now();
   if (counted()) {
     meter_->bytes(Cause::local_store, {base_ + offset, from.size()}, from);

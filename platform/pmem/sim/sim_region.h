@@ -66,6 +66,10 @@ class SimRegion final : public RegionModel {
   // From now on reports all accesses to the journal of its node. Once the node has lost power,
   // messages that still arrive have no effect: the memory continues with another journal.
   void track(std::shared_ptr<Journal> journal);
+  // The thread's process has died (Timeline::withdraw).
+  void withdraw(const perdura::sim::SimThread& thread, Time from);
+  // While a process dies, its objects are destroyed; what they still store does not happen.
+  void ignore_stores(bool ignored) { ignores_stores_ = ignored; }
   const Timeline& timeline() const { return timeline_; }
   // The region's id in the journal.
   Journal::RegionId id() const { return id_; }
@@ -98,6 +102,7 @@ class SimRegion final : public RegionModel {
   Journal::RegionId id_ = 0;
   std::uint32_t number_ = 0;
   Bytes page_ = 0;
+  bool ignores_stores_ = false;
 };
 
 }  // namespace perdura::pmem::sim

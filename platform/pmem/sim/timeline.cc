@@ -24,13 +24,13 @@ void Earliest::remove(Time moment) {
 }
 
 void Timeline::change(Time now, Bytes offset, std::span<const std::byte> bytes, Writer writer,
-                      LineTimes visible) {
+                      LineTimes visible, StoringThread* thread) {
   if (bytes.empty()) return;
   forget_before(now);
   const Bytes lines = (offset + bytes.size() - 1) / kCacheLine - offset / kCacheLine + 1;
   const Time last = visible.first + visible.per_line * static_cast<std::int64_t>(lines - 1);
   if (last > now || !readers_.empty()) {
-    Change change{offset, visible, last, writer, {}};
+    Change change{offset, visible, last, writer, thread, {}};
     if (!free_buffers_.empty()) {
       change.replaced = std::move(free_buffers_.back());
       free_buffers_.pop_back();
@@ -45,7 +45,7 @@ template <class MomentOfLine>
 void Timeline::undo(const Change& change, Bytes begin, Bytes end, Bytes offset,
                     std::span<std::byte> into, MomentOfLine moment) {
   begin = std::max(begin, change.offset);
-  end = std::min(end, change.offset + change.replaced.size());
+  end = std::min(end, change.end());
   for (Bytes at = begin; at < end;) {
     const Bytes line_end = std::min(end, (at / kCacheLine + 1) * kCacheLine);
     const Time visible = change.visible.of(at / kCacheLine - change.offset / kCacheLine);
@@ -86,7 +86,7 @@ void Timeline::chain_up() {
   constexpr std::size_t kLeastChains = 64;
   for (; chained_ < first_change_ + changes_.size(); ++chained_) {
     const Change& change = changes_[chained_ - first_change_];
-    const std::uint64_t last = (change.offset + change.replaced.size() - 1) / kBlock;
+    const std::uint64_t last = (change.end() - 1) / kBlock;
     for (std::uint64_t block = change.offset / kBlock; block <= last; ++block) {
       if (touches_.size() >= chains_.size()) {
         chains_.assign(std::max(kLeastChains, 2 * chains_.size()), 0);
@@ -112,14 +112,81 @@ void Timeline::device_read(Bytes offset, std::span<std::byte> into, LineTimes se
   });
 }
 
-void Timeline::cpu_read(Bytes offset, std::span<std::byte> into, Time when) {
+void Timeline::cpu_read(Bytes offset, std::span<std::byte> into, Time when,
+                        const StoringThread* reader) {
   if (into.empty()) return;
   std::memcpy(into.data(), base_ + offset, into.size());
   if (changes_.empty()) return;
   for_each_change(offset, into.size(), [&](const Change& change, Bytes begin, Bytes end) {
-    if (change.writer != Writer::device) return;
+    if (change.writer != Writer::device) {
+      const bool others = reader != nullptr && change.thread != nullptr && change.thread != reader;
+      if (others && change.offset < end && begin < change.end()) {
+        change.thread->seen_until = std::max(change.thread->seen_until, change.last_visible);
+      }
+      return;
+    }
     undo(change, begin, end, offset, into, [when](Bytes) { return when; });
   });
+}
+
+// A CPU's stores become visible in the order of their addresses, so what was not made is the end of
+// a change. The newest goes first: what it replaced is what an earlier one of the thread has left.
+void Timeline::withdraw(const StoringThread& thread, Time from) {
+  bool any = false;
+  for (std::size_t i = changes_.size(); i-- > 0;) {
+    Change& change = changes_[i];
+    if (change.thread != &thread || change.last_visible <= from) continue;
+    any = true;
+    Bytes begin = change.offset;
+    for (Bytes line = 0; begin < change.end() && change.visible.of(line) <= from; ++line) {
+      change.last_visible = change.visible.of(line);
+      begin = (begin / kCacheLine + 1) * kCacheLine;
+    }
+    put_back(i, begin);
+    change.replaced.resize(begin - change.offset);
+  }
+  if (!any) return;
+  leave_chains();
+  Ring<Change> kept;
+  while (!changes_.empty()) {
+    Change change = changes_.take_front();
+    if (!change.replaced.empty()) kept.push_back(std::move(change));
+  }
+  changes_ = std::move(kept);
+}
+
+// Undoes a change from `begin` on: what it replaced goes to memory, or to the first later change
+// that has replaced it in turn.
+void Timeline::put_back(std::size_t change, Bytes begin) {
+  const Change& undone = changes_[change];
+  std::vector<std::pair<Bytes, Bytes>> left{{begin, undone.end()}};
+  const auto replaced = [&](Bytes at) { return undone.replaced.data() + (at - undone.offset); };
+  for (std::size_t i = change + 1; i < changes_.size(); ++i) {
+    Change& later = changes_[i];
+    std::vector<std::pair<Bytes, Bytes>> rest;
+    for (const auto& [from, to] : left) {
+      const Bytes first = std::max(from, later.offset);
+      const Bytes last = std::min(to, later.end());
+      if (first >= last) {
+        rest.emplace_back(from, to);
+        continue;
+      }
+      std::memcpy(later.replaced.data() + (first - later.offset), replaced(first), last - first);
+      if (from < first) rest.emplace_back(from, first);
+      if (last < to) rest.emplace_back(last, to);
+    }
+    left = std::move(rest);
+  }
+  for (const auto& [from, to] : left) std::memcpy(base_ + from, replaced(from), to - from);
+}
+
+// All changes are to be chained up anew.
+void Timeline::leave_chains() {
+  first_touch_ += touches_.size();
+  touches_ = {};
+  std::fill(chains_.begin(), chains_.end(), 0);
+  first_change_ += changes_.size();
+  chained_ = first_change_;
 }
 
 void Timeline::drop_visible(Time horizon) {

@@ -48,21 +48,36 @@ class Earliest {
   std::vector<Time> removed_;
 };
 
+// A thread of a CPU, as the memory that it stores to knows it.
+struct StoringThread {
+  // Another thread has seen a store that becomes visible at this time, ahead of the engine's. So
+  // that store happens, with all that the thread did before it, even if the thread's process dies
+  // first.
+  Time seen_until{};
+};
+
 class Timeline {
  public:
   enum class Writer : std::uint8_t { cpu, device };
 
   explicit Timeline(std::byte* base) : base_(base) {}
 
-  // Changes a range; line i becomes visible at visible.of(i). `now` is the engine's time.
+  // Changes a range; line i becomes visible at visible.of(i). `now` is the engine's time, `thread`
+  // the one that stores, if it is a CPU's.
   void change(Time now, Bytes offset, std::span<const std::byte> bytes, Writer writer,
-              LineTimes visible);
+              LineTimes visible, StoringThread* thread = nullptr);
 
   // What a device sees that reads line i at `seen.of(i)`, none of which is later than now.
   void device_read(Bytes offset, std::span<std::byte> into, LineTimes seen);
 
   // What a CPU of the node sees at `when`: every CPU's stores, and of devices what has been placed.
-  void cpu_read(Bytes offset, std::span<std::byte> into, Time when);
+  // `reader` is the thread that reads; null if nobody does who belongs to the node.
+  void cpu_read(Bytes offset, std::span<std::byte> into, Time when,
+                const StoringThread* reader = nullptr);
+
+  // The thread's process has died: those of its stores that would become visible after `from` have
+  // never been made.
+  void withdraw(const StoringThread& thread, Time from);
 
   // Between these a device reads and may look at moments from `from` on.
   void begin_device_read(Time from) { readers_.add(from); }
@@ -84,7 +99,10 @@ class Timeline {
     LineTimes visible{};
     Time last_visible{};
     Writer writer = Writer::cpu;
+    StoringThread* thread = nullptr;
     std::vector<std::byte> replaced{};
+
+    Bytes end() const { return offset + replaced.size(); }
   };
   // A touch records that a change affects a block of memory. With many clients thousands of changes
   // are pending, and a read must not search all of them: the touches of a block form a chain, and a
@@ -99,6 +117,8 @@ class Timeline {
   static constexpr std::size_t kFew = 8;
 
   void drop_visible(Time horizon);
+  void put_back(std::size_t change, Bytes begin);
+  void leave_chains();
   // Calls `visit(change, begin, end)` for the changes that touch a range, in parts of it that lie
   // apart; of each part from the newest to the oldest.
   template <class Visit>

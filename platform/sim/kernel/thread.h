@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "platform/platform.h"
+#include "platform/pmem/sim/timeline.h"
 #include "platform/runtime/ring.h"
 #include "platform/sim/kernel/engine.h"
 #include "platform/sim/kernel/profile.h"
@@ -78,6 +79,8 @@ class SimThread final : public Executor, public CostMeter, private Event {
     next_fill_buffer_ = (next_fill_buffer_ + 1) % fill_buffers_.size();
   }
   const CpuProfile& cpu() const { return cpu_; }
+  pmem::sim::StoringThread& storing() { return storing_; }
+  const pmem::sim::StoringThread& storing() const { return storing_; }
 
   // While such an object exists, tasks of the thread become ready because of a completion that the
   // device reported. On some nodes that costs the wake-up of a completion thread in addition to the
@@ -136,6 +139,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   bool completion_arrives_ = false;
   Picoseconds charged_{};  // by the running task, not yet paid
   Time written_back_{};
+  pmem::sim::StoringThread storing_;
   std::vector<Time> fill_buffers_;  // until when each is occupied; used round robin
   std::size_t next_fill_buffer_ = 0;
   Picoseconds cpu_time_{};

@@ -193,7 +193,7 @@ TEST(CrashExploration, GoesOnFromAnyMoment) {
 TEST(CrashExploration, TheTraceTellsWhatWasDoneAndWhatWasLost) {
   const std::string trace = a_tenth(1).durable.first_loss;
   for (const std::string_view part :
-       {"moment ", "image", "put of version", "the power fails at", "=> key"}) {
+       {"moment ", "image", "put of version", "the server fails at", "=> key"}) {
     EXPECT_NE(trace.find(part), std::string::npos) << part << " is missing in:\n" << trace;
   }
 }

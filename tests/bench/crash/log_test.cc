@@ -66,7 +66,7 @@ TEST(LogCrashes, FindAMethodThatIsForAnotherServer) {
   EXPECT_LT(lost.strongest(), GuaranteeLevel::durable);
   EXPECT_FALSE(lost.acknowledged.held);
   for (const std::string_view part :
-       {"moment ", "append of ", "the power fails at", "=> impossible: read of "}) {
+       {"moment ", "append of ", "the server fails at", "=> impossible: read of "}) {
     EXPECT_NE(lost.acknowledged.first_loss.find(part), std::string::npos)
         << part << " is missing in:\n"
         << lost.acknowledged.first_loss;

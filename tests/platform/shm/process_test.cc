@@ -340,4 +340,62 @@ TEST_P(ShmProcesses, ANewProcessJoinsTheRunOfTheOthers) {
   EXPECT_EQ(steady.exit_code(), 0);
 }
 
+// --- several processes of one machine -----------------------------------------------------------
+
+// Two processes that are told so share the persistent memory of a machine: the death of one leaves
+// the other, and what was stored.
+TEST_P(ShmProcesses, ProcessesOfAMachineShareItsPersistentMemory) {
+  const TemporaryJob temporary;
+  const std::string& job = temporary.name();
+  const auto of_machine = [&](NodeId node) {
+    ShmOptions options = node_of(job, node, 3);
+    options.machines = {0, 0, 2};
+    return options;
+  };
+  constexpr Bytes kPool = 64 * KiB;
+  const auto elsewhere = [&](const Process::Voice&) {
+    run_node(of_machine(2), GetParam(), [](Thread& thread) -> Task<> {
+      EXPECT_EQ(thread.node.open_region("pool"), nullptr);
+      co_return;
+    });
+  };
+  Process other_machine(elsewhere);
+  Process victim([&](const Process::Voice& voice) {
+    run_node(of_machine(0), GetParam(), [&](Thread& thread) -> Task<> {
+      EXPECT_EQ(thread.node.machine(), 0U);
+      const auto pool = thread.node.create_region("pool", kPool, Medium::pm);
+      pool->store(8, 7);
+      voice.say('s');
+      for (;;) co_await sleep_for(std::chrono::hours(1));
+    });
+  });
+  ASSERT_TRUE(victim.hears('s'));
+  Process neighbor([&](const Process::Voice& voice) {
+    run_node(of_machine(1), GetParam(), [&](Thread& thread) -> Task<> {
+      EXPECT_EQ(thread.node.machine(), 0U);
+      const auto pool = thread.node.open_region("pool");
+      EXPECT_NE(pool, nullptr);
+      if (pool == nullptr) co_return;
+      EXPECT_EQ(pool->load(8), 7U);
+      voice.say('o');
+      // Until the successor of the dead process has stored.
+      while (pool->load(16) == 0) co_await yield();
+      EXPECT_EQ(pool->load(16), 8U);
+    });
+  });
+  ASSERT_TRUE(neighbor.hears('o'));
+  victim.kill();
+  Process successor([&](const Process::Voice&) {
+    run_node(of_machine(0), GetParam(), [&](Thread& thread) -> Task<> {
+      const auto pool = thread.node.open_region("pool");
+      EXPECT_NE(pool, nullptr);
+      if (pool != nullptr) pool->store(16, pool->load(8) + 1);
+      co_return;
+    });
+  });
+  EXPECT_EQ(successor.exit_code(), 0);
+  EXPECT_EQ(neighbor.exit_code(), 0);
+  EXPECT_EQ(other_machine.exit_code(), 0);
+}
+
 }  // namespace perdura::shm_test

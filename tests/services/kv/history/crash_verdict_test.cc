@@ -121,8 +121,8 @@ TEST(CrashVerdict, TheTraceHasTheFailureInItsPlace) {
   const std::string trace = find({2, 2}).durable;
   const auto place = [&](std::string_view part) { return trace.find(part); };
   EXPECT_LT(place("put of version 3 by client 0"), place("put of version 4 by client 1"));
-  EXPECT_LT(place("never answered"), place("the power fails at 100.000 us"));
-  EXPECT_LT(place("the power fails"), place("get of version 2 by client 2"));
+  EXPECT_LT(place("never answered"), place("the server fails at 100.000 us"));
+  EXPECT_LT(place("the server fails"), place("get of version 2 by client 2"));
   EXPECT_LT(place("get of version 2 by client 2"), place("=> key 0"));
   EXPECT_NE(place("=> key 0"), std::string::npos) << trace;
 }

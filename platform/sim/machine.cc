@@ -1,0 +1,141 @@
+#include "platform/sim/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "platform/base/error.h"
+#include "platform/pmem/sim/region_memory.h"
+
+namespace perdura::sim {
+
+namespace {
+
+Bytes size_of(pmem::Pages pages) {
+  if (pages == pmem::Pages::any) return 0;
+  return pages == pmem::Pages::small ? 4 * KiB : 2 * MiB;
+}
+
+std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& memory,
+                                                        const Profile& profile) {
+  std::vector<pmem::sim::MemoryController> controllers;
+  controllers.emplace_back(memory);
+  if (profile.numa) controllers.emplace_back(memory, &*profile.numa);
+  return controllers;
+}
+
+}  // namespace
+
+Machine::Machine(Engine& engine, const Profile& profile, NodeId id)
+    : engine_(engine),
+      testbed_(profile),
+      profile_(id == 0 ? profile.server : profile.client),
+      id_(id),
+      cores_(profile_.cores),
+      dram_(controllers_of(profile.dram, profile)),
+      pm_(controllers_of(profile.pm, profile)),
+      nic_(profile) {}
+
+Machine::Block Machine::allocate(std::string_view name, Bytes size, pmem::Medium medium,
+                                 MemoryPlace place) {
+  Block block;
+  block.mapping = pmem::sim::allocate_region(name, size);
+  block.base = static_cast<std::byte*>(block.mapping.get());
+  block.size = size;
+  block.controller = &(medium == pmem::Medium::pm ? pm_ : dram_)[place.remote ? 1 : 0];
+  block.address = block.controller->allocate(size, place.one_dimm);
+  block.page = size_of(place.pages);
+  block.model = make_model(block, medium);
+  return block;
+}
+
+std::shared_ptr<pmem::sim::SimRegion> Machine::make_model(const Block& block, pmem::Medium medium) {
+  const bool persistent = medium == pmem::Medium::pm;
+  auto model = std::make_shared<pmem::sim::SimRegion>(engine_, *block.controller, block.address,
+                                                      persistent ? &meter_ : nullptr, block.base,
+                                                      block.mapping);
+  model->identify(++regions_, block.page);
+  if (persistent && journal_ != nullptr) model->track(journal_);
+  return model;
+}
+
+void Machine::track(pmem::sim::Durability& durability) {
+  durability_ = &durability;
+  journal_ = std::make_shared<pmem::sim::Journal>(engine_, durability);
+  nic_.journal = journal_;
+  for (auto& [name, block] : persistent_) block.model->track(journal_);
+}
+
+void Machine::cut_power(pmem::Choices& choices) {
+  if (journal_ == nullptr) {
+    throw UsageError(fmt::format("node {}: call track_durability() before the run", id_));
+  }
+  survivors_ = journal_->image(choices);
+  journal_->power_off();
+}
+
+void Machine::restore_power() {
+  nic_.remove_all();
+  for (auto& [name, block] : persistent_) {
+    for (const auto& survivor : survivors_) {
+      if (survivor.place.region != block.model->id()) continue;
+      std::copy(survivor.bytes.begin(), survivor.bytes.end(), block.base + survivor.place.offset);
+    }
+  }
+  survivors_.clear();
+  // What is there now is durable.
+  journal_.reset();
+  for (auto& [name, block] : persistent_) block.model = make_model(block, pmem::Medium::pm);
+  track(*durability_);
+}
+
+std::unique_ptr<pmem::Region> Machine::create_region(MemoryPlace place, std::string_view name,
+                                                        Bytes size, pmem::Medium medium) {
+  if (place.pages != pmem::Pages::any && !testbed_.translation) {
+    throw UsageError(
+        fmt::format("region '{}': profile {} has no page sizes; add [translation] for them", name,
+                    testbed_.name));
+  }
+  if (place.remote && !testbed_.numa) {
+    throw UsageError(fmt::format(
+        "profile {}: its machines have one NUMA node; add [numa] for another", testbed_.name));
+  }
+  if (medium == pmem::Medium::pm && persistent_.contains(name)) {
+    throw UsageError(fmt::format("node {} has a region '{}' already", id_, name));
+  }
+  Block block = allocate(name, size, medium, place);
+  auto region = std::make_unique<pmem::Region>(std::string(name), medium, block.base, size,
+                                               block.model, block.mapping);
+  if (medium == pmem::Medium::pm) persistent_.emplace(name, std::move(block));
+  return region;
+}
+
+std::unique_ptr<pmem::Region> Machine::open_region(std::string_view name) {
+  const auto found = persistent_.find(name);
+  if (found == persistent_.end()) return nullptr;
+  const Block& block = found->second;
+  return std::make_unique<pmem::Region>(std::string(name), pmem::Medium::pm, block.base, block.size,
+                                        block.model, block.mapping);
+}
+
+void Machine::remove_region(std::string_view name) {
+  if (const auto found = persistent_.find(name); found != persistent_.end()) {
+    persistent_.erase(found);
+  }
+}
+
+void Machine::begin_death(const std::vector<const SimThread*>& threads) {
+  for (const SimThread* thread : threads) {
+    const Time from = std::max(engine_.now(), thread->storing().seen_until);
+    for (auto& [name, block] : persistent_) block.model->withdraw(*thread, from);
+    if (journal_ != nullptr) journal_->withdraw(thread, from);
+  }
+  for (auto& [name, block] : persistent_) block.model->ignore_stores(true);
+}
+
+void Machine::end_death(NodeId process) {
+  for (auto& [name, block] : persistent_) block.model->ignore_stores(false);
+  nic_.remove_all_of(process);
+}
+
+}  // namespace perdura::sim

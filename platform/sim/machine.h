@@ -1,0 +1,83 @@
+// A simulated machine: its cores, its memory and NIC, and its persistent regions, which outlive the
+// processes that run on it. Its nodes (platform/sim/node.h) are these processes; usually there is
+// one.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/fabric/sim/nic.h"
+#include "platform/platform.h"
+#include "platform/pmem/sim/sim_region.h"
+#include "platform/sim/kernel/thread.h"
+
+namespace perdura::sim {
+
+class Machine {
+ public:
+  // `id`: of its first node. Both references must outlive the machine.
+  Machine(Engine& engine, const Profile& profile, NodeId id);
+
+  // What Node::create_region_at(), open_region() and remove_region() do.
+  std::unique_ptr<pmem::Region> create_region(MemoryPlace place, std::string_view name, Bytes size,
+                                              pmem::Medium medium);
+  std::unique_ptr<pmem::Region> open_region(std::string_view name);
+  void remove_region(std::string_view name);
+
+  NodeId id() const { return id_; }
+  const Profile& testbed() const { return testbed_; }
+  const NodeProfile& profile() const { return profile_; }
+  Cores& cores() { return cores_; }
+  fabric::sim::Nic& nic() { return nic_; }
+  const pmem::WriteMeter& meter() const { return meter_; }
+
+  // From now on, changes of the persistent regions are reported to a journal.
+  void track(pmem::sim::Durability& durability);
+  // Null unless durability is tracked. A power failure replaces the journal by a new one.
+  pmem::sim::Journal* journal() { return journal_.get(); }
+
+  // The two halves of a power failure: cut_power() chooses the image that survives and stops all
+  // changes of memory; after the threads have been stopped, restore_power() writes the image into
+  // the memory. Throws UsageError if durability is not tracked.
+  void cut_power(pmem::Choices& choices);
+  void restore_power();
+
+  // The two halves of the death of a process: its threads' stores that lie ahead of the engine's
+  // time are taken back; while its tasks are destroyed, persistent memory does not change.
+  void begin_death(const std::vector<const SimThread*>& threads);
+  // Its registrations are gone.
+  void end_death(NodeId process);
+
+ private:
+  struct Block {
+    std::byte* base = nullptr;
+    Bytes size = 0;
+    pmem::sim::MemoryController* controller = nullptr;
+    Bytes address = 0;
+    Bytes page = 0;  // that was chosen
+    std::shared_ptr<pmem::sim::SimRegion> model;
+    std::shared_ptr<void> mapping;
+  };
+  Block allocate(std::string_view name, Bytes size, pmem::Medium medium, MemoryPlace place);
+  std::shared_ptr<pmem::sim::SimRegion> make_model(const Block& block, pmem::Medium medium);
+
+  Engine& engine_;
+  const Profile& testbed_;
+  const NodeProfile& profile_;
+  NodeId id_;
+  std::uint32_t regions_ = 0;  // made so far
+  Cores cores_;
+  pmem::WriteMeter meter_;
+  // One for each of the two NUMA nodes; threads run on the first.
+  std::vector<pmem::sim::MemoryController> dram_;
+  std::vector<pmem::sim::MemoryController> pm_;
+  fabric::sim::Nic nic_;
+  std::map<std::string, Block, std::less<>> persistent_;
+  pmem::sim::Durability* durability_ = nullptr;
+  std::shared_ptr<pmem::sim::Journal> journal_;
+  std::vector<pmem::sim::Journal::Survivor> survivors_;  // while the power is off
+};
+
+}  // namespace perdura::sim
