@@ -135,7 +135,6 @@ class KvCrashScenario final : public CrashScenario {
   bool slow_writer_;
   std::array<history::OperationLog, kClients + 1> logs_;
   std::array<std::uint64_t, kClients + 1> versions_{};  // number of puts so far
-  bool writing_ = true;                                 // whether the slow writer is still writing
   std::uint64_t cleanings_ = 0;
 };
 
@@ -168,11 +167,6 @@ Task<> KvCrashScenario::serve(Thread& thread) {
 
 Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
   const bool slow = slow_writer_ && number == kSlowWriter;
-  struct Writing {
-    bool& flag;
-    bool ends;
-    ~Writing() { flag = flag && !ends; }
-  } writing{writing_, slow};
   std::optional<faults::FaultyThread> late;
   if (slow) late.emplace(thread, faults::FaultPlan{.slow = {kLate, kLate}});
   const std::unique_ptr<systems::KvSession> session =
@@ -224,10 +218,10 @@ Task<> KvCrashScenario::change(systems::KvSession& session, std::uint32_t number
   }
 }
 
-// Gets the key as long as the slow writer is writing.
+// Gets the key as long as the slow writer is at work, besides this client.
 Task<> KvCrashScenario::watch(systems::KvSession& session, std::uint32_t number) {
   const Step get{Kind::get, 0};
-  for (bool answered = true; answered && writing_;) {
+  for (bool answered = true; answered && clients_at_work() > 1;) {
     answered = co_await step(session, get, number);
     co_await sleep_for(kBetweenGets);
   }

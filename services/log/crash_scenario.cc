@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "persistence/remote_persister.h"
 #include "services/judge.h"
 #include "services/log/specification.h"
 
@@ -80,7 +81,7 @@ class LogCrashScenario final : public CrashScenario {
   // Reads, appends and reads again.
   Task<> inspect(Thread& thread) override {
     while (clients_at_work() > 0) co_await sleep_for(kLook);
-    const std::unique_ptr<LogWriter> writer = co_await system_.connect(thread, kServer, config_);
+    const std::unique_ptr<LogWriter> writer = co_await connect_after_another(thread);
     co_await read(*writer);
     if (!co_await append(*writer, kFirstOfInspector, kInspector)) {
       note_problem("the connection to the recovered log breaks");
@@ -98,6 +99,17 @@ class LogCrashScenario final : public CrashScenario {
   }
 
  private:
+  // A server that lives on keeps a client's session until it has heard of the client's end.
+  Task<std::unique_ptr<LogWriter>> connect_after_another(Thread& thread) {
+    for (;;) {
+      try {
+        co_return co_await system_.connect(thread, kServer, config_);
+      } catch (const persistence::RefusedForNow&) {
+      }
+      co_await sleep_for(kLook);
+    }
+  }
+
   // An operation without an answer yet; returns its place.
   std::size_t begin(const Operation& operation, std::uint32_t client) {
     ClientCall<Operation>& begun = calls_.emplace_back();
