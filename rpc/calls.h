@@ -13,13 +13,12 @@
 // How a reply identifies its request is up to the protocol: by a number in the message, by the
 // immediate, or by the order in which requests were sent (InOrder). The function `take` is given
 // each completion that arrives. It turns the completion into an answer, delivers that to its call,
-// and reposts the receive buffer (receive_buffers.h). It also handles messages that answer no
-// request, such as notices of the server.
+// and reposts the receive buffer (receive_buffers.h).
 //
 // Any waiting call receives the next completion, for itself or for another call; when it has its
 // answer, the next waiting call takes over. Nothing is received while no call waits. A session that
-// must handle notices at any time has its own receiving task, and its calls wait for what that task
-// delivers: answer_to(call).
+// must handle notices at any time has its own receiving task (notices.h), and its calls wait for
+// what that task delivers: answer_to(call).
 //
 // All of it belongs to one thread.
 #pragma once

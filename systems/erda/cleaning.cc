@@ -79,7 +79,7 @@ Task<> ErdaPartition::clean(std::uint8_t head) {
   ++cleaning.access.generation;
   cleaning.access.chain = store_.space().chain(head);
   control_->store(kHeadAccess + (head - 1) * kWord, cleaning.access.word());
-  for (Session& session : sessions_) notify(session, head);
+  notify_all(head);
   ++cleanings_ended_;
   cleaning_ended_.wake_all();
   if (clean_always_) start_cleaning(head);
@@ -93,28 +93,20 @@ void ErdaPartition::announce(std::uint8_t head) {
   ++cleaning.access.generation;
   control_->store(kHeadAccess + (head - 1) * kWord, cleaning.access.word());
   for (Session& session : sessions_) {
-    if (session.queue_pair == nullptr) continue;
+    if (session.is_free()) continue;
     cleaning.waiting_for[session.number] = true;
     ++cleaning.sessions_waited_for;
-    notify(session, head);
   }
+  notify_all(head);
 }
 
-void ErdaPartition::notify(Session& session, std::uint8_t head) {
-  if (session.queue_pair == nullptr) return;
-  // Each session has one buffer for the notice of a beginning and one for that of an end. A
-  // beginning is announced again only after the client has acknowledged the previous one, and so
-  // has read both.
+// Each session has one buffer for the notice of a beginning and one for that of an end. A beginning
+// is announced again only after the client has acknowledged the previous one, and so has read both.
+void ErdaPartition::notify_all(std::uint8_t head) {
   const HeadAccess access = cleanings_[head - 1].access;
-  const Bytes index =
-      (session.number * cleanings_.size() + head - 1) * 2 + (access.one_sided() ? 1 : 0);
-  const fabric::LocalBuffer buffer =
-      buffer_memory_.local(receive_depth_ * request_size_ +
-                               sessions_.size() * kLanes * message_size_ + index * sizeof(Message),
-                           sizeof(Message));
-  const Message notice{.kind = MessageKind::notice, .target = head, .value = access.word()};
-  std::memcpy(buffer.bytes().data(), &notice, sizeof notice);
-  session.queue_pair->post_unsignaled({.opcode = fabric::Opcode::send, .local = buffer});
+  const std::uint32_t slot = (head - 1U) * 2 + (access.one_sided() ? 1 : 0);
+  notices_.send_all(sessions_, slot,
+                    {.kind = MessageKind::notice, .target = head, .value = access.word()});
 }
 
 void ErdaPartition::acknowledge(Session& session, const RequestHeader& header) {

@@ -306,30 +306,25 @@ Task<std::optional<Message>> ErdaSession::answer_to(const Lane& lane,
 
 // --- messages from the server --------------------------------------------------------------------
 
-Task<> ErdaSession::take_messages(std::shared_ptr<Connection> connection) {
-  for (;;) {
-    const fabric::ReceiveCompletion received = co_await connection->completions.next();
-    if (received.status != fabric::Status::success) break;
-    connection->take_message(received);
-  }
-  connection->calls.fail();
+Message ErdaSession::Connection::message_of(const fabric::ReceiveCompletion& received) const {
+  Message message;
+  memory->read(received.buffer.offset, std::as_writable_bytes(std::span(&message, 1)));
+  return message;
 }
 
-void ErdaSession::Connection::take_message(const fabric::ReceiveCompletion& received) {
-  Message message;
-  const Bytes offset = received.buffer.offset;
-  memory->read(offset, std::as_writable_bytes(std::span(&message, 1)));
-  if (message.kind == MessageKind::notice) {
-    take_access(static_cast<std::uint8_t>(message.target), HeadAccess::of(message.value));
-    return messages.post(received.buffer_id);
-  }
+void ErdaSession::Connection::take_notice(const Message& notice) {
+  take_access(static_cast<std::uint8_t>(notice.target), HeadAccess::of(notice.value));
+}
+
+void ErdaSession::Connection::take_reply(const Message& message,
+                                         const fabric::ReceiveCompletion& received) {
   const Lane& lane = lanes[message.target % kLanes];
   // Otherwise it is a duplicate of an earlier answer.
   const bool expected =
       calls.expects(lane.id) && message.target == reply_target(lane.id, lane.sequence);
   const Bytes value = received.buffer.length - sizeof message;
   if (expected && value > 0 && value <= lane.into.size()) {
-    memory->read(offset + sizeof message, lane.into.first(value));
+    memory->read(received.buffer.offset + sizeof message, lane.into.first(value));
   }
   messages.post(received.buffer_id);
   if (expected) calls.deliver(lane.id, message);
@@ -416,7 +411,7 @@ Task<> ErdaSession::open(fabric::Address server) {
   queue_pair_ = std::move(connection.queue_pair);
   connection_->queue_pair = queue_pair_.get();
   welcome_ = rpc::read_message<Welcome>(connection.private_data);
-  thread_.executor.spawn(take_messages(connection_));
+  thread_.executor.spawn(rpc::receive_always(connection_));
 
   Lane& lane = connection_->lanes[0];
   const fabric::LocalBuffer buffer = object_buffer(lane, sizeof(Superblock));

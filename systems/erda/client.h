@@ -8,6 +8,7 @@
 #include "persistence/durable_write.h"
 #include "platform/fabric/fabric.h"
 #include "rpc/calls.h"
+#include "rpc/notices.h"
 #include "rpc/receive_buffers.h"
 #include "services/kv/kv.h"
 #include "systems/erda/layout.h"
@@ -58,11 +59,16 @@ class ErdaSession final : public KvSession {
     std::vector<Head> heads;    // by number - 1
     Bytes acknowledgments = 0;  // offset in memory of one acknowledgment for each head
 
-    void take_message(const fabric::ReceiveCompletion& received);
+    // For rpc::receive_always().
+    Message message_of(const fabric::ReceiveCompletion& received) const;
+    static bool is_notice(const Message& message) { return message.kind == MessageKind::notice; }
+    void take_notice(const Message& notice);
+    void take_reply(const Message& reply, const fabric::ReceiveCompletion& received);
+    void ended() { calls.fail(); }
+
     void take_access(std::uint8_t head, HeadAccess access);
     void acknowledge_if_idle(std::uint8_t head);
   };
-  static Task<> take_messages(std::shared_ptr<Connection> connection);
 
   ErdaSession(Thread& thread, const KvConfig& config);
   ErdaSession(const ErdaSession&) = delete;

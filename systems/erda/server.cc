@@ -42,9 +42,8 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
       receive_depth_(receive_depth(request_size_)),
       buffers_(thread.node.create_region(
           pool_name + ".buffers",
-          receive_depth_ * request_size_ +
-              config.sessions *
-                  (kLanes * message_size_ + 2 * store_.layout().shape().heads * sizeof(Message)),
+          receive_depth_ * request_size_ + config.sessions * kLanes * message_size_ +
+              rpc::NoticeBuffers<Message>::size(config.sessions, 2 * store_.layout().shape().heads),
           pmem::Medium::dram)),
       pool_memory_(thread.endpoint.register_memory(
           store_.pool(), fabric::Access::remote_read | fabric::Access::remote_write |
@@ -63,6 +62,9 @@ ErdaPartition::ErdaPartition(Thread& thread, std::string pool_name, const KvConf
   requests_.open(thread.endpoint, receive_depth_);
   requests_.post_all({buffer_memory_, 0, request_size_, static_cast<std::uint32_t>(request_size_)},
                      receive_depth_);
+  notices_.open(buffer_memory_,
+                receive_depth_ * request_size_ + sessions_.size() * kLanes * message_size_,
+                2 * store_.layout().shape().heads);
   for (std::uint8_t head = 1; head <= cleanings_.size(); ++head) {
     HeadCleaning& cleaning = cleanings_[head - 1];
     cleaning.access.chain = store_.space().chain(head);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "platform/fabric/fabric.h"
+#include "rpc/notices.h"
 #include "rpc/receive_buffers.h"
 #include "rpc/sessions.h"
 #include "services/kv/kv.h"
@@ -115,7 +116,7 @@ class ErdaPartition final : public KvPartition {
   Task<> clean(std::uint8_t head);
   void announce(std::uint8_t head);
   Task<> end_slow_sessions(std::uint8_t head, std::uint32_t generation);
-  void notify(Session& session, std::uint8_t head);
+  void notify_all(std::uint8_t head);
 
   Thread& thread_;
   KvConfig config_;
@@ -131,6 +132,7 @@ class ErdaPartition final : public KvPartition {
   fabric::MemoryRegion control_memory_;
   fabric::MemoryRegion buffer_memory_;
   rpc::ReceiveBuffers requests_;
+  rpc::NoticeBuffers<Message> notices_;  // a beginning and an end for each head
   fabric::CompletionQueue completions_;
   rpc::SessionTable<Session> sessions_;
   std::unordered_set<std::uint64_t> writing_;  // positions of all reservations
