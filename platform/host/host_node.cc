@@ -69,7 +69,7 @@ HostNode::HostNode(const runtime::HostClock& clock, NodeId id, NodeId machine,
   pmem::mapped::create_pool_directory(pm_directory_);
 }
 
-std::string HostNode::pm_path(std::string_view name) const {
+void HostNode::check_name(std::string_view name) {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
   };
@@ -77,6 +77,10 @@ std::string HostNode::pm_path(std::string_view name) const {
     throw UsageError(
         fmt::format("'{}' cannot name a region; use letters, digits, '.', '-' and '_'", name));
   }
+}
+
+std::string HostNode::pm_path(std::string_view name) const {
+  check_name(name);
   return fmt::format("{}/{}", pm_directory_, name);
 }
 

@@ -107,6 +107,8 @@ class HostNode : public Node {
   ThreadUse& add_thread();
 
  protected:
+  // Throws UsageError if it cannot name a file of the node.
+  static void check_name(std::string_view name);
   // DRAM for a new region, and the path of its file if it has one. create_dram() throws UsageError
   // if this platform cannot choose the page size.
   struct Dram {

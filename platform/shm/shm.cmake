@@ -30,7 +30,8 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/host/numa.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_barrier.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_node.cc
-  ${CMAKE_SOURCE_DIR}/platform/shm/shm_platform.cc)
+  ${CMAKE_SOURCE_DIR}/platform/shm/shm_platform.cc
+  ${CMAKE_SOURCE_DIR}/platform/shm/shm_ring.cc)
 
 if(PMEM2_FOUND)
   target_sources(perdura_platform PRIVATE

@@ -5,6 +5,7 @@
 
 #include "platform/base/error.h"
 #include "platform/pmem/mapped/pool_file.h"
+#include "platform/shm/shm_ring.h"
 
 namespace perdura {
 
@@ -35,6 +36,24 @@ std::shared_ptr<void> ShmNode::adopt(const std::string& path, pmem::Medium mediu
             memory->remove(static_cast<std::byte*>(memory_base));
             if (medium == pmem::Medium::dram) ::unlink(path.c_str());
           }};
+}
+
+// Of the machine and not of the node, whose files go when another process takes its place.
+std::string ShmNode::ring_path(std::string_view name) const {
+  check_name(name);
+  return fmt::format("{}/ring-{}-{}", job_.directory(), machine(), name);
+}
+
+std::uint64_t ShmNode::life() const {
+  return fabric::shm::life_of(job_.node(id())->generation.load(), id());
+}
+
+std::unique_ptr<RingProducer> ShmNode::open_producer(std::string_view name, RingShape shape) {
+  return open_shm_producer(job_, life(), ring_path(name), name, shape);
+}
+
+std::unique_ptr<RingConsumer> ShmNode::open_consumer(std::string_view name, RingShape shape) {
+  return open_shm_consumer(job_, life(), ring_path(name), name, shape);
 }
 
 }  // namespace perdura

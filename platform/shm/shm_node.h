@@ -9,13 +9,17 @@
 #include "platform/fabric/shm/job.h"
 #include "platform/fabric/shm/node_memory.h"
 #include "platform/host/host_node.h"
+#include "platform/message_ring.h"
 
 namespace perdura {
 
-class ShmNode final : public HostNode {
+class ShmNode final : public HostNode, public MessageRings {
  public:
   ShmNode(fabric::shm::Job& job, NodeId id, NodeId machine, const std::string& pm_directory,
           pmem::WriteMeter::Level accounting, Placement placement);
+
+  std::unique_ptr<RingProducer> open_producer(std::string_view name, RingShape shape) override;
+  std::unique_ptr<RingConsumer> open_consumer(std::string_view name, RingShape shape) override;
 
   fabric::shm::NodeMemory& memory() { return *memory_; }
 
@@ -23,6 +27,9 @@ class ShmNode final : public HostNode {
   Dram create_dram(std::string_view name, Bytes size, pmem::Pages pages) override;
   std::shared_ptr<void> adopt(const std::string& path, pmem::Medium medium,
                               std::shared_ptr<pmem::mapped::Mapping> mapping) override;
+
+  std::string ring_path(std::string_view name) const;
+  std::uint64_t life() const;
 
   fabric::shm::Job& job_;
   // Shared with the regions, which may outlive the node.

@@ -76,6 +76,7 @@ void Machine::cut_power(pmem::Choices& choices) {
 
 void Machine::restore_power() {
   nic_.remove_all();
+  rings_.clear();
   for (auto& [name, block] : persistent_) {
     for (const auto& survivor : survivors_) {
       if (survivor.place.region != block.model->id()) continue;
@@ -90,7 +91,7 @@ void Machine::restore_power() {
 }
 
 std::unique_ptr<pmem::Region> Machine::create_region(MemoryPlace place, std::string_view name,
-                                                        Bytes size, pmem::Medium medium) {
+                                                     Bytes size, pmem::Medium medium) {
   if (place.pages != pmem::Pages::any && !testbed_.translation) {
     throw UsageError(
         fmt::format("region '{}': profile {} has no page sizes; add [translation] for them", name,
@@ -124,10 +125,22 @@ void Machine::remove_region(std::string_view name) {
   }
 }
 
+SimRing& Machine::ring(std::string_view name, RingShape shape) {
+  auto found = rings_.find(name);
+  if (found == rings_.end()) {
+    found = rings_.emplace(name, std::make_shared<SimRing>(name, shape)).first;
+  }
+  SimRing& ring = *found->second;
+  if (ring.shape() == shape) return ring;
+  throw UsageError(fmt::format("ring '{}' has {} slots for messages of up to {} bytes", name,
+                               ring.shape().slots, ring.shape().message_size));
+}
+
 void Machine::begin_death(const std::vector<const SimThread*>& threads) {
   for (const SimThread* thread : threads) {
     const Time from = std::max(engine_.now(), thread->storing().seen_until);
     for (auto& [name, block] : persistent_) block.model->withdraw(*thread, from);
+    for (auto& [name, ring] : rings_) ring->withdraw(*thread, from);
     if (journal_ != nullptr) journal_->withdraw(thread, from);
   }
   for (auto& [name, block] : persistent_) block.model->ignore_stores(true);

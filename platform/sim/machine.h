@@ -12,6 +12,7 @@
 #include "platform/platform.h"
 #include "platform/pmem/sim/sim_region.h"
 #include "platform/sim/kernel/thread.h"
+#include "platform/sim/sim_ring.h"
 
 namespace perdura::sim {
 
@@ -25,6 +26,9 @@ class Machine {
                                               pmem::Medium medium);
   std::unique_ptr<pmem::Region> open_region(std::string_view name);
   void remove_region(std::string_view name);
+  // A message ring of this machine, which is made if there is none of that name. Throws UsageError
+  // if there is one of another shape.
+  SimRing& ring(std::string_view name, RingShape shape);
 
   NodeId id() const { return id_; }
   const Profile& testbed() const { return testbed_; }
@@ -75,6 +79,7 @@ class Machine {
   std::vector<pmem::sim::MemoryController> pm_;
   fabric::sim::Nic nic_;
   std::map<std::string, Block, std::less<>> persistent_;
+  std::map<std::string, std::shared_ptr<SimRing>, std::less<>> rings_;
   pmem::sim::Durability* durability_ = nullptr;
   std::shared_ptr<pmem::sim::Journal> journal_;
   std::vector<pmem::sim::Journal::Survivor> survivors_;  // while the power is off

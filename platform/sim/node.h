@@ -12,7 +12,7 @@
 
 namespace perdura::sim {
 
-class SimNode final : public Node {
+class SimNode final : public Node, public MessageRings {
  public:
   // `failure`: receives the first exception that a task of the node's background threads does not
   // catch, if it is still null. All references must outlive the node.
@@ -30,6 +30,12 @@ class SimNode final : public Node {
   void remove_region(std::string_view name) override;
   std::unique_ptr<BackgroundThread> start_background_thread(
       std::optional<fabric::Port> port) override;
+  std::unique_ptr<RingProducer> open_producer(std::string_view name, RingShape shape) override {
+    return machine_.ring(name, shape).producer();
+  }
+  std::unique_ptr<RingConsumer> open_consumer(std::string_view name, RingShape shape) override {
+    return machine_.ring(name, shape).consumer();
+  }
   Picoseconds cpu_time() const override;
   // A machine's writes are counted for the first of its nodes.
   pmem::Writes pm_writes() const override;

@@ -130,6 +130,9 @@ CpuProfile read_cpu(Section section) {
   cpu.poll = section.nanoseconds("poll_ns");
   cpu.context_switch = section.nanoseconds("context_switch_ns");
   cpu.time_slice = section.nanoseconds("time_slice_ns");
+  if (section.has("line_transfer_ns")) {
+    cpu.line_transfer = section.nanoseconds("line_transfer_ns", 1);
+  }
   section.done();
   return cpu;
 }
@@ -286,6 +289,9 @@ Profile load_profile(const std::string& path) {
   profile.client = read_node({path, root, "client"});
   profile.dram = read_memory({path, root, "dram"});
   profile.pm = read_memory({path, root, "pm"});
+  if (profile.cpu.line_transfer == Picoseconds::zero()) {
+    profile.cpu.line_transfer = profile.dram.read_latency;
+  }
   if (root.contains("numa")) profile.numa = read_numa({path, root, "numa"});
   profile.nic = read_nic({path, root, "nic"});
   if (root.contains("translation")) {

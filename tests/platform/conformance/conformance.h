@@ -24,6 +24,7 @@ namespace perdura::conformance {
 // What a test needs of the platform that it runs on.
 struct Options {
   NodeId node_count = 2;
+  Machines machines{};
   // Attempts of a sender that finds no receive buffer; negative: for ever.
   int receiver_not_ready_retries = -1;
   Picoseconds connection_timeout = std::chrono::seconds(10);
@@ -130,6 +131,8 @@ class PmemAccounting : public Conformance {};
 class Runtime : public Conformance {};
 class PlatformRun : public Conformance {};
 class PlatformThreads : public Conformance {};
+// Of platforms whose nodes share memory.
+class Rings : public Conformance {};
 
 // --- small helpers ---------------------------------------------------------------------
 

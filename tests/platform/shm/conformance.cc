@@ -11,6 +11,7 @@ std::unique_ptr<perdura::Platform> make_shm(const Options& options,
                                             perdura::Picoseconds network_latency) {
   perdura::ShmOptions shm;
   shm.node_count = options.node_count;
+  shm.machines = options.machines;
   shm.pm_directory = perdura::conformance::new_pm_directory();
   shm.fabric.network_latency = network_latency;
   shm.fabric.connection_timeout = options.connection_timeout;
@@ -33,4 +34,5 @@ std::vector<perdura::conformance::Case> delayed() {
 }  // namespace
 
 PERDURA_CONFORMANCE(Shm, plain())
+PERDURA_CONFORMANCE_SUITE(Shm, Rings, plain())
 PERDURA_CONFORMANCE(ShmDelayed, delayed())

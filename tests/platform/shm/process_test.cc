@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <stdexcept>
 
+#include "platform/message_ring.h"
 #include "tests/platform/shm/process.h"
 
 namespace perdura::shm_test {
@@ -396,6 +398,56 @@ TEST_P(ShmProcesses, ProcessesOfAMachineShareItsPersistentMemory) {
   EXPECT_EQ(successor.exit_code(), 0);
   EXPECT_EQ(neighbor.exit_code(), 0);
   EXPECT_EQ(other_machine.exit_code(), 0);
+}
+
+// A producer is killed wherever it is, in the middle of a push of many lines perhaps. What the
+// consumer pops is whole and in order, of one producer after the other.
+TEST_P(ShmProcesses, AKilledProducerLeavesTheRingReadable) {
+  constexpr std::uint64_t kLives = 5;
+  constexpr std::uint64_t kPushes = 100;  // at least, of each
+  using Message = std::array<std::uint64_t, 4096 / sizeof(std::uint64_t)>;
+  constexpr RingShape kRing{.slots = 3, .message_size = sizeof(Message)};
+  const TemporaryJob temporary;
+  const auto of_machine = [&](NodeId node) {
+    ShmOptions options = node_of(temporary.name(), node);
+    options.machines = {0, 0};
+    return options;
+  };
+  const auto word_of = [](std::uint64_t life, std::uint64_t number) { return life << 32 | number; };
+  Process consumer([&](const Process::Voice& voice) {
+    run_node(of_machine(1), GetParam(), [&](Thread& thread) -> Task<> {
+      const auto ring = rings_of(thread.node).open_consumer("ring", kRing);
+      std::uint64_t life = 0;
+      std::uint64_t number = 0;
+      while (life + 1 < kLives || number < kPushes) {
+        Message message;
+        co_await ring->pop(std::as_writable_bytes(std::span(message)));
+        if (message.front() == word_of(life + 1, 0)) {
+          ++life;
+          number = 0;
+        }
+        Message expected;
+        expected.fill(word_of(life, number));
+        EXPECT_EQ(message, expected);
+        if (++number == kPushes) voice.say('m');
+      }
+    });
+  });
+  for (std::uint64_t life = 0; life < kLives; ++life) {
+    Process producer([&](const Process::Voice&) {
+      run_node(of_machine(0), GetParam(), [&](Thread& thread) -> Task<> {
+        const auto ring = rings_of(thread.node).open_producer("ring", kRing);
+        for (std::uint64_t number = 0;; ++number) {
+          Message message;
+          message.fill(word_of(life, number));
+          co_await ring->push(std::as_bytes(std::span(message)));
+        }
+      });
+    });
+    ASSERT_TRUE(consumer.hears('m'));
+    producer.kill();
+  }
+  EXPECT_EQ(consumer.exit_code(), 0);
 }
 
 }  // namespace perdura::shm_test

@@ -14,9 +14,11 @@ std::unique_ptr<perdura::Platform> make_sim(const Options& options) {
   if (options.receiver_not_ready_retries >= 0) {
     profile.retry.rnr_retries = static_cast<std::uint32_t>(options.receiver_not_ready_retries);
   }
-  return std::make_unique<perdura::sim::SimPlatform>(std::move(profile), options.node_count);
+  return std::make_unique<perdura::sim::SimPlatform>(std::move(profile), options.node_count,
+                                                     options.machines);
 }
 
 }  // namespace
 
 PERDURA_CONFORMANCE(Sim, perdura::conformance::cases(make_sim))
+PERDURA_CONFORMANCE_SUITE(Sim, Rings, perdura::conformance::cases(make_sim))
