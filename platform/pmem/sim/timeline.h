@@ -15,6 +15,7 @@
 
 #include "platform/base/units.h"
 #include "platform/runtime/ring.h"
+#include "platform/sim/kernel/storing_thread.h"
 
 namespace perdura::pmem::sim {
 
@@ -48,13 +49,7 @@ class Earliest {
   std::vector<Time> removed_;
 };
 
-// A thread of a CPU, as the memory that it stores to knows it.
-struct StoringThread {
-  // Another thread has seen a store that becomes visible at this time, ahead of the engine's. So
-  // that store happens, with all that the thread did before it, even if the thread's process dies
-  // first.
-  Time seen_until{};
-};
+using perdura::sim::StoringThread;
 
 class Timeline {
  public:

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "platform/platform.h"
-#include "platform/pmem/sim/timeline.h"
 #include "platform/runtime/ring.h"
 #include "platform/sim/kernel/engine.h"
 #include "platform/sim/kernel/profile.h"
+#include "platform/sim/kernel/storing_thread.h"
 #include "platform/sim/kernel/virtual_time.h"
 
 namespace perdura::sim {
@@ -79,8 +79,8 @@ class SimThread final : public Executor, public CostMeter, private Event {
     next_fill_buffer_ = (next_fill_buffer_ + 1) % fill_buffers_.size();
   }
   const CpuProfile& cpu() const { return cpu_; }
-  pmem::sim::StoringThread& storing() { return storing_; }
-  const pmem::sim::StoringThread& storing() const { return storing_; }
+  StoringThread& storing() { return storing_; }
+  const StoringThread& storing() const { return storing_; }
 
   // While such an object exists, tasks of the thread become ready because of a completion that the
   // device reported. On some nodes that costs the wake-up of a completion thread in addition to the
@@ -139,7 +139,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   bool completion_arrives_ = false;
   Picoseconds charged_{};  // by the running task, not yet paid
   Time written_back_{};
-  pmem::sim::StoringThread storing_;
+  StoringThread storing_;
   std::vector<Time> fill_buffers_;  // until when each is occupied; used round robin
   std::size_t next_fill_buffer_ = 0;
   Picoseconds cpu_time_{};

@@ -170,7 +170,7 @@ TEST(SimProcesses, WhatADeadProcessHasNotStoredIsInNoImage) {
 TEST(SimProcesses, WhatAnotherHasSeenWasStored) {
   SimPlatform platform(testbed(), 2, {0, 0});
   const auto pool = platform.local_node(0)->create_region("pool", kPoolSize, Medium::pm);
-  constexpr std::uint64_t kSeen = 4;
+  constexpr std::uint64_t kSeen = 9;
   platform.start_service(0, 0, CompletionMode::polling,
                          [&](Thread&) { return count_in(*pool, false); });
   platform.start(1, 1, CompletionMode::polling, [&](Thread&) -> Task<> {
