@@ -16,7 +16,7 @@ namespace perdura::rpc {
 namespace notices_test {
 
 constexpr std::uint32_t kClients = 3;
-constexpr std::uint32_t kSlots = 2;
+constexpr std::uint32_t kSlots = 32;  // more than notices, which a client may receive late
 constexpr std::uint32_t kBuffers = 8;
 constexpr fabric::Address kNoticeServer{0, 0};
 
