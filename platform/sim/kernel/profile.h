@@ -27,8 +27,8 @@ struct CpuProfile {
   Picoseconds fence{};  // draining when nothing is under way
   Picoseconds post{};   // building a work request and ringing the doorbell
   Picoseconds poll{};   // taking a completion from its queue
-  // A cache line from the core that has changed it to another one that reads it; if the profile does
-  // not say, as long as reading a line from DRAM.
+  // A cache line from the core that has changed it to another one that reads it; if the profile
+  // does not say, as long as reading a line from DRAM.
   Picoseconds line_transfer{};
   Picoseconds context_switch{};
   Picoseconds time_slice{};
