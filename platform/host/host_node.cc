@@ -89,7 +89,8 @@ std::unique_ptr<pmem::Region> HostNode::create_region_at(MemoryPlace place, std:
   if (place != MemoryPlace{} && !pages_only) {
     return Node::create_region_at(place, name, size, medium);
   }
-  const MemoryBinding binding(placement_.numa_node);  // of what is allocated here
+  // Applies to the memory that is allocated here.
+  const MemoryBinding binding(placement_.numa_node);
   if (medium == pmem::Medium::pm) {
     const std::string path = pm_path(name);
     auto file = pmem::mapped::create_pool_file(path, size, Allocation::now);

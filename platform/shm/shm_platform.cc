@@ -63,7 +63,7 @@ void ShmPlatform::meet_other_nodes(bool failed) {
   }
   job_.control().run_changed.wake();
   if (failed) {
-    job_.ring_all();  // some wait in barriers for this node
+    job_.ring_all();  // threads of other nodes may wait for this node in barriers
   } else {
     await_other_nodes();
   }

@@ -12,7 +12,7 @@ namespace perdura::sim {
 
 namespace {
 
-// A simulated thread whose tasks come from another one's.
+// A simulated thread that runs tasks given to it by another thread.
 class SimBackgroundThread final : public BackgroundThread {
  public:
   SimBackgroundThread(SimNode& node, std::optional<fabric::Port> port)
@@ -42,7 +42,8 @@ class SimBackgroundThread final : public BackgroundThread {
         std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
     WaitList waiting;
   };
-  // Tells the caller when the task is gone, be it that the thread was stopped.
+  // Tells the caller that the task is gone, even if it was destroyed because the thread was
+  // stopped.
   struct Teller {
     std::shared_ptr<Done> done;
     explicit Teller(std::shared_ptr<Done> of) : done(std::move(of)) {}
@@ -148,7 +149,7 @@ void SimNode::restore_power() {
     }
   }
   survivors_.clear();
-  // What is there now is durable.
+  // All that has survived the failure is durable.
   journal_.reset();
   for (auto& [name, block] : persistent_) block.model = make_model(block, pmem::Medium::pm);
   track(*durability_);

@@ -84,7 +84,7 @@ void SimPlatform::end(Running& running) {
 }
 
 void SimPlatform::end_all() {
-  // What ends with one may start another.
+  // Ending a thread may start another one, so the list may grow.
   for (std::size_t i = 0; i < running_.size(); ++i) end(*running_[i]);
 }
 
@@ -99,7 +99,8 @@ void SimPlatform::fail(const std::string& problem) {
   if (!failure_) failure_ = std::make_exception_ptr(PlatformError(problem));
 }
 
-// What was cut off would be wrong.
+// The results of a simulation that is cut off by the end of virtual time would be wrong, so it
+// fails.
 void SimPlatform::check_time() {
   if (!time_ran_out && engine_.now() < kEndOfTime) return;
   fail(fmt::format(
@@ -108,10 +109,10 @@ void SimPlatform::check_time() {
       to_microseconds(kLongest) * 1e-6 / 86400, profile_.name));
 }
 
-// Ends what would go on for ever.
+// Ends a simulation that would never end by itself.
 void SimPlatform::look_after_run() {
-  // No cluster has so much to do in an instant; one whose profile says that polling takes no time
-  // has, and never gets beyond it.
+  // No cluster has so many events at one instant, unless its profile says that polling takes no
+  // time; then virtual time never advances.
   constexpr std::uint64_t kMostAtOnce = 1U << 24;
   check_time();
   if (end_ != nullptr && end_->load(std::memory_order_relaxed)) {

@@ -48,10 +48,10 @@ pmem::RemoteKind kind_of(const WorkRequest& request) {
 
 }  // namespace
 
-// --- what connections share ----------------------------------------------------------------------
+// --- shared by all connections -------------------------------------------------------------------
 
 void Network::Callback::fire() {
-  // It may ask for another one, which may be this one again.
+  // The function may ask for another callback, and may then be given this object again.
   const std::function<void()> called = std::exchange(function, nullptr);
   network->free_callbacks_.push_back(this);
   called();
@@ -272,7 +272,8 @@ void End::enter_error() {
       if (Operation* operation = std::exchange(flight->operation, nullptr)) {
         operation->complete(Status::flushed);
       }
-      // What has left has an event to come; what waits has none.
+      // An operation that has left the device is released by an event that is scheduled already;
+      // one that still waits has no such event, so it is released here.
       flight->flushed = true;
       if (line == &waiting_) network_.release(*flight);
     }
@@ -280,8 +281,8 @@ void End::enter_error() {
   outstanding_count_ = 0;
   outstanding_non_posted_ = 0;
   peer_->peer_has_flushed_ = true;
-  // Behind the last placement and the last atomic: when the end of a connection is reported,
-  // nothing of it is under way.
+  // The end of a connection is reported behind the last placement and the last atomic, so that
+  // nothing of the connection is under way any more.
   deliver({queue_pair_, Status::disconnected, {}, {}, 0},
           std::max({network_.engine.now(), last_placement_ + nic_.profile.nic.pcie_write,
                     last_atomic_}));
@@ -307,8 +308,8 @@ void End::close() {
   if (was_connected) peer_->lose_connection(nic_.profile.link.propagation);
 }
 
-// A requester that goes away leaves the packets that it had sent: of its last message perhaps a
-// part.
+// The packets that a requester had sent before it died still arrive. Of the last message these may
+// be only a part.
 void End::cut_off(Flight& flight) {
   if (flight.arrived) return;
   const Profile& profile = nic_.profile;

@@ -105,7 +105,7 @@ class VerbsConnectionRequest final : public ConnectionRequest {
   bool answered_ = false;
 };
 
-// A connection that this side asked for.
+// A connection that this side has requested and that is not established yet.
 struct VerbsEndpoint::Pending {
   Pending(VerbsEndpoint& of, std::uint64_t own_id, Address peer)
       : endpoint(of), id(own_id), to(peer) {
@@ -157,7 +157,8 @@ Task<Connection> VerbsEndpoint::connect(Address to, QueuePairOptions options,
       co_return Connection{Status::success, std::move(queue_pair),
                            std::vector(data.begin(), data.end())};
     }
-    // Not there, or not listening: perhaps it comes.
+    // The peer has not started or does not listen yet. It may come, so look again until the
+    // deadline.
     if (executor_.now() >= deadline) co_return Connection{Status::retry_exceeded, nullptr, {}};
     co_await sleep_for(kLookAgain);
   }
@@ -190,7 +191,7 @@ void VerbsEndpoint::handle(Message message) {
       if (const auto asked = pending_.find(message.to_id); asked != pending_.end()) {
         asked->second->answer = std::move(message);
       } else if (message.kind == MessageKind::accepted) {
-        // Given up meanwhile.
+        // The initiator has given up meanwhile, so the peer is told.
         tell(MessageKind::disconnected, message.from, message.to_id, message.from_id);
       }
       return;

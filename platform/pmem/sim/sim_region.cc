@@ -90,7 +90,8 @@ std::uint64_t SimRegion::load_from_memory(Bytes offset) {
 void SimRegion::scan(Bytes offset, Bytes length) {
   SimThread* const thread = SimThread::running();
   if (thread != nullptr && controller_.has_dimms()) {
-    // Nothing needs what it loads, so the thread goes on while the last lines are under way.
+    // Nothing depends on the values that are loaded, so the thread goes on while the last lines are
+    // still being fetched.
     start_loads(*thread, offset, lines_of(offset, length));
   } else {
     fetch(offset, lines_of(offset, length), true);
@@ -100,7 +101,8 @@ void SimRegion::scan(Bytes offset, Bytes length) {
 }
 
 void SimRegion::read(Bytes offset, std::span<std::byte> into) {
-  // A range is taken to miss the caches: the memory's time, then the CPU's own of copying.
+  // Reading a range is assumed to miss the caches: it takes the memory's time and then the CPU's
+  // time for the copy.
   fetch(offset, lines_of(offset, into.size()), true);
   if (SimThread* thread = SimThread::running()) thread->charge(Work::copy, into.size());
   cpu_read(offset, into);
@@ -167,15 +169,15 @@ void SimRegion::flush(Bytes offset, Bytes length) {
   write_back(thread, start, offset, lines, false);
 }
 
-// What a fence of the thread waits for; those of others do not.
+// A fence of this thread waits for these write-backs; fences of other threads do not.
 void SimRegion::write_back(SimThread* thread, Time start, Bytes offset, Bytes lines,
                            bool streaming) {
   const Picoseconds gap =
       controller_.has_dimms() ? (now() - start) / static_cast<std::int64_t>(lines) : Picoseconds{};
   const Time taken = controller_.write(engine_.now(), start, address_ + offset, lines, gap);
   if (thread == nullptr) return;
-  // A store waits for a place in the queue. Of DRAM, on which no fence waits, that is the memory
-  // itself.
+  // A store waits until the memory controller's queue has room. For DRAM, whose write-backs no
+  // fence waits for, it waits for the memory itself.
   if (controller_.has_dimms() || !counted()) thread->spin_until(taken);
   thread->written_back_by(std::max(now(), taken) + controller_.write_latency(streaming));
 }

@@ -11,8 +11,8 @@ Engine::Engine()
       ring_(64),
       ring_mask_(ring_.size() - 1) {}
 
-// The hole that the first entry leaves sinks to a leaf, and the last entry fills it. That one was a
-// leaf, so it hardly ever rises again, and nothing on the way down depends on it.
+// The hole that the first entry leaves sinks to a leaf, and the last entry fills it. The last entry
+// was a leaf, so it hardly ever rises again; and the way down does not depend on it.
 void Engine::pop_heap() {
   Entry* const heap = heap_.data();
   const Entry last = heap[--heap_size_];
@@ -40,8 +40,8 @@ void Engine::pop_heap() {
 
 void Engine::grow_heap() { heap_.resize(heap_.size() * 2, kNever); }
 
-// To behind the first one that waits. Each move looks at all that wait, so it goes so far that a
-// good part of them is taken.
+// Moves the horizon beyond the first of the later entries. Each move examines all of them, so the
+// horizon moves so far that a good part of them is taken.
 void Engine::move_horizon() {
   const auto first = std::min_element(later_.begin(), later_.end(),
                                       [](const Entry& a, const Entry& b) { return a.before(b); });

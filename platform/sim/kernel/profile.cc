@@ -12,8 +12,8 @@
 namespace perdura::sim {
 namespace {
 
-// What a number may be. Beyond any machine's, but so that a run's times stay far from the end of
-// virtual time and its tables in memory.
+// The range of values that are accepted. It includes every real machine, but excludes values with
+// which virtual time would overflow or tables would not fit in memory.
 struct Range {
   double least;
   double most;
@@ -25,7 +25,7 @@ constexpr std::uint32_t kMostBytes = 1U << 30;
 constexpr std::uint32_t kMostLines = 1U << 12;
 constexpr std::uint32_t kMostTranslations = 1U << 20;
 
-// One table of the file: every key must be there, none may be left over.
+// One table of the file. Every key must be present, and unknown keys are errors.
 class Section {
  public:
   Section(const std::string& path, const toml::table& root, std::string name)
@@ -50,7 +50,7 @@ class Section {
     }
     return static_cast<std::uint32_t>(*value);
   }
-  // For keys that may be left out.
+  // Whether an optional key is present.
   bool has(const std::string& key) {
     read_.insert(key);
     return table_->contains(key);
@@ -69,7 +69,7 @@ class Section {
     fail(find(key).source(), fmt::format("'{}' in [{}] must be {}", key, name_, must_be));
   }
 
-  // To be called when all keys have been read.
+  // Must be called when all keys have been read; reports unknown keys.
   void done() const {
     for (const auto& [key, node] : *table_) {
       if (!read_.contains(std::string(key.str()))) {
@@ -89,7 +89,7 @@ class Section {
   double number(const std::string& key, const Range& range) {
     const toml::node& node = find(key);
     const auto value = node.value<double>();
-    // Not a number is in no range.
+    // The comparison is written so that NaN fails it, too.
     if (!node.is_number() || !value || !(*value >= range.least && *value <= range.most)) {
       fail(node.source(), fmt::format("'{}' in [{}] must be a number from {:g} to {:g}, but is {}",
                                       key, name_, range.least, range.most, text_of(node)));
@@ -240,7 +240,8 @@ LinkProfile read_link(Section section) {
 
 RetryProfile read_retry(Section section) {
   RetryProfile retry;
-  // A receiver that is tried again at once, without end, is never ready.
+  // Must not be 0: a receiver without buffers that is retried at once without end would stop
+  // virtual time.
   retry.rnr_timer = section.nanoseconds("rnr_timer_ns", 1);
   retry.rnr_retries = section.count("rnr_retries", 0, 7);
   retry.timeout = section.nanoseconds("timeout_ns");

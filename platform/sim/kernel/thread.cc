@@ -32,7 +32,8 @@ Time SimThread::now() const {
 void SimThread::make_ready(std::coroutine_handle<> task) {
   if (state_ == State::stopped) return;
   ready_.push_back(task);
-  // Another thread's task may do this: then it happens when that thread has paid its charges.
+  // A task of another thread may do this. Then the wake-up happens when that thread has spent the
+  // time that it was charged.
   if (state_ == State::idle) wake(running_ != nullptr ? running_->now() : engine_.now());
 }
 
@@ -122,7 +123,7 @@ void SimThread::fire() {
 
 void SimThread::run_one() {
   const std::coroutine_handle<> task = ready_.take_front();
-  // Of thousands of tasks the next one's frame is in no cache any more.
+  // With thousands of tasks, the frame of the next one is no longer in any cache.
   if (!ready_.empty()) __builtin_prefetch(ready_.front().address());
   charged_ = {};
   {
@@ -137,7 +138,8 @@ void SimThread::run_one() {
   Picoseconds busy = charged_;
   cpu_time_ += charged_;
   charged_ = {};
-  // With nothing left to do a sleeper arms its completion channel, looks once more, and sleeps.
+  // A thread that does not poll arms its completion channel when it has nothing left to do, looks
+  // once more, and sleeps.
   if (ready_.empty() && mode_ == CompletionMode::event) {
     busy += wait_.arm;
     cpu_time_ += wait_.sleep_cpu;
