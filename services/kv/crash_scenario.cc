@@ -24,7 +24,7 @@ constexpr std::uint32_t kClients = 2;
 constexpr std::uint32_t kInspector = kClients;  // its client number in the history
 constexpr std::uint32_t kSlowWriter = 0;
 constexpr Bytes kKeySize = 16;
-// Or the longest value that the system accepts, if that is shorter.
+// Shortened to the longest value that the system accepts.
 constexpr Bytes kValueSize = 64;
 constexpr std::uint32_t kSpannedServers = 2;
 constexpr std::size_t kSteps = 16;  // operations of a client, besides the puts that create the keys

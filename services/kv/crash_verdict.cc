@@ -80,7 +80,7 @@ History writes_of(const History& all, Failure failure) {
 // What clients have read, and what the reader finds. A write counts as acknowledged only if it was
 // acknowledged before the last read of its key began, since only then can a read have reported it.
 History observations_of(const History& all, Failure failure) {
-  std::map<std::uint64_t, Time> last_read;  // by key: when it began
+  std::map<std::uint64_t, Time> last_read;  // for each key, when it began
   for (const Operation& operation : all.operations()) {
     if (operation.client == failure.reader || !observes(operation)) continue;
     Time& last = last_read.try_emplace(operation.key, operation.start).first->second;
@@ -102,7 +102,7 @@ History observations_of(const History& all, Failure failure) {
 // Checks that what the reader finds first is a state that the key had, and that the store is
 // linearizable from there on.
 std::string broken_atomicity(const History& history, Failure failure) {
-  std::map<std::uint64_t, const Operation*> found;  // by key: the reader's first get
+  std::map<std::uint64_t, const Operation*> found;  // for each key, the reader's first get
   History afterwards;
   for (const Operation& operation : history.operations()) {
     if (operation.client != failure.reader) continue;

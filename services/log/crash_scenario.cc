@@ -29,7 +29,8 @@ constexpr CrashSchedule kSchedules[] = {
     {"appends", "a client appends to a log that goes around"},
 };
 
-// A record that says what it holds in each of its words, so that no part of it can be another's.
+// Every word of a record contains the record's number, so a torn record cannot be taken for an
+// intact one.
 using Record = std::array<std::uint64_t, kRecordSize / sizeof(std::uint64_t)>;
 
 Record record_of(std::uint64_t content) {
@@ -65,7 +66,8 @@ class LogCrashScenario final : public CrashScenario {
       ~Opened() { scenario.store_ = nullptr; }
     } opened{*this};
     store_ = store.get();
-    // What was applied behind the head that has survived is applied again, or was never appended.
+    // The effects of records behind the head that survived the failure are forgotten: recovery
+    // applies these records again, or they count as never appended.
     applied_.erase(applied_.upper_bound(store->applied()), applied_.end());
     co_await store->serve();
   }
@@ -77,7 +79,7 @@ class LogCrashScenario final : public CrashScenario {
     }
   }
 
-  // Reads, appends and reads again.
+  // After the failure the inspector reads the log, appends a record, and reads the log again.
   Task<> inspect(Thread& thread) override {
     while (clients_at_work() > 0) co_await sleep_for(kLook);
     const std::unique_ptr<LogWriter> writer = co_await system_.connect(thread, kServer, config_);
@@ -98,7 +100,7 @@ class LogCrashScenario final : public CrashScenario {
   }
 
  private:
-  // An operation without an answer yet; returns its place.
+  // Notes the beginning of an operation; returns its index.
   std::size_t begin(const Operation& operation, std::uint32_t client) {
     ClientCall<Operation>& begun = calls_.emplace_back();
     begun.call.operation = operation;
@@ -128,7 +130,7 @@ class LogCrashScenario final : public CrashScenario {
     co_return true;
   }
 
-  // What the server has applied when it has applied all.
+  // Notes which records the server has applied once it has applied all of them.
   Task<> read(const LogWriter& writer) {
     Operation operation;
     operation.kind = Operation::Kind::read;
@@ -146,7 +148,8 @@ class LogCrashScenario final : public CrashScenario {
 
   const LogSystem& system_;
   const LogConfig config_;
-  std::map<std::uint64_t, std::uint64_t> applied_;  // by number; what an application made durable
+  // Records by number, as an application would make them durable.
+  std::map<std::uint64_t, std::uint64_t> applied_;
   const LogStore* store_ = nullptr;
   std::vector<ClientCall<Operation>> calls_;
 };

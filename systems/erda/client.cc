@@ -74,7 +74,8 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
         continue;
       }
       if (!object) co_return tl::unexpected(object.error());
-      // The READ may have paired the word of this entry with the key of a later entry in its place.
+      // The READ of the entry may not have been atomic: it may have paired the version word of this
+      // entry with the key of an entry that was stored in its place later.
       changed = !equal_bytes(object->key, key.key);
       if (changed) break;
       Result<Bytes> result = tl::unexpected(Error::not_found);

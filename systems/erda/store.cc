@@ -237,8 +237,8 @@ bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch)
   }
   const auto object = read(from, position, scratch);
   if (!object) {
-    // Its writer died long ago. The previous version, if there is one, comes later in the backward
-    // scan.
+    // The writer died long ago. The scan goes backward, so the previous version, if there is one,
+    // is still to come.
     restore(*entry);
     return true;
   }

@@ -13,7 +13,7 @@ using persistence::Carrier;
 using persistence::Update;
 using services::Setting;
 
-// How often the server looks for records to apply.
+// The interval at which the server looks for records to apply.
 constexpr Picoseconds kCollect = Microseconds(20);
 
 constexpr Parameter kParameters[] = {
