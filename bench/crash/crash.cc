@@ -155,7 +155,7 @@ class Exploration {
   std::vector<Case> cases_;
   CrashResult result_;
   std::size_t passes_done_ = 0;
-  sim::Explored explored_;  // the last pass of this case
+  sim::Explored explored_;  // the result of the last pass of this case
 };
 
 }  // namespace

@@ -14,7 +14,8 @@ extern const std::string_view explored_table;
 
 namespace {
 
-using Table = std::map<std::string, std::map<std::string, GuaranteeLevel>>;  // by row, by column
+// The keys are the row and the column.
+using Table = std::map<std::string, std::map<std::string, GuaranteeLevel>>;
 
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells(1);

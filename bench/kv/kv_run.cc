@@ -13,7 +13,7 @@
 namespace perdura::bench {
 namespace {
 
-// Usually enough for waking up a sleeping thread (docs/performance.md).
+// Usually long enough for a sleeping thread to wake up (docs/performance.md).
 constexpr Picoseconds kAwakeBeforeDue = Microseconds(50);
 
 std::vector<double> difference(std::vector<double> after, const std::vector<double>& before) {
@@ -221,7 +221,7 @@ class KvRun::User final : public harness::PhaseWork {
   KvClient& client_;
   std::unique_ptr<systems::KvSession> connection_;
   std::unique_ptr<systems::KvSession> recorded_;
-  systems::KvSession* session_ = nullptr;  // one of the two
+  systems::KvSession* session_ = nullptr;  // only one of the two is set
 };
 
 class KvRun::Sampler final : public harness::PhaseWork {

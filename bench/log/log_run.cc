@@ -78,7 +78,7 @@ class LogRun::Server final : public harness::PhaseWork {
  private:
   LogRun& run_;
   Thread& thread_;
-  std::uint64_t last_ = 0;  // record that was applied
+  std::uint64_t last_ = 0;  // number of the record that was applied last
   std::optional<LogServer> server_;
 };
 
@@ -89,8 +89,8 @@ class LogRun::Client final : public harness::PhaseWork {
   // The client connects after the server has opened its log, and does not if opening failed.
   Task<> warm_up() override {
     harness::Measurement& result = run_.client_;
-    result.kinds[kind_of(
-        workload::OperationKind::insert)];  // so that nothing is allocated while measuring
+    // Created now, so that nothing is allocated while measuring.
+    result.kinds[kind_of(workload::OperationKind::insert)];
     const LogOptions options = run_.options_.on(thread_.endpoint.capabilities());
     result.method = options.method_name();
     std::exception_ptr problem;

@@ -17,14 +17,15 @@ namespace {
 namespace fs = std::filesystem;
 using report::ClaimResult;
 
-// What was read wrong is a mistake of the files that were named, or of those beside them.
+// Errors in reading are errors in files that the user named or in files beside them, so they are
+// reported as wrong usage.
 template <class T>
 T value_or_mistake(report::Expected<T> value) {
   if (!value) throw UsageError(fmt::format("claims: {}", value.error().message));
   return std::move(*value);
 }
 
-// Words of an order are the paper's, and long.
+// Shortens text: claims about an order quote the paper's words, which may be long.
 std::string shortened(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
   std::size_t end = most - 1;
@@ -61,7 +62,7 @@ std::string verdict_words(const ClaimResult& result) {
   return words;
 }
 
-// The notes that were referred to, under their paper's name.
+// Prints the notes to which claims refer, grouped by paper.
 void print_reasons(const std::vector<ClaimResult>& results, const report::Papers& papers) {
   for (const auto& [name, paper] : papers) {
     std::set<std::size_t> notes;
@@ -94,7 +95,7 @@ void print_text(const std::vector<ClaimResult>& results, const report::Papers& p
       {"id", "paper", "section", "quantity", "reported", "measured", "deviation", "verdict"}};
   for (const ClaimResult& result : results) {
     const report::Claim& claim = *result.claim;
-    // They have their own list, with the reasons.
+    // Claims that are not covered are in a list of their own, with the reasons.
     if (!claim.not_covered.empty()) continue;
     lines.push_back({claim.id, shortened(claim.paper, 12), claim.section,
                      shortened(shown_quantity(claim), 60), shown_reported(claim),
@@ -150,7 +151,7 @@ void print_json(const std::vector<ClaimResult>& results) {
 ExitCode claims(const std::string& input, bool as_json, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   check_result_folder("claims", input);
-  LongWork work(2, context.ranks);  // reading, measuring
+  LongWork work(2, context.ranks);  // two steps: reading and measuring
   const auto folders = value_or_mistake(report::read_result_folders(
       input, report::Rows::keep,
       [&work](const fs::path& folder) { work.within(folder.string(), 0); }));

@@ -1,5 +1,6 @@
-// perdura compare: whether one run got worse than another. Exit codes: 0 nothing got worse, 1
-// something did, or was lost (or the work failed), 2 wrong usage, or too few repetitions to say.
+// perdura compare: whether one run is worse than another. Exit codes: 0 nothing got worse, 1
+// something got worse or was lost (or the work failed), 2 wrong usage, or too few repetitions to
+// tell.
 #include "harness/compare/comparison.h"
 
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ struct CompareArguments {
   std::string gnuplot = "gnuplot";
 };
 
-// Tells what is being read; a signal ends it there.
+// Shows in the progress line which file is being read; reading ends there if a signal has arrived.
 auto reading(LongWork& work) {
   return [&work](const fs::path& path) { work.within(path.string(), 0); };
 }
@@ -78,7 +79,7 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
 
 ExitCode run_comparison(const CompareArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  LongWork work(3, context.ranks);  // reading A, reading B, comparing their points
+  LongWork work(3, context.ranks);  // three steps: reading A, reading B, comparing
   const std::vector<report::ResultFolder> a = read(arguments.a, work);
   const std::vector<report::ResultFolder> b = read(arguments.b, work);
   auto differing = compare::differing_configurations(a, b);

@@ -26,11 +26,12 @@ using persistence::Method;
 using persistence::Proof;
 using persistence::StepProof;
 
-// Beyond so many images, some seconds' worth, each moment gets some random ones.
+// With more crash states than this, which take some seconds, a number of random ones is tried at
+// each crash point instead.
 constexpr std::uint64_t kFeasible = 10'000'000;
 constexpr std::uint64_t kUsualSamples = 1000;
 
-// A name that is known means that, whatever files are here.
+// The name of a known method always means that method, even if there is a file of the same name.
 Method load_method(const std::string& target) {
   const auto& known = persistence::methods();
   if (std::any_of(known.begin(), known.end(),
@@ -59,7 +60,7 @@ Method load_method(const std::string& target) {
   }
 }
 
-// Of all services, each name once.
+// The crash schedules of all services, without duplicate names.
 std::vector<services::CrashSchedule> all_schedules() {
   std::vector<services::CrashSchedule> all;
   for (const services::Service* service : systems::all_services()) {
@@ -78,7 +79,7 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-// ": equal-writers, both clients ...; ...".
+// Text for the help, such as "; equal-writers: both clients ..., slow-writer: one writes ...".
 std::string schedules() {
   std::string text;
   for (const services::CrashSchedule& schedule : all_schedules()) {

@@ -1,4 +1,4 @@
-// perdura crash SYSTEM: small histories of a system, with the power failing at every moment.
+// perdura crash SYSTEM: runs small histories of a system with a power failure at every crash point.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ const bench::Guarantee& first_broken(const bench::CrashResult& result) {
   return result.acknowledged.held ? result.durable : result.acknowledged;
 }
 
-// Both conditions of durability, each judged by itself.
+// The two conditions of durability, each judged separately.
 std::string conditions_of(const bench::CrashResult& result) {
   return fmt::format("acknowledged writes {}, what gets returned {}",
                      result.acknowledged.held ? "survive" : "are lost",

@@ -61,7 +61,8 @@ struct Exploration {
   std::future<std::string> guarantee = found.get_future();
 };
 
-// On all cores: each explores by itself, and the results do not depend on who does which.
+// Explores on all cores. Each exploration runs on one thread, so the results do not depend on how
+// they are distributed.
 void explore_all(std::vector<Exploration>& explorations, const sim::Profile& profile,
                  LongWork& work) {
   std::atomic<std::size_t> next{0};
@@ -84,10 +85,10 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
   }
 }
 
-// Of whole systems: a row for each setting that changes what is guaranteed.
+// The table of whole systems, with a row for each setting that changes what is guaranteed.
 class SystemsMatrix {
  public:
-  // Of these systems alone, or of all if there are none.
+  // Includes only the named systems, or all of them if `names` is empty.
   explicit SystemsMatrix(const std::vector<std::string>& names) {
     for (const pmem::PersistenceModel& model : models_) {
       matrix_.header.push_back(bench::explored_name(model));

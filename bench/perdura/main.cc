@@ -40,14 +40,15 @@ std::string joined(int count, char** arguments) {
   return line;
 }
 
-// One line: what went wrong, where, what to do. Nothing can be done if it cannot be written.
+// Prints one line that says what went wrong, where, and what to do. If the line cannot be written,
+// nothing can be done about it.
 ExitCode complain(bool visible, ExitCode code, std::string_view message) {
   const std::string line = fmt::format("perdura: {}\n", perdura::harness::printable(message));
   if (visible) std::fputs(line.c_str(), stderr);
   return code;
 }
 
-// "perdura 0.1.0 (revision 075bac4d1e2f, with changes)"
+// Text such as "perdura 0.1.0 (revision 075bac4d1e2f, with changes)".
 std::string version() {
   const perdura::harness::BuildInfo& build = perdura::harness::build_info();
   return fmt::format("perdura {} (revision {}{})", build.version, build.git_revision.substr(0, 12),
@@ -59,13 +60,13 @@ std::string version() {
       fmt::format("standard output: cannot be written: {}", std::strerror(problem)));
 }
 
-// What was printed is buffered, and a disk may be full.
+// Output is buffered, so a full disk may be noticed only when the buffers are flushed.
 void finish_output() {
   std::cout.flush();
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) refuse_output(errno);
 }
 
-// What is printed in the meantime may not have room either.
+// Output may also fail for want of space before the end.
 ExitCode run(const perdura::harness::Action& action) {
   try {
     return action();
@@ -75,7 +76,7 @@ ExitCode run(const perdura::harness::Action& action) {
   }
 }
 
-// Of an option that no command has, what it may have been meant to be.
+// A similar option for an option that no command has.
 std::string meant_option(const CLI::App& app) {
   std::vector<const CLI::App*> commands{&app};
   for (const CLI::App* command : app.get_subcommands()) commands.push_back(command);
@@ -94,7 +95,7 @@ std::string meant_option(const CLI::App& app) {
   return "";
 }
 
-// Of what was not understood, in the order in which it was given, and where help is.
+// The message about arguments that were not understood, in their order, and where to find help.
 std::string misuse(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
@@ -152,7 +153,8 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   return code;
 }
 
-// Ends as all ranks agree, or ends them all.
+// Runs the command as one rank. All ranks end with the exit code on which they agree, or else all
+// are aborted.
 ExitCode run_as_rank(int argc, char** argv) {
   perdura::harness::Ranks ranks(argc, argv);
   const auto of_this_rank = [&](const char* message) {
@@ -166,7 +168,7 @@ ExitCode run_as_rank(int argc, char** argv) {
     code = complain(ranks.is_root(), ExitCode::failed, "interrupted");
     if (ranks.leave_early()) return code;
   } catch (const perdura::UsageError& error) {
-    // What is wrong is usually wrong everywhere, and the root says it.
+    // The same error usually occurs on all ranks, so the root alone reports it.
     code = complain(ranks.is_root(), ExitCode::usage, error.what());
     if (ranks.leave_early()) return code;
     complain(!ranks.is_root(), code, of_this_rank(error.what()));
@@ -180,12 +182,13 @@ ExitCode run_as_rank(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A limit of a file's size (ulimit -f) is reported like a full disk.
+  // Without the signal, exceeding the file size limit (ulimit -f) is reported like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     return static_cast<int>(run_as_rank(argc, argv));
   } catch (const perdura::UsageError& error) {
-    // Processes that do not see each other: each is the first of its own, so one has to be chosen.
+    // These processes do not know of each other, and each takes itself for the first. So the one
+    // that Slurm numbers 0 reports the error.
     const char* task = std::getenv("SLURM_PROCID");
     const bool first = task == nullptr || std::string_view(task) == "0";
     return static_cast<int>(complain(first, ExitCode::usage, error.what()));
