@@ -20,7 +20,7 @@ using Settings = std::map<std::string, std::string>;
 
 constexpr std::string_view kNotGiven = "-";
 
-/// In TOML's syntax, tables as dotted keys.
+/// Adds the entries of a table in TOML's syntax, with nested tables as dotted keys.
 void flatten(const toml::table& table, const std::string& prefix, Settings& settings) {
   for (const auto& [key, node] : table) {
     const std::string name = prefix + std::string(key.str());
@@ -34,8 +34,8 @@ void flatten(const toml::table& table, const std::string& prefix, Settings& sett
   }
 }
 
-/// Those keys of the experiment that say how it is run. The manifest has some of them, too, and
-/// defaults filled in.
+/// The keys of the experiment that say how it is run, without those that the manifest has, too;
+/// there defaults are filled in.
 Settings of_experiment(const ResultFolder& folder) {
   // The folder was read, so the text is TOML.
   toml::table table = toml::parse(folder.experiment_text);
@@ -52,7 +52,8 @@ bool counts(const std::string& key, bool modelled) {
   constexpr std::array<std::string_view, 2> of_a_moment{"points_done", "sessions.0.started"};
   if (std::find(of_a_moment.begin(), of_a_moment.end(), key) != of_a_moment.end()) return false;
   if (!key.starts_with("sessions.")) return true;
-  // Real platforms let a sweep go on only as it began, and on `sim` it does not matter where.
+  // On real platforms a sweep can only be continued as it began, so the first session stands for
+  // all. On `sim` the machine does not matter.
   return !modelled && key.starts_with("sessions.0.") && key != "sessions.0.command_line";
 }
 
@@ -74,8 +75,8 @@ bool add_properties(const std::string& text, const std::string& prefix, Settings
   return true;
 }
 
-/// Of a whole file that the manifest holds, its keys; false if `key` is none, or the text is not of
-/// the format that it should be of.
+/// If the manifest holds the text of a whole file under the key, adds the keys of that file. False
+/// if it does not, or if the text is not in the format that it should have.
 bool add_keys_of_file(const ResultFolder& folder, const std::string& key, const std::string& text,
                       Settings& settings) {
   constexpr std::string_view kText = ".text";
@@ -97,7 +98,7 @@ Settings settings_of(const ResultFolder& folder) {
   return settings;
 }
 
-/// Of texts of several lines, which would not fit into one, the first lines that differ.
+/// For texts of several lines, which would not fit into one line: the first lines that differ.
 std::string first_line_that_differs(const Difference& difference) {
   std::istringstream first(difference.first);
   std::istringstream second(difference.second);
@@ -107,7 +108,7 @@ std::string first_line_that_differs(const Difference& difference) {
     const bool in_first = static_cast<bool>(std::getline(first, line_of_first));
     const bool in_second = static_cast<bool>(std::getline(second, line_of_second));
     if (in_first && in_second && line_of_first == line_of_second) continue;
-    // Or only the last line's end.
+    // The texts may differ only in the end of their last line.
     if (!in_first && !in_second) return fmt::format("{} (white space)", difference.key);
     const auto shown = [](bool there, const std::string& text) {
       return there ? fmt::format("'{}'", text) : std::string(kNotGiven);

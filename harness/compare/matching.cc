@@ -32,17 +32,17 @@ class Draws {
   std::map<std::pair<std::string, std::string>, std::uint32_t> numbers_;
 };
 
-/// Of one point in one run.
+/// The samples of one point in one run.
 struct Samples {
   struct Sample {
     std::uint32_t quantity;
     std::uint32_t draw;
     double value;
   };
-  std::size_t valid = 0;  // rows
+  std::size_t valid = 0;  // number of rows
   std::size_t not_valid = 0;
-  std::size_t noisy = 0;  // of the valid ones
-  std::string noise;      // of the first noisy one
+  std::size_t noisy = 0;  // number of valid rows that are noisy
+  std::string noise;      // why the first noisy row is noisy
   std::vector<Sample> samples;
 
   bool has(std::size_t quantity) const {
@@ -68,7 +68,7 @@ struct Samples {
 
 struct Run {
   std::map<Point, Samples> points;
-  std::vector<Point> order;  // of those with a valid row
+  std::vector<Point> order;  // points with a valid row
 
   bool has(const Point& point) const { return points.contains(point); }
 };
@@ -141,8 +141,8 @@ class Reader {
     return {};
   }
 
-  /// Every row counts, also those that are not compared: what is modelled is never set beside what
-  /// was measured.
+  /// Checks every row, including those that are not compared: modelled values are never compared
+  /// with measured ones.
   Expected<void> check_provenance(const report::PointRow& row, const fs::path& file) {
     const std::string& provenance = row.text("provenance");
     if (first_file_ == nullptr) {
@@ -172,7 +172,7 @@ class Reader {
                     first->second.words(), place.words()));
   }
 
-  // Few enough to take no time that anybody notices.
+  // Progress is reported after so many rows, which take no noticeable time.
   static constexpr std::size_t kRowsAStep = 4096;
 
   const std::vector<std::string>& quantities_;
@@ -183,7 +183,8 @@ class Reader {
   Draws draws_;
   const fs::path* first_file_ = nullptr;
   std::string first_provenance_;
-  std::map<std::tuple<const void*, std::uint32_t, std::size_t>, Place> places_;  // of one run
+  // Rows seen in one run.
+  std::map<std::tuple<const void*, std::uint32_t, std::size_t>, Place> places_;
 };
 
 void pair_up(const Run& a, const Run& b, const std::vector<std::string>& quantities,
@@ -267,7 +268,7 @@ Expected<Matching> match(const std::vector<fs::path>& a, const std::vector<fs::p
                          const std::vector<std::string>& quantities, const Reading& reading) {
   Matching matching;
   std::vector<report::Column> declared;
-  std::vector<report::Schema> schemas;  // that own what the columns say
+  std::vector<report::Schema> schemas;  // own the strings of the columns
   for (const auto* files : {&a, &b}) {
     for (const fs::path& file : *files) {
       auto schema = report::Schema::beside(file);

@@ -44,7 +44,8 @@ Cells cells_of(const Entry& entry, const PointNames& names) {
           entry.p ? fmt::format("{:.2g}", *entry.p) : "-"};
 }
 
-/// Each line is made twice, for its width and for itself: a million of them would fill memory.
+/// Each line is formatted twice, first for its width and then for output, since a million of them
+/// would fill memory.
 std::string table(const Comparison& comparison, const PointNames& names) {
   const Cells header{"", "point", "quantity", "A", "B", "change", "95 % interval", "p"};
   std::array<std::size_t, std::tuple_size_v<Cells>> widths{};
@@ -102,7 +103,7 @@ std::set<Point> points_of(const std::vector<Lost>& lost) {
   return points;
 }
 
-/// Whether it stands in the list of what was lost already.
+/// Whether the list of what was lost already contains it.
 bool is_lost(const Unmatched& each, const std::set<Point>& lost) {
   return each.side == Side::a && each.quantity.empty() && lost.contains(each.point);
 }
@@ -114,7 +115,7 @@ char letter(Side side) { return side == Side::a ? 'A' : 'B'; }
 PointNames::PointNames(const Comparison& comparison)
     : columns_(point_columns(comparison.matching.schema)) {
   std::vector<std::set<std::string>> values(columns_.size());
-  std::set<const void*> known;  // most points stand in several lists
+  std::set<const void*> known;  // points that were added, since most are in several lists
   const auto add = [&](const Point& point) {
     if (!known.insert(point.id()).second) return;
     for (std::size_t i = 0; i < columns_.size(); ++i) values[i].insert(point[i]);

@@ -51,7 +51,8 @@ class Measuring {
   }
 
  private:
-  /// The end of a run that has not come to what the claim is about, or else a run.
+  /// The result to show if a run has not measured what the claim is about: that the run ended
+  /// early, or else that a run is needed.
   std::string what_would() const {
     for (const ResultFolder& folder : folders_) {
       const bool of_it = folder.points.size() > 0 && measures(folder.points, 0, claim_);
@@ -85,16 +86,16 @@ class Measuring {
                         {}});
   }
 
-  /// Other units stand beside it, in the column of what was reported.
+  /// Units other than percent are shown in the column of the reported value.
   std::string with_unit(const std::string& number) const {
     return claim_.unit == "percent" || claim_.unit == "%" ? number + " %" : number;
   }
 
   void add_number(const ResultFolder& folder, const Origin& origin, double number) {
-    // Another machine's absolute numbers say nothing of the paper's.
+    // Absolute numbers of another machine cannot confirm or refute the paper's.
     if (claim_.kind == Claim::Kind::exact && !origin.modelled()) return;
     const std::string shown = with_unit(shown_number(number));
-    if (number == claim_.number) {  // 0 and infinity, too
+    if (number == claim_.number) {  // equal also if both are 0 or infinite
       add(folder, origin, shown, 0.0, true);
       return;
     }
@@ -185,7 +186,7 @@ class Measuring {
     add_number(folder, origin, sum / static_cast<double>(numbers.size()));
   }
 
-  /// By the number that comes nearest to the bound, or is farthest beyond it.
+  /// Judges by the number that is nearest to the bound or farthest beyond it.
   void measure_bound(const ResultFolder& folder, const Origin& origin,
                      const std::vector<double>& numbers) {
     const auto [least, largest] = std::minmax_element(numbers.begin(), numbers.end());
@@ -200,7 +201,7 @@ class Measuring {
     add(folder, origin, from == to ? from : fmt::format("{} to {}", from, to), beyond, holds);
   }
 
-  /// In the unit of the claim: how many times as much, or by how much less in percent.
+  /// Converts ratios to the unit of the claim: a factor, or a reduction in percent.
   std::vector<double> in_unit(const Pairs& pairs) const {
     std::vector<double> numbers = pairs.ratios;
     if (claim_.unit == "percent") {

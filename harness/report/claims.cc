@@ -17,8 +17,8 @@
 namespace perdura::report {
 namespace {
 
-constexpr double kMostTolerance = 1000;  // percent
-constexpr double kMostValue = 1e12;      // beyond what anything here is counted or timed to
+constexpr double kMostTolerance = 1000;  // in percent
+constexpr double kMostValue = 1e12;      // larger than any count or time here
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
@@ -128,7 +128,7 @@ void read_value(ClaimReader& reader, Claim& claim) {
     if (!value) reader.wrong(fmt::format("{}; write a sum of products", value.error().message));
     return;
   }
-  // What one system writes and another does not has an infinite ratio.
+  // The ratio is infinite if one system writes something and another writes nothing.
   if (claim.value == "inf") {
     claim.number = std::numeric_limits<double>::infinity();
     return;
@@ -153,7 +153,7 @@ void check_sides(ClaimReader& reader, const Claim& claim) {
   if (claim.y.empty() && selects) reader.wrong("selectors need y");
 }
 
-/// What says how a claim is measured has no place beside the reason why it is not.
+/// Columns that say how a claim is measured must be empty if the claim is not covered.
 void check_not_covered(ClaimReader& reader) {
   for (const char* column : {"kind", "tolerance", "experiment", "y", "where", "lower", "higher",
                              "any", "same", "over", "basis"}) {

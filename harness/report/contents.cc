@@ -43,7 +43,7 @@ bool numbered(const std::string& id) {
   return std::isdigit(static_cast<unsigned char>(id.front())) != 0;
 }
 
-/// Sorts "9" before "14" before "14b" before names of our own, which keep the order of the
+/// The order of ids: "9" before "14" before "14b" before other names, which keep the order of the
 /// experiment.
 bool id_before(const std::string& left, const std::string& right) {
   if (numbered(left) != numbered(right)) return numbered(left);
@@ -198,7 +198,8 @@ class Gatherer {
   const std::vector<ResultFolder>& folders_;
   const Papers& papers_;
   std::map<Origin, Section> sections_;
-  std::map<std::string, SeriesOrder> orders_;  // by column: each takes a pass over all rows
+  // By column; cached, since each takes a pass over all rows.
+  std::map<std::string, SeriesOrder> orders_;
 };
 
 }  // namespace
@@ -226,7 +227,8 @@ std::set<std::string> papers_of(const std::vector<ResultFolder>& folders) {
   for (const ResultFolder& folder : folders) {
     for (const FigureSpec& spec : folder.specs.figures) names.insert(spec.paper);
     for (const TableSpec& spec : folder.specs.tables) names.insert(spec.paper);
-    if (folder.points.are_probes()) names.insert("optane");  // what they are modelled on
+    // The testbed that probes are modelled on.
+    if (folder.points.are_probes()) names.insert("optane");
   }
   names.erase("");
   return names;

@@ -61,7 +61,8 @@ std::vector<DesignSet> groups_of(const std::vector<ResultFolder>& folders) {
     }
     for (auto& [origin, of_origin] : rows) add_run(groups, origin, {&folder, std::move(of_origin)});
   }
-  // One design beside its variants says nothing of designs, if it stands among others elsewhere.
+  // A design beside its variants alone compares no designs, so it is left out if it is also
+  // compared with others elsewhere.
   std::erase_if(groups, [&groups](const DesignSet& alone) {
     return alone.designs.size() == 1 &&
            std::any_of(groups.begin(), groups.end(), [&](const DesignSet& each) {
@@ -75,7 +76,7 @@ std::vector<DesignSet> groups_of(const std::vector<ResultFolder>& folders) {
   return groups;
 }
 
-/// latency, throughput, nvm, server: what a column is about.
+/// The quantity that a column is about: latency, throughput, nvm, server.
 std::string_view family(std::string_view column) { return column.substr(0, column.find('_')); }
 
 bool shows(const ResultFolder& folder, std::string_view column) {
@@ -137,7 +138,7 @@ std::map<Design, Paid> pay(const DesignSet& group, const Price& price) {
   return paid;
 }
 
-/// "DMP over iWARP"; of a run that does not say, the testbed's.
+/// The server of a row, such as "DMP over iWARP"; if the run does not say, the testbed's.
 std::string server_of(const Points& points, std::size_t row) {
   const std::string& domain = points.text(row, "domain");
   if (domain.empty()) return origin_of(points, row).modelled() ? "the testbed" : "this host";
@@ -147,7 +148,7 @@ std::string server_of(const Points& points, std::size_t row) {
          (usual ? "" : " over " + shown_value("transport", transport));
 }
 
-/// Servers, and of each the settings of DDIO: of both nothing is said.
+/// Kinds of servers, each with its settings of DDIO; if a kind has several, none is mentioned.
 using Servers = std::map<std::string, std::set<std::string>>;
 
 std::vector<std::string> words_of(const Servers& servers) {
@@ -187,7 +188,7 @@ std::string title_of(const DesignSet& group, const Design& design) {
   return title;
 }
 
-/// Kinds of operations that the groups have latencies of, in the order in which they are found;
+/// Kinds of operations for which the groups have latencies, in the order in which they are found;
 /// "all" only if some group has no other.
 std::vector<std::string> operations_of(const std::vector<DesignSet>& groups) {
   std::vector<std::string> found;

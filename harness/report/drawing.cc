@@ -24,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using Files = std::vector<fs::path>;
 
-/// The line that says what is wrong: gnuplot first repeats the command and points at it with '^'.
+/// The line of gnuplot's output that says what is wrong. Before it, gnuplot repeats the command and
+/// points at the place with '^'.
 std::string complaint(const std::string& text) {
   std::istringstream lines(text);
   std::string found = "no message";
@@ -118,7 +119,7 @@ class Child {
   _exit(127);
 }
 
-/// As gnuplot reads it back, whatever is in it: on one line, in single quotes.
+/// Quotes text so that gnuplot reads it back unchanged: on one line, in single quotes.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char character : text) {
@@ -128,8 +129,8 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-/// What draws a figure wherever its folder is: gnuplot NAME.gp, or gnuplot -c NAME.gp OUTPUT
-/// FORMAT.
+/// The script that draws a figure wherever its folder is: gnuplot NAME.gp, or gnuplot -c NAME.gp
+/// OUTPUT FORMAT.
 std::string script_of(const Drawing& drawing, const DrawingPlace& place) {
   const fs::path plots = fs::absolute(place.copies)
                              .lexically_normal()
@@ -154,7 +155,7 @@ std::string script_of(const Drawing& drawing, const DrawingPlace& place) {
       quoted(drawing.x_label), quoted(drawing.y_label), quoted(drawing.origin));
 }
 
-/// What a bar of this height says: short, for it stands above a narrow bar.
+/// The text on top of a bar of this height. It is short, since bars are narrow.
 std::string bar_text(double value) {
   if (std::isinf(value)) return "∞";
   if (value == 0) return "0";
@@ -162,7 +163,7 @@ std::string bar_text(double value) {
   return fmt::format("{:.{}f}", value, size < 10 ? 2 : size < 100 ? 1 : 0);
 }
 
-/// Runs a figure's script for one image; `plot` is the script that complaints are about.
+/// Runs a figure's script for one image; `plot` is the script that error messages name.
 Expected<void> run_gnuplot(const DrawingPlace& place, const fs::path& script, const fs::path& plot,
                            const fs::path& target, const std::string& format) {
   std::vector<std::string> words{place.gnuplot, "-d", "-c", script.string(), "/dev/stdout", format};
@@ -172,7 +173,7 @@ Expected<void> run_gnuplot(const DrawingPlace& place, const fs::path& script, co
 
   Pipe image;
   Pipe errors;
-  Pipe refusal;  // closed by what starts gnuplot, or told why that cannot be
+  Pipe refusal;  // closed when gnuplot starts, or gets the error if it cannot be started
   if (!image.is_open() || !errors.is_open() || !refusal.is_open()) {
     return fail_work(fmt::format("no pipe to gnuplot: {}; try again", std::strerror(errno)));
   }
@@ -216,7 +217,7 @@ std::string csv_number(double value) {
   return std::isinf(value) ? "inf" : fmt::format("{}", value);
 }
 
-// The columns that may be empty stand before one that never is: gnuplot misreads an empty last
+// Columns that may be empty come before one that never is, since gnuplot misreads an empty last
 // cell.
 std::string csv_of(std::span<const DrawnRow> rows) {
   std::string csv =

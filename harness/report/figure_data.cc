@@ -80,7 +80,8 @@ Error ambiguous(const Points& points, const DataSpec& spec, std::size_t first, s
                               : "name one value of it in the figure's 'where'")};
 }
 
-/// Where on the x-axis a row stands. No commas: gnuplot would cut the text off.
+/// The place of a row on the x-axis. It contains no commas, since gnuplot would cut the text off
+/// there.
 std::string place_of(const Points& points, std::size_t row, const DataSpec& spec) {
   if (spec.x_more.empty()) return points.text(row, spec.x);
   std::string place = shown_value(spec.x, points.text(row, spec.x));

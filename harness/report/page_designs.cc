@@ -10,8 +10,8 @@
 namespace perdura::report {
 namespace {
 
-/// On how many kinds of servers no acknowledged write was lost, of how many that were explored; by
-/// the name that the table of guarantees has for a design.
+/// For each design, by its name in the table of guarantees: on how many kinds of servers no
+/// acknowledged write was lost, out of those that were explored.
 std::map<std::string, std::string> kept_by(const GuaranteeTable& table) {
   std::map<std::string, std::string> kept;
   for (const CsvRow& row : table.cells.rows) {
@@ -44,7 +44,7 @@ Cell guarantee_cell(const DesignRow& row) {
           .below_css = "yes"};
 }
 
-/// The first figure or table that shows the column, of the run; else the run's rows.
+/// A link to the first figure or table of the run that shows the column, or else to the run's rows.
 std::string link_of(const Contents& contents, const Paid& paid, const Origin& origin,
                     std::string_view column, const PageFolder& page) {
   for (const bool same_column : {true, false}) {

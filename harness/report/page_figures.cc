@@ -10,7 +10,7 @@
 namespace perdura::report {
 namespace {
 
-/// Of a figure over time: what the eye cannot read off.
+/// Values of a figure over time that cannot be read off the figure.
 ShownTable course_table(const TimelineSummary& summary) {
   const auto row = [](const char* when, const std::optional<double>& mean,
                       const std::optional<double>& max) {
@@ -23,7 +23,7 @@ ShownTable course_table(const TimelineSummary& summary) {
                    row("otherwise", summary.mean_otherwise_us, summary.max_otherwise_us)}};
 }
 
-/// What the paper states of this figure beside the averages that the comparison has.
+/// What the paper states about this figure, except for averages, which the comparison has.
 ShownTable statements_table(const FigureResult& figure, const Claims& claims) {
   ShownTable table{.head = {{{{"What the paper states"},
                               {"paper", "n"},
@@ -47,7 +47,7 @@ ShownTable statements_table(const FigureResult& figure, const Claims& claims) {
   return table;
 }
 
-/// The mark of the figure's scripts, said in words.
+/// Explains the mark for noise in the figure.
 std::string noise_words(const FigureResult& figure) {
   const auto noisy = std::count_if(figure.data.points.begin(), figure.data.points.end(),
                                    [](const auto& point) { return point.second.noisy > 0; });

@@ -89,7 +89,7 @@ ShownTable formula_cases(const TableResult& table) {
       }
     }
   }
-  // What agrees may be folded away; what does not must be seen.
+  // A table in which everything agrees is folded away; one with a difference must be visible.
   shown.fold = all_equal ? ShownTable::Fold::closed : ShownTable::Fold::open;
   return shown;
 }

@@ -14,7 +14,7 @@ Data runs_data(const Section& section, const Folders& folders) {
     std::size_t all = 0;
     std::size_t valid = 0;
     for (std::size_t row = 0; row < folder.points.size(); ++row) {
-      // One row of a point is about all its operations.
+      // Each point is counted once, by its row for all operations.
       if (origin_of(folder.points, row) != section.origin) continue;
       if (folder.points.text(row, "operation") != "all") continue;
       ++all;

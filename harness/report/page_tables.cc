@@ -132,7 +132,8 @@ ShownTable comparison_table(const std::vector<Comparison>& comparisons, const Da
   table.head = header(columns, comparisons.front(), spec);
   for (const Comparison& comparison : comparisons) {
     for (const Compared& row : comparison.rows) {
-      // A baseline normalized by itself is 1 and says nothing; a cost of 0 does.
+      // A baseline normalized by itself is always 1, which says nothing; a cost of 0 does say
+      // something.
       const bool trivial =
           comparison.normalized && row.series == comparison.baseline && row.ours == 1;
       if (!trivial) table.rows.push_back(row_of(columns, row, comparison.averaged, spec));

@@ -28,7 +28,7 @@ Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs:
 
 std::string y_label(const FigureSpec& spec) {
   const Quantity quantity = spec.schema.quantity(spec.y);
-  // Beside the mean, the script draws the largest.
+  // The axis shows means and maxima, so it has no name of one quantity.
   if (spec.data == FigureSpec::Data::timeline) return "Latency (µs)";
   if (!spec.normalize) return quantity.axis_with_unit();
   return fmt::format("{}, {} = 1", capitalized(quantity.noun),

@@ -40,13 +40,13 @@ Expected<std::vector<std::pair<std::string, std::string>>> read_manifest(const f
     return fail(
         fmt::format("{}:1: must be a JSON object; run the experiment again", file.string()));
   }
-  // What is checked is of no further use to a reader (file_record.h).
+  // The records of files are checked separately (file_record.h) and not shown.
   document.erase("files");
   document.erase("files_before");
   std::vector<std::pair<std::string, std::string>> flat;
   const auto flattened = document.flatten();
   for (const auto& [pointer, value] : flattened.items()) {
-    if (pointer.empty()) continue;  // of {}
+    if (pointer.empty()) continue;  // the pointer of an empty object
     std::string name = pointer.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
     flat.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
@@ -71,7 +71,7 @@ Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
     if (!timelines) return tl::unexpected(timelines.error());
     folder.timelines = std::move(*timelines);
   }
-  if (!folder.probed) {  // nor does a probe's folder have figures for the report
+  if (!folder.probed) {  // a probe's folder has no figures for the report, either
     auto text = read_text(path / "experiment.toml");
     if (!text) return tl::unexpected(text.error());
     folder.experiment_text = std::move(*text);
@@ -84,7 +84,7 @@ Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
   auto manifest = read_manifest(path / "manifest.json");
   if (!manifest) return tl::unexpected(manifest.error());
   folder.manifest = std::move(*manifest);
-  // Last: what breaks a file's syntax is told with its line.
+  // This check comes last, since errors in a file's syntax are better reported with their line.
   auto note = check_against_manifest(path);
   if (!note) return tl::unexpected(note.error());
   folder.note = std::move(*note);

@@ -7,7 +7,8 @@
 namespace perdura::report {
 namespace {
 
-// The names are those of cells alone: what a cell lacks must not be found in what is around it.
+// A cell uses names that nothing around it has: the template would otherwise find a value that the
+// cell lacks in its surroundings.
 Data data_of(const Cell& cell, bool heading) {
   Data data;
   data["tag"] = heading ? "th" : "td";

@@ -10,8 +10,8 @@
 namespace perdura::report {
 namespace {
 
-/// The same for a row of points.csv and one of timeline.csv that belong together: both files were
-/// written by one program, from the same numbers.
+/// A key that is the same for a row of points.csv and a row of timeline.csv if they belong
+/// together: both files were written by one program, from the same numbers.
 template <class CellOf>
 std::string identity(const Schema& schema, CellOf cell_of) {
   std::string key;
@@ -22,7 +22,8 @@ std::string identity(const Schema& schema, CellOf cell_of) {
   return key;
 }
 
-/// Averages over operations, not over intervals: an interval in which nothing could go on has few.
+/// Averages are weighted by operations, since an interval in which the system stalled has few of
+/// them.
 struct Course {
   double operations = 0;
   double sum = 0;
@@ -87,7 +88,7 @@ std::vector<TimelineRow> Timelines::of(const Points& points, std::size_t row) co
 
 Expected<FigureData> choose_point(const Points& points, const std::vector<std::size_t>& candidates,
                                   const FigureSpec& spec, const SeriesOrder& order) {
-  // As for one number of each point: the rows are looked up, and told apart, in the same way.
+  // The rows are found and told apart as for a figure with one number of each point.
   FigureSpec each = spec;
   each.x = "repetition";
   each.y = "operations";

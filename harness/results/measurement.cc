@@ -6,7 +6,7 @@
 
 namespace perdura::harness {
 
-// --- as words for another process ----------------------------------------------------------------
+// --- serialization for another process -----------------------------------------------------------
 
 template <class Archive, class T>
 requires IsOf<T, OperationKind>
@@ -87,7 +87,7 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
   return result;
 }
 
-// -------------------------------------------------------------------------------------------------
+// --- what is computed from a measurement ---------------------------------------------------------
 
 std::string_view to_string(Verdict verdict) {
   switch (verdict) {
@@ -175,7 +175,7 @@ double Measurement::tail_percent() const {
   const std::uint64_t count = operations();
   if (count == 0) return 0;
   const auto all = measure::all_at_work(at_work);
-  // Evenly spread operations of several processes may come to a little more than all.
+  // Operations of several processes that are spread evenly may add up to slightly more than all.
   const double outside = static_cast<double>(count) - (all ? all->operations : 0);
   return 100 * std::max(0.0, outside) / static_cast<double>(count);
 }

@@ -23,7 +23,7 @@ std::vector<PreparedSweep::FileText> texts_of_files(const std::vector<Point>& po
   return texts;
 }
 
-// Of this rank's host, this one included.
+// The number of ranks on this rank's host, including this rank.
 std::size_t ranks_here(const Ranks& ranks) {
   const auto& hosts = ranks.hosts();
   if (hosts.empty()) return 1;
@@ -31,8 +31,9 @@ std::size_t ranks_here(const Ranks& ranks) {
       std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(ranks.rank())]));
 }
 
-// A process that exceeds the available memory would be killed, or other processes would. Only on a
-// model does one process run all nodes and do ranks run different points.
+// Compares the memory that the points need with what is available: if it is exceeded, this process
+// or others would be killed. Only on a model does one process run all nodes and do ranks run
+// different points.
 void check_memory(PreparedSweep& sweep, const Ranks& ranks) {
   if (!sweep.platforms->modelled()) return;
   sweep.available_memory = available_memory();
@@ -78,7 +79,8 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   return sweep;
 }
 
-// Of the first rank that cannot go on, or has something else than the root; empty if there is none.
+// Describes the first rank that cannot go on, or whose configuration differs from the root's; empty
+// if there is none.
 std::string problem_of(Ranks& ranks, const std::vector<std::string>& problems,
                        const std::vector<std::string>& identities) {
   for (std::size_t rank = 0; rank < problems.size(); ++rank) {
@@ -100,7 +102,7 @@ std::string problem_of(Ranks& ranks, const std::vector<std::string>& problems,
 }  // namespace
 
 Identity identity_of(const PreparedSweep& sweep) {
-  // The build first: another one may mean something else by the same texts.
+  // The build comes first, since another build may interpret the same texts in another way.
   Identity identity{
       {"build", build_name()},
       {"experiment", sweep.experiment.text},
@@ -114,8 +116,8 @@ Identity identity_of(const PreparedSweep& sweep) {
 
 PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& locations,
                             std::span<const Driver* const> drivers, Ranks& ranks) {
-  // Hosts may differ in their files and cores; one rank that cannot go on must not leave the others
-  // waiting.
+  // Hosts may differ in their files and cores, so each rank collects its problems: one that cannot
+  // go on must not leave the others waiting.
   PreparedSweep sweep;
   std::string problem;
   std::string identity;
@@ -127,7 +129,7 @@ PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& l
   }
   const auto problems = ranks.gather_text(problem);
   const auto identities = ranks.gather_text(identity);
-  const std::string found = problem_of(ranks, problems, identities);  // at the root
+  const std::string found = problem_of(ranks, problems, identities);  // non-empty only at the root
   if (ranks.broadcast(found.empty() ? 1 : 0) == 1) {
     if (ranks.is_root()) {
       for (const std::string& remark : sweep.driver->remarks(sweep.points)) {

@@ -82,7 +82,7 @@ Expected<Schema> Schema::beside(const std::filesystem::path& file) {
   const std::filesystem::path manifest = file.parent_path() / "manifest.json";
   const auto text = harness::read_whole(manifest);
   if (!text) return Schema();
-  // Whether the manifest is whole is said by those who read all of it.
+  // Errors in the manifest are reported by those who read all of it.
   const auto document = nlohmann::json::parse(*text, nullptr, false);
   if (!document.is_object() || !document.contains("columns")) return Schema();
   std::deque<std::string> texts;

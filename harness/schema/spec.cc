@@ -89,7 +89,7 @@ class EntryReader {
     return found;
   }
 
-  /// At the place of the key, if it is there.
+  /// Reports an error at the place of the key, if it is there.
   void wrong(const std::string& what, std::string_view key = "") {
     if (error_) return;
     const std::string id = entry_["id"].value_or(std::string("?"));
@@ -137,7 +137,7 @@ class EntryReader {
   std::optional<Error> error_;
 };
 
-/// What the entries of all kinds have.
+/// Reads what the entries of all kinds have in common.
 void read_identity(EntryReader& entry, DataSpec& spec) {
   spec.line = entry.line();
   spec.place = entry.place();
@@ -173,7 +173,7 @@ void read_data(EntryReader& entry, DataSpec& spec) {
   }
 }
 
-/// What is wrong in [systems] was refused when the experiment was run.
+/// Errors in [systems] were reported when the experiment was run.
 SystemNames read_systems(const toml::table& document) {
   SystemNames names;
   const toml::table* systems = document["systems"].as_table();
@@ -263,7 +263,7 @@ std::string DataSpec::shown_series(std::string_view value) const {
 }
 
 std::string DataSpec::shown_x(std::string_view x_value) const {
-  // Of several columns, the values are as shown already.
+  // If x combines several columns, its values are already as they are shown.
   return x == "workload" && x_more.empty() ? shown_workload(x_value) : std::string(x_value);
 }
 

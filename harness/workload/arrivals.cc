@@ -7,7 +7,8 @@ namespace {
 
 constexpr std::uint64_t kPicosecondsPerSecond = 1'000'000'000'000;
 
-// Streams of randomness below one seed that no generator of operations has (generator.cc).
+// Random streams of one seed that differ from all streams of the generators of operations
+// (generator.cc).
 std::uint64_t arrival_stream(std::uint32_t client, std::uint32_t stretch) {
   return (std::uint64_t{stretch} + 1) << 40 | client;
 }
@@ -25,11 +26,12 @@ Arrivals::Arrivals(ArrivalProcess process, std::uint64_t rate, std::uint64_t see
 
 std::uint64_t Arrivals::next() {
   if (process_ == ArrivalProcess::poisson) {
-    // 1 - u is never 0. Rounding to picoseconds moves the mean by less than any run can tell.
+    // 1 - u is never 0. Rounding to picoseconds changes the mean by less than any run can detect.
     const double gap = -portable_log(1.0 - random_.uniform_unit()) * mean_gap_;
     return last_ += static_cast<std::uint64_t>(gap + 0.5);
   }
-  // From the number, not from the last time, so that rounding does not add up.
+  // Computed from the number of the operation instead of the last time, so that rounding errors do
+  // not accumulate.
   __extension__ using Wide = unsigned __int128;
   const Wide time = Wide{position_} * kPicosecondsPerSecond / rate_;
   position_ += clients_;

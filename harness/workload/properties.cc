@@ -25,7 +25,7 @@ std::string_view without_leading_blanks(std::string_view text) {
 bool ends_in_continuation(std::string_view line) {
   std::size_t backslashes = 0;
   while (backslashes < line.size() && line[line.size() - 1 - backslashes] == '\\') ++backslashes;
-  return backslashes % 2 == 1;  // an even number is escaped backslashes
+  return backslashes % 2 == 1;  // an even number of backslashes are escaped backslashes
 }
 
 // Hands out the lines of a text, whatever their terminator, with their numbers.
@@ -47,7 +47,7 @@ class Lines {
     return line;
   }
 
-  // Of the line that next() returned last; the first is 1.
+  // The number of the line that next() returned last, from 1.
   int number() const { return number_; }
 
  private:
@@ -139,7 +139,8 @@ std::size_t end_of_key(std::string_view line) {
 
 std::string_view without_trailing_blanks(std::string_view text) {
   while (!text.empty() && is_blank(text.back())) {
-    if (ends_in_continuation(text.substr(0, text.size() - 1))) break;  // an escaped blank is meant
+    // The line ends with an escaped blank.
+    if (ends_in_continuation(text.substr(0, text.size() - 1))) break;
     text.remove_suffix(1);
   }
   return text;
@@ -186,7 +187,7 @@ tl::expected<Properties, Error> Properties::read_file(const std::filesystem::pat
         fmt::format("{}: cannot read the workload file: {}; give the path of a YCSB property file",
                     path.string(), std::strerror(error))});
   };
-  // A folder opens without complaint and only fails to be read.
+  // Opening a folder succeeds; only reading it would fail.
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return unreadable(EISDIR);
   errno = 0;

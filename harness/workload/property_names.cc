@@ -9,7 +9,7 @@ namespace perdura::workload {
 namespace {
 
 constexpr auto kKnown = std::to_array<std::string_view>({
-    // Used by WorkloadSpec.
+    // Properties that WorkloadSpec uses.
     "exponential.frac",
     "exponential.percentile",
     "fieldcount",
@@ -33,12 +33,12 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "scanproportion",
     "updateproportion",
     "zeropadding",
-    // Our extensions.
+    // Extensions of this project.
     "deleteproportion",
     "keyprefix",
     "keysize",
     "zipfianconstant",
-    // YCSB's that a run does in another way, and says so (AskedOfYcsb).
+    // Properties of YCSB that a run implements in another way and reports (AskedOfYcsb).
     "core_workload_insertion_retry_limit",
     "dotransactions",
     "maxexecutiontime",
@@ -47,7 +47,7 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "threadcount",
     "workload",
     "writeallfields",
-    // YCSB's that change nothing of what is run here: the harness has its own systems, checks,
+    // Properties of YCSB that have no effect here: the harness has its own systems, checks,
     // measurements and reports.
     "columnfamily",
     "core_workload_insertion_retry_interval",

@@ -39,7 +39,7 @@ constexpr auto kLengthDistributions = std::to_array<Choice<LengthDistribution>>(
     {"zipfian", LengthDistribution::zipfian},
 });
 
-// YCSB knows no constant length of scans.
+// YCSB has no constant distribution of scan lengths.
 constexpr auto kScanLengthDistributions = std::span(kLengthDistributions).subspan<1>();
 
 constexpr auto kInsertOrders = std::to_array<Choice<InsertOrder>>({
@@ -47,8 +47,8 @@ constexpr auto kInsertOrders = std::to_array<Choice<InsertOrder>>({
     {"ordered", InsertOrder::ordered},
 });
 
-// Copies properties into a specification and remembers the first thing that is wrong, so that the
-// code below reads as the list of properties that it is.
+// Copies properties into a specification and keeps the first error, so that the code below reads as
+// a list of properties.
 class Reader {
  public:
   explicit Reader(const Properties& properties) : properties_(properties) {}
@@ -65,7 +65,7 @@ class Reader {
     target = value;
   }
 
-  // Of a limit that 0, or an empty text as in YCSB's template, leaves open.
+  // Reads a limit. It stays open if the value is 0, or empty as in YCSB's template.
   void limit(std::string_view key, std::optional<std::uint64_t>& target) {
     if (const auto* entry = properties_.find(key); entry == nullptr || entry->value.empty()) return;
     optional_whole_number(key, target);
@@ -76,7 +76,7 @@ class Reader {
     if (const auto* entry = properties_.find(key)) target = entry->value;
   }
 
-  // As Java reads it: whatever is not "true" is false.
+  // Parsed as in Java: anything but "true" is false.
   void truth(std::string_view key, bool& target) {
     const auto* entry = properties_.find(key);
     if (entry == nullptr) return;
@@ -134,7 +134,7 @@ class Reader {
   std::optional<Error> error_;
 };
 
-// Those of databases' bindings have a name for the database in front, such as
+// Properties of database bindings begin with the name of the database, such as
 // google.bigtable.project.id.
 bool may_be_of_binding(std::string_view key) { return key.find('.') != std::string_view::npos; }
 
@@ -153,7 +153,7 @@ void sort_out_unknown_properties(const Properties& properties, Reader& reader,
   }
 }
 
-// Other classes give the same properties another meaning.
+// Other workload classes interpret the same properties in other ways.
 void refuse_other_workloads(const Properties& properties, Reader& reader) {
   const auto* entry = properties.find("workload");
   if (entry == nullptr) return;
@@ -178,7 +178,7 @@ void read_what_is_asked(Reader& reader, AskedOfYcsb& asked) {
   asked.load_only = !run;
 }
 
-// How a message begins that is about a specification and not about a line of a file.
+// The beginning of messages that are about a specification and not about a line of a file.
 constexpr std::string_view kOfNoLine = "workload: ";
 
 std::optional<double> number_at_beginning(std::string_view text) {
@@ -187,10 +187,11 @@ std::optional<double> number_at_beginning(std::string_view text) {
   return read.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-// Puts before a message that says "key=value" of several properties where they stand. What the file
-// says otherwise, or not at all, comes from the sweep or is the default.
+// Prefixes a message that names "key=value" of several properties with the lines on which the file
+// sets them. A property that the file does not set, or sets to another value, comes from the sweep
+// or is the default.
 std::string with_places(const std::string& message, const Properties& properties) {
-  std::map<std::size_t, std::string> places;  // in the order of the message
+  std::map<std::size_t, std::string> places;  // keys: positions in the message
   for (const auto& [key, entry] : properties.entries()) {
     const std::size_t at = message.find(" " + key + "=");
     if (at == std::string::npos) continue;
@@ -258,7 +259,7 @@ tl::expected<WorkloadSpec, Error> workload_from_file(const std::filesystem::path
   const auto properties = Properties::read_file(path);
   if (!properties) return tl::unexpected(properties.error());
   auto spec = workload_from_properties(*properties, overrides);
-  // What the sweep asks for has no line in the file; the file's name still helps.
+  // A setting of the sweep has no line in the file, but the file's name still helps.
   if (!spec && spec.error().message.starts_with(kOfNoLine)) {
     return tl::unexpected(
         Error{path.string() + ": " + spec.error().message.substr(kOfNoLine.size())});
