@@ -211,7 +211,7 @@ class LogClient::Impl {
         problem_ = kNoAnswer;  // the server has not started, or is gone
       } catch (const persistence::RefusedForNow& problem) {
         const bool busy = problem.reason == persistence::Rejection::Reason::busy;
-        problem_ = busy ? ": its server has not let go of another client" : ": its server ends";
+        problem_ = busy ? ": its server still has another client" : ": its server is ending";
       } catch (const PlatformError& problem) {
         problem_ = fmt::format(": {}", problem.what());
       }

@@ -229,7 +229,7 @@ class Persist {
   void until(const auto& condition) const {
     while (!condition()) {
       if (deadline_ && std::chrono::steady_clock::now() >= *deadline_) {
-        throw TimedOut(fmt::format("persist by {}: the time is over", method_.method), true);
+        throw TimedOut(fmt::format("persist by {}: the timeout has passed", method_.method), true);
       }
     }
   }

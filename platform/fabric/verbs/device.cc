@@ -247,8 +247,8 @@ void Device::open(const DeviceOptions& options) {
   port_attributes_ = chosen.port;
   domain_.reset(ibv_alloc_pd(context_.get()));
   if (domain_ == nullptr) {
-    throw PlatformError(
-        fmt::format("platform verbs: {} gives no protection domain: {}", name_, error_text(errno)));
+    throw PlatformError(fmt::format("platform verbs: cannot create a protection domain on {}: {}",
+                                    name_, error_text(errno)));
   }
 }
 

@@ -25,7 +25,8 @@ constexpr std::uint32_t kMostBytes = 1U << 30;
 constexpr std::uint32_t kMostLines = 1U << 12;
 constexpr std::uint32_t kMostTranslations = 1U << 20;
 
-// One table of the file. Every key must be present, and unknown keys are errors.
+// One table of the file. Every key that is not optional must be present, and unknown keys are
+// errors.
 class Section {
  public:
   Section(const std::string& path, const toml::table& root, std::string name)
