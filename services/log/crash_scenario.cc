@@ -29,8 +29,8 @@ constexpr CrashSchedule kSchedules[] = {
     {"appends", "a client appends to a log that goes around"},
 };
 
-// Every word of a record contains the record's number, so a torn record cannot be taken for an
-// intact one.
+// Every word of a record holds the same value, which no other record has, so that a torn record
+// cannot be taken for an intact one.
 using Record = std::array<std::uint64_t, kRecordSize / sizeof(std::uint64_t)>;
 
 Record record_of(std::uint64_t content) {
