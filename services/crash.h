@@ -10,7 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,16 +76,17 @@ class CrashScenario {
   // Opens, and if necessary recovers, what the thread's node holds, and serves it; does not return.
   // Called again on the same node when its power is back. Throws if it cannot be opened.
   virtual Task<> serve(Thread& thread) = 0;
-  // The operations of client `number`. Returns when they are done, or when the server is gone.
+  // The operations of client `number`. Returns when they are done, or when the server is gone. In
+  // runs of several failures, called again after each but the last.
   // Throws PlatformError if the client cannot connect.
   virtual Task<> use(Thread& thread, std::uint32_t number) = 0;
   // Reads what recovery has left once clients_at_work() is 0, and checks that the system can be
   // used.
   virtual Task<> inspect(Thread& thread) = 0;
 
-  // `failed_at` is the time of the power failure; without one, everything that is wrong goes to
-  // `durable`.
-  virtual CrashVerdict judge(std::optional<Time> failed_at, const CrashLevels& levels) const = 0;
+  // `failures` are the times of the failures, in order; without one, everything that is wrong goes
+  // to `durable`.
+  virtual CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const = 0;
   // The number of events that the history is meant to cause (such as "cleanings"), to show that
   // they occur.
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
@@ -116,6 +117,7 @@ class CrashScenario {
   std::uint32_t clients_at_work_ = 0;
 };
 
+// Makes identical runs.
 using CrashHistory = std::function<std::unique_ptr<CrashScenario>()>;
 
 }  // namespace perdura::services

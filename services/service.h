@@ -3,10 +3,12 @@
 // needs a folder here and a line in the table (systems/registry/registry.cc).
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "platform/pmem/model/choices.h"
 #include "services/crash.h"
 #include "services/guarantee.h"
 #include "services/setting.h"
@@ -41,6 +43,13 @@ class Service {
   // here or when a run is made, if the system does not accept the parameters.
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
+
+  // A scenario for `failures` failures with clients that are drawn from `choices`, of which 0 is
+  // always the simplest: the same choices make identical runs. Throws as crash_history() does.
+  virtual std::unique_ptr<CrashScenario> generated_scenario(std::string_view system,
+                                                            const CrashSetup& setup,
+                                                            pmem::Choices& choices,
+                                                            std::uint32_t failures) const = 0;
 };
 
 // A system and the service that it implements.

@@ -21,7 +21,7 @@ void note(Guarantee& guarantee, const std::string& where, const std::string& why
 }
 
 void check_without_failure(std::string_view system, const services::CrashScenario& scenario) {
-  const std::string problem = scenario.judge(std::nullopt, {}).durable;
+  const std::string problem = scenario.judge({}, {}).durable;
   if (problem.empty()) return;
   throw PlatformError(fmt::format("{} fails already without a power failure: {}", system, problem));
 }
@@ -140,7 +140,8 @@ class Exploration {
                                        result_.observed.held, result_.ordered.held,
                                        result_.atomic.held};
     if (!levels.any()) return;
-    const services::CrashVerdict verdict = scenario->judge(run.failed_at(), levels);
+    const Time failures[] = {*run.failed_at()};
+    const services::CrashVerdict verdict = scenario->judge(failures, levels);
     const std::string where = fmt::format("{}, {}", failure.text(), one.text());
     note(result_.durable, where, verdict.durable);
     note(result_.acknowledged, where, verdict.acknowledged);

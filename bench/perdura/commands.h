@@ -37,6 +37,7 @@ void add_doctor(CLI::App& app, CommandContext& context, Action& action);
 void add_compare(CLI::App& app, CommandContext& context, Action& action);
 void add_claims(CLI::App& app, CommandContext& context, Action& action);
 void add_completion(CLI::App& app, CommandContext& context, Action& action);
+void add_soak(CLI::App& app, CommandContext& context, Action& action);
 void add_report(CLI::App& app, CommandContext& context, Action& action);
 
 }  // namespace perdura::harness

@@ -130,6 +130,10 @@ void print_steps(const Method& method, const std::vector<StepProof>& proofs) {
 
 ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
+  if (arguments.replay) return replay_finding(*arguments.replay, context);
+  if (arguments.target.empty()) {
+    throw UsageError("crash: name a method, a file with the steps of one, or a system");
+  }
   if (arguments.exhaustive && arguments.samples > 0) {
     throw UsageError("crash: --exhaustive and --samples exclude each other");
   }
@@ -210,10 +214,8 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<CrashArguments>();
   CLI::App* command = app.add_subcommand(
       "crash", "Explores what a power failure leaves; ends with 1 if anything can be lost");
-  command
-      ->add_option("target", arguments->target,
-                   "A method of remote persistence, a file with the steps of one, or a system")
-      ->required();
+  command->add_option("target", arguments->target,
+                      "A method of remote persistence, a file with the steps of one, or a system");
   arguments->configuration.add_to(*command);
   command->add_flag("--exhaustive", arguments->exhaustive,
                     "Explores every image at every moment, however many there are");
@@ -248,6 +250,8 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->check(whole_number(1, 1024));
   command->add_option("--profile", arguments->profile,
                       "Testbed on whose model the system runs (default: erda-connectx3)");
+  command->add_option("--replay", arguments->replay, "Repeats what is in this file of perdura soak")
+      ->excludes("target");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return crash(*arguments, context); };

@@ -124,6 +124,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   add_run(app, context, action);
   add_probe(app, context, action);
   add_report(app, context, action);
+  add_soak(app, context, action);
   add_claims(app, context, action);
   add_compare(app, context, action);
   add_doctor(app, context, action);

@@ -207,7 +207,11 @@ Picoseconds SimNode::cpu_time() const {
 }
 
 SimThread& SimNode::add_thread(CompletionMode mode) {
-  return threads_.emplace_back(engine_, cores_, testbed_.cpu, profile_.wait, mode, failure_);
+  SimThread& thread =
+      threads_.emplace_back(engine_, cores_, testbed_.cpu, profile_.wait, mode, failure_);
+  const auto stalls = stalls_.find(threads_added_++);
+  if (stalls != stalls_.end()) thread.stall(stalls->second);
+  return thread;
 }
 
 std::unique_ptr<fabric::sim::SimEndpoint> SimNode::make_endpoint(SimThread& thread,

@@ -38,6 +38,10 @@ class SimNode final : public Node {
 
   const NodeProfile& profile() const { return profile_; }
   SimThread& add_thread(CompletionMode mode);
+  // Stalls of a thread of the node that will be added; 0 is the first one of all.
+  void stall(std::uint32_t thread, std::vector<Stall> stalls) {
+    stalls_[thread] = std::move(stalls);
+  }
   // Makes the endpoint of a thread of this node; others can connect to it at `port`.
   std::unique_ptr<fabric::sim::SimEndpoint> make_endpoint(SimThread& thread, fabric::Port port);
   std::list<SimThread>& threads() { return threads_; }
@@ -71,6 +75,8 @@ class SimNode final : public Node {
   const NodeProfile& profile_;
   NodeId id_;
   std::uint32_t regions_ = 0;  // made so far
+  std::uint32_t threads_added_ = 0;
+  std::map<std::uint32_t, std::vector<Stall>> stalls_;  // by the number of the thread
   fabric::sim::Network& network_;
   fabric::sim::Directory& directory_;
   std::exception_ptr& failure_;

@@ -128,6 +128,10 @@ void SimPlatform::look_after_run() {
   }
 }
 
+void SimPlatform::stall(NodeId node, std::uint32_t thread, std::vector<Stall> stalls) {
+  nodes_.at(node).stall(thread, std::move(stalls));
+}
+
 void SimPlatform::run() {
   constexpr int kEventsBetweenLooks = 4096;
   int events_until_look = 1;

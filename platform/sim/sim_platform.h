@@ -36,6 +36,11 @@ class SimPlatform final : public Platform {
   // lost, and its PM regions keep their visible content.
   void kill(NodeId node);
 
+  // Makes a thread stand still in these intervals, which are disjoint and in the order of time. A
+  // node's threads, background threads included, are numbered from 0 in the order in which they
+  // are started, over restarts of the node. Must be called before the thread is started.
+  void stall(NodeId node, std::uint32_t thread, std::vector<Stall> stalls);
+
   // Must be called before run(). From now on, changes of the persistent regions of all nodes are
   // reported to the persistence model (platform/pmem/sim/journal.h). Without this call nothing is
   // recorded, and there is no overhead. The model's DDIO and transport decide what survives; the

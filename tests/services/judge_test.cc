@@ -24,7 +24,8 @@ CrashVerdict judge(const std::vector<int>& found, const Calls& more = {},
     start += 2;
   }
   calls.push_back({dequeue(std::nullopt, start, start + 1), kInspector});
-  return judge_history(Queue{}, calls, kInspector, at(100), problem);
+  const Time failures[] = {at(100)};
+  return judge_history(Queue{}, calls, kInspector, failures, problem);
 }
 
 std::string kept(const CrashVerdict& verdict) {

@@ -24,6 +24,13 @@ namespace perdura::sim {
 
 class SimThread;
 
+// An interval in which a thread does not execute, whatever it has to do: it stands for a thread
+// that the operating system has preempted, or for one that is slow at just this moment.
+struct Stall {
+  Time begin{};
+  Time end{};
+};
+
 // The cores of a node. Threads that have work queue for a core in FIFO order and run in time
 // slices.
 class Cores {
@@ -62,7 +69,11 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // --- CostMeter
   void charge(Work work, Bytes bytes) override;
   void spin_until(Time when) override;
-  void charge_time(Picoseconds time) { charged_ = limited(charged_ + time); }
+  void charge_time(Picoseconds time) {
+    charged_ += time;
+    if (charged_ > charge_limit_) [[unlikely]]
+      charge_limit_reached();
+  }
   // Reports that everything that the thread has flushed or streamed will be in the persistence
   // domain by `when`; a fence waits until then.
   void written_back_by(Time when) { written_back_ = std::max(written_back_, when); }
@@ -99,6 +110,11 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // polling thread.
   Picoseconds cpu_time() const;
 
+  // The thread stands still in these intervals, which are disjoint and in the order of time. A
+  // stall may begin anywhere in the work of a task, for example between two stores. Must be called
+  // before the thread has run.
+  void stall(std::vector<Stall> stalls);
+
   // Stops the thread for good and destroys its tasks.
   void stop();
   bool stopped() const { return state_ == State::stopped; }
@@ -126,6 +142,9 @@ class SimThread final : public Executor, public CostMeter, private Event {
   void run_one();
   void granted(Time at);
   Timer& free_timer();
+  void charge_limit_reached();
+  bool stalled();
+  void set_charge_limit();
 
   Engine& engine_;
   Cores& cores_;
@@ -135,6 +154,10 @@ class SimThread final : public Executor, public CostMeter, private Event {
   State state_ = State::idle;
   bool completion_arrives_ = false;
   Picoseconds charged_{};  // by the running task, not yet paid
+  // charged_ at which the next stall begins, or the end of virtual time.
+  Picoseconds charge_limit_ = kLongest;
+  std::vector<Stall> stalls_;  // that have not ended, the next one last
+  Time next_stall_ = Time::max();
   Time written_back_{};
   std::vector<Time> fill_buffers_;  // until when each is occupied; used round robin
   std::size_t next_fill_buffer_ = 0;
