@@ -57,6 +57,9 @@ struct CrashLevels {
   bool observed = true;
   bool ordered = true;
   bool atomic = true;
+  // To be called now and then while judging takes long. An exception that it throws, such as that
+  // of an interrupted program, ends the exploration; judge_history() does so.
+  std::function<void()> attend{};
 
   bool any() const { return durable || acknowledged || observed || ordered || atomic; }
 };

@@ -43,7 +43,8 @@ class HistoryJudge {
         inspector_(inspector),
         failed_at_(failed_at) {}
 
-  CrashVerdict judge(const CrashLevels& levels) const {
+  CrashVerdict judge(const CrashLevels& levels) {
+    attend_ = levels.attend;
     CrashVerdict verdict;
     verdict.durable = broken(specification_, calls_);
     if (verdict.durable.empty()) return verdict;
@@ -100,8 +101,8 @@ class HistoryJudge {
     std::vector<Call<typename S::Operation>> calls;
     for (const auto& call : some) calls.push_back(call.call);
     const Time failures[] = {failed_at_};
-    const Linearizability result =
-        check_linearizability(judged, std::span(std::as_const(calls)), failures);
+    const Linearizability result = check_linearizability(judged, std::span(std::as_const(calls)),
+                                                         failures, kMostConfigurations, attend_);
     if (result.accepted()) return "";
     if (result.decision == Linearizability::Decision::undecided) {
       return trace("not decided: too many operations at the same time");
@@ -138,6 +139,7 @@ class HistoryJudge {
   const Calls& calls_;
   std::uint32_t inspector_;
   Time failed_at_;
+  Attend attend_{};
 };
 
 // The verdict of HistoryJudge. If the scenario noted a problem, that counts as the loss of

@@ -9,6 +9,7 @@
 
 #include "bench/crash/crash_run.h"
 #include "platform/base/error.h"
+#include "services/linearizability.h"
 
 namespace perdura::bench {
 
@@ -20,8 +21,9 @@ void note(Guarantee& guarantee, const std::string& where, const std::string& why
   guarantee.first_loss = where + "\n" + why;
 }
 
-void check_without_failure(std::string_view system, const services::CrashScenario& scenario) {
-  const std::string problem = scenario.judge(std::nullopt, {}).durable;
+void check_without_failure(std::string_view system, const services::CrashScenario& scenario,
+                           const services::Attend& attend) {
+  const std::string problem = scenario.judge(std::nullopt, {.attend = attend}).durable;
   if (problem.empty()) return;
   throw PlatformError(fmt::format("{} fails already without a power failure: {}", system, problem));
 }
@@ -115,13 +117,19 @@ class Exploration {
              [&](std::uint64_t tried, std::uint64_t all) {
                if (!options_.progress) return;
                const double of_pass = static_cast<double>(tried) / static_cast<double>(all);
-               options_.progress((static_cast<double>(passes_done_) + of_pass) /
-                                 static_cast<double>(passes));
+               share_ = (static_cast<double>(passes_done_) + of_pass) / static_cast<double>(passes);
+               options_.progress(share_);
              }},
         [&](sim::Failure& failure) { run(one, failure, which == sim::Images::least); });
     ++passes_done_;
     result_.runs += explored_.runs + explored_.known;
     return explored_.moments;
+  }
+
+  // Lets the caller end an exploration while a history is being judged.
+  services::Attend attend() const {
+    if (!options_.progress) return {};
+    return [this] { options_.progress(share_); };
   }
 
   void run(Case& one, sim::Failure& failure, bool first_pass) {
@@ -130,15 +138,15 @@ class Exploration {
     run.run(failure, one.images);
     if (!run.failed_at()) {
       if (!first_pass) return;
-      check_without_failure(system_.info.name, *scenario);
+      check_without_failure(system_.info.name, *scenario, attend());
       for (const auto& [name, count] : scenario->events()) result_.events[name] += count;
       return;
     }
     if (run.image_was_known()) return;
     one.images.insert(run.image());
-    const services::CrashLevels levels{result_.durable.held, result_.acknowledged.held,
+    const services::CrashLevels levels{result_.durable.held,  result_.acknowledged.held,
                                        result_.observed.held, result_.ordered.held,
-                                       result_.atomic.held};
+                                       result_.atomic.held,   attend()};
     if (!levels.any()) return;
     const services::CrashVerdict verdict = scenario->judge(run.failed_at(), levels);
     const std::string where = fmt::format("{}, {}", failure.text(), one.text());
@@ -155,6 +163,7 @@ class Exploration {
   std::vector<Case> cases_;
   CrashResult result_;
   std::size_t passes_done_ = 0;
+  double share_ = 0;        // of the exploration that is done
   sim::Explored explored_;  // the last pass of this case
 };
 
