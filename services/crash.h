@@ -26,7 +26,7 @@ struct CrashSetup {
   pmem::PersistenceModel model;
   GivenParameters parameters{};  // of the system, in addition to those that make its store small
   // Make changes persistent by the method that the chooser finds for the model, instead of the
-  // paper's.
+  // paper's; for a system that can (SystemInfo::chooses_method).
   bool correct = false;
   std::uint64_t seed = 1;  // seeds the clients' operations
 };

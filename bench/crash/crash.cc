@@ -1,10 +1,12 @@
 #include "bench/crash/crash.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "bench/crash/crash_run.h"
@@ -42,11 +44,20 @@ std::vector<std::vector<NodeId>> subsets(NodeId count, NodeId size) {
   return all;
 }
 
+std::string names_of(std::span<const services::CrashSchedule> schedules) {
+  std::vector<std::string_view> names;
+  for (const services::CrashSchedule& schedule : schedules) names.push_back(schedule.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 class Exploration {
  public:
   Exploration(const services::ServedSystem& system, const sim::Profile& profile,
               const CrashOptions& options)
       : system_(system), profile_(profile), options_(options) {
+    if (const std::string why = refusal(system.info, options.setup, profile.nic); !why.empty()) {
+      throw UsageError(fmt::format("{} {}", system.info.name, why));
+    }
     for (const services::CrashSchedule& schedule : system.service->schedules()) {
       if (!options.schedule.empty() && options.schedule != schedule.name) continue;
       const auto make = system.service->crash_history(system.info.name, options.setup, schedule);
@@ -60,8 +71,9 @@ class Exploration {
       }
     }
     if (cases_.empty()) {
-      throw UsageError(
-          fmt::format("service {} has no schedule '{}'", system.service->name(), options.schedule));
+      throw UsageError(fmt::format("service {} has no schedule '{}'; known are: {}",
+                                   system.service->name(), options.schedule,
+                                   names_of(system.service->schedules())));
     }
   }
 
@@ -175,6 +187,24 @@ services::GuaranteeLevel CrashResult::strongest() const {
   if (ordered.held)
     return acknowledged.held ? GuaranteeLevel::durable_writes : GuaranteeLevel::ordered;
   return atomic.held ? GuaranteeLevel::atomic : GuaranteeLevel::none;
+}
+
+std::string refusal(const services::SystemInfo& system, const services::CrashSetup& setup,
+                    const sim::NicProfile& nic) {
+  if (setup.correct && !system.chooses_method) {
+    return "has no method to choose";
+  }
+  const bool iwarp = setup.model.transport == pmem::Transport::iwarp;
+  // RFC 5040 has no immediate data and no atomics.
+  const fabric::Capabilities device{.flush = nic.flush,
+                                    .flush_persistence = nic.flush_persistence,
+                                    .atomic_write = nic.atomic_write,
+                                    .write_with_immediate = !iwarp,
+                                    .atomics = !iwarp};
+  const std::string lacking = fabric::missing(system.needs_with(setup.parameters), device);
+  if (lacking.empty()) return "";
+  return fmt::format("needs {}, which {}", lacking,
+                     iwarp ? "iWARP lacks" : "the devices of this profile lack");
 }
 
 CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,

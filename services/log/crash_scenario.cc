@@ -159,7 +159,7 @@ CrashHistory log_crash_history(const LogSystem& system, const CrashSetup& setup)
   LogConfig config{.records = kLogRecords, .largest_record = kRecordSize};
   config.method = setup.correct ? persistence::choose({{setup.model, pmem::Medium::dram},
                                                        {setup.model, pmem::Medium::pm}},
-                                                      system.append, {})
+                                                      *system.append, {})
                                 : system.published(setup.model, setup.parameters);
   return [&system, config] { return std::make_unique<LogCrashScenario>(system, config); };
 }
