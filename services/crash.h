@@ -26,7 +26,7 @@ struct CrashSetup {
   pmem::PersistenceModel model;
   GivenParameters parameters{};  // of the system, in addition to those that make its store small
   // Make changes persistent by the method that the chooser finds for the model, instead of the
-  // paper's.
+  // paper's; for a system that can (SystemInfo::chooses_method).
   bool correct = false;
   std::uint64_t seed = 1;  // seeds the clients' operations
 };
@@ -57,6 +57,9 @@ struct CrashLevels {
   bool observed = true;
   bool ordered = true;
   bool atomic = true;
+  // To be called now and then while judging takes long. An exception that it throws, such as that
+  // of an interrupted program, ends the exploration; judge_history() does so.
+  std::function<void()> attend{};
 
   bool any() const { return durable || acknowledged || observed || ordered || atomic; }
 };

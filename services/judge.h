@@ -42,7 +42,8 @@ class HistoryJudge {
                std::span<const Time> failures)
       : specification_(specification), calls_(calls), inspector_(inspector), failures_(failures) {}
 
-  CrashVerdict judge(const CrashLevels& levels) const {
+  CrashVerdict judge(const CrashLevels& levels) {
+    attend_ = levels.attend;
     CrashVerdict verdict;
     verdict.durable = broken(specification_, calls_);
     if (verdict.durable.empty()) return verdict;
@@ -98,8 +99,8 @@ class HistoryJudge {
   std::string broken(const Judged& judged, const Calls& some) const {
     std::vector<Call<typename S::Operation>> calls;
     for (const auto& call : some) calls.push_back(call.call);
-    const Linearizability result =
-        check_linearizability(judged, std::span(std::as_const(calls)), failures_);
+    const Linearizability result = check_linearizability(judged, std::span(std::as_const(calls)),
+                                                         failures_, kMostConfigurations, attend_);
     if (result.accepted()) return "";
     if (result.decision == Linearizability::Decision::undecided) {
       return trace("not decided: too many operations at the same time");
@@ -139,6 +140,7 @@ class HistoryJudge {
   const Calls& calls_;
   std::uint32_t inspector_;
   std::span<const Time> failures_;
+  Attend attend_{};
 };
 
 // The verdict of HistoryJudge. If the scenario noted a problem, that counts as the loss of

@@ -27,6 +27,22 @@ struct SystemInfo {
   std::span<const Setting> changes_guarantee{};
   // All that it has of its own, `[systems.NAME]` of an experiment.
   std::span<const Parameter> parameters{};
+  // Whether CrashSetup::correct means anything: the system can persist by a method that is chosen
+  // for the server, instead of in its own way.
+  bool chooses_method = false;
+  // Operations of RDMA devices without which it cannot run; settings may add to them.
+  fabric::DeviceNeeds needs{};
+
+  fabric::DeviceNeeds needs_with(const GivenParameters& given) const {
+    fabric::DeviceNeeds all = needs;
+    for (const Setting& setting : changes_guarantee) {
+      const auto value = given.find(setting.name);
+      if (value != given.end() && value->second == ParameterValue(setting.value)) {
+        all = all | setting.needs;
+      }
+    }
+    return all;
+  }
 };
 
 class Service {
@@ -41,6 +57,7 @@ class Service {
   virtual std::span<const CrashSchedule> schedules() const = 0;
   // A factory of identical runs of a schedule with one system of this service. Throws UsageError,
   // here or when a run is made, if the system does not accept the parameters.
+  // `setup.correct` only of a system that chooses a method.
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
 

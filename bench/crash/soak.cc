@@ -48,8 +48,8 @@ std::vector<SoakCase> soak_cases(const std::vector<services::ServedSystem>& syst
   for (const services::ServedSystem& system : systems) {
     for (const ExploredSetting& setting : explored_settings(system.info)) {
       for (const pmem::PersistenceModel& model : explored_models()) {
-        const auto level = explored_level(system.info, setting.parameters, setting.correct, model);
-        if (level) cases.push_back({system, setting, model, *level});
+        const auto cell = explored_cell(system.info, setting.parameters, setting.correct, model);
+        if (cell && cell->level) cases.push_back({system, setting, model, *cell->level});
       }
     }
   }

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "bench/kv/crew.h"
+#include "bench/driver/crew.h"
 #include "harness/results/measurement.h"
 #include "harness/run/point.h"
 #include "harness/workload/arrivals.h"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/driver/systems.h"
 #include "bench/kv/kv_driver.h"
 #include "bench/ycsb/point_workload.h"
 
@@ -29,7 +30,7 @@ Bytes of_items(double count, std::uint64_t of_each, Bytes item) {
 }  // namespace
 
 std::optional<Bytes> KvDriver::memory(const harness::Point& point) const {
-  const systems::KvSystem& system = system_of(point);
+  const systems::KvSystem& system = system_of(point, systems_);
   if (!system.footprint) return std::nullopt;
   const services::Footprint& each = *system.footprint;
   const systems::KvConfig store = store_config(point);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/driver/systems.h"
 #include "bench/log/log_driver.h"
 #include "bench/operation_kinds.h"
 #include "bench/ycsb/point_workload.h"
@@ -35,17 +36,6 @@ harness::Measurement LogRun::execute() {
   if (platform_.modelled()) result.harness_per_operation = Picoseconds{};
   phases_->costs().add_to(result, point_.roles);
   return result;
-}
-
-void LogRun::note(std::exception_ptr problem, std::string_view who,
-                  harness::Measurement& measurement) {
-  try {
-    std::rethrow_exception(std::move(problem));
-  } catch (const UsageError& error) {
-    measurement.usage_error = error.what();
-  } catch (const std::exception& error) {
-    measurement.judge(harness::Verdict::failed, fmt::format("{}: {}", who, error.what()));
-  }
 }
 
 class LogRun::Server final : public harness::PhaseWork {

@@ -2,6 +2,7 @@
 #include "harness/report/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ReportArguments {
-  std::string input;
+  std::vector<std::string> inputs;
   std::string output;
   std::string gnuplot = "gnuplot";
   bool as_json = false;
@@ -37,10 +38,18 @@ void print_json(const report::ReportResult& written) {
 
 ExitCode report(const ReportArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  check_result_folder("report", arguments.input);
+  if (arguments.inputs.size() > 1) {
+    const std::string all = fmt::format("{}", fmt::join(arguments.inputs, " "));
+    throw UsageError(fmt::format(
+        "report {}: give one folder; to draw several on one page, put them into a folder of their "
+        "own, or compare two of one experiment (perdura compare)",
+        all));
+  }
+  const std::string& input = arguments.inputs.front();
+  check_result_folder("report", input);
   std::optional<LongWork> work;
   const auto written = report::write_report(
-      {.input = arguments.input,
+      {.input = input,
        .plots = context.locations.plots(),
        .claims = context.locations.first_existing(fs::path("results") / "claims.csv"),
        .notes = context.locations.first_existing(fs::path("results") / "reported"),
@@ -79,7 +88,7 @@ void add_report(CLI::App& app, CommandContext& context, Action& action) {
   CLI::App* command =
       app.add_subcommand("report", "Draws the figures and tables of a result folder");
   command
-      ->add_option("folder", arguments->input,
+      ->add_option("folder", arguments->inputs,
                    "A folder that 'perdura run' wrote, or a folder of such folders")
       ->required();
   command->add_option("-o,--out", arguments->output, "Where to write (default: FOLDER/report)");

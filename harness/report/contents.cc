@@ -1,6 +1,7 @@
 #include "harness/report/contents.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -238,6 +239,31 @@ std::string legend_label(const FigureResult& figure, const Series& series) {
   const std::string name = figure.spec.shown_series(series.name);
   const bool says = figure.data.guarantees_differ() && !series.guarantee.empty();
   return says ? fmt::format("{} ({})", name, series.guarantee) : name;
+}
+
+std::string why_empty(const FigureResult& figure) {
+  if (!figure.data.omitted.empty()) {
+    return fmt::format("none of the {} rows is valid", figure.data.omitted.size());
+  }
+  const Points& points = figure.folder->points;
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < points.size(); ++row) {
+    if (origin_of(points, row) == figure.origin) rows.push_back(row);
+  }
+  // The first condition that leaves nothing over is the one to look at.
+  for (const Condition& condition : figure.spec.where) {
+    std::set<std::string> found;
+    for (const std::size_t row : rows) found.insert(points.text(row, condition.column));
+    std::erase_if(rows, [&](std::size_t row) {
+      return !condition.holds(points.text(row, condition.column));
+    });
+    if (!rows.empty()) continue;
+    const bool one_kind = condition.column == "operation" && found == std::set<std::string>{"all"};
+    return fmt::format("no row has {} = {}; there is: {}{}", condition.column,
+                       fmt::join(condition.any_of, " or "), fmt::join(found, ", "),
+                       one_kind ? ", the only row of points with one kind of operation" : "");
+  }
+  return "no row of points.csv is what the figure asks for";
 }
 
 std::string Origin::words() const {

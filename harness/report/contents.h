@@ -78,6 +78,9 @@ std::string figure_label(const FigureResult& figure);
 /// "Erda, Figure 14. Latency of ...", and whether its run has ended.
 std::string figure_title(const FigureResult& figure);
 
+/// Why a figure has no point, in a phrase: "no row has operation = all; there is: enqueue".
+std::string why_empty(const FigureResult& figure);
+
 /// A series as the legend names it: with its guarantee if those of the figure's series differ.
 std::string legend_label(const FigureResult& figure, const Series& series);
 

@@ -93,7 +93,7 @@ ShownTable settings_of(const ResultFolder& folder) {
       continue;
     }
     const std::string values = distinct(folder.points, column.name);
-    if (values.empty() || values == column.usual) continue;
+    if (values.empty()) continue;
     const Quantity& quantity = column.shown;
     table.rows.push_back(
         {{{fmt::format("{}{}{}", quantity.noun, quantity.unit.empty() ? "" : ", ", quantity.unit)},

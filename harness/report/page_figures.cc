@@ -105,9 +105,7 @@ Data figure_data(const FigureResult& figure, const Papers& papers, const Claims&
   if (!figure.folder->unfinished().empty()) data["unfinished"] = figure.folder->unfinished();
   data["links"] = data_of(links_of(figure, papers));
   if (!figure.svg) {
-    const std::size_t omitted = figure.data.omitted.size();
-    data["nothing"] = omitted == 0 ? std::string("no row of points.csv is what the figure asks for")
-                                   : fmt::format("none of the {} rows is valid", omitted);
+    data["nothing"] = why_empty(figure);
     return data;
   }
   Data drawn;

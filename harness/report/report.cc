@@ -117,6 +117,10 @@ Expected<ReportResult> write_report(const ReportOptions& options) {
     for (FigureResult& figure : section.figures) {
       if (options.progress) options.progress(figure.spec.title, writer.result().figures, figures);
       if (auto drawn = writer.draw(figure); !drawn) return tl::unexpected(drawn.error());
+      if (figure.empty()) {
+        writer.result().notes.push_back(fmt::format("figure {} of {} is empty: {}", figure.spec.id,
+                                                    figure.folder->name, why_empty(figure)));
+      }
     }
     for (const TableResult& table : section.tables) {
       auto written = writer.write(fs::path("figures") / (table.name + ".csv"), table_csv(table));

@@ -259,7 +259,18 @@ std::string SystemNames::shown(std::string_view system) const {
 }
 
 std::string DataSpec::shown_series(std::string_view value) const {
-  return series == "system" ? systems.shown(value) : shown_value(series, value);
+  if (series == "system") return systems.shown(value);
+  const Column* const column = schema.find(series);
+  const std::string shown = shown_value(series, value);
+  // Values with words of their own speak for themselves, those of other parameters do not.
+  if (column == nullptr || column->role != Column::Role::parameter || shown != value) return shown;
+  const Quantity& quantity = column->shown;
+  if (!quantity.unit.empty()) return fmt::format("{} {} {}", quantity.noun, value, quantity.unit);
+  const bool counts = column->kind == Column::Kind::number && quantity.noun.ends_with('s');
+  if (!counts) return fmt::format("{} {}", quantity.noun, value);
+  // "1 server", "2 servers"
+  const std::size_t letters = quantity.noun.size() - (value == "1" ? 1 : 0);
+  return fmt::format("{} {}", value, quantity.noun.substr(0, letters));
 }
 
 std::string DataSpec::shown_x(std::string_view x_value) const {

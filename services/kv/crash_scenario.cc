@@ -91,11 +91,11 @@ systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup&
   if (system.spans_servers) config.servers = kSpannedServers;
   if (setup.correct) {
     config.put_method = persistence::choose(
-        {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, system.put, {});
+        {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, *system.put, {});
   }
   systems::KvConfig small = config;
-  for (const auto& [name, value] : system.small_store) {
-    small.parameters.emplace(name, value);  // unless the setup sets it
+  for (const services::Setting& setting : system.small_store) {
+    small.parameters.emplace(setting.name, setting.value);  // unless the setup sets it
   }
   try {
     system.check(small);

@@ -7,9 +7,15 @@
 namespace perdura::services {
 
 SystemInfo info_of(const systems::KvSystem& system) {
-  return {system.name,      system.title, system.paper,
-          system.guarantee, system.level, system.changes_guarantee,
-          system.parameters};
+  return {.name = system.name,
+          .title = system.title,
+          .paper = system.paper,
+          .guarantee = system.guarantee,
+          .level = system.level,
+          .changes_guarantee = system.changes_guarantee,
+          .parameters = system.parameters,
+          .chooses_method = system.put.has_value(),
+          .needs = system.needs};
 }
 
 std::vector<SystemInfo> KvService::systems() const {

@@ -210,7 +210,7 @@ LogConfig small_log(const LogSystem& system, const CrashSetup& setup, const LogP
                    .largest_record = static_cast<std::uint32_t>(plan.record_size)};
   config.method = setup.correct ? persistence::choose({{setup.model, pmem::Medium::dram},
                                                        {setup.model, pmem::Medium::pm}},
-                                                      system.append, {})
+                                                      *system.append, {})
                                 : system.published(setup.model, setup.parameters);
   return config;
 }

@@ -370,7 +370,7 @@ void ErdaSession::Connection::acknowledge_if_idle(std::uint8_t head_id) {
 
 ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
     : thread_(thread), format_(config.key_size, config.value_size) {
-  fabric::need_write_with_immediate(thread.endpoint.capabilities(), "erda");
+  fabric::check_needs(erda::kDeviceNeeds, thread.endpoint.capabilities(), "erda");
   layout_ = std::make_unique<PoolLayout>(shape_for(config));
   if (config.put_method) durable_ = {*config.put_method, thread.endpoint.capabilities()};
   request_size_ = request_slot_size(layout_->table());

@@ -56,6 +56,14 @@ TEST(HistoryJudge, AProblemIsTheLossOfEverything) {
   EXPECT_EQ(kept(judge({1, 2}, {}, "recovery fails")), "-----");
 }
 
+TEST(HistoryJudge, EndsWhenItsCallerWantsTo) {
+  struct Ended {};
+  const CrashLevels levels{.attend = [] { throw Ended{}; }};
+  const Calls calls{{enqueue(1, 0, 1), 0}};
+  const Time failures[] = {at(100)};
+  EXPECT_THROW(judge_history(Queue{}, calls, kInspector, failures, "", levels), Ended);
+}
+
 TEST(HistoryJudge, TheTraceSaysWhatWasDoneAndWhatCannotBe) {
   const std::string trace = judge({2, 1}).durable;
   for (const std::string_view part :
