@@ -7,9 +7,9 @@
 #include <set>
 
 #include "bench/perdura/commands.h"
-#include "harness/report/claim_results.h"
 #include "harness/run/long_work.h"
 #include "platform/base/error.h"
+#include "report/claim_results.h"
 
 namespace perdura::harness {
 namespace {

@@ -1,6 +1,6 @@
 // perdura compare: whether one run got worse than another. Exit codes: 0 nothing got worse, 1
 // something did, or was lost (or the work failed), 2 wrong usage, or too few repetitions to say.
-#include "harness/compare/comparison.h"
+#include "report/compare/comparison.h"
 
 #include <fmt/format.h>
 
@@ -9,11 +9,11 @@
 
 #include "bench/perdura/commands.h"
 #include "bench/perdura/finite_number.h"
-#include "harness/compare/output.h"
-#include "harness/report/result_folder.h"
 #include "harness/run/long_work.h"
 #include "harness/text/printable.h"
 #include "platform/base/error.h"
+#include "report/compare/output.h"
+#include "report/result_folder.h"
 
 namespace perdura::harness {
 namespace {

@@ -1,5 +1,5 @@
 // perdura report: figures, tables and an HTML page from result folders.
-#include "harness/report/report.h"
+#include "report/report.h"
 
 #include <fmt/format.h>
 

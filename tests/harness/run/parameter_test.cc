@@ -8,13 +8,13 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "harness/compare/matching.h"
-#include "harness/report/page_data.h"
-#include "harness/report/result_folder.h"
-#include "harness/report/templates.h"
 #include "harness/run/sweep.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
+#include "report/compare/matching.h"
+#include "report/page_data.h"
+#include "report/result_folder.h"
+#include "report/templates.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {

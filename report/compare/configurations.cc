@@ -1,0 +1,165 @@
+#include "report/compare/configurations.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "harness/workload/properties.h"
+
+namespace perdura::compare {
+namespace {
+
+using report::ResultFolder;
+using Settings = std::map<std::string, std::string>;
+
+constexpr std::string_view kNotGiven = "-";
+
+/// In TOML's syntax, tables as dotted keys.
+void flatten(const toml::table& table, const std::string& prefix, Settings& settings) {
+  for (const auto& [key, node] : table) {
+    const std::string name = prefix + std::string(key.str());
+    if (const toml::table* inner = node.as_table()) {
+      flatten(*inner, name + ".", settings);
+      continue;
+    }
+    std::ostringstream text;
+    text << toml::node_view<const toml::node>(node);
+    settings[name] = text.str();
+  }
+}
+
+/// Those keys of the experiment that say how it is run. The manifest has some of them, too, and
+/// defaults filled in.
+Settings of_experiment(const ResultFolder& folder) {
+  // The folder was read, so the text is TOML.
+  toml::table table = toml::parse(folder.experiment_text);
+  for (const std::string_view shown_or_in_manifest :
+       {"figure", "table", "description", "name", "platform", "profile", "seed", "repetitions"}) {
+    table.erase(shown_or_in_manifest);
+  }
+  Settings settings;
+  flatten(table, "", settings);
+  return settings;
+}
+
+bool counts(const std::string& key, bool modelled) {
+  constexpr std::array<std::string_view, 2> of_a_moment{"points_done", "sessions.0.started"};
+  if (std::find(of_a_moment.begin(), of_a_moment.end(), key) != of_a_moment.end()) return false;
+  if (!key.starts_with("sessions.")) return true;
+  // Real platforms let a sweep go on only as it began, and on `sim` it does not matter where.
+  return !modelled && key.starts_with("sessions.0.") && key != "sessions.0.command_line";
+}
+
+/// Profiles and sites are TOML; false if the text is not.
+bool add_toml(const std::string& text, const std::string& prefix, Settings& settings) {
+  try {
+    flatten(toml::parse(text), prefix, settings);
+    return true;
+  } catch (const toml::parse_error&) {
+    return false;
+  }
+}
+
+/// Workloads are property files; false if the text is not.
+bool add_properties(const std::string& text, const std::string& prefix, Settings& settings) {
+  const auto properties = workload::Properties::parse(text, prefix);
+  if (!properties) return false;
+  for (const auto& [key, entry] : properties->entries()) settings[prefix + key] = entry.value;
+  return true;
+}
+
+/// Of a whole file that the manifest holds, its keys; false if `key` is none, or the text is not of
+/// the format that it should be of.
+bool add_keys_of_file(const ResultFolder& folder, const std::string& key, const std::string& text,
+                      Settings& settings) {
+  constexpr std::string_view kText = ".text";
+  if (!key.ends_with(kText)) return false;
+  const std::string owner = key.substr(0, key.size() - kText.size());
+  if (owner == "profile" || owner == "site") return add_toml(text, owner + ".", settings);
+  if (!owner.starts_with("workloads.")) return false;
+  return add_properties(text, fmt::format("workload {}: ", folder.from_manifest(owner + ".name")),
+                        settings);
+}
+
+Settings settings_of(const ResultFolder& folder) {
+  Settings settings = of_experiment(folder);
+  const bool modelled = folder.from_manifest("provenance") == "modelled";
+  for (const auto& [key, value] : folder.manifest) {
+    if (!counts(key, modelled)) continue;
+    if (!add_keys_of_file(folder, key, value, settings)) settings[key] = value;
+  }
+  return settings;
+}
+
+/// Of texts of several lines, which would not fit into one, the first lines that differ.
+std::string first_line_that_differs(const Difference& difference) {
+  std::istringstream first(difference.first);
+  std::istringstream second(difference.second);
+  std::string line_of_first;
+  std::string line_of_second;
+  for (std::size_t line = 1;; ++line) {
+    const bool in_first = static_cast<bool>(std::getline(first, line_of_first));
+    const bool in_second = static_cast<bool>(std::getline(second, line_of_second));
+    if (in_first && in_second && line_of_first == line_of_second) continue;
+    // Or only the last line's end.
+    if (!in_first && !in_second) return fmt::format("{} (white space)", difference.key);
+    const auto shown = [](bool there, const std::string& text) {
+      return there ? fmt::format("'{}'", text) : std::string(kNotGiven);
+    };
+    return fmt::format("{} line {} {} / {}", difference.key, line, shown(in_first, line_of_first),
+                       shown(in_second, line_of_second));
+  }
+}
+
+std::vector<Difference> differences(const Settings& first, const Settings& second) {
+  std::set<std::string> keys;
+  for (const Settings* settings : {&first, &second}) {
+    for (const auto& [key, value] : *settings) keys.insert(key);
+  }
+  const auto value_of = [](const Settings& settings, const std::string& key) {
+    const auto found = settings.find(key);
+    return found == settings.end() ? std::string(kNotGiven) : found->second;
+  };
+  std::vector<Difference> found;
+  for (const std::string& key : keys) {
+    Difference difference{key, value_of(first, key), value_of(second, key)};
+    if (difference.first != difference.second) found.push_back(std::move(difference));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Differing> differing_configurations(const std::vector<ResultFolder>& a,
+                                                const std::vector<ResultFolder>& b) {
+  std::map<std::string, const ResultFolder*> firsts;  // by experiment
+  std::vector<Differing> found;
+  for (const auto* folders : {&a, &b}) {
+    for (const ResultFolder& folder : *folders) {
+      const auto [first, added] = firsts.try_emplace(folder.from_manifest("experiment"), &folder);
+      if (added) continue;
+      auto list = differences(settings_of(*first->second), settings_of(folder));
+      if (!list.empty()) found.push_back({first->second->path, folder.path, std::move(list)});
+    }
+  }
+  return found;
+}
+
+std::string to_line(const Differing& differing) {
+  std::vector<std::string> parts;
+  for (const Difference& each : differing.differences) {
+    const bool several = (each.first + each.second).find('\n') != std::string::npos;
+    parts.push_back(several ? first_line_that_differs(each)
+                            : fmt::format("{} {} / {}", each.key, each.first, each.second));
+  }
+  return fmt::format("{} and {} were not run alike: {}", differing.first.string(),
+                     differing.second.string(), fmt::join(parts, ", "));
+}
+
+}  // namespace perdura::compare

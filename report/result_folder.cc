@@ -1,0 +1,140 @@
+#include "report/result_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "harness/schema/file_record.h"
+#include "harness/text/whole_file.h"
+
+namespace perdura::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+Expected<std::string> read_text(const fs::path& file) {
+  std::optional<std::string> text = harness::read_whole(file);
+  if (!text) {
+    return fail(
+        fmt::format("{}: missing or unreadable; run the experiment again, or restore the "
+                    "file",
+                    file.string()));
+  }
+  return std::move(*text);
+}
+
+Expected<std::vector<std::pair<std::string, std::string>>> read_manifest(const fs::path& file) {
+  const auto text = read_text(file);
+  if (!text) return tl::unexpected(text.error());
+  nlohmann::ordered_json document;
+  try {
+    document = nlohmann::ordered_json::parse(*text);
+  } catch (const nlohmann::json::parse_error& problem) {
+    const auto end =
+        text->begin() + static_cast<std::ptrdiff_t>(std::min(problem.byte, text->size()));
+    return fail(fmt::format("{}:{}: not JSON; run the experiment again, or restore the file",
+                            file.string(), 1 + std::count(text->begin(), end, '\n')));
+  }
+  if (!document.is_object()) {
+    return fail(
+        fmt::format("{}:1: must be a JSON object; run the experiment again", file.string()));
+  }
+  // What is checked is of no further use to a reader (file_record.h).
+  document.erase("files");
+  document.erase("files_before");
+  std::vector<std::pair<std::string, std::string>> flat;
+  const auto flattened = document.flatten();
+  for (const auto& [pointer, value] : flattened.items()) {
+    if (pointer.empty()) continue;  // of {}
+    std::string name = pointer.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    flat.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return flat;
+}
+
+Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
+  ResultFolder folder;
+  folder.path = path;
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  folder.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+  folder.probed = !fs::exists(path / "points.csv");
+  if (rows == Rows::keep) {
+    auto points = folder.probed ? Points::read_probes(path / "probes.csv")
+                                : Points::read(path / "points.csv");
+    if (!points) return tl::unexpected(points.error());
+    folder.points = std::move(*points);
+  }
+  if (rows == Rows::keep && fs::exists(path / "timeline.csv")) {
+    auto timelines = Timelines::read(path / "timeline.csv");
+    if (!timelines) return tl::unexpected(timelines.error());
+    folder.timelines = std::move(*timelines);
+  }
+  if (!folder.probed) {  // nor does a probe's folder have figures for the report
+    auto text = read_text(path / "experiment.toml");
+    if (!text) return tl::unexpected(text.error());
+    folder.experiment_text = std::move(*text);
+    auto schema = Schema::beside(path / "points.csv");
+    if (!schema) return tl::unexpected(schema.error());
+    auto specs = read_specs(path / "experiment.toml", *schema);
+    if (!specs) return tl::unexpected(specs.error());
+    folder.specs = std::move(*specs);
+  }
+  auto manifest = read_manifest(path / "manifest.json");
+  if (!manifest) return tl::unexpected(manifest.error());
+  folder.manifest = std::move(*manifest);
+  // Last: what breaks a file's syntax is told with its line.
+  auto note = check_against_manifest(path);
+  if (!note) return tl::unexpected(note.error());
+  folder.note = std::move(*note);
+  return folder;
+}
+
+}  // namespace
+
+std::string ResultFolder::from_manifest(const std::string& name_in_manifest) const {
+  for (const auto& [key, value] : manifest) {
+    if (key == name_in_manifest) return value;
+  }
+  return "";
+}
+
+std::string ResultFolder::unfinished() const {
+  const std::string status = from_manifest("status");
+  if (status.empty() || status == "complete") return "";
+  return fmt::format("{} of {} points", from_manifest("points_done"), from_manifest("points"));
+}
+
+Expected<std::vector<ResultFolder>> read_result_folders(
+    const fs::path& input, Rows rows, const std::function<void(const fs::path&)>& reading) {
+  std::error_code problem;
+  const auto has_results = [](const fs::path& path) {
+    return fs::exists(path / "points.csv") || fs::exists(path / "probes.csv");
+  };
+  std::vector<fs::path> paths;
+  if (has_results(input)) {
+    paths.push_back(input);
+  } else {
+    for (const auto& entry : fs::directory_iterator(input, problem)) {
+      if (has_results(entry.path())) paths.push_back(entry.path());
+    }
+  }
+  if (paths.empty()) {
+    return fail(
+        fmt::format("{}: no points.csv here or one folder below; give a folder that "
+                    "'perdura run' wrote",
+                    input.string()));
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<ResultFolder> folders;
+  for (const fs::path& path : paths) {
+    if (reading) reading(path);
+    auto folder = read_folder(path, rows);
+    if (!folder) return tl::unexpected(folder.error());
+    folders.push_back(std::move(*folder));
+  }
+  return folders;
+}
+
+}  // namespace perdura::report
