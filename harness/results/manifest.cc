@@ -96,8 +96,9 @@ std::string to_json(const Manifest& manifest) {
   for (const Session& session : manifest.sessions) json["sessions"].push_back(json_of(session));
   json["profile"] = {{"name", manifest.profile}, {"text", manifest.profile_text}};
   json["workloads"] = ordered_json::array();
-  for (const auto& [name, text] : manifest.workloads) {
-    json["workloads"].push_back({{"name", name}, {"text", text}});
+  for (const InputFile& file : manifest.workloads) {
+    json["workloads"].push_back(
+        {{"name", file.name}, {"text", file.text}, {"settings", ordered_json(file.settings)}});
   }
   if (const auto& memory = manifest.persistent_memory) {
     json["persistent_memory"] = {{"directory", memory->directory.string()},

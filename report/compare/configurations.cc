@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
-
-#include "harness/workload/properties.h"
 
 namespace perdura::compare {
 namespace {
@@ -66,33 +65,52 @@ bool add_toml(const std::string& text, const std::string& prefix, Settings& sett
   }
 }
 
-/// Workloads are property files; false if the text is not.
-bool add_properties(const std::string& text, const std::string& prefix, Settings& settings) {
-  const auto properties = workload::Properties::parse(text, prefix);
-  if (!properties) return false;
-  for (const auto& [key, entry] : properties->entries()) settings[prefix + key] = entry.value;
-  return true;
+/// A key of the manifest that belongs to a workload: "workloads.0.settings.seed" is the key
+/// "settings.seed" of "workloads.0".
+struct OfWorkload {
+  std::string owner;
+  std::string key;
+};
+
+std::optional<OfWorkload> of_workload(const std::string& key) {
+  constexpr std::string_view kWorkloads = "workloads.";
+  if (!key.starts_with(kWorkloads)) return std::nullopt;
+  const auto end = key.find('.', kWorkloads.size());
+  if (end == std::string::npos) return std::nullopt;
+  return OfWorkload{key.substr(0, end), key.substr(end + 1)};
 }
 
-/// Of a whole file that the manifest holds, its keys; false if `key` is none, or the text is not of
-/// the format that it should be of.
-bool add_keys_of_file(const ResultFolder& folder, const std::string& key, const std::string& text,
-                      Settings& settings) {
-  constexpr std::string_view kText = ".text";
-  if (!key.ends_with(kText)) return false;
-  const std::string owner = key.substr(0, key.size() - kText.size());
-  if (owner == "profile" || owner == "site") return add_toml(text, owner + ".", settings);
-  if (!owner.starts_with("workloads.")) return false;
-  return add_properties(text, fmt::format("workload {}: ", folder.from_manifest(owner + ".name")),
-                        settings);
+constexpr std::string_view kSettings = "settings";
+
+/// Whether the manifest says what its workloads' files mean, as earlier versions' do not.
+bool explains_workloads(const ResultFolder& folder) {
+  return std::any_of(folder.manifest.begin(), folder.manifest.end(), [](const auto& entry) {
+    const auto part = of_workload(entry.first);
+    return part && part->key.starts_with(kSettings);
+  });
 }
 
-Settings settings_of(const ResultFolder& folder) {
+/// Files of workloads are compared by what they mean if `explained`, else as they are written.
+Settings settings_of(const ResultFolder& folder, bool explained) {
   Settings settings = of_experiment(folder);
   const bool modelled = folder.from_manifest("provenance") == "modelled";
   for (const auto& [key, value] : folder.manifest) {
     if (!counts(key, modelled)) continue;
-    if (!add_keys_of_file(folder, key, value, settings)) settings[key] = value;
+    if (key == "profile.text" && add_toml(value, "profile.", settings)) continue;
+    if (key == "site.text" && add_toml(value, "site.", settings)) continue;
+    const auto part = of_workload(key);
+    if (!part) {
+      settings[key] = value;
+      continue;
+    }
+    const std::string name =
+        fmt::format("workload {}", folder.from_manifest(part->owner + ".name"));
+    const bool setting = part->key.starts_with(kSettings);
+    if (setting && explained && part->key != kSettings) {
+      settings[fmt::format("{}: {}", name, part->key.substr(kSettings.size() + 1))] = value;
+    } else if (!setting && !(explained && part->key == "text")) {
+      settings[part->key == "text" ? name : key] = value;
+    }
   }
   return settings;
 }
@@ -144,7 +162,9 @@ std::vector<Differing> differing_configurations(const std::vector<ResultFolder>&
     for (const ResultFolder& folder : *folders) {
       const auto [first, added] = firsts.try_emplace(folder.from_manifest("experiment"), &folder);
       if (added) continue;
-      auto list = differences(settings_of(*first->second), settings_of(folder));
+      const bool explained = explains_workloads(*first->second) && explains_workloads(folder);
+      auto list =
+          differences(settings_of(*first->second, explained), settings_of(folder, explained));
       if (!list.empty()) found.push_back({first->second->path, folder.path, std::move(list)});
     }
   }

@@ -44,5 +44,5 @@ wrong=$(awk '$1 ~ "^library" && $2 !~ "^(systems|services|persistence|rpc|platfo
 [ -z "$wrong" ] || { echo "the library includes $wrong"; exit 1; }
 
 # A report is made of result folders and their schema: it knows nothing of how they came about, and no system.
-wrong=$(awk '$1 ~ "^report(/|$)" && $2 !~ "^(report(/.*)?|harness/(schema|measure|text|workload)|platform/base)$"' "$pairs")
+wrong=$(awk '$1 ~ "^report(/|$)" && $2 !~ "^(report(/.*)?|harness/(schema|measure|text)|platform/base)$"' "$pairs")
 [ -z "$wrong" ] || { echo "the report includes $wrong"; exit 1; }

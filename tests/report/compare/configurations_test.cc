@@ -70,16 +70,29 @@ TEST_F(ConfigurationsTest, NameTheKeysOfProfilesSitesAndWorkloads) {
                            const std::string& reads) {
     return R"(, "profile": {"name": "p", "text": "# a profile\nname = 'p'\n[link]\nlatency_ns = )" +
            latency + R"(\n"}, "site": {"text": "[[host]]\nname = ')" + host +
-           R"('\n"}, "workloads": [{"name": "w", "text": "readproportion=)" + reads +
-           R"(\nscanproportion=0\n"}])";
+           R"('\n"}, "workloads": [{"name": "w", "text": "# )" + reads +
+           R"(\n", "settings": {"reads": ")" + reads + R"(", "scan.length": "3"}}])";
   };
   run("a", "", manifest("100", "h1", "0.5"));
   run("b", "", manifest("200", "h1", "0.95"));
-  EXPECT_EQ(lines(), Lines{"profile.link.latency_ns 100 / 200, workload w: readproportion 0.5 / "
-                           "0.95"});
+  EXPECT_EQ(lines(), Lines{"profile.link.latency_ns 100 / 200, workload w: reads 0.5 / 0.95"});
   run("b", "", manifest("100", "h2", "0.5"));
   ASSERT_EQ(lines().size(), 1U);
   EXPECT_EQ(lines()[0].find("site.host "), 0U) << lines()[0];
+}
+
+// What a file means is its driver's to say. A folder from before it was said has the text alone.
+TEST_F(ConfigurationsTest, CompareWorkloadsByWhatTheyMeanIfBothFoldersSayIt) {
+  const std::string before = R"(, "workloads": [{"name": "w", "text": "# one\nreads = 1\n")";
+  const std::string after = R"(, "workloads": [{"name": "w", "text": "# two\nreads: 1\n")";
+  const std::string meaning = R"(, "settings": {"reads": "1"})";
+  run("a", "", before + meaning + "}]");
+  run("b", "", after + meaning + "}]");
+  EXPECT_EQ(lines(), Lines{});
+  run("a", "", before + "}]");
+  EXPECT_EQ(lines(), Lines{"workload w line 1 '# one' / '# two'"});
+  run("a", "", after + "}]");
+  EXPECT_EQ(lines(), Lines{});
 }
 
 TEST_F(ConfigurationsTest, OfATextOfNoFormatNameTheLine) {

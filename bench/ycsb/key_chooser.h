@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <variant>
 
-#include "harness/workload/workload_spec.h"
-#include "harness/workload/zipfian.h"
+#include "bench/ycsb/workload_spec.h"
+#include "bench/ycsb/zipfian.h"
 #include "platform/base/random.h"
 
 namespace perdura::workload {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "harness/workload/key_chooser.h"
-#include "harness/workload/workload_spec.h"
+#include "bench/ycsb/key_chooser.h"
+#include "bench/ycsb/workload_spec.h"
 #include "platform/base/random.h"
 
 namespace perdura::workload {

@@ -1,4 +1,4 @@
-#include "harness/workload/generator.h"
+#include "bench/ycsb/generator.h"
 
 #include <algorithm>
 #include <cassert>

@@ -1,4 +1,4 @@
-#include "harness/workload/properties.h"
+#include "bench/ycsb/properties.h"
 
 #include <cerrno>
 #include <cstring>

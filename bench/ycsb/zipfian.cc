@@ -1,4 +1,4 @@
-#include "harness/workload/zipfian.h"
+#include "bench/ycsb/zipfian.h"
 
 #include <cmath>
 

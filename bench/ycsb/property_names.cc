@@ -1,4 +1,4 @@
-#include "harness/workload/property_names.h"
+#include "bench/ycsb/property_names.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "harness/workload/portable_math.h"
+#include "bench/ycsb/portable_math.h"
 #include "platform/base/random.h"
 #include "services/kv/fnv.h"
 

@@ -1,4 +1,4 @@
-#include "harness/workload/workload_spec.h"
+#include "bench/ycsb/workload_spec.h"
 
 #include <gtest/gtest.h>
 

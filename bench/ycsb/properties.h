@@ -7,7 +7,7 @@
 
 #include <tl/expected.hpp>
 
-#include "harness/workload/error.h"
+#include "bench/ycsb/error.h"
 
 namespace perdura::workload {
 

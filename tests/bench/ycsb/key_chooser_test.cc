@@ -1,4 +1,4 @@
-#include "harness/workload/key_chooser.h"
+#include "bench/ycsb/key_chooser.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "harness/workload/property_names.h"
-#include "harness/workload/workload_spec.h"
+#include "bench/ycsb/property_names.h"
+#include "bench/ycsb/workload_spec.h"
 
 namespace perdura::workload {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/workload/portable_math.h"
+#include "bench/ycsb/portable_math.h"
 
 #include <gtest/gtest.h>
 

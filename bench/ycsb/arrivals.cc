@@ -1,6 +1,6 @@
-#include "harness/workload/arrivals.h"
+#include "bench/ycsb/arrivals.h"
 
-#include "harness/workload/portable_math.h"
+#include "bench/ycsb/portable_math.h"
 
 namespace perdura::workload {
 namespace {

@@ -1,4 +1,4 @@
-#include "harness/workload/arrivals.h"
+#include "bench/ycsb/arrivals.h"
 
 #include <gtest/gtest.h>
 

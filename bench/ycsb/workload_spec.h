@@ -10,9 +10,9 @@
 
 #include <tl/expected.hpp>
 
-#include "harness/workload/error.h"
-#include "harness/workload/properties.h"
-#include "harness/workload/zipfian.h"
+#include "bench/ycsb/error.h"
+#include "bench/ycsb/properties.h"
+#include "bench/ycsb/zipfian.h"
 #include "services/kv/key_format.h"
 
 namespace perdura::workload {

@@ -1,8 +1,8 @@
-#include "harness/workload/key_chooser.h"
+#include "bench/ycsb/key_chooser.h"
 
 #include <algorithm>
 
-#include "harness/workload/portable_math.h"
+#include "bench/ycsb/portable_math.h"
 
 namespace perdura::workload {
 namespace {
