@@ -266,17 +266,31 @@ std::string shown_reported(const Claim& claim) {
   return unit.empty() || shown.empty() ? shown : shown + " " + unit;
 }
 
-std::string shown_quantity(const Claim& claim) {
-  std::string words = claim.quantity;
-  if (!claim.workload.empty()) words += ", " + shown_workload(claim.workload);
-  if (!claim.system.empty()) words += ", " + shown_name(claim.system);
-  return words;
-}
-
 std::string shown_deviation(const ClaimResult& result) {
   if (!result.deviation) return "–";
   return std::abs(*result.deviation) < 0.05 ? "0 %" : fmt::format("{:+.1f} %", *result.deviation);
 }
+
+namespace {
+
+/// In the words of a folder that has results of the system, if there is one.
+std::string shown_system(const std::vector<ResultFolder>& folders, std::string_view system) {
+  for (const ResultFolder& folder : folders) {
+    for (const auto& [name, title] : folder.points.schema().find("system")->words) {
+      if (name == system) return std::string(title);
+    }
+  }
+  return shown_name(system);
+}
+
+std::string shown_quantity(const Claim& claim, const std::vector<ResultFolder>& folders) {
+  std::string words = claim.quantity;
+  if (!claim.workload.empty()) words += ", " + shown_workload(claim.workload);
+  if (!claim.system.empty()) words += ", " + shown_system(folders, claim.system);
+  return words;
+}
+
+}  // namespace
 
 std::vector<ClaimResult> measure_claims(const Contents& contents,
                                         const std::vector<ResultFolder>& folders,
@@ -285,6 +299,7 @@ std::vector<ClaimResult> measure_claims(const Contents& contents,
   for (const auto& [name, paper] : papers) {
     for (const Claim& claim : paper.claims) {
       for (ClaimResult& result : Measuring(contents, folders, paper, claim).results()) {
+        result.quantity = shown_quantity(claim, folders);
         all.push_back(std::move(result));
       }
     }

@@ -26,6 +26,7 @@ struct ClaimResult {
   /// difference in percent.
   std::optional<double> deviation;
   std::vector<std::size_t> notes;  ///< of the paper, that say why it differs
+  std::string quantity{};          ///< "average latency, YCSB-C, Erda"
 };
 
 std::string_view to_string(ClaimResult::Outcome outcome);  // "holds", "not covered", ...
@@ -35,8 +36,6 @@ std::string shown_printed(const Claim& claim);
 /// The reported value with its unit. For a claim about an order only that it is one: the claim's
 /// words say which.
 std::string shown_reported(const Claim& claim);
-/// "average latency, YCSB-C, Erda".
-std::string shown_quantity(const Claim& claim);
 /// "+3.1 %", or "–" if it says nothing.
 std::string shown_deviation(const ClaimResult& result);
 

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "harness/measure/statistics.h"
+#include "harness/schema/columns.h"
 #include "harness/schema/csv_table.h"
-#include "harness/schema/guarantee_words.h"
 #include "harness/schema/quantity.h"
 
 namespace perdura::report {
@@ -143,8 +143,9 @@ std::string server_of(const Points& points, std::size_t row) {
   if (domain.empty()) return origin_of(points, row).modelled() ? "the testbed" : "this host";
   const std::string& transport = points.text(row, "transport");
   const bool usual = transport.empty() || transport == "ib";
-  return shown_value("domain", domain) +
-         (usual ? "" : " over " + shown_value("transport", transport));
+  const Schema& schema = points.schema();
+  return schema.shown("domain", domain) +
+         (usual ? "" : " over " + schema.shown("transport", transport));
 }
 
 /// Servers, and of each the settings of DDIO: of both nothing is said.
@@ -170,17 +171,18 @@ std::vector<Found> found_of(const DesignSet& group, const Design& design) {
     }
   }
   std::vector<Found> found;
-  for (const std::string_view word : guarantee_words()) {
-    const auto of_word = servers.find(std::string(word));
+  for (const Spelling& word : guarantee_words()) {
+    const auto of_word = servers.find(std::string(word.value));
     if (of_word != servers.end()) found.push_back({of_word->first, words_of(of_word->second)});
   }
   return found;
 }
 
 std::string title_of(const DesignSet& group, const Design& design) {
-  std::string title = group.runs.front().folder->specs.systems.shown(design.system);
+  const ResultFolder& folder = *group.runs.front().folder;
+  std::string title = folder.specs.systems.shown(design.system);
   if (!design.persistence.empty()) {
-    std::string how = shown_value("persistence", design.persistence);
+    std::string how = folder.points.schema().shown("persistence", design.persistence);
     how.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(how.front())));
     title += ", " + how;
   }

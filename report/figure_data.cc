@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "harness/measure/statistics.h"
-#include "harness/schema/guarantee_words.h"
+#include "harness/schema/columns.h"
 #include "harness/schema/quantity.h"
 
 namespace perdura::report {
@@ -83,9 +83,9 @@ Error ambiguous(const Points& points, const DataSpec& spec, std::size_t first, s
 /// Where on the x-axis a row stands. No commas: gnuplot would cut the text off.
 std::string place_of(const Points& points, std::size_t row, const DataSpec& spec) {
   if (spec.x_more.empty()) return points.text(row, spec.x);
-  std::string place = shown_value(spec.x, points.text(row, spec.x));
+  std::string place = points.schema().shown(spec.x, points.text(row, spec.x));
   for (const std::string& column : spec.x_more) {
-    place += " / " + shown_value(column, points.text(row, column));
+    place += " / " + points.schema().shown(column, points.text(row, column));
   }
   return place;
 }
@@ -98,7 +98,7 @@ std::string guarantees_of(const Points& points, const std::vector<std::size_t>& 
     if (points.text(row, spec.series) == series) found.insert(points.text(row, "guarantee"));
   }
   std::string words;
-  for (const std::string_view word : guarantee_words()) {
+  for (const auto& [word, shown] : guarantee_words()) {
     if (found.contains(std::string(word)))
       words += fmt::format("{}{}", words.empty() ? "" : "/", word);
   }

@@ -23,18 +23,19 @@ ShownRow row_of(const ClaimResult& result) {
   const Claim& claim = *result.claim;
   return {{{.text = claim.id},
            {.text = claim.section},
-           {.text = shown_quantity(claim), .hint = claim.note},
+           {.text = result.quantity, .hint = claim.note},
            {.text = shown_reported(claim), .css = "n"},
            {.text = result.measured, .css = "apart", .hint = where_words(result)},
            {.text = shown_deviation(result), .css = "n"},
            verdict_cell(result)}};
 }
 
-ShownRow not_covered_row(const Claim& claim) {
+ShownRow not_covered_row(const ClaimResult& result) {
+  const Claim& claim = *result.claim;
   const std::string reported = shown_reported(claim);
   return {{{.text = claim.id},
            {.text = claim.section},
-           {.text = shown_quantity(claim) + (reported.empty() ? "" : ": " + reported)},
+           {.text = result.quantity + (reported.empty() ? "" : ": " + reported)},
            {.text = claim.not_covered, .css = "apart"}}};
 }
 
@@ -54,7 +55,7 @@ Data paper_data(const Claims& claims, const ReportedPaper& paper) {
   for (const ClaimResult& result : claims) {
     if (result.paper != &paper) continue;
     if (result.outcome == Outcome::not_covered) {
-      not_covered.rows.push_back(not_covered_row(*result.claim));
+      not_covered.rows.push_back(not_covered_row(result));
     } else {
       measured.rows.push_back(row_of(result));
     }

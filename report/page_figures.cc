@@ -39,7 +39,7 @@ ShownTable statements_table(const FigureResult& figure, const Claims& claims) {
                     [&](const Compared& row) { return row.paper == &claim; })) {
       continue;
     }
-    table.rows.push_back({{{.text = shown_quantity(claim), .hint = claim.note},
+    table.rows.push_back({{{.text = result.quantity, .hint = claim.note},
                            {shown_reported(claim), "n"},
                            {result.measured, "apart"},
                            verdict_cell(result)}});
@@ -81,7 +81,7 @@ std::string constants(const Points& points, const std::vector<std::size_t>& rows
     if (values.size() != 1 || values.begin()->empty() || *values.begin() == column.usual) continue;
     const Quantity& quantity = column.shown;
     parts.push_back(fmt::format("{} {}{}{}", quantity.noun,
-                                shown_value(column.name, *values.begin()),
+                                points.schema().shown(column.name, *values.begin()),
                                 quantity.unit.empty() ? "" : " ", quantity.unit));
   }
   std::set<std::string> repetitions;

@@ -9,7 +9,6 @@
 
 #include "harness/schema/advice.h"
 #include "harness/schema/columns.h"
-#include "harness/schema/guarantee_words.h"
 
 namespace perdura::report {
 namespace {
@@ -158,7 +157,8 @@ Expected<void> PointColumns::check(const std::filesystem::path& file, const CsvR
     return wrong(fmt::format("verdict is '{}'; it must be valid, invalid or failed", verdict));
   }
   const std::string& guarantee = text(row, "guarantee");
-  const auto words = guarantee_words();
+  std::vector<std::string_view> words;
+  for (const Spelling& word : guarantee_words()) words.push_back(word.value);
   if (!guarantee.empty() && std::find(words.begin(), words.end(), guarantee) == words.end()) {
     return wrong(fmt::format("guarantee is '{}'; it must be {} or empty", guarantee,
                              fmt::join(words, ", ")));

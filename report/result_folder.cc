@@ -24,7 +24,33 @@ Expected<std::string> read_text(const fs::path& file) {
   return std::move(*text);
 }
 
-Expected<std::vector<std::pair<std::string, std::string>>> read_manifest(const fs::path& file) {
+/// Takes what they say out of the manifest, which has their texts.
+std::vector<InputFile> take_workloads(nlohmann::ordered_json& manifest) {
+  std::vector<InputFile> files;
+  const auto workloads = manifest.find("workloads");
+  if (workloads == manifest.end() || !workloads->is_array()) return files;
+  for (nlohmann::ordered_json& workload : *workloads) {
+    if (!workload.is_object()) continue;
+    InputFile& file = files.emplace_back();
+    const auto text = [&](const char* key) {
+      const auto found = workload.find(key);
+      return found != workload.end() && found->is_string() ? found->get<std::string>() : "";
+    };
+    file.name = text("name");
+    file.text = text("text");
+    const auto settings = workload.find("settings");
+    if (settings == workload.end() || !settings->is_object()) continue;
+    file.settings.emplace();
+    for (const auto& [key, value] : settings->items()) {
+      (*file.settings)[key] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+    workload.erase(settings);
+  }
+  return files;
+}
+
+/// Sets what the manifest says.
+Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
   const auto text = read_text(file);
   if (!text) return tl::unexpected(text.error());
   nlohmann::ordered_json document;
@@ -43,15 +69,17 @@ Expected<std::vector<std::pair<std::string, std::string>>> read_manifest(const f
   // What is checked is of no further use to a reader (file_record.h).
   document.erase("files");
   document.erase("files_before");
-  std::vector<std::pair<std::string, std::string>> flat;
+  // So is what columns and their values are called (Schema::beside).
+  document.erase("words");
+  folder.workloads = take_workloads(document);
   const auto flattened = document.flatten();
   for (const auto& [pointer, value] : flattened.items()) {
     if (pointer.empty()) continue;  // of {}
     std::string name = pointer.substr(1);
     std::replace(name.begin(), name.end(), '/', '.');
-    flat.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+    folder.manifest.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
   }
-  return flat;
+  return {};
 }
 
 Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
@@ -81,9 +109,8 @@ Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
     if (!specs) return tl::unexpected(specs.error());
     folder.specs = std::move(*specs);
   }
-  auto manifest = read_manifest(path / "manifest.json");
+  const auto manifest = read_manifest(path / "manifest.json", folder);
   if (!manifest) return tl::unexpected(manifest.error());
-  folder.manifest = std::move(*manifest);
   // Last: what breaks a file's syntax is told with its line.
   auto note = check_against_manifest(path);
   if (!note) return tl::unexpected(note.error());

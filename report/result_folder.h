@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,14 @@
 
 namespace perdura::report {
 
+/// A file that points were made from, such as a workload.
+struct InputFile {
+  std::string name;
+  std::string text;
+  /// What it says, as its driver read it; folders of earlier versions do not have it.
+  std::optional<std::map<std::string, std::string>> settings;
+};
+
 /// A folder that `perdura run` wrote (docs/results.md).
 struct ResultFolder {
   std::filesystem::path path;
@@ -24,6 +33,7 @@ struct ResultFolder {
   Specs specs;
   std::string experiment_text;                                ///< experiment.toml as it was run
   std::vector<std::pair<std::string, std::string>> manifest;  ///< "machine.cpu" and its value
+  std::vector<InputFile> workloads;                           ///< of the manifest
 
   /// What a user should know of the folder's files, in one line; empty: nothing.
   std::string note;

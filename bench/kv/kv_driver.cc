@@ -167,7 +167,7 @@ std::span<const Parameter> KvDriver::parameters() const { return kv_parameters()
 std::vector<harness::DriverDeclarations::System> KvDriver::systems() const {
   std::vector<harness::DriverDeclarations::System> declared;
   for (const systems::KvSystem& system : systems_) {
-    declared.push_back({system.name, system.parameters});
+    declared.push_back({system.name, system.parameters, system.title});
   }
   return declared;
 }

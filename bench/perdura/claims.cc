@@ -97,7 +97,7 @@ void print_text(const std::vector<ClaimResult>& results, const report::Papers& p
     // They have their own list, with the reasons.
     if (!claim.not_covered.empty()) continue;
     lines.push_back({claim.id, shortened(claim.paper, 12), claim.section,
-                     shortened(shown_quantity(claim), 60), shown_reported(claim),
+                     shortened(result.quantity, 60), shown_reported(claim),
                      shortened(result.measured, 44), shown_deviation(result),
                      verdict_words(result)});
   }
@@ -112,7 +112,7 @@ nlohmann::ordered_json to_json(const ClaimResult& result) {
   nlohmann::ordered_json fields{{"id", claim.id},
                                 {"paper", claim.paper},
                                 {"section", claim.section},
-                                {"quantity", shown_quantity(claim)},
+                                {"quantity", result.quantity},
                                 {"kind", claim.not_covered.empty() ? to_string(claim.kind) : ""},
                                 {"reported", shown_reported(claim)},
                                 {"measured", result.measured},

@@ -88,6 +88,8 @@ std::string to_json(const Manifest& manifest) {
   json["points"] = manifest.points;
   json["points_done"] = manifest.points_done;
   if (!manifest.schema.declared().empty()) json["columns"] = manifest.schema.to_json();
+  const ordered_json words = manifest.schema.words_to_json();
+  if (!words.empty()) json["words"] = words;
   if (!manifest.files.empty()) json["files"] = json_of(manifest.files);
   if (!manifest.files_before.empty()) json["files_before"] = json_of(manifest.files_before);
   json["seed"] = manifest.seed;

@@ -174,18 +174,19 @@ void read_data(EntryReader& entry, DataSpec& spec) {
 }
 
 /// What is wrong in [systems] was refused when the experiment was run.
-SystemNames read_systems(const toml::table& document) {
+SystemNames read_systems(const toml::table& document, const Schema& schema) {
   SystemNames names;
-  const toml::table* systems = document["systems"].as_table();
-  if (systems == nullptr) return names;
-  for (const auto& [name, node] : *systems) {
-    const toml::table* system = node.as_table();
-    if (system == nullptr) continue;
-    if (system->contains("variant_of")) names.variants.emplace(name.str());
-    if (const auto title = (*system)["title"].value<std::string>()) {
-      names.titles.emplace(name.str(), *title);
+  if (const toml::table* const systems = document["systems"].as_table()) {
+    for (const auto& [name, node] : *systems) {
+      const toml::table* system = node.as_table();
+      if (system == nullptr) continue;
+      if (system->contains("variant_of")) names.variants.emplace(name.str());
+      if (const auto title = (*system)["title"].value<std::string>()) {
+        names.titles.emplace(name.str(), *title);
+      }
     }
   }
+  for (const auto& [name, title] : schema.find("system")->words) names.titles.emplace(name, title);
   return names;
 }
 
@@ -259,7 +260,7 @@ std::string SystemNames::shown(std::string_view system) const {
 }
 
 std::string DataSpec::shown_series(std::string_view value) const {
-  return series == "system" ? systems.shown(value) : shown_value(series, value);
+  return series == "system" ? systems.shown(value) : schema.shown(series, value);
 }
 
 std::string DataSpec::shown_x(std::string_view x_value) const {
@@ -295,7 +296,7 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml, const S
 }
 
 Expected<Specs> read_specs(const toml::table& document, const Where& where, const Schema& schema) {
-  Specs specs{{}, read_systems(document), {}, {}};
+  Specs specs{{}, read_systems(document, schema), {}, {}};
   std::set<std::string> ids;
   const auto read_all = [&](const char* kind, auto& list, auto read_one) -> std::optional<Error> {
     const toml::node* node = document.get(kind);

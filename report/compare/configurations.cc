@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -65,32 +64,15 @@ bool add_toml(const std::string& text, const std::string& prefix, Settings& sett
   }
 }
 
-/// A key of the manifest that belongs to a workload: "workloads.0.settings.seed" is the key
-/// "settings.seed" of "workloads.0".
-struct OfWorkload {
-  std::string owner;
-  std::string key;
-};
-
-std::optional<OfWorkload> of_workload(const std::string& key) {
-  constexpr std::string_view kWorkloads = "workloads.";
-  if (!key.starts_with(kWorkloads)) return std::nullopt;
-  const auto end = key.find('.', kWorkloads.size());
-  if (end == std::string::npos) return std::nullopt;
-  return OfWorkload{key.substr(0, end), key.substr(end + 1)};
+/// Whether the manifest says what the files mean that points were made from, as earlier versions'
+/// do not.
+bool explains_files(const ResultFolder& folder) {
+  return std::all_of(folder.workloads.begin(), folder.workloads.end(),
+                     [](const report::InputFile& file) { return file.settings.has_value(); });
 }
 
-constexpr std::string_view kSettings = "settings";
-
-/// Whether the manifest says what its workloads' files mean, as earlier versions' do not.
-bool explains_workloads(const ResultFolder& folder) {
-  return std::any_of(folder.manifest.begin(), folder.manifest.end(), [](const auto& entry) {
-    const auto part = of_workload(entry.first);
-    return part && part->key.starts_with(kSettings);
-  });
-}
-
-/// Files of workloads are compared by what they mean if `explained`, else as they are written.
+/// Files that points were made from are compared by what they mean if `explained`, else as they are
+/// written.
 Settings settings_of(const ResultFolder& folder, bool explained) {
   Settings settings = of_experiment(folder);
   const bool modelled = folder.from_manifest("provenance") == "modelled";
@@ -98,18 +80,17 @@ Settings settings_of(const ResultFolder& folder, bool explained) {
     if (!counts(key, modelled)) continue;
     if (key == "profile.text" && add_toml(value, "profile.", settings)) continue;
     if (key == "site.text" && add_toml(value, "site.", settings)) continue;
-    const auto part = of_workload(key);
-    if (!part) {
-      settings[key] = value;
+    if (key.starts_with("workloads.") && key.ends_with(".text")) continue;
+    settings[key] = value;
+  }
+  for (const report::InputFile& file : folder.workloads) {
+    const std::string name = "workload " + file.name;
+    if (!explained) {
+      settings[name] = file.text;
       continue;
     }
-    const std::string name =
-        fmt::format("workload {}", folder.from_manifest(part->owner + ".name"));
-    const bool setting = part->key.starts_with(kSettings);
-    if (setting && explained && part->key != kSettings) {
-      settings[fmt::format("{}: {}", name, part->key.substr(kSettings.size() + 1))] = value;
-    } else if (!setting && !(explained && part->key == "text")) {
-      settings[part->key == "text" ? name : key] = value;
+    for (const auto& [key, value] : *file.settings) {
+      settings[fmt::format("{}: {}", name, key)] = value;
     }
   }
   return settings;
@@ -162,7 +143,7 @@ std::vector<Differing> differing_configurations(const std::vector<ResultFolder>&
     for (const ResultFolder& folder : *folders) {
       const auto [first, added] = firsts.try_emplace(folder.from_manifest("experiment"), &folder);
       if (added) continue;
-      const bool explained = explains_workloads(*first->second) && explains_workloads(folder);
+      const bool explained = explains_files(*first->second) && explains_files(folder);
       auto list =
           differences(settings_of(*first->second, explained), settings_of(folder, explained));
       if (!list.empty()) found.push_back({first->second->path, folder.path, std::move(list)});

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "harness/schema/columns.h"
 #include "services/guarantee.h"
 #include "tests/report/fixture.h"
 
@@ -79,6 +80,14 @@ TEST_F(GuaranteesTest, WithABrokenIndexAreRefused) {
   write("guarantees/tables.toml", "[[table]]\nname = \n");
   EXPECT_NE(error().find("tables.toml:2"), std::string::npos) << error();
   EXPECT_NE(error().find("run 'perdura guarantees' again"), std::string::npos) << error();
+}
+
+// Reports know the words of results, and services those of what they guarantee.
+TEST(GuaranteeWords, AreThoseOfServicesInTheirOrder) {
+  std::vector<std::string_view> words;
+  for (const Spelling& word : guarantee_words()) words.push_back(word.value);
+  EXPECT_EQ(words, std::vector<std::string_view>(services::kGuaranteeWords.begin(),
+                                                 services::kGuaranteeWords.end()));
 }
 
 class LegendTest : public ReportTest {
