@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "harness/results/build_info.h"
+#include "harness/program/build_info.h"
 #include "harness/schema/columns.h"
 
 namespace perdura::harness {

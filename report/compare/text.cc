@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <set>
 
 #include "harness/schema/quantity.h"
 #include "harness/text/printable.h"
+#include "harness/text/text_table.h"
 #include "report/compare/mann_whitney.h"
 #include "report/compare/output.h"
 
@@ -44,26 +44,11 @@ Cells cells_of(const Entry& entry, const PointNames& names) {
           entry.p ? fmt::format("{:.2g}", *entry.p) : "-"};
 }
 
-/// Each line is made twice, for its width and for itself: a million of them would fill memory.
 std::string table(const Comparison& comparison, const PointNames& names) {
-  const Cells header{"", "point", "quantity", "A", "B", "change", "95 % interval", "p"};
-  std::array<std::size_t, std::tuple_size_v<Cells>> widths{};
-  const auto widen = [&](const Cells& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) widths[i] = std::max(widths[i], cells[i].size());
-  };
-  widen(header);
-  for (const Entry& entry : comparison.entries) widen(cells_of(entry, names));
-  std::string text;
-  const auto add = [&](const Cells& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      fmt::format_to(std::back_inserter(text), "{:<{}}  ", cells[i], widths[i]);
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += '\n';
-  };
-  add(header);
-  for (const Entry& entry : comparison.entries) add(cells_of(entry, names));
-  return text;
+  return harness::text_table([&](const harness::AddLine& add) {
+    add(Cells{"", "point", "quantity", "A", "B", "change", "95 % interval", "p"});
+    for (const Entry& entry : comparison.entries) add(cells_of(entry, names));
+  });
 }
 
 std::string what_was_done(const Comparison& comparison) {

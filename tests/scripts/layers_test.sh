@@ -48,5 +48,5 @@ wrong=$(awk '$1 ~ "^harness(/|$)" && $2 !~ "^(harness|platform)(/|$)"' "$pairs")
 [ -z "$wrong" ] || { echo "the harness includes $wrong"; exit 1; }
 
 # A report is made of result folders and their schema: it knows nothing of how they came about, and no system.
-wrong=$(awk '$1 ~ "^report(/|$)" && $2 !~ "^(report(/.*)?|harness/(schema|measure|text)|platform/base)$"' "$pairs")
+wrong=$(awk '$1 ~ "^report(/|$)" && $2 !~ "^(report(/.*)?|harness/(schema|measure|text|program)|platform/base)$"' "$pairs")
 [ -z "$wrong" ] || { echo "the report includes $wrong"; exit 1; }

@@ -7,17 +7,18 @@
 #include <filesystem>
 #include <memory>
 
-#include "bench/perdura/commands.h"
-#include "bench/perdura/finite_number.h"
-#include "harness/run/long_work.h"
+#include "harness/program/finite_number.h"
 #include "harness/text/printable.h"
 #include "platform/base/error.h"
 #include "report/compare/output.h"
+#include "report/program/commands.h"
 #include "report/result_folder.h"
 
-namespace perdura::harness {
+namespace perdura::report {
 namespace {
 
+using harness::ExitCode;
+using harness::printable;
 namespace fs = std::filesystem;
 
 struct CompareArguments {
@@ -32,17 +33,17 @@ struct CompareArguments {
 };
 
 // Tells what is being read; a signal ends it there.
-auto reading(LongWork& work) {
+auto reading(harness::WorkWatch& work) {
   return [&work](const fs::path& path) { work.within(path.string(), 0); };
 }
 
-std::vector<report::ResultFolder> read(const std::string& folder, LongWork& work) {
+std::vector<ResultFolder> read(const std::string& folder, harness::WorkWatch& work) {
   check_result_folder("compare", folder);
-  auto folders = report::read_result_folders(folder, report::Rows::leave_out, reading(work));
+  auto folders = read_result_folders(folder, Rows::leave_out, reading(work));
   work.skip();
   if (!folders) throw UsageError(fmt::format("compare: {}", folders.error().message));
-  std::erase_if(*folders, [](const report::ResultFolder& each) { return each.probed; });
-  for (const report::ResultFolder& each : *folders) {
+  std::erase_if(*folders, [](const ResultFolder& each) { return each.probed; });
+  for (const ResultFolder& each : *folders) {
     if (!each.note.empty()) fmt::print(stderr, "perdura: note: {}\n", printable(each.note));
   }
   if (folders->empty()) {
@@ -52,14 +53,14 @@ std::vector<report::ResultFolder> read(const std::string& folder, LongWork& work
   return std::move(*folders);
 }
 
-std::vector<fs::path> points_of(const std::vector<report::ResultFolder>& folders) {
+std::vector<fs::path> points_of(const std::vector<ResultFolder>& folders) {
   std::vector<fs::path> files;
-  for (const report::ResultFolder& each : folders) files.push_back(each.path / "points.csv");
+  for (const ResultFolder& each : folders) files.push_back(each.path / "points.csv");
   return files;
 }
 
 void draw(const compare::Comparison& comparison, const CompareArguments& arguments,
-          const CommandContext& context) {
+          const Surroundings& around) {
   std::error_code problem;
   fs::create_directories(arguments.output, problem);
   if (problem) {
@@ -67,20 +68,20 @@ void draw(const compare::Comparison& comparison, const CompareArguments& argumen
                                  arguments.output, problem.message()));
   }
   const auto drawn = compare::draw(
-      comparison, {.plots = context.locations.plots(),
+      comparison, {.plots = around.data.plots(),
                    .out = arguments.output,
                    .title = fmt::format("{} (A) and {} (B)", arguments.a, arguments.b),
                    .gnuplot = arguments.gnuplot,
-                   .while_drawing = LongWork::stop_if_interrupted});
+                   .while_drawing = around.while_drawing});
   if (!drawn && drawn.error().work_failed) throw PlatformError(drawn.error().message);
   if (!drawn) throw UsageError(fmt::format("compare: {}", drawn.error().message));
 }
 
-ExitCode run_comparison(const CompareArguments& arguments, const CommandContext& context) {
-  if (!context.ranks.is_root()) return ExitCode::done;
-  LongWork work(3, context.ranks);  // reading A, reading B, comparing their points
-  const std::vector<report::ResultFolder> a = read(arguments.a, work);
-  const std::vector<report::ResultFolder> b = read(arguments.b, work);
+ExitCode run_comparison(const CompareArguments& arguments, const Surroundings& around) {
+  const auto watch = around.watch(3);  // reading A, reading B, comparing their points
+  harness::WorkWatch& work = *watch;
+  const std::vector<ResultFolder> a = read(arguments.a, work);
+  const std::vector<ResultFolder> b = read(arguments.b, work);
   auto differing = compare::differing_configurations(a, b);
   auto matching = compare::match(
       points_of(a), points_of(b),
@@ -98,8 +99,8 @@ ExitCode run_comparison(const CompareArguments& arguments, const CommandContext&
                compare::as_text(comparison));
   }
   const bool nothing_compared = comparison.entries.empty();
-  if (!arguments.output.empty() && !nothing_compared) draw(comparison, arguments, context);
-  LongWork::stop_if_interrupted();
+  if (!arguments.output.empty() && !nothing_compared) draw(comparison, arguments, around);
+  around.while_drawing();
   const std::string lost = compare::lost_points(comparison, arguments.ignore_missing);
   if (!lost.empty()) fmt::print(stderr, "perdura: compare: {}\n", lost);
   const std::string too_few = compare::too_few_repetitions(comparison);
@@ -114,39 +115,29 @@ ExitCode run_comparison(const CompareArguments& arguments, const CommandContext&
 
 }  // namespace
 
-void add_compare(CLI::App& app, CommandContext& context, Action& action) {
+Work declare_compare(CLI::App& app) {
   const auto arguments = std::make_shared<CompareArguments>();
-  CLI::App* command = app.add_subcommand(
-      "compare",
-      "Says what got worse from one run to another: exit code 1 if anything did, or "
-      "was lost");
-  command
-      ->add_option("A", arguments->a,
-                   "A folder that 'perdura run' wrote, or a folder of such folders")
+  app.add_option("A", arguments->a,
+                 "A folder that 'perdura run' wrote, or a folder of such folders")
       ->required();
-  command->add_option("B", arguments->b, "The run that may have got worse")->required();
-  command
-      ->add_option("--threshold", arguments->options.threshold_percent,
-                   "Smallest change that counts, in percent (default: 2)")
-      ->check(finite_number(0, 1000));
-  command
-      ->add_option("--alpha", arguments->options.alpha,
-                   "Probability of a false alarm, all comparisons together (default: 0.01)")
-      ->check(finite_number(1e-9, 0.5));
-  command
-      ->add_option("--quantity", arguments->quantities,
-                   "Column of points.csv to compare; may be repeated (default: throughput, "
-                   "latency and, of open loops, response time mean, p50 and p99, server CPU)")
+  app.add_option("B", arguments->b, "The run that may have got worse")->required();
+  app.add_option("--threshold", arguments->options.threshold_percent,
+                 "Smallest change that counts, in percent (default: 2)")
+      ->check(harness::finite_number(0, 1000));
+  app.add_option("--alpha", arguments->options.alpha,
+                 "Probability of a false alarm, all comparisons together (default: 0.01)")
+      ->check(harness::finite_number(1e-9, 0.5));
+  app.add_option("--quantity", arguments->quantities,
+                 "Column of points.csv to compare; may be repeated (default: throughput, "
+                 "latency and, of open loops, response time mean, p50 and p99, server CPU)")
       ->allow_extra_args(false);
-  command->add_flag("--ignore-missing", arguments->ignore_missing,
-                    "Points of A that B lacks are not a failure: the sweeps differ");
-  command->add_flag("--json", arguments->as_json, "Writes JSON");
-  command->add_option("-o,--out", arguments->output,
-                      "Folder for a figure of all changes (comparison.svg, .png, .csv, .gp)");
-  command->add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return run_comparison(*arguments, context); };
-  });
+  app.add_flag("--ignore-missing", arguments->ignore_missing,
+               "Points of A that B lacks are not a failure: the sweeps differ");
+  app.add_flag("--json", arguments->as_json, "Writes JSON");
+  app.add_option("-o,--out", arguments->output,
+                 "Folder for a figure of all changes (comparison.svg, .png, .csv, .gp)");
+  app.add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
+  return [arguments](const Surroundings& around) { return run_comparison(*arguments, around); };
 }
 
-}  // namespace perdura::harness
+}  // namespace perdura::report

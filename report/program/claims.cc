@@ -1,25 +1,24 @@
 // perdura claims: what papers say of their systems, measured on a result folder.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "bench/perdura/commands.h"
-#include "harness/run/long_work.h"
+#include "harness/text/text_table.h"
 #include "platform/base/error.h"
 #include "report/claim_results.h"
+#include "report/program/commands.h"
 
-namespace perdura::harness {
+namespace perdura::report {
 namespace {
 
+using harness::ExitCode;
 namespace fs = std::filesystem;
-using report::ClaimResult;
 
 // What was read wrong is a mistake of the files that were named, or of those beside them.
 template <class T>
-T value_or_mistake(report::Expected<T> value) {
+T value_or_mistake(Expected<T> value) {
   if (!value) throw UsageError(fmt::format("claims: {}", value.error().message));
   return std::move(*value);
 }
@@ -32,37 +31,22 @@ std::string shortened(const std::string& text, std::size_t most) {
   return text.substr(0, end) + "…";
 }
 
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0U) != 0x80U; }));
-}
-
 void print_table(const std::vector<std::vector<std::string>>& lines) {
-  std::vector<std::size_t> widths(lines.front().size());
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i)
-      widths[i] = std::max(widths[i], width_of(line[i]));
-  }
-  for (const auto& line : lines) {
-    std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      text += line[i];
-      if (i + 1 < line.size()) text += std::string(widths[i] - width_of(line[i]) + 2, ' ');
-    }
-    fmt::print("{}\n", text);
-  }
+  fmt::print("{}", harness::text_table([&](const harness::AddLine& add) {
+               for (const auto& line : lines) add(line);
+             }));
 }
 
 std::string verdict_words(const ClaimResult& result) {
   std::string words(to_string(result.outcome));
-  const report::Claim::Basis basis = result.claim->basis;
-  if (basis != report::Claim::Basis::prediction) words += fmt::format(" ({})", to_string(basis));
+  const Claim::Basis basis = result.claim->basis;
+  if (basis != Claim::Basis::prediction) words += fmt::format(" ({})", to_string(basis));
   for (const std::size_t note : result.notes) words += fmt::format(" [{}]", note + 1);
   return words;
 }
 
 // The notes that were referred to, under their paper's name.
-void print_reasons(const std::vector<ClaimResult>& results, const report::Papers& papers) {
+void print_reasons(const std::vector<ClaimResult>& results, const Papers& papers) {
   for (const auto& [name, paper] : papers) {
     std::set<std::size_t> notes;
     for (const ClaimResult& result : results) {
@@ -80,7 +64,7 @@ void print_reasons(const std::vector<ClaimResult>& results, const report::Papers
 void print_not_covered(const std::vector<ClaimResult>& results) {
   std::vector<std::vector<std::string>> lines;
   for (const ClaimResult& result : results) {
-    const report::Claim& claim = *result.claim;
+    const Claim& claim = *result.claim;
     if (claim.not_covered.empty()) continue;
     lines.push_back({"  " + claim.id, claim.section, claim.not_covered});
   }
@@ -89,11 +73,11 @@ void print_not_covered(const std::vector<ClaimResult>& results) {
   print_table(lines);
 }
 
-void print_text(const std::vector<ClaimResult>& results, const report::Papers& papers) {
+void print_text(const std::vector<ClaimResult>& results, const Papers& papers) {
   std::vector<std::vector<std::string>> lines{
       {"id", "paper", "section", "quantity", "reported", "measured", "deviation", "verdict"}};
   for (const ClaimResult& result : results) {
-    const report::Claim& claim = *result.claim;
+    const Claim& claim = *result.claim;
     // They have their own list, with the reasons.
     if (!claim.not_covered.empty()) continue;
     lines.push_back({claim.id, shortened(claim.paper, 12), claim.section,
@@ -108,7 +92,7 @@ void print_text(const std::vector<ClaimResult>& results, const report::Papers& p
 }
 
 nlohmann::ordered_json to_json(const ClaimResult& result) {
-  const report::Claim& claim = *result.claim;
+  const Claim& claim = *result.claim;
   nlohmann::ordered_json fields{{"id", claim.id},
                                 {"paper", claim.paper},
                                 {"section", claim.section},
@@ -137,7 +121,7 @@ void print_json(const std::vector<ClaimResult>& results) {
   const auto counts = count_claims(results);
   nlohmann::ordered_json claims = nlohmann::ordered_json::array();
   for (const ClaimResult& result : results) claims.push_back(to_json(result));
-  const auto score = [](const report::ClaimScore& of) {
+  const auto score = [](const ClaimScore& of) {
     return nlohmann::ordered_json{{"holds", of.holds}, {"differs", of.differs}};
   };
   const nlohmann::ordered_json output{
@@ -147,26 +131,24 @@ void print_json(const std::vector<ClaimResult>& results) {
   fmt::print("{}\n", output.dump(2));
 }
 
-ExitCode claims(const std::string& input, bool as_json, const CommandContext& context) {
-  if (!context.ranks.is_root()) return ExitCode::done;
+ExitCode claims(const std::string& input, bool as_json, const Surroundings& around) {
   check_result_folder("claims", input);
-  LongWork work(2, context.ranks);  // reading, measuring
-  const auto folders = value_or_mistake(report::read_result_folders(
-      input, report::Rows::keep,
-      [&work](const fs::path& folder) { work.within(folder.string(), 0); }));
-  work.skip();
-  work.within("measuring the claims", 0);
-  for (const report::ResultFolder& folder : folders) {
+  const auto work = around.watch(2);  // reading, measuring
+  const auto folders = value_or_mistake(read_result_folders(
+      input, Rows::keep, [&work](const fs::path& folder) { work->within(folder.string(), 0); }));
+  work->skip();
+  work->within("measuring the claims", 0);
+  for (const ResultFolder& folder : folders) {
     if (!folder.note.empty()) fmt::print(stderr, "perdura: note: {}\n", folder.note);
   }
-  const auto papers = value_or_mistake(
-      report::read_papers(context.locations.first_existing(fs::path("results") / "claims.csv"),
-                          context.locations.first_existing(fs::path("results") / "reported"),
-                          report::papers_of(folders), report::OtherPapers::read_too));
-  const auto contents = value_or_mistake(report::gather(folders, papers));
+  const auto papers =
+      value_or_mistake(read_papers(around.data.first_existing(fs::path("results") / "claims.csv"),
+                                   around.data.first_existing(fs::path("results") / "reported"),
+                                   papers_of(folders), OtherPapers::read_too));
+  const auto contents = value_or_mistake(gather(folders, papers));
   const auto results = measure_claims(contents, folders, papers);
-  work.skip();
-  work.close();
+  work->skip();
+  work->close();
   if (as_json) {
     print_json(results);
   } else {
@@ -177,20 +159,13 @@ ExitCode claims(const std::string& input, bool as_json, const CommandContext& co
 
 }  // namespace
 
-void add_claims(CLI::App& app, CommandContext& context, Action& action) {
+Work declare_claims(CLI::App& app) {
   const auto input = std::make_shared<std::string>();
   const auto as_json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand(
-      "claims",
-      "Checks the papers' claims against a result folder: what holds, what differs, and why");
-  command
-      ->add_option("folder", *input,
-                   "A folder that 'perdura run' wrote, or a folder of such folders")
+  app.add_option("folder", *input, "A folder that 'perdura run' wrote, or a folder of such folders")
       ->required();
-  command->add_flag("--json", *as_json, "Writes JSON");
-  command->callback([input, as_json, &context, &action] {
-    action = [input, as_json, &context] { return claims(*input, *as_json, context); };
-  });
+  app.add_flag("--json", *as_json, "Writes JSON");
+  return [input, as_json](const Surroundings& around) { return claims(*input, *as_json, around); };
 }
 
-}  // namespace perdura::harness
+}  // namespace perdura::report

@@ -5,16 +5,16 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
-#include "bench/perdura/commands.h"
-#include "bench/perdura/counted.h"
-#include "harness/run/long_work.h"
+#include "harness/text/counted.h"
 #include "platform/base/error.h"
+#include "report/program/commands.h"
 
-namespace perdura::harness {
+namespace perdura::report {
 namespace {
 
+using harness::counted;
+using harness::ExitCode;
 namespace fs = std::filesystem;
 
 struct ReportArguments {
@@ -24,7 +24,7 @@ struct ReportArguments {
   bool as_json = false;
 };
 
-void print_json(const report::ReportResult& written) {
+void print_json(const ReportResult& written) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const fs::path& file : written.files) files.push_back(file.string());
   const nlohmann::ordered_json json{{"page", written.page.string()},
@@ -35,25 +35,24 @@ void print_json(const report::ReportResult& written) {
   fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-ExitCode report(const ReportArguments& arguments, const CommandContext& context) {
-  if (!context.ranks.is_root()) return ExitCode::done;
+ExitCode report(const ReportArguments& arguments, const Surroundings& around) {
   check_result_folder("report", arguments.input);
-  std::optional<LongWork> work;
-  const auto written = report::write_report(
-      {.input = arguments.input,
-       .plots = context.locations.plots(),
-       .claims = context.locations.first_existing(fs::path("results") / "claims.csv"),
-       .notes = context.locations.first_existing(fs::path("results") / "reported"),
-       .output = arguments.output,
-       .gnuplot = arguments.gnuplot,
-       .progress =
-           [&](const std::string& title, std::size_t drawn, std::size_t all) {
-             if (drawn > 0) work->skip();
-             if (!work) work.emplace(all, context.ranks);
-             work->begin(title);
-             work->within(title, 0);
-           },
-       .while_drawing = LongWork::stop_if_interrupted});
+  std::unique_ptr<harness::WorkWatch> work;
+  const auto written =
+      write_report({.input = arguments.input,
+                    .plots = around.data.plots(),
+                    .claims = around.data.first_existing(fs::path("results") / "claims.csv"),
+                    .notes = around.data.first_existing(fs::path("results") / "reported"),
+                    .output = arguments.output,
+                    .gnuplot = arguments.gnuplot,
+                    .progress =
+                        [&](const std::string& title, std::size_t drawn, std::size_t all) {
+                          if (drawn > 0) work->skip();
+                          if (!work) work = around.watch(all);
+                          work->begin(title);
+                          work->within(title, 0);
+                        },
+                    .while_drawing = around.while_drawing});
   work.reset();
   if (!written && written.error().work_failed) throw PlatformError(written.error().message);
   if (!written) throw UsageError(written.error().message);
@@ -74,20 +73,15 @@ ExitCode report(const ReportArguments& arguments, const CommandContext& context)
 
 }  // namespace
 
-void add_report(CLI::App& app, CommandContext& context, Action& action) {
+Work declare_report(CLI::App& app) {
   const auto arguments = std::make_shared<ReportArguments>();
-  CLI::App* command =
-      app.add_subcommand("report", "Draws the figures and tables of a result folder");
-  command
-      ->add_option("folder", arguments->input,
-                   "A folder that 'perdura run' wrote, or a folder of such folders")
+  app.add_option("folder", arguments->input,
+                 "A folder that 'perdura run' wrote, or a folder of such folders")
       ->required();
-  command->add_option("-o,--out", arguments->output, "Where to write (default: FOLDER/report)");
-  command->add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
-  command->add_flag("--json", arguments->as_json, "Writes the names of the files as JSON");
-  command->callback([arguments, &context, &action] {
-    action = [arguments, &context] { return report(*arguments, context); };
-  });
+  app.add_option("-o,--out", arguments->output, "Where to write (default: FOLDER/report)");
+  app.add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
+  app.add_flag("--json", arguments->as_json, "Writes the names of the files as JSON");
+  return [arguments](const Surroundings& around) { return report(*arguments, around); };
 }
 
-}  // namespace perdura::harness
+}  // namespace perdura::report
