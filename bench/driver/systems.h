@@ -52,7 +52,7 @@ template <class System>
 std::vector<harness::DriverDeclarations::System> declarations_of(std::span<const System> table) {
   std::vector<harness::DriverDeclarations::System> declared;
   for (const System& entry : table) {
-    declared.push_back({info_in(entry).name, info_in(entry).parameters});
+    declared.push_back({info_in(entry).name, info_in(entry).parameters, info_in(entry).title});
   }
   return declared;
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "harness/workload/zipfian.h"
+#include "bench/ycsb/zipfian.h"
 #include "platform/base/random.h"
 #include "services/kv/history/checker.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "bench/perdura/commands.h"
-#include "harness/results/build_info.h"
+#include "harness/program/build_info.h"
 
 namespace perdura::harness {
 namespace {

@@ -13,11 +13,11 @@
 #include "bench/crash/crash.h"
 #include "bench/crash/explored.h"
 #include "bench/perdura/commands.h"
-#include "harness/report/guarantees.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
 #include "persistence/matrices.h"
 #include "platform/base/error.h"
+#include "report/guarantees.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {

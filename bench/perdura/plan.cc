@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "bench/perdura/commands.h"
-#include "bench/perdura/counted.h"
 #include "bench/perdura/experiment_options.h"
 #include "harness/run/estimate.h"
 #include "harness/text/atomic_file.h"
+#include "harness/text/counted.h"
 #include "platform/base/error.h"
 
 namespace perdura::harness {

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "harness/results/build_info.h"
+#include "harness/program/build_info.h"
 #include "harness/results/hash.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"

@@ -93,6 +93,18 @@ class Columns {
   report::Schema schema_;
 };
 
+// Of the systems of the points, those that have one.
+std::vector<report::Spelling> titles_of(const Driver& driver, const std::vector<Point>& points) {
+  std::vector<report::Spelling> titles;
+  for (const auto& system : driver.systems()) {
+    const bool runs = std::any_of(points.begin(), points.end(), [&](const Point& point) {
+      return point.settings.system.text == system.name;
+    });
+    if (runs && !system.title.empty()) titles.push_back({system.name, system.title});
+  }
+  return titles;
+}
+
 }  // namespace
 
 Declarations declarations_of(std::span<const Driver* const> drivers) {
@@ -118,7 +130,9 @@ report::Schema schema_of(const Driver& driver, const std::vector<Point>& points)
     columns.add(role_columns(point.roles));
     columns.add(driver.columns(point.settings.system.text));
   }
-  return columns.schema();
+  report::Schema schema = columns.schema();
+  schema.set_words("system", titles_of(driver, points));
+  return schema;
 }
 
 std::vector<Point> plan_points(const Experiment& experiment, const Locations& locations,

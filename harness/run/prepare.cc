@@ -11,16 +11,17 @@
 namespace perdura::harness {
 namespace {
 
-std::vector<PreparedSweep::FileText> texts_of_files(const std::vector<Point>& points) {
-  std::vector<PreparedSweep::FileText> texts;
+std::vector<PreparedSweep::File> files_of(const std::vector<Point>& points) {
+  std::vector<PreparedSweep::File> files;
   std::set<std::pair<std::string, std::string>> seen;
   for (const Point& point : points) {
     for (const PointFile& file : point.files) {
       if (!seen.emplace(file.kind, file.name_in_results).second) continue;
-      texts.push_back({file.kind, file.name_in_results, read_whole(file.file).value_or("")});
+      files.push_back(
+          {{file.name_in_results, read_whole(file.file).value_or(""), file.settings}, file.kind});
     }
   }
-  return texts;
+  return files;
 }
 
 // The number of ranks on this rank's host, including this rank.
@@ -75,7 +76,7 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   }
   if (!request.plan_only) sweep.platforms->check_machine(sweep.points.front().roles);
   check_memory(sweep, ranks);
-  sweep.files = texts_of_files(sweep.points);
+  sweep.files = files_of(sweep.points);
   return sweep;
 }
 
@@ -108,8 +109,8 @@ Identity identity_of(const PreparedSweep& sweep) {
       {"experiment", sweep.experiment.text},
       {"site", sweep.site.text},
       {"profile " + sweep.platforms->profile_name(), sweep.platforms->profile_text()}};
-  for (const auto& [kind, name, text] : sweep.files) {
-    identity.emplace_back(fmt::format("{} {}", kind, name), text);
+  for (const PreparedSweep::File& file : sweep.files) {
+    identity.emplace_back(fmt::format("{} {}", file.kind, file.name), file.text);
   }
   return identity_of_text(to_text(identity), "this configuration");
 }

@@ -141,15 +141,13 @@ MediaWrites Sweep::media_writes_now() const {
 }
 
 Manifest Sweep::manifest() const {
-  std::vector<std::pair<std::string, std::string>> files;
-  for (const auto& file : prepared_.files) files.emplace_back(file.name, file.text);
   return {.experiment = experiment_.name,
           .platform = std::string(platforms_.name()),
           .modelled = platforms_.modelled(),
           .profile = platforms_.profile_name(),
           .profile_text = platforms_.profile_text(),
           .site_text = prepared_.site.text,
-          .workloads = std::move(files),
+          .workloads = {prepared_.files.begin(), prepared_.files.end()},
           .persistent_memory = persistent_memory_,
           .seed = experiment_.seed,
           .repetitions = experiment_.repetitions,

@@ -174,18 +174,19 @@ void read_data(EntryReader& entry, DataSpec& spec) {
 }
 
 /// Errors in [systems] were reported when the experiment was run.
-SystemNames read_systems(const toml::table& document) {
+SystemNames read_systems(const toml::table& document, const Schema& schema) {
   SystemNames names;
-  const toml::table* systems = document["systems"].as_table();
-  if (systems == nullptr) return names;
-  for (const auto& [name, node] : *systems) {
-    const toml::table* system = node.as_table();
-    if (system == nullptr) continue;
-    if (system->contains("variant_of")) names.variants.emplace(name.str());
-    if (const auto title = (*system)["title"].value<std::string>()) {
-      names.titles.emplace(name.str(), *title);
+  if (const toml::table* const systems = document["systems"].as_table()) {
+    for (const auto& [name, node] : *systems) {
+      const toml::table* system = node.as_table();
+      if (system == nullptr) continue;
+      if (system->contains("variant_of")) names.variants.emplace(name.str());
+      if (const auto title = (*system)["title"].value<std::string>()) {
+        names.titles.emplace(name.str(), *title);
+      }
     }
   }
+  for (const auto& [name, title] : schema.find("system")->words) names.titles.emplace(name, title);
   return names;
 }
 
@@ -261,7 +262,7 @@ std::string SystemNames::shown(std::string_view system) const {
 std::string DataSpec::shown_series(std::string_view value) const {
   if (series == "system") return systems.shown(value);
   const Column* const column = schema.find(series);
-  const std::string shown = shown_value(series, value);
+  const std::string shown = schema.shown(series, value);
   // Values with words of their own speak for themselves, those of other parameters do not.
   if (column == nullptr || column->role != Column::Role::parameter || shown != value) return shown;
   const Quantity& quantity = column->shown;
@@ -306,7 +307,7 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml, const S
 }
 
 Expected<Specs> read_specs(const toml::table& document, const Where& where, const Schema& schema) {
-  Specs specs{{}, read_systems(document), {}, {}};
+  Specs specs{{}, read_systems(document, schema), {}, {}};
   std::set<std::string> ids;
   const auto read_all = [&](const char* kind, auto& list, auto read_one) -> std::optional<Error> {
     const toml::node* node = document.get(kind);
