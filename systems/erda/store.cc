@@ -258,6 +258,24 @@ bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch)
   return true;
 }
 
+std::vector<Position> Store::restore_unwritten(std::uint8_t head, Scratch& scratch) {
+  std::vector<Position> left;
+  // Of every writer that was lost since the last recovery, the server has restored the entry.
+  if (!unverified_before_[head - 1]) return left;
+  for_each_of(head, [&](const hopscotch::Entry& entry) {
+    const VersionWord word(entry.word);
+    if (word.has_copy() || !unverified(head, word.newest())) return;
+    // An entry without a copy would point into Region 2 when that takes the place of Region 1.
+    if (!read(space_.region_1(head), word.previous(), scratch)) {
+      table_.clear(entry.bucket);
+      return;
+    }
+    restore(entry);
+    left.push_back(word.previous());
+  });
+  return left;
+}
+
 Position Store::replicate_object(std::uint8_t head, Position position, Position to,
                                  Scratch& scratch) {
   Log& from = space_.region_1(head);
