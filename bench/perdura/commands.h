@@ -36,6 +36,7 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action);
 void add_doctor(CLI::App& app, CommandContext& context, Action& action);
 void add_compare(CLI::App& app, CommandContext& context, Action& action);
 void add_claims(CLI::App& app, CommandContext& context, Action& action);
+void add_litmus(CLI::App& app, CommandContext& context, Action& action);
 void add_completion(CLI::App& app, CommandContext& context, Action& action);
 void add_report(CLI::App& app, CommandContext& context, Action& action);
 
