@@ -106,7 +106,10 @@ class EveryLitmus : public testing::TestWithParam<std::size_t> {
 };
 
 TEST_P(EveryLitmus, OnSimHasWhatIsAllowedAndNothingElse) {
-  const Results all = explore(litmus(), testbed()).results;
+  const Explored explored = explore(litmus(), testbed());
+  RecordProperty("runs", std::to_string(explored.runs));
+  RecordProperty("states", std::to_string(explored.states));
+  const Results& all = explored.results;
   expect_nothing_forbidden(all);
   EXPECT_EQ(text_of(missing_in(litmus(), seen_in(litmus(), all))), "") << listed(litmus(), all);
 
