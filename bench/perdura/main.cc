@@ -56,6 +56,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   add_advise(app, context, action);
   add_crash(app, context, action);
   add_guarantees(app, context, action);
+  add_litmus(app, context, action);
   add_completion(app, context, action);
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> known;

@@ -146,13 +146,71 @@ void SimPlatform::run() {
       between_events_();
       if (unfinished_ == 0) break;
     }
-    if (!engine_.step()) {
+    const bool goes_on = choices_ == nullptr ? engine_.step() : relaxed_step();
+    if (!goes_on) {
       fail("the simulation stands still: every thread waits for something");
     }
   }
   check_time();
   end_all();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void SimPlatform::relax(pmem::Choices& choices) {
+  for (SimNode& node : nodes_) {
+    if (node.journal() != nullptr) {
+      throw UsageError("a simulation that is relaxed cannot track durability");
+    }
+  }
+  choices_ = &choices;
+  engine_.relax();
+  // Everything that is on its way to memory is there.
+  constexpr Picoseconds kLong = std::chrono::seconds(1);
+  engine_.advance(kLong);
+}
+
+// An event, a store that leaves its buffer, or a step of a device.
+bool SimPlatform::relaxed_step() {
+  const std::size_t events = engine_.pending();
+  std::vector<SimThread*> storing;
+  for (SimNode& node : nodes_) {
+    for (SimThread& thread : node.threads()) {
+      if (!thread.store_buffer().empty()) storing.push_back(&thread);
+    }
+  }
+  device_steps_.clear();
+  network_.list_steps(device_steps_);
+  const std::size_t all = events + storing.size() + device_steps_.size();
+  if (all == 0) return false;
+  std::size_t chosen = 0;
+  try {
+    if (all > 1) chosen = choices_->choose(all);
+  } catch (...) {
+    failure_ = std::current_exception();
+    return true;
+  }
+  // Time goes on, so that timers and limits of real time work.
+  constexpr Picoseconds kStep = std::chrono::nanoseconds(1);
+  if (chosen < events) {
+    engine_.fire_pending(chosen, kStep);
+    return true;
+  }
+  engine_.advance(kStep);
+  chosen -= events;
+  if (chosen < storing.size()) {
+    storing[chosen]->store_buffer().drain_one();
+  } else {
+    device_steps_[chosen - storing.size()].take();
+  }
+  return true;
+}
+
+void SimPlatform::append_state(std::string& state) {
+  for (SimNode& node : nodes_) {
+    for (SimThread& thread : node.threads()) thread.append_state(state);
+    state += node.nic().in_atomic ? 'a' : '-';
+  }
+  network_.append_state(state);
 }
 
 std::unique_ptr<Platform::Barrier> SimPlatform::create_barrier(std::uint32_t participants) {

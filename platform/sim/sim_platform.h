@@ -61,6 +61,16 @@ class SimPlatform final : public Platform {
   // may do what a function passed to at() may do.
   void between_events(std::function<void()> function) { between_events_ = std::move(function); }
 
+  // From now on, which may be during the run, `choices` decides what comes next: which thread goes
+  // on, which store leaves a store buffer, which part of which operation a device carries out. All
+  // that the order of the fabric and of the CPUs allows may come next (docs/memory-model.md);
+  // times, which then mean nothing, do not matter. Tasks are indivisible between two suspensions.
+  // What `choices` throws ends the run. Throws UsageError with track_durability().
+  void relax(pmem::Choices& choices);
+  // Appends what a relaxed simulation's next steps depend on, besides memory and the state of
+  // tasks.
+  void append_state(std::string& state);
+
   // run() throws PlatformError within milliseconds of real time after the flag has become true. The
   // flag must outlive the run.
   void end_when(const std::atomic<bool>& flag) { end_ = &flag; }
@@ -88,6 +98,7 @@ class SimPlatform final : public Platform {
   void end_all();
   void stop(Running& running);
   void fail(const std::string& problem);
+  bool relaxed_step();
   void check_time();
   void look_after_run();
 
@@ -101,6 +112,8 @@ class SimPlatform final : public Platform {
   std::vector<std::shared_ptr<Running>> running_;
   std::size_t unfinished_ = 0;
   std::exception_ptr failure_;
+  pmem::Choices* choices_ = nullptr;                    // of a relaxed simulation
+  std::vector<fabric::sim::RelaxedStep> device_steps_;  // what the devices may do next
   const std::atomic<bool>* end_ = nullptr;  // null: the run cannot be ended from outside
   // To detect that virtual time no longer advances.
   Time seen_{};

@@ -124,17 +124,21 @@ void Delivery::taken() {
   end->network_.release(*this);
 }
 
+void End::report(ReceiveCompletion completion) {
+  if (queue_pair_ == nullptr) {
+    early_.push_back(completion);
+    return;
+  }
+  completion.queue_pair = queue_pair_;
+  const SimThread::CompletionArrives completion_arrives(thread_);
+  options_.completions->push(completion);
+}
+
 void Delivery::fire() {
   if (end->state_ != End::State::closed && end->options_.completions != nullptr) {
     if (journal != nullptr) [[unlikely]]
       completion.observer = this;
-    if (end->queue_pair_ == nullptr) {
-      end->early_.push_back(completion);
-    } else {
-      completion.queue_pair = end->queue_pair_;
-      const SimThread::CompletionArrives completion_arrives(end->thread_);
-      end->options_.completions->push(completion);
-    }
+    end->report(completion);
   }
   if (completion.observer == nullptr) [[likely]]
     end->network_.release(*this);
@@ -157,6 +161,8 @@ End::End(Network& network, Nic& nic, SimThread& thread, Address address,
       thread_(thread),
       address_(address),
       options_(options) {}
+
+End::~End() = default;
 
 void End::join(End& a, End& b) {
   a.peer_ = &b;
@@ -188,6 +194,8 @@ void End::post(const WorkRequest& request, Operation* operation) {
   flight.request = request;
   flight.operation = operation;
   if (operation != nullptr) operation->transport_state = &flight;
+  if (network_.engine.relaxed()) [[unlikely]]
+    return relaxed().post(flight);
   if (request.flags.inlined) gather(request.local, flight.payload);
   waiting_.push_back(flight);
   advance();
@@ -281,6 +289,10 @@ void End::enter_error() {
   outstanding_count_ = 0;
   outstanding_non_posted_ = 0;
   peer_->peer_has_flushed_ = true;
+  if (network_.engine.relaxed()) [[unlikely]] {
+    relaxed().flush();
+    peer_->relaxed().finish();
+  }
   // The end of a connection is reported behind the last placement and the last atomic, so that
   // nothing of the connection is under way any more.
   deliver({queue_pair_, Status::disconnected, {}, {}, 0},
@@ -300,6 +312,8 @@ void End::close() {
   }
   outstanding_count_ = 0;
   peer_->peer_has_flushed_ = true;
+  if (relaxed_) [[unlikely]]
+    relaxed_->flush();
   while (!waiting_.empty()) network_.release(waiting_.take_front());
   if (options_.completions != nullptr && queue_pair_ != nullptr) {
     options_.completions->forget(*queue_pair_);

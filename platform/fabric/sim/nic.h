@@ -28,6 +28,7 @@ class Nic {
   perdura::sim::Resource dma_read;              // PCIe, from memory
   perdura::sim::Resource dma_write;             // PCIe, to memory
   perdura::sim::Resource atomics;
+  bool in_atomic = false;                        // a relaxed simulation: between its two halves
   std::optional<TranslationCache> translations;  // else it knows where everything is
 
   // An entry of the table. Entries are never removed and keep their memory alive, since messages in

@@ -37,12 +37,35 @@ void SimRegion::change(Timeline::Writer writer, Bytes offset, std::span<const st
                        LineTimes visible) {
   if (journal_ && !journal_->powered()) [[unlikely]]
     return;
+  if (engine_.relaxed()) [[unlikely]] {
+    SimThread* const thread = SimThread::running();
+    if (writer == Timeline::Writer::cpu && thread != nullptr) return buffer(*thread, offset, from);
+    visible = {engine_.now(), {}};
+  }
   timeline_.change(engine_.now(), offset, from, writer, visible);
+}
+
+void SimRegion::buffer(SimThread& thread, Bytes offset, std::span<const std::byte> from) {
+  while (!from.empty()) {
+    const Bytes part = std::min<Bytes>(from.size(), kWord - offset % kWord);
+    std::vector<std::byte> bytes(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(part));
+    thread.store_buffer().push({this, offset, bytes, [self = shared_from_this(), offset, bytes] {
+                                  self->timeline_.change(self->engine_.now(), offset, bytes,
+                                                         Timeline::Writer::cpu,
+                                                         {self->engine_.now(), {}});
+                                }});
+    offset += part;
+    from = from.subspan(part);
+  }
 }
 
 void SimRegion::cpu_read(Bytes offset, std::span<std::byte> into) {
   timeline_.forget_before(engine_.now());
   timeline_.cpu_read(offset, into, now());
+  if (SimThread* const thread = SimThread::running(); engine_.relaxed() && thread != nullptr)
+      [[unlikely]] {
+    thread->store_buffer().forward(this, offset, into);
+  }
 }
 
 std::uint64_t SimRegion::load(Bytes offset) {
@@ -120,12 +143,18 @@ void SimRegion::store(Bytes offset, std::uint64_t value, const WordLayout& layou
 }
 
 bool SimRegion::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) {
+  // A locked instruction begins, and ends, with an empty store buffer.
+  SimThread* const thread = engine_.relaxed() ? SimThread::running() : nullptr;
+  if (thread != nullptr) [[unlikely]]
+    thread->store_buffer().drain();
   const std::uint64_t value = load(offset);
   if (value != expected) {
     expected = value;
     return false;
   }
   store(offset, desired, kWholeWord);
+  if (thread != nullptr) [[unlikely]]
+    thread->store_buffer().drain();
   return true;
 }
 

@@ -55,6 +55,37 @@ void Engine::move_horizon() {
   if (later_.empty()) near_ = kNear;
 }
 
+std::size_t Engine::pending() {
+  const auto known = static_cast<std::ptrdiff_t>(pending_.size());
+  for (; ring_count_ > 0; --ring_count_) {
+    pending_.push_back({sequence_++, now_, ring_[ring_head_]});
+    ring_head_ = (ring_head_ + 1) & ring_mask_;
+  }
+  while (heap_size_ > 0) {
+    pending_.push_back(heap_[0]);
+    pop_heap();
+  }
+  while (line_count_ > 0) {
+    pending_.push_back(line_[line_head_]);
+    pop_line();
+  }
+  pending_.insert(pending_.end(), later_.begin(), later_.end());
+  later_.clear();
+  std::sort(pending_.begin() + known, pending_.end(),
+            [](const Entry& a, const Entry& b) { return a.before(b); });
+  return pending_.size();
+}
+
+void Engine::fire_pending(std::size_t number, Picoseconds step) {
+  const auto chosen = pending_.begin() + static_cast<std::ptrdiff_t>(number);
+  const Entry entry = *chosen;
+  pending_.erase(chosen);
+  advance(step);
+  now_ = std::max(now_, entry.time);
+  ++fired_;
+  entry.event->fire();
+}
+
 void Engine::grow_line() {
   std::vector<Entry> larger(line_.size() * 2, kNever);
   for (std::size_t i = 0; i < line_count_; ++i) larger[i] = line_[(line_head_ + i) & line_mask_];

@@ -208,6 +208,7 @@ void SimThread::stop() {
   }
   state_ = State::stopped;
   ready_.clear();
+  store_buffer_.clear();
   destroy_tasks();
 }
 

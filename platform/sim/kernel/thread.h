@@ -18,6 +18,7 @@
 #include "platform/runtime/ring.h"
 #include "platform/sim/kernel/engine.h"
 #include "platform/sim/kernel/profile.h"
+#include "platform/sim/kernel/store_buffer.h"
 #include "platform/sim/kernel/virtual_time.h"
 
 namespace perdura::sim {
@@ -89,6 +90,8 @@ class SimThread final : public Executor, public CostMeter, private Event {
     next_fill_buffer_ = (next_fill_buffer_ + 1) % fill_buffers_.size();
   }
   const CpuProfile& cpu() const { return cpu_; }
+  // Of a relaxed simulation; else stores become visible at their own times.
+  StoreBuffer& store_buffer() { return store_buffer_; }
 
   // While such an object exists, tasks of the thread become ready because of a completion that the
   // device reported. On some nodes that costs the wake-up of a completion thread in addition to the
@@ -114,6 +117,14 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // stall may begin anywhere in the work of a task, for example between two stores. Must be called
   // before the thread has run.
   void stall(std::vector<Stall> stalls);
+
+  // Appends which tasks are ready, as a number, and what has been stored: what a relaxed
+  // simulation's next steps depend on.
+  void append_state(std::string& state) const {
+    state += static_cast<char>('0' + static_cast<int>(state_));
+    state += static_cast<char>('0' + ready_.size());
+    store_buffer_.append_state(state);
+  }
 
   // Stops the thread for good and destroys its tasks.
   void stop();
@@ -171,6 +182,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   std::vector<std::unique_ptr<Timer>> timers_;
   std::vector<Timer*> free_timers_;
   std::exception_ptr& failure_;
+  StoreBuffer store_buffer_;
 
   static inline constinit thread_local SimThread* running_ = nullptr;
 };

@@ -40,7 +40,7 @@ const Mistake kMistakes[] = {
      "doctor, "
      "advise, "
      "crash, "
-     "guarantees, completion"},
+     "guarantees, litmus, completion"},
     {"rnu erda-latency", "perdura: unknown command 'rnu' (did you mean 'run'?); known are: list, "},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
