@@ -87,6 +87,7 @@ std::string to_json(const Manifest& manifest) {
   json["provenance"] = manifest.modelled ? "modelled" : "measured";
   json["points"] = manifest.points;
   json["points_done"] = manifest.points_done;
+  if (!manifest.nodes.empty()) json["nodes"] = manifest.nodes;
   if (!manifest.schema.declared().empty()) json["columns"] = manifest.schema.to_json();
   if (!manifest.files.empty()) json["files"] = json_of(manifest.files);
   if (!manifest.files_before.empty()) json["files_before"] = json_of(manifest.files_before);

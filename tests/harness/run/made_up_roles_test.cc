@@ -6,7 +6,9 @@
 #include <fstream>
 
 #include "harness/compare/matching.h"
+#include "harness/report/page_data.h"
 #include "harness/report/result_folder.h"
+#include "harness/report/templates.h"
 #include "harness/run/phases.h"
 #include "harness/run/sweep.h"
 #include "harness/text/whole_file.h"
@@ -161,6 +163,11 @@ TEST_F(MadeUpRolesTest, WhatARoleUsesReachesResultsFiguresAndComparisons) {
   EXPECT_FALSE(points.schema().find("server_sent_bytes_per_op")) << "there is no such role";
   const report::FigureSpec& figure = folders->front().specs.figures.front();
   EXPECT_EQ(figure.schema.quantity(figure.y).axis_with_unit(), "Peak NVM of the mirror (MiB)");
+
+  report::Data data;
+  data["settings"] = report::settings_data(*folders, temporary_.path() / "a");
+  const std::string page = report::render("appendix.html", data);
+  EXPECT_NE(page.find("a primary and 2 mirrors"), std::string::npos) << page;
 
   const auto matching = compare::match({temporary_.path() / "a" / "points.csv"},
                                        {temporary_.path() / "b" / "points.csv"},
