@@ -44,10 +44,11 @@ class RoleProfileTest : public testing::Test {
   const std::string file_ = folder_.path() / "roles.toml";
 };
 
-// What node 1 of two measures of WRITEs to node 0, of reading node 1's own persistent memory, and
-// of its own computing.
+// What node 1 of two measures of a WRITE to node 0, of a READ from there, of reading node 1's own
+// persistent memory, and of its own computing.
 struct Times {
   Picoseconds write;
+  Picoseconds read;
   Picoseconds load;
   Picoseconds compute;
   Traffic server;
@@ -80,6 +81,8 @@ Times measure(const Profile& profile, std::uint32_t bytes, const std::string& fi
     };
     co_await connection.queue_pair->write(memory.local(0, bytes), there);
     times.write = elapsed();
+    co_await connection.queue_pair->read(memory.local(0, bytes), there);
+    times.read = elapsed();
     std::vector<std::byte> data(64 * KiB);
     region->read(0, data);
     times.load = elapsed();
@@ -108,7 +111,9 @@ TEST_F(RoleProfileTest, OnlyTheNodesOfTheRoleAreOtherMachines) {
   EXPECT_EQ(other.load, usual.load);
   for (const char* of_server : {"[role.server.pm]\nread_bandwidth_gb_s = 2\n",
                                 "[role.server.cpu]\ncrc32_ns_per_byte = 3.5\n"}) {
-    EXPECT_EQ(measure(with(of_server), 5000), usual) << of_server;
+    other = measure(with(of_server), 5000);
+    EXPECT_EQ(other.load, usual.load) << of_server;
+    EXPECT_EQ(other.compute, usual.compute) << of_server;
   }
   // A WRITE goes through the NICs and links of both, and into the memory of the server alone.
   for (const char* of_either : {"nic]\nprocessing_ns = 300\n", "link]\nbandwidth_gbit_s = 4\n",
@@ -123,6 +128,11 @@ TEST_F(RoleProfileTest, OnlyTheNodesOfTheRoleAreOtherMachines) {
   constexpr const char* kBus = "nic]\npcie_write_ns = 400\n";
   EXPECT_GT(measure(with(std::string("[role.client.") + kBus), 5000).write, usual.write);
   EXPECT_EQ(measure(with(std::string("[role.server.") + kBus), 5000).write, usual.write);
+  // The data of a READ crosses both.
+  constexpr const char* kSlowBus = "nic]\npcie_bandwidth_gb_s = 0.5\n";
+  for (const char* role : {"[role.server.", "[role.client."}) {
+    EXPECT_GT(measure(with(std::string(role) + kSlowBus), 5000).read, usual.read) << role;
+  }
   // A faster link at one end only is no faster way.
   EXPECT_EQ(measure(with("[role.server.link]\nbandwidth_gbit_s = 64\n"), 5000).write, usual.write);
 }
@@ -185,16 +195,17 @@ TEST_F(RoleProfileTest, ARoleThatNoNodeHasIsAnError) {
   EXPECT_THROW(SimPlatform(profile, 2), UsageError);
 }
 
-// 5000 bytes are three packets of 2048 bytes or less; an acknowledgment is one of none.
+// 5000 bytes are three packets of 2048 bytes or less; an acknowledgment, and the request of a READ,
+// is one of none.
 TEST_F(RoleProfileTest, HeadersAndAcknowledgmentsAreTraffic) {
   const Bytes header = base_.link.header;
   ASSERT_EQ(base_.link.mtu, 2048U);
   const Times times = measure(base_, 5000);
-  EXPECT_EQ(times.client, (Traffic{5000 + 3 * header, header}));
-  EXPECT_EQ(times.server, (Traffic{header, 5000 + 3 * header}));
+  EXPECT_EQ(times.client, (Traffic{5000 + 4 * header, 5000 + 4 * header}));
+  EXPECT_EQ(times.server, (Traffic{5000 + 4 * header, 5000 + 4 * header}));
   // The smaller packets of two links are those of the way.
   const Times smaller = measure(with("[role.server.link]\nmtu_bytes = 1024\n"), 5000);
-  EXPECT_EQ(smaller.client, (Traffic{5000 + 5 * header, header}));
+  EXPECT_EQ(smaller.client, (Traffic{5000 + 6 * header, 5000 + 6 * header}));
 }
 
 }  // namespace
