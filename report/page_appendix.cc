@@ -99,6 +99,13 @@ ShownTable settings_of(const ResultFolder& folder) {
         {{{fmt::format("{}{}{}", quantity.noun, quantity.unit.empty() ? "" : ", ", quantity.unit)},
           {values}}});
   }
+  std::vector<std::string_view> nodes;
+  for (const auto& [name, value] : folder.manifest) {
+    if (name.starts_with("nodes.")) nodes.push_back(value);
+  }
+  if (!nodes.empty()) {
+    table.rows.push_back({{{"nodes"}, {fmt::format("{}", fmt::join(nodes, "; "))}}});
+  }
   return table;
 }
 

@@ -133,6 +133,7 @@ class Run {
     plots_ = locations.plots();
     platforms_.any().check_machine(client_server(1));
     if (modelled_) {
+      platforms_.any().check_nodes(client_server(1));
       make_set(Effort::of(base_, request.quick), nullptr);
     } else {
       const HostMemory host = of_root(memory_of_this_host(), ranks);

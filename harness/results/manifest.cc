@@ -87,6 +87,7 @@ std::string to_json(const Manifest& manifest) {
   json["provenance"] = manifest.modelled ? "modelled" : "measured";
   json["points"] = manifest.points;
   json["points_done"] = manifest.points_done;
+  if (!manifest.nodes.empty()) json["nodes"] = manifest.nodes;
   if (!manifest.schema.declared().empty()) json["columns"] = manifest.schema.to_json();
   const ordered_json words = manifest.schema.words_to_json();
   if (!words.empty()) json["words"] = words;

@@ -61,6 +61,8 @@ struct Manifest {
   std::size_t points = 0;  // that the sweep has, repetitions included
   std::size_t points_done = 0;
   report::Schema schema{};  // of points.csv
+  // The roles of the points' nodes in words, "a server and 2 clients": each once.
+  std::vector<std::string> nodes{};
   RunStatus status = RunStatus::running;
   // By name: what the folder's tables hold, by which readers tell that they are whole. times.csv is
   // not among them: it holds no results, and differs from run to run.

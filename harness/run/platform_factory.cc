@@ -38,14 +38,19 @@ class SimFactory final : public PlatformFactory {
   bool collective() const override { return false; }
   std::filesystem::path pm_directory() const override { return ""; }
   NodeId nodes() const override { return 0; }
-  void check_nodes(const Roles&) const override {}
+  void check_nodes(const Roles& roles) const override {
+    std::vector<std::string> names;
+    for (const Role& role : roles) names.push_back(role.name);
+    sim::check_roles(profile_, names);
+  }
   std::shared_ptr<Platform> create(const Point& point) override {
     sim::Profile profile = profile_;
     if (point.settings.declares("ddio") && point.settings.given("ddio")) {
       profile.ddio = point.settings.text("ddio") == "on";
     }
-    auto platform =
-        std::make_shared<sim::SimPlatform>(std::move(profile), point.roles.node_count());
+    std::vector<sim::NodesOfRole> roles;
+    for (const Role& role : point.roles) roles.push_back({role.name, role.nodes});
+    auto platform = std::make_shared<sim::SimPlatform>(std::move(profile), roles);
     platform->end_when(interrupt_signaled);
     return platform;
   }

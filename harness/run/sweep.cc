@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -21,6 +22,16 @@
 
 namespace perdura::harness {
 namespace {
+
+// The roles of the points' nodes, each once, in the order of the points.
+std::vector<std::string> nodes_of(const std::vector<Point>& points) {
+  std::vector<std::string> all;
+  for (const Point& point : points) {
+    std::string nodes = point.roles.to_text();
+    if (std::find(all.begin(), all.end(), nodes) == all.end()) all.push_back(std::move(nodes));
+  }
+  return all;
+}
 
 constexpr std::uint64_t kNoMorePoints = ~std::uint64_t{0};
 // The time for other ranks to end their points when results can no longer be kept.
@@ -152,7 +163,8 @@ Manifest Sweep::manifest() const {
           .seed = experiment_.seed,
           .repetitions = experiment_.repetitions,
           .points = points_.size(),
-          .schema = schema_of(driver_, points_)};
+          .schema = schema_of(driver_, points_),
+          .nodes = nodes_of(points_)};
 }
 
 // What real platforms measure depends on the machine and the number of processes; the model knows

@@ -109,6 +109,7 @@ std::unique_ptr<pmem::Region> HostNode::open_region(std::string_view name) {
 
 void HostNode::remove_region(std::string_view name) {
   pmem::mapped::remove_pool_file(pm_path(name));
+  memory_use_.removed_persistent(name);
 }
 
 std::unique_ptr<pmem::Region> HostNode::make_region(
@@ -121,6 +122,11 @@ std::unique_ptr<pmem::Region> HostNode::make_region(
                            : pmem::Durable::when_flushed;
   bind_memory(base, mapping->mapped_size(), placement_.numa_node);
   std::shared_ptr<void> keeper = adopt(path, medium, std::move(mapping));
+  if (medium == pmem::Medium::dram) {
+    keeper = memory_use_.hold_dram(size, std::move(keeper));
+  } else {
+    memory_use_.found_persistent(name, size);
+  }
   return std::make_unique<pmem::Region>(std::move(name), medium, base, size, nullptr,
                                         std::move(keeper), durable);
 }

@@ -86,11 +86,12 @@ std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& mem
 
 }  // namespace
 
-SimNode::SimNode(Engine& engine, const Profile& profile, NodeId id, fabric::sim::Network& network,
-                 fabric::sim::Directory& directory, std::exception_ptr& failure)
+SimNode::SimNode(Engine& engine, const Profile& profile, const NodeProfile& kind, NodeId id,
+                 fabric::sim::Network& network, fabric::sim::Directory& directory,
+                 std::exception_ptr& failure)
     : engine_(engine),
       testbed_(profile),
-      profile_(id == 0 ? profile.server : profile.client),
+      profile_(kind),
       id_(id),
       network_(network),
       directory_(directory),
@@ -175,8 +176,14 @@ std::unique_ptr<pmem::Region> SimNode::create_region_at(MemoryPlace place, std::
     throw UsageError(fmt::format("node {} has a region '{}' already", id_, name));
   }
   Block block = allocate(name, size, medium, place);
+  std::shared_ptr<void> keeper = block.mapping;
+  if (medium == pmem::Medium::dram) {
+    keeper = memory_.hold_dram(size, std::move(keeper));
+  } else {
+    memory_.found_persistent(name, size);
+  }
   auto region = std::make_unique<pmem::Region>(std::string(name), medium, block.base, size,
-                                               block.model, block.mapping);
+                                               block.model, std::move(keeper));
   if (medium == pmem::Medium::pm) persistent_.emplace(name, std::move(block));
   return region;
 }
@@ -192,6 +199,7 @@ std::unique_ptr<pmem::Region> SimNode::open_region(std::string_view name) {
 void SimNode::remove_region(std::string_view name) {
   if (const auto found = persistent_.find(name); found != persistent_.end()) {
     persistent_.erase(found);
+    memory_.removed_persistent(name);
   }
 }
 

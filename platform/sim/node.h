@@ -18,10 +18,12 @@ namespace perdura::sim {
 
 class SimNode final : public Node {
  public:
-  // `failure`: receives the first exception that a task of the node's background threads does not
-  // catch, if it is still null. All references must outlive the node.
-  SimNode(Engine& engine, const Profile& profile, NodeId id, fabric::sim::Network& network,
-          fabric::sim::Directory& directory, std::exception_ptr& failure);
+  // `kind`: the profile's server or client. `failure`: receives the first exception that a task of
+  // the node's background threads does not catch, if it is still null. All references must outlive
+  // the node.
+  SimNode(Engine& engine, const Profile& profile, const NodeProfile& kind, NodeId id,
+          fabric::sim::Network& network, fabric::sim::Directory& directory,
+          std::exception_ptr& failure);
   ~SimNode();
 
   NodeId id() const override { return id_; }
@@ -35,6 +37,8 @@ class SimNode final : public Node {
       std::optional<fabric::Port> port) override;
   Picoseconds cpu_time() const override;
   pmem::Writes pm_writes() const override { return meter_.writes(); }
+  fabric::TrafficByNode traffic() const override { return {{id_, nic_.traffic}}; }
+  pmem::MemoryUse peak_memory() const override { return memory_.peak(); }
 
   const NodeProfile& profile() const { return profile_; }
   SimThread& add_thread(CompletionMode mode);
@@ -86,6 +90,7 @@ class SimNode final : public Node {
   std::vector<pmem::sim::MemoryController> dram_;
   std::vector<pmem::sim::MemoryController> pm_;
   fabric::sim::Nic nic_;
+  pmem::MemoryMeter memory_;
   std::map<std::string, Block, std::less<>> persistent_;
   std::list<SimThread> threads_;
   pmem::sim::Durability* durability_ = nullptr;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "platform/base/error.h"
 
 namespace perdura::sim {
@@ -32,11 +34,26 @@ class SimBarrier final : public Platform::Barrier {
 
 }  // namespace
 
-SimPlatform::SimPlatform(Profile profile, NodeId nodes) : profile_(std::move(profile)) {
-  for (NodeId id = 0; id < nodes; ++id) {
-    nodes_.emplace_back(engine_, profile_, id, network_, directory_, failure_);
+SimPlatform::SimPlatform(Profile profile, const std::vector<NodesOfRole>& roles)
+    : profile_(std::move(profile)) {
+  std::vector<std::string> names;
+  for (const NodesOfRole& role : roles) names.push_back(role.role);
+  check_roles(profile_, names);
+  // It is one for all nodes, whoever has changed it since the profile was read.
+  for (RoleProfile& role : profile_.roles) role.profile.ddio = profile_.ddio;
+  for (const NodesOfRole& role : roles) {
+    const Profile& described = profile_.of_role(role.role);
+    const NodeProfile& kind = &role == &roles.front() ? described.server : described.client;
+    for (NodeId i = 0; i < role.nodes; ++i) {
+      const auto id = static_cast<NodeId>(nodes_.size());
+      nodes_.emplace_back(engine_, described, kind, id, network_, directory_, failure_);
+    }
   }
 }
+
+SimPlatform::SimPlatform(Profile profile, NodeId nodes)
+    : SimPlatform(std::move(profile), {{"server", std::min<NodeId>(nodes, 1)},
+                                       {"client", nodes - std::min<NodeId>(nodes, 1)}}) {}
 
 SimPlatform::~SimPlatform() { end_all(); }
 

@@ -14,8 +14,17 @@
 
 namespace perdura::sim {
 
+struct NodesOfRole {
+  std::string role;
+  NodeId nodes = 1;
+};
+
 class SimPlatform final : public Platform {
  public:
+  // The nodes of each role, numbered in the order of roles. Throws UsageError if the profile
+  // describes a role that is not among them.
+  SimPlatform(Profile profile, const std::vector<NodesOfRole>& roles);
+  // A server and clients.
   SimPlatform(Profile profile, NodeId nodes);
   ~SimPlatform() override;
 

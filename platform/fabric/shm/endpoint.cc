@@ -11,10 +11,12 @@ constexpr Picoseconds kLookForTheDead = Milliseconds(10);
 
 }  // namespace
 
-ShmEndpoint::ShmEndpoint(Job& job, NodeMemory& memory, Watch& watch, const FabricOptions& options,
-                         Address address, std::uint32_t doorbell, runtime::ThreadExecutor& executor)
+ShmEndpoint::ShmEndpoint(Job& job, NodeMemory& memory, TrafficMeter& traffic, Watch& watch,
+                         const FabricOptions& options, Address address, std::uint32_t doorbell,
+                         runtime::ThreadExecutor& executor)
     : job_(job),
       memory_(memory),
+      traffic_(traffic),
       watch_(watch),
       options_(options),
       address_(address),

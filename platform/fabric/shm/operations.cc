@@ -104,13 +104,12 @@ ShmQueuePair::Payload ShmQueuePair::payload_of(const WorkRequest& request) {
 // and then waits until the announced operations have ended (Job::declare_dead). So nothing is
 // written to memory that the new process uses, however long this thread goes without a core.
 ShmQueuePair::Outcome ShmQueuePair::execute(const WorkRequest& request, Payload payload) {
-  if (request.opcode == Opcode::read || request.opcode == Opcode::flush) {
-    return perform(request, payload);
-  }
+  const bool changes = request.opcode != Opcode::read && request.opcode != Opcode::flush;
   Word& changing = remote_slot().changing;
-  changing.store(endpoint_.life_, std::memory_order_seq_cst);
+  if (changes) changing.store(endpoint_.life_, std::memory_order_seq_cst);
   const Outcome outcome = perform(request, payload);
-  changing.store(0, std::memory_order_release);
+  if (changes) changing.store(0, std::memory_order_release);
+  if (outcome.status == Status::success) traffic_.count(request);
   return outcome;
 }
 

@@ -17,7 +17,11 @@ bool is_posted(Opcode opcode) {
 
 ShmQueuePair::ShmQueuePair(ShmEndpoint& endpoint, std::uint32_t slot,
                            const QueuePairOptions& options, RemoteEnd remote)
-    : endpoint_(endpoint), slot_(slot), options_(options), remote_(std::move(remote)) {
+    : endpoint_(endpoint),
+      slot_(slot),
+      options_(options),
+      remote_(std::move(remote)),
+      traffic_(endpoint.traffic_.open(remote_.address.node)) {
   if (options_.reported_as == nullptr) options_.reported_as = this;
   auto& local = endpoint_.slots_[slot_];
   const ConnectionSlot& mine = endpoint_.segment_.shared().connections[slot_];

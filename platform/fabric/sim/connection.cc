@@ -168,6 +168,7 @@ void End::join(End& a, End& b) {
   a.peer_ = &b;
   b.peer_ = &a;
   for (End* end : {&a, &b}) {
+    end->path_ = path_between(a.nic_.profile.link, b.nic_.profile.link);
     end->journal_ = end->peer_->nic_.journal;
     if (end->journal_) [[unlikely]]
       end->connection_ = end->journal_->connect();
@@ -231,18 +232,21 @@ void End::transmit(Flight& flight) {
     const Picoseconds whole = transfer_time(bytes, profile.nic.pcie_bandwidth);
     const Time start = nic_.dma_read.take(ready, whole) + profile.nic.pcie_read;
     // A packet leaves as soon as it has been fetched.
-    ready = start + transfer_time(std::min(bytes, profile.link.mtu), profile.nic.pcie_bandwidth);
+    ready = start + transfer_time(std::min(bytes, path_.mtu), profile.nic.pcie_bandwidth);
     fetched = start + whole;
     gather(flight.request.local, flight.payload);
   }
-  const Picoseconds wire = wire_time(profile, bytes);
-  const Time departure = nic_.link.take(std::max(ready, last_departure_), wire);
-  last_departure_ = departure;
+  const Bytes on_wire = wire_bytes(path_, bytes);
+  count_sent(on_wire);
+  last_departure_ = nic_.link.take(std::max(ready, last_departure_),
+                                   transfer_time(on_wire, profile.link.bandwidth));
+  const Picoseconds wire = transfer_time(on_wire, path_.bandwidth);
+  const Time departure = enter_path(last_departure_, wire);
   flight.departure = departure;
-  const Picoseconds first = first_packet_time(profile, bytes);
-  flight.last_arrival = std::max(departure + wire, fetched + first) + profile.link.propagation;
+  const Picoseconds first = first_packet_time(path_, bytes);
+  flight.last_arrival = std::max(departure + wire, fetched + first) + path_.propagation;
   flight.stage = Flight::Stage::arrives;
-  network_.engine.schedule(departure + first + profile.link.propagation, flight);
+  network_.engine.schedule(departure + first + path_.propagation, flight);
 }
 
 void End::answered(Flight& flight) {
@@ -319,23 +323,22 @@ void End::close() {
     options_.completions->forget(*queue_pair_);
   }
   queue_pair_ = nullptr;
-  if (was_connected) peer_->lose_connection(nic_.profile.link.propagation);
+  if (was_connected) peer_->lose_connection(path_.propagation);
 }
 
 // The packets that a requester had sent before it died still arrive. Of the last message these may
 // be only a part.
 void End::cut_off(Flight& flight) {
   if (flight.arrived) return;
-  const Profile& profile = nic_.profile;
   const bool carries_payload = is_posted(flight.request.opcode);
   const Bytes bytes = carries_payload ? payload_bytes(flight.request) : 0;
-  const Picoseconds packet = first_packet_time(profile, bytes);
+  const Picoseconds packet = first_packet_time(path_, bytes);
   const Time now = network_.engine.now();
-  if (now >= flight.departure + wire_time(profile, bytes)) return;
+  if (now >= flight.departure + wire_time(path_, bytes)) return;
   const Bytes packets =
       now < flight.departure ? 0 : static_cast<Bytes>((now - flight.departure) / packet);
   flight.cut = true;
-  flight.payload.resize(std::min(bytes, packets * profile.link.mtu));
+  flight.payload.resize(std::min(bytes, packets * path_.mtu));
 }
 
 }  // namespace perdura::fabric::sim

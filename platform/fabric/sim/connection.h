@@ -209,6 +209,17 @@ class alignas(kCacheLine) End {
     void fire() override { end.retry_held(); }
   };
 
+  // When a message starts to cross to the other end: its own link has it from `departure` on.
+  Time enter_path(Time departure, Picoseconds wire) {
+    if (path_.bandwidth >= nic_.profile.link.bandwidth) [[likely]]
+      return departure;
+    return peer_->nic_.slow_link_in.take(departure, wire);
+  }
+  void count_sent(Bytes on_wire) {
+    nic_.traffic.sent += on_wire;
+    peer_->nic_.traffic.received += on_wire;
+  }
+
   // Requester.
   void advance();
   void transmit(Flight& flight);
@@ -270,6 +281,7 @@ class alignas(kCacheLine) End {
   QueuePairOptions options_;
   QueuePair* queue_pair_ = nullptr;  // that completions name
   End* peer_ = nullptr;
+  perdura::sim::LinkProfile path_;  // between the two nodes
 
   FlightQueue<&Flight::next> waiting_;      // posted, not yet started
   FlightQueue<&Flight::next> outstanding_;  // started, not yet answered

@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "platform/base/error.h"
+#include "platform/fabric/sim/packets.h"
 
 namespace perdura::fabric::sim {
 
@@ -40,7 +41,8 @@ struct SimEndpoint::Attempt {
   Address address;
   QueuePairOptions options;
   std::vector<std::byte> private_data;
-  bool abandoned = false;  // whether the connecting task was destroyed
+  Picoseconds propagation{};  // one way
+  bool abandoned = false;     // whether the connecting task was destroyed
   bool answered = false;
   End* end = nullptr;  // null if rejected
   std::vector<std::byte> answer;
@@ -87,7 +89,7 @@ class SimConnectionRequest final : public ConnectionRequest {
 
  private:
   void answer(End* end) {
-    to_.network_.after(to_.nic_.profile.link.propagation, [attempt = attempt_, end] {
+    to_.network_.after(attempt_->propagation, [attempt = attempt_, end] {
       if (attempt->abandoned) {
         if (end != nullptr) end->close();
         return;
@@ -215,7 +217,8 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
   attempt.address = address_;
   attempt.options = options;
   attempt.private_data = std::move(private_data);
-  network_.after(nic_.profile.link.propagation, [&directory = directory_, to, a = guard.attempt] {
+  attempt.propagation = path_between(nic_.profile.link, listener->nic_.profile.link).propagation;
+  network_.after(attempt.propagation, [&directory = directory_, to, a = guard.attempt] {
     SimEndpoint* there = directory.find(to);
     if (there == nullptr) {  // the listener was stopped meanwhile
       a->answered = true;

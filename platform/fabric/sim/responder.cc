@@ -349,8 +349,8 @@ void End::execute_read(Flight& flight, Time at) {
   keep_busy(flight, flight.read_by);
   // A packet leaves as soon as it has been read.
   Picoseconds of_first = span;
-  if (bytes > profile.link.mtu) {
-    const double part = static_cast<double>(profile.link.mtu) / static_cast<double>(bytes);
+  if (bytes > path_.mtu) {
+    const double part = static_cast<double>(path_.mtu) / static_cast<double>(bytes);
     of_first = Picoseconds(std::llround(static_cast<double>(span.count()) * part));
   }
   flight.stage = Flight::Stage::responds;
@@ -418,23 +418,29 @@ void End::executed(Flight& flight) {
 }
 
 void End::acknowledge(Flight& flight, Time at) {
-  const Profile& profile = nic_.profile;
+  const perdura::sim::NicProfile& requester = flight.from->nic_.profile.nic;
+  // If the responder is gone, there is no acknowledgment: the requester gives up.
+  const Bytes on_wire = wire_bytes(path_, 0);
+  if (flight.status != Status::retry_exceeded) count_sent(on_wire);
   flight.from->complete_at(flight, at,
-                           at + wire_time(profile, 0) + profile.link.propagation +
-                               profile.nic.processing + profile.nic.pcie_write);
+                           at + transfer_time(on_wire, path_.bandwidth) + path_.propagation +
+                               requester.processing + requester.pcie_write);
 }
 
 // Sends an answer whose first packet is ready now and whose last packet is ready at `last_packet`.
 // Returns when all of it is in the requester's memory.
 Time End::send_response(Flight& flight, Bytes bytes, Time last_packet) {
-  const Profile& profile = nic_.profile;
-  const Picoseconds wire = wire_time(profile, bytes);
-  const Picoseconds packet = first_packet_time(profile, bytes);
-  const Time departure = nic_.link.take(network_.engine.now(), wire);
-  const Time first_arrival = departure + packet + profile.link.propagation;
-  const Time last_arrival =
-      std::max(departure + wire, last_packet + packet) + profile.link.propagation;
+  const Bytes on_wire = wire_bytes(path_, bytes);
+  count_sent(on_wire);
+  const Picoseconds wire = transfer_time(on_wire, path_.bandwidth);
+  const Picoseconds packet = first_packet_time(path_, bytes);
+  const Time departure = enter_path(
+      nic_.link.take(network_.engine.now(), transfer_time(on_wire, nic_.profile.link.bandwidth)),
+      wire);
+  const Time first_arrival = departure + packet + path_.propagation;
+  const Time last_arrival = std::max(departure + wire, last_packet + packet) + path_.propagation;
   Nic& requester = flight.from->nic_;
+  const Profile& profile = requester.profile;
   Time received =
       requester.receive.take(first_arrival, profile.nic.message) + profile.nic.processing;
   if (flight.request.opcode == Opcode::read) {
@@ -442,7 +448,7 @@ Time End::send_response(Flight& flight, Bytes bytes, Time last_packet) {
   }
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Picoseconds last_bus =
-      transfer_time(std::min(bytes, profile.link.mtu), profile.nic.pcie_bandwidth);
+      transfer_time(std::min(bytes, path_.mtu), profile.nic.pcie_bandwidth);
   // All but the last packet are placed while the others arrive.
   const Time placed = requester.dma_write.take(received, bus) + bus;
   return std::max(placed, last_arrival + profile.nic.processing + last_bus) +

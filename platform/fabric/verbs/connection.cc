@@ -36,19 +36,22 @@ std::span<const std::byte> private_data_in(const Message& message) {
 
 }  // namespace
 
-void VerbsQueuePair::accept(Address peer, std::uint64_t peer_id, const QueuePairAddress& theirs) {
+void VerbsQueuePair::begin(Address peer, std::uint64_t peer_id) {
   peer_ = peer;
   peer_id_ = peer_id;
   opened_ = true;
+  traffic_ = &endpoint_.traffic().open(peer.node);
+}
+
+void VerbsQueuePair::accept(Address peer, std::uint64_t peer_id, const QueuePairAddress& theirs) {
+  begin(peer, peer_id);
   bring_up_->accept(peer, theirs);
   connected_ = true;
 }
 
 Task<Status> VerbsQueuePair::connect(Address peer, std::uint64_t peer_id, QueuePairAddress theirs,
                                      Time deadline) {
-  peer_ = peer;
-  peer_id_ = peer_id;
-  opened_ = true;
+  begin(peer, peer_id);
   const Status status = co_await bring_up_->connect(peer, theirs, deadline);
   connected_ = status == Status::success;
   co_return status;

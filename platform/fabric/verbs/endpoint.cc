@@ -31,10 +31,12 @@ Handle<ibv_comp_channel> make_channel(const Device& device) {
 }  // namespace
 
 VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Device> device, std::shared_ptr<NodeMemory> memory,
-                             ControlPlane& control, const FabricOptions& options, Address address,
+                             TrafficMeter& traffic, ControlPlane& control,
+                             const FabricOptions& options, Address address,
                              runtime::ThreadExecutor& executor)
     : device_(std::move(device)),
       memory_(std::move(memory)),
+      traffic_(traffic),
       control_(control),
       options_(options),
       address_(address),

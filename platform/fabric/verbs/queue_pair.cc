@@ -159,6 +159,8 @@ void VerbsQueuePair::hand_over(SendRequest* request, Posting posting) {
   request->number = next_number_++;
   posting.id = send_id(id_, request->number);
   posting.signaled = request->signaled;
+  // What the accounting itself asks for does not count.
+  if (request->role == SendRequest::Role::operation) traffic_->count(request->request);
   if (send_queue_.full()) ring();
   send_queue_.add(posting);
   in_flight_.push_back(request);

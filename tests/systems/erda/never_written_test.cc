@@ -44,9 +44,8 @@ class NeverWritten {
 
  private:
   void start_server() {
-    platform_.start_service(0, 0, CompletionMode::polling, [this](Thread& thread) {
-      return serve(thread, config_, &gauge_);
-    });
+    platform_.start_service(0, 0, CompletionMode::polling,
+                            [this](Thread& thread) { return serve(thread, config_, &gauge_); });
   }
   void restart_server() {
     platform_.kill(0);
