@@ -5,10 +5,10 @@
 
 #include <fstream>
 
-#include "harness/compare/matching.h"
-#include "harness/report/page_data.h"
-#include "harness/report/result_folder.h"
-#include "harness/report/templates.h"
+#include "report/compare/matching.h"
+#include "report/page_data.h"
+#include "report/result_folder.h"
+#include "report/templates.h"
 #include "harness/run/phases.h"
 #include "harness/run/sweep.h"
 #include "harness/text/whole_file.h"
