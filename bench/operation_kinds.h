@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "bench/ycsb/workload_spec.h"
 #include "harness/results/measurement.h"
-#include "harness/workload/workload_spec.h"
 
 namespace perdura::bench {
 

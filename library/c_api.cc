@@ -5,7 +5,7 @@
 #include "library/perdura.h"
 #include "library/perdura_c.h"
 
-// The opaque types are the library's own.
+// The opaque types of the C header wrap the types of the C++ library.
 struct perdura_choices {
   std::vector<perdura::Choice> all;
 };
@@ -20,7 +20,8 @@ namespace {
 
 using perdura::Action;
 
-// Actions, agents, domains and transports have the same numbers in both headers.
+// Actions, agents, domains and transports have the same numbers in both headers, so values are cast
+// between them.
 static_assert(static_cast<int>(Action::write) == PERDURA_WRITE);
 static_assert(static_cast<int>(Action::receive) == PERDURA_RECEIVE);
 static_assert(static_cast<int>(Action::send_ack) == PERDURA_SEND_ACK);
@@ -39,7 +40,7 @@ perdura_status failed(perdura_status status, const char* what) noexcept {
   return status;
 }
 
-// What a call throws, as a status.
+// Runs the call, and returns what it throws as a status.
 perdura_status guarded(const auto& call) noexcept {
   try {
     call();

@@ -36,7 +36,7 @@ pmem::Transport transport_of(Transport transport) {
   return transport == Transport::iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband;
 }
 
-// What is given, in place of what was found.
+// A value that the user states takes the place of the one that was detected.
 template <class Found, class Given>
 void state(persistence::Detected<Found>& property, const std::optional<Given>& given,
            const auto& meaning) {
@@ -55,8 +55,8 @@ void state(ResponderDescriptor& responder, const Configuration& given) {
   state(responder.atomic_write, given.atomic_write, as_it_is);
 }
 
-// The buffers of this machine's programs are their own; the library places them in DRAM unless it
-// is told otherwise.
+// A program chooses where its receive buffers are, so they cannot be detected; the library places
+// them in DRAM unless it is told otherwise.
 ResponderDescriptor described_here(const persistence::Detection& found,
                                    const Configuration& given) {
   ResponderDescriptor responder = persistence::describe(found);
@@ -87,7 +87,7 @@ persistence::Advice advise_for(const ResponderDescriptor& responder, const Updat
   return advice;
 }
 
-// What is stated, else what a method may use.
+// The features that the user states; of the others, those that a method may use.
 persistence::DeviceFeatures with(const Configuration& given, persistence::DeviceFeatures features) {
   features.flush = given.flush.value_or(features.flush);
   features.flush_persistence = given.flush_persistence.value_or(features.flush_persistence);
@@ -143,7 +143,7 @@ Action action_of(pmem::StepKind kind) {
     case StepKind::send_ack:
       return Action::send_ack;
     default:
-      // The taxonomy has no others; they are for proofs.
+      // The steps of other kinds occur only in proofs, never in the methods of the taxonomy.
       throw std::logic_error("a method of the taxonomy has a step that cannot be run");
   }
 }
@@ -178,7 +178,7 @@ std::vector<Choice> choices_of(const persistence::Advice& advice) {
   return choices;
 }
 
-// The suite's description, and the library's.
+// These functions convert between the suite's description of a responder and the library's.
 persistence::ResponderDescriptor descriptor_of(const Responder& responder) {
   persistence::ResponderDescriptor result;
   result.host = responder.host;

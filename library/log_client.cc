@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kNoAnswer = ": no server answers";
 constexpr Picoseconds kBetweenAttempts = Milliseconds(1);
 
-// Thrown in the client's own thread to leave the job: its platform stops at once.
+// Thrown in the client's own thread to leave the job: the platform then stops at once.
 struct Leave {};
 
 std::string in_seconds(std::chrono::milliseconds limit) {
@@ -55,7 +55,7 @@ class LogClient::Impl {
         return;
       }
     } catch (const std::future_error&) {
-      // The platform has ended, and says below why.
+      // The platform has ended; get() below throws the reason.
     }
     leave();
     ended_.get();
@@ -92,16 +92,17 @@ class LogClient::Impl {
   const std::string& method() const { return options_.method.name; }
 
  private:
-  // A call of append().
+  // One call of append(). It waits in line until its record is sent.
   struct Request {
     std::string_view record{};
-    std::uint64_t number = 0;  // when it is in the log
+    std::uint64_t number = 0;  // 0 until the record is in the log
     WaitList out_of_line{};
   };
 
   static ShmOptions platform_options(const LogOptions& options) {
     ShmOptions result = library::shm_options(options, library::kClient);
-    // Attempts are repeated here, where there is a limit for all of them.
+    // connect() below makes the attempts again, within one limit for all of them, so each one is
+    // short.
     result.fabric.connection_timeout =
         std::min<Picoseconds>(library::picoseconds(options.connect_timeout), Milliseconds(100));
     return result;
@@ -120,7 +121,7 @@ class LogClient::Impl {
     thread_.join();
   }
 
-  // --- on the platform's threads
+  // --- run by the platform's threads
 
   void run() {
     std::exception_ptr error;
@@ -141,7 +142,7 @@ class LogClient::Impl {
     } catch (...) {
       error = std::current_exception();
     }
-    begun_ = {};  // nobody need wait for what did not come
+    begun_ = {};  // destroys the promise, so that the constructor does not wait for ever
     if (error != nullptr) {
       end_.set_exception(error);
     } else {
@@ -149,7 +150,7 @@ class LogClient::Impl {
     }
   }
 
-  // What the other tasks wait for may never come.
+  // The client is left by an exception, since what its other tasks wait for may never come.
   static Task<> leave_job() {
     Executor::current().spawn([]() -> Task<> {
       throw Leave{};
@@ -162,14 +163,15 @@ class LogClient::Impl {
     if (!connected_) co_await wait(connecting_);
   }
 
-  // Returns the record's number when it is in the log.
+  // Returns the record's number in the log once it is there.
   Task<std::uint64_t> put(std::shared_ptr<Request> request) {
     line_.push_back(request);
     co_await wait(request->out_of_line);
     co_return request->number;
   }
 
-  // Throws unless the record is in the log.
+  // Called when the time for an append has passed. Throws unless the record is in the log after
+  // all.
   Task<> give_up(std::shared_ptr<Request> request) {
     if (request->number != 0) co_return;
     const std::string text = fmt::format("a record is not in the log '{}' after {}{}; ", job_,
@@ -190,8 +192,8 @@ class LogClient::Impl {
       const auto log = co_await connect(thread);
       problem_.clear();
       tail_ = log->tail();
-      // A record that was under way when the connection broke is the last one, or was not taken:
-      // nobody else appends.
+      // The connection broke while a record was under way. Since only this client appends, the
+      // record is in the log if and only if the log's last record has its number.
       if (under_way_ != nullptr && log->tail() == number_) finish();
       connected_ = true;
       connecting_.wake_all();
@@ -206,10 +208,10 @@ class LogClient::Impl {
         co_return co_await bench::RemoteLog::connect(thread, {library::kServer, library::kPort},
                                                      options_);
       } catch (const persistence::NoAnswer&) {
-        problem_ = kNoAnswer;  // the server is not there, or not yet
+        problem_ = kNoAnswer;  // the server has not started, or is gone
       } catch (const persistence::RefusedForNow& problem) {
         const bool busy = problem.reason == persistence::Rejection::Reason::busy;
-        problem_ = busy ? ": its server has not let go of another client" : ": its server ends";
+        problem_ = busy ? ": its server still has another client" : ": its server is ending";
       } catch (const PlatformError& problem) {
         problem_ = fmt::format(": {}", problem.what());
       }
@@ -217,7 +219,7 @@ class LogClient::Impl {
     }
   }
 
-  // Until the connection is over.
+  // Appends records until the connection ends.
   Task<> use(bench::RemoteLog& log) {
     while (!log.is_over()) {
       if (!take_next()) {
@@ -232,8 +234,8 @@ class LogClient::Impl {
     }
   }
 
-  // The record that is under way, if there is one, or else the first in line. False if there is
-  // none.
+  // Prepares the record that is to be sent: again the one that was under way when a connection
+  // broke, or else the first in line. False if there is none.
   bool take_next() {
     if (under_way_ != nullptr) return true;
     if (line_.empty()) return false;
@@ -243,7 +245,7 @@ class LogClient::Impl {
     return true;
   }
 
-  // The record that was under way is in the log.
+  // Called when the record that was under way is in the log.
   void finish() {
     under_way_->number = number_;
     under_way_->out_of_line.wake_one();
@@ -257,17 +259,17 @@ class LogClient::Impl {
   ShmPlatform platform_;
   std::thread thread_;
   std::promise<std::shared_ptr<runtime::Inbox>> begun_;
-  std::shared_ptr<runtime::Inbox> inbox_;  // null if the platform ended before it began
+  std::shared_ptr<runtime::Inbox> inbox_;  // null if the platform ended before its thread began
   std::promise<void> end_;
   std::shared_future<void> ended_ = end_.get_future().share();
   std::atomic<std::uint64_t> tail_{0};
 
-  // The platform's thread only.
+  // The members from here on are used only by the platform's thread.
   std::deque<std::shared_ptr<Request>> line_;
   std::shared_ptr<Request> under_way_;
-  std::string record_;        // that is under way
-  std::uint64_t number_ = 0;  // that it has or is to have
-  bool connected_ = false;    // has been
+  std::string record_;        // a copy of the record that is under way
+  std::uint64_t number_ = 0;  // the number of that record in the log
+  bool connected_ = false;    // whether there has ever been a connection
   WaitList connecting_;
   std::string problem_ = kNoAnswer;  // why the server cannot be reached
 };

@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using pmem::mapped::PlaceKind;
 
-// A message has a header, and devices take at most 1 GiB.
+// A message also has a header, and devices accept messages of at most 1 GiB.
 constexpr std::size_t kLargestRecord = (std::size_t{1} << 30) - 4096;
-// What 47 bits of addresses can hold, with room for the rest of the program.
+// User space has addresses of 47 bits; half of that leaves room for the rest of the program.
 constexpr std::uint64_t kLargestLog = std::uint64_t{1} << 46;
 constexpr std::size_t kLongestJob = 200;
 
@@ -55,7 +55,7 @@ void check_limits(const LogOptions& options) {
   }
 }
 
-// A mistyped one must not become a folder of an ordinary disk.
+// The directory is not created, since a mistyped name would become a folder on an ordinary disk.
 void check_directory(const LogOptions& options) {
   const bool device = pmem::mapped::device_path(options.directory).has_value();
   std::error_code ignored;
@@ -79,7 +79,8 @@ bench::LogOptions log_options(const LogOptions& options) {
   check_job(options.job);
   check_sizes(options);
   check_limits(options);
-  // The log's devices are shared memory, whatever RDMA devices there are.
+  // The log runs on platform shm, so its device is the emulated one, whatever RDMA devices this
+  // host has.
   Configuration configuration = options.configuration;
   configuration.flush = configuration.flush.value_or(true);
   configuration.flush_persistence = configuration.flush_persistence.value_or(false);
@@ -107,7 +108,7 @@ ShmOptions shm_options(const LogOptions& options, std::uint32_t node) {
   result.node_count = 2;
   result.local_nodes = {node};
   result.join_timeout = picoseconds(options.connect_timeout);
-  // The client maps what the server registers.
+  // Only the server has persistent memory; the client maps what the server registers.
   if (node == kServer && !options.directory.empty()) {
     check_directory(options);
     result.pm_directory = options.directory;
@@ -127,7 +128,7 @@ std::string differing_options(const bench::LogDiffers& problem, const bench::Log
   compare("largest_record", there.largest_record, here.largest_record);
   compare("records", there.slots, here.slots);
   compare("ordered", there.has_tail, here.has_tail());
-  // Another ordering has other methods anyway.
+  // If the orderings differ, so do the methods; naming these too would only confuse.
   const bool same_ordering = !there.has_tail || *there.has_tail == here.has_tail();
   if (same_ordering && !there.method.empty() && there.method != here.method.name) {
     all.push_back(fmt::format("configuration leads to the method '{}' {}, '{}' here", there.method,

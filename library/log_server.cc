@@ -60,7 +60,7 @@ class LogServer::Impl {
     thread.executor.spawn(server.serve());
     thread.executor.spawn(server.collect(kCollect));
     while (!stopping_) co_await sleep_for(kLook);
-    // What is applied is acknowledged before the end.
+    // Everything that has been applied is acknowledged before the server ends.
     server.begin_end();
     const Time deadline = thread.executor.now() + stop_timeout_;
     while (server.has_client() && thread.executor.now() < deadline) co_await yield();

@@ -18,7 +18,7 @@ constexpr std::uint32_t kLandingLength = 8;
   throw std::invalid_argument(fmt::format("persist by {}: {}", method.method, what));
 }
 
-// One call.
+// One call of persist().
 class Persist {
  public:
   Persist(ibv_qp* queue_pair, const ibv_mr* memory, const RemoteRange& range, const Choice& method,
@@ -29,7 +29,8 @@ class Persist {
         method_(method),
         options_(options),
         deadline_(library::deadline_after(options.timeout)) {
-    // Completions of earlier calls, which nobody waited for, are told apart by their number.
+    // Completions of earlier calls for which nobody waited may still arrive. They are told apart by
+    // the number of the call.
     static std::atomic<std::uint64_t> calls{0};
     const std::uint64_t call = calls.fetch_add(1, std::memory_order_relaxed) & 0xFF'FFFF'FFFF;
     first_id_ = std::uint64_t{options.wr_id_prefix} << 48 | call << 8;
@@ -54,12 +55,13 @@ class Persist {
         post(step, awaited, ++posted);
       }
     }
-    // Work requests leave the send queue only when a later one has completed.
+    // A work request's place in the send queue becomes free only when it, or a later one, is known
+    // to be complete.
     await(posted);
   }
 
  private:
-  // --- before anything is posted
+  // --- checks before anything is posted
 
   void check() const {
     if (queue_pair_ == nullptr || memory_ == nullptr) refuse(method_, "no queue pair or no memory");
@@ -115,7 +117,7 @@ class Persist {
     }
   }
 
-  // One message carries both.
+  // One message carries both updates, so the second must follow the first in local memory.
   void check_adjacent() const {
     const auto* const end = static_cast<const std::byte*>(range_.local) + range_.length;
     if (options_.second->local != end) {
@@ -138,7 +140,7 @@ class Persist {
     return step.second && !step.first ? *options_.second : range_;
   }
 
-  // --- operations
+  // --- posting work requests
 
   void post(const Step& step, bool awaited, std::uint64_t number) {
     const RemoteRange& range = range_of(step);
@@ -189,7 +191,7 @@ class Persist {
     }
   }
 
-  // --- waiting
+  // --- waiting for completions
 
   void await(std::uint64_t number) {
     until([&] {
@@ -227,7 +229,7 @@ class Persist {
   void until(const auto& condition) const {
     while (!condition()) {
       if (deadline_ && std::chrono::steady_clock::now() >= *deadline_) {
-        throw TimedOut(fmt::format("persist by {}: the time is over", method_.method), true);
+        throw TimedOut(fmt::format("persist by {}: the timeout has passed", method_.method), true);
       }
     }
   }
@@ -241,7 +243,7 @@ class Persist {
   std::uint64_t first_id_ = 0;
   std::vector<const Step*> steps_;
   const RemoteRange* last_written_ = &range_;
-  std::uint64_t completed_ = 0;  // the number of the last work request known to be
+  std::uint64_t completed_ = 0;  // the number of the last work request that is known to be complete
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ using pmem::StepKind;
 
 constexpr std::string_view kNoFlushPersistence = "a device lacks FLUSH for persistence";
 
-// The reason for which the needs or the devices rule a method out, if there is one.
+// The reason why the user's needs or the devices rule a method out, if there is one.
 std::optional<std::string> unfit(const Method& method, const UpdateNeeds& needs,
                                  const DeviceFeatures& features) {
   if (!needs.responder_cpu && !method.responder().empty()) {
@@ -32,7 +32,8 @@ std::optional<std::string> unfit(const Method& method, const UpdateNeeds& needs,
   return std::nullopt;
 }
 
-// Without replay, receive buffers in persistent memory are worth no more than buffers in DRAM.
+// Without replay after a failure, receive buffers in persistent memory are worth no more than
+// buffers in DRAM.
 Configuration as_used(Configuration configuration, const UpdateNeeds& needs) {
   if (!needs.replay) configuration.receive_buffers = pmem::Medium::dram;
   return configuration;

@@ -34,7 +34,7 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
-// The value on which all agree, if they do.
+// The value on which all sources agree; unknown if they disagree, or if there is none.
 template <class Value>
 Detected<Value> agreed(const std::vector<std::pair<std::optional<Value>, std::string>>& said,
                        const std::string& if_none) {

@@ -248,7 +248,7 @@ Method read_method(std::string_view text, std::string_view name) {
   Method method;
   method.name = name;
   bool has_heading = false;
-  std::string steps;  // the heading is blanked, so that line numbers stay right
+  std::string steps;  // the heading becomes an empty line, so that line numbers stay right
   each_line(text, [&](std::string_view line, std::size_t number) {
     const std::vector<std::string> words = words_of(line);
     if (!words.empty() && words[0] == "method") {

@@ -48,8 +48,8 @@ tl::expected<DeviceFeatures, std::string> query_rdma_device(const std::string& d
     ibv_device_attr_ex attributes{};
     const int error = ibv_query_device_ex(context.get(), nullptr, &attributes);
     if (error != 0) return problem("cannot query", error);
-    // Drivers that report these features also repeat the old flags here, of which every device has
-    // some.
+    // Drivers that report the new features also repeat the old flags in this field, and every
+    // device has some of those. So 0 means that the driver does not report it.
     if (attributes.device_cap_flags_ex == 0) {
       return tl::unexpected(fmt::format("the driver of {} does not tell its features", device));
     }

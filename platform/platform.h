@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "platform/fabric/fabric.h"
+#include "platform/fabric/traffic.h"
+#include "platform/pmem/memory_meter.h"
 #include "platform/pmem/pages.h"
 #include "platform/pmem/region.h"
 #include "platform/runtime/executor.h"
@@ -94,6 +96,11 @@ class Node {
   // its device performed. The sum over all nodes is everything that was written to persistent
   // memory.
   virtual pmem::Writes pm_writes() const = 0;
+  // What the node knows to have been sent and received so far, by itself and by its peers. The sum
+  // over what all nodes know is everything. docs/accounting.md says what counts.
+  virtual fabric::TrafficByNode traffic() const = 0;
+  // The most memory that the node's regions had at a time so far.
+  virtual pmem::MemoryUse peak_memory() const = 0;
 };
 
 struct Thread {

@@ -10,7 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +26,7 @@ struct CrashSetup {
   pmem::PersistenceModel model;
   GivenParameters parameters{};  // of the system, in addition to those that make its store small
   // Make changes persistent by the method that the chooser finds for the model, instead of the
-  // paper's.
+  // paper's; for a system that can (SystemInfo::chooses_method).
   bool correct = false;
   std::uint64_t seed = 1;  // seeds the clients' operations
 };
@@ -57,6 +57,9 @@ struct CrashLevels {
   bool observed = true;
   bool ordered = true;
   bool atomic = true;
+  // To be called now and then while judging takes long. An exception that it throws, such as that
+  // of an interrupted program, ends the exploration; judge_history() does so.
+  std::function<void()> attend{};
 
   bool any() const { return durable || acknowledged || observed || ordered || atomic; }
 };
@@ -77,16 +80,17 @@ class CrashScenario {
   // Called again on the same node when its power is back, or when its process is started again.
   // Throws if it cannot be opened.
   virtual Task<> serve(Thread& thread) = 0;
-  // The operations of client `number`. Returns when they are done, or when the server is gone.
+  // The operations of client `number`. Returns when they are done, or when the server is gone. In
+  // runs of several failures, called again after each but the last.
   // Throws PlatformError if the client cannot connect.
   virtual Task<> use(Thread& thread, std::uint32_t number) = 0;
   // Reads what recovery has left once clients_at_work() is 0, and checks that the system can be
   // used.
   virtual Task<> inspect(Thread& thread) = 0;
 
-  // `failed_at` is the time at which servers failed, by power or as processes; if none did, be it
-  // that a client or a connection failed, everything that is wrong goes to `durable`.
-  virtual CrashVerdict judge(std::optional<Time> failed_at, const CrashLevels& levels) const = 0;
+  // `failures` are the times at which servers failed, by power or as processes, in order. If none
+  // did, be it that a client or a connection failed, everything that is wrong goes to `durable`.
+  virtual CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const = 0;
   // The number of events that the history is meant to cause (such as "cleanings"), to show that
   // they occur.
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
@@ -117,6 +121,7 @@ class CrashScenario {
   std::uint32_t clients_at_work_ = 0;
 };
 
+// Makes identical runs.
 using CrashHistory = std::function<std::unique_ptr<CrashScenario>()>;
 
 }  // namespace perdura::services

@@ -9,12 +9,13 @@
 //                                                           // "enqueue of 7, no answer"
 //   };
 //
-//   return judge_history(Queue{}, calls, kInspector, failed_at);
+//   return judge_history(Queue{}, calls, kInspector, failures, problem());
 #pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,15 +36,14 @@ class HistoryJudge {
  public:
   using Calls = std::vector<ClientCall<typename S::Operation>>;
 
-  // `inspector` is the number of the client that began after the failure. All arguments must
-  // outlive this object.
-  HistoryJudge(const S& specification, const Calls& calls, std::uint32_t inspector, Time failed_at)
-      : specification_(specification),
-        calls_(calls),
-        inspector_(inspector),
-        failed_at_(failed_at) {}
+  // `failures` are the times of the failures, in order. `inspector` is the number of the client
+  // that began after the last one. All arguments must outlive this object.
+  HistoryJudge(const S& specification, const Calls& calls, std::uint32_t inspector,
+               std::span<const Time> failures)
+      : specification_(specification), calls_(calls), inspector_(inspector), failures_(failures) {}
 
-  CrashVerdict judge(const CrashLevels& levels) const {
+  CrashVerdict judge(const CrashLevels& levels) {
+    attend_ = levels.attend;
     CrashVerdict verdict;
     verdict.durable = broken(specification_, calls_);
     if (verdict.durable.empty()) return verdict;
@@ -99,9 +99,8 @@ class HistoryJudge {
   std::string broken(const Judged& judged, const Calls& some) const {
     std::vector<Call<typename S::Operation>> calls;
     for (const auto& call : some) calls.push_back(call.call);
-    const Time failures[] = {failed_at_};
-    const Linearizability result =
-        check_linearizability(judged, std::span(std::as_const(calls)), failures);
+    const Linearizability result = check_linearizability(judged, std::span(std::as_const(calls)),
+                                                         failures_, kMostConfigurations, attend_);
     if (result.accepted()) return "";
     if (result.decision == Linearizability::Decision::undecided) {
       return trace("not decided: too many operations at the same time");
@@ -114,15 +113,18 @@ class HistoryJudge {
     std::stable_sort(ordered.begin(), ordered.end(),
                      [](const auto& a, const auto& b) { return a.call.start < b.call.start; });
     std::string text;
-    bool failed = false;
-    const auto fail = [&] {
-      if (std::exchange(failed, true)) return;
-      text +=
-          fmt::format("  ---- the server fails at {:.3f} us; client {} comes after recovery ----\n",
-                      to_microseconds(failed_at_.time_since_epoch()), inspector_);
+    std::size_t failed = 0;
+    const auto fail_before = [&](Time when) {
+      for (; failed < failures_.size() && when > failures_[failed]; ++failed) {
+        const bool last = failed + 1 == failures_.size();
+        text +=
+            fmt::format("  ---- the server fails at {:.3f} us{} ----\n",
+                        to_microseconds(failures_[failed].time_since_epoch()),
+                        last ? fmt::format("; client {} comes after recovery", inspector_) : "");
+      }
     };
     for (const auto& call : ordered) {
-      if (call.call.start > failed_at_) fail();
+      fail_before(call.call.start);
       text += fmt::format("  {} by client {}, from {:.3f} us", specification_.text(call.call),
                           call.client, to_microseconds(call.call.start.time_since_epoch()));
       if (call.call.answered) {
@@ -130,14 +132,15 @@ class HistoryJudge {
       }
       text += "\n";
     }
-    fail();
+    fail_before(Time::max());
     return text + fmt::format("  => {}\n", conclusion);
   }
 
   const S& specification_;
   const Calls& calls_;
   std::uint32_t inspector_;
-  Time failed_at_;
+  std::span<const Time> failures_;
+  Attend attend_{};
 };
 
 // The verdict of HistoryJudge. If the scenario noted a problem, that counts as the loss of
@@ -145,15 +148,15 @@ class HistoryJudge {
 template <SequentialSpecification S>
 CrashVerdict judge_history(const S& specification,
                            const std::vector<ClientCall<typename S::Operation>>& calls,
-                           std::uint32_t inspector, std::optional<Time> failed_at,
+                           std::uint32_t inspector, std::span<const Time> failures,
                            const std::string& problem, const CrashLevels& levels = {}) {
   CrashVerdict verdict;
   verdict.durable = problem;
   if (problem.empty()) {
-    const Time when = failed_at.value_or(Time::max());
-    verdict = HistoryJudge<S>(specification, calls, inspector, when).judge(levels);
+    verdict = HistoryJudge<S>(specification, calls, inspector, failures).judge(levels);
+    if (failures.empty()) verdict = {verdict.durable, {}, {}, {}, {}};
   }
-  if (!problem.empty() && failed_at) {
+  if (!problem.empty() && !failures.empty()) {
     verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic = problem;
   }
   return verdict;

@@ -19,20 +19,31 @@
 //
 // The search is that of Wing and Gong (1993), which tries the orders that the times allow, with
 // Lowe's (2017) memoization of visited configurations. It is exact, but may take exponential time
-// if many operations are concurrent, so it gives up at a limit. It is meant for the histories of
-// explorations and tests. Services whose histories have millions of operations need a search of
-// their own, as keys and values have (services/kv/history/checker.h), which is tested against this
-// one.
+// if many operations are concurrent, so it gives up at a limit. What has been placed is kept as a
+// position in the order of starts and the few calls beyond it, so a step costs as much as there are
+// concurrent calls, however long the history is. If the specification says which operations change
+// the object,
+//
+//     bool changes(const Operation& operation) const;
+//
+// then one that only observes is placed as soon as its answer is possible, without alternatives:
+// it changes nothing for those that are placed later.
+//
+// It is meant for the histories of explorations and tests. Services whose histories have millions
+// of operations need a search of their own, as keys and values have
+// (services/kv/history/checker.h), which is tested against this one.
 #pragma once
 
 #include <algorithm>
 #include <compare>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <set>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "platform/base/units.h"
@@ -69,6 +80,9 @@ struct Linearizability {
   bool accepted() const { return decision == Decision::linearizable; }
 };
 
+// Called every now and then by work that may take long. An exception that it throws ends the work.
+using Attend = std::function<void()>;
+
 template <SequentialSpecification S>
 class LinearizabilitySearch {
  public:
@@ -77,106 +91,188 @@ class LinearizabilitySearch {
   // All arguments must outlive this object. `limit` is the greatest number of configurations to
   // visit.
   LinearizabilitySearch(const S& specification, Calls calls, std::span<const Time> failures,
-                        std::size_t limit)
+                        std::size_t limit, const Attend& attend)
       : specification_(specification),
         calls_(calls),
         failures_(failures.begin(), failures.end()),
-        limit_(limit) {
-    for (std::size_t i = 0; i < calls.size(); ++i) by_start_.push_back(i);
-    std::stable_sort(by_start_.begin(), by_start_.end(), [&](std::size_t a, std::size_t b) {
+        limit_(limit),
+        attend_(attend) {
+    for (std::size_t i = 0; i < calls.size(); ++i) order_.push_back(i);
+    std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
       return calls_[a].start < calls_[b].start;
     });
+    const auto unanswered = std::stable_partition(
+        order_.begin(), order_.end(), [&](std::size_t index) { return calls_[index].answered; });
+    answered_ = static_cast<std::size_t>(unanswered - order_.begin());
     std::sort(failures_.begin(), failures_.end());
   }
 
   Linearizability run() {
-    to_visit_.push_back({std::vector<bool>(calls_.size()), 0, 0, specification_.initial()});
-    while (!to_visit_.empty()) {
+    to_visit_.push_back({{}, specification_.initial()});
+    for (std::size_t visited = 0; !to_visit_.empty(); ++visited) {
+      if (visited == limit_) return {Linearizability::Decision::undecided};
+      if (attend_ && visited % kVisitsBetweenAttending == 0) attend_();
       Configuration next = std::move(to_visit_.back());
       to_visit_.pop_back();
-      if (tried_.size() == limit_) return {Linearizability::Decision::undecided};
-      if (!tried_.insert(next).second) continue;
-      if (!extend(next)) return {};
+      if (next.has_alternatives && !tried_[next.placed].insert(next.state).second) continue;
+      if (next.placed.before == answered_) return {};
+      extend(next);
     }
     return {Linearizability::Decision::violated, refused_};
   }
 
  private:
-  // Which calls have taken effect, how many failures have passed, and the resulting state.
-  struct Configuration {
-    std::vector<bool> placed;
-    std::size_t answered = 0;  // number of placed calls that were answered
+  static constexpr std::size_t kVisitsBetweenAttending = 256;
+
+  // Which calls have taken effect, and how many failures have passed. Numbers are places in
+  // `order_`.
+  struct Placed {
+    std::size_t before = 0;           // all answered calls before this one
+    std::vector<std::size_t> beyond;  // and these, in ascending order
     std::size_t failures = 0;
-    typename S::State state;
-    friend bool operator<(const Configuration& a, const Configuration& b) {
-      if (a.failures != b.failures) return a.failures < b.failures;
-      if (a.placed != b.placed) return a.placed < b.placed;
-      return a.state < b.state;
+
+    bool has(std::size_t place) const {
+      return std::binary_search(beyond.begin(), beyond.end(), place);
+    }
+    bool operator==(const Placed&) const = default;
+  };
+  struct HashOfPlaced {
+    std::size_t operator()(const Placed& placed) const {
+      std::size_t hash = placed.before * 31 + placed.failures;
+      for (const std::size_t place : placed.beyond) {
+        hash = (hash ^ place) * 0x9E3779B97F4A7C15;
+        hash ^= hash >> 32;
+      }
+      return hash;
     }
   };
+  struct Configuration {
+    Placed placed;
+    typename S::State state;
+    // One that is the only successor of another need not be remembered, which keeps the memory of
+    // long histories small: what follows it is found again at the next choice.
+    bool has_alternatives = true;
+  };
 
-  // Adds all successors of a configuration. False if all answered calls have been placed.
-  bool extend(const Configuration& from) {
-    const Time failure = from.failures < failures_.size() ? failures_[from.failures] : Time::max();
+  const Call<typename S::Operation>& call(std::size_t place) const { return calls_[order_[place]]; }
+
+  void place(Placed& placed, std::size_t place) const {
+    auto& beyond = placed.beyond;
+    beyond.insert(std::upper_bound(beyond.begin(), beyond.end(), place), place);
+    std::size_t done = 0;
+    while (done < beyond.size() && placed.before < answered_ && beyond[done] == placed.before) {
+      ++done;
+      ++placed.before;
+    }
+    beyond.erase(beyond.begin(), beyond.begin() + static_cast<std::ptrdiff_t>(done));
+  }
+
+  // Whether an operation is known to leave every state as it is.
+  bool only_observes(const typename S::Operation& operation) const {
+    if constexpr (requires {
+                    { specification_.changes(operation) } -> std::same_as<bool>;
+                  }) {
+      return !specification_.changes(operation);
+    }
+    return false;
+  }
+
+  // Adds all successors of a configuration in which answered calls are missing.
+  void extend(const Configuration& from) {
+    const std::size_t first_new = to_visit_.size();
+    const Placed& placed = from.placed;
+    const Time failure =
+        placed.failures < failures_.size() ? failures_[placed.failures] : Time::max();
     // Earliest end of the missing answered calls: nothing may begin later.
     Time first_end = Time::max();
-    std::size_t due = 0;
-    bool complete = true;
-    for (const std::size_t index : by_start_) {
-      const auto& call = calls_[index];
-      if (from.placed[index] || !call.answered) continue;
-      complete = false;
-      if (call.start > first_end) break;
-      if (call.end < first_end) first_end = call.end, due = index;
+    std::size_t due = placed.before;
+    for (std::size_t i = placed.before; i < answered_ && call(i).start <= first_end; ++i) {
+      if (placed.has(i)) continue;
+      if (call(i).end < first_end) first_end = call(i).end, due = i;
     }
-    if (complete) return false;
-    if (from.answered >= farthest_) {
-      farthest_ = from.answered;
-      refused_ = due;
+    note_missing(placed, due);
+    candidates_.clear();
+    for (const auto& [begin, end] :
+         {std::pair(placed.before, answered_), std::pair(answered_, order_.size())}) {
+      for (std::size_t i = begin; i < end; ++i) {
+        if (call(i).start > first_end || call(i).start > failure) break;
+        if (!placed.has(i)) candidates_.push_back(i);
+      }
     }
-    if (from.failures < failures_.size() && first_end >= failure) {
+    for (const std::size_t candidate : candidates_) {
+      if (!call(candidate).answered || !only_observes(call(candidate).operation)) continue;
+      if (!add(from, candidate)) continue;
+      to_visit_.back().has_alternatives = false;
+      return;
+    }
+    if (placed.failures < failures_.size() && first_end >= failure) {
       for (auto& state : specification_.after_failure(from.state)) {
-        Configuration next = from;
-        ++next.failures;
-        next.state = std::move(state);
+        Configuration next{placed, std::move(state)};
+        ++next.placed.failures;
         to_visit_.push_back(std::move(next));
       }
     }
-    for (const std::size_t index : by_start_) {
-      const auto& call = calls_[index];
-      if (call.start > first_end || call.start > failure) break;
-      if (from.placed[index]) continue;
-      for (auto& state : specification_.after(from.state, call.operation, call.answered)) {
-        Configuration next = from;
-        next.placed[index] = true;
-        next.answered += call.answered ? 1 : 0;
-        next.state = std::move(state);
-        to_visit_.push_back(std::move(next));
-      }
+    // The one that is added last is tried first: what ended first has probably taken effect first,
+    // and what was not answered, probably never.
+    std::sort(candidates_.begin(), candidates_.end(), [&](std::size_t a, std::size_t b) {
+      const auto late = [&](std::size_t i) {
+        return std::pair(!call(i).answered, call(i).answered ? call(i).end : call(i).start);
+      };
+      return late(a) > late(b);
+    });
+    for (const std::size_t candidate : candidates_) add(from, candidate);
+    if (to_visit_.size() == first_new + 1) to_visit_.back().has_alternatives = false;
+  }
+
+  // Adds the successors in which a call takes effect next. False if there are none.
+  bool add(const Configuration& from, std::size_t candidate) {
+    const auto& next_call = call(candidate);
+    bool added = false;
+    for (auto& state : specification_.after(from.state, next_call.operation, next_call.answered)) {
+      // Without an answer, nothing shows whether it had no effect now or has not happened.
+      if (!next_call.answered && state == from.state) continue;
+      Configuration next{from.placed, std::move(state)};
+      place(next.placed, candidate);
+      to_visit_.push_back(std::move(next));
+      added = true;
     }
-    return true;
+    return added;
+  }
+
+  void note_missing(const Placed& placed, std::size_t due) {
+    const auto answered = std::lower_bound(placed.beyond.begin(), placed.beyond.end(), answered_);
+    const std::size_t done =
+        placed.before + static_cast<std::size_t>(answered - placed.beyond.begin());
+    if (done < farthest_) return;
+    farthest_ = done;
+    refused_ = order_[due];
   }
 
   const S& specification_;
   Calls calls_;
   std::vector<Time> failures_;
   std::size_t limit_;
-  std::vector<std::size_t> by_start_;
+  const Attend& attend_;
+  std::vector<std::size_t> order_;  // calls: the answered ones, then the others, each by its start
+  std::size_t answered_ = 0;        // how many are answered
   std::vector<Configuration> to_visit_;
-  std::set<Configuration> tried_;
+  std::vector<std::size_t> candidates_;
+  std::unordered_map<Placed, std::set<typename S::State>, HashOfPlaced> tried_;
   std::size_t farthest_ = 0;
   std::size_t refused_ = 0;
 };
 
 inline constexpr std::size_t kMostConfigurations = 1 << 20;
 
-// `failures` are the times of power failures, in any order.
+// `failures` are the times of power failures, in any order. `attend` is called every few hundred
+// configurations; what it throws is passed on.
 template <SequentialSpecification S>
 Linearizability check_linearizability(const S& specification,
                                       std::span<const Call<typename S::Operation>> calls,
                                       std::span<const Time> failures = {},
-                                      std::size_t limit = kMostConfigurations) {
-  return LinearizabilitySearch<S>(specification, calls, failures, limit).run();
+                                      std::size_t limit = kMostConfigurations,
+                                      const Attend& attend = {}) {
+  return LinearizabilitySearch<S>(specification, calls, failures, limit, attend).run();
 }
 
 // The same object in a system that may lose its last changes: a power failure leaves any of the
@@ -189,6 +285,10 @@ struct Buffered {
   S specification{};
 
   State initial() const { return {specification.initial()}; }
+  bool changes(const Operation& operation) const requires requires(const S& s) {
+    s.changes(operation);
+  }
+  { return specification.changes(operation); }
   std::vector<State> after(const State& state, const Operation& operation, bool answered) const {
     std::vector<State> next;
     for (auto& one : specification.after(state.back(), operation, answered)) {

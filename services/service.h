@@ -3,10 +3,12 @@
 // needs a folder here and a line in the table (systems/registry/registry.cc).
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "platform/pmem/model/choices.h"
 #include "services/crash.h"
 #include "services/guarantee.h"
 #include "services/setting.h"
@@ -25,6 +27,22 @@ struct SystemInfo {
   std::span<const Setting> changes_guarantee{};
   // All that it has of its own, `[systems.NAME]` of an experiment.
   std::span<const Parameter> parameters{};
+  // Whether CrashSetup::correct means anything: the system can persist by a method that is chosen
+  // for the server, instead of in its own way.
+  bool chooses_method = false;
+  // Operations of RDMA devices without which it cannot run; settings may add to them.
+  fabric::DeviceNeeds needs{};
+
+  fabric::DeviceNeeds needs_with(const GivenParameters& given) const {
+    fabric::DeviceNeeds all = needs;
+    for (const Setting& setting : changes_guarantee) {
+      const auto value = given.find(setting.name);
+      if (value != given.end() && value->second == ParameterValue(setting.value)) {
+        all = all | setting.needs;
+      }
+    }
+    return all;
+  }
 };
 
 class Service {
@@ -39,8 +57,16 @@ class Service {
   virtual std::span<const CrashSchedule> schedules() const = 0;
   // A factory of identical runs of a schedule with one system of this service. Throws UsageError,
   // here or when a run is made, if the system does not accept the parameters.
+  // `setup.correct` only of a system that chooses a method.
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
+
+  // A scenario for `failures` failures with clients that are drawn from `choices`, of which 0 is
+  // always the simplest: the same choices make identical runs. Throws as crash_history() does.
+  virtual std::unique_ptr<CrashScenario> generated_scenario(std::string_view system,
+                                                            const CrashSetup& setup,
+                                                            pmem::Choices& choices,
+                                                            std::uint32_t failures) const = 0;
 };
 
 // A system and the service that it implements.

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "platform/fabric/needs.h"
+
 namespace perdura::services {
 
 struct Setting {
   std::string_view name;
   std::uint64_t value = 0;
+  fabric::DeviceNeeds needs{};  // that the system has with this value, besides its own
 };
 
 }  // namespace perdura::services

@@ -1,14 +1,17 @@
 #include "bench/crash/crash.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "bench/crash/crash_run.h"
 #include "platform/base/error.h"
+#include "services/linearizability.h"
 
 namespace perdura::bench {
 
@@ -20,8 +23,9 @@ void note(Guarantee& guarantee, const std::string& where, const std::string& why
   guarantee.first_loss = where + "\n" + why;
 }
 
-void check_without_failure(std::string_view system, const services::CrashScenario& scenario) {
-  const std::string problem = scenario.judge(std::nullopt, {}).durable;
+void check_without_failure(std::string_view system, const services::CrashScenario& scenario,
+                           const services::Attend& attend) {
+  const std::string problem = scenario.judge({}, {.attend = attend}).durable;
   if (problem.empty()) return;
   throw PlatformError(fmt::format("{} fails already without a failure: {}", system, problem));
 }
@@ -64,11 +68,20 @@ std::vector<WhatFails> all_failures(const CrashOptions& options, NodeId servers,
   return all;
 }
 
+std::string names_of(std::span<const services::CrashSchedule> schedules) {
+  std::vector<std::string_view> names;
+  for (const services::CrashSchedule& schedule : schedules) names.push_back(schedule.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 class Exploration {
  public:
   Exploration(const services::ServedSystem& system, const sim::Profile& profile,
               const CrashOptions& options)
       : system_(system), profile_(profile), options_(options) {
+    if (const std::string why = refusal(system.info, options.setup, profile.nic); !why.empty()) {
+      throw UsageError(fmt::format("{} {}", system.info.name, why));
+    }
     for (const services::CrashSchedule& schedule : system.service->schedules()) {
       if (!options.schedule.empty() && options.schedule != schedule.name) continue;
       const auto make = system.service->crash_history(system.info.name, options.setup, schedule);
@@ -82,8 +95,9 @@ class Exploration {
       }
     }
     if (cases_.empty()) {
-      throw UsageError(
-          fmt::format("service {} has no schedule '{}'", system.service->name(), options.schedule));
+      throw UsageError(fmt::format("service {} has no schedule '{}'; known are: {}",
+                                   system.service->name(), options.schedule,
+                                   names_of(system.service->schedules())));
     }
   }
 
@@ -154,13 +168,19 @@ class Exploration {
              [&](std::uint64_t tried, std::uint64_t all) {
                if (!options_.progress) return;
                const double of_pass = static_cast<double>(tried) / static_cast<double>(all);
-               options_.progress((static_cast<double>(passes_done_) + of_pass) /
-                                 static_cast<double>(passes));
+               share_ = (static_cast<double>(passes_done_) + of_pass) / static_cast<double>(passes);
+               options_.progress(share_);
              }},
         [&](sim::Failure& failure) { run(one, failure, which == sim::Images::least); });
     ++passes_done_;
     result_.runs += explored_.runs + explored_.known;
     return explored_.moments;
+  }
+
+  // Lets the caller end an exploration while a history is being judged.
+  services::Attend attend() const {
+    if (!options_.progress) return {};
+    return [this] { options_.progress(share_); };
   }
 
   void run(Case& one, sim::Failure& failure, bool first_pass) {
@@ -169,15 +189,15 @@ class Exploration {
     run.run(failure, one.images);
     if (!run.failed_at()) {
       if (!first_pass) return;
-      check_without_failure(system_.info.name, *scenario);
+      check_without_failure(system_.info.name, *scenario, attend());
       for (const auto& [name, count] : scenario->events()) result_.events[name] += count;
       return;
     }
     if (run.image_was_known()) return;
     one.images.insert(run.image());
-    const services::CrashLevels levels{result_.durable.held, result_.acknowledged.held,
+    const services::CrashLevels levels{result_.durable.held,  result_.acknowledged.held,
                                        result_.observed.held, result_.ordered.held,
-                                       result_.atomic.held};
+                                       result_.atomic.held,   attend()};
     if (!levels.any()) return;
     const services::CrashVerdict verdict = judge(*scenario, *run.failed_at(), levels);
     const std::string where = fmt::format("{}, {}", failure.text(), one.text());
@@ -190,8 +210,9 @@ class Exploration {
 
   services::CrashVerdict judge(const services::CrashScenario& scenario, Time failed_at,
                                const services::CrashLevels& levels) const {
-    if (of_servers(options_.failure)) return scenario.judge(failed_at, levels);
-    services::CrashVerdict verdict = scenario.judge(std::nullopt, levels);
+    const Time failures[] = {failed_at};
+    if (of_servers(options_.failure)) return scenario.judge(failures, levels);
+    services::CrashVerdict verdict = scenario.judge({}, levels);
     verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic = verdict.durable;
     return verdict;
   }
@@ -202,7 +223,8 @@ class Exploration {
   std::vector<Case> cases_;
   CrashResult result_;
   std::size_t passes_done_ = 0;
-  sim::Explored explored_;  // the last pass of this case
+  double share_ = 0;        // of the exploration that is done
+  sim::Explored explored_;  // the result of the last pass of this case
 };
 
 }  // namespace
@@ -213,6 +235,24 @@ services::GuaranteeLevel CrashResult::strongest() const {
   if (ordered.held)
     return acknowledged.held ? GuaranteeLevel::durable_writes : GuaranteeLevel::ordered;
   return atomic.held ? GuaranteeLevel::atomic : GuaranteeLevel::none;
+}
+
+std::string refusal(const services::SystemInfo& system, const services::CrashSetup& setup,
+                    const sim::NicProfile& nic) {
+  if (setup.correct && !system.chooses_method) {
+    return "has no method to choose";
+  }
+  const bool iwarp = setup.model.transport == pmem::Transport::iwarp;
+  // RFC 5040 has no immediate data and no atomics.
+  const fabric::Capabilities device{.flush = nic.flush,
+                                    .flush_persistence = nic.flush_persistence,
+                                    .atomic_write = nic.atomic_write,
+                                    .write_with_immediate = !iwarp,
+                                    .atomics = !iwarp};
+  const std::string lacking = fabric::missing(system.needs_with(setup.parameters), device);
+  if (lacking.empty()) return "";
+  return fmt::format("needs {}, which {}", lacking,
+                     iwarp ? "iWARP lacks" : "the devices of this profile lack");
 }
 
 CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,

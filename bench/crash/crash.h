@@ -87,8 +87,15 @@ struct CrashResult {
   services::GuaranteeLevel strongest() const;
 };
 
-// Throws UsageError if the system does not take the parameters or its service has no such schedule,
-// and PlatformError if it fails without a power failure.
+// Why a system cannot be explored so: it has no method to choose, or the devices lack an operation
+// that it needs. A phrase behind its name, such as "needs atomics, which iWARP lacks"; empty if it
+// can.
+std::string refusal(const services::SystemInfo& system, const services::CrashSetup& setup,
+                    const sim::NicProfile& nic);
+
+// Throws UsageError if that is refused, if the system does not take the parameters, if no method is
+// right on the server, or if its service has no such schedule; PlatformError if the system fails
+// without a power failure.
 CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
                             const CrashOptions& options);
 

@@ -38,7 +38,7 @@ CrashRun::CrashRun(services::CrashScenario& scenario, const sim::Profile& profil
                    const pmem::PersistenceModel& model, WhatFails failing)
     : scenario_(scenario),
       failing_(std::move(failing)),
-      platform_(profile, scenario.servers() + scenario.clients() + 1) {
+      platform_(profile, {{"server", scenario.servers()}, {"client", scenario.clients() + 1}}) {
   platform_.track_durability(model);
 }
 

@@ -14,7 +14,8 @@ extern const std::string_view explored_table;
 
 namespace {
 
-using Table = std::map<std::string, std::map<std::string, GuaranteeLevel>>;  // by row, by column
+// The keys are the row and the column.
+using Table = std::map<std::string, std::map<std::string, ExploredCell>>;
 
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells(1);
@@ -43,7 +44,11 @@ Table read_table() {
     }
     auto& row = table[cells.front()];
     for (std::size_t i = 1; i < cells.size() && i < header.size(); ++i) {
-      if (const auto level = services::guarantee_of_word(cells[i])) row[header[i]] = *level;
+      if (const auto level = services::guarantee_of_word(cells[i])) {
+        row[header[i]] = {level, ""};
+      } else if (cells[i].starts_with(kRefused)) {
+        row[header[i]] = {std::nullopt, cells[i].substr(kRefused.size())};
+      }
     }
   }
   return table;
@@ -53,10 +58,10 @@ Table read_table() {
 
 std::vector<ExploredSetting> explored_settings(const services::SystemInfo& system) {
   std::vector<ExploredSetting> settings{{"", {}}};
-  for (const auto& [name, value] : system.changes_guarantee) {
-    settings.push_back({name, {{std::string(name), value}}});
+  for (const services::Setting& setting : system.changes_guarantee) {
+    settings.push_back({setting.name, {{std::string(setting.name), setting.value}}});
   }
-  settings.push_back({"persistence = correct", {}, true});
+  if (system.chooses_method) settings.push_back({"persistence = correct", {}, true});
   return settings;
 }
 
@@ -80,9 +85,9 @@ std::vector<pmem::PersistenceModel> explored_models() {
   return models;
 }
 
-std::optional<GuaranteeLevel> explored_level(const services::SystemInfo& system,
-                                             const GivenParameters& parameters, bool correct,
-                                             const pmem::PersistenceModel& model) {
+std::optional<ExploredCell> explored_cell(const services::SystemInfo& system,
+                                          const GivenParameters& parameters, bool correct,
+                                          const pmem::PersistenceModel& model) {
   static const Table table = read_table();
   std::optional<ExploredSetting> best;
   for (const ExploredSetting& setting : explored_settings(system)) {
@@ -100,6 +105,18 @@ std::optional<GuaranteeLevel> explored_level(const services::SystemInfo& system,
   const auto cell = row->second.find(explored_name(model));
   if (cell == row->second.end()) return std::nullopt;
   return cell->second;
+}
+
+std::optional<GuaranteeLevel> explored_level(const services::SystemInfo& system,
+                                             const GivenParameters& parameters, bool correct,
+                                             std::span<const pmem::PersistenceModel> servers) {
+  std::optional<GuaranteeLevel> weakest;
+  for (const pmem::PersistenceModel& server : servers) {
+    const auto cell = explored_cell(system, parameters, correct, server);
+    if (!cell) return std::nullopt;
+    if (cell->level) weakest = std::min(weakest.value_or(*cell->level), *cell->level);
+  }
+  return weakest;
 }
 
 }  // namespace perdura::bench

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,11 +32,23 @@ std::string explored_name(const pmem::PersistenceModel& model);
 // The columns of the table: the kinds of servers that can make a difference to a whole system.
 std::vector<pmem::PersistenceModel> explored_models();
 
-// The level found for the explored setting that is closest to the given one; nothing if the system
-// was not explored.
-std::optional<services::GuaranteeLevel> explored_level(const services::SystemInfo& system,
-                                                       const GivenParameters& parameters,
-                                                       bool correct,
-                                                       const pmem::PersistenceModel& model);
+// A cell of the table says what was found, or begins with this and says why the system cannot run
+// there.
+inline constexpr std::string_view kRefused = "refused: ";
+
+struct ExploredCell {
+  std::optional<services::GuaranteeLevel> level;
+  std::string refused;  // why; empty if it was explored
+};
+// The cell of the explored setting that is closest to the given one; nothing if the table has none.
+std::optional<ExploredCell> explored_cell(const services::SystemInfo& system,
+                                          const GivenParameters& parameters, bool correct,
+                                          const pmem::PersistenceModel& model);
+
+// The weakest level found on these servers. Those on which the system cannot run are left out.
+// Nothing if one of the others was not explored, or there are no others.
+std::optional<services::GuaranteeLevel> explored_level(
+    const services::SystemInfo& system, const GivenParameters& parameters, bool correct,
+    std::span<const pmem::PersistenceModel> servers);
 
 }  // namespace perdura::bench

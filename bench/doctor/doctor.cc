@@ -52,7 +52,8 @@ Diagnosis examine(const Host& host) {
 std::string as_text(const Diagnosis& diagnosis) {
   std::size_t names = 0;
   std::size_t values = 0;
-  constexpr std::size_t kWidest = 24;  // longer ones are rare, and must not push all others away
+  // Longer names are rare, and must not widen the column for all.
+  constexpr std::size_t kWidest = 24;
   for (const Finding& finding : diagnosis.findings) {
     names = std::max(names, finding.name.size());
     values = std::max(values, std::min(finding.value.size(), kWidest));

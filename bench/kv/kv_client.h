@@ -11,11 +11,11 @@
 #include <span>
 #include <vector>
 
-#include "bench/kv/crew.h"
+#include "bench/driver/crew.h"
+#include "bench/ycsb/arrivals.h"
+#include "bench/ycsb/generator.h"
 #include "harness/results/measurement.h"
 #include "harness/run/point.h"
-#include "harness/workload/arrivals.h"
-#include "harness/workload/generator.h"
 #include "platform/runtime/sync.h"
 #include "services/kv/kv.h"
 

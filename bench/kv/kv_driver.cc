@@ -6,13 +6,13 @@
 #include <cmath>
 
 #include "bench/client_server.h"
-#include "bench/crash/explored.h"
+#include "bench/driver/server.h"
+#include "bench/driver/systems.h"
 #include "bench/kv/kv_history.h"
 #include "bench/kv/kv_parameters.h"
 #include "bench/kv/kv_run.h"
 #include "bench/ycsb/point_workload.h"
 #include "bench/ycsb/workload_remarks.h"
-#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "services/kv/partitioned.h"
 #include "services/kv/service.h"
@@ -81,6 +81,7 @@ void check_persistence(const Point& point, const systems::KvSystem& system) {
         "transport",
         settings.system.where, settings.text(stated)));
   }
+  check_server(point, services::info_of(system));
   try {
     put_method(point, system);
   } catch (const UsageError& error) {
@@ -125,51 +126,13 @@ void check_parameters(const Point& point, const systems::KvSystem& system) {
 std::optional<persistence::Method> put_method(const Point& point, const systems::KvSystem& system) {
   const harness::PointSettings& settings = point.settings;
   if (settings.text("persistence") != "correct") return std::nullopt;
-  return persistence::choose(
-      persistence::configurations({settings.text("domain"), settings.text("ddio"),
-                                   settings.text("receive_buffers"), settings.text("transport")}),
-      system.put, {});
-}
-
-std::optional<services::GuaranteeLevel> guarantee_of(const Point& point,
-                                                     const systems::KvSystem& system) {
-  const harness::PointSettings& settings = point.settings;
-  const auto known = [](const std::string& said, const std::string& of_testbed) {
-    return said.empty() ? of_testbed : said;
-  };
-  const auto open = persistence::configurations(
-      {settings.text("domain"), known(settings.text("ddio"), point.testbed.ddio),
-       settings.text("receive_buffers"),
-       known(settings.text("transport"), point.testbed.transport)});
-  std::optional<services::GuaranteeLevel> weakest;
-  for (const persistence::Configuration& configuration : open) {
-    const auto level =
-        explored_level(services::info_of(system), point.parameters,
-                       settings.text("persistence") == "correct", configuration.model);
-    if (!level) return std::nullopt;
-    weakest = std::min(weakest.value_or(*level), *level);
-  }
-  return weakest;
-}
-
-const systems::KvSystem& KvDriver::system_of(const Point& point) const {
-  for (const systems::KvSystem& system : systems_) {
-    if (system.name == point.settings.system.text) return system;
-  }
-  std::vector<std::string_view> names;
-  for (const systems::KvSystem& system : systems_) names.push_back(system.name);
-  throw UsageError(fmt::format("{}: {}", point.settings.system.where,
-                               harness::unknown_name("system", point.settings.system.text, names)));
+  return persistence::choose(persistence::configurations(stated_server(settings)), *system.put, {});
 }
 
 std::span<const Parameter> KvDriver::parameters() const { return kv_parameters(); }
 
 std::vector<harness::DriverDeclarations::System> KvDriver::systems() const {
-  std::vector<harness::DriverDeclarations::System> declared;
-  for (const systems::KvSystem& system : systems_) {
-    declared.push_back({system.name, system.parameters});
-  }
-  return declared;
+  return declarations_of(systems_);
 }
 
 void KvDriver::prepare(Point& point, const harness::Locations& locations) const {
@@ -181,7 +144,7 @@ std::vector<std::string> KvDriver::remarks(const std::vector<Point>& points) con
 }
 
 void KvDriver::check(const Point& point) const {
-  const systems::KvSystem& system = system_of(point);
+  const systems::KvSystem& system = system_of(point, systems_);
   const workload::WorkloadSpec& spec = workload_of(point);
   if (spec.uses(OperationKind::scan)) {
     throw UsageError(
@@ -212,21 +175,19 @@ std::vector<report::Column> KvDriver::columns(std::string_view name) const {
        .better = report::Column::Better::less}};
   for (const systems::KvSystem& system : systems_) {
     if (system.name != name) continue;
-    for (const auto metrics : {system.session_metrics, system.partition_metrics}) {
-      for (const services::Metric& metric : metrics) {
-        columns.push_back({.name = metric.name, .shown = {metric.noun, metric.title, metric.unit}});
-      }
-    }
+    add_columns(system.session_metrics, columns);
+    add_columns(system.partition_metrics, columns);
   }
   return columns;
 }
 
 harness::Measurement KvDriver::run(Platform& platform, const Point& point) const {
-  return KvRun(platform, point, system_of(point)).execute();
+  return KvRun(platform, point, system_of(point, systems_)).execute();
 }
 
 void KvDriver::conclude(const Point& point, harness::Measurement& measurement) const {
-  if (const auto level = guarantee_of(point, system_of(point))) {
+  const services::SystemInfo system = services::info_of(system_of(point, systems_));
+  if (const auto level = guarantee_of(point, system)) {
     measurement.guarantee = to_string(*level);
   }
   if (point.settings.flag("check_history")) check_history(point, measurement);

@@ -28,8 +28,6 @@ class KvDriver final : public harness::Driver {
   void conclude(const harness::Point& point, harness::Measurement& measurement) const override;
 
  private:
-  const systems::KvSystem& system_of(const harness::Point& point) const;
-
   std::span<const systems::KvSystem> systems_;
 };
 
@@ -46,9 +44,5 @@ systems::KvConfig partition_config(const harness::Point& point, const systems::K
 // Throws UsageError if there is no such method.
 std::optional<persistence::Method> put_method(const harness::Point& point,
                                               const systems::KvSystem& system);
-// The guarantee that exploration found to hold on every kind of server that the point and its
-// testbed leave open (bench/crash/explored.h); nothing if the system was not explored.
-std::optional<services::GuaranteeLevel> guarantee_of(const harness::Point& point,
-                                                     const systems::KvSystem& system);
 
 }  // namespace perdura::bench

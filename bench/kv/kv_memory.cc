@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/driver/systems.h"
 #include "bench/kv/kv_driver.h"
 #include "bench/ycsb/point_workload.h"
 
@@ -10,8 +11,8 @@ namespace {
 
 constexpr Bytes kOperationOfHistory = 160;
 constexpr Bytes kOperationOfTimeline = 128;
-constexpr std::uint64_t kFirstOperations = 6;  // of a session
-constexpr std::uint64_t kBuffers = 16;         // of a session, which it uses in turn
+constexpr std::uint64_t kFirstOperations = 6;  // of a session, which touch new buffers
+constexpr std::uint64_t kBuffers = 16;         // of a session, which uses them in turn
 constexpr std::uint64_t kMostLanes = 16;
 
 // The largest expected number of operations that a client has in flight in one session: all if it
@@ -29,7 +30,7 @@ Bytes of_items(double count, std::uint64_t of_each, Bytes item) {
 }  // namespace
 
 std::optional<Bytes> KvDriver::memory(const harness::Point& point) const {
-  const systems::KvSystem& system = system_of(point);
+  const systems::KvSystem& system = system_of(point, systems_);
   if (!system.footprint) return std::nullopt;
   const services::Footprint& each = *system.footprint;
   const systems::KvConfig store = store_config(point);

@@ -8,8 +8,9 @@
 namespace perdura::bench {
 namespace {
 
-constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // of counts; key numbers end there
-constexpr std::uint64_t kHour = 3'600'000;                  // in milliseconds
+// The largest count, and the limit of key numbers.
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;
+constexpr std::uint64_t kHour = 3'600'000;  // in milliseconds
 
 constexpr std::array<std::string_view, 3> kLoads{"closed", "fixed", "poisson"};
 constexpr std::array<std::string_view, 2> kPersistence{"paper", "correct"};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bench/driver/systems.h"
 #include "bench/kv/harness_cost.h"
 #include "bench/kv/kv_driver.h"
 #include "bench/ycsb/point_workload.h"
@@ -13,7 +14,7 @@
 namespace perdura::bench {
 namespace {
 
-// Usually enough for waking up a sleeping thread (docs/performance.md).
+// Usually long enough for a sleeping thread to wake up (docs/performance.md).
 constexpr Picoseconds kAwakeBeforeDue = Microseconds(50);
 
 std::vector<double> difference(std::vector<double> after, const std::vector<double>& before) {
@@ -23,17 +24,6 @@ std::vector<double> difference(std::vector<double> after, const std::vector<doub
 
 Picoseconds in_time(const std::optional<std::uint64_t>& milliseconds) {
   return milliseconds ? Picoseconds(std::chrono::milliseconds(*milliseconds)) : Picoseconds::max();
-}
-
-// Declares the columns for the metrics of sessions or partitions, with the sums of what they
-// counted.
-void declare(std::span<const services::Metric> metrics,
-             const std::vector<std::vector<double>>& counted, harness::Measurement& result) {
-  std::vector<double> sums;
-  for (const auto& each : counted) services::add_metrics(each, sums);
-  for (std::size_t i = 0; i < std::min(metrics.size(), sums.size()); ++i) {
-    result.declared[std::string(metrics[i].name)] += sums[i];
-  }
 }
 
 }  // namespace
@@ -221,7 +211,7 @@ class KvRun::User final : public harness::PhaseWork {
   KvClient& client_;
   std::unique_ptr<systems::KvSession> connection_;
   std::unique_ptr<systems::KvSession> recorded_;
-  systems::KvSession* session_ = nullptr;  // one of the two
+  systems::KvSession* session_ = nullptr;  // only one of the two is set
 };
 
 class KvRun::Sampler final : public harness::PhaseWork {
@@ -291,14 +281,7 @@ KvStretch KvRun::stretch(std::uint32_t index, bool measured) {
 harness::Measurement KvRun::collect() const {
   harness::Measurement result;
   for (const std::exception_ptr& problem : worker_problems_) {
-    if (!problem) continue;
-    try {
-      std::rethrow_exception(problem);
-    } catch (const UsageError& error) {
-      result.usage_error = error.what();
-    } catch (const std::exception& error) {
-      result.judge(harness::Verdict::failed, fmt::format("server: {}", error.what()));
-    }
+    if (problem) note(problem, "server", result);
   }
   for (const auto& warm_up : warm_ups_) {
     if (warm_up && !warm_up->problem().empty()) {
@@ -343,8 +326,8 @@ harness::Measurement KvRun::collect() const {
     result.space.free += space.free;
   }
   phases_->costs().add_to(result, point_.roles);
-  declare(system_.session_metrics, session_metrics_, result);
-  declare(system_.partition_metrics, partition_metrics_, result);
+  add_counted(system_.session_metrics, session_metrics_, result);
+  add_counted(system_.partition_metrics, partition_metrics_, result);
   return result;
 }
 

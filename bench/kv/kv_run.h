@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "bench/kv/crew.h"
+#include "bench/driver/crew.h"
 #include "bench/kv/kv_client.h"
 #include "bench/kv/kv_history.h"
 #include "bench/kv/space_sampler.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bench/client_server.h"
+#include "bench/driver/server.h"
 #include "bench/log/log_parameters.h"
 #include "bench/log/log_run.h"
 #include "bench/ycsb/point_workload.h"
@@ -39,11 +40,6 @@ constexpr std::array<std::pair<std::string_view, Carrier>, 3> kOfPaper{{
     {"paper-send", Carrier::send},
 }};
 
-persistence::StatedConfiguration stated_by(const harness::PointSettings& settings) {
-  return {settings.text("domain"), settings.text("ddio"), settings.text("receive_buffers"),
-          settings.text("transport")};
-}
-
 persistence::Method method_of_paper(const Point& point, Carrier carrier) {
   const harness::PointSettings& settings = point.settings;
   std::vector<std::string_view> missing;
@@ -57,7 +53,7 @@ persistence::Method method_of_paper(const Point& point, Carrier carrier) {
         settings.system.where, settings.system.text, harness::join_names(missing)));
   }
   return persistence::method_of_paper(
-      persistence::configurations(stated_by(settings)).front(),
+      persistence::configurations(stated_server(settings)).front(),
       settings.text("update") == "ordered" ? Update::ordered : Update::single, carrier);
 }
 
@@ -104,7 +100,7 @@ LogOptions log_options(const Point& point) {
 }
 
 std::optional<services::GuaranteeLevel> guarantee_of(const Point& point) {
-  const persistence::StatedConfiguration stated = stated_by(point.settings);
+  const persistence::StatedConfiguration stated = stated_server(point.settings);
   if (stated.domain.empty() && stated.ddio.empty() && stated.receive_buffers.empty() &&
       stated.transport.empty()) {
     return std::nullopt;

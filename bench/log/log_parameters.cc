@@ -8,7 +8,7 @@
 namespace perdura::bench {
 namespace {
 
-constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // of counts; key numbers end there
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // the largest count
 
 constexpr std::array<std::string_view, 1> kLoads{"closed"};
 constexpr std::array<std::string_view, 2> kUpdates{"single", "ordered"};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/driver/systems.h"
 #include "bench/log/log_driver.h"
 #include "bench/operation_kinds.h"
 #include "bench/ycsb/point_workload.h"
@@ -37,17 +38,6 @@ harness::Measurement LogRun::execute() {
   return result;
 }
 
-void LogRun::note(std::exception_ptr problem, std::string_view who,
-                  harness::Measurement& measurement) {
-  try {
-    std::rethrow_exception(std::move(problem));
-  } catch (const UsageError& error) {
-    measurement.usage_error = error.what();
-  } catch (const std::exception& error) {
-    measurement.judge(harness::Verdict::failed, fmt::format("{}: {}", who, error.what()));
-  }
-}
-
 class LogRun::Server final : public harness::PhaseWork {
  public:
   Server(LogRun& run, Thread& thread) : run_(run), thread_(thread) {}
@@ -78,7 +68,7 @@ class LogRun::Server final : public harness::PhaseWork {
  private:
   LogRun& run_;
   Thread& thread_;
-  std::uint64_t last_ = 0;  // record that was applied
+  std::uint64_t last_ = 0;  // number of the record that was applied last
   std::optional<LogServer> server_;
 };
 
@@ -89,8 +79,8 @@ class LogRun::Client final : public harness::PhaseWork {
   // The client connects after the server has opened its log, and does not if opening failed.
   Task<> warm_up() override {
     harness::Measurement& result = run_.client_;
-    result.kinds[kind_of(
-        workload::OperationKind::insert)];  // so that nothing is allocated while measuring
+    // Created now, so that nothing is allocated while measuring.
+    result.kinds[kind_of(workload::OperationKind::insert)];
     const LogOptions options = run_.options_.on(thread_.endpoint.capabilities());
     result.method = options.method_name();
     std::exception_ptr problem;

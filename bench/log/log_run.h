@@ -26,8 +26,6 @@ class LogRun {
 
   Task<> serve(Thread& thread);
   Task<> use(Thread& thread);
-  static void note(std::exception_ptr problem, std::string_view who,
-                   harness::Measurement& measurement);
 
   Platform& platform_;
   const harness::Point& point_;

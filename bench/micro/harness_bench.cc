@@ -21,8 +21,8 @@
 #include "bench/kv/kv_client.h"
 #include "bench/kv/kv_parameters.h"
 #include "bench/kv/null_store.h"
+#include "bench/ycsb/generator.h"
 #include "bench/ycsb/point_workload.h"
-#include "harness/workload/generator.h"
 #include "platform/shm/shm_platform.h"
 #include "services/kv/key_format.h"
 #include "services/kv/partitioned.h"
@@ -33,7 +33,7 @@ namespace {
 
 using workload::OperationKind;
 
-constexpr std::uint64_t kOperations = 200'000;  // of each client, in an iteration
+constexpr std::uint64_t kOperations = 200'000;  // operations of each client in one iteration
 constexpr std::uint64_t kRecords = 1000;
 
 harness::Point make_point(double reads, std::uint32_t value_size, std::uint64_t clients) {
@@ -54,10 +54,10 @@ harness::Point make_point(double reads, std::uint32_t value_size, std::uint64_t 
 }
 
 struct Outcome {
-  Picoseconds elapsed{};  // of the slowest client
-  Nanoseconds cpu{};      // of all clients together
-  Nanoseconds store{};    // CPU time of as many operations without the harness
-  Nanoseconds merging{};  // CPU time of putting the clients' measurements together
+  Picoseconds elapsed{};  // time of the slowest client
+  Nanoseconds cpu{};      // CPU time of all clients together
+  Nanoseconds store{};    // CPU time of the same number of operations without the harness
+  Nanoseconds merging{};  // CPU time of merging the clients' measurements
   std::uint64_t operations = 0;
   harness::Verdict verdict = harness::Verdict::valid;
 };
@@ -121,7 +121,8 @@ Outcome run(const harness::Point& point, const harness::Point& loading, bool rec
           partitions.push_back(
               std::make_unique<NullSession>(kRecords, workload_of(point).max_value_size()));
           systems::PartitionedSession session(std::move(partitions));
-          KvClient loader(loading, 0, stop);  // each session holds all records
+          // Each session is a store of its own and needs all records.
+          KvClient loader(loading, 0, stop);
           co_await loader.load(session);
           measured[index] = std::make_unique<KvClient>(point, index, stop);
           store[index] = co_await without_harness(session, point);

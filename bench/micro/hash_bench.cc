@@ -47,7 +47,8 @@ Slot item_of(std::uint64_t number, std::uint64_t version) {
 // another order than they were inserted in, which could be that of their places in memory.
 enum class Order : std::uint32_t { inserted = 2'654'435'761U, other = 3'266'489'917U };
 std::uint64_t scattered(std::uint64_t i, std::uint64_t items, Order order) {
-  return i * static_cast<std::uint32_t>(order) % items;  // a prime: every number once
+  // The factor is a prime, so every number comes once.
+  return i * static_cast<std::uint32_t>(order) % items;
 }
 
 // Zeroed memory, in huge pages where the kernel has them, as a mapped device would be. All pages
@@ -179,7 +180,7 @@ void memory_chase(benchmark::State& state) {
   const std::uint64_t lines =
       static_cast<std::uint64_t>(state.range(0)) * kBytesPerItem / kCacheLine;
   const Memory memory(lines * kCacheLine);
-  std::uint64_t read = 0;  // zeros
+  std::uint64_t read = 0;  // stays 0, since the memory contains zeros
   std::uint64_t i = 0;
   for ([[maybe_unused]] auto _ : state) {
     const std::uint64_t line = (++i + read) * 0x9E3779B97F4A7C15 % lines;

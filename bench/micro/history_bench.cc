@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "harness/workload/zipfian.h"
+#include "bench/ycsb/zipfian.h"
 #include "platform/base/random.h"
 #include "services/kv/history/checker.h"
 
@@ -54,7 +54,7 @@ History linearizable_history(std::uint64_t operations, const Mix& mix) {
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return planned[a].moment < planned[b].moment;
   });
-  std::vector<std::uint64_t> contents(mix.keys);  // 0: absent
+  std::vector<std::uint64_t> contents(mix.keys);  // 0 if the key is absent
   for (const std::uint32_t index : order) {
     Operation& operation = planned[index].operation;
     std::uint64_t& content = contents[operation.key];

@@ -49,7 +49,7 @@ void** write_pointers() {
   std::vector<std::uint32_t> order(kLines);
   for (std::uint32_t i = 0; i < kLines; ++i) order[i] = i;
   workload::Random random(1);
-  for (std::uint64_t i = kLines - 1; i > 0; --i) {  // Fisher and Yates
+  for (std::uint64_t i = kLines - 1; i > 0; --i) {  // the shuffle of Fisher and Yates
     std::swap(order[i], order[random.uniform_below(i + 1)]);
   }
   std::byte* const base = memory().data();
@@ -60,7 +60,7 @@ void** write_pointers() {
   return place(0);
 }
 
-constexpr int kLoads = 1000;  // an iteration
+constexpr int kLoads = 1000;  // loads in one iteration
 
 void chase_plain(benchmark::State& state) {
   void** at = write_pointers();
@@ -83,7 +83,7 @@ void chase_probe(benchmark::State& state) {
 }
 BENCHMARK(chase_probe)->UseRealTime();
 
-// For bandwidths: an iteration passes over all of the memory.
+// Sets the bytes that are processed, for bandwidths: an iteration passes over all of the memory.
 void set_bytes(benchmark::State& state, Bytes bytes) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
 }
@@ -94,7 +94,8 @@ void read_stream(benchmark::State& state) {
   const auto* const words = reinterpret_cast<const std::uint64_t*>(memory().data());
   for (auto _ : state) {
     for (std::size_t from = 0; from < kSize / kWord; from += size / kWord) {
-      std::array<std::uint64_t, 8> sums{};  // a line's words, so that no addition waits for another
+      // One sum for each word of a line, so that no addition waits for another.
+      std::array<std::uint64_t, 8> sums{};
       for (std::size_t i = from; i < from + size / kWord; i += sums.size()) {
         for (std::size_t word = 0; word < sums.size(); ++word) sums[word] += words[i + word];
       }
@@ -122,14 +123,15 @@ void fill_stream(benchmark::State& state) {
 }
 BENCHMARK(fill_stream)->Arg(256)->Arg(4096)->Arg(kSize)->UseRealTime();
 
-// From one half to the other, a word at a time; both directions count, as in STREAM.
+// Copies one half to the other, a word at a time. Both directions count, as in STREAM.
 void copy_stream(benchmark::State& state) {
   const auto* const from = reinterpret_cast<const std::uint64_t*>(memory().data());
   auto* const to = reinterpret_cast<std::uint64_t*>(memory().data() + kSize / 2);
   for (auto _ : state) {
     for (std::size_t i = 0; i < kSize / 2 / kWord; ++i) {
       to[i] = from[i];
-      asm volatile("" : : : "memory");  // else it is a call of memcpy, which streams
+      // Otherwise the compiler calls memcpy, which uses streaming stores.
+      asm volatile("" : : : "memory");
     }
   }
   set_bytes(state, kSize);

@@ -19,7 +19,7 @@ using systems::KvSystem;
 
 constexpr std::uint64_t kRecords = 1000;
 constexpr Bytes kKeySize = 16;
-constexpr Bytes kValueSize = 64;  // or the longest that the system takes
+constexpr Bytes kValueSize = 64;  // or the longest value that the system accepts
 
 enum class Kind : std::uint8_t { get, put };
 

@@ -36,10 +36,10 @@ using fabric::OperationFlags;
 using fabric::RemoteAddress;
 
 constexpr Bytes kMemory = MiB;
-constexpr Bytes kIn = 0;  // where the peer writes to
+constexpr Bytes kIn = 0;  // offset to which the peer writes
 constexpr Bytes kOut = 256 * KiB;
 constexpr Bytes kReceives = 512 * KiB;
-// What perftest copies into the work request unless told otherwise.
+// The length up to which perftest uses inline data by default.
 constexpr std::uint32_t kInlined = 220;
 constexpr int kLatencies = 2000;
 
@@ -100,7 +100,7 @@ RemoteAddress address_in(std::span<const std::byte> bytes) {
   return address;
 }
 
-using Body = std::function<Task<bool>(Side&)>;  // false: an operation failed
+using Body = std::function<Task<bool>(Side&)>;  // returns false if an operation failed
 
 Task<> serve(Thread& thread, std::uint32_t size, const Body* body) {
   Side side(thread, size);

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "bench/ycsb/generator.h"
+#include "bench/ycsb/zipfian.h"
 #include "harness/measure/histogram.h"
-#include "harness/workload/generator.h"
-#include "harness/workload/zipfian.h"
 #include "platform/base/random.h"
 #include "services/kv/key_format.h"
 #include "services/kv/value.h"

@@ -26,12 +26,13 @@ using nlohmann::json;
 using persistence::Advice;
 using persistence::Choice;
 
-// Larger ones are made of several: no method differs by more than their transfer.
+// Larger updates consist of several of these; they take every method longer by the same transfer
+// time.
 constexpr Bytes kLargestUpdate = 16 * MiB;
 
 struct AdviseArguments {
   ConfigurationOptions configuration;
-  std::string responder;  // file of a descriptor; empty: this machine
+  std::string responder;  // file with a descriptor; empty for this machine
   std::string update = "single";
   std::optional<std::string> operation;
   std::optional<Bytes> second_size;
@@ -48,16 +49,16 @@ struct AdviseArguments {
 // A property of the responder, and how it became known.
 struct Property {
   std::string name;
-  std::string value;  // "unknown" if it is
+  std::string value;  // "unknown" if it is not known
   std::string reason;
 };
 
-// What is known of the responder: from the file that it made of itself, else what Linux tells of
-// this machine.
+// What is known of the responder: from the descriptor file that it wrote, or else what Linux
+// reports about this machine.
 struct Known {
   persistence::ResponderDescriptor responder;
   persistence::DeviceFeatures features;
-  std::optional<persistence::Detection> found;  // nothing if a file was given
+  std::optional<persistence::Detection> found;  // not set if a file was given
 };
 
 Known known_of_responder(const std::string& file) {
@@ -79,7 +80,7 @@ Known known_of_responder(const std::string& file) {
   }
 }
 
-// Completes what was not given by what is known.
+// Fills in options that the user did not give from what is known of the responder.
 std::vector<Property> complete(ConfigurationOptions& options,
                                const persistence::ResponderDescriptor& known) {
   std::vector<Property> properties;
@@ -105,7 +106,8 @@ std::vector<Property> complete(ConfigurationOptions& options,
 
 const char* yes_or_no(bool value) { return value ? "yes" : "no"; }
 
-// What was given of the devices' features, else what is detected or taken for granted.
+// Determines the features of the devices: those that the user gave, or else those that were
+// detected or are assumed.
 persistence::DeviceFeatures settle_features(const AdviseArguments& given, const Known& known,
                                             std::vector<Property>& properties) {
   persistence::DeviceFeatures features = known.features;
@@ -130,7 +132,7 @@ persistence::DeviceFeatures settle_features(const AdviseArguments& given, const 
   return features;
 }
 
-// What no method depends on, and whoever places its data wants to know.
+// Adds properties on which no method depends, but which the user needs in order to place data.
 void add_dax(const persistence::Detection& found, std::vector<Property>& properties) {
   const auto add = [&](const char* name, const persistence::Detected<bool>& detected) {
     properties.push_back(
@@ -155,7 +157,7 @@ json as_json(const Choice& choice) {
   return result;
 }
 
-// Lines of a name and what is said of it, in columns.
+// Prints lines of a name and a text in columns.
 void print_columns(const std::vector<std::pair<std::string, std::string>>& lines) {
   std::size_t width = 0;
   for (const auto& [name, text] : lines) width = std::max(width, name.size());
@@ -223,7 +225,8 @@ ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
   const auto configurations = arguments.configuration.matching();
   const sim::Profile profile = sim::load_profile(
       context.locations.find(FileKind::profile, {arguments.profile, "--profile"}).string());
-  // What is not known of the responder does not change a method's steps, and its time hardly.
+  // Unknown properties of the responder do not change a method's steps, and hardly change its time,
+  // so one configuration suffices for the estimate.
   LongWork work(persistence::methods().size(), context.ranks);
   const auto cost = [&](const persistence::Method& method) -> std::optional<Picoseconds> {
     work.within(method.name, 0);
@@ -280,7 +283,7 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
                     "The responder's CPU must not take part before the acknowledgment");
   command->add_flag("--no-replay", arguments->no_replay,
                     "Recovery cannot replay messages that it finds in receive buffers");
-  // CLI11 counts a negated flag down.
+  // CLI11 gives a negated flag a negative count.
   const auto add_feature = [&](const char* names, std::optional<bool>& feature, const char* help) {
     command->add_flag_function(
         names, [&feature](std::int64_t count) { feature = count > 0; }, help);

@@ -19,9 +19,6 @@ struct CommandContext {
   std::string command_line;  // for the manifest
 };
 
-// Throws UsageError unless there is a folder of that name that may hold results.
-void check_result_folder(std::string_view command, const std::string& folder);
-
 // The work of the chosen command, which main.cc calls after parsing; empty until a command was
 // chosen.
 using Action = std::function<ExitCode()>;
@@ -30,13 +27,14 @@ void add_guarantees(CLI::App& app, CommandContext& context, Action& action);
 void add_list(CLI::App& app, CommandContext& context, Action& action);
 void add_plan(CLI::App& app, CommandContext& context, Action& action);
 void add_run(CLI::App& app, CommandContext& context, Action& action);
+// report, claims and compare
+void add_reading(CLI::App& app, CommandContext& context, Action& action);
 void add_probe(CLI::App& app, CommandContext& context, Action& action);
 void add_advise(CLI::App& app, CommandContext& context, Action& action);
 void add_crash(CLI::App& app, CommandContext& context, Action& action);
 void add_doctor(CLI::App& app, CommandContext& context, Action& action);
-void add_compare(CLI::App& app, CommandContext& context, Action& action);
-void add_claims(CLI::App& app, CommandContext& context, Action& action);
+void add_litmus(CLI::App& app, CommandContext& context, Action& action);
 void add_completion(CLI::App& app, CommandContext& context, Action& action);
-void add_report(CLI::App& app, CommandContext& context, Action& action);
+void add_soak(CLI::App& app, CommandContext& context, Action& action);
 
 }  // namespace perdura::harness

@@ -1,4 +1,5 @@
-// perdura completion: what a shell completes, made from the commands and their options themselves.
+// perdura completion: scripts by which a shell completes perdura's commands and options. They are
+// generated from the definitions of the commands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,19 +8,20 @@
 #include <optional>
 
 #include "bench/perdura/commands.h"
-#include "harness/results/build_info.h"
+#include "harness/program/build_info.h"
 
 namespace perdura::harness {
 namespace {
 
-// What an argument may be.
+// The possible values of an argument.
 struct Values {
   std::vector<std::string> words{};
-  std::string names_of{};  // else what `perdura list` names
-  bool taken = false;      // whether there is a value at all; else it is a flag
+  // If there are no words: the argument of `perdura list` that lists the values.
+  std::string names_of{};
+  bool taken = false;  // whether there is a value at all; otherwise it is a flag
 };
 
-// Of arguments that name something, what they name.
+// For arguments whose values are names: what `perdura list` calls those names.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames{{
     {"experiment", "experiments"},
     {"--profile", "profiles"},
@@ -46,7 +48,7 @@ Values values_of(const CLI::Option& option, std::string_view name) {
   return values;
 }
 
-// "--out", of an option that has several names the long ones.
+// All long names of an option, with dashes: "--out".
 std::vector<std::string> long_names(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
@@ -65,7 +67,7 @@ std::string bash_words(const Values& values) {
   return fmt::format("words=$({})", commands);
 }
 
-// Where there are no words, -o default completes files.
+// Where no words are given, `-o default` makes bash complete file names.
 std::string bash(const CLI::App& app) {
   std::string text = fmt::format(
       "# Completion of perdura {} in bash; made by 'perdura completion bash'.\n"

@@ -27,11 +27,12 @@ using persistence::Method;
 using persistence::Proof;
 using persistence::StepProof;
 
-// Beyond so many images, some seconds' worth, each moment gets some random ones.
+// With more crash states than this, which take some seconds, a number of random ones is tried at
+// each crash point instead.
 constexpr std::uint64_t kFeasible = 10'000'000;
 constexpr std::uint64_t kUsualSamples = 1000;
 
-// A name that is known means that, whatever files are here.
+// The name of a known method always means that method, even if there is a file of the same name.
 Method load_method(const std::string& target) {
   const auto& known = persistence::methods();
   if (std::any_of(known.begin(), known.end(),
@@ -60,7 +61,7 @@ Method load_method(const std::string& target) {
   }
 }
 
-// Of all services, each name once.
+// The crash schedules of all services, without duplicate names.
 std::vector<services::CrashSchedule> all_schedules() {
   std::vector<services::CrashSchedule> all;
   for (const services::Service* service : systems::all_services()) {
@@ -79,7 +80,7 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-// ": equal-writers, both clients ...; ...".
+// Text for the help, such as "; equal-writers: both clients ..., slow-writer: one writes ...".
 std::string schedules() {
   std::string text;
   for (const services::CrashSchedule& schedule : all_schedules()) {
@@ -134,6 +135,10 @@ std::vector<std::string> failure_kinds() {
 
 ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
+  if (arguments.replay) return replay_finding(*arguments.replay, context);
+  if (arguments.target.empty()) {
+    throw UsageError("crash: name a method, a file with the steps of one, or a system");
+  }
   if (arguments.exhaustive && arguments.samples > 0) {
     throw UsageError("crash: --exhaustive and --samples exclude each other");
   }
@@ -217,10 +222,8 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<CrashArguments>();
   CLI::App* command = app.add_subcommand(
       "crash", "Explores what a power failure leaves; ends with 1 if anything can be lost");
-  command
-      ->add_option("target", arguments->target,
-                   "A method of remote persistence, a file with the steps of one, or a system")
-      ->required();
+  command->add_option("target", arguments->target,
+                      "A method of remote persistence, a file with the steps of one, or a system");
   arguments->configuration.add_to(*command);
   command->add_flag("--exhaustive", arguments->exhaustive,
                     "Explores every image at every moment, however many there are");
@@ -261,6 +264,8 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->check(CLI::IsMember(failure_kinds()));
   command->add_option("--profile", arguments->profile,
                       "Testbed on whose model the system runs (default: erda-connectx3)");
+  command->add_option("--replay", arguments->replay, "Repeats what is in this file of perdura soak")
+      ->excludes("target");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return crash(*arguments, context); };

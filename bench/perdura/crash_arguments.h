@@ -27,10 +27,14 @@ struct CrashArguments {
   std::optional<std::string> failure;    // of a system: absent: of power
   std::optional<std::string> profile;    // of a system: default erda-connectx3
   bool as_json = false;
+  std::optional<std::string> replay;  // the file of a finding; then nothing else is given
 };
 
 bool is_system(const std::string& name);
 // Explores a system. Returns `done` if what it acknowledges is durable on all persistence models.
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
+
+// Repeats what `perdura soak` found. Returns `failed` if it is found again.
+ExitCode replay_finding(const std::string& file, const CommandContext& context);
 
 }  // namespace perdura::harness

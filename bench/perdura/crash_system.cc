@@ -1,4 +1,4 @@
-// perdura crash SYSTEM: small histories of a system, with the power failing at every moment.
+// perdura crash SYSTEM: runs small histories of a system with a power failure at every crash point.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "bench/crash/explored.h"
 #include "bench/perdura/crash_arguments.h"
 #include "harness/run/long_work.h"
+#include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "systems/registry/registry.h"
 
@@ -20,20 +21,50 @@ namespace {
 
 constexpr std::uint32_t kUsualImages = 2;
 
-GivenParameters read_parameters(const std::vector<std::string>& given) {
+// A value as it is written on the command line, of the type that the parameter is declared with.
+std::optional<ParameterValue> read_value(const Parameter& parameter, const std::string& text) {
+  if (std::holds_alternative<OneOf>(parameter.type) ||
+      std::holds_alternative<Name>(parameter.type)) {
+    return ParameterValue(text);
+  }
+  if (text == "true" || text == "false") return ParameterValue(text == "true");
+  const char* const end = text.data() + text.size();
+  std::uint64_t number = 0;
+  if (const auto read = std::from_chars(text.data(), end, number);
+      read.ec == std::errc() && read.ptr == end) {
+    return ParameterValue(number);
+  }
+  double real = 0;
+  if (const auto read = std::from_chars(text.data(), end, real);
+      read.ec == std::errc() && read.ptr == end) {
+    return ParameterValue(real);
+  }
+  return std::nullopt;
+}
+
+GivenParameters read_parameters(const services::SystemInfo& system,
+                                const std::vector<std::string>& given) {
   GivenParameters parameters;
   for (const std::string& text : given) {
+    const auto refuse = [&](std::string_view why) {
+      throw UsageError(fmt::format("crash: --parameter {}: {}", text, why));
+    };
     const std::size_t equals = text.find('=');
-    std::uint64_t value = 0;
-    const char* const end = text.data() + text.size();
-    std::from_chars_result read{text.data(), std::errc::invalid_argument};
-    if (equals != std::string::npos) read = std::from_chars(text.data() + equals + 1, end, value);
-    const bool fits = read.ec == std::errc() && read.ptr == end;
-    if (!fits) {
-      throw UsageError(
-          fmt::format("crash: --parameter {}: give NAME=VALUE, with a whole number", text));
+    if (equals == std::string::npos || equals + 1 == text.size()) refuse("give NAME=VALUE");
+    const std::string name = text.substr(0, equals);
+    const Parameter* const parameter = find_parameter(system.parameters, name);
+    if (parameter == nullptr) {
+      std::vector<std::string_view> names;
+      for (const Parameter& known : system.parameters) names.push_back(known.name);
+      refuse(names.empty() ? fmt::format("{} has no parameters", system.name)
+                           : unknown_name("parameter", name, names));
     }
-    parameters[text.substr(0, equals)] = value;
+    const auto value = read_value(*parameter, text.substr(equals + 1));
+    // A value that cannot be read has the wrong type for every parameter.
+    const std::string problem =
+        parameter->problem_with(value.value_or(ParameterValue(text.substr(equals + 1))));
+    if (!problem.empty()) refuse(fmt::format("{} {}", name, problem));
+    parameters[name] = parameter->of_type(*value);
   }
   return parameters;
 }
@@ -44,7 +75,7 @@ const bench::Guarantee& first_broken(const bench::CrashResult& result) {
   return result.acknowledged.held ? result.durable : result.acknowledged;
 }
 
-// Both conditions of durability, each judged by itself.
+// The two conditions of durability, each judged separately.
 std::string conditions_of(const bench::CrashResult& result) {
   return fmt::format("acknowledged writes {}, what gets returned {}",
                      result.acknowledged.held ? "survive" : "are lost",
@@ -78,6 +109,26 @@ std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& op
   return models;
 }
 
+void check_not_all_refused(const services::SystemInfo& system, services::CrashSetup setup,
+                           const std::vector<pmem::PersistenceModel>& models,
+                           const sim::Profile& profile) {
+  std::string why;
+  for (const pmem::PersistenceModel& model : models) {
+    setup.model = model;
+    why = bench::refusal(system, setup, profile.nic);
+    if (why.empty()) return;
+  }
+  if (!why.empty()) throw UsageError(fmt::format("crash: {} {}", system.name, why));
+}
+
+json of_server(const std::string& system, const pmem::PersistenceModel& model, json found) {
+  found.update({{"system", system},
+                {"domain", to_string(model.domain)},
+                {"ddio", model.ddio},
+                {"transport", to_string(model.transport)}});
+  return found;
+}
+
 }  // namespace
 
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context) {
@@ -93,7 +144,8 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
           .find(FileKind::profile, {arguments.profile.value_or("erda-connectx3"), "--profile"})
           .string());
   bench::CrashOptions options;
-  options.setup.parameters = read_parameters(arguments.parameters);
+  const services::ServedSystem system = *systems::find_system(arguments.target);
+  options.setup.parameters = read_parameters(system.info, arguments.parameters);
   options.first = arguments.from.value_or(options.first);
   options.last = arguments.to.value_or(options.last);
   if (options.last < options.first) {
@@ -121,14 +173,24 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
   bool all_durable = true;
   std::string trace;
   const auto models = system_models(arguments.configuration);
+  check_not_all_refused(system.info, options.setup, models, profile);
   LongWork work(models.size(), context.ranks);
   for (const pmem::PersistenceModel& model : models) {
     options.setup.model = model;
     const std::string name = bench::explored_name(model);
     work.begin(name);
+    if (const std::string why = bench::refusal(system.info, options.setup, profile.nic);
+        !why.empty()) {
+      work.skip();
+      if (arguments.as_json) {
+        results.push_back(of_server(arguments.target, model, {{"refused", why}}));
+      } else {
+        fmt::print("{} on {:<18} refused: {}\n", arguments.target, name + ":", why);
+      }
+      continue;
+    }
     options.progress = [&](double share) { work.within(name, share); };
-    const bench::CrashResult result =
-        explore_crashes(*systems::find_system(arguments.target), profile, options);
+    const bench::CrashResult result = explore_crashes(system, profile, options);
     work.skip();
     if (result.runs == 0) {
       throw UsageError(fmt::format("crash: --from {} is beyond the last of {} moments, {}",
@@ -136,19 +198,17 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     }
     all_durable = all_durable && result.durable.held;
     if (arguments.as_json) {
-      results.push_back({{"system", arguments.target},
-                         {"domain", to_string(model.domain)},
-                         {"ddio", model.ddio},
-                         {"transport", to_string(model.transport)},
-                         {"guarantee", to_string(result.strongest())},
-                         {"acknowledged_writes_survive", result.acknowledged.held},
-                         {"what_gets_returned_survives", result.observed.held},
-                         {"moments", result.moments},
-                         {"failures", result.runs},
-                         {"images", result.images},
-                         {"seed", arguments.seed},
-                         {"failure", to_string(options.failure)},
-                         {"trace", result.durable.held ? "" : first_broken(result).first_loss}});
+      results.push_back(
+          of_server(arguments.target, model,
+                    {{"guarantee", to_string(result.strongest())},
+                     {"acknowledged_writes_survive", result.acknowledged.held},
+                     {"what_gets_returned_survives", result.observed.held},
+                     {"moments", result.moments},
+                     {"failures", result.runs},
+                     {"images", result.images},
+                     {"seed", arguments.seed},
+                     {"failure", to_string(options.failure)},
+                     {"trace", result.durable.held ? "" : first_broken(result).first_loss}}));
       continue;
     }
     fmt::print("{} on {:<18} {:<15} {}; {} moments, {} failures{}, {} images, seed {}\n",

@@ -1,4 +1,5 @@
-// perdura doctor: what this host is as a responder of remote persistence, and how that is known.
+// perdura doctor: the properties of this host as a responder of remote persistence, and how each is
+// known.
 #include "bench/doctor/doctor.h"
 
 #include <fmt/format.h>

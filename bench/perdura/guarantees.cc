@@ -13,11 +13,11 @@
 #include "bench/crash/crash.h"
 #include "bench/crash/explored.h"
 #include "bench/perdura/commands.h"
-#include "harness/report/guarantees.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
 #include "persistence/matrices.h"
 #include "platform/base/error.h"
+#include "report/guarantees.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::harness {
@@ -61,7 +61,23 @@ struct Exploration {
   std::future<std::string> guarantee = found.get_future();
 };
 
-// On all cores: each explores by itself, and the results do not depend on who does which.
+// The cell of the table. What cannot be explored does not keep the rest from it.
+std::string explored(Exploration& exploration, const sim::Profile& profile) {
+  const services::SystemInfo& system = exploration.system.info;
+  const std::string refused = bench::refusal(system, exploration.options.setup, profile.nic);
+  if (!refused.empty()) return fmt::format("{}{}", bench::kRefused, refused);
+  exploration.options.progress = [](double) { LongWork::stop_if_interrupted(); };
+  try {
+    return std::string(
+        to_string(explore_crashes(exploration.system, profile, exploration.options).strongest()));
+  } catch (const std::exception& error) {
+    const std::string_view why = error.what();
+    return fmt::format("{}{}", bench::kRefused, why.substr(0, why.find('\n')));
+  }
+}
+
+// Explores on all cores. Each exploration runs on one thread, so the results do not depend on how
+// they are distributed.
 void explore_all(std::vector<Exploration>& explorations, const sim::Profile& profile,
                  LongWork& work) {
   std::atomic<std::size_t> next{0};
@@ -71,11 +87,9 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
       for (std::size_t mine; (mine = next++) < explorations.size();) {
         Exploration& exploration = explorations[mine];
         try {
-          exploration.options.progress = [](double) { LongWork::stop_if_interrupted(); };
-          const auto level =
-              explore_crashes(exploration.system, profile, exploration.options).strongest();
-          work.end(exploration.name, std::string(to_string(level)));
-          exploration.found.set_value(std::string(to_string(level)));
+          const std::string cell = explored(exploration, profile);
+          work.end(exploration.name, cell);
+          exploration.found.set_value(cell);
         } catch (...) {
           exploration.found.set_exception(std::current_exception());
         }
@@ -84,10 +98,10 @@ void explore_all(std::vector<Exploration>& explorations, const sim::Profile& pro
   }
 }
 
-// Of whole systems: a row for each setting that changes what is guaranteed.
+// The table of whole systems, with a row for each setting that changes what is guaranteed.
 class SystemsMatrix {
  public:
-  // Of these systems alone, or of all if there are none.
+  // Includes only the named systems, or all of them if `names` is empty.
   explicit SystemsMatrix(const std::vector<std::string>& names) {
     for (const pmem::PersistenceModel& model : models_) {
       matrix_.header.push_back(bench::explored_name(model));
@@ -136,7 +150,9 @@ class SystemsMatrix {
       "was not yet acknowledged may be lost; ordered: of each key at most the last change is lost; "
       "atomic: of each key one of the states that it ever had is found; none: not even that. "
       "Systems persist as in their papers, or by the method for the configuration "
-      "(persistence = correct). Receive buffers are where a system puts them, so they make no "
+      "(persistence = correct). Refused: where a system cannot run, or has no method that is "
+      "right. "
+      "Receive buffers are where a system puts them, so they make no "
       "columns.",
       true,
       {"system"},

@@ -1,4 +1,4 @@
-// perdura list: what can be named on the command line and in experiments.
+// perdura list: the names that can be used on the command line and in experiments.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct ListArguments {
-  std::string what;  // empty: all
+  std::string what;  // empty for everything
   bool as_json = false;
 };
 
@@ -29,7 +29,7 @@ constexpr std::array<std::pair<const char*, FileKind>, 4> kFiles{{
     {"sites", FileKind::site},
 }};
 
-// One broken file must not hide the others.
+// A file with errors must not prevent the others from being listed.
 std::string description_of(const Locations& locations, const std::string& experiment) {
   try {
     return printable(load_experiment(locations.find(FileKind::experiment, {experiment, ""}),

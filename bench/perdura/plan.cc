@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "bench/perdura/commands.h"
-#include "bench/perdura/counted.h"
 #include "bench/perdura/experiment_options.h"
 #include "harness/run/estimate.h"
 #include "harness/text/atomic_file.h"
+#include "harness/text/counted.h"
 #include "platform/base/error.h"
 
 namespace perdura::harness {
@@ -27,9 +27,9 @@ struct PlanArguments {
   bool as_json = false;
 };
 
-// How it can be launched.
+// The numbers of ranks with which the sweep can be launched.
 struct Launch {
-  std::vector<std::uint64_t> allowed_ranks{};  // empty: any number
+  std::vector<std::uint64_t> allowed_ranks{};  // empty if any number is allowed
   std::string text{};
 };
 
@@ -58,7 +58,7 @@ std::string duration(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
-// One process' time is shared among ranks that run points of their own.
+// Ranks that run different points share the time that one process would take.
 std::string expected_text(const PreparedSweep& sweep, const std::optional<PastRun>& past,
                           const Estimate& expected) {
   if (!past) {
@@ -76,7 +76,7 @@ std::string expected_text(const PreparedSweep& sweep, const std::optional<PastRu
                      rest);
 }
 
-// What the point takes that takes most.
+// The memory of the point that needs the most.
 std::string memory_needed(const PreparedSweep& sweep) {
   const auto most = std::max_element(sweep.memory.begin(), sweep.memory.end());
   if (most == sweep.memory.end() || !*most) return "not known";

@@ -1,4 +1,4 @@
-// perdura probe: what this machine's memory and RDMA do, or a testbed's on the model.
+// perdura probe: measures the memory and the RDMA of this machine, or of a testbed on the model.
 #include <memory>
 
 #include "bench/perdura/commands.h"

@@ -18,7 +18,7 @@ struct RunArguments {
   ExperimentOptions experiment;
   std::string out;
   std::string interrupted;
-  double heartbeat = 10;  // seconds
+  double heartbeat = 10;  // in seconds
   bool cut_back = false;
   bool quiet = false;
 };
@@ -36,7 +36,7 @@ ExitCode run(const RunArguments& arguments, CommandContext& context) {
   return run_experiment(request, context.locations, all_drivers(), context.ranks);
 }
 
-// Less than a tenth of a second is silence that a busy machine makes, too.
+// Less than a tenth of a second is refused, since a busy machine causes such silence, too.
 std::string is_silence(const std::string& text) {
   char* end = nullptr;
   const double seconds = std::strtod(text.c_str(), &end);

@@ -46,14 +46,14 @@ Bytes follow_cold_chain(const pmem::Region& region, Bytes at, std::uint64_t load
 
 void evict(pmem::Region& region, Bytes length) {
   if (region.model() != nullptr) return;
-  // clwb may leave the line where it is.
+  // CLFLUSH is used, since CLWB may leave the line in the cache.
   pmem::mapped::flush_lines_with(pmem::mapped::FlushInstruction::clflush, region.data(), length);
   pmem::mapped::drain();
 }
 
 namespace {
 
-// What is written comes from the nearest cache, however long the access is.
+// The source is small, so that stores come from the nearest cache however long the access is.
 constexpr Bytes kSource = 16 * KiB;
 constexpr std::array<std::byte, kSource> make_source() {
   std::array<std::byte, kSource> source{};

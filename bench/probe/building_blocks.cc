@@ -16,7 +16,7 @@ struct Buffers {
   std::span<std::byte> other;
 };
 
-// A round; what it gives must be used, else it could be left out.
+// Performs one round. Its result must be used, or else the compiler could omit the round.
 std::uint64_t go(const Buffers& buffers, Block block, Bytes at, std::uint64_t before) {
   switch (block) {
     case Block::crc32:
@@ -56,7 +56,7 @@ Task<> time_block(Thread& thread, const Buffers* buffers, Block block, Effort ef
                       static_cast<double>(rounds));
     co_await yield();
   }
-  // In memory, so that the rounds are not left out.
+  // The result is stored, so that the compiler cannot omit the rounds.
   buffers->region->store(0, result);
 }
 

@@ -10,7 +10,7 @@
 namespace perdura::bench {
 namespace {
 
-// Local memory, interleaved as the platform does.
+// Whether the memory is local and interleaved over the DIMMs as usual.
 bool in_usual_place(const Setting& setting) {
   return (setting.numa.empty() || setting.numa == "local") && setting.dimms != "one";
 }
@@ -44,9 +44,9 @@ class Profile {
 
   std::string kept() const { return fmt::format("not measured; from {}", base_.name); }
   void section(const char* name) { text_ += fmt::format("\n[{}]\n", name); }
-  // The value that was measured, else the base's. Returns it.
+  // Writes the measured value, or else the value of the base profile, and returns it.
   double put(const char* key, Value measured, double base, const std::string& probe) {
-    // A femtosecond is less than anything here is measured to.
+    // Printed with ten digits, which is finer than anything here is measured.
     const double value = measured ? std::max(*measured, 0.0) : base;
     text_ += fmt::format("{} = {:.10g}  # {}\n", key, value, measured ? probe : kept());
     return value;
@@ -140,7 +140,7 @@ class Profile {
 
   Value bandwidth(std::string_view medium, bool loads) const {
     return largest([=](const Setting& s) {
-      // Lines that are only stored may stay in the caches.
+      // Plain stores do not count, since the lines may stay in the caches.
       return s.unit == "GB/s" && s.medium == medium && s.probe.starts_with("bandwidth") &&
              s.operation != "store" && (s.operation == "load") == loads && in_usual_place(s);
     });
@@ -154,7 +154,7 @@ class Profile {
     const double write_bandwidth = writes.value_or(base.write_bandwidth * 1e-9);
     Value write_latency;
     if (const Value persisted = idle(name, "store+clwb", "hot")) {
-      // A line is written back while its flush is issued; then the fence waits.
+      // A line is written back while its flush is being issued; the fence then waits for the rest.
       const double transfer = static_cast<double>(kCacheLine) / write_bandwidth;
       write_latency = *persisted - store_ - std::max(flush_, transfer);
     }
@@ -190,7 +190,7 @@ class Profile {
     keep("bandwidth_gb_s", base_.numa->bandwidth * 1e-9);
   }
 
-  // Bytes and ns: GB/s.
+  // Bytes per nanosecond are GB/s.
   Value wire_bandwidth() const {
     const Value payload = largest(
         [](const Setting& s) { return s.probe == "rdma-bandwidth" && s.operation == "WRITE"; });
@@ -199,15 +199,16 @@ class Profile {
            (1 + static_cast<double>(base_.link.header) / static_cast<double>(base_.link.mtu));
   }
 
-  // Of an inline WRITE's latency: the passes through devices and buses, of which it is known only
-  // how long they take together with the link, and the rest without the link.
+  // The latency of an inline WRITE consists of the passes through devices and buses, of which only
+  // the sum together with the link is known, and of the rest without the link.
   double passes() const { return 2 * ns(base_.nic.pcie_write) + 3 * ns(base_.nic.processing); }
   double apart_from_passes() const {
     const auto headers = static_cast<double>(2 * base_.link.header + kWord);
     return post_ + ns(base_.cpu.poll) +
            headers / wire_bandwidth().value_or(base_.link.bandwidth * 1e-9);
   }
-  // Where the base's take longer than all that was measured, they take what there is.
+  // If the passes of the base profile take longer than the whole measured latency, they are scaled
+  // down to fit.
   void fit_passes() {
     const Value whole = rdma("rdma-latency-inline", "WRITE");
     if (whole) share_ = std::clamp((*whole - apart_from_passes()) / passes(), 0.0, 1.0);
@@ -286,11 +287,11 @@ class Profile {
   const Characterized& found_;
   const sim::Profile& base_;
   std::string text_{};
-  double store_ = 0;  // these in ns
+  double store_ = 0;  // this and the next two in nanoseconds
   double flush_ = 0;
   double post_ = 0;
-  double pcie_bandwidth_ = 0;  // GB/s
-  double share_ = 1;           // of the base's passes
+  double pcie_bandwidth_ = 0;  // in GB/s
+  double share_ = 1;           // the factor by which the passes of the base profile are scaled
 };
 
 }  // namespace

@@ -10,13 +10,13 @@
 namespace perdura::bench {
 namespace {
 
-// What is drawn of one probe, for each medium and where in it the memory is.
+// What is drawn of one probe, for each medium and each placement of the memory.
 struct Plan {
   const char* probe;
   const char* title;
   const char* x_label;
   const char* script;
-  Bytes (*x)(const Setting&);  // null: the state of the cache
+  Bytes (*x)(const Setting&);  // null if the x-axis is the state of the cache
 };
 
 constexpr const char* kBars = "latency-over-workload";
@@ -54,8 +54,8 @@ constexpr std::array<Plan, 14> kPlans{{
      kMessages, [](const Setting& s) { return s.region_size; }},
 }};
 
-// Latencies of which one is so long are drawn in microseconds.
-constexpr double kLong = 10'000;  // ns
+// If one latency is longer than this, all are drawn in microseconds.
+constexpr double kLong = 10'000;  // in nanoseconds
 
 std::string y_label(const std::string& unit, bool microseconds) {
   if (unit == "ns") return microseconds ? "Latency (µs)" : "Latency (ns)";
@@ -64,7 +64,7 @@ std::string y_label(const std::string& unit, bool microseconds) {
   return "Bytes written / bytes issued";
 }
 
-// The index of `name` in a list of those met so far.
+// The index of `name` in the list; a new name is added.
 std::size_t index_of(std::vector<std::string>& known, const std::string& name) {
   const auto found = std::find(known.begin(), known.end(), name);
   if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
@@ -72,7 +72,7 @@ std::size_t index_of(std::vector<std::string>& known, const std::string& name) {
   return known.size() - 1;
 }
 
-// "pm one DIMM remote"
+// Describes the memory, such as "pm one DIMM remote".
 std::string memory_of(const Setting& setting) {
   std::string memory = setting.medium;
   if (setting.dimms == "one") memory += " one DIMM";
@@ -98,7 +98,7 @@ report::Drawing figure_of(const Plan& plan, const std::string& memory,
   for (const Reading* reading : readings) {
     const Setting& setting = reading->setting;
     std::string series = setting.operation;
-    // Names that are longer do not stand side by side.
+    // Names are abbreviated, since longer ones do not fit side by side.
     if (!setting.pattern.empty()) series += setting.pattern == "sequential" ? " seq." : " random";
     if (!setting.pages.empty()) series += fmt::format(" {} pages", setting.pages);
     if (std::string_view(plan.probe) == "mix") series = fmt::format("{} threads", setting.threads);
@@ -117,7 +117,7 @@ report::Drawing figure_of(const Plan& plan, const std::string& memory,
                     .high = reading->high * scale,
                     .repetitions = reading->repetitions});
   }
-  // A series' rows stand together, and lines are drawn in their order.
+  // The rows of a series must be adjacent, in the order in which its line is drawn.
   std::stable_sort(rows.begin(), rows.end(), [](const auto& left, const auto& right) {
     return left.series_index < right.series_index;
   });

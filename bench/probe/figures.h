@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/probe/probe.h"
-#include "harness/report/drawing.h"
+#include "report/drawing.h"
 
 namespace perdura::bench {
 

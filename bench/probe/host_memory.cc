@@ -32,7 +32,7 @@ Task<> time_chase(Thread& thread, const pmem::Region* region, Effort effort,
   }
 }
 
-// In memory that is there before it is touched.
+// Measures in memory whose pages are populated before.
 Values chase(Platform& platform, pmem::Pages pages, const Effort& effort,
              std::optional<unsigned> core) {
   Values values;

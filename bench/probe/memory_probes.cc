@@ -11,12 +11,12 @@ namespace {
 
 using pmem::Medium;
 
-// Small enough for the nearest cache and its translations.
+// So small that it fits into the nearest cache, and its translations into the TLB.
 constexpr Bytes kHot = 16 * KiB;
 
 double nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
 
-// Its pages are all there.
+// Creates a region of which all pages are populated.
 std::unique_ptr<pmem::Region> create_region(Node& node, const char* name, Medium medium, Bytes size,
                                             MemoryPlace place = {}) {
   auto region = node.create_region_at(place, name, size, medium);
@@ -24,7 +24,7 @@ std::unique_ptr<pmem::Region> create_region(Node& node, const char* name, Medium
   return region;
 }
 
-// Runs the body of one thread of node 0; nothing in a process that is another node.
+// Runs the body in one thread of node 0. In a process that runs other nodes the result is empty.
 using Values = std::vector<double>;
 Values measure_alone(Platform& platform, const std::function<Task<>(Thread&, Values*)>& body) {
   Values values;
@@ -46,7 +46,8 @@ struct Chase {
 
 Task<> time_chase(Thread& thread, Chase chase, Values* values) {
   const std::uint64_t lines = chase.length / kCacheLine;
-  // Of flushed lines a round, which takes them back into the caches; else all loads at once.
+  // Flushed lines are loaded once per round, since loading takes them back into the caches;
+  // otherwise all loads are done in one round.
   const bool flushed = chase.state == CacheState::flushed;
   const std::uint64_t loads = flushed ? lines : chase.loads;
   const std::uint64_t rounds = flushed ? std::max<std::uint64_t>(chase.loads / lines, 1) : 1;
@@ -61,7 +62,7 @@ Task<> time_chase(Thread& thread, Chase chase, Values* values) {
                                           : follow_cold_chain(*chase.region, at, loads);
       spent += thread.executor.now() - begin;
     }
-    // `at` is needed for the next turn, so no load can be left out.
+    // The next turn starts at `at`, so the compiler cannot omit any load.
     values->push_back(nanoseconds(spent) / static_cast<double>(loads * rounds));
     co_await yield();
   }
@@ -107,7 +108,7 @@ Task<> time_persist(Thread& thread, Persist persist, Values* values) {
   }
 }
 
-// One of the threads that stream, in its own part of the region.
+// The state of one of the streaming threads, which works on its own part of the region.
 struct Streamer {
   pmem::Region* region;
   Stream stream;
@@ -117,14 +118,14 @@ struct Streamer {
   Bytes piece = 0;
   std::uint64_t start = 0;  // the number of its first access
   std::uint64_t taken = 0;  // accesses so far
-  std::uint64_t share = 0;  // of loads, in percent of an access, not yet used up
-  std::uint64_t sum = 0;    // of what was loaded
+  std::uint64_t share = 0;  // share of loads that has accumulated, in percent of an access
+  std::uint64_t sum = 0;    // of the loaded words, so that loads are not omitted
   Offsets offsets{stream.pattern, length, stream.size, start};
-  Access access = stream.access;  // of the one that has begun
-  Bytes at = 0;                   // its next piece
-  Bytes left = 0;                 // 0: none has begun
+  Access access = stream.access;  // the kind of the access that has begun
+  Bytes at = 0;                   // offset of its next piece
+  Bytes left = 0;                 // bytes left of it; 0 if none has begun
 
-  // Accesses worth a stretch, or the next piece of one; how many bytes.
+  // Performs accesses of one stretch, or the next piece of one access. Returns the number of bytes.
   Bytes go() {
     if (piece != 0) return next_piece();
     Bytes done = 0;
@@ -166,11 +167,11 @@ struct Streamer {
 
 std::vector<Streamer> make_streamers(pmem::Region& region, Stream stream, const Effort& effort) {
   if (stream.access == Access::load) stream.load_share = 100;
-  // So that all parts are powers of two.
+  // The number of parts is rounded up, so that the size of a part is a power of two.
   const Bytes part = region.size() / std::bit_ceil(stream.threads);
   std::vector<Streamer> streamers;
-  // Each begins somewhere else in its part, or threads of a model would go from DIMM to DIMM in
-  // step.
+  // Each thread begins at another place of its part; otherwise the threads of a model would move
+  // from DIMM to DIMM in step.
   std::uint64_t start = 0;
   for (std::uint32_t i = 0; i < stream.threads; ++i) {
     streamers.push_back({&region, stream, part * i, part, effort.stretch, effort.piece, start});
@@ -179,12 +180,12 @@ std::vector<Streamer> make_streamers(pmem::Region& region, Stream stream, const 
   return streamers;
 }
 
-// A bandwidth is not taken from fewer accesses of a thread: the last one of each has less company.
-// Long ones are enough when they are so many bytes.
+// The least work of a thread from which a bandwidth is computed, since the last accesses of each
+// thread compete with fewer others. For long accesses the number of bytes suffices.
 constexpr std::uint64_t kFewestAccesses = 64;
 constexpr Bytes kEnough = 16 * MiB;
 
-// `shares`: of this thread, by repetition; in bytes.
+// `shares` gets the bytes that this thread transferred, by repetition.
 Task<> time_stream(Thread& thread, Streamer* streamer, Platform::Barrier* barrier,
                    Picoseconds interval, std::vector<Share>* shares) {
   for (Share& share : *shares) {
@@ -230,7 +231,8 @@ Task<> time_loaded_chase(Thread& thread, Chase chase, Bytes stretch, Platform::B
 }
 
 Task<> count_media(Thread& thread, Streamer streamer, std::uint32_t repetitions, Values* values) {
-  // Of the last 64 media lines some wait in the buffer before and after.
+  // Up to 64 media lines wait in the buffer before and after the measurement, so there are many
+  // more writes than that.
   constexpr std::uint64_t kWrites = 16 * pmem::XpBuffer::kLines;
   for (std::uint32_t i = 0; i < repetitions; ++i) {
     for (std::uint64_t n = 0; n < kWrites; ++n) streamer.go();
@@ -297,7 +299,7 @@ Values bandwidth(Platform& platform, Medium medium, Stream stream, const Effort&
   for (std::uint32_t i = 0; i < effort.repetitions; ++i) {
     Share together;
     for (const std::vector<Share>& of_thread : shares) together.add(of_thread[i]);
-    values.push_back(together.per_nanosecond());  // bytes a nanosecond are GB/s
+    values.push_back(together.per_nanosecond());  // bytes per nanosecond are GB/s
   }
   return values;
 }

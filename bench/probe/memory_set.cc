@@ -1,4 +1,4 @@
-// Which memory probes there are.
+// The set of memory probes.
 #include <algorithm>
 #include <optional>
 
@@ -24,8 +24,9 @@ const char* to_string(CacheState state) {
   return "cold";
 }
 
-// DRAM has no domain that a flush could reach: there persistence is not probed. On the model stores
-// to it end in a cache that takes everything.
+// Persistence is not probed on DRAM, which has no persistence domain that a flush could reach. On
+// the model, plain stores to DRAM are not probed either, since they end in a cache of unlimited
+// size.
 std::vector<Access> accesses_of(Medium medium, bool modelled) {
   if (medium == Medium::pm) return {Access::load, Access::ntstore, Access::store_clwb};
   if (modelled) return {Access::load, Access::ntstore};
@@ -39,7 +40,8 @@ class SetOfMemory {
     if (medium == Medium::dram) {
       effort_.piece = 0;
     } else if (effort.piece != 0) {
-      // What the buffers of DIMMs take in at first is little of that.
+      // A longer interval, so that what the DIMMs' buffers absorb at first is a small part of the
+      // total.
       effort_.interval *= 5;
     }
   }
@@ -74,7 +76,7 @@ class SetOfMemory {
     }
   }
 
-  // Figure 2.3.
+  // The probes of Figure 2.3.
   void over_threads() {
     for (const Access access : accesses_of(medium_, modelled_)) {
       for (const std::uint32_t threads : thread_counts()) {
@@ -83,7 +85,7 @@ class SetOfMemory {
     }
   }
 
-  // Figure 2.4.
+  // The probes of Figure 2.4.
   void over_size() {
     for (const Access access : accesses_of(medium_, modelled_)) {
       for (const Pattern pattern : {Pattern::sequential, Pattern::random}) {
@@ -96,7 +98,7 @@ class SetOfMemory {
     }
   }
 
-  // Figure 2.5.
+  // The probes of Figure 2.5.
   void mixes() {
     for (const std::uint32_t threads : {1U, several(Access::ntstore)}) {
       for (std::uint32_t share = 0; share <= 100; share += effort_.quick ? 50 : 25) {
@@ -109,7 +111,7 @@ class SetOfMemory {
   void under_load() {
     for (const Access access : {Access::load, Access::ntstore}) {
       for (const std::uint32_t threads : thread_counts()) {
-        if (threads == effort_.cores) continue;  // one core is the chase's own
+        if (threads == effort_.cores) continue;  // one core is left to the pointer chase
         const Stream others{.access = access, .threads = threads, .load_share = 0};
         add({.probe = "loaded-latency",
              .operation = std::string(to_string(access)),
@@ -174,14 +176,14 @@ class SetOfMemory {
           return bandwidth(platform, medium, stream, effort);
         });
   }
-  // 1, 2, 4, ... and all.
+  // 1, 2, 4, ... and the number of all cores.
   std::vector<std::uint32_t> thread_counts() const {
     std::vector<std::uint32_t> counts;
     for (std::uint32_t n = 1; n < effort_.cores; n *= effort_.quick ? 4 : 2) counts.push_back(n);
     counts.push_back(effort_.cores);
     return counts;
   }
-  // Several DIMMs need more threads to give all that they can: 16 are best for reading (section
+  // Several DIMMs need more threads to reach their full bandwidth: 16 are best for reading (section
   // 2.2.4).
   std::uint32_t several(Access access) const {
     const bool many = access == Access::load && effort_.one_dimm && !place_.one_dimm;

@@ -37,7 +37,7 @@ std::vector<Share> gather_shares(std::span<const Share> shares, std::uint64_t cl
   const auto time = [](std::uint64_t word) {
     return Time(Picoseconds(static_cast<std::int64_t>(word)));
   };
-  std::vector<std::map<std::uint64_t, Share>> by_clock;  // of each repetition
+  std::vector<std::map<std::uint64_t, Share>> by_clock;  // one for each repetition
   for (const auto& of_process : gather(words)) {
     if (of_process.size() != words.size()) {
       throw PlatformError("the processes of a probe disagree on its repetitions");
@@ -63,7 +63,7 @@ Effort Effort::of(bool modelled, std::uint32_t cores, bool quick) {
   effort.cores = cores;
   effort.quick = quick;
   if (modelled) {
-    // The model repeats itself to the picosecond and has no caches to overflow.
+    // The model is deterministic and has no caches to overflow, so little work suffices.
     effort.repetitions = 1;
     effort.loads = 1'000;
     effort.interval = std::chrono::microseconds(200);
@@ -87,7 +87,7 @@ Effort Effort::of(const sim::Profile& profile, bool quick) {
   if (profile.pm.dimms) {
     effort.one_dimm = profile.pm.dimms->count > 1;
     effort.piece = kCacheLine;
-    effort.working_set = 64 * MiB;  // a part for each of 16 threads that holds the longest accesses
+    effort.working_set = 64 * MiB;  // each of 16 threads has a part that holds the longest accesses
   }
   return effort;
 }

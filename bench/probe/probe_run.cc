@@ -35,7 +35,7 @@ namespace {
 using harness::ExitCode;
 using harness::RunStatus;
 
-// Makes the platform of each probe, as for the points of an experiment.
+// Creates the platform of each probe, as the harness does for the points of an experiment.
 class Platforms {
  public:
   Platforms(const ProbeRequest& request, const harness::Locations& locations, harness::Ranks& ranks)
@@ -55,7 +55,7 @@ class Platforms {
   }
   const harness::PlatformFactory& any() const { return *factories_[0]; }
 
-  // One process is as many nodes as there are to be.
+  // A single process runs all nodes that a probe needs.
   bool have_nodes_for(const Probe& probe) const {
     return nodes_of_ranks() == 1 || probe.nodes <= nodes_of_ranks();
   }
@@ -67,7 +67,7 @@ class Platforms {
   }
 
  private:
-  // Where every rank is a node there are no fewer.
+  // The number of nodes if every rank is a node; otherwise 1.
   NodeId nodes_of_ranks() const {
     return any().collective() ? static_cast<NodeId>(ranks_.size()) : 1;
   }
@@ -76,7 +76,7 @@ class Platforms {
   std::array<std::unique_ptr<harness::PlatformFactory>, 2> factories_;
 };
 
-// All processes make the same set of probes: that of the root's host, where node 0 is.
+// All processes run the same set of probes: the one for the root's host, which runs node 0.
 HostMemory of_root(HostMemory host, harness::Ranks& ranks) {
   std::vector<std::uint64_t> words{host.cores, host.core, host.own_node};
   words.insert(words.end(), host.nodes.begin(), host.nodes.end());
@@ -94,7 +94,7 @@ std::string value_text(const Reading& reading) {
   return number + ' ' + reading.setting.unit;
 }
 
-// What one process has measured, to the root.
+// Sends what one process has measured to the root.
 std::vector<double> at_root(harness::Ranks& ranks, const std::vector<double>& values) {
   std::vector<std::uint64_t> words;
   for (const double value : values) words.push_back(std::bit_cast<std::uint64_t>(value));
@@ -105,7 +105,7 @@ std::vector<double> at_root(harness::Ranks& ranks, const std::vector<double>& va
   return all;
 }
 
-// Options that would change nothing are mistakes.
+// Refuses options that would have no effect.
 const ProbeRequest& checked(const ProbeRequest& request) {
   const harness::VerbsSettings& verbs = request.verbs;
   if (request.platform == "sim" && !verbs.pm_directory.text.empty()) {
@@ -133,6 +133,7 @@ class Run {
     plots_ = locations.plots();
     platforms_.any().check_machine(client_server(1));
     if (modelled_) {
+      platforms_.any().check_nodes(client_server(1));
       make_set(Effort::of(base_, request.quick), nullptr);
     } else {
       const HostMemory host = of_root(memory_of_this_host(), ranks);
@@ -144,7 +145,8 @@ class Run {
   }
 
   ExitCode run() {
-    if (modelled_ && !ranks_.is_root()) return ExitCode::done;  // one process simulates all nodes
+    // The root's process simulates all nodes.
+    if (modelled_ && !ranks_.is_root()) return ExitCode::done;
     if (ranks_.is_root()) begin();
     harness::watch_for_interrupts(ranks_.is_root(), ranks_.are_launched());
     harness::promise_last_words(ranks_.describe(ranks_.rank()));
@@ -154,7 +156,7 @@ class Run {
     try {
       status = measure_all(progress);
     } catch (...) {
-      // What was measured until then is written.
+      // The results measured so far are written.
       progress.close();
       if (ranks_.is_root()) finish(RunStatus::failed);
       throw;
@@ -187,7 +189,7 @@ class Run {
     return RunStatus::complete;
   }
 
-  // Before anything is written or measured.
+  // Checks that there is enough memory before anything is written or measured.
   void check_room(const Effort& effort) {
     const auto platform = platforms_.create(Probe{});
     const Bytes least = request_.set == "rdma" ? RdmaLoad{}.region_size : effort.working_set;
@@ -214,7 +216,7 @@ class Run {
     }
   }
 
-  // At the root; nothing, and why, if it cannot be measured.
+  // Returns values at the root only. If the probe cannot be run, returns nothing and sets `reason`.
   std::vector<double> measure(const Probe& probe, std::string& reason) {
     if (!platforms_.have_nodes_for(probe)) {
       reason = fmt::format("it takes {0} nodes, a rank each; start mpirun -n {0}", probe.nodes);
@@ -235,7 +237,7 @@ class Run {
     return values;
   }
 
-  // The sizes of pages that node 0 can choose for its DRAM.
+  // The page sizes that node 0 can use for its DRAM.
   std::vector<pmem::Pages> pages_to_choose() {
     std::vector<pmem::Pages> possible;
     for (const pmem::Pages pages : {pmem::Pages::small, pmem::Pages::huge}) {
@@ -251,7 +253,8 @@ class Run {
     return possible;
   }
 
-  // Why node 0 has no such memory, as its process tells all; empty: it has.
+  // Why node 0 cannot have memory of this kind and size, as its process tells all others; empty if
+  // it can.
   std::string refusal(Platform& platform, Room room) {
     std::string reason;
     if (Node* const node = platform.local_node(0); node != nullptr && room.size != 0) {
@@ -292,7 +295,7 @@ class Run {
     write_manifest(RunStatus::running);
   }
 
-  // The same answer in all processes that measure together.
+  // Gives the same answer in all processes that measure together.
   bool any_interrupted() {
     if (modelled_) return harness::interrupted();
     return ranks_.broadcast(harness::interrupted() ? 1 : 0) != 0;
@@ -350,7 +353,8 @@ class Run {
   harness::Ranks& ranks_;
   Platforms platforms_;
   bool modelled_;
-  sim::Profile base_{};  // on sim the testbed's; else what is not measured is as there
+  // On sim the testbed's profile; otherwise the profile with values for what is not measured.
+  sim::Profile base_{};
   std::uint32_t cores_ = 0;
   std::filesystem::path plots_{};
   ProbeSet set_{};

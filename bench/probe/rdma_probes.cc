@@ -25,8 +25,8 @@ double nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) 
 // --- passive nodes
 // ---------------------------------------------------------------------------------
 
-// Where a passive node's memory is: what it answers to a connection. `keys` has a key for each
-// registered part.
+// The location of a passive node's memory, with which it answers a connection request. At `keys`
+// there is a key for each registered part.
 struct Directory {
   fabric::RemoteAddress keys;
 };
@@ -92,7 +92,7 @@ bool has(const fabric::Capabilities& device, Opcode opcode) {
 
 struct Active {
   RdmaLoad load;
-  std::uint32_t operations = 0;  // of a repetition
+  std::uint32_t operations = 0;  // in one repetition
   std::unique_ptr<pmem::Region> memory;
   fabric::MemoryRegion local;
   std::vector<std::unique_ptr<fabric::QueuePair>> queue_pairs;
@@ -131,7 +131,7 @@ struct Active {
                                   to_string(opcode), to_string(status)));
 }
 
-// Its share of the operations, one after the other.
+// Issues this task's share of the operations, one after the other.
 Task<> issue(Thread& thread, Active* active, std::uint32_t task) {
   fabric::QueuePair& queue_pair = *active->queue_pairs[task % active->queue_pairs.size()];
   while (active->left > 0) {
@@ -150,7 +150,7 @@ Task<> issue(Thread& thread, Active* active, std::uint32_t task) {
 
 Task<> connect(Thread& thread, Active* active, NodeId to) {
   const RdmaLoad& load = active->load;
-  // Room for a message of every task, and before that for the keys.
+  // The buffer first receives the keys and then has room for a message of every task.
   const Bytes room = std::max<Bytes>(Bytes{load.size} * load.depth, load.regions * kWord);
   active->memory =
       thread.node.create_region("source", round_up(room, kCacheLine), pmem::Medium::dram);
@@ -173,7 +173,7 @@ Task<> connect(Thread& thread, Active* active, NodeId to) {
   }
 }
 
-// Operations of a repetition: large messages are fewer.
+// The number of operations of a repetition; it is smaller for large messages.
 std::uint32_t operations_for(const RdmaLoad& load, const Effort& effort) {
   const std::uint64_t by_bytes = std::max<Bytes>(effort.message_bytes / std::max(load.size, 1U), 1);
   const auto fewest = std::uint64_t{4} * load.depth;
@@ -181,8 +181,8 @@ std::uint32_t operations_for(const RdmaLoad& load, const Effort& effort) {
       std::max(std::min<std::uint64_t>(effort.operations, by_bytes), fewest));
 }
 
-// What is added up of a repetition: of latencies the time that an operation took on average, in
-// nanoseconds, else operations or bytes.
+// The amount that is summed over the threads in a repetition: for latencies the average time of an
+// operation in nanoseconds, otherwise operations or bytes.
 double amount_of(const RdmaLoad& load, const Active& active, Picoseconds spent) {
   const double operations = active.operations;
   switch (load.metric) {
@@ -198,7 +198,7 @@ double amount_of(const RdmaLoad& load, const Active& active, Picoseconds spent) 
   return 0;
 }
 
-// What all threads did of a repetition, in the unit of the metric.
+// The result of all threads in a repetition, in the unit of the metric.
 double value_of(const RdmaLoad& load, const Share& together) {
   switch (load.metric) {
     case RdmaMetric::latency:
@@ -212,7 +212,8 @@ double value_of(const RdmaLoad& load, const Share& together) {
   return 0;
 }
 
-// `shares`: of this thread, by repetition; stays empty if the device does not have the operation.
+// `shares` gets the results of this thread, by repetition. It stays empty if the device does not
+// support the operation.
 Task<> drive(Thread& thread, RdmaLoad load, NodeId to, Effort effort, Platform::Barrier* barrier,
              std::vector<Share>* shares) {
   Active active;
@@ -223,7 +224,7 @@ Task<> drive(Thread& thread, RdmaLoad load, NodeId to, Effort effort, Platform::
     co_await barrier->arrive_and_wait();
     co_return;
   }
-  // The first repetition warms up.
+  // There is one repetition more than are recorded, since the first warms up.
   for (std::uint32_t i = 0; i <= effort.repetitions; ++i) {
     co_await barrier->arrive_and_wait();
     active.left = active.operations;
@@ -379,7 +380,8 @@ class SetOfRdma {
                                        .threads = std::min(n, most)});
       }
     }
-    // Several nodes to one, and one to several; as many threads in all.
+    // Several active nodes and one passive node, then one active node and several passive ones,
+    // with the same total number of threads.
     constexpr NodeId kSeveral = 3;
     add("rdma-inbound",
         {.metric = RdmaMetric::rate, .inlined = true, .depth = 16, .active = kSeveral});

@@ -16,6 +16,15 @@ const PointWorkload& prepared(const harness::Point& point) {
   return *found;
 }
 
+// Of a file that has been read already.
+harness::FileSettings settings_of(const std::filesystem::path& workload_file) {
+  harness::FileSettings settings;
+  if (const auto properties = workload::Properties::read_file(workload_file)) {
+    for (const auto& [key, entry] : properties->entries()) settings[key] = entry.value;
+  }
+  return settings;
+}
+
 }  // namespace
 
 void prepare_workload(harness::Point& point, const harness::Locations& locations) {
@@ -39,7 +48,7 @@ void prepare_workload(harness::Point& point, const harness::Locations& locations
   PointWorkload& own = own_workload(point);
   own.spec = std::move(*spec);
   own.name = plain_name(harness::FileKind::workload, name.text);
-  point.files.push_back({"workload", name, own.name, file});
+  point.files.push_back({"workload", name, own.name, file, settings_of(file)});
   settings.set("workload", own.name, name.where);
   settings.set("records", own.spec.loaded_keys(), settings.where("records"));
   settings.set("key_size", own.spec.key_size, settings.where("key_size"));

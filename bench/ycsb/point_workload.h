@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "bench/ycsb/workload_spec.h"
 #include "harness/config/locations.h"
 #include "harness/run/point.h"
-#include "harness/workload/workload_spec.h"
 
 namespace perdura::bench {
 

@@ -16,6 +16,7 @@ struct DriverDeclarations {
   struct System {
     std::string_view name;
     std::span<const Parameter> parameters;  // of [systems.NAME]
+    std::string_view title{};               // as people read it; empty: as the name is written
   };
 
   std::string_view name;

@@ -32,13 +32,13 @@ std::size_t byte_of_column(std::string_view line, std::size_t column) {
   return byte;
 }
 
-// The names on the way to the value, after a check that it is one value.
-// Of any size, also of those that TOML does not hold.
+// Whether the text is a whole number, even one that is too large for TOML.
 bool is_whole_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos &&
          (text.size() == 1 || text.front() != '0');
 }
 
+// The names on the path to the value, which must be a single value.
 std::vector<std::string> parse_path(const Override& change) {
   toml::table parsed;
   try {

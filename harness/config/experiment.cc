@@ -15,7 +15,8 @@
 namespace perdura::harness {
 namespace {
 
-constexpr std::uint64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();  // of TOML
+// The largest integer of TOML.
+constexpr std::uint64_t kMaxInteger = std::numeric_limits<std::int64_t>::max();
 
 constexpr std::array<std::string_view, 17> kTopLevel{
     "name",        "description", "driver",   "platform", "profile", "seed",
@@ -158,7 +159,7 @@ void read_matrix(const Document& document, const Section& top, const Section& ma
     }
     entries.emplace_back(&key, &node);
   }
-  // TOML tables are unordered; the order of a sweep is the order of writing.
+  // TOML tables are unordered, but a sweep runs in the order in which its parameters are written.
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return a.first->source().begin < b.first->source().begin;
   });

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <set>
 
 #include "harness/text/path_kind.h"
@@ -43,23 +42,6 @@ std::string at(const Located& name) {
 }
 
 }  // namespace
-
-Locations Locations::standard() {
-  std::vector<fs::path> roots;
-  if (const char* home = std::getenv("PERDURA_HOME"); home != nullptr && *home != '\0') {
-    roots.emplace_back(home);
-  }
-  roots.emplace_back("");
-  std::error_code unknown;
-  roots.push_back(of_program(fs::read_symlink("/proc/self/exe", unknown)));
-  return Locations(std::move(roots));
-}
-
-fs::path Locations::of_program(const fs::path& program) {
-  const fs::path installed = (program.parent_path() / PERDURA_DATA_FROM_PROGRAM).lexically_normal();
-  std::error_code ignored;
-  return fs::is_directory(installed / "experiments", ignored) ? installed : PERDURA_SOURCE_DIR;
-}
 
 Locations Locations::from(const fs::path& folder) const {
   Locations others = *this;
@@ -102,18 +84,6 @@ std::vector<std::string> Locations::names(FileKind kind) const {
 void Locations::check_plots(const Experiment& experiment) const {
   const auto there = report::check_plots(experiment.specs, plots());
   if (!there) throw UsageError(there.error().message);
-}
-
-fs::path Locations::plots() const {
-  return first_existing(fs::path("plots") / "style.gp").parent_path();
-}
-
-fs::path Locations::first_existing(const fs::path& relative) const {
-  std::error_code ignored;
-  for (const fs::path& root : roots_) {
-    if (fs::exists(root / relative, ignored)) return root / relative;
-  }
-  return relative;
 }
 
 std::string plain_name(FileKind kind, const fs::path& file) {

@@ -1,10 +1,8 @@
 // Where experiments, profiles, workloads, sites and plots are found.
 //
 // A name is looked up as experiments/NAME.toml, profiles/NAME.toml, sites/NAME.toml or
-// workloads/NAME in three places, the first one that has it wins: $PERDURA_HOME, the current
-// folder, and what belongs to this program: share/perdura of the prefix that it was installed to,
-// wherever that was moved, or the source tree that it was built from. What contains a '/' or ends
-// in .toml is a path and is taken as it is.
+// workloads/NAME in the program's folders (harness/program/data_folders.h). What contains a '/' or
+// ends in .toml is a path and is taken as it is.
 #pragma once
 
 #include <filesystem>
@@ -13,18 +11,17 @@
 #include <vector>
 
 #include "harness/config/experiment.h"
+#include "harness/program/data_folders.h"
 
 namespace perdura::harness {
 
 enum class FileKind : std::uint8_t { experiment, profile, workload, site };
 
-class Locations {
+class Locations : public DataFolders {
  public:
-  explicit Locations(std::vector<std::filesystem::path> roots) : roots_(std::move(roots)) {}
-  // The locations described above.
-  static Locations standard();
-  // Where the files are that belong to the program of that path.
-  static std::filesystem::path of_program(const std::filesystem::path& program);
+  using DataFolders::DataFolders;
+  // Those of this program.
+  static Locations standard() { return Locations(DataFolders::standard()); }
   // The same locations with `folder` in place of the current folder; relative paths start there,
   // too.
   Locations from(const std::filesystem::path& folder) const;
@@ -39,14 +36,9 @@ class Locations {
   // Throws UsageError, with its place, if a figure's script is not where the others are.
   void check_plots(const Experiment& experiment) const;
 
-  // The folder of gnuplot scripts: the first one that contains the scripts' common part.
-  std::filesystem::path plots() const;
-
-  // The first folder or file of that relative path that exists, else the path itself.
-  std::filesystem::path first_existing(const std::filesystem::path& relative) const;
-
  private:
-  std::vector<std::filesystem::path> roots_;
+  explicit Locations(DataFolders folders) : DataFolders(std::move(folders)) {}
+
   std::filesystem::path folder_{};  // empty: the current one
 };
 

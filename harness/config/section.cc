@@ -86,10 +86,10 @@ ParameterValue Section::value_of(const toml::node& node, const Parameter& parame
     if (const auto real = node.value_exact<double>()) return *real;
     const auto number = node.value_exact<std::int64_t>();
     if (!number) return std::nullopt;
-    // No count is negative, but a decimal number may be.
+    // Whole numbers are parsed as unsigned, so a negative one is kept as a decimal number.
     return *number < 0 ? ParameterValue(static_cast<double>(*number)) : ParameterValue(*number);
   }();
-  // A list or a section is of no type that there is.
+  // A list or a section has no valid type; NaN stands for it, since it fits no parameter.
   const std::string problem = parameter.problem_with(value.value_or(ParameterValue(std::nan(""))));
   if (!problem.empty()) wrong(node, parameter.name, problem);
   return parameter.of_type(*value);

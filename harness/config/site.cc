@@ -74,7 +74,7 @@ SiteHost read_host(const Document& document, const toml::table& table) {
 void check_hosts(const Document& document, const std::vector<SiteHost>& hosts) {
   std::set<std::string> names;
   for (const SiteHost& host : hosts) {
-    // One host may be both, which on shm it always is.
+    // One host may have both roles; on shm it always has.
     if (names.insert(host.name + ' ' + host.role).second) continue;
     throw UsageError(
         fmt::format("{}: host {} has the same role twice; keep one", document.name(), host.name));

@@ -19,7 +19,7 @@ std::vector<std::string_view> system_names(const Experiment& experiment) {
   return names;
 }
 
-// The driver's system of that name; null if there is none.
+// The system of that name that the driver declares; null if there is none.
 const DriverDeclarations::System* find_system(const Experiment& experiment, std::string_view name) {
   for (const auto& system : experiment.declared.systems) {
     if (system.name == name) return &system;
@@ -27,8 +27,8 @@ const DriverDeclarations::System* find_system(const Experiment& experiment, std:
   return nullptr;
 }
 
-// For the report, which reads it from the text; here it is only checked. gnuplot cuts texts off at
-// these characters, quoted or not.
+// The title is only checked here; the report reads it from the text of the experiment. gnuplot cuts
+// text off at these characters, quoted or not.
 void check_title(const Section& system) {
   const toml::node* const node = system.table().get(kTitle);
   if (node == nullptr) return;
@@ -61,7 +61,7 @@ void read_parameters(const Section& section, std::span<const Parameter> table,
   section.allow_only(known);
 }
 
-// The system that a section is about.
+// The system to which a section refers.
 const DriverDeclarations::System& system_of(const Experiment& experiment, std::string_view name,
                                             const SystemSettings& settings, const Section& all) {
   const DriverDeclarations::System* const own = find_system(experiment, name);

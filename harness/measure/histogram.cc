@@ -77,8 +77,8 @@ void Histogram::reset() {
 std::uint64_t Histogram::rank_of(double percent) const {
   const double clamped = std::clamp(percent, 0.0, 100.0);
   const double position = clamped * static_cast<double>(count_) / 100.0;
-  // 99.9 is not a binary fraction, so that 99.9 % of 1,000 may come out a hair above 999; that hair
-  // must not lift the rank to 1,000.
+  // 99.9 has no exact binary representation, so 99.9 % of 1,000 may come out slightly above 999.
+  // That must not raise the rank to 1,000.
   const double rank = std::ceil(position * (1.0 - 0x1.0p-50));
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(rank), 1, count_);
 }

@@ -17,8 +17,9 @@ std::vector<double> sorted(std::span<const double> samples) {
   return copy;
 }
 
-// The series below has a term for every second degree of freedom. Of so many, the approximation by
-// the normal distribution (Abramowitz and Stegun, 26.7.8) is right to six digits.
+// The series below has a term for every second degree of freedom. With more degrees of freedom than
+// this, the approximation by the normal distribution (Abramowitz and Stegun, 26.7.8) is accurate to
+// six digits.
 constexpr std::size_t kLongestSeries = 1000;
 
 // The probability that |t| stays below the given value: the finite series for whole degrees of
@@ -62,7 +63,8 @@ Summary summarize(std::span<const double> samples) {
                        ? ordered[half]
                        : ordered[half - 1] + (ordered[half] - ordered[half - 1]) / 2;
   if (ordered.size() > 1) {
-    // Deviations from the mean, not the difference of two large sums, which would cancel.
+    // Sums squared deviations from the mean, since the difference of two large sums would lose
+    // digits.
     double squares = 0.0;
     for (double sample : ordered) squares += (sample - summary.mean) * (sample - summary.mean);
     summary.standard_deviation = std::sqrt(squares / (count - 1));
@@ -78,7 +80,7 @@ double student_t_critical(std::size_t degrees_of_freedom, double confidence) {
   double low = 0.0;
   double high = 1.0;
   while (std::isfinite(high) && student_t_inside(high, degrees_of_freedom) < confidence) high *= 2;
-  // Bisection down to neighboring numbers: about sixty rounds, and no choice of a tolerance.
+  // Bisection down to neighboring numbers, which takes about sixty rounds and needs no tolerance.
   for (;;) {
     const double middle = low + (high - low) / 2;
     if (middle <= low || middle >= high) return high;

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Half a thread that is ready and has no core, on average: a thread too many gives one, wake-ups
-// of threads that sleep some hundredths.
+// On average half a thread that is ready to run and has no core. One thread too many gives 1; the
+// wake-ups of sleeping threads give some hundredths.
 constexpr double kCrowded = 0.5;
 // A core's speed varies by some percent with its temperature and its neighbors' work; another
 // thread on the same core, or a lower frequency, takes much more than a tenth.
@@ -74,7 +74,8 @@ HostCounts host_counts(const fs::path& proc) {
   HostCounts counts{.at = std::chrono::steady_clock::now()};
   cpu_set_t usable;
   CPU_ZERO(&usable);
-  // Of the first thread: others may have been given a core each.
+  // The affinity of the process' first thread counts, since other threads may be pinned to one core
+  // each.
   const bool known = sched_getaffinity(getpid(), sizeof usable, &usable) == 0;
   std::ifstream stat(proc / "stat");
   unsigned cores = 0;
@@ -111,7 +112,7 @@ HostNoise noise_between(const HostCounts& begin, const HostCounts& end) {
     return later < earlier ? 0.0
                            : static_cast<double>(later - earlier) / static_cast<double>(ticks);
   };
-  // The counts of a thread that has ended meanwhile are lost.
+  // The counts may decrease, since those of threads that have ended are lost.
   const auto threads = [&](std::chrono::nanoseconds later, std::chrono::nanoseconds earlier) {
     return std::max(0.0, std::chrono::duration<double>(later - earlier).count()) / time.count();
   };
@@ -140,7 +141,7 @@ HostNoise noise_before(const fs::path& proc) {
   for (std::string line; std::getline(stat, line);) {
     if (line.starts_with("cpu") && line.size() > 3 && line[3] != ' ') ++cores;
   }
-  // Who reads this runs.
+  // The thread that reads the load average is itself running, so it is subtracted.
   if (cores > 0) noise.runnable_before = std::max(0.0, running - 1) / cores;
   return noise;
 }
@@ -149,7 +150,7 @@ std::chrono::nanoseconds Calibration::measure() {
   constexpr std::size_t kLoops = 15;
   std::array<std::chrono::nanoseconds, kLoops> times{};
   volatile std::uint64_t result = 0;
-  // The first ones wake up a core that slept.
+  // The first rounds are not measured: they wake up a core that slept.
   for (int i = 0; i < 5; ++i) result = fixed_work();
   for (std::chrono::nanoseconds& time : times) {
     const auto began = std::chrono::steady_clock::now();

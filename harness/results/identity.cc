@@ -7,7 +7,7 @@
 #include <sstream>
 #include <vector>
 
-#include "harness/results/build_info.h"
+#include "harness/program/build_info.h"
 #include "harness/results/hash.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
@@ -19,7 +19,7 @@ std::string hash_of_executable() {
   return fmt::format("{:016x}", hash_of(read_whole("/proc/self/exe").value_or("")));
 }
 
-// What stands between line ends, so that texts that differ have lines that differ.
+// Splits text at line ends, so that texts that differ have lines that differ.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream input(text + '\n');

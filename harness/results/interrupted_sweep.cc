@@ -35,7 +35,8 @@ FinishedPoint point_of(std::string_view bytes) {
           Measurement::deserialize(std::span(words).subspan(kWordsBeforeMeasurement))};
 }
 
-// Of the first session; a journal of another build may have none, and is refused later.
+// The folder in which the first session ran. A journal of another build may have none; such a
+// journal is refused later.
 fs::path first_directory(const std::vector<std::string>& records) {
   if (records.size() < 2 || !records[1].starts_with(kSession)) return {};
   try {
@@ -67,7 +68,7 @@ std::optional<InterruptedSweep> open_interrupted(const fs::path& folder, IfDamag
     throw UsageError(fmt::format("--continue {}: {}; give one that 'perdura run' began",
                                  folder.string(), not_a_folder(folder)));
   }
-  // A process that was killed at the very end leaves both.
+  // A process that was killed at the very end leaves both the complete results and the journal.
   if (has_status(folder, RunStatus::complete)) {
     std::error_code ignored;
     fs::remove(journal_file(folder), ignored);

@@ -48,8 +48,8 @@ std::string record_of(std::string_view content) {
 
 struct Scan {
   std::vector<std::string> records;
-  std::size_t whole = 0;  // bytes, up to the end of the last whole record
-  bool damaged = false;   // behind it is something else than the beginning of a record
+  std::size_t whole = 0;  // length in bytes of all complete records
+  bool damaged = false;   // whether they are followed by something other than an incomplete record
 };
 
 Scan scan(std::string_view bytes) {
@@ -60,7 +60,8 @@ Scan scan(std::string_view bytes) {
     Header header;
     std::memcpy(&header, rest.data(), sizeof(header));
     if (!header.right()) {
-      // A file system may have extended the file before a power failure without writing the data.
+      // Zeros are no damage: after a power failure a file system may have extended the file without
+      // its data.
       found.damaged = rest.find_first_not_of('\0') != std::string_view::npos;
       return found;
     }
@@ -80,7 +81,7 @@ Scan scan(std::string_view bytes) {
   throw PlatformError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(code)));
 }
 
-// journal.damaged-1 with the first number, from 1, that is free.
+// The first of the names journal.damaged-1, journal.damaged-2, ... that does not exist.
 fs::path free_name_beside(const fs::path& file) {
   for (std::uint64_t n = 1;; ++n) {
     fs::path name = fmt::format("{}.damaged-{}", file.string(), n);
@@ -168,7 +169,7 @@ void Journal::append(std::string_view content) {
       left.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno != EINTR) {
       const int problem = errno;
-      // Nobody needs a part of it, and on a full disk others need its room.
+      // A partial record is useless, and on a full disk its space is needed, so it is cut off.
       [[maybe_unused]] const int cut = ftruncate(descriptor_, end);
       refuse(file_, problem);
     }

@@ -24,7 +24,7 @@ std::string first_line(const fs::path& file) {
   return line.empty() ? "unknown" : line;
 }
 
-// Of "key   : value", the value in the first line with that key.
+// The value of the first line "key   : value" with this key.
 std::string value_in(const fs::path& file, std::string_view key) {
   std::ifstream input(file);
   for (std::string line; std::getline(input, line);) {
@@ -37,7 +37,7 @@ std::string value_in(const fs::path& file, std::string_view key) {
   return "unknown";
 }
 
-// Entries of the form prefix0, prefix1, and so on; or all, without a prefix.
+// The entries of a folder named prefix0, prefix1, and so on; all entries if the prefix is empty.
 std::vector<fs::path> entries(const fs::path& folder, std::string_view prefix) {
   std::vector<fs::path> result;
   std::error_code ignored;
@@ -48,7 +48,7 @@ std::vector<fs::path> entries(const fs::path& folder, std::string_view prefix) {
                           std::isdigit(static_cast<unsigned char>(name[prefix.size()])) != 0;
     if (prefix.empty() || numbered) result.push_back(entry.path());
   }
-  // Numbers as numbers: node2 before node10.
+  // Numbers are compared by value, so that node2 comes before node10.
   std::sort(result.begin(), result.end(), [](const fs::path& a, const fs::path& b) {
     const std::string left = a.filename().string();
     const std::string right = b.filename().string();

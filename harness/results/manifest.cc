@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "harness/results/build_info.h"
+#include "harness/program/build_info.h"
 #include "harness/schema/columns.h"
 
 namespace perdura::harness {
@@ -87,7 +87,10 @@ std::string to_json(const Manifest& manifest) {
   json["provenance"] = manifest.modelled ? "modelled" : "measured";
   json["points"] = manifest.points;
   json["points_done"] = manifest.points_done;
+  if (!manifest.nodes.empty()) json["nodes"] = manifest.nodes;
   if (!manifest.schema.declared().empty()) json["columns"] = manifest.schema.to_json();
+  const ordered_json words = manifest.schema.words_to_json();
+  if (!words.empty()) json["words"] = words;
   if (!manifest.files.empty()) json["files"] = json_of(manifest.files);
   if (!manifest.files_before.empty()) json["files_before"] = json_of(manifest.files_before);
   json["seed"] = manifest.seed;
@@ -96,8 +99,9 @@ std::string to_json(const Manifest& manifest) {
   for (const Session& session : manifest.sessions) json["sessions"].push_back(json_of(session));
   json["profile"] = {{"name", manifest.profile}, {"text", manifest.profile_text}};
   json["workloads"] = ordered_json::array();
-  for (const auto& [name, text] : manifest.workloads) {
-    json["workloads"].push_back({{"name", name}, {"text", text}});
+  for (const InputFile& file : manifest.workloads) {
+    json["workloads"].push_back(
+        {{"name", file.name}, {"text", file.text}, {"settings", ordered_json(file.settings)}});
   }
   if (const auto& memory = manifest.persistent_memory) {
     json["persistent_memory"] = {{"directory", memory->directory.string()},

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "harness/results/file_system.h"
@@ -36,6 +35,17 @@ std::string to_json(const Session& session);
 // Throws std::exception if the text is not a session.
 Session session_of_json(const std::string& text);
 
+// What a file says, as its driver understands it: a value for each key. Two files that say the same
+// have the same settings, however they are written.
+using FileSettings = std::map<std::string, std::string, std::less<>>;
+
+// A file that points were made from.
+struct InputFile {
+  std::string name{};
+  std::string text{};
+  FileSettings settings{};
+};
+
 struct Manifest {
   std::string experiment{};
   std::string platform{};
@@ -43,14 +53,16 @@ struct Manifest {
   std::string profile{};       // "host" on real platforms
   std::string profile_text{};  // the profile's file; empty on real platforms
   std::string site_text{};     // the site's file; empty without one
-  std::vector<std::pair<std::string, std::string>> workloads{};  // names and files' texts
-  std::optional<FileSystem> persistent_memory{};                 // on real platforms
-  std::optional<MediaWrites> media_writes{};  // likewise, at the end: by the last session
+  std::vector<InputFile> workloads{};
+  std::optional<FileSystem> persistent_memory{};  // on real platforms
+  std::optional<MediaWrites> media_writes{};      // likewise, at the end: by the last session
   std::uint64_t seed = 0;
   std::uint64_t repetitions = 1;
   std::size_t points = 0;  // that the sweep has, repetitions included
   std::size_t points_done = 0;
   report::Schema schema{};  // of points.csv
+  // The roles of the points' nodes in words, "a server and 2 clients": each once.
+  std::vector<std::string> nodes{};
   RunStatus status = RunStatus::running;
   // By name: what the folder's tables hold, by which readers tell that they are whole. times.csv is
   // not among them: it holds no results, and differs from run to run.

@@ -6,7 +6,7 @@
 
 namespace perdura::harness {
 
-// --- as words for another process ----------------------------------------------------------------
+// --- serialization for another process -----------------------------------------------------------
 
 template <class Archive, class T>
 requires IsOf<T, OperationKind>
@@ -38,7 +38,8 @@ static void visit(Archive& archive, T& counts) {
 template <class Archive, class T>
 requires IsOf<T, RoleCosts>
 static void visit(Archive& archive, T& costs) {
-  archive(costs.cpu, costs.writes.local_store, costs.writes.one_sided);
+  archive(costs.cpu, costs.writes.local_store, costs.writes.one_sided, costs.traffic.sent,
+          costs.traffic.received, costs.peak_memory.dram, costs.peak_memory.pm);
 }
 
 template <class Archive, class T>
@@ -87,7 +88,7 @@ Measurement Measurement::deserialize(std::span<const std::uint64_t> words) {
   return result;
 }
 
-// -------------------------------------------------------------------------------------------------
+// --- what is computed from a measurement ---------------------------------------------------------
 
 std::string_view to_string(Verdict verdict) {
   switch (verdict) {
@@ -132,10 +133,7 @@ void Measurement::merge(const Measurement& other) {
   at_work.insert(at_work.end(), other.at_work.begin(), other.at_work.end());
   arrivals = std::max(arrivals, other.arrivals);
   harness_per_operation = std::max(harness_per_operation, other.harness_per_operation);
-  for (const auto& [role, costs] : other.roles) {
-    roles[role].cpu += costs.cpu;
-    roles[role].writes += costs.writes;
-  }
+  for (const auto& [role, costs] : other.roles) roles[role] += costs;
   for (const auto& [column, value] : other.declared) declared[column] += value;
   timeline.merge(other.timeline);
   if (other.noise) note_noise(*other.noise);
@@ -146,6 +144,14 @@ void Measurement::merge(const Measurement& other) {
   operations_checked += other.operations_checked;
   interrupted = interrupted || other.interrupted;
   if (usage_error.empty()) usage_error = other.usage_error;
+}
+
+RoleCosts& RoleCosts::operator+=(const RoleCosts& other) {
+  cpu += other.cpu;
+  writes += other.writes;
+  traffic += other.traffic;
+  peak_memory += other.peak_memory;
+  return *this;
 }
 
 RoleCosts Measurement::costs_of(std::string_view role) const {
@@ -175,7 +181,7 @@ double Measurement::tail_percent() const {
   const std::uint64_t count = operations();
   if (count == 0) return 0;
   const auto all = measure::all_at_work(at_work);
-  // Evenly spread operations of several processes may come to a little more than all.
+  // Operations of several processes that are spread evenly may add up to slightly more than all.
   const double outside = static_cast<double>(count) - (all ? all->operations : 0);
   return 100 * std::max(0.0, outside) / static_cast<double>(count);
 }

@@ -15,7 +15,9 @@
 #include "harness/results/host_noise.h"
 #include "harness/results/timeline.h"
 #include "platform/base/units.h"
+#include "platform/fabric/traffic.h"
 #include "platform/pmem/accounting.h"
+#include "platform/pmem/memory_meter.h"
 
 namespace perdura::harness {
 
@@ -61,7 +63,10 @@ struct SpaceUse {
 struct RoleCosts {
   Picoseconds cpu{};    // of all their threads
   pmem::Writes writes;  // to their persistent memory
+  fabric::Traffic traffic;
+  pmem::MemoryUse peak_memory;  // the sum of the nodes' peaks, from their start on
 
+  RoleCosts& operator+=(const RoleCosts& other);
   bool operator==(const RoleCosts&) const = default;
 };
 

@@ -10,7 +10,7 @@
 namespace perdura::harness {
 namespace {
 
-constexpr Bytes kUnit = 64;  // bytes of a write as ipmctl counts them
+constexpr Bytes kUnit = 64;  // ipmctl counts writes of so many bytes
 
 std::string_view first_line_of(std::string_view text) {
   while (!text.empty() && (text.front() == '\n' || text.front() == ' ')) text.remove_prefix(1);
@@ -28,7 +28,7 @@ MediaWrites media_writes(const std::string& command) {
     output.append(part.data(), n);
   }
   const int status = ::pclose(pipe);
-  constexpr int kNotFound = 127;  // by the shell
+  constexpr int kNotFound = 127;  // exit code of the shell
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound) {
     return {{}, "ipmctl, which asks the modules, is not installed"};
   }
@@ -36,7 +36,8 @@ MediaWrites media_writes(const std::string& command) {
   return media_writes_in(output);
 }
 
-// Lines "   TotalMediaWrites=0x000000000000000000000000adc83a0e", one a module.
+// Parses lines such as "   TotalMediaWrites=0x000000000000000000000000adc83a0e", one for each
+// module.
 MediaWrites media_writes_in(std::string_view output) {
   constexpr std::string_view kKey = "TotalMediaWrites=";
   std::uint64_t writes = 0;

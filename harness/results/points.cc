@@ -79,7 +79,7 @@ std::string identity_cell(const PointIdentity& identity, std::string_view column
 
 constexpr std::array kPercentiles{50.0, 90.0, 99.0, 99.9, 99.99};
 
-// Of both times, from when an operation was begun and from when it was due, alike.
+// Adds latencies and response times in the same way.
 void add_times(Row& row, const measure::Histogram& latency) {
   if (latency.count() == 0) {
     row.not_measured(report::kLatencyColumns);
@@ -103,7 +103,7 @@ void add_times(Row& row, const measure::Histogram& latency) {
   }
 }
 
-constexpr std::size_t kCostColumns = 14;  // from the server's CPU time on
+constexpr std::size_t kCostColumns = 14;  // the number of columns from the server's CPU time on
 
 void add_costs(Row& row, const Measurement& measurement, bool compared) {
   const std::uint64_t operations = measurement.operations();
@@ -144,7 +144,7 @@ void add_costs(Row& row, const Measurement& measurement, bool compared) {
   row.maybe(measurement.space.used_percent());
 }
 
-// Of a column that the folder's schema adds; nothing if the point has none of it.
+// The value of a column that the folder's schema adds; nothing if the point has none.
 std::optional<double> declared_value(const Measurement& measurement, std::string_view column) {
   const auto found = measurement.declared.find(column);
   if (found == measurement.declared.end()) return std::nullopt;
@@ -177,7 +177,7 @@ std::string points_csv(const std::vector<const PointResult*>& results,
     if (!out.empty()) out += ',';
     out += column.name;
   }
-  // A model has no host, and its files are the same bytes whatever else is measured elsewhere.
+  // Simulated points have no host, so the file is the same on every machine.
   const bool on_hosts = std::any_of(results.begin(), results.end(), [](const PointResult* result) {
     return !result->identity.modelled;
   });
@@ -222,7 +222,7 @@ std::string points_csv(const std::vector<const PointResult*>& results,
       row.text(!saturated ? "" : *saturated ? "yes" : "no");
       add_times(row, source.measured.latency);
       add_times(row, source.measured.response.value_or(measure::Histogram()));
-      // Of a client's operations of any kind: it is the same in each of the point's rows.
+      // Applies to operations of any kind, so it is the same in each of the point's rows.
       const auto harness = measurement.harness_per_operation;
       row.maybe(harness ? std::optional(static_cast<double>(harness->count()) / 1000.0)
                         : std::nullopt);

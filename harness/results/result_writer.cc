@@ -56,7 +56,7 @@ ResultWriter::ResultWriter(fs::path folder, InterruptedSweep sweep, Manifest man
       journal_(std::move(sweep.journal)),
       results_(manifest_.points) {
   manifest_.files_before = report::sound_files(folder_);
-  // Of files that were being written when the process was killed.
+  // Removes temporary files that were being written when the process was killed.
   for (const auto& entry : fs::directory_iterator(folder_)) {
     if (entry.path().extension() == ".tmp") fs::remove(entry.path());
   }
@@ -93,7 +93,8 @@ ResultWriter::Finish ResultWriter::finish_for_another(std::chrono::milliseconds 
     mutex_.unlock();
     return Finish::was_finished;
   }
-  finish_locked(RunStatus::interrupted);  // and never unlocked
+  // The mutex stays locked, so that nobody writes results any more.
+  finish_locked(RunStatus::interrupted);
   return Finish::finished;
 }
 
@@ -102,10 +103,10 @@ void ResultWriter::finish_locked(RunStatus status) {
     write(status);
   } catch (const PlatformError&) {
     manifest_.status = status == RunStatus::complete ? RunStatus::failed : status;
-    // Of a disk that is full there may be room for a file as small as this.
+    // Even a full disk may have room for a file as small as the manifest.
     try {
       write_atomically(folder_ / "manifest.json", to_json(manifest_));
-    } catch (const PlatformError&) {  // the first one says more
+    } catch (const PlatformError&) {  // the first error is more useful
     }
     throw;
   }

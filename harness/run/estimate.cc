@@ -19,7 +19,7 @@ void add(PastRun::Cost& to, const PastRun::Cost& cost) {
   to.operations += cost.operations;
 }
 
-// Repetitions differ in their seed only.
+// Repetitions of a point differ only in their seed.
 std::string without_repetition(const std::string& label) {
   return label.substr(0, label.find(" repetition="));
 }
@@ -31,7 +31,8 @@ report::Schema schema_of(const fs::path& folder) {
 }
 
 bool ends_by_time(const Experiment& experiment) {
-  const PointSettings point = expand(experiment).front();  // what one is given, all are
+  // All points are given the same parameters.
+  const PointSettings point = expand(experiment).front();
   const auto table = point.table();
   return std::any_of(table.begin(), table.end(), [&](const Parameter& parameter) {
     return parameter.sets_time && point.given(parameter.name);
@@ -101,7 +102,7 @@ std::optional<PastRun> find_past_run(const fs::path& out, const Experiment& expe
       newest = std::move(past);
       written = time;
     } catch (const UsageError&) {
-      // One that tells nothing, such as another version's, must not hide the others.
+      // An unreadable folder, such as one of another version, must not hide the others.
     }
   }
   return newest;

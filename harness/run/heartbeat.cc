@@ -25,11 +25,12 @@ namespace {
 constexpr int kBeatsPerSilence = 10;
 // Interval of beats if silence is not limited: beats still carry requests to stop.
 constexpr std::chrono::milliseconds kBeat{1000};
-// For a rank to be heard of at all: it may begin later than the root.
+// The time until a rank is first heard of is longer, since it may begin later than the root.
 constexpr std::chrono::seconds kTimeToBegin{5};
-// For the root's main thread to give up its point and to write the results.
+// The time for the root's main thread to give up its point and to write the results.
 constexpr std::chrono::milliseconds kTimeToWrite{2000};
-// The same when the launcher knows, too: Open MPI kills all ranks a second after one has died.
+// The same if the launcher knows of the failure, too: Open MPI kills all ranks a second after one
+// has died.
 constexpr std::chrono::milliseconds kTimeBeforeKilled{500};
 
 struct Datagram {
@@ -37,7 +38,7 @@ struct Datagram {
   std::uint64_t rank = 0;
   std::uint64_t point = 0;
   std::uint64_t stop = 0;
-  std::uint64_t crash = 0;  // the signal
+  std::uint64_t crash = 0;  // the signal, if the rank crashed
 };
 
 int open_socket() {
@@ -50,7 +51,7 @@ int open_socket() {
   return descriptor;
 }
 
-// All IPv4 addresses of this host, the loopback's among them, in network byte order.
+// All IPv4 addresses of this host, including loopback, in network byte order.
 std::vector<std::uint64_t> own_addresses() {
   std::vector<std::uint64_t> addresses;
   ifaddrs* all = nullptr;
@@ -84,7 +85,7 @@ Heartbeat::Heartbeat(Ranks& ranks, std::chrono::milliseconds silence,
   if (ranks.size() == 1) return;
   wake_up_ = eventfd(0, EFD_CLOEXEC);
 
-  // The run's number, the root's port, and its addresses.
+  // The root sends the run's number, its port and its addresses.
   std::vector<std::uint64_t> words;
   if (ranks.is_root()) {
     words = own_addresses();
@@ -171,12 +172,13 @@ void Heartbeat::beat() {
     poll(waiting.data(), waiting.size(), static_cast<int>(pause.count()) + 1);
     std::unique_lock lock(mutex_);
     if (ending_) return;
-    // Not the end that all have agreed on: MPI lets nobody end before this thread has.
+    // This cannot be the end of the whole run on which all ranks agree, since MPI lets no rank end
+    // before this thread has ended.
     for (std::size_t i = 0; i < peers_.size(); ++i) peers_[i].ended = waiting[i + 2].revents != 0;
     if (!ranks_.is_root() && peers_.front().ended) end_without_root();
     const auto now = Clock::now();
     receive_all(now);
-    // Who was stopped itself cannot say who was silent meanwhile.
+    // If this process itself was stopped for a while, it cannot tell who was silent in that time.
     const Peer* lost = find_lost(now, now - before > silence_ / 2);
     before = now;
     if (lost == nullptr) continue;
@@ -263,8 +265,8 @@ void Heartbeat::give_up_on(const Peer& peer) {
   const auto time = peer.ended ? kTimeBeforeKilled : kTimeToWrite;
   if (changed_.wait_for(lock, time, [this] { return ending_; })) return;
   // The main thread waits for the lost rank in a way that cannot be interrupted, or the machine is
-  // busy. What is said to be kept is written first; not under the lock, which that thread may wait
-  // for while it writes.
+  // busy. The results are written before the message says that they are kept. The lock is released
+  // meanwhile, since the main thread may need it while it writes.
   const auto keep = keep_;
   lock.unlock();
   const std::optional<std::string> kept = keep ? keep() : "";

@@ -16,12 +16,13 @@ namespace {
 
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// Not the same: after interrupt() a first signal, such as a launcher's, is not yet the second.
+// Not the same as interrupt_signaled: after interrupt() the first real signal, such as one from a
+// launcher, must not count as the second.
 std::atomic<bool> signaled{false};
-// Of whose signals a line tells; set before the first can come.
+// Which signals are announced by a line; set before the first one can arrive.
 bool tells_of_interrupt = false;
 bool tells_of_others = false;
-// After so many seconds; 0: never.
+// The process is ended after so many seconds if it does not react; 0 means never.
 std::atomic<unsigned> ends_if_unheeded{0};
 
 void on_alarm(int) {
@@ -30,7 +31,7 @@ void on_alarm(int) {
   _exit(1);
 }
 
-// In a signal's handler, or as if in one.
+// Called in a signal handler, or with the same restrictions.
 void interrupt_now() {
   if (!interrupt_signaled.exchange(true)) alarm(ends_if_unheeded.load());
 }
@@ -38,8 +39,8 @@ void interrupt_now() {
 void on_signal(int signal) {
   interrupt_now();
   const bool is_second = signaled.exchange(true);
-  // A launcher may tell its processes to end several times, and kills those that it has no patience
-  // with.
+  // A launcher may send SIGTERM several times and finally kills its processes itself. So the second
+  // one does not end this process.
   if (signal == SIGTERM && !tells_of_others) return;
   if (is_second) {
     std::signal(signal, SIG_DFL);

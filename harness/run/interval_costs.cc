@@ -1,13 +1,47 @@
 #include "harness/run/interval_costs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 
 namespace perdura::harness {
 namespace {
 
-std::string cpu_column(const Role& role) { return role.name + "_cpu_us_per_op"; }
-std::string writes_column(const Role& role) { return role.name + "_nvm_bytes_per_op"; }
+// What is known of each role: its column is the role's name and `suffix`.
+struct RoleColumn {
+  std::string_view suffix;
+  std::string_view noun;   // with the role in the place of {}
+  report::Quantity shown;  // but for the nouns
+  double (*value)(const RoleCosts& costs);
+
+  bool per_operation() const { return suffix.ends_with("_per_op"); }
+  std::string name(const Role& role) const { return fmt::format("{}{}", role.name, suffix); }
+};
+
+template <class Number>
+double real(Number number) {
+  return static_cast<double>(number);
+}
+
+constexpr report::Quantity kMicroseconds{"", "", "us"};
+constexpr report::Quantity kBytes{"", "", "bytes"};
+constexpr report::Quantity kMebibytes{"", "", "MiB", 1.0 / MiB};
+
+constexpr RoleColumn kColumns[] = {
+    {"_cpu_us_per_op", "{} CPU time", kMicroseconds,
+     [](const RoleCosts& costs) { return to_microseconds(costs.cpu); }},
+    {"_nvm_bytes_per_op", "NVM bytes written at the {}", kBytes,
+     [](const RoleCosts& costs) { return real(costs.writes.total().field_bits) / 8; }},
+    {"_sent_bytes_per_op", "bytes sent by the {}", kBytes,
+     [](const RoleCosts& costs) { return real(costs.traffic.sent); }},
+    {"_received_bytes_per_op", "bytes received by the {}", kBytes,
+     [](const RoleCosts& costs) { return real(costs.traffic.received); }},
+    {"_dram_peak_bytes", "peak DRAM of the {}", kMebibytes,
+     [](const RoleCosts& costs) { return real(costs.peak_memory.dram); }},
+    {"_nvm_peak_bytes", "peak NVM of the {}", kMebibytes,
+     [](const RoleCosts& costs) { return real(costs.peak_memory.pm); }},
+};
 
 }  // namespace
 
@@ -17,15 +51,15 @@ report::Schema role_columns(const Roles& roles) {
     return texts.emplace_back(std::move(text));
   };
   std::vector<report::Column> columns;
-  const auto add = [&](std::string column, std::string noun, std::string_view unit) {
-    const std::string title = report::capitalized(noun) + " per operation";
-    columns.push_back({.name = kept(std::move(column)),
-                       .shown = {kept(std::move(noun)), kept(title), unit},
-                       .better = report::Column::Better::less});
-  };
   for (const Role& role : roles) {
-    add(cpu_column(role), role.name + " CPU time", "us");
-    add(writes_column(role), "NVM bytes written at the " + role.name, "bytes");
+    for (const RoleColumn& column : kColumns) {
+      const std::string noun = fmt::format(fmt::runtime(column.noun), role.name);
+      const std::string_view title_end = column.per_operation() ? " per operation" : "";
+      columns.push_back({.name = kept(column.name(role)),
+                         .shown = {kept(noun), kept(report::capitalized(noun).append(title_end)),
+                                   column.shown.unit, column.shown.scale},
+                         .better = report::Column::Better::less});
+    }
   }
   return report::Schema(columns);
 }
@@ -34,6 +68,7 @@ void IntervalCosts::begin(Node& node) {
   NodeCosts& costs = nodes_[node.id()];
   if (!modelled_) costs.host_before = host_counts();
   costs.writes_before = node.pm_writes();
+  costs.traffic_before = node.traffic();
   costs.cpu_before = node.cpu_time();
 }
 
@@ -44,21 +79,30 @@ void IntervalCosts::end(Node& node, Interval interval) {
     costs.empty_cpu = cpu;
     return;
   }
-  costs.cpu = std::max(cpu - costs.empty_cpu, Picoseconds{});
-  costs.writes = node.pm_writes();
-  costs.writes -= costs.writes_before;
+  costs.own.cpu = std::max(cpu - costs.empty_cpu, Picoseconds{});
+  costs.own.writes = node.pm_writes();
+  costs.own.writes -= costs.writes_before;
+  costs.own.peak_memory = node.peak_memory();
+  costs.traffic = node.traffic();
+  for (const auto& [peer, before] : costs.traffic_before) costs.traffic[peer] -= before;
   if (!modelled_) costs.noise = noise_between(costs.host_before, host_counts());
 }
 
 void IntervalCosts::add_to(Measurement& measurement, const Roles& roles) const {
   for (NodeId node = 0; node < nodes_.size(); ++node) {
-    const Role& role = roles.place_of(node).role;
-    RoleCosts& costs = measurement.roles[role.name];
-    costs.cpu += nodes_[node].cpu;
-    costs.writes += nodes_[node].writes;
-    measurement.declared[cpu_column(role)] += to_microseconds(nodes_[node].cpu);
-    measurement.declared[writes_column(role)] +=
-        static_cast<double>(nodes_[node].writes.total().field_bits) / 8;
+    const auto add = [&](NodeId to, const RoleCosts& costs) {
+      const Role& role = roles.place_of(to).role;
+      measurement.roles[role.name] += costs;
+      for (const RoleColumn& column : kColumns) {
+        measurement.declared[column.name(role)] += column.value(costs);
+      }
+    };
+    add(node, nodes_[node].own);
+    for (const auto& [peer, traffic] : nodes_[node].traffic) {
+      RoleCosts known;
+      known.traffic = traffic;
+      add(peer, known);
+    }
     if (nodes_[node].noise) measurement.note_noise(*nodes_[node].noise);
   }
 }

@@ -1,7 +1,8 @@
-// Measures what a measured interval costs each node of this process: CPU time and writes to
-// persistent memory. The barriers around an interval take CPU time, too, so the cost of an empty
-// interval before the measured one is subtracted, and an idle server costs nothing. On real
-// platforms it also measures how quiet the host was.
+// Measures what a measured interval costs each node of this process: CPU time, writes to persistent
+// memory and traffic; and how much memory the node's regions have had until its end. The barriers
+// around an interval take CPU time, too, so the cost of an empty interval before the measured one
+// is subtracted, and an idle server costs nothing. On real platforms it also measures how quiet the
+// host was.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +37,10 @@ class IntervalCosts {
   struct NodeCosts {
     Picoseconds cpu_before{};
     pmem::Writes writes_before{};
+    fabric::TrafficByNode traffic_before{};
     Picoseconds empty_cpu{};
-    Picoseconds cpu{};
-    pmem::Writes writes{};
+    RoleCosts own{};  // but for the traffic, of which it knows its peers', too
+    fabric::TrafficByNode traffic{};
     HostCounts host_before{};
     std::optional<HostNoise> noise{};
   };

@@ -55,7 +55,7 @@ void on_crash(int signal) {
 }  // namespace
 
 void write_last_words(std::string_view did, std::string_view what_it_was, std::string_view end) {
-  std::array<char, 1400> line;  // both texts at their longest, and the few words of whoever calls
+  std::array<char, 1400> line;  // room for both texts at their longest, and the caller's words
   std::size_t size = 0;
   const auto append = [&](std::string_view text) {
     std::copy(text.begin(), text.end(), line.begin() + size);
@@ -74,7 +74,7 @@ void write_last_words(std::string_view did, std::string_view what_it_was, std::s
   if (!end.empty()) append("; ");
   append(end);
   append("\n");
-  // In one piece: other ranks write to the same terminal.
+  // Written in one call, since other ranks write to the same terminal.
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), size);
 }
 
@@ -86,7 +86,7 @@ void promise_last_words(const std::string& name) {
   for (Crash& crash : crashes) {
     struct sigaction before {};
     sigaction(crash.signal, &action, &before);
-    // Promised once more: what follows the last words is what came before the first promise.
+    // On a second call the handler that was installed before the first call is kept.
     if (before.sa_handler != on_crash) crash.before = before;
   }
 }

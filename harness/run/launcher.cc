@@ -23,7 +23,7 @@ struct Variables {
   const char* rank;
   const char* ranks;
 };
-// In the order in which they count: mpirun within a Slurm job leaves Slurm's variables in place.
+// The order matters: mpirun within a Slurm job leaves Slurm's variables in place.
 constexpr std::array kLaunchers{
     Variables{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     Variables{"srun", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
@@ -85,7 +85,7 @@ void print_past_launcher(const std::string& line) {
 void end_mpirun_after(std::chrono::seconds time) {
   const int mpirun = open_mpirun();
   if (mpirun < 0 || fork() != 0) return;
-  // mpirun waits until nobody has its pipes open.
+  // mpirun waits until all processes have closed its pipes.
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(descriptor);
   setsid();
   const auto milliseconds = std::chrono::milliseconds(time).count();

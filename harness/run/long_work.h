@@ -14,28 +14,30 @@
 #include <mutex>
 #include <string>
 
+#include "harness/program/work_watch.h"
 #include "harness/run/interrupt.h"
 #include "harness/run/progress.h"
 #include "harness/run/ranks.h"
 
 namespace perdura::harness {
 
-class LongWork {
+class LongWork final : public WorkWatch {
  public:
   // Of so many parts. From now on signals are watched for; shows nothing but at the root.
   LongWork(std::size_t parts, Ranks& ranks);
-  ~LongWork() { close(); }
+  ~LongWork() override { LongWork::close(); }
   LongWork(const LongWork&) = delete;
   LongWork& operator=(const LongWork&) = delete;
 
   // Each throws Interrupted if a signal has come.
-  void begin(const std::string& label);
-  void within(const std::string& label, double share);  // of the part that has begun, 0 to 1
+  void begin(const std::string& label) override;
+  void within(const std::string& label,
+              double share) override;  // of the part that has begun, 0 to 1
   void end(const std::string& label, const std::string& outcome);
   // Ends the part without printing an outcome: the command prints it itself.
-  void skip();
+  void skip() override;
   // Leaves the cursor at the beginning of an empty line.
-  void close();
+  void close() override;
 
   static void stop_if_interrupted() {
     if (interrupted()) throw Interrupted{};

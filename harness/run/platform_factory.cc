@@ -33,19 +33,24 @@ class SimFactory final : public PlatformFactory {
   bool modelled() const override { return true; }
   std::string profile_name() const override { return profile_.name; }
   std::string profile_text() const override { return profile_.text; }
-  // The model's completions tell what InfiniBand's do.
+  // The completions of the model mean what those of InfiniBand do.
   Testbed testbed() const override { return {profile_.ddio ? "on" : "off", "ib"}; }
   bool collective() const override { return false; }
   std::filesystem::path pm_directory() const override { return ""; }
   NodeId nodes() const override { return 0; }
-  void check_nodes(const Roles&) const override {}
+  void check_nodes(const Roles& roles) const override {
+    std::vector<std::string> names;
+    for (const Role& role : roles) names.push_back(role.name);
+    sim::check_roles(profile_, names);
+  }
   std::shared_ptr<Platform> create(const Point& point) override {
     sim::Profile profile = profile_;
     if (point.settings.declares("ddio") && point.settings.given("ddio")) {
       profile.ddio = point.settings.text("ddio") == "on";
     }
-    auto platform =
-        std::make_shared<sim::SimPlatform>(std::move(profile), point.roles.node_count());
+    std::vector<sim::NodesOfRole> roles;
+    for (const Role& role : point.roles) roles.push_back({role.name, role.nodes});
+    auto platform = std::make_shared<sim::SimPlatform>(std::move(profile), roles);
     platform->end_when(interrupt_signaled);
     return platform;
   }
@@ -54,8 +59,8 @@ class SimFactory final : public PlatformFactory {
   sim::Profile profile_;
 };
 
-// A folder for the persistent memory of one point, below the one that the user gave: what systems
-// left there must neither be found by the next point nor stay for ever.
+// A folder for the persistent memory of one point, below the one that the user gave. What systems
+// leave there must neither be found by the next point nor stay.
 class PointFolder {
  public:
   // An empty path stands for no folder.
@@ -67,7 +72,7 @@ class PointFolder {
       pmem::mapped::remove_pool_directory(path_ / fmt::format("node-{}", node));
     }
     std::error_code ignored;
-    std::filesystem::remove(path_, ignored);  // by the last process: it must be empty
+    std::filesystem::remove(path_, ignored);  // succeeds in the last process, when it is empty
   }
   PointFolder(const PointFolder&) = delete;
   PointFolder& operator=(const PointFolder&) = delete;
@@ -77,7 +82,8 @@ class PointFolder {
   std::vector<NodeId> nodes_;
 };
 
-// It is not created: a file system that is not mounted would go unnoticed, and a disk be measured.
+// The folder must exist: if it were created, a file system that is not mounted would go unnoticed,
+// and an ordinary disk would be measured.
 void check_pm_directory(const Located& directory) {
   const std::filesystem::path path = directory.text;
   if (path.empty()) return;
@@ -116,7 +122,7 @@ void check_placement(const SiteHost& host, std::span<const unsigned> usable_core
   }
 }
 
-// A platform of real threads: every rank is a node, or one process all of them.
+// A platform of real threads. Either every rank is a node, or one process runs all nodes.
 class HostFactory : public PlatformFactory {
  public:
   bool modelled() const override { return false; }
@@ -151,7 +157,8 @@ class HostFactory : public PlatformFactory {
     check_pm_directory(pm_directory_);
   }
 
-  // A name for the next platform's files, the same on all ranks, which all call it.
+  // A name for the files of the next platform. It is the same on all ranks; all ranks must call
+  // this.
   std::string next_job() {
     if (job_.empty()) job_ = fmt::format("run-{}", all_ranks_.broadcast(getpid()));
     return fmt::format("{}-{}", job_, created_++);
@@ -180,7 +187,7 @@ class HostFactory : public PlatformFactory {
   const Site& site() const { return site_; }
   pmem::WriteMeter::Level accounting() const { return accounting_; }
 
-  // Keeps a platform together with the folder of its files.
+  // Holds a platform together with the folder of its files.
   template <class HeldPlatform, class Options>
   static std::shared_ptr<Platform> hold(Options options) {
     struct Held {
@@ -265,7 +272,8 @@ class VerbsFactory final : public HostFactory {
         .accounting = accounting(),
     };
     if (ranks() > 1) {
-      // Rank 0 is node 0 and coordinates; where, it tells the others here, where all take part.
+      // Rank 0 is node 0 and coordinates the connections. It tells the others its address here,
+      // where all ranks take part.
       if (rank() == 0) options.listener = std::make_shared<fabric::verbs::ControlListener>();
       const std::string address = all_ranks().broadcast_text(
           options.listener == nullptr ? std::string() : options.listener->address());

@@ -14,7 +14,7 @@ namespace {
 
 std::string value_in_label(const std::string& name, const PointSettings& settings) {
   if (name == "system") return settings.system.text;
-  if (!settings.declares(name)) return name;  // has no column, and so is not varied
+  if (!settings.declares(name)) return name;  // it has no column, so it is not varied
   const std::string text = settings.to_text(name);
   const bool names = std::holds_alternative<Name>(find_parameter(settings.table(), name)->type);
   return names ? text : fmt::format("{}={}", name, text);
@@ -32,7 +32,7 @@ std::string label_of(const Experiment& experiment, const PointSettings& settings
   return label.empty() ? settings.system.text : label;
 }
 
-// What a variant does not say is as for the system that it is a variant of.
+// Settings that a variant does not have come from the system of which it is a variant.
 void choose_system(const Experiment& experiment, Point& point) {
   Located& system = point.settings.system;
   point.system_name = system.text;
@@ -62,7 +62,7 @@ Point plan_point(const Experiment& experiment, const PointSettings& settings,
   return point;
 }
 
-// Two files of one name would give rows that cannot be told apart.
+// Rows of two different files with the same name could not be told apart.
 void check_file_names(const std::vector<Point>& points) {
   std::map<std::pair<std::string, std::string>, const Located*> seen;
   for (const Point& point : points) {
@@ -78,7 +78,7 @@ void check_file_names(const std::vector<Point>& points) {
   }
 }
 
-// That several drivers and systems declare, each once.
+// Collects the columns that several drivers and systems declare, each once.
 class Columns {
  public:
   void add(const report::Schema& schema) { add(schema.declared()); }
@@ -92,6 +92,18 @@ class Columns {
  private:
   report::Schema schema_;
 };
+
+// Of the systems of the points, those that have one.
+std::vector<report::Spelling> titles_of(const Driver& driver, const std::vector<Point>& points) {
+  std::vector<report::Spelling> titles;
+  for (const auto& system : driver.systems()) {
+    const bool runs = std::any_of(points.begin(), points.end(), [&](const Point& point) {
+      return point.settings.system.text == system.name;
+    });
+    if (runs && !system.title.empty()) titles.push_back({system.name, system.title});
+  }
+  return titles;
+}
 
 }  // namespace
 
@@ -118,7 +130,9 @@ report::Schema schema_of(const Driver& driver, const std::vector<Point>& points)
     columns.add(role_columns(point.roles));
     columns.add(driver.columns(point.settings.system.text));
   }
-  return columns.schema();
+  report::Schema schema = columns.schema();
+  schema.set_words("system", titles_of(driver, points));
+  return schema;
 }
 
 std::vector<Point> plan_points(const Experiment& experiment, const Locations& locations,

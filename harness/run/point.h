@@ -14,6 +14,7 @@
 #include "harness/config/experiment.h"
 #include "harness/config/locations.h"
 #include "harness/config/roles.h"
+#include "harness/results/manifest.h"
 #include "harness/results/measurement.h"
 #include "harness/schema/schema.h"
 #include "platform/platform.h"
@@ -33,6 +34,7 @@ struct PointFile {
   Located name;      // as it was written
   std::string name_in_results;
   std::filesystem::path file;
+  FileSettings settings{};
 };
 
 // What a driver makes of a point before it runs, such as the workload that it names.

@@ -11,19 +11,20 @@
 namespace perdura::harness {
 namespace {
 
-std::vector<PreparedSweep::FileText> texts_of_files(const std::vector<Point>& points) {
-  std::vector<PreparedSweep::FileText> texts;
+std::vector<PreparedSweep::File> files_of(const std::vector<Point>& points) {
+  std::vector<PreparedSweep::File> files;
   std::set<std::pair<std::string, std::string>> seen;
   for (const Point& point : points) {
     for (const PointFile& file : point.files) {
       if (!seen.emplace(file.kind, file.name_in_results).second) continue;
-      texts.push_back({file.kind, file.name_in_results, read_whole(file.file).value_or("")});
+      files.push_back(
+          {{file.name_in_results, read_whole(file.file).value_or(""), file.settings}, file.kind});
     }
   }
-  return texts;
+  return files;
 }
 
-// Of this rank's host, this one included.
+// The number of ranks on this rank's host, including this rank.
 std::size_t ranks_here(const Ranks& ranks) {
   const auto& hosts = ranks.hosts();
   if (hosts.empty()) return 1;
@@ -31,8 +32,9 @@ std::size_t ranks_here(const Ranks& ranks) {
       std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(ranks.rank())]));
 }
 
-// A process that exceeds the available memory would be killed, or other processes would. Only on a
-// model does one process run all nodes and do ranks run different points.
+// Compares the memory that the points need with what is available: if it is exceeded, this process
+// or others would be killed. Only on a model does one process run all nodes and do ranks run
+// different points.
 void check_memory(PreparedSweep& sweep, const Ranks& ranks) {
   if (!sweep.platforms->modelled()) return;
   sweep.available_memory = available_memory();
@@ -74,11 +76,12 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   }
   if (!request.plan_only) sweep.platforms->check_machine(sweep.points.front().roles);
   check_memory(sweep, ranks);
-  sweep.files = texts_of_files(sweep.points);
+  sweep.files = files_of(sweep.points);
   return sweep;
 }
 
-// Of the first rank that cannot go on, or has something else than the root; empty if there is none.
+// Describes the first rank that cannot go on, or whose configuration differs from the root's; empty
+// if there is none.
 std::string problem_of(Ranks& ranks, const std::vector<std::string>& problems,
                        const std::vector<std::string>& identities) {
   for (std::size_t rank = 0; rank < problems.size(); ++rank) {
@@ -100,22 +103,22 @@ std::string problem_of(Ranks& ranks, const std::vector<std::string>& problems,
 }  // namespace
 
 Identity identity_of(const PreparedSweep& sweep) {
-  // The build first: another one may mean something else by the same texts.
+  // The build comes first, since another build may interpret the same texts in another way.
   Identity identity{
       {"build", build_name()},
       {"experiment", sweep.experiment.text},
       {"site", sweep.site.text},
       {"profile " + sweep.platforms->profile_name(), sweep.platforms->profile_text()}};
-  for (const auto& [kind, name, text] : sweep.files) {
-    identity.emplace_back(fmt::format("{} {}", kind, name), text);
+  for (const PreparedSweep::File& file : sweep.files) {
+    identity.emplace_back(fmt::format("{} {}", file.kind, file.name), file.text);
   }
   return identity_of_text(to_text(identity), "this configuration");
 }
 
 PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& locations,
                             std::span<const Driver* const> drivers, Ranks& ranks) {
-  // Hosts may differ in their files and cores; one rank that cannot go on must not leave the others
-  // waiting.
+  // Hosts may differ in their files and cores, so each rank collects its problems: one that cannot
+  // go on must not leave the others waiting.
   PreparedSweep sweep;
   std::string problem;
   std::string identity;
@@ -127,7 +130,7 @@ PreparedSweep prepare_sweep(const ExperimentRequest& request, const Locations& l
   }
   const auto problems = ranks.gather_text(problem);
   const auto identities = ranks.gather_text(identity);
-  const std::string found = problem_of(ranks, problems, identities);  // at the root
+  const std::string found = problem_of(ranks, problems, identities);  // non-empty only at the root
   if (ranks.broadcast(found.empty() ? 1 : 0) == 1) {
     if (ranks.is_root()) {
       for (const std::string& remark : sweep.driver->remarks(sweep.points)) {

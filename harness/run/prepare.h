@@ -37,12 +37,10 @@ struct PreparedSweep {
   std::vector<Point> points;
   std::vector<std::optional<Bytes>> memory;  // that each needs, as far as it can be estimated
   std::optional<AvailableMemory> available_memory;
-  struct FileText {
-    std::string kind;  // as of PointFile, like the name
-    std::string name;
-    std::string text;
+  struct File : InputFile {
+    std::string kind;  // as of PointFile, like the name and the settings
   };
-  std::vector<FileText> files;  // that the points were made from, each once
+  std::vector<File> files;  // that the points were made from, each once
 };
 
 // What the points are made from: the build, and the texts of all files.

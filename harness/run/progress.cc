@@ -38,8 +38,8 @@ std::string summary(const Measurement& measurement) {
                      mark == "quiet" ? "" : ", the host was " + mark);
 }
 
-// A pipe that nobody reads, as that of an mpirun which is busy ending ranks, is writable as long as
-// there is room for 4 KiB.
+// Whether standard error can be written without blocking. A pipe that nobody reads, such as that of
+// an mpirun that is ending its ranks, counts as writable as long as there is room for 4 KiB.
 bool somebody_reads() {
   pollfd descriptor{STDERR_FILENO, POLLOUT, 0};
   return poll(&descriptor, 1, 0) == 1;

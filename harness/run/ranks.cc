@@ -37,7 +37,7 @@ void wait(Ranks& ranks, MPI_Request& request) {
   }
 }
 
-// The last word tells how many bytes of those before it are text.
+// Text as words; the last word is the length of the text in bytes.
 std::vector<std::uint64_t> words_of(const std::string& text) {
   std::vector<std::uint64_t> words((text.size() + 7) / 8 + 1);
   std::copy(text.begin(), text.end(), reinterpret_cast<char*>(words.data()));
@@ -49,7 +49,7 @@ std::string text_of(const std::vector<std::uint64_t>& words) {
   return {reinterpret_cast<const char*>(words.data()), words.back()};
 }
 
-// Of every rank, everywhere.
+// Exchanges the host names of all ranks.
 std::vector<std::string> exchange_hosts(int ranks) {
   std::array<char, MPI_MAX_PROCESSOR_NAME> own{};
   int length = 0;
@@ -66,8 +66,8 @@ std::vector<std::string> exchange_hosts(int ranks) {
 
 }  // namespace
 
-// Not of MPI_COMM_WORLD, where the barrier of a rank that ends early would be taken for whatever
-// the others wait for.
+// A communicator of its own: on MPI_COMM_WORLD the barrier of a rank that ends early would be
+// matched with whatever the other ranks wait for.
 struct Ranks::Leaving {
   MPI_Comm communicator = MPI_COMM_NULL;
 };
@@ -118,7 +118,8 @@ Ranks::Ranks(int& argc, char**& argv) {
 }
 
 void Ranks::watch_neighbors() {
-  // In another container of the same host the number would be another process.
+  // The namespace is compared, too: in another container of the same host the process id would mean
+  // another process.
   struct stat space {};
   stat("/proc/self/ns/pid", &space);
   const std::array<std::uint64_t, 2> own{static_cast<std::uint64_t>(getpid()), space.st_ino};
@@ -189,7 +190,8 @@ void Ranks::abort(int exit_code) {
   std::fflush(nullptr);
   if (active_) {
     end_mpirun_after(kTimeToEnd);
-    // A launcher that ends the run already waits for this process, and hears nothing meanwhile.
+    // If a launcher ends the run, it already waits for this process, and cannot receive messages
+    // meanwhile.
     if (!was_signaled()) MPI_Abort(MPI_COMM_WORLD, exit_code);
   }
   _exit(exit_code);
@@ -282,7 +284,7 @@ void Ranks::finish_sending() {
 }
 
 void Ranks::pause() {
-  // The others are ended by the root, or by the launcher.
+  // The other ranks are ended by the root or by the launcher.
   if (is_root() && interrupted()) {
     const auto now = std::chrono::steady_clock::now();
     if (!interrupted_since_) interrupted_since_ = now;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -22,10 +23,20 @@
 namespace perdura::harness {
 namespace {
 
+// The roles of the points' nodes, each once, in the order of the points.
+std::vector<std::string> nodes_of(const std::vector<Point>& points) {
+  std::vector<std::string> all;
+  for (const Point& point : points) {
+    std::string nodes = point.roles.to_text();
+    if (std::find(all.begin(), all.end(), nodes) == all.end()) all.push_back(std::move(nodes));
+  }
+  return all;
+}
+
 constexpr std::uint64_t kNoMorePoints = ~std::uint64_t{0};
-// For the others to end their points when nothing can be kept any more.
+// The time for other ranks to end their points when results can no longer be kept.
 constexpr std::chrono::seconds kTimeToEndPoint{4};
-// For the main thread to end what it writes, before its results are taken out of its hands.
+// The time for the main thread to finish writing before another thread writes its results.
 constexpr std::chrono::seconds kTimeToEndWriting{4};
 
 // Performs a step that only the root can do. If it fails, the other ranks must not begin: the root
@@ -99,7 +110,7 @@ class Sweep {
   void note_write_problem(const std::exception& problem);
   std::string kept() const;
   std::optional<std::string> keep();
-  // At the root, while nobody has leave to end.
+  // Valid at the root, until ranks are allowed to end.
   bool rank_has_died() const { return !heartbeat_.lost().empty() || !ranks_.ended().empty(); }
   std::string why_not_whole() const;
   ExitCode finish();
@@ -110,22 +121,23 @@ class Sweep {
   PlatformFactory& platforms_;
   const Driver& driver_;
   const std::vector<Point>& points_;
-  std::optional<InterruptedSweep> begun_;  // of the root, if a sweep is continued
+  std::optional<InterruptedSweep> begun_;  // set at the root if a sweep is continued
   Ranks& ranks_;
-  std::vector<std::string> machines_;  // of the root, like the next two
+  std::vector<std::string> machines_;  // at the root, like the next two
   std::optional<FileSystem> persistent_memory_;
   MediaWrites media_writes_before_;
-  std::optional<ResultWriter> results_;  // of the root
-  std::optional<Progress> progress_;     // visible at the root
+  std::optional<ResultWriter> results_;  // at the root
+  std::optional<Progress> progress_;     // visible at the root only
   std::vector<std::uint64_t> missing_;   // indices of the points to run
   std::string usage_error_;
-  std::optional<WriteProblem> write_problem_;  // of the root: results can no longer be kept
-  bool cut_short_ = false;                     // a rank was interrupted
+  // At the root: set when results can no longer be kept.
+  std::optional<WriteProblem> write_problem_;
+  bool cut_short_ = false;  // whether a rank was interrupted
   bool ranks_lost_ = false;
-  std::set<int> ranks_at_work_;  // of the others
+  std::set<int> ranks_at_work_;  // ranks other than the root
   std::size_t not_valid_ = 0;
   Calibration calibration_;
-  Heartbeat heartbeat_;  // last, since its thread looks at points_
+  Heartbeat heartbeat_;  // declared last, since its thread uses points_
 };
 
 std::optional<FileSystem> Sweep::persistent_memory() const {
@@ -133,27 +145,26 @@ std::optional<FileSystem> Sweep::persistent_memory() const {
   return persistent_memory_of(platforms_.pm_directory());
 }
 
-// Of the root's host, so far.
+// The writes to the DIMMs of the root's host up to now.
 MediaWrites Sweep::media_writes_now() const {
   if (persistent_memory_->dax != "yes") return {{}, "the persistent memory is not on DAX"};
   return media_writes();
 }
 
 Manifest Sweep::manifest() const {
-  std::vector<std::pair<std::string, std::string>> files;
-  for (const auto& file : prepared_.files) files.emplace_back(file.name, file.text);
   return {.experiment = experiment_.name,
           .platform = std::string(platforms_.name()),
           .modelled = platforms_.modelled(),
           .profile = platforms_.profile_name(),
           .profile_text = platforms_.profile_text(),
           .site_text = prepared_.site.text,
-          .workloads = std::move(files),
+          .workloads = {prepared_.files.begin(), prepared_.files.end()},
           .persistent_memory = persistent_memory_,
           .seed = experiment_.seed,
           .repetitions = experiment_.repetitions,
           .points = points_.size(),
-          .schema = schema_of(driver_, points_)};
+          .schema = schema_of(driver_, points_),
+          .nodes = nodes_of(points_)};
 }
 
 // What real platforms measure depends on the machine and the number of processes; the model knows
@@ -172,7 +183,7 @@ Identity Sweep::identity() const {
   return identity;
 }
 
-// At the root.
+// Opens the result folder. Called at the root.
 void Sweep::open_results() {
   Manifest manifest = this->manifest();
   std::error_code ignored;
@@ -237,8 +248,8 @@ ExitCode Sweep::run() {
     ranks_lost_ = true;
     heartbeat_.stop();
   }
-  // A point, or the word that none follows, may end without the rank that has died; and the signal
-  // by which the launcher then ends the others is not the reason.
+  // A point, or the message that there are no more points, may end although a rank has died. The
+  // signal by which the launcher then ends the other ranks is not the reason for stopping.
   if (ranks_.is_root() && !ranks_lost_ && rank_has_died()) {
     ranks_lost_ = true;
     heartbeat_.stop();
@@ -246,7 +257,7 @@ ExitCode Sweep::run() {
   heed_interrupt();
   const ExitCode code = ranks_.is_root() ? finish() : ExitCode::done;
   if (ranks_lost_) ranks_.abort(static_cast<int>(ExitCode::failed));
-  // Watched until nobody needs anybody any more.
+  // The heartbeat goes on until no rank needs another one any more.
   if (!ranks_.leave()) {
     heartbeat_.stop();
     if (const auto lost = heartbeat_.lost(); !lost.empty()) {
@@ -273,7 +284,8 @@ Sweep::Finished Sweep::run_point(const Point& point) {
   } catch (const UsageError& error) {
     finished.measurement.usage_error = error.what();
   } catch (const std::exception& error) {
-    // A simulated point is ended wherever it is, which is nothing that its system did.
+    // On interrupt a simulated point is stopped wherever it is; its system is not to blame for the
+    // error.
     finished.measurement.interrupted = interrupted() && platforms_.modelled();
     finished.measurement.judge(Verdict::failed, error.what());
   }
@@ -283,7 +295,7 @@ Sweep::Finished Sweep::run_point(const Point& point) {
 
 void Sweep::run_together() {
   for (const std::uint64_t index : missing_) {
-    // Meanwhile the others wait, and sleep.
+    // The other ranks sleep while the root measures the noise of its host.
     HostNoise noise;
     if (ranks_.is_root()) noise = before_point();
     if (ranks_.broadcast(stopped() ? 0 : 1) == 0) return;
@@ -302,7 +314,7 @@ void Sweep::run_together() {
   }
 }
 
-// Of the root's host.
+// Measures the noise of the root's host before a point.
 HostNoise Sweep::before_point() {
   if (platforms_.modelled()) return {};
   HostNoise noise = noise_before();
@@ -431,8 +443,8 @@ std::string Sweep::kept() const {
                      points_.size(), folder, folder);
 }
 
-// Called on the heartbeat's thread when the main thread is stuck. What could not be written into
-// the tables is in the journal.
+// Called on the heartbeat's thread when the main thread is stuck. Results that cannot be written
+// into the tables are in the journal.
 std::optional<std::string> Sweep::keep() {
   try {
     switch (results_->finish_for_another(kTimeToEndWriting)) {
@@ -470,7 +482,7 @@ std::string Sweep::why_not_whole() const {
 ExitCode Sweep::finish() {
   progress_->close();
   if (!usage_error_.empty() && results_->done() == 0) {
-    // Nothing was run, so nothing is left behind that would be in the way of the corrected command.
+    // Nothing was run, so the folder is removed; it would be in the way of the corrected command.
     results_->discard();
     fmt::print(stderr, "perdura: {}\n", printable(usage_error_));
     return ExitCode::usage;

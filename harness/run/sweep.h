@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/program/exit_code.h"
 #include "harness/results/journal.h"
 #include "harness/results/machine.h"
 #include "harness/run/prepare.h"
@@ -26,8 +27,6 @@ struct RunRequest {
   // A rank that is silent for so long has ended the run (heartbeat.h); 0: ranks are waited for
   std::chrono::milliseconds heartbeat{};
 };
-
-enum class ExitCode : int { done = 0, failed = 1, usage = 2 };
 
 // Every rank calls it. Throws UsageError before anything has run; afterwards problems are verdicts
 // in the results, and the answer is `failed` if any point is not valid or the sweep was

@@ -13,6 +13,13 @@ constexpr std::array<Spelling, 3> kTransports{
 constexpr std::array<Spelling, 2> kPersistence{
     {{"correct", "Durable when acknowledged"}, {"paper", "As published"}}};
 
+constexpr std::array<Spelling, 6> kGuarantees{{{"none", "None"},
+                                               {"visible", "Visible"},
+                                               {"atomic", "Atomic"},
+                                               {"ordered", "Ordered"},
+                                               {"durable-writes", "Durable Writes"},
+                                               {"durable", "Durable"}}};
+
 using Role = Column::Role;
 using Better = Column::Better;
 using Text = std::string_view;
@@ -37,8 +44,8 @@ constexpr Column text_parameter(Text column, Text noun, Text axis,
           .usual = usual,
           .words = words};
 }
-constexpr Column words(Text column, Text noun, Text axis) {
-  return {column, kText, {noun, axis, ""}};
+constexpr Column words(Text column, Text noun, Text axis, std::span<const Spelling> values = {}) {
+  return {.name = column, .kind = kText, .shown = {noun, axis, ""}, .words = values};
 }
 constexpr Column measured(Text column, Text noun, Text axis, Text unit) {
   return {column, kNumber, {noun, axis, unit}};
@@ -82,7 +89,7 @@ constexpr Column kPointColumns[] = {
     words("verdict", "verdict", "Verdict"),
     words("reason", "reason", "Reason"),
     words("method", "method", "Method"),
-    words("guarantee", "guarantee", "Guarantee"),
+    words("guarantee", "guarantee", "Guarantee", kGuarantees),
     measured("operations", "operations", "Operations", ""),
     measured("errors", "errors", "Errors", ""),
     measured("not_found", "keys not found", "Keys not found", ""),
@@ -246,6 +253,8 @@ std::span<const Column> identity_columns() {
                    [](const Column& column) { return column.name == "repetition"; });
   return {std::begin(kPointColumns), last + 1};
 }
+
+std::span<const Spelling> guarantee_words() { return kGuarantees; }
 
 std::span<const Column> noise_columns() { return kNoiseColumns; }
 std::span<const Column> timeline_columns() { return kTimelineColumns; }

@@ -56,6 +56,9 @@ std::span<const Column> timeline_columns();
 std::span<const Column> probe_settings();
 std::span<const Column> probe_readings();
 
+// What the column `guarantee` may say, the weakest first (docs/guarantees.md).
+std::span<const Spelling> guarantee_words();
+
 // A column of points.csv, of timeline.csv or of probes.csv; null if there is none of that name.
 const Column* find_column(std::string_view name);
 

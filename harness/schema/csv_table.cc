@@ -21,7 +21,7 @@ class Reading {
           const Row& row)
       : file_(file), advice_(advice), header_(header), row_(row) {}
 
-  // Cells keep their room from row to row.
+  // The strings of cells are reused from row to row, so that they are not allocated again.
   void cell(std::string_view text) {
     if (cells_ == current_.cells.size()) current_.cells.emplace_back();
     current_.cells[cells_++].assign(text);
@@ -63,8 +63,8 @@ class Reading {
   const Header& header_;
   const Row& row_;
   CsvRow current_;
-  std::size_t cells_ = 0;    // of the row that is being read
-  std::size_t columns_ = 0;  // of the header
+  std::size_t cells_ = 0;    // number of cells so far in the current row
+  std::size_t columns_ = 0;  // number of columns in the header
   std::size_t line_ = 1;
   std::size_t lines_inside_cells_ = 0;
   std::optional<Error> problem_;
@@ -76,7 +76,7 @@ void on_cell(void* text, std::size_t length, void* data) {
 
 void on_line_end(int character, void* data) { static_cast<Reading*>(data)->line_end(character); }
 
-// One that is freed whatever happens.
+// A parser that is freed in any case.
 struct Parser {
   csv_parser parser;
   bool ready = csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) == 0;

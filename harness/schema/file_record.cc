@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// In pieces, since files may be larger than memory should be.
+/// Computes a record in pieces, since a file may be too large to be read into memory.
 class Recorder {
  public:
   void add(std::string_view piece) {
@@ -45,7 +45,7 @@ class Recorder {
 
 using Records = std::map<std::string, FileRecord>;
 
-/// What begins as a record of a file and cannot be one: a size below zero.
+/// Finds a record of a file with a negative size, which cannot be valid.
 std::string negative_size(const nlohmann::json& manifest, const char* key) {
   const nlohmann::json none = nlohmann::json::object();
   const auto files = manifest.is_object() ? manifest.value(key, none) : none;
@@ -71,7 +71,7 @@ Records records_in(const nlohmann::json& manifest, const char* key) {
       records[name] = {entry.at("rows").get<std::uint64_t>(),
                        entry.at("bytes").get<std::uint64_t>(),
                        entry.at("crc32").get<std::string>()};
-    } catch (const nlohmann::json::exception&) {  // another version's: the same as none
+    } catch (const nlohmann::json::exception&) {  // a record of another version counts as none
     }
   }
   return records;
@@ -170,7 +170,8 @@ Expected<std::string> check_against_manifest(const fs::path& folder, std::string
   for (;;) {
     auto checked = check_against(folder, manifest, advice);
     if (checked) return checked;
-    // Of a sweep that is running the files may have been written anew in between, once a second.
+    // While a sweep is running its files are replaced up to once a second. So if the manifest has
+    // changed in the meantime, the new one is checked.
     std::string now = harness::read_whole(folder / "manifest.json").value_or("");
     if (now == manifest) return checked;
     manifest = std::move(now);

@@ -6,9 +6,6 @@
 #include <cctype>
 #include <cmath>
 
-#include "harness/schema/columns.h"
-#include "systems/registry/registry.h"
-
 namespace perdura::report {
 
 std::string Quantity::axis_with_unit() const {
@@ -31,7 +28,6 @@ std::string capitalized(std::string_view text) {
 }
 
 std::string shown_name(std::string_view value) {
-  if (const auto system = systems::find_system(value)) return std::string(system->info.title);
   std::string shown;
   while (true) {
     const auto end = value.find_first_of("-_");
@@ -40,16 +36,6 @@ std::string shown_name(std::string_view value) {
     shown += ' ';
     value.remove_prefix(end + 1);
   }
-}
-
-std::string shown_value(std::string_view column, std::string_view value) {
-  if (column == "workload") return shown_workload(value);
-  if (const Column* const known = find_column(column)) {
-    for (const auto& [word, shown] : known->words) {
-      if (word == value) return std::string(shown);
-    }
-  }
-  return shown_name(value);
 }
 
 std::string shown_workload(std::string_view workload) {

@@ -24,11 +24,8 @@ struct Spelling {
 /// The unit as people write it: us is µs, ratio and none are nothing.
 std::string shown_unit(std::string_view unit);
 
-/// A system's name, or any other value of a column: redo-logging is "Redo Logging", 1024 is "1024".
+/// A name that has no title: redo-logging is "Redo Logging", 1024 is "1024".
 std::string shown_name(std::string_view value);
-
-/// A value of any column, in the words that columns.h has for it.
-std::string shown_value(std::string_view column, std::string_view value);
 
 /// workloada is "YCSB-A", update-only is "Update-only".
 std::string shown_workload(std::string_view workload);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "harness/text/whole_file.h"
@@ -21,8 +22,7 @@ const Column* in(std::span<const Column> columns, std::string_view name) {
 Schema::Schema() : Schema(std::span<const Column>()) {}
 
 Schema::Schema(std::span<const Column> declared)
-    : texts_(std::make_shared<std::deque<std::string>>()),
-      columns_(point_columns().begin(), point_columns().end()) {
+    : kept_(std::make_shared<Kept>()), columns_(point_columns().begin(), point_columns().end()) {
   for (const Column& column : declared) {
     if (in_points(column.name)) continue;
     columns_.push_back({.name = keep(column.name),
@@ -36,7 +36,7 @@ Schema::Schema(std::span<const Column> declared)
   }
 }
 
-std::string_view Schema::keep(std::string_view text) { return texts_->emplace_back(text); }
+std::string_view Schema::keep(std::string_view text) { return kept_->texts.emplace_back(text); }
 
 bool Schema::in_points(std::string_view name) const { return in(columns_, name) != nullptr; }
 
@@ -56,6 +56,36 @@ const Column* Schema::find(std::string_view name) const {
 Quantity Schema::quantity(std::string_view name) const {
   const Column* const known = find(name);
   return known == nullptr ? Quantity{name, name, ""} : known->shown;
+}
+
+void Schema::set_words(std::string_view column, std::span<const Spelling> words) {
+  std::vector<Spelling>& kept = kept_->words.emplace_back();
+  for (const auto& [value, shown] : words) kept.push_back({keep(value), keep(shown)});
+  const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                  [&](const Column& each) { return each.name == column; });
+  found->words = kept;
+}
+
+std::string Schema::shown(std::string_view column, std::string_view value) const {
+  if (column == "workload") return shown_workload(value);
+  if (const Column* const known = find(column)) {
+    for (const auto& [word, shown] : known->words) {
+      if (word == value) return std::string(shown);
+    }
+  }
+  return shown_name(value);
+}
+
+nlohmann::ordered_json Schema::words_to_json() const {
+  auto json = nlohmann::ordered_json::object();
+  for (const Column& column : columns_) {
+    const Column* const everywhere = find_column(column.name);
+    if (everywhere != nullptr && everywhere->words.data() == column.words.data()) continue;
+    for (const auto& [value, shown] : column.words) {
+      json[std::string(column.name)][std::string(value)] = shown;
+    }
+  }
+  return json;
 }
 
 nlohmann::ordered_json Schema::to_json() const {
@@ -82,13 +112,13 @@ Expected<Schema> Schema::beside(const std::filesystem::path& file) {
   const std::filesystem::path manifest = file.parent_path() / "manifest.json";
   const auto text = harness::read_whole(manifest);
   if (!text) return Schema();
-  // Whether the manifest is whole is said by those who read all of it.
+  // Errors in the manifest are reported by those who read all of it.
   const auto document = nlohmann::json::parse(*text, nullptr, false);
-  if (!document.is_object() || !document.contains("columns")) return Schema();
+  if (!document.is_object()) return Schema();
   std::deque<std::string> texts;
   std::vector<Column> declared;
   try {
-    for (const auto& entry : document.at("columns")) {
+    for (const auto& entry : document.value("columns", nlohmann::json::array())) {
       const auto kept = [&](const char* key) -> std::string_view {
         return texts.emplace_back(entry.at(key).get<std::string>());
       };
@@ -105,12 +135,22 @@ Expected<Schema> Schema::beside(const std::filesystem::path& file) {
            .may_be_negative = entry.value("may_be_negative", false),
            .usual = entry.contains("usual") ? kept("usual") : ""});
     }
+    Schema schema(declared);
+    for (const auto& [column, shown] :
+         document.value("words", std::map<std::string, std::map<std::string, std::string>>())) {
+      if (!schema.in_points(column)) continue;
+      std::vector<Spelling> words;
+      for (const auto& [value, title] : shown) words.push_back({value, title});
+      schema.set_words(column, words);
+    }
+    return schema;
   } catch (const nlohmann::json::exception&) {
-    return fail(fmt::format(
-        "{}: \"columns\" does not describe columns; run the experiment again, or restore the file",
-        manifest.string()));
+    return fail(
+        fmt::format("{}: \"columns\" does not describe columns, or \"words\" values; run the "
+                    "experiment again, or "
+                    "restore the file",
+                    manifest.string()));
   }
-  return Schema(declared);
 }
 
 Schema parameter_columns(std::span<const Parameter> table) {

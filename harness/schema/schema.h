@@ -1,6 +1,7 @@
 // Which columns a result folder's points.csv has: those of columns.h, which every folder has, and
 // behind them what drivers and systems have declared of their own. A folder's manifest.json
-// describes the latter, so that readers need to know no driver and no system.
+// describes the latter, and says in which words values are shown, such as systems' titles, so that
+// readers need to know no driver and no system.
 #pragma once
 
 #include <deque>
@@ -38,16 +39,30 @@ class Schema {
   /// How a column is shown; an unknown column is shown by its name.
   Quantity quantity(std::string_view name) const;
 
+  /// How values of a column are shown that have words of their own; the texts are copied.
+  /// Precondition: there is a column of that name.
+  void set_words(std::string_view column, std::span<const Spelling> words);
+  /// A value of any column, in the words that there are for it.
+  std::string shown(std::string_view column, std::string_view value) const;
+
   /// The columns that are declared, for the manifest.
   nlohmann::ordered_json to_json() const;
+  /// The words that were set, likewise: {"system": {"p-farm-kv": "P-FaRM-KV"}}.
+  nlohmann::ordered_json words_to_json() const;
   /// Of the folder that a file is in, by its manifest.json; without one, those of columns.h.
-  /// Error: the manifest's "columns" are not what this class writes.
+  /// Error: the manifest's "columns" or "words" are not what this class writes.
   static Expected<Schema> beside(const std::filesystem::path& file);
 
  private:
+  /// What columns refer to. Copies of a schema share it.
+  struct Kept {
+    std::deque<std::string> texts;
+    std::deque<std::vector<Spelling>> words;
+  };
+
   std::string_view keep(std::string_view text);
 
-  std::shared_ptr<std::deque<std::string>> texts_;  // of the declared columns; copies share them
+  std::shared_ptr<Kept> kept_;
   std::vector<Column> columns_;
 };
 

@@ -89,7 +89,7 @@ class EntryReader {
     return found;
   }
 
-  /// At the place of the key, if it is there.
+  /// Reports an error at the place of the key, if it is there.
   void wrong(const std::string& what, std::string_view key = "") {
     if (error_) return;
     const std::string id = entry_["id"].value_or(std::string("?"));
@@ -137,7 +137,7 @@ class EntryReader {
   std::optional<Error> error_;
 };
 
-/// What the entries of all kinds have.
+/// Reads what the entries of all kinds have in common.
 void read_identity(EntryReader& entry, DataSpec& spec) {
   spec.line = entry.line();
   spec.place = entry.place();
@@ -173,19 +173,20 @@ void read_data(EntryReader& entry, DataSpec& spec) {
   }
 }
 
-/// What is wrong in [systems] was refused when the experiment was run.
-SystemNames read_systems(const toml::table& document) {
+/// Errors in [systems] were reported when the experiment was run.
+SystemNames read_systems(const toml::table& document, const Schema& schema) {
   SystemNames names;
-  const toml::table* systems = document["systems"].as_table();
-  if (systems == nullptr) return names;
-  for (const auto& [name, node] : *systems) {
-    const toml::table* system = node.as_table();
-    if (system == nullptr) continue;
-    if (system->contains("variant_of")) names.variants.emplace(name.str());
-    if (const auto title = (*system)["title"].value<std::string>()) {
-      names.titles.emplace(name.str(), *title);
+  if (const toml::table* const systems = document["systems"].as_table()) {
+    for (const auto& [name, node] : *systems) {
+      const toml::table* system = node.as_table();
+      if (system == nullptr) continue;
+      if (system->contains("variant_of")) names.variants.emplace(name.str());
+      if (const auto title = (*system)["title"].value<std::string>()) {
+        names.titles.emplace(name.str(), *title);
+      }
     }
   }
+  for (const auto& [name, title] : schema.find("system")->words) names.titles.emplace(name, title);
   return names;
 }
 
@@ -259,11 +260,22 @@ std::string SystemNames::shown(std::string_view system) const {
 }
 
 std::string DataSpec::shown_series(std::string_view value) const {
-  return series == "system" ? systems.shown(value) : shown_value(series, value);
+  if (series == "system") return systems.shown(value);
+  const Column* const column = schema.find(series);
+  const std::string shown = schema.shown(series, value);
+  // Values with words of their own speak for themselves, those of other parameters do not.
+  if (column == nullptr || column->role != Column::Role::parameter || shown != value) return shown;
+  const Quantity& quantity = column->shown;
+  if (!quantity.unit.empty()) return fmt::format("{} {} {}", quantity.noun, value, quantity.unit);
+  const bool counts = column->kind == Column::Kind::number && quantity.noun.ends_with('s');
+  if (!counts) return fmt::format("{} {}", quantity.noun, value);
+  // "1 server", "2 servers"
+  const std::size_t letters = quantity.noun.size() - (value == "1" ? 1 : 0);
+  return fmt::format("{} {}", value, quantity.noun.substr(0, letters));
 }
 
 std::string DataSpec::shown_x(std::string_view x_value) const {
-  // Of several columns, the values are as shown already.
+  // If x combines several columns, its values are already as they are shown.
   return x == "workload" && x_more.empty() ? shown_workload(x_value) : std::string(x_value);
 }
 
@@ -295,7 +307,7 @@ Expected<Specs> read_specs(const std::filesystem::path& experiment_toml, const S
 }
 
 Expected<Specs> read_specs(const toml::table& document, const Where& where, const Schema& schema) {
-  Specs specs{{}, read_systems(document), {}, {}};
+  Specs specs{{}, read_systems(document, schema), {}, {}};
   std::set<std::string> ids;
   const auto read_all = [&](const char* kind, auto& list, auto read_one) -> std::optional<Error> {
     const toml::node* node = document.get(kind);

@@ -21,9 +21,10 @@ struct Condition {
   bool holds(const std::string& cell) const;
 };
 
-/// What an experiment says of the names in the column `system`.
+/// What is known of the names in the column `system`.
 struct SystemNames {
-  std::map<std::string, std::string, std::less<>> titles;  ///< those that it gives
+  /// Of the experiment, else of the result folder.
+  std::map<std::string, std::string, std::less<>> titles;
   std::set<std::string, std::less<>> variants;
 
   /// As people read it.

@@ -18,7 +18,7 @@ namespace {
   throw PlatformError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(code)));
 }
 
-// 0, or what went wrong.
+// Returns 0 or the error number.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());
@@ -31,7 +31,7 @@ int write_all(int descriptor, std::string_view text) {
   return 0;
 }
 
-// A pipe or a terminal takes the text as it is; a file of another name must not take its place.
+// Writes into an existing pipe or terminal, which must not be replaced by a file.
 void write_through(const std::filesystem::path& file, std::string_view text) {
   const int descriptor = open(file.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) refuse(file, errno);

@@ -5,14 +5,14 @@
 namespace perdura::harness {
 namespace {
 
-constexpr std::size_t kBeginning = 1200;  // bytes; a list of all that is known fits
+constexpr std::size_t kBeginning = 1200;  // in bytes; enough for a list of all known names
 constexpr std::size_t kEnd = 400;
 
 unsigned byte_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-// How many bytes the character has that begins the text; 0 if it is none that can be shown.
+// The length in bytes of the character at the beginning of the text; 0 if it is not printable.
 std::size_t length_of_character(std::string_view text) {
   const unsigned first = byte_at(text, 0);
   if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;

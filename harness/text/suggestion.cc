@@ -13,7 +13,7 @@ char lower(char letter) {
   return static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
 }
 
-// How many letters have to be added, removed, replaced or swapped with their neighbor.
+// The number of letters that have to be added, removed, replaced or swapped with their neighbor.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> steps(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -34,13 +34,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return steps[a.size()][b.size()];
 }
 
-constexpr std::size_t kLongest = 100;  // of a name that anybody mistypes
+constexpr std::size_t kLongest = 100;  // no longer name is compared, since nobody mistypes one
 
 }  // namespace
 
 std::string_view nearest(std::string_view name, std::span<const std::string_view> known) {
   if (name.size() < 2 || name.size() > kLongest) return {};
-  // A third of the letters may be wrong; of names of two, one; three are still a slip.
+  // Up to a third of the letters may be wrong, at least one and at most three.
   std::size_t least = std::min<std::size_t>((name.size() + 2) / 3, 3) + 1;
   std::string_view found;
   for (const std::string_view each : known) {

@@ -11,7 +11,7 @@ namespace perdura::harness {
 std::optional<std::string> read_whole(const std::filesystem::path& file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return std::nullopt;
-  // Files of /proc and pipes have no size, and others may grow meanwhile: what read() says counts.
+  // The size is only a hint: files of /proc and pipes have none, and others may grow meanwhile.
   struct stat status {};
   const bool sized = ::fstat(descriptor, &status) == 0 && status.st_size > 0;
   std::string bytes(sized ? static_cast<std::size_t>(status.st_size) + 1 : 4096, '\0');

@@ -15,7 +15,7 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-// "a", "b" or "c".
+// Joins the words to text such as: "a", "b" or "c".
 std::string alternatives(std::span<const std::string_view> words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {

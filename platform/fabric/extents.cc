@@ -52,7 +52,8 @@ void ExtentTable::unmap(Bytes at, Bytes length) {
                         : at + length;
   auto first = first_behind(extents_, at);
   if (first != extents_.end() && first->at < at) {
-    // What is before stays; what is behind, if anything, becomes an extent of its own.
+    // Splits the extent in which the gap begins: what is before the gap stays, and what is behind
+    // it, if anything, becomes an extent of its own.
     const Extent whole = *first;
     first->length = at - whole.at;
     const Bytes kept = first->length;

@@ -1,22 +1,37 @@
-// Checks, before a system starts, that the device supports the operations that it needs.
+// What a system needs of the devices of its nodes, and the check before it starts.
 #pragma once
 
-#include <fmt/core.h>
-
+#include <string>
 #include <string_view>
 
-#include "platform/base/error.h"
 #include "platform/fabric/types.h"
 
 namespace perdura::fabric {
 
-// Throws UsageError if the device has no WRITE_WITH_IMM, which `user` needs.
-inline void need_write_with_immediate(const Capabilities& device, std::string_view user) {
-  if (device.write_with_immediate) return;
-  throw UsageError(fmt::format(
-      "{} needs WRITE_WITH_IMM, which this device does not have (iWARP has none); choose "
-      "an InfiniBand or RoCE device, or use --platform shm",
-      user));
+// Operations without which a system does not work. FLUSH for global visibility is not among them,
+// since READ emulates it.
+struct DeviceNeeds {
+  bool write_with_immediate = false;
+  bool atomics = false;  // compare_and_swap and fetch_and_add
+  bool extents = false;  // Endpoint::register_extents
+  bool flush_persistence = false;
+  bool atomic_write = false;
+};
+
+// Both together.
+constexpr DeviceNeeds operator|(const DeviceNeeds& a, const DeviceNeeds& b) {
+  return {.write_with_immediate = a.write_with_immediate || b.write_with_immediate,
+          .atomics = a.atomics || b.atomics,
+          .extents = a.extents || b.extents,
+          .flush_persistence = a.flush_persistence || b.flush_persistence,
+          .atomic_write = a.atomic_write || b.atomic_write};
 }
+
+// The operations that are needed and that the device lacks: "WRITE_WITH_IMM and atomics". Empty if
+// it has them all.
+std::string missing(const DeviceNeeds& needs, const Capabilities& device);
+
+// Throws UsageError if the device lacks what `user` needs.
+void check_needs(const DeviceNeeds& needs, const Capabilities& device, std::string_view user);
 
 }  // namespace perdura::fabric

@@ -20,7 +20,7 @@ struct Unit {
 constexpr std::array<Unit, 4> kUnits{
     {{"ms", 1'000'000'000}, {"us", 1'000'000}, {"ns", 1'000}, {"ps", 1}}};
 
-// In the largest unit in which it is a whole number.
+// Prints the time in the largest unit in which it is a whole number.
 std::string text_of(Picoseconds time) {
   for (const Unit& unit : kUnits) {
     if (time.count() % unit.picoseconds == 0) {

@@ -33,8 +33,9 @@ void Line::submit(const std::shared_ptr<Line>& line, fabric::WorkRequest request
   }
   line->last_release_ = std::max(late.release, now);
   if (request.flags.inlined && request.local.length() > 0) {
-    // Its buffer may be used again at once; that of another one stays until it, or, if it is
-    // unsignaled, a later one has completed, and those wait behind it.
+    // The caller may reuse the buffer of an inline operation at once, so its data is copied. Other
+    // buffers need no copy: the caller keeps them until the operation or, if it is unsignaled, a
+    // later one has completed, and those wait behind it.
     late.request.local = faults.keep(request.local);
     late.kept = true;
     if (operation != nullptr) operation->use_buffer(late.request.local);
@@ -51,7 +52,7 @@ Task<> Line::post_late(std::shared_ptr<Line> line) {
     const Time release = line->late_.front().release;
     if (line->faults_->thread().executor.now() < release) {
       co_await sleep_until(release);
-      continue;  // it may have been abandoned
+      continue;  // the operation may have been abandoned meanwhile
     }
     Late late = line->late_.front();
     line->late_.pop_front();
@@ -71,9 +72,10 @@ void Line::hand_on(Late& late) {
     if (late.fate.dies_at_completion) last_ = late.operation;
     FaultyQueuePair::post(*inner_, *late.operation);
   }
-  // The device has its own copy now.
+  // The device has copied inline data when the operation has been posted.
   if (late.kept) faults_->give_back(late.request.local.first());
-  // Nobody hears of the completion of an unsignaled operation.
+  // The completion of an unsignaled operation is not reported, so the thread dies right after
+  // posting instead.
   const bool unheard = late.fate.dies_at_completion && late.operation == nullptr;
   if (late.fate.dies_after_post || unheard) faults_->die_after_post();
 }
@@ -102,8 +104,8 @@ void Line::abandon(Operation& operation) {
 void Line::lose() {
   if (inner_ == nullptr) return;
   ++faults_->counts.lost;
-  // A queue pair that goes away takes along what it delivered and nobody took; one that breaks does
-  // not.
+  // A queue pair that is destroyed takes along the completions that it delivered and nobody has
+  // taken; one that breaks leaves them. So they are saved here and delivered again below.
   fabric::CompletionQueue* completions = options_.completions;
   std::vector<fabric::ReceiveCompletion> delivered;
   while (completions != nullptr) {

@@ -94,7 +94,7 @@ Faults::Faults(Thread& thread, const FaultPlan& plan, Death death)
     : thread_(thread),
       plan_(plan),
       death_(std::move(death)),
-      // Endpoints with the same plan do not do the same.
+      // The address is part of the seed, so that endpoints with the same plan behave differently.
       random_(plan.seed << 32 ^ std::uint64_t{thread.endpoint.address().node} << 16 ^
               thread.endpoint.address().port) {
   if (plan.die_at != 0 && !death_) {
@@ -112,7 +112,7 @@ bool Faults::happens(double probability) {
 
 Picoseconds Faults::time_in(const TimeRange& range) {
   if (range.most == range.least) return range.least;
-  // In thousandths: ranges may be longer than what choose() takes.
+  // Drawn in thousandths of the range, since ranges may be longer than what choose() accepts.
   const auto part = static_cast<std::int64_t>(random_.choose(1001));
   return range.least + (range.most - range.least) / 1000 * part;
 }
@@ -151,7 +151,8 @@ void Faults::die_after_post() { die(plan_.die_after); }
 void Faults::die_at_completion() { die({}); }
 
 void Faults::die(Picoseconds after) {
-  // Until its end the thread may go on for a while; at once means that nothing more leaves it.
+  // The thread may go on for a while until it dies. If it is to die at once, nothing more may leave
+  // it.
   if (after == Picoseconds{}) dead_ = true;
   death_(after);
 }

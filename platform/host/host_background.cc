@@ -31,7 +31,8 @@ HostBackgroundThread::~HostBackgroundThread() {
 }
 
 void HostBackgroundThread::main(std::optional<fabric::Port> port) {
-  // Not only on the core of the thread that started it. That one runs, so these can be used.
+  // The thread that started this one keeps its own core busy, so this one may use all cores of the
+  // node.
   pin_this_thread(node_.placement().cores);
   use_.begin();
   pmem::thread_write_meter().set_level(node_.accounting());
@@ -69,7 +70,8 @@ Task<> HostBackgroundThread::run(Task<> work) {
   std::future<void> end = executor_->inbox()->post(
       [given = std::make_shared<Task<>>(std::move(work))] { return std::move(*given); },
       runtime::current_thread_executor().inbox());
-  // GCC 12 destroys what a lambda within a co_await captures twice; a pointer bears that.
+  // GCC 12 destroys the captures of a lambda within a co_await expression twice, which does no harm
+  // to a pointer.
   const std::future<void>* const awaited = &end;
   co_await until(
       [awaited] { return awaited->wait_for(Nanoseconds(0)) == std::future_status::ready; });

@@ -95,7 +95,8 @@ std::unique_ptr<pmem::Region> HostNode::create_region_at(MemoryPlace place, std:
   if (place != MemoryPlace{} && !pages_only) {
     return Node::create_region_at(place, name, size, medium);
   }
-  const MemoryBinding binding(placement_.numa_node);  // of what is allocated here
+  // Applies to the memory that is allocated here.
+  const MemoryBinding binding(placement_.numa_node);
   if (medium == pmem::Medium::pm) {
     const std::string path = pm_path(name);
     auto file = pmem::mapped::create_pool_file(path, size, Allocation::now);
@@ -114,6 +115,7 @@ std::unique_ptr<pmem::Region> HostNode::open_region(std::string_view name) {
 
 void HostNode::remove_region(std::string_view name) {
   pmem::mapped::remove_pool_file(pm_path(name));
+  memory_use_.removed_persistent(name);
 }
 
 std::unique_ptr<pmem::Region> HostNode::make_region(
@@ -126,6 +128,11 @@ std::unique_ptr<pmem::Region> HostNode::make_region(
                            : pmem::Durable::when_flushed;
   bind_memory(base, mapping->mapped_size(), placement_.numa_node);
   std::shared_ptr<void> keeper = adopt(path, medium, std::move(mapping));
+  if (medium == pmem::Medium::dram) {
+    keeper = memory_use_.hold_dram(size, std::move(keeper));
+  } else {
+    memory_use_.found_persistent(name, size);
+  }
   return std::make_unique<pmem::Region>(std::move(name), medium, base, size, nullptr,
                                         std::move(keeper), durable);
 }

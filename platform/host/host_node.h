@@ -97,6 +97,10 @@ class HostNode : public Node {
   // Exact for the calling thread and for threads that have ended. For other threads, the counts are
   // those of the last turn of their executor, which are exact while they wait in a barrier.
   pmem::Writes pm_writes() const override;
+  fabric::TrafficByNode traffic() const override { return traffic_.read(id_); }
+  pmem::MemoryUse peak_memory() const override { return memory_use_.peak(); }
+
+  fabric::TrafficMeter& traffic_meter() { return traffic_; }
 
   const std::string& pm_directory() const { return pm_directory_; }
   const Placement& placement() const { return placement_; }
@@ -134,6 +138,8 @@ class HostNode : public Node {
   pmem::WriteMeter::Level accounting_;
   Placement placement_;
   Threads of_platform_;
+  fabric::TrafficMeter traffic_;
+  pmem::MemoryMeter memory_use_;
   mutable std::mutex mutex_;
   mutable std::deque<ThreadUse> threads_;
 };

@@ -55,7 +55,7 @@ std::shared_ptr<StartedThread> HostPlatform::plan(NodeId node, fabric::Port port
   }
   auto thread = std::make_shared<HostThread>(*this, *local, port, mode, std::move(body), service);
   const std::scoped_lock lock(mutex_);
-  if (running_ && stopping_) return thread;  // it would be stopped at once
+  if (running_ && stopping_) return thread;  // it would be stopped at once, so it is not started
   thread->cores = least_used_core(*local);
   thread->awaited = !service;
   if (thread->awaited) ++awaited_;
@@ -111,12 +111,13 @@ void HostPlatform::join_threads() {
       const auto found = std::find_if(threads_.begin(), threads_.end(),
                                       [](const auto& t) { return t->os_thread.joinable(); });
       if (found == threads_.end()) {
-        // Others may be joining threads that they have stopped.
+        // Other threads may be joining threads that they have stopped.
         changed_.wait(lock, [this] {
           return std::all_of(threads_.begin(), threads_.end(),
                              [](const auto& t) { return t->ended; });
         });
-        // Threads that were started belong to this run, even if it failed.
+        // Threads that were started belong to this run, even if it failed; the next run begins with
+        // none.
         threads_.clear();
         awaited_ = 0;
         running_ = false;
@@ -138,7 +139,7 @@ void HostPlatform::run_thread(HostThread& thread) {
           "node {}: a thread cannot be pinned to core {}, which this process may not use",
           thread.node.id(), thread.cores.front()));
     }
-    // Background threads are started by this one, and so are bound, too.
+    // Background threads inherit the binding from this thread, which starts them.
     const MemoryBinding binding(thread.node.placement().numa_node);
     with_endpoint(thread.node, thread.port, thread.mode,
                   [&](ThreadExecutor& executor, fabric::Endpoint& endpoint) {
@@ -165,7 +166,7 @@ void HostPlatform::run_on(HostThread& started, ThreadUse& use, ThreadExecutor& e
     if (started.begins_with_others) {
       --not_ready_;
       changed_.notify_all();
-      // All at once: nobody measures the start of the others.
+      // All threads begin together, so that none measures the start of the others.
       changed_.wait(lock, [&] { return not_ready_ == 0 || stopping_ || started.stopped; });
     }
     go = !stopping_ && !started.stopped;
@@ -181,7 +182,8 @@ void HostPlatform::run_on(HostThread& started, ThreadUse& use, ThreadExecutor& e
 Task<> HostPlatform::run_body(HostThread& started, Thread& thread) {
   co_await started.body(thread);
   if (started.service) co_return;
-  // What the body spawned goes on until everybody has ended, without burning a core.
+  // Tasks that the body spawned go on until all threads have ended. The thread no longer polls, so
+  // that it does not burn a core.
   static_cast<ThreadExecutor&>(thread.executor).set_mode(CompletionMode::event);
   const std::scoped_lock lock(mutex_);
   await_no_longer(started);

@@ -4,7 +4,7 @@ namespace perdura::runtime {
 
 void Inbox::push(Task<> task) {
   const std::lock_guard lock(mutex_);
-  if (doorbell_ == nullptr) return;  // with the task goes its promise
+  if (doorbell_ == nullptr) return;  // the task is destroyed, and its promise is broken
   line_.push_back(std::move(task));
   arrived_.exchange(true, std::memory_order_seq_cst);
   doorbell_->ring();
@@ -22,7 +22,8 @@ void Inbox::take(std::vector<Task<>>& tasks) {
 }
 
 void Inbox::close() {
-  std::vector<Task<>> left;  // destroyed when others may post again
+  // Destroyed after the lock is released, since their destructors may post.
+  std::vector<Task<>> left;
   const std::lock_guard lock(mutex_);
   doorbell_ = nullptr;
   left.swap(line_);

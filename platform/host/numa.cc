@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kBits = 64;
 using Mask = std::array<unsigned long, 16>;  // of 1,024 NUMA nodes, the most that Linux can have
 constexpr unsigned kMostNodes = kBits * std::tuple_size_v<Mask>;
-constexpr unsigned long kMaskSize = kMostNodes + 1;  // the kernel leaves the last bit out
+// The kernel ignores the last bit that it is told of.
+constexpr unsigned long kMaskSize = kMostNodes + 1;
 
 Mask mask_of(unsigned numa_node) {
   Mask mask{};

@@ -8,8 +8,9 @@
 namespace perdura::runtime {
 namespace {
 
-// A turn without work takes some 40 ns. Spinning covers the pauses within an exchange of messages
-// on two cores; what takes longer must not cost threads in excess of the cores their turn.
+// The numbers of turns without work after which the thread yields, yields again, and sleeps. One
+// such turn takes some 40 ns. Spinning covers the pauses within an exchange of messages on two
+// cores. If there are more threads than cores, a longer wait must not keep others from running.
 constexpr int kTurnsBeforeYield = 256;
 constexpr int kTurnsBetweenYields = 16;
 constexpr int kTurnsBeforeSleep = 200;
@@ -43,9 +44,10 @@ void ThreadExecutor::make_ready_at(Time when, std::coroutine_handle<> task) {
 
 void ThreadExecutor::run() {
   const Activation activation(*this);
-  // Timers of threads that sleep would otherwise fire up to 50 us late.
+  // Without this, timers of sleeping threads would fire up to 50 us late.
   ::prctl(PR_SET_TIMERSLACK, 1000UL);
-  // However the loop ends: tasks must not outlive what they stand on.
+  // Tasks are destroyed however the loop ends, since they must not outlive the objects that they
+  // use.
   const struct Cleanup {
     ThreadExecutor& executor;
     ~Cleanup() {
@@ -73,7 +75,8 @@ void ThreadExecutor::stop() {
 }
 
 bool ThreadExecutor::run_ready() {
-  // Only those that are ready now: a task that yields in a loop must not keep the pollers waiting.
+  // Only the tasks that are ready now are resumed: one that yields in a loop must not keep the
+  // pollers from running.
   const std::size_t count = ready_.size();
   for (std::size_t i = 0; i < count && !stopping(); ++i) ready_.take_front().resume();
   return count != 0;
@@ -99,7 +102,7 @@ bool ThreadExecutor::poll() {
   return busy;
 }
 
-// Apart, so that a turn without it stays short.
+// Not inlined, so that a turn without arrived tasks stays short.
 [[gnu::noinline]] void ThreadExecutor::empty_inbox() {
   inbox_->take(arrived_);
   for (Task<>& task : arrived_) spawn(std::move(task));

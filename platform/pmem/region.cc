@@ -13,9 +13,9 @@
 namespace perdura::pmem {
 namespace {
 
-// Not zero: some processors do not write zeros over zeros back.
+// The fill byte is not zero, since some processors do not write zeros back over zeros.
 constexpr auto kFillByte = std::byte{0xA5};
-// What is filled at once on a model, which is given bytes to copy.
+// Memory with a model is filled by copies of this block.
 constexpr auto kFill = [] {
   std::array<std::byte, 16 * KiB> bytes{};
   bytes.fill(kFillByte);

@@ -18,7 +18,7 @@
 namespace perdura::pmem {
 namespace {
 
-// Waits for another thread, which may have no core; in a signal handler, too.
+// Waits for another thread, which may have no core at the moment. Also works in a signal handler.
 class Backoff {
  public:
   void pause() {
@@ -33,7 +33,7 @@ class Backoff {
   unsigned tries_ = 0;
 };
 
-// In a signal handler: no allocation, no locks.
+// May be called in a signal handler, so it neither allocates memory nor takes locks.
 [[noreturn]] void end_process(std::string_view message) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
   std::abort();
@@ -49,7 +49,8 @@ void protect(std::byte* begin, Bytes length, int access) {
 
 }  // namespace
 
-// Finds out whose a fault is. The table is read by signal handlers, so its entries stay for ever.
+// Finds the tracked memory to which a fault belongs. Signal handlers read the table without a lock,
+// so its memory is never freed.
 class FaultHandler {
  public:
   static void add(TrackedMemory& memory) {
@@ -77,7 +78,7 @@ class FaultHandler {
  private:
   struct Entry {
     std::atomic<std::uintptr_t> begin;
-    std::atomic<std::uintptr_t> end;  // 0: free
+    std::atomic<std::uintptr_t> end;  // 0 if the entry is free
     std::atomic<TrackedMemory*> memory;
   };
 
@@ -98,7 +99,7 @@ class FaultHandler {
   }
 
   static void handle(int signal, siginfo_t* info, void* context) {
-    constexpr greg_t kWriteFault = 2;  // of the page fault's error code
+    constexpr greg_t kWriteFault = 2;  // a bit of the page fault's error code
     const auto* const machine = static_cast<const ucontext_t*>(context);
     if (info->si_code == SEGV_ACCERR && (machine->uc_mcontext.gregs[REG_ERR] & kWriteFault) != 0) {
       const std::uintptr_t at = address(info->si_addr);
@@ -115,15 +116,15 @@ class FaultHandler {
     hand_on(signal, info, context);
   }
 
-  // What happens without this class.
+  // Passes the signal on to whatever would have handled it without this class.
   static void hand_on(int signal, siginfo_t* info, void* context) {
     if ((previous_.sa_flags & SA_SIGINFO) != 0) {
       previous_.sa_sigaction(signal, info, context);
     } else if (previous_.sa_handler != SIG_DFL && previous_.sa_handler != SIG_IGN) {
       previous_.sa_handler(signal);
     } else if (previous_.sa_handler == SIG_DFL || info->si_code > 0) {
-      // The kernel lets nobody ignore a fault. One happens again when this returns; a signal that
-      // somebody sent has to be sent again.
+      // The kernel does not let a process ignore a fault. A fault happens again when this function
+      // returns; a signal that somebody sent has to be raised again.
       struct sigaction fatal {};
       fatal.sa_handler = SIG_DFL;
       ::sigaction(SIGSEGV, &fatal, nullptr);
@@ -160,7 +161,7 @@ TrackedMemory::TrackedMemory(Region& region, Bytes offset, Bytes length)
     FaultHandler::add(*this);
     try {
       protect(base_, length_, PROT_READ);
-      // Whether single pages can be opened.
+      // Checks that the protection of a single page can be changed.
       if (length_ > kTrackedPage) {
         protect(base_, kTrackedPage, PROT_READ | PROT_WRITE);
         protect(base_, kTrackedPage, PROT_READ);
@@ -182,13 +183,13 @@ TrackedMemory::~TrackedMemory() {
   ::munmap(copies_, length_);
 }
 
-// In the signal handler of a thread that wants to store there.
+// Called in the signal handler of a thread that stores to a protected page.
 void TrackedMemory::open(Bytes offset) {
   const std::size_t page = offset / kTrackedPage;
   std::byte* const begin = base_ + page * kTrackedPage;
   for (Backoff wait;; wait.pause()) {
     State state = states_[page].load(std::memory_order_acquire);
-    // Another thread has opened it; or this one's fault is of the time before that.
+    // Another thread has opened the page, perhaps after this thread's fault.
     if (state == State::dirty) return;
     if (state == State::clean &&
         states_[page].compare_exchange_strong(state, State::opening, std::memory_order_acquire)) {
@@ -201,7 +202,7 @@ void TrackedMemory::open(Bytes offset) {
         "perdura: cannot open a page of tracked memory for a store; the process may have as many "
         "mappings as vm.max_map_count allows: sync more often, or raise it\n");
   }
-  // Only now: who sees it may close the page.
+  // This comes last, since whoever sees it may close the page again.
   states_[page].store(State::dirty, std::memory_order_release);
 }
 
@@ -209,7 +210,7 @@ bool TrackedMemory::begin_closing(std::size_t page) {
   for (Backoff wait;; wait.pause()) {
     State state = states_[page].load(std::memory_order_acquire);
     if (state == State::clean) return false;
-    // One that is being opened may be stored to already.
+    // A page that is being opened may have been stored to already, so wait until it is open.
     if (state == State::dirty &&
         states_[page].compare_exchange_strong(state, State::closing, std::memory_order_acquire)) {
       return true;
@@ -230,7 +231,7 @@ std::vector<DirtyPage> TrackedMemory::sync(Bytes offset, Bytes length) {
     std::size_t count = 0;
     while (page + count < end && begin_closing(page + count)) ++count;
     if (count != 0) close(page, count, dirty);
-    page += count + 1;  // the one behind them was clean
+    page += count + 1;  // the page behind them was clean
   }
   if (!dirty.empty()) region_.drain();
   return dirty;
@@ -246,7 +247,7 @@ void TrackedMemory::close(std::size_t first, std::size_t count, std::vector<Dirt
   }
 }
 
-// Counts and flushes what differs from the copy; returns in which lines.
+// Counts and flushes the words that differ from the copy; returns the lines that they are in.
 std::uint64_t TrackedMemory::count_changes(std::size_t page) {
   const std::byte* const now = base_ + page * kTrackedPage;
   const std::byte* const before = copies_ + page * kTrackedPage;

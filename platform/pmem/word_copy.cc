@@ -48,7 +48,7 @@ void load_bytes(std::byte* into, const std::byte* from, std::size_t n) {
 
 void stream_word(std::byte* to, const std::byte* from) {
 #if defined(__SANITIZE_THREAD__)
-  store_word(to, from);  // the sanitizer does not see non-temporal stores
+  store_word(to, from);  // the thread sanitizer does not see non-temporal stores
 #else
   std::uint64_t word;
   std::memcpy(&word, from, kWord);
@@ -56,7 +56,7 @@ void stream_word(std::byte* to, const std::byte* from) {
 #endif
 }
 
-// Two words by each store, which memory takes several times as fast.
+// Each store writes two words; that is several times as fast as one word at a time.
 void stream_line(std::byte* to, const std::byte* from) {
 #if defined(__SANITIZE_THREAD__)
   for (std::size_t i = 0; i < kCacheLine; i += kWord) store_word(to + i, from + i);
@@ -82,7 +82,7 @@ void copy_to_shared(std::byte* to, std::span<const std::byte> from) {
   to += head;
   source += head;
   left -= head;
-  // Atomic accesses are not unrolled by the compiler.
+  // Unrolled by hand, since the compiler does not unroll atomic accesses.
   for (; left >= 8 * kWord; to += 8 * kWord, source += 8 * kWord, left -= 8 * kWord) {
     for (std::size_t i = 0; i < 8; ++i) store_word(to + i * kWord, source + i * kWord);
   }
@@ -151,7 +151,7 @@ void fill_lines(std::byte* to, Bytes length, std::byte value) {
 
 std::uint64_t sum_lines(const std::byte* from, Bytes length) {
   const auto* line = reinterpret_cast<const __m128i*>(from);
-  // Several sums, so that no addition waits for the one before it.
+  // Several independent sums, so that an addition need not wait for the previous one.
   __m128i a = _mm_setzero_si128();
   __m128i b = a;
   __m128i c = a;
@@ -174,7 +174,7 @@ void count_write(WriteMeter& meter, Cause cause, const std::byte* target,
     meter.bytes(cause, {}, from);
     return;
   }
-  // The old contents are copied first: others may be writing them.
+  // The old contents are copied first, since other threads may write them meanwhile.
   std::array<std::byte, 1024> small;
   thread_local std::vector<std::byte> large;
   std::span<std::byte> before;

@@ -5,8 +5,8 @@ namespace perdura {
 Task<> Executor::supervise(Executor& executor, std::list<Task<>>::iterator self, Task<> task) {
   std::exception_ptr error;
   try {
-    Task<> running =
-        std::move(task);  // its frame goes, with what it holds, as soon as it has ended
+    // Destroyed, with everything that its frame holds, as soon as the task has ended.
+    Task<> running = std::move(task);
     co_await std::move(running);
   } catch (...) {
     error = std::current_exception();

@@ -29,7 +29,7 @@ class Block {
   void more() {
     begin_ = static_cast<std::byte*>(::operator new (next_, std::align_val_t{next_}));
     left_ = next_;
-    // If the kernel has none, small ones do.
+    // If the kernel has no huge page, ordinary pages are used.
     if (next_ == kHugePage) ::madvise(begin_, next_, MADV_HUGEPAGE);
     next_ = std::min(2 * next_, kHugePage);
   }
@@ -73,7 +73,7 @@ void* allocate_new_frame(std::size_t size) {
   const std::size_t c = frame_class(size);
   if (!PERDURA_POOL_FRAMES || c >= kFrameClasses) return ::operator new(c* kCacheLine, kAlignment);
   thread_local EndOfThread end_of_thread;
-  static_cast<void>(&end_of_thread);  // so that it is made
+  static_cast<void>(&end_of_thread);  // forces the construction of the thread-local object
   if (void* const frame = take_left_behind(c)) return frame;
   thread_local constinit Block block;
   return block.cut(c * kCacheLine);

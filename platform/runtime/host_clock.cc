@@ -9,7 +9,7 @@
 namespace perdura::runtime {
 namespace {
 
-constexpr std::uint64_t kMeasureFor = 5'000'000;  // ns
+constexpr std::uint64_t kMeasureFor = 5'000'000;  // in nanoseconds
 
 std::uint64_t monotonic_ns() {
   timespec t{};
@@ -38,8 +38,9 @@ struct Moment {
   std::uint64_t ns;
 };
 
-// Both clocks at the same time: of several attempts, the one in which the least time passed between
-// the two readings of the counter around that of the other clock.
+// Reads both clocks at the same moment, as nearly as possible: of several attempts the one counts
+// in which the least time passed between the two readings of the counter, of which one precedes and
+// one follows the reading of the other clock.
 template <class ReadCounter>
 Moment read_both(ReadCounter read_counter) {
   Moment best{};

@@ -31,7 +31,7 @@ std::shared_ptr<void> ShmNode::adopt(const std::string& path, pmem::Medium mediu
                                      std::shared_ptr<pmem::mapped::Mapping> mapping) {
   std::byte* const base = mapping->data();
   memory_->add(base, path, medium);
-  // With the region go its registrations and, if it was DRAM, its file.
+  // When the region is released, its registrations are removed, and, if it was DRAM, its file.
   return {base, [mapping, memory = memory_, path, medium](void* memory_base) {
             memory->remove(static_cast<std::byte*>(memory_base));
             if (medium == pmem::Medium::dram) ::unlink(path.c_str());

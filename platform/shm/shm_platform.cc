@@ -48,8 +48,8 @@ void ShmPlatform::with_endpoint(HostNode& node, fabric::Port port, CompletionMod
   const DoorbellLease lease{job_, job_.allocate_doorbell(node.id())};
   ThreadExecutor executor(job_.control().clock, mode, job_.doorbell(lease.index),
                           [this](std::exception_ptr error) { fail(std::move(error)); });
-  ShmEndpoint endpoint(job_, static_cast<ShmNode&>(node).memory(), watch_, options_.fabric,
-                       {node.id(), port}, lease.index, executor);
+  ShmEndpoint endpoint(job_, static_cast<ShmNode&>(node).memory(), node.traffic_meter(), watch_,
+                       options_.fabric, {node.id(), port}, lease.index, executor);
   executor.add_poller(endpoint);
   run(executor, endpoint);
 }
@@ -63,7 +63,7 @@ void ShmPlatform::meet_other_nodes(bool failed) {
   }
   job_.control().run_changed.wake();
   if (failed) {
-    job_.ring_all();  // some wait in barriers for this node
+    job_.ring_all();  // threads of other nodes may wait for this node in barriers
   } else {
     await_other_nodes();
   }

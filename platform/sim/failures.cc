@@ -30,8 +30,8 @@ std::uint64_t Failure::digest(SimPlatform& platform) {
   return result;
 }
 
-// Called after each event: the moments between the event before and this one are known now. What
-// this event has added to them lies behind it.
+// Called after each event. Only now are all crash points between the previous event and this one
+// known; those that this event has added come after it.
 void Failure::list(SimPlatform& platform) {
   const Time now = platform.engine().now();
   std::set<Time>& moments = platform.moments();
@@ -68,7 +68,7 @@ void Failure::look(SimPlatform& platform) {
 
 namespace {
 
-// Notes whether there was anything to choose.
+// Notes whether there was any real choice, of more than one possibility.
 class NotingChoices final : public pmem::Choices {
  public:
   explicit NotingChoices(pmem::Choices& choices) : choices_(choices) {}
@@ -128,7 +128,8 @@ class Explorer {
         return run(number, choices, "most image");
       }
       case Images::random: {
-        // Each moment has choices of its own, so that one alone is replayed by the same seed.
+        // The seed of each crash point depends on its number, so that one crash point alone can be
+        // replayed.
         pmem::RandomChoices choices(options_.seed << 32 ^ number);
         return run(number, choices, fmt::format("random image of seed {}", options_.seed));
       }

@@ -26,10 +26,10 @@ std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& mem
 
 }  // namespace
 
-Machine::Machine(Engine& engine, const Profile& profile, NodeId id)
+Machine::Machine(Engine& engine, const Profile& profile, const NodeProfile& kind, NodeId id)
     : engine_(engine),
       testbed_(profile),
-      profile_(id == 0 ? profile.server : profile.client),
+      profile_(kind),
       id_(id),
       cores_(profile_.cores),
       dram_(controllers_of(profile.dram, profile)),
@@ -84,14 +84,15 @@ void Machine::restore_power() {
     }
   }
   survivors_.clear();
-  // What is there now is durable.
+  // All that has survived the failure is durable.
   journal_.reset();
   for (auto& [name, block] : persistent_) block.model = make_model(block, pmem::Medium::pm);
   track(*durability_);
 }
 
 std::unique_ptr<pmem::Region> Machine::create_region(MemoryPlace place, std::string_view name,
-                                                     Bytes size, pmem::Medium medium) {
+                                                     Bytes size, pmem::Medium medium,
+                                                     pmem::MemoryMeter& user) {
   if (place.pages != pmem::Pages::any && !testbed_.translation) {
     throw UsageError(
         fmt::format("region '{}': profile {} has no page sizes; add [translation] for them", name,
@@ -105,8 +106,14 @@ std::unique_ptr<pmem::Region> Machine::create_region(MemoryPlace place, std::str
     throw UsageError(fmt::format("node {} has a region '{}' already", id_, name));
   }
   Block block = allocate(name, size, medium, place);
+  std::shared_ptr<void> keeper = block.mapping;
+  if (medium == pmem::Medium::dram) {
+    keeper = user.hold_dram(size, std::move(keeper));
+  } else {
+    user.found_persistent(name, size);
+  }
   auto region = std::make_unique<pmem::Region>(std::string(name), medium, block.base, size,
-                                               block.model, block.mapping);
+                                               block.model, std::move(keeper));
   if (medium == pmem::Medium::pm) persistent_.emplace(name, std::move(block));
   return region;
 }
@@ -119,10 +126,11 @@ std::unique_ptr<pmem::Region> Machine::open_region(std::string_view name) {
                                         block.model, block.mapping);
 }
 
-void Machine::remove_region(std::string_view name) {
-  if (const auto found = persistent_.find(name); found != persistent_.end()) {
-    persistent_.erase(found);
-  }
+bool Machine::remove_region(std::string_view name) {
+  const auto found = persistent_.find(name);
+  if (found == persistent_.end()) return false;
+  persistent_.erase(found);
+  return true;
 }
 
 SimRing& Machine::ring(std::string_view name, RingShape shape) {

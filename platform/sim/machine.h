@@ -18,14 +18,16 @@ namespace perdura::sim {
 
 class Machine {
  public:
-  // `id`: of its first node. Both references must outlive the machine.
-  Machine(Engine& engine, const Profile& profile, NodeId id);
+  // `kind`: the profile's server or client. `id`: of its first node. All references must outlive
+  // the machine.
+  Machine(Engine& engine, const Profile& profile, const NodeProfile& kind, NodeId id);
 
-  // What Node::create_region_at(), open_region() and remove_region() do.
+  // What Node::create_region_at(), open_region() and remove_region() do. The region counts as the
+  // memory of `user`.
   std::unique_ptr<pmem::Region> create_region(MemoryPlace place, std::string_view name, Bytes size,
-                                              pmem::Medium medium);
+                                              pmem::Medium medium, pmem::MemoryMeter& user);
   std::unique_ptr<pmem::Region> open_region(std::string_view name);
-  void remove_region(std::string_view name);
+  bool remove_region(std::string_view name);  // false if there is none
   // A message ring of this machine, which is made if there is none of that name. Throws UsageError
   // if there is one of another shape.
   SimRing& ring(std::string_view name, RingShape shape);

@@ -8,7 +8,7 @@ namespace perdura::sim {
 
 namespace {
 
-// A simulated thread whose tasks come from another one's.
+// A simulated thread that runs tasks given to it by another thread.
 class SimBackgroundThread final : public BackgroundThread {
  public:
   SimBackgroundThread(SimNode& node, std::optional<fabric::Port> port)
@@ -38,7 +38,8 @@ class SimBackgroundThread final : public BackgroundThread {
         std::make_exception_ptr(std::future_error(std::future_errc::broken_promise));
     WaitList waiting;
   };
-  // Tells the caller when the task is gone, be it that the thread was stopped.
+  // Tells the caller that the task is gone, even if it was destroyed because the thread was
+  // stopped.
   struct Teller {
     std::shared_ptr<Done> done;
     explicit Teller(std::shared_ptr<Done> of) : done(std::move(of)) {}
@@ -81,22 +82,29 @@ SimNode::~SimNode() = default;
 
 std::unique_ptr<pmem::Region> SimNode::create_region(std::string_view name, Bytes size,
                                                      pmem::Medium medium) {
-  return machine_.create_region({}, name, size, medium);
+  return machine_.create_region({}, name, size, medium, memory_);
 }
 
 std::unique_ptr<pmem::Region> SimNode::create_region_at(MemoryPlace place, std::string_view name,
                                                         Bytes size, pmem::Medium medium) {
-  return machine_.create_region(place, name, size, medium);
+  return machine_.create_region(place, name, size, medium, memory_);
 }
 
 std::unique_ptr<pmem::Region> SimNode::open_region(std::string_view name) {
   return machine_.open_region(name);
 }
 
-void SimNode::remove_region(std::string_view name) { machine_.remove_region(name); }
+void SimNode::remove_region(std::string_view name) {
+  if (machine_.remove_region(name)) memory_.removed_persistent(name);
+}
 
 pmem::Writes SimNode::pm_writes() const {
   return id_ == machine() ? machine_.meter().writes() : pmem::Writes{};
+}
+
+fabric::TrafficByNode SimNode::traffic() const {
+  if (id_ != machine()) return {};
+  return {{id_, machine_.nic().traffic}};
 }
 
 std::unique_ptr<BackgroundThread> SimNode::start_background_thread(
@@ -111,8 +119,11 @@ Picoseconds SimNode::cpu_time() const {
 }
 
 SimThread& SimNode::add_thread(CompletionMode mode) {
-  return threads_.emplace_back(engine_, machine_.cores(), machine_.testbed().cpu,
-                               machine_.profile().wait, mode, failure_);
+  SimThread& thread = threads_.emplace_back(engine_, machine_.cores(), machine_.testbed().cpu,
+                                            machine_.profile().wait, mode, failure_);
+  const auto stalls = stalls_.find(threads_added_++);
+  if (stalls != stalls_.end()) thread.stall(stalls->second);
+  return thread;
 }
 
 std::unique_ptr<fabric::sim::SimEndpoint> SimNode::make_endpoint(SimThread& thread,

@@ -37,10 +37,16 @@ class SimNode final : public Node, public MessageRings {
     return machine_.ring(name, shape).consumer();
   }
   Picoseconds cpu_time() const override;
-  // A machine's writes are counted for the first of its nodes.
+  // A machine's writes and traffic are counted for the first of its nodes.
   pmem::Writes pm_writes() const override;
+  fabric::TrafficByNode traffic() const override;
+  pmem::MemoryUse peak_memory() const override { return memory_.peak(); }
 
   SimThread& add_thread(CompletionMode mode);
+  // Stalls of a thread of the node that will be added; 0 is the first one of all.
+  void stall(std::uint32_t thread, std::vector<Stall> stalls) {
+    stalls_[thread] = std::move(stalls);
+  }
   // Makes the endpoint of a thread of this node; others can connect to it at `port`.
   std::unique_ptr<fabric::sim::SimEndpoint> make_endpoint(SimThread& thread, fabric::Port port);
   std::list<SimThread>& threads() { return threads_; }
@@ -50,9 +56,12 @@ class SimNode final : public Node, public MessageRings {
   Engine& engine_;
   Machine& machine_;
   NodeId id_;
+  std::uint32_t threads_added_ = 0;
+  std::map<std::uint32_t, std::vector<Stall>> stalls_;  // by the number of the thread
   fabric::sim::Network& network_;
   fabric::sim::Directory& directory_;
   std::exception_ptr& failure_;
+  pmem::MemoryMeter memory_;
   std::list<SimThread> threads_;
 };
 

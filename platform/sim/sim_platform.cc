@@ -34,14 +34,31 @@ class SimBarrier final : public Platform::Barrier {
 
 }  // namespace
 
-SimPlatform::SimPlatform(Profile profile, NodeId nodes, const Machines& machines)
+SimPlatform::SimPlatform(Profile profile, const std::vector<NodesOfRole>& roles,
+                         const Machines& machines)
     : profile_(std::move(profile)) {
-  for (NodeId id = 0; id < nodes; ++id) {
-    const NodeId on = machine_of(machines, id);
-    Machine& machine = machines_.try_emplace(on, engine_, profile_, on).first->second;
-    nodes_.emplace_back(engine_, machine, id, network_, directory_, failure_);
+  std::vector<std::string> names;
+  for (const NodesOfRole& role : roles) names.push_back(role.role);
+  check_roles(profile_, names);
+  // It is one for all nodes, whoever has changed it since the profile was read.
+  for (RoleProfile& role : profile_.roles) role.profile.ddio = profile_.ddio;
+  for (const NodesOfRole& role : roles) {
+    const Profile& described = profile_.of_role(role.role);
+    const NodeProfile& kind = &role == &roles.front() ? described.server : described.client;
+    for (NodeId i = 0; i < role.nodes; ++i) {
+      const auto id = static_cast<NodeId>(nodes_.size());
+      const NodeId on = machine_of(machines, id);
+      Machine& machine = machines_.try_emplace(on, engine_, described, kind, on).first->second;
+      nodes_.emplace_back(engine_, machine, id, network_, directory_, failure_);
+    }
   }
 }
+
+SimPlatform::SimPlatform(Profile profile, NodeId nodes, const Machines& machines)
+    : SimPlatform(
+          std::move(profile),
+          {{"server", std::min<NodeId>(nodes, 1)}, {"client", nodes - std::min<NodeId>(nodes, 1)}},
+          machines) {}
 
 SimPlatform::~SimPlatform() { end_all(); }
 
@@ -89,7 +106,7 @@ void SimPlatform::end(Running& running) {
 }
 
 void SimPlatform::end_all() {
-  // What ends with one may start another.
+  // Ending a thread may start another one, so the list may grow.
   for (std::size_t i = 0; i < running_.size(); ++i) end(*running_[i]);
 }
 
@@ -104,7 +121,8 @@ void SimPlatform::fail(const std::string& problem) {
   if (!failure_) failure_ = std::make_exception_ptr(PlatformError(problem));
 }
 
-// What was cut off would be wrong.
+// The results of a simulation that is cut off by the end of virtual time would be wrong, so it
+// fails.
 void SimPlatform::check_time() {
   if (!time_ran_out && engine_.now() < kEndOfTime) return;
   fail(fmt::format(
@@ -113,10 +131,10 @@ void SimPlatform::check_time() {
       to_microseconds(kLongest) * 1e-6 / 86400, profile_.name));
 }
 
-// Ends what would go on for ever.
+// Ends a simulation that would never end by itself.
 void SimPlatform::look_after_run() {
-  // No cluster has so much to do in an instant; one whose profile says that polling takes no time
-  // has, and never gets beyond it.
+  // No cluster has so many events at one instant, unless its profile says that polling takes no
+  // time; then virtual time never advances.
   constexpr std::uint64_t kMostAtOnce = 1U << 24;
   check_time();
   if (end_ != nullptr && end_->load(std::memory_order_relaxed)) {
@@ -130,6 +148,10 @@ void SimPlatform::look_after_run() {
                     "time in profile {}",
                     to_microseconds(seen_.time_since_epoch()), profile_.name));
   }
+}
+
+void SimPlatform::stall(NodeId node, std::uint32_t thread, std::vector<Stall> stalls) {
+  nodes_.at(node).stall(thread, std::move(stalls));
 }
 
 void SimPlatform::run() {
@@ -146,13 +168,71 @@ void SimPlatform::run() {
       between_events_();
       if (unfinished_ == 0) break;
     }
-    if (!engine_.step()) {
+    const bool goes_on = choices_ == nullptr ? engine_.step() : relaxed_step();
+    if (!goes_on) {
       fail("the simulation stands still: every thread waits for something");
     }
   }
   check_time();
   end_all();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void SimPlatform::relax(pmem::Choices& choices) {
+  for (SimNode& node : nodes_) {
+    if (node.journal() != nullptr) {
+      throw UsageError("a simulation that is relaxed cannot track durability");
+    }
+  }
+  choices_ = &choices;
+  engine_.relax();
+  // Everything that is on its way to memory is there.
+  constexpr Picoseconds kLong = std::chrono::seconds(1);
+  engine_.advance(kLong);
+}
+
+// An event, a store that leaves its buffer, or a step of a device.
+bool SimPlatform::relaxed_step() {
+  const std::size_t events = engine_.pending();
+  std::vector<SimThread*> storing;
+  for (SimNode& node : nodes_) {
+    for (SimThread& thread : node.threads()) {
+      if (!thread.store_buffer().empty()) storing.push_back(&thread);
+    }
+  }
+  device_steps_.clear();
+  network_.list_steps(device_steps_);
+  const std::size_t all = events + storing.size() + device_steps_.size();
+  if (all == 0) return false;
+  std::size_t chosen = 0;
+  try {
+    if (all > 1) chosen = choices_->choose(all);
+  } catch (...) {
+    failure_ = std::current_exception();
+    return true;
+  }
+  // Time goes on, so that timers and limits of real time work.
+  constexpr Picoseconds kStep = std::chrono::nanoseconds(1);
+  if (chosen < events) {
+    engine_.fire_pending(chosen, kStep);
+    return true;
+  }
+  engine_.advance(kStep);
+  chosen -= events;
+  if (chosen < storing.size()) {
+    storing[chosen]->store_buffer().drain_one();
+  } else {
+    device_steps_[chosen - storing.size()].take();
+  }
+  return true;
+}
+
+void SimPlatform::append_state(std::string& state) {
+  for (SimNode& node : nodes_) {
+    for (SimThread& thread : node.threads()) thread.append_state(state);
+  }
+  for (auto& [id, machine] : machines_) state += machine.nic().in_atomic ? 'a' : '-';
+  network_.append_state(state);
 }
 
 std::unique_ptr<Platform::Barrier> SimPlatform::create_barrier(std::uint32_t participants) {

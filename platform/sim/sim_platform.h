@@ -16,9 +16,19 @@
 
 namespace perdura::sim {
 
+struct NodesOfRole {
+  std::string role;
+  NodeId nodes = 1;
+};
+
 class SimPlatform final : public Platform {
  public:
-  // Throws UsageError if `machines` cannot be.
+  // The nodes of each role, numbered in the order of roles. A machine is as the profile describes
+  // the role of its first node. Throws UsageError if the profile describes a role that is not among
+  // them, or if `machines` cannot be.
+  SimPlatform(Profile profile, const std::vector<NodesOfRole>& roles,
+              const Machines& machines = {});
+  // A server and clients.
   SimPlatform(Profile profile, NodeId nodes, const Machines& machines = {});
   ~SimPlatform() override;
 
@@ -46,6 +56,11 @@ class SimPlatform final : public Platform {
   // the wire then is lost, of a long message perhaps its last packets. Returns how many broke.
   std::size_t break_connections(fabric::Address at, fabric::Address peer);
 
+  // Makes a thread stand still in these intervals, which are disjoint and in the order of time. A
+  // node's threads, background threads included, are numbered from 0 in the order in which they
+  // are started, over restarts of the node. Must be called before the thread is started.
+  void stall(NodeId node, std::uint32_t thread, std::vector<Stall> stalls);
+
   // Must be called before run(). From now on, changes of the persistent regions of all nodes are
   // reported to the persistence model (platform/pmem/sim/journal.h). Without this call nothing is
   // recorded, and there is no overhead. The model's DDIO and transport decide what survives; the
@@ -67,6 +82,16 @@ class SimPlatform final : public Platform {
   // Sets a function that is called before the first event of the run and between any two events. It
   // may do what a function passed to at() may do.
   void between_events(std::function<void()> function) { between_events_ = std::move(function); }
+
+  // From now on, which may be during the run, `choices` decides what comes next: which thread goes
+  // on, which store leaves a store buffer, which part of which operation a device carries out. All
+  // that the order of the fabric and of the CPUs allows may come next (docs/memory-model.md);
+  // times, which then mean nothing, do not matter. Tasks are indivisible between two suspensions.
+  // What `choices` throws ends the run. Throws UsageError with track_durability().
+  void relax(pmem::Choices& choices);
+  // Appends what a relaxed simulation's next steps depend on, besides memory and the state of
+  // tasks.
+  void append_state(std::string& state);
 
   // run() throws PlatformError within milliseconds of real time after the flag has become true. The
   // flag must outlive the run.
@@ -96,6 +121,7 @@ class SimPlatform final : public Platform {
   void end_all_of(NodeId node);
   void stop(Running& running);
   void fail(const std::string& problem);
+  bool relaxed_step();
   void check_time();
   void look_after_run();
 
@@ -110,6 +136,8 @@ class SimPlatform final : public Platform {
   std::vector<std::shared_ptr<Running>> running_;
   std::size_t unfinished_ = 0;
   std::exception_ptr failure_;
+  pmem::Choices* choices_ = nullptr;                    // of a relaxed simulation
+  std::vector<fabric::sim::RelaxedStep> device_steps_;  // what the devices may do next
   const std::atomic<bool>* end_ = nullptr;  // null: the run cannot be ended from outside
   // To detect that virtual time no longer advances.
   Time seen_{};

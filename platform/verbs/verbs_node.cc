@@ -9,7 +9,7 @@ namespace perdura {
 
 void VerbsNode::try_flush_persistence() {
   constexpr std::string_view kName = "flush-trial";
-  remove_region(kName);  // of a process that died in the middle of this
+  remove_region(kName);  // remains of a process that died in the middle of this
   auto region = create_region(kName, 4096, pmem::Medium::pm);
   memory_->try_flush_persistence(*region);
   region.reset();
@@ -25,7 +25,7 @@ std::shared_ptr<void> VerbsNode::adopt(const std::string& path, pmem::Medium med
                                        std::shared_ptr<pmem::mapped::Mapping> mapping) {
   std::byte* const base = mapping->data();
   memory_->add(base, mapping->size(), medium, path);
-  // With the region go its registrations, before its pages.
+  // When the region is released, its registrations are removed before its pages are.
   return {base, [mapping, memory = memory_](void* memory_base) {
             memory->remove(static_cast<std::byte*>(memory_base));
           }};

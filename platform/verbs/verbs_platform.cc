@@ -109,8 +109,8 @@ void VerbsPlatform::with_endpoint(HostNode& node, fabric::Port port, CompletionM
   runtime::EventDoorbell doorbell;
   ThreadExecutor executor(control_->clock(), mode, doorbell.bell(),
                           [this](std::exception_ptr error) { fail(std::move(error)); });
-  VerbsEndpoint endpoint(device_, static_cast<VerbsNode&>(node).memory(), *control_,
-                         options_.fabric, {node.id(), port}, executor);
+  VerbsEndpoint endpoint(device_, static_cast<VerbsNode&>(node).memory(), node.traffic_meter(),
+                         *control_, options_.fabric, {node.id(), port}, executor);
   executor.add_poller(endpoint);
   run(executor, endpoint);
 }

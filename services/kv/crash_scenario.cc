@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <utility>
+#include <vector>
 
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
+#include "services/kv/crash_plan.h"
 #include "services/kv/crash_verdict.h"
 #include "services/kv/history/checker.h"
 #include "services/kv/recorder.h"
@@ -19,18 +23,10 @@ namespace {
 using history::Kind;
 
 constexpr NodeId kServer = 0;
-constexpr std::uint64_t kKeys = 4;
-constexpr std::uint32_t kClients = 2;
-constexpr std::uint32_t kInspector = kClients;  // its client number in the history
-constexpr std::uint32_t kSlowWriter = 0;
 constexpr Bytes kKeySize = 16;
-// Or the longest value that the system accepts, if that is shorter.
-constexpr Bytes kValueSize = 64;
 constexpr std::uint32_t kSpannedServers = 2;
-constexpr std::size_t kSteps = 16;  // operations of a client, besides the puts that create the keys
-// The delay of each operation of a slow writer. It leaves time for several gets in between.
-constexpr Picoseconds kLate = Microseconds(25);
-constexpr Picoseconds kBetweenGets = Microseconds(6);
+constexpr std::uint32_t kSessions = 8;
+constexpr Bytes kShortValue = 64;
 
 // The second schedule exists because two equally fast writers never show what a reader sees of a
 // write that is in flight for a long time.
@@ -47,44 +43,66 @@ Key key_of(std::uint64_t number) {
   return key;
 }
 
+// The values of a plan, at most as long as the system supports: a value's version tells its length.
+class Lengths {
+ public:
+  Lengths(const systems::KvSystem& system, const KvCrashPlan& plan) {
+    for (const Bytes length : plan.lengths) lengths_.push_back(system.fit_value(length));
+  }
+  Bytes typical() const { return lengths_.front(); }
+  Bytes longest() const { return *std::max_element(lengths_.begin(), lengths_.end()); }
+  Bytes of(std::uint64_t version) const { return lengths_[version % lengths_.size()]; }
+
+ private:
+  std::vector<Bytes> lengths_;
+};
+
 // How the recorder of the history interprets keys and values.
 class Format final : public history::Format {
  public:
-  explicit Format(Bytes value_size) : value_size_(value_size) {}
+  explicit Format(const Lengths& lengths) : lengths_(lengths) {}
   std::uint64_t key_number(systems::Key key) override {
     std::uint64_t number = 0;
     std::memcpy(&number, key.data(), sizeof number);
     return number;
   }
   std::optional<std::uint64_t> version(systems::Key key, systems::Value value) override {
-    if (value.size() != value_size_) return std::nullopt;
-    return workload::check_value(value, key_number(key));
+    const auto version = workload::check_value(value, key_number(key));
+    if (!version || value.size() != lengths_.of(*version)) return std::nullopt;
+    return version;
   }
 
  private:
-  Bytes value_size_;
+  const Lengths& lengths_;
 };
 
 // The smallest store that the system can have, so that logs wrap around and are cleaned during the
 // history.
-systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup& setup) {
-  const Bytes value_size = system.fit_value(kValueSize);
+systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup& setup,
+                              const KvCrashPlan& plan) {
+  const Lengths lengths(system, plan);
   systems::KvConfig config{.key_size = kKeySize,
-                           .value_size = value_size,
-                           .max_value_size = value_size,
-                           .records = kKeys,
-                           .writes = 8 * kSteps,
-                           .sessions = 8,
+                           .value_size = lengths.typical(),
+                           .max_value_size = lengths.longest(),
+                           .records = plan.keys,
+                           .writes = plan.writes,
+                           .sessions = kSessions,
                            .parameters = setup.parameters};
   if (system.spans_servers) config.servers = kSpannedServers;
   if (setup.correct) {
     config.put_method = persistence::choose(
-        {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, system.put, {});
+        {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, *system.put, {});
   }
-  for (const auto& [name, value] : system.small_store) {
-    config.parameters.emplace(name, value);  // unless the setup sets it
+  systems::KvConfig small = config;
+  for (const services::Setting& setting : system.small_store) {
+    small.parameters.emplace(setting.name, setting.value);  // unless the setup sets it
   }
-  return config;
+  try {
+    system.check(small);
+  } catch (const UsageError&) {
+    return config;  // the plan's values do not fit into so small a store
+  }
+  return small;
 }
 
 // The number of gets that returned a version before its put had been acknowledged.
@@ -102,39 +120,42 @@ std::uint64_t early_reads(const history::History& history) {
 
 class KvCrashScenario final : public CrashScenario {
  public:
-  KvCrashScenario(const systems::KvSystem& system, systems::KvConfig config, std::uint64_t seed,
-                  bool slow_writer)
-      : system_(system), config_(std::move(config)), seed_(seed), slow_writer_(slow_writer) {}
+  KvCrashScenario(const systems::KvSystem& system, systems::KvConfig config, KvCrashPlan plan)
+      : system_(system),
+        config_(std::move(config)),
+        plan_(std::move(plan)),
+        lengths_(system, plan_),
+        versions_(plan_.clients.size() + 1),
+        connected_(plan_.clients.size()) {}
 
   NodeId servers() const override { return config_.servers; }
-  std::uint32_t clients() const override { return kClients; }
+  std::uint32_t clients() const override {
+    return static_cast<std::uint32_t>(plan_.clients.size());
+  }
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;
-  CrashVerdict judge(std::optional<Time> failed_at, const CrashLevels& levels) const override;
+  CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const override;
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
     return {{"cleanings", cleanings_}, {"early reads", early_reads(history())}};
   }
 
  private:
-  struct Step {
-    Kind kind;
-    std::uint64_t key;
-  };
+  std::uint32_t inspector() const { return clients(); }  // its client number in the history
 
-  Task<> change(systems::KvSession& session, std::uint32_t number);
-  Task<> watch(systems::KvSession& session, std::uint32_t number);
+  Task<> change(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
+  Task<> watch(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
   Task<> read(systems::KvSession& session);
-  Task<bool> step(systems::KvSession& session, Step step, std::uint32_t number);
-  std::vector<Step> plan(std::uint32_t client) const;
-  history::History history() const;  // without the failure
+  Task<bool> step(systems::KvSession& session, KvStep step, std::uint32_t number);
+  history::History history() const;  // without the failures
 
   const systems::KvSystem& system_;
   systems::KvConfig config_;
-  std::uint64_t seed_;
-  bool slow_writer_;
-  std::array<history::OperationLog, kClients + 1> logs_;
-  std::array<std::uint64_t, kClients + 1> versions_{};  // number of puts so far
+  KvCrashPlan plan_;
+  Lengths lengths_;
+  std::deque<history::OperationLog> logs_;  // one of each connection
+  std::vector<std::uint64_t> versions_;     // number of puts so far, by client
+  std::vector<std::uint32_t> connected_;    // how often each client has connected
   std::uint64_t cleanings_ = 0;
 };
 
@@ -144,9 +165,11 @@ history::History KvCrashScenario::history() const {
   return all;
 }
 
-CrashVerdict KvCrashScenario::judge(std::optional<Time> failed_at,
+CrashVerdict KvCrashScenario::judge(std::span<const Time> failures,
                                     const CrashLevels& levels) const {
-  if (failed_at) return judge_crash(history(), *failed_at, kInspector, problem(), levels);
+  if (!failures.empty()) {
+    return judge_crash(history(), failures, inspector(), problem(), levels);
+  }
   CrashVerdict verdict;
   verdict.durable = problem();
   if (!verdict.durable.empty()) return verdict;
@@ -166,64 +189,46 @@ Task<> KvCrashScenario::serve(Thread& thread) {
 }
 
 Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
-  const bool slow = slow_writer_ && number == kSlowWriter;
-  std::optional<faults::FaultyThread> late;
-  if (slow) late.emplace(thread, faults::FaultPlan{.slow = {kLate, kLate}});
+  const KvClientPlan& plan = plan_.clients[number].at(connected_[number]++);
+  const bool late = plan.late > Picoseconds{};
+  std::optional<faults::FaultyThread> delayed;
+  if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
   const std::unique_ptr<systems::KvSession> session =
-      co_await system_.connect(slow ? late->thread() : thread, {kServer, 0}, config_);
-  Format format(config_.value_size);
-  history::RecordedSession recorded(*session, number, format, logs_[number]);
-  if (slow_writer_ && !slow) {
-    co_await watch(recorded, number);
+      co_await system_.connect(late ? delayed->thread() : thread, {kServer, 0}, config_);
+  Format format(lengths_);
+  history::RecordedSession recorded(*session, number, format, logs_.emplace_back());
+  if (plan.watches) {
+    co_await watch(recorded, plan, number);
   } else {
-    co_await change(recorded, number);
+    co_await change(recorded, plan, number);
   }
 }
 
 Task<> KvCrashScenario::inspect(Thread& thread) {
   const std::unique_ptr<systems::KvSession> session =
       co_await system_.connect(thread, {kServer, 0}, config_);
-  Format format(config_.value_size);
-  history::RecordedSession recorded(*session, kInspector, format, logs_[kInspector]);
+  Format format(lengths_);
+  history::RecordedSession recorded(*session, inspector(), format, logs_.emplace_back());
   co_await read(recorded);
 }
 
 // --- what clients do -----------------------------------------------------------------------------
 
-// The operations of a client. A slow writer does what a reader may see too early: it creates,
-// updates and deletes a key, and creates it again in the place of the deleted one. With two equal
-// writers every key is created first, so that both use the same keys, followed by random
-// operations.
-std::vector<KvCrashScenario::Step> KvCrashScenario::plan(std::uint32_t client) const {
-  if (slow_writer_) {
-    return {{Kind::put, 0}, {Kind::put, 0}, {Kind::erase, 0}, {Kind::put, 0}};
-  }
-  std::vector<Step> steps;
-  for (std::uint64_t key = client; key < kKeys; key += kClients) {
-    steps.push_back({Kind::put, key});
-  }
-  pmem::RandomChoices random(seed_ * kClients + client);
-  constexpr Kind kKinds[] = {Kind::put, Kind::put, Kind::put, Kind::put, Kind::get, Kind::erase};
-  for (std::size_t i = 0; i < kSteps; ++i) {
-    const Kind kind = kKinds[random.choose(std::size(kKinds))];
-    steps.push_back({kind, random.choose(kKeys)});
-  }
-  return steps;
-}
-
-Task<> KvCrashScenario::change(systems::KvSession& session, std::uint32_t number) {
-  const std::vector<Step> steps = plan(number);
-  for (const Step& next : steps) {
+Task<> KvCrashScenario::change(systems::KvSession& session, const KvClientPlan& plan,
+                               std::uint32_t number) {
+  for (const KvStep& next : plan.steps) {
     if (!co_await step(session, next, number)) co_return;
+    if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
   }
 }
 
 // Gets the key as long as the slow writer is at work, besides this client.
-Task<> KvCrashScenario::watch(systems::KvSession& session, std::uint32_t number) {
-  const Step get{Kind::get, 0};
+Task<> KvCrashScenario::watch(systems::KvSession& session, const KvClientPlan& plan,
+                              std::uint32_t number) {
+  const KvStep get{Kind::get, 0};
   for (bool answered = true; answered && clients_at_work() > 1;) {
     answered = co_await step(session, get, number);
-    co_await sleep_for(kBetweenGets);
+    co_await sleep_for(plan.pause);
   }
 }
 
@@ -232,8 +237,9 @@ Task<> KvCrashScenario::watch(systems::KvSession& session, std::uint32_t number)
 Task<> KvCrashScenario::read(systems::KvSession& session) {
   while (clients_at_work() > 0) co_await sleep_for(Microseconds(20));
   for (const Kind kind : {Kind::get, Kind::get, Kind::put, Kind::get}) {
-    for (std::uint64_t key = 0; key < kKeys; ++key) {
-      const bool answered = co_await step(session, {kind, key}, kInspector);
+    for (std::uint64_t key = 0; key < plan_.keys; ++key) {
+      const KvStep next{kind, key};
+      const bool answered = co_await step(session, next, inspector());
       if (answered) continue;
       note_problem("the connection to the recovered store breaks");
       co_return;
@@ -242,11 +248,10 @@ Task<> KvCrashScenario::read(systems::KvSession& session) {
 }
 
 // False if the server is gone.
-Task<bool> KvCrashScenario::step(systems::KvSession& session, Step step, std::uint32_t number) {
+Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::uint32_t number) {
   using systems::Error;
   const Key key = key_of(step.key);
-  std::array<std::byte, kValueSize> room;
-  const std::span<std::byte> value = std::span(room).first(config_.value_size);
+  std::vector<std::byte> value(lengths_.longest());
   switch (step.kind) {
     case Kind::get: {
       const auto got = co_await session.get(key, value);
@@ -259,9 +264,14 @@ Task<bool> KvCrashScenario::step(systems::KvSession& session, Step step, std::ui
     case Kind::put:
       break;
   }
-  const std::uint64_t version = versions_[number]++ * (kClients + 1) + number + 1;
+  const std::uint64_t version = versions_[number]++ * versions_.size() + number + 1;
+  value.resize(lengths_.of(version));
   workload::fill_value(value, step.key, version);
   const auto stored = co_await session.put(key, value);
+  // The smallest stores have room for all keys only if the values are short.
+  const bool may_be_full =
+      !stored && stored.error() == Error::out_of_space && lengths_.longest() > kShortValue;
+  if (may_be_full) co_return true;
   if (!stored && stored.error() != Error::disconnected) {
     note_problem(fmt::format("a put fails: {}", to_string(stored.error())));
   }
@@ -274,10 +284,20 @@ std::span<const CrashSchedule> kv_schedules() { return kSchedules; }
 
 CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup& setup,
                               const CrashSchedule& schedule) {
-  return [&system, config = small_store(system, setup), seed = setup.seed,
-          slow_writer = schedule.name == kSchedules[1].name] {
-    return std::make_unique<KvCrashScenario>(system, config, seed, slow_writer);
+  const KvCrashPlan plan =
+      schedule.name == kSchedules[1].name ? slow_writer_plan() : equal_writers_plan(setup.seed);
+  return [&system, plan, config = small_store(system, setup, plan)] {
+    return std::make_unique<KvCrashScenario>(system, config, plan);
   };
+}
+
+std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& system,
+                                                     const CrashSetup& setup,
+                                                     pmem::Choices& choices,
+                                                     std::uint32_t failures) {
+  KvCrashPlan plan = generated_plan(choices, failures);
+  systems::KvConfig config = small_store(system, setup, plan);
+  return std::make_unique<KvCrashScenario>(system, std::move(config), std::move(plan));
 }
 
 }  // namespace perdura::services

@@ -1,7 +1,8 @@
-// The histories in which power failures of key-value systems are tried: a small store and two
-// clients that use the same few keys, as a schedule prescribes.
+// The histories in which failures of key-value systems are tried: a small store, and clients that
+// use the same few keys as a plan prescribes (crash_plan.h).
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "services/crash.h"
@@ -14,5 +15,11 @@ std::span<const CrashSchedule> kv_schedules();
 // `system` must outlive the runs.
 CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup& setup,
                               const CrashSchedule& schedule);
+
+// A scenario drawn from choices (CrashScenario): clients are called again after each failure.
+std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& system,
+                                                     const CrashSetup& setup,
+                                                     pmem::Choices& choices,
+                                                     std::uint32_t failures);
 
 }  // namespace perdura::services

@@ -19,45 +19,52 @@ using history::Kind;
 using history::Operation;
 using history::Outcome;
 
-struct Failure {
-  Time at;
+struct Failures {
+  std::span<const Time> at;
   std::uint32_t reader;
 };
 
-// The operations on a key, or on all keys, before and after the failure.
-std::string trace(const History& all, std::optional<std::uint64_t> key, Failure failure,
+void add_failures(History& history, Failures failures) {
+  for (const Time at : failures.at) history.add_power_failure(at);
+}
+
+// The operations on a key, or on all keys, before and after the failures.
+std::string trace(const History& all, std::optional<std::uint64_t> key, Failures failures,
                   std::string_view conclusion) {
   std::vector<Operation> operations(all.operations().begin(), all.operations().end());
   if (key) std::erase_if(operations, [&](const Operation& other) { return other.key != *key; });
   std::stable_sort(operations.begin(), operations.end(),
                    [](const Operation& a, const Operation& b) { return a.start < b.start; });
   std::string text;
-  bool failed = false;
-  const auto fail = [&] {
-    if (std::exchange(failed, true)) return;
-    text +=
-        fmt::format("  ---- the server fails at {:.3f} us; client {} comes after recovery ----\n",
-                    to_microseconds(failure.at.time_since_epoch()), failure.reader);
+  std::size_t failed = 0;
+  const auto fail_before = [&](Time when) {
+    for (; failed < failures.at.size() && when > failures.at[failed]; ++failed) {
+      const bool last = failed + 1 == failures.at.size();
+      text +=
+          fmt::format("  ---- the server fails at {:.3f} us{} ----\n",
+                      to_microseconds(failures.at[failed].time_since_epoch()),
+                      last ? fmt::format("; client {} comes after recovery", failures.reader) : "");
+    }
   };
   for (const Operation& operation : operations) {
-    if (operation.start > failure.at) fail();
+    fail_before(operation.start);
     text += "  ";
     if (!key) text += fmt::format("key {}: ", operation.key);
     text += describe(operation) + "\n";
   }
-  fail();
+  fail_before(Time::max());
   return text + fmt::format("  => {}\n", conclusion);
 }
 
 // Empty if the operations in `judged` are consistent with the promise; otherwise the trace of
 // `all`.
-std::string broken(const History& judged, const History& all, Failure failure,
+std::string broken(const History& judged, const History& all, Failures failures,
                    history::Promise promise) {
   const history::CheckResult verdict = history::check(judged, promise);
   if (verdict.accepted()) return "";
-  if (verdict.violations.empty()) return trace(all, std::nullopt, failure, describe(verdict));
+  if (verdict.violations.empty()) return trace(all, std::nullopt, failures, describe(verdict));
   const history::Violation& first = verdict.violations.front();
-  return trace(all, first.key, failure, describe(first));
+  return trace(all, first.key, failures, describe(first));
 }
 
 // Whether the operation reports the state of its key without changing it.
@@ -67,45 +74,45 @@ bool observes(const Operation& operation) {
 }
 
 // What clients were told of their own writes, and what the reader finds.
-History writes_of(const History& all, Failure failure) {
+History writes_of(const History& all, Failures failures) {
   History writes;
   for (const Operation& operation : all.operations()) {
-    const bool before = operation.client != failure.reader;
+    const bool before = operation.client != failures.reader;
     if (!before || (operation.kind != Kind::get && !observes(operation))) writes.add(operation);
   }
-  writes.add_power_failure(failure.at);
+  add_failures(writes, failures);
   return writes;
 }
 
 // What clients have read, and what the reader finds. A write counts as acknowledged only if it was
 // acknowledged before the last read of its key began, since only then can a read have reported it.
-History observations_of(const History& all, Failure failure) {
-  std::map<std::uint64_t, Time> last_read;  // by key: when it began
+History observations_of(const History& all, Failures failures) {
+  std::map<std::uint64_t, Time> last_read;  // for each key, when it began
   for (const Operation& operation : all.operations()) {
-    if (operation.client == failure.reader || !observes(operation)) continue;
+    if (operation.client == failures.reader || !observes(operation)) continue;
     Time& last = last_read.try_emplace(operation.key, operation.start).first->second;
     last = std::max(last, operation.start);
   }
   History observations;
   for (Operation operation : all.operations()) {
-    if (operation.client != failure.reader && !observes(operation)) {
+    if (operation.client != failures.reader && !observes(operation)) {
       const auto last = last_read.find(operation.key);
       const bool was_told = last != last_read.end() && operation.end < last->second;
       if (operation.outcome == Outcome::ok && !was_told) operation.outcome = Outcome::unknown;
     }
     observations.add(operation);
   }
-  observations.add_power_failure(failure.at);
+  add_failures(observations, failures);
   return observations;
 }
 
 // Checks that what the reader finds first is a state that the key had, and that the store is
 // linearizable from there on.
-std::string broken_atomicity(const History& history, Failure failure) {
-  std::map<std::uint64_t, const Operation*> found;  // by key: the reader's first get
+std::string broken_atomicity(const History& history, Failures failures) {
+  std::map<std::uint64_t, const Operation*> found;  // for each key, the reader's first get
   History afterwards;
   for (const Operation& operation : history.operations()) {
-    if (operation.client != failure.reader) continue;
+    if (operation.client != failures.reader) continue;
     afterwards.add(operation);
     if (operation.kind != Kind::get || !found.try_emplace(operation.key, &operation).second) {
       continue;
@@ -116,10 +123,10 @@ std::string broken_atomicity(const History& history, Failure failure) {
         std::any_of(history.operations().begin(), history.operations().end(),
                     [&](const Operation& other) {
                       return other.kind == Kind::put && other.key == operation.key &&
-                             other.version == operation.version && other.start <= failure.at;
+                             other.version == operation.version && other.start <= operation.end;
                     });
     if (!written) {
-      return trace(history, operation.key, failure,
+      return trace(history, operation.key, failures,
                    fmt::format("key {}: {}", operation.key,
                                operation.outcome == Outcome::ok
                                    ? "the version that is found is none that it had"
@@ -127,33 +134,33 @@ std::string broken_atomicity(const History& history, Failure failure) {
     }
     afterwards.add_preload({operation.key, 1, operation.version});
   }
-  return broken(afterwards, afterwards, failure, {});
+  return broken(afterwards, afterwards, failures, {});
 }
 
 }  // namespace
 
-CrashVerdict judge_crash(const History& history, Time failed_at, std::uint32_t reader,
+CrashVerdict judge_crash(const History& history, std::span<const Time> times, std::uint32_t reader,
                          const std::string& problem, const CrashLevels& levels) {
-  const Failure failure{failed_at, reader};
+  const Failures failures{times, reader};
   CrashVerdict verdict;
   if (!problem.empty()) {
-    verdict.atomic = trace(history, std::nullopt, failure, problem);
+    verdict.atomic = trace(history, std::nullopt, failures, problem);
     verdict.durable = verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic;
     return verdict;
   }
   History with_failure = history;
-  with_failure.add_power_failure(failed_at);
-  verdict.durable = broken(with_failure, with_failure, failure, {});
+  add_failures(with_failure, failures);
+  verdict.durable = broken(with_failure, with_failure, failures, {});
   if (verdict.durable.empty()) return verdict;
   if (levels.acknowledged)
-    verdict.acknowledged = broken(writes_of(history, failure), with_failure, failure, {});
+    verdict.acknowledged = broken(writes_of(history, failures), with_failure, failures, {});
   if (levels.observed)
-    verdict.observed = broken(observations_of(history, failure), with_failure, failure, {});
+    verdict.observed = broken(observations_of(history, failures), with_failure, failures, {});
   if (!levels.ordered && !levels.atomic) return verdict;
-  verdict.ordered = broken(with_failure, with_failure, failure,
+  verdict.ordered = broken(with_failure, with_failure, failures,
                            {.undone = history::Promise::Undone::last_version});
   if (verdict.ordered.empty() || !levels.atomic) return verdict;
-  verdict.atomic = broken_atomicity(history, failure);
+  verdict.atomic = broken_atomicity(history, failures);
   return verdict;
 }
 

@@ -1,6 +1,7 @@
 // Which guarantees a history of keys and values kept.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "services/crash.h"
@@ -8,9 +9,11 @@
 
 namespace perdura::services {
 
-// `history` holds the operations of all clients. Those of `reader` began after the failure, and it
-// has read every key. `problem` is empty, or says why it could not.
-CrashVerdict judge_crash(const history::History& history, Time failed_at, std::uint32_t reader,
-                         const std::string& problem, const CrashLevels& levels = {});
+// `history` holds the operations of all clients. Those of `reader` began after the last of
+// `failures`, of which there is at least one, and it has read every key. `problem` is empty, or
+// says why it could not.
+CrashVerdict judge_crash(const history::History& history, std::span<const Time> failures,
+                         std::uint32_t reader, const std::string& problem,
+                         const CrashLevels& levels = {});
 
 }  // namespace perdura::services

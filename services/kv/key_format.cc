@@ -11,10 +11,10 @@
 namespace perdura::workload {
 namespace {
 
-constexpr std::size_t kHashDigits = 19;  // of the largest absolute value, 2^63
+constexpr std::size_t kHashDigits = 19;  // digits of the largest absolute value, 2^63
 // Including the digit that encodes the sign.
 constexpr std::size_t kHashNameDigits = kHashDigits + 1;
-constexpr std::size_t kNumberDigits = 13;  // of kMaxCapacity
+constexpr std::size_t kNumberDigits = 13;  // digits of kMaxCapacity
 constexpr std::size_t kMaxBinaryBytes = 8;
 
 void write_decimal(std::uint64_t number, std::byte* out, std::size_t digits) {

@@ -23,6 +23,7 @@
 #include "persistence/chooser.h"
 #include "platform/base/parameter.h"
 #include "platform/base/units.h"
+#include "platform/fabric/needs.h"
 #include "platform/platform.h"
 #include "platform/runtime/task.h"
 #include "services/footprint.h"
@@ -122,8 +123,10 @@ struct KvSystem {
   // The guarantee as a level, as the paper claims it for its own testbed.
   services::GuaranteeLevel level = services::GuaranteeLevel::visible;
   // How a put's data is transferred to the server: the input of the chooser of a method that makes
-  // it durable.
-  persistence::UpdateNeeds put{};
+  // it durable (KvConfig::put_method). Absent if the system persists in its own way only.
+  std::optional<persistence::UpdateNeeds> put{};
+  // Operations of RDMA devices without which the system cannot run.
+  fabric::DeviceNeeds needs{};
   // The longest keys and values that the system supports in any configuration; 0: the configuration
   // alone decides.
   Bytes max_key_size = 0;

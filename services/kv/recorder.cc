@@ -50,7 +50,7 @@ std::vector<Operation> OperationLog::read(std::span<const std::byte> memory) {
   const auto* header = std::launder(reinterpret_cast<const Header*>(memory.data()));
   const auto* entries =
       std::launder(reinterpret_cast<const Operation*>(memory.data() + sizeof(Header)));
-  auto& count = const_cast<std::uint64_t&>(header->count);  // only read
+  auto& count = const_cast<std::uint64_t&>(header->count);  // the field is only read
   const std::uint64_t size = std::atomic_ref(count).load(std::memory_order_acquire);
   return {entries, entries + size};
 }

@@ -7,9 +7,15 @@
 namespace perdura::services {
 
 SystemInfo info_of(const systems::KvSystem& system) {
-  return {system.name,      system.title, system.paper,
-          system.guarantee, system.level, system.changes_guarantee,
-          system.parameters};
+  return {.name = system.name,
+          .title = system.title,
+          .paper = system.paper,
+          .guarantee = system.guarantee,
+          .level = system.level,
+          .changes_guarantee = system.changes_guarantee,
+          .parameters = system.parameters,
+          .chooses_method = system.put.has_value(),
+          .needs = system.needs};
 }
 
 std::vector<SystemInfo> KvService::systems() const {
@@ -20,12 +26,21 @@ std::vector<SystemInfo> KvService::systems() const {
 
 std::span<const CrashSchedule> KvService::schedules() const { return kv_schedules(); }
 
+const systems::KvSystem& KvService::system(std::string_view name) const {
+  return *std::find_if(systems_.begin(), systems_.end(),
+                       [&](const systems::KvSystem& candidate) { return candidate.name == name; });
+}
+
 CrashHistory KvService::crash_history(std::string_view name, const CrashSetup& setup,
                                       const CrashSchedule& schedule) const {
-  const auto system =
-      std::find_if(systems_.begin(), systems_.end(),
-                   [&](const systems::KvSystem& candidate) { return candidate.name == name; });
-  return kv_crash_history(*system, setup, schedule);
+  return kv_crash_history(system(name), setup, schedule);
+}
+
+std::unique_ptr<CrashScenario> KvService::generated_scenario(std::string_view name,
+                                                             const CrashSetup& setup,
+                                                             pmem::Choices& choices,
+                                                             std::uint32_t failures) const {
+  return kv_generated_scenario(system(name), setup, choices, failures);
 }
 
 }  // namespace perdura::services

@@ -1,6 +1,9 @@
 // The key-value service: its entry in the table of services.
 #pragma once
 
+#include <memory>
+#include <span>
+
 #include "services/kv/kv.h"
 #include "services/service.h"
 
@@ -19,8 +22,13 @@ class KvService final : public Service {
   std::span<const CrashSchedule> schedules() const override;
   CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                              const CrashSchedule& schedule) const override;
+  std::unique_ptr<CrashScenario> generated_scenario(std::string_view system,
+                                                    const CrashSetup& setup, pmem::Choices& choices,
+                                                    std::uint32_t failures) const override;
 
  private:
+  const systems::KvSystem& system(std::string_view name) const;
+
   std::span<const systems::KvSystem> systems_;
 };
 

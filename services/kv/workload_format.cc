@@ -26,7 +26,7 @@ std::optional<std::uint64_t> WorkloadFormat::version(systems::Key key, systems::
   if (value.size() < kLeastValueSize || key.size() != keys_.size()) return std::nullopt;
   if (value.size() < workload::kLeastWithKey) return workload::stored_version(value);
   std::uint64_t number = 0;
-  std::memcpy(&number, value.data(), 5);  // services/kv/value.h
+  std::memcpy(&number, value.data(), 5);  // the number's place in a value, see services/kv/value.h
   if (number >= keys_.capacity()) return std::nullopt;
   keys_.write(number, expected_key_);
   if (!std::equal(key.begin(), key.end(), expected_key_.begin())) return std::nullopt;

@@ -1,4 +1,4 @@
-// How a recorder interprets the keys and values of workloads (harness/workload).
+// How a recorder interprets the keys and values of workloads (bench/ycsb).
 #pragma once
 
 #include <vector>

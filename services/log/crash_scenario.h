@@ -1,7 +1,8 @@
-// The history of a log in which power failures are tried: a client appends to a log of few records,
-// which goes around several times; after the failure, what was applied is what there is.
+// The histories of a log in which failures are tried: a client appends to a log of few records,
+// which goes around several times; after the failures, what was applied is what there is.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "services/crash.h"
@@ -13,5 +14,11 @@ std::span<const CrashSchedule> log_schedules();
 
 // `system` must outlive the runs.
 CrashHistory log_crash_history(const LogSystem& system, const CrashSetup& setup);
+
+// A scenario drawn from choices: the client connects again after each failure and goes on.
+std::unique_ptr<CrashScenario> log_generated_scenario(const LogSystem& system,
+                                                      const CrashSetup& setup,
+                                                      pmem::Choices& choices,
+                                                      std::uint32_t failures);
 
 }  // namespace perdura::services

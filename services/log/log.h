@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,8 +62,9 @@ struct LogSystem {
   // parameters that it does not have.
   persistence::Method (*published)(const pmem::PersistenceModel& model,
                                    const GivenParameters& parameters);
-  // What an append asks of a method that makes it durable.
-  persistence::UpdateNeeds append{};
+  // What an append asks of a method that makes it durable. Absent if the system persists in its own
+  // way only.
+  std::optional<persistence::UpdateNeeds> append{};
 
   // Opens the log `name` of the thread's node, recovering it, or makes it. Throws UsageError if it
   // is there with another configuration.

@@ -8,18 +8,30 @@ namespace perdura::services {
 
 std::vector<SystemInfo> LogService::systems() const {
   std::vector<SystemInfo> all;
-  for (const LogSystem& system : systems_) all.push_back(system.info);
+  for (const LogSystem& system : systems_) {
+    all.push_back(system.info);
+    all.back().chooses_method = system.append.has_value();
+  }
   return all;
 }
 
 std::span<const CrashSchedule> LogService::schedules() const { return log_schedules(); }
 
+const LogSystem& LogService::system(std::string_view name) const {
+  return *std::find_if(systems_.begin(), systems_.end(),
+                       [&](const LogSystem& candidate) { return candidate.info.name == name; });
+}
+
 CrashHistory LogService::crash_history(std::string_view name, const CrashSetup& setup,
                                        const CrashSchedule&) const {
-  const auto system =
-      std::find_if(systems_.begin(), systems_.end(),
-                   [&](const LogSystem& candidate) { return candidate.info.name == name; });
-  return log_crash_history(*system, setup);
+  return log_crash_history(system(name), setup);
+}
+
+std::unique_ptr<CrashScenario> LogService::generated_scenario(std::string_view name,
+                                                              const CrashSetup& setup,
+                                                              pmem::Choices& choices,
+                                                              std::uint32_t failures) const {
+  return log_generated_scenario(system(name), setup, choices, failures);
 }
 
 }  // namespace perdura::services

@@ -1,6 +1,7 @@
 // Logs: the entry of the service in the table of services.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "services/log/log.h"
@@ -19,8 +20,13 @@ class LogService final : public Service {
   std::span<const CrashSchedule> schedules() const override;
   CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                              const CrashSchedule& schedule) const override;
+  std::unique_ptr<CrashScenario> generated_scenario(std::string_view system,
+                                                    const CrashSetup& setup, pmem::Choices& choices,
+                                                    std::uint32_t failures) const override;
 
  private:
+  const LogSystem& system(std::string_view name) const;
+
   std::span<const LogSystem> systems_;
 };
 

@@ -8,11 +8,13 @@
 #include <cstdint>
 
 #include "platform/fabric/fabric.h"
+#include "platform/fabric/needs.h"
 #include "services/kv/kv.h"
 #include "systems/bucket_hash/slot.h"
 
 namespace perdura::systems::bucket_hash {
 
+inline constexpr fabric::DeviceNeeds kDeviceNeeds{.write_with_immediate = true};
 inline constexpr std::uint32_t kProtocolVersion = 1;
 
 struct Hello {

@@ -10,7 +10,8 @@
 namespace perdura::systems::bucket_hash {
 
 namespace {
-// So few that all tables together, whatever the size of a bucket, stay far below 2^64 bytes.
+// The limit is so low that all tables together stay far below 2^64 bytes, whatever the size of a
+// bucket.
 constexpr std::uint64_t kMaxBuckets = std::uint64_t{1} << 40;
 }  // namespace
 

@@ -38,7 +38,7 @@ class Worker {
         replies_memory_(thread.endpoint.register_memory(*replies_, fabric::Access::local)),
         max_inline_(thread.endpoint.capabilities().max_inline),
         sessions_(server_->sessions()) {
-    fabric::need_write_with_immediate(thread.endpoint.capabilities(), server_->name());
+    fabric::check_needs(kDeviceNeeds, thread.endpoint.capabilities(), server_->name());
   }
 
   // Runs until the task is destroyed.

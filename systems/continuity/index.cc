@@ -250,7 +250,7 @@ void Index::insert_moved(const Slot& item) {
   const Home home = next.home(hash);
   Indicator indicator = load_indicator(next, home.pair);
   const std::optional<SlotNumber> room = room_in(level, home, indicator);
-  Index::insert_item({&next, home.pair, room.value(), fingerprint_of(hash)}, indicator, item);
+  insert_item({&next, home.pair, room.value(), fingerprint_of(hash)}, indicator, item);
 }
 
 void Index::delete_moved(Place from, const Slot& item) {

@@ -44,7 +44,6 @@ class Index {
   // bytes. Memory of zeros is an empty index; recover() must be called first on any other.
   Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
         Flushing flushing = Flushing::lines, Readers readers = Readers::one_sided);
-  virtual ~Index() = default;
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
@@ -95,7 +94,7 @@ class Index {
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
- protected:
+ private:
   // A slot of a pair; if it belongs to the pair's group, the indicator tells where that is.
   struct Place {
     const Table* table = nullptr;
@@ -104,13 +103,12 @@ class Index {
     Fingerprint fingerprint = 0;  // of the item to be written there
   };
 
-  // The steps whose order makes the index crash-consistent. A test overrides them with wrong
-  // orders, to show that it would notice. `indicator` is that of the pair, with a group if the slot
-  // is in one.
-  virtual void insert_item(Place place, Indicator indicator, const Slot& item);
-  virtual void update_item(Place to, SlotNumber from, Indicator indicator, const Slot& old_item,
-                           const Slot& item);
-  virtual void move_item(Place from, const Slot& item);
+  // The steps whose order makes the index crash-consistent. `indicator` is that of the pair, with a
+  // group if the slot is in one.
+  void insert_item(Place place, Indicator indicator, const Slot& item);
+  void update_item(Place to, SlotNumber from, Indicator indicator, const Slot& old_item,
+                   const Slot& item);
+  void move_item(Place from, const Slot& item);
 
   // Writes the item and its fingerprint. The fingerprint is in the cache line of the indicator, so
   // it is durable no later than the indicator is.
@@ -126,7 +124,7 @@ class Index {
     return {slot, has_readers() ? check_term(slot, item) : 0};
   }
   // Stores and persists the indicator, then updates the checks.
-  virtual void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles);
+  void change_indicator(Place pair, Indicator after, std::span<const Toggle> toggles);
 
   Indicator load_indicator(const Table& table, std::uint64_t pair) const {
     return region_.load(offset_ + table.header_offset(pair) + kIndicatorOffset);
@@ -142,7 +140,6 @@ class Index {
   void insert_moved(const Slot& item);
   void delete_moved(Place from, const Slot& item);
 
- private:
   // The outcome of a search: the pair's indicator and, if the key was found, its slot and item.
   struct Lookup {
     Indicator indicator = 0;

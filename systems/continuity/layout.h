@@ -285,6 +285,8 @@ struct Search {
   Indicator indicator = 0;      // of the segment
   std::array<std::uint64_t, 2> segment_checks{};
 };
+// Whether an item that is not found may be in the next table.
+inline bool is_sealed(const Search& search) { return (search.indicator & kSealed) != 0; }
 
 // Both search the bytes that a READ returned: of a segment, and then, if the key was not in that,
 // of the group of its pair.

@@ -1,6 +1,6 @@
 #include "systems/continuity/reader.h"
 
-#include <algorithm>
+#include "systems/bucket_hash/look_up.h"
 
 namespace perdura::systems::continuity {
 
@@ -19,18 +19,10 @@ Reader::Reader(const Plan& plan)
       level_(static_cast<std::uint32_t>(plan[2])) {}
 
 Task<std::optional<LookedUp>> Reader::look_up(Reads reads, Slot key) {
-  const std::uint32_t known = level_;
-  for (std::uint32_t level = known;; ++level) {
-    const std::optional<Search> result = co_await search(reads, geometry_.table(level), key);
-    if (!result) co_return std::nullopt;
-    // If the key is missing from a sealed pair, it can only be in the next table.
-    if (!result->found && (result->indicator & kSealed) != 0) continue;
-    if (level > known) {
-      const auto state = co_await reads.read_state();
-      if (state) level_ = std::max(level_, State::from(*state).level);
-    }
-    co_return LookedUp{result->found};
-  }
+  return bucket_hash::look_up<State>(reads, key, level_,
+                                     [this](Reads& used, std::uint32_t level, const Slot& wanted) {
+                                       return search(used, geometry_.table(level), wanted);
+                                     });
 }
 
 Task<std::optional<Search>> Reader::search(Reads& reads, Table table, Slot key) {

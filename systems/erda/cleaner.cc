@@ -14,7 +14,8 @@ Task<> Cleaner::clean(std::uint8_t head) {
 }
 
 // Scans the log backwards: later objects are newer, so the first version of a key that is met is
-// the one to keep.
+// the one to keep. A version that was never written does not say whose it is, so its entry is
+// looked for after the scan, and the previous version is merged then.
 Task<bool> Cleaner::merge(std::uint8_t head) {
   std::size_t left = 0;
   {
@@ -26,6 +27,18 @@ Task<bool> Cleaner::merge(std::uint8_t head) {
     {
       const std::scoped_lock lock(store_.lock());
       const Position position{store_.space().region_1(head).objects()[left]};
+      if (!store_.merge_object(head, position, scratch_)) co_return false;
+    }
+    co_await yield();
+  }
+  std::vector<Position> restored;
+  {
+    const std::scoped_lock lock(store_.lock());
+    restored = store_.restore_unwritten(head, scratch_);
+  }
+  for (const Position position : restored) {
+    {
+      const std::scoped_lock lock(store_.lock());
       if (!store_.merge_object(head, position, scratch_)) co_return false;
     }
     co_await yield();

@@ -74,7 +74,8 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
         continue;
       }
       if (!object) co_return tl::unexpected(object.error());
-      // The READ may have paired the word of this entry with the key of a later entry in its place.
+      // The READ of the entry may not have been atomic: it may have paired the version word of this
+      // entry with the key of an entry that was stored in its place later.
       changed = !equal_bytes(object->key, key.key);
       if (changed) break;
       Result<Bytes> result = tl::unexpected(Error::not_found);
@@ -364,7 +365,7 @@ void ErdaSession::Connection::acknowledge_if_idle(std::uint8_t head_id) {
 
 ErdaSession::ErdaSession(Thread& thread, const KvConfig& config)
     : thread_(thread), format_(config.key_size, config.value_size) {
-  fabric::need_write_with_immediate(thread.endpoint.capabilities(), "erda");
+  fabric::check_needs(erda::kDeviceNeeds, thread.endpoint.capabilities(), "erda");
   layout_ = std::make_unique<PoolLayout>(shape_for(config));
   if (config.put_method) durable_ = {*config.put_method, thread.endpoint.capabilities()};
   request_size_ = request_slot_size(layout_->table());

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <span>
 
+#include "platform/fabric/needs.h"
 #include "platform/fabric/types.h"
 #include "services/kv/kv.h"
 #include "systems/erda/layout.h"
@@ -25,6 +26,7 @@
 
 namespace perdura::systems::erda {
 
+inline constexpr fabric::DeviceNeeds kDeviceNeeds{.write_with_immediate = true};
 inline constexpr std::uint32_t kLanes = 16;
 // Keys of up to this length are accepted even if the typical key is shorter.
 inline constexpr Bytes kLongestKey = 4 * KiB;

@@ -126,7 +126,8 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   // receive buffer.
   Bytes length = request_slot_size(store_.layout().table());
   if (message.immediate) {
-    if (*message.immediate >= sessions_.size() * kLanes) return;  // not one of our clients
+    // This is not one of the server's clients.
+    if (*message.immediate >= sessions_.size() * kLanes) return;
     control_->read(request_slot(store_.layout(), *message.immediate),
                    std::span(request_).first(length));
   } else {
@@ -151,7 +152,7 @@ void ErdaPartition::take_request(const fabric::ReceiveCompletion& message) {
   if (by_send && request.header.word >= sessions_.size() * kLanes) return;
   request.client = by_send ? static_cast<std::uint32_t>(request.header.word) : *message.immediate;
   Session& session = session_of(request.client);
-  // The sender is not who it claims to be.
+  // The sender is not the client that its message names.
   if (session.queue_pair.get() != message.queue_pair) return;
   std::optional<std::uint16_t>& last = session.last_sequence[request.client % kLanes];
   if (last == request.header.head_or_sequence) return;  // a duplicate

@@ -17,8 +17,8 @@ constexpr Bytes kWorthwhilePart = 8;
 Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t threshold_percent)
     : pool_(pool), layout_(layout), heads_(layout.shape().heads) {
   const Superblock& shape = layout.shape();
-  // The share of a head if there were one head more: the additional one is for the head being
-  // cleaned.
+  // The share of each head of the log, counted as if there were one head more: the additional share
+  // is for the head that is being cleaned.
   threshold_ = shape.regions * shape.region_bytes / (shape.heads + 1) / 100 * threshold_percent;
   std::uint32_t last_life = 0;
   std::vector<bool> used(shape.regions);

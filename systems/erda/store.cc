@@ -237,8 +237,8 @@ bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch)
   }
   const auto object = read(from, position, scratch);
   if (!object) {
-    // Its writer died long ago. The previous version, if there is one, comes later in the backward
-    // scan.
+    // The writer died long ago. The scan goes backward, so the previous version, if there is one,
+    // is still to come.
     restore(*entry);
     return true;
   }
@@ -256,6 +256,24 @@ bool Store::merge_object(std::uint8_t head, Position position, Scratch& scratch)
   write_object(space_.region_2(head), *to, std::span(scratch).first(size), from.life_of(position));
   set_word(*entry, VersionWord(entry->word).with_copy(*to));
   return true;
+}
+
+std::vector<Position> Store::restore_unwritten(std::uint8_t head, Scratch& scratch) {
+  std::vector<Position> left;
+  // Of every writer that was lost since the last recovery, the server has restored the entry.
+  if (!unverified_before_[head - 1]) return left;
+  for_each_of(head, [&](const hopscotch::Entry& entry) {
+    const VersionWord word(entry.word);
+    if (word.has_copy() || !unverified(head, word.newest())) return;
+    // An entry without a copy would point into Region 2 when that takes the place of Region 1.
+    if (!read(space_.region_1(head), word.previous(), scratch)) {
+      table_.clear(entry.bucket);
+      return;
+    }
+    restore(entry);
+    left.push_back(word.previous());
+  });
+  return left;
 }
 
 Position Store::replicate_object(std::uint8_t head, Position position, Position to,

@@ -85,6 +85,10 @@ class Store {
   // Merging: copies the object at a position of Region 1 to Region 2 if it is the newest version of
   // its key, or removes the key if that version is a deletion. False if there is no space.
   bool merge_object(std::uint8_t head, Position position, Scratch& scratch);
+  // Merging, after merge_object() for all objects: restores the entries whose newest version was
+  // never written because the server died first. Nothing at such a position tells the key. Returns
+  // the positions of the previous versions, which are the newest now and remain to be merged.
+  std::vector<Position> restore_unwritten(std::uint8_t head, Scratch& scratch);
   // Replicating: the same into the reserved part, whose space before `to` is taken. Returns the new
   // end of the taken space.
   Position replicate_object(std::uint8_t head, Position position, Position to, Scratch& scratch);

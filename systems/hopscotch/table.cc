@@ -84,7 +84,7 @@ std::optional<Bucket> Table::empty_bucket(Bucket home) const {
 std::vector<Table::Move> Table::plan_moves(Bucket home) const {
   struct Step {
     Bucket bucket;
-    std::size_t from;  // the step whose entry may move to this bucket
+    std::size_t from;  // index of the step whose entry may move to this bucket
   };
   constexpr std::size_t kStart = ~std::size_t{0};
   std::vector<Step> steps;

@@ -151,17 +151,17 @@ Index::Room Index::make_room(const Hashes& key, Writer& writer) {
   return {};
 }
 
-// Makes room in a full bucket by moving one of its items to the item's other bucket. Only once that
-// bucket is locked is it certain that it has a free slot. It is checked before as well, so that
+// Makes room in a full bucket by moving one of its items to the item's other bucket, if that is the
+// second one; never back, which readers would miss. Only once the other bucket
+// is locked is it certain that it has a free slot. It is checked before as well, so that
 // buckets that are full, as most are, need not be locked.
 Index::Room Index::make_room_in(const Level& level, std::uint64_t bucket, Writer& writer) {
-  const auto side = side_to_move_to(level, bucket);
-  if (!side) return {};
+  if (level.side_of(bucket) == Side::second) return {};
   for (SlotNumber slot = 0; slot < kBucketSlots; ++slot) {
     const Place from{level.bucket_offset(bucket), slot};
     const Slot item = load_slot(from);
     const Hashes hashes = Hashes::of(item);
-    const Bytes other = level.candidate_offset(hashes, *side);
+    const Bytes other = level.candidate_offset(hashes, Side::second);
     if (!free_slot(load_tokens(other))) continue;
     if (writer.held != nullptr && !writer.held->try_add(bucket_number(other))) {
       writer.busy = bucket_number(other);
@@ -169,15 +169,11 @@ Index::Room Index::make_room_in(const Level& level, std::uint64_t bucket, Writer
     }
     const auto room = free_slot(load_tokens(other));
     if (!room) continue;
+    movements_.fetch_add(1, std::memory_order_relaxed);
     move_item(from, {other, *room}, item, hashes.tag());
     return {.place = from};
   }
   return {};
-}
-
-std::optional<Side> Index::side_to_move_to(const Level& level, std::uint64_t bucket) const {
-  if (level.side_of(bucket) == Side::second) return std::nullopt;
-  return Side::second;
 }
 
 // --- changing ------------------------------------------------------------------------------------
@@ -201,7 +197,7 @@ Result<void> Index::put(const Slot& item) {
   }
 }
 
-// The counter is incremented before the table is changed: an atomic addition waits for all earlier
+// Counters are incremented before the table is changed: an atomic addition waits for all earlier
 // stores, which afterwards would include one to a line that has just been flushed.
 Index::Outcome Index::try_put(const Slot& item, const Hashes& hashes, Writer& writer) {
   const Candidates candidates = load_candidates(hashes);
@@ -212,6 +208,7 @@ Index::Outcome Index::try_put(const Slot& item, const Hashes& hashes, Writer& wr
     if (free) {
       update_item({place.bucket, *free}, place.slot, old_item, item, hashes.tag());
     } else {
+      overwrites_.fetch_add(1, std::memory_order_relaxed);
       overwrite_item(place, old_item, item, writer.number % geometry_.logs);
     }
     return Outcome::done;
@@ -273,7 +270,7 @@ void Index::delete_item(Place place, const Slot& item) {
 }
 
 void Index::move_item(Place from, Place to, const Slot& item, Tag tag) {
-  Index::insert_item(to, item, tag);
+  insert_item(to, item, tag);
   delete_item(from, item);
 }
 
@@ -373,7 +370,7 @@ void Index::insert_descendants(std::uint64_t bucket) {
     const Hashes hashes = Hashes::of(item);
     const Bytes descendant = next_top_level().candidate_offset(hashes, side);
     const auto room = free_slot(load_tokens(descendant));
-    Index::insert_item({descendant, room.value()}, item, hashes.tag());
+    insert_item({descendant, room.value()}, item, hashes.tag());
   });
 }
 

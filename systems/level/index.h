@@ -50,7 +50,6 @@ class Index {
   // bytes. Memory of zeros is an empty index; recover() must be called first on any other.
   Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
         Flushing flushing = Flushing::lines, Readers readers = Readers::one_sided);
-  virtual ~Index() = default;
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
@@ -106,10 +105,14 @@ class Index {
   // use.
   std::uint32_t bottom() const { return state_.load(std::memory_order_relaxed).bottom; }
   bool resizing() const { return state_.load(std::memory_order_relaxed).resizing; }
+  // The number of items that were moved to make room for others, and of those that were overwritten
+  // because their bucket was full.
+  std::uint64_t movements() const { return movements_.load(std::memory_order_relaxed); }
+  std::uint64_t overwrites() const { return overwrites_.load(std::memory_order_relaxed); }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
- protected:
+ private:
   // The place of a slot. Offsets are in bytes from the start of the index.
   struct Place {
     Bytes bucket = 0;
@@ -117,20 +120,15 @@ class Index {
     Bytes offset() const { return bucket + slot_offset(slot); }
   };
 
-  // The steps whose order makes the index crash-consistent and readers safe. A test overrides them
-  // with wrong orders, to show that it would notice.
-  virtual void insert_item(Place place, const Slot& item, Tag tag);
-  virtual void update_item(Place to, SlotNumber from, const Slot& old_item, const Slot& item,
-                           Tag tag);
-  virtual void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log);
-  virtual void move_item(Place from, Place to, const Slot& item, Tag tag);
-  // The side to which items of this bucket may be moved: only from the first candidate to the
-  // second.
-  virtual std::optional<Side> side_to_move_to(const Level& level, std::uint64_t bucket) const;
-  virtual void rehash_bucket(std::uint64_t bucket);
+  // The steps whose order makes the index crash-consistent and readers safe.
+  void insert_item(Place place, const Slot& item, Tag tag);
+  void update_item(Place to, SlotNumber from, const Slot& old_item, const Slot& item, Tag tag);
+  void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log);
+  void move_item(Place from, Place to, const Slot& item, Tag tag);
+  void rehash_bucket(std::uint64_t bucket);
 
   void write_item(Place place, const Slot& item);
-  virtual void persist_item(Place place);
+  void persist_item(Place place);
   void delete_item(Place place, const Slot& item);
 
   // The change of a bucket's check when a slot with this item becomes occupied or free.
@@ -139,15 +137,15 @@ class Index {
   }
   // Stores and persists the tokens, then updates the check. `toggles` is the XOR of the toggle() of
   // all slots that change.
-  virtual void change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles);
+  void change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles);
   Tokens load_tokens(Bytes bucket) const { return load_word(bucket + kTokensOffset); }
   std::uint64_t load_check(Bytes bucket) const { return load_word(bucket + kCheckOffset); }
   void store_tokens(Bytes bucket, Tokens tokens) { store_word(bucket + kTokensOffset, tokens); }
   void store_check(Bytes bucket, std::uint64_t check) { store_word(bucket + kCheckOffset, check); }
-  virtual void persist_tokens(Bytes bucket) { persist(bucket + kTokensOffset, kWord); }
+  void persist_tokens(Bytes bucket) { persist(bucket + kTokensOffset, kWord); }
 
   // These work on the next entry of the log.
-  virtual void log_item(Place place, const Slot& item, LogNumber log);
+  void log_item(Place place, const Slot& item, LogNumber log);
   void clear_log(LogNumber log);
   void write_log_entry(Place place, const Slot& item, LogNumber log);
   void persist_log_entry(LogNumber log);
@@ -161,7 +159,6 @@ class Index {
 
   void persist(Bytes offset, Bytes length);
 
- private:
   // The candidate buckets of a key and their tokens: the first and the second of the top level,
   // then the first and the second of the bottom level.
   struct Candidates {
@@ -237,6 +234,8 @@ class Index {
   Level bottom_;
   std::vector<Log> logs_;
   std::uint64_t next_bucket_ = 0;  // the next bucket whose items a resize moves
+  std::atomic<std::uint64_t> movements_{0};
+  std::atomic<std::uint64_t> overwrites_{0};
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::uint64_t> slots_{0};
 };

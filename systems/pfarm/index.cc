@@ -385,7 +385,8 @@ void Index::recover_table(std::uint32_t level) {
     }
     joint = kJointBehind.of(header);
     recover_bucket(bucket);
-    // No block may be in two chains, or twice in one; so every chain ends.
+    // No block may be in two chains, or twice in one chain; this also ensures that every chain
+    // ends.
     for (Link link = load_link(used, bucket); link != 0;) {
       if (link > used.blocks || bucket == used.homes || taken[link - 1]) {
         damaged(bucket, "it has an overflow block that cannot be its");

@@ -42,7 +42,6 @@ class Index {
   // bytes. Memory of zeros is an empty index; recover() must be called first on any other.
   Index(pmem::Region& region, Bytes offset, const Geometry& geometry,
         Flushing flushing = Flushing::lines, Readers readers = Readers::one_sided);
-  virtual ~Index() = default;
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
@@ -105,20 +104,21 @@ class Index {
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
- protected:
+ private:
   struct Place {
     const Table* table = nullptr;
     std::uint64_t bucket = 0;
     SlotNumber slot = 0;
   };
 
-  // The steps whose order makes the index crash-consistent and reads consistent, and a choice on
-  // which reads rely. A test overrides them with wrong ones, to show that it would notice.
-  virtual void execute(RedoLog log, const Record& record);
-  virtual void update_item(RedoLog log, Place place, const Slot& item);
-  virtual void move_item(RedoLog log, Place from, Place to, const Slot& item);
+  // The steps whose order makes the index crash-consistent and reads consistent.
+  void execute(RedoLog log, const Record& record);
+  void insert_item(RedoLog log, Place place, const Slot& item);
+  void update_item(RedoLog log, Place place, const Slot& item);
+  void delete_item(RedoLog log, Place place);
+  void move_item(RedoLog log, Place from, Place to, const Slot& item);
   // A free slot in the neighborhood of a home bucket, that is, in it or in the one behind it.
-  virtual std::optional<Place> free_place(const Table& table, std::uint64_t home) const;
+  std::optional<Place> free_place(const Table& table, std::uint64_t home) const;
 
   // The log of a worker.
   RedoLog log(std::uint32_t worker) { return {memory_, geometry_.log_offset(worker)}; }
@@ -127,11 +127,8 @@ class Index {
   void write_headers(const Record& record);
   void flush_slot(const Record& record);
   void flush_headers(const Record& record);
-  void drain() { memory_.drain(); }
   void publish(const Record& record);
 
-  void insert_item(RedoLog log, Place place, const Slot& item);
-  void delete_item(RedoLog log, Place place);
   Record record_of(Place place, const Slot& item, Header header) const;
   Header load_header(const Table& table, std::uint64_t bucket) const {
     return memory_.load(table.bucket_offset(bucket) + kHeaderOffset);
@@ -139,7 +136,6 @@ class Index {
   // Increments the joint versions of two neighboring buckets between which an item moves.
   static void join(const Place& from, const Place& to, Header& from_header, Header& to_header);
 
- private:
   struct Found {
     Place place;
     Slot item;

@@ -169,6 +169,7 @@ struct Search {
   bool sealed = false;          // an item that is not found may be in the next table
   Link link = 0;                // of the home bucket, or of the block
 };
+inline bool is_sealed(const Search& search) { return search.sealed; }
 
 // Both search the bytes that a READ returned: of the home bucket and the one behind it, or of an
 // overflow block.

@@ -82,7 +82,7 @@ const KvSystem kReadAfterWrite{
         "a completed put is in the server's memory: durable without DDIO or with a "
         "persistent cache, and with DDIO and a volatile cache once the server applied it",
     .level = services::GuaranteeLevel::durable,
-    .put = {.carrier = persistence::Carrier::write},
+    .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::write},
     .parameters = write_ahead::kParameterTable,
     .small_store = write_ahead::kSmallStore,
     .partition_metrics = write_ahead::kPartitionMetrics,

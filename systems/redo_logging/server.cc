@@ -110,8 +110,8 @@ void RedoServer::take_arrived() {
       --arrived_;
       take(slot);
     } else if (log.tail() < perhaps_lost_until_) {
-      // The sender is gone, or its message is late, in which case it will be refused without harm.
-      // In any case recovery must not find it.
+      // The sender is gone, or its message is late; a late message is refused, which does no harm.
+      // In either case recovery must not find the record.
       slot.stray = true;
       while (store_.apply_next()) {
       }

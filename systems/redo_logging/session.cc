@@ -59,7 +59,7 @@ const KvSystem kRedoLogging{
     .level = services::GuaranteeLevel::durable,
     // A record in the log has no effect until the server has admitted it: recovery must check
     // against the table whether there was room for it.
-    .put = {.carrier = persistence::Carrier::send, .replay = false},
+    .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::send, .replay = false},
     .parameters = write_ahead::kParameterTable,
     .small_store = write_ahead::kSmallStore,
     .partition_metrics = write_ahead::kPartitionMetrics,

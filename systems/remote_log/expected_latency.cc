@@ -51,9 +51,13 @@ Picoseconds expected_latency(const persistence::Method& method, sim::Profile pro
                              const persistence::UpdateNeeds& needs,
                              const persistence::DeviceFeatures& features) {
   profile.ddio = configuration.model.ddio;
-  profile.nic.flush = features.flush;
-  profile.nic.flush_persistence = features.flush_persistence;
-  profile.nic.atomic_write = features.atomic_write;
+  const auto give_features = [&](sim::NicProfile& nic) {
+    nic.flush = features.flush;
+    nic.flush_persistence = features.flush_persistence;
+    nic.atomic_write = features.atomic_write;
+  };
+  give_features(profile.nic);
+  for (sim::RoleProfile& role : profile.roles) give_features(role.profile.nic);
   PersisterSetup setup;
   setup.method = method;
   setup.largest_a = static_cast<std::uint32_t>(needs.size);

@@ -13,7 +13,7 @@ using persistence::Carrier;
 using persistence::Update;
 using services::Setting;
 
-// How often the server looks for records to apply.
+// The interval at which the server looks for records to apply.
 constexpr Picoseconds kCollect = Microseconds(20);
 
 constexpr Parameter kParameters[] = {
@@ -28,7 +28,8 @@ constexpr Parameter kParameters[] = {
      .what = "a tail is written behind each record instead of a checksum in it"},
 };
 // Not `ordered`: its methods need ATOMIC WRITE, which not every device has.
-constexpr std::array kChangesGuarantee{Setting{"write_with_immediate", 1}, Setting{"send", 1}};
+constexpr std::array kChangesGuarantee{
+    Setting{"write_with_immediate", 1, {.write_with_immediate = true}}, Setting{"send", 1}};
 
 persistence::Method published(const pmem::PersistenceModel& model, const GivenParameters& given) {
   const ParameterReader parameters("remote-log", kParameters, given);
@@ -105,7 +106,7 @@ const services::LogSystem kRemoteLog{
              .changes_guarantee = kChangesGuarantee,
              .parameters = kParameters},
     .published = published,
-    .append = {},
+    .append = persistence::UpdateNeeds{},
     .open = open,
     .connect = connect,
 };

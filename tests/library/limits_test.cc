@@ -332,7 +332,7 @@ TEST(LibraryLimits, AppendGivesUpAndGoesOnWhenTheServerIsThereAgain) {
     const std::string text = "a record is not in the log '" + options.job + "' after 0.02 s: ";
     const std::string advice = "; it never will be, so append it again";
     EXPECT_TRUE(error.what() == text + "no server answers" + advice ||
-                error.what() == text + "its server ends" + advice)
+                error.what() == text + "its server is ending" + advice)
         << error.what();
   }
   serving.emplace(place.options());

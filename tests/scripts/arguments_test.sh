@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The two commands of the README explain themselves and refuse what they do not know, before they do anything.
+# The commands of the README and scripts/format explain themselves and refuse what they do not know, before they do anything.
 # Usage: arguments_test.sh SOURCE_DIR
 set -euo pipefail
 cd "$1"
 
-for script in scripts/test scripts/reproduce; do
+for script in scripts/test scripts/reproduce scripts/format; do
   for option in --help -h; do
     help=$("$script" $option)
     grep -q "  $script " <<<"$help" || { echo "$script $option does not show how to call it: $help" >&2; exit 1; }

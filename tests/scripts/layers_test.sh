@@ -7,7 +7,7 @@ set -eu
 cd "$1"
 
 # Each may include those behind it, and itself.
-order="examples library bench harness systems services persistence rpc platform"
+order="examples library bench report harness systems services persistence rpc platform"
 
 pairs=$(mktemp)
 trap 'rm -f "$pairs"' EXIT
@@ -43,6 +43,10 @@ wrong=$(circles "$pairs"; upward "$pairs")
 wrong=$(awk '$1 ~ "^library" && $2 !~ "^(systems|services|persistence|rpc|platform)"' "$pairs")
 [ -z "$wrong" ] || { echo "the library includes $wrong"; exit 1; }
 
+# The harness runs what drivers declare: it knows no service, no system, and no method of persistence.
+wrong=$(awk '$1 ~ "^harness(/|$)" && $2 !~ "^(harness|platform)(/|$)"' "$pairs")
+[ -z "$wrong" ] || { echo "the harness includes $wrong"; exit 1; }
+
 # A report is made of result folders and their schema: it knows nothing of how they came about, and no system.
-wrong=$(awk '$1 == "harness/report" && $2 !~ "^(harness/(schema|measure|text)|platform/base)$"' "$pairs")
+wrong=$(awk '$1 ~ "^report(/|$)" && $2 !~ "^(report(/.*)?|harness/(schema|measure|text|program)|platform/base)$"' "$pairs")
 [ -z "$wrong" ] || { echo "the report includes $wrong"; exit 1; }

@@ -24,7 +24,8 @@ CrashVerdict judge(const std::vector<int>& found, const Calls& more = {},
     start += 2;
   }
   calls.push_back({dequeue(std::nullopt, start, start + 1), kInspector});
-  return judge_history(Queue{}, calls, kInspector, at(100), problem);
+  const Time failures[] = {at(100)};
+  return judge_history(Queue{}, calls, kInspector, failures, problem);
 }
 
 std::string kept(const CrashVerdict& verdict) {
@@ -53,6 +54,14 @@ TEST(HistoryJudge, ToldIsToldThoughNotAcknowledged) {
 
 TEST(HistoryJudge, AProblemIsTheLossOfEverything) {
   EXPECT_EQ(kept(judge({1, 2}, {}, "recovery fails")), "-----");
+}
+
+TEST(HistoryJudge, EndsWhenItsCallerWantsTo) {
+  struct Ended {};
+  const CrashLevels levels{.attend = [] { throw Ended{}; }};
+  const Calls calls{{enqueue(1, 0, 1), 0}};
+  const Time failures[] = {at(100)};
+  EXPECT_THROW(judge_history(Queue{}, calls, kInspector, failures, "", levels), Ended);
 }
 
 TEST(HistoryJudge, TheTraceSaysWhatWasDoneAndWhatCannotBe) {

@@ -66,12 +66,60 @@ TEST(Linearizability, APowerFailureMayUndoTheLastOperationsOfABufferedObjectOnly
       << "what has survived stays";
 }
 
-TEST(Linearizability, GivesUpAtTheLimit) {
+// Enqueues at the same time, in an order that no dequeue tells: as many orders as there can be.
+std::vector<QueueCall> many_orders() {
   std::vector<QueueCall> calls;
   for (int i = 0; i < 12; ++i) calls.push_back(enqueue(i, 0, 1));
   calls.push_back(dequeue(100, 2, 3));
-  const auto result = check_linearizability(Queue{}, std::span(std::as_const(calls)), {}, 1000);
+  return calls;
+}
+
+TEST(Linearizability, GivesUpAtTheLimit) {
+  const std::vector<QueueCall> calls = many_orders();
+  const auto result = check_linearizability(Queue{}, std::span(calls), {}, 1000);
   EXPECT_EQ(result.decision, Decision::undecided);
+}
+
+TEST(Linearizability, EndsWhenItsCallerWantsTo) {
+  struct Ended {};
+  const std::vector<QueueCall> calls = many_orders();
+  int asked = 0;
+  const Attend attend = [&] {
+    if (++asked == 3) throw Ended{};
+  };
+  EXPECT_THROW(check_linearizability(Queue{}, std::span(calls), {}, kMostConfigurations, attend),
+               Ended);
+  EXPECT_EQ(asked, 3);
+}
+
+// A long history of one object is decided in few steps if few operations are concurrent: two
+// clients count, and each answer tells where its operation has its place.
+struct LongCounter {
+  using State = int;
+  struct Operation {
+    int answer = 0;
+  };
+  mutable std::size_t steps = 0;
+  State initial() const { return 0; }
+  std::vector<State> after(const State& state, const Operation& operation, bool answered) const {
+    ++steps;
+    if (answered && operation.answer != state + 1) return {};
+    return {state + 1};
+  }
+  std::vector<State> after_failure(const State& state) const { return {state}; }
+};
+
+TEST(Linearizability, ALongHistoryTakesStepsInProportionToItsLength) {
+  constexpr int kCalls = 20'000;
+  std::vector<Call<LongCounter::Operation>> calls;
+  for (int i = 1; i <= kCalls; ++i) calls.push_back({{i}, at(10 * i), at(10 * i + 15)});
+  const LongCounter counter;
+  EXPECT_TRUE(check_linearizability(counter, std::span(std::as_const(calls))).accepted());
+  EXPECT_LE(counter.steps, std::size_t{4 * kCalls});
+  calls[kCalls - 10].operation.answer = 7;
+  const auto wrong = check_linearizability(counter, std::span(std::as_const(calls)));
+  EXPECT_EQ(wrong.decision, Decision::violated);
+  EXPECT_EQ(wrong.refused, std::size_t{kCalls - 10});
 }
 
 // The definition: some order, of all that was answered and some of the rest, in which nothing comes

@@ -35,8 +35,7 @@ TEST(ParameterReader, GivesWhatIsUsualUnlessSomethingElseWasGiven) {
   EXPECT_EQ(usual.text("order"), "key");
   EXPECT_EQ(usual.number<std::uint64_t>("spare", 7), 7U) << "depends on others";
   const ParameterReader given(
-      "shelf", kTable,
-      {{"slots", 2}, {"fill", 1}, {"eager", 1}, {"order", "age"}, {"spare", 9}});
+      "shelf", kTable, {{"slots", 2}, {"fill", 1}, {"eager", 1}, {"order", "age"}, {"spare", 9}});
   EXPECT_EQ(given.number<std::uint32_t>("slots"), 2U);
   EXPECT_EQ(given.real("fill"), 1.0);
   EXPECT_TRUE(given.flag("eager"));

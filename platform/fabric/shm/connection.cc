@@ -15,7 +15,7 @@ std::uint64_t mail_state(std::uint64_t generation, NodeId node, std::uint64_t ph
   return generation << 24 | std::uint64_t{node} << 8 | phase;
 }
 
-// Before the slot's state says that there is one.
+// Must happen before the slot's state says that there is an answer.
 void write_answer(ConnectionSlot& slot, std::span<const std::byte> private_data) {
   slot.private_length = static_cast<std::uint32_t>(private_data.size());
   std::copy(private_data.begin(), private_data.end(), slot.private_data.begin());
@@ -48,7 +48,8 @@ class ShmConnectionRequest final : public ConnectionRequest {
     auto segment = peer == nullptr ? nullptr
                                    : PeerSegment::open(endpoint_.job_.endpoint_path(request_.from),
                                                        request_.generation);
-    if (segment == nullptr) peer = nullptr;  // gone meanwhile: the queue pair is born broken
+    // The initiator has gone meanwhile, so the queue pair is broken from the start.
+    if (segment == nullptr) peer = nullptr;
     const std::uint32_t index = endpoint_.open_slot(options, peer, SlotState::open);
     answered_ = true;
     endpoint_.slots_[index].use = ShmEndpoint::LocalSlot::Use::connected;
@@ -63,7 +64,8 @@ class ShmConnectionRequest final : public ConnectionRequest {
         endpoint_, index, options,
         RemoteEnd{request_.from, request_.slot, segment, std::move(memory)});
     if (segment != nullptr) {
-      // If the initiator has given up, the queue pair finds that out when it looks after its peer.
+      // This fails if the initiator has given up; the queue pair then notices it when it checks its
+      // peer.
       auto expected = SlotState::connecting;
       segment->shared().connections[request_.slot].state.compare_exchange_strong(
           expected, SlotState::accepted, std::memory_order_seq_cst);
@@ -85,7 +87,7 @@ class ShmConnectionRequest final : public ConnectionRequest {
   bool answered_ = false;
 };
 
-// The initiator's end while it waits for the answer; given up if the frame goes away.
+// The initiator's end while it waits for the answer. It is given up if the coroutine is destroyed.
 class ShmEndpoint::PendingSlot {
  public:
   PendingSlot(ShmEndpoint& endpoint, std::uint32_t index, Address to)
@@ -104,7 +106,7 @@ class ShmEndpoint::PendingSlot {
     taken_ = true;
     return index_;
   }
-  // No peer has heard of it.
+  // The request was not sent, so no peer can refer to this slot.
   void unsent() { slot().detached = 1; }
 
  private:
@@ -160,7 +162,8 @@ bool ShmEndpoint::post_mail(EndpointSegment& peer, std::uint32_t slot,
     std::uint64_t state = mail.state.load(std::memory_order_acquire);
     if ((state & 0xFF) == ConnectMail::kPosted) continue;
     if (state != 0) {
-      // Being written; or its writer was killed, and then it is ours.
+      // Another initiator is writing its request here. If that was killed meanwhile, this one may
+      // take the place over.
       const auto writer = watch_.find(static_cast<NodeId>(state >> 8 & 0xFFFF));
       if (writer != nullptr && writer->generation() == state >> 24) continue;
     }
@@ -237,7 +240,7 @@ Task<Connection> ShmEndpoint::connect(Address to, QueuePairOptions options,
           slots_[index].use = LocalSlot::Use::connected;
           auto queue_pair = std::make_unique<ShmQueuePair>(
               *this, index, options, RemoteEnd{to, slot.peer_slot, segment, memory_of(node)});
-          queue_pair->drain();  // the peer may have been quick
+          queue_pair->drain();  // the peer may have sent something already
           queue_pair->check_peer();
           co_return Connection{Status::success, std::move(queue_pair), std::move(answer)};
         }
@@ -246,7 +249,8 @@ Task<Connection> ShmEndpoint::connect(Address to, QueuePairOptions options,
         }
       }
     }
-    // Not there, not listening, or gone before it answered: perhaps it comes (back).
+    // The peer has not started, does not listen yet, or went away before it answered. It may come
+    // (back), so look again until the deadline.
     if (executor_.now() >= deadline) {
       co_return Connection{Status::retry_exceeded, nullptr, {}};
     }

@@ -11,10 +11,12 @@ constexpr Picoseconds kLookForTheDead = Milliseconds(10);
 
 }  // namespace
 
-ShmEndpoint::ShmEndpoint(Job& job, NodeMemory& memory, Watch& watch, const FabricOptions& options,
-                         Address address, std::uint32_t doorbell, runtime::ThreadExecutor& executor)
+ShmEndpoint::ShmEndpoint(Job& job, NodeMemory& memory, TrafficMeter& traffic, Watch& watch,
+                         const FabricOptions& options, Address address, std::uint32_t doorbell,
+                         runtime::ThreadExecutor& executor)
     : job_(job),
       memory_(memory),
+      traffic_(traffic),
       watch_(watch),
       options_(options),
       address_(address),
@@ -61,9 +63,10 @@ Task<> ShmEndpoint::unmap_extents(const ExtentMap& map, Bytes at, Bytes length) 
   co_await operations_end();
 }
 
-// Those of peers that may have seen what was registered until now; a peer may have no core
-// meanwhile, or have died in the middle of one. READs look themselves whether what they have read
-// still holds.
+// Waits for the end of the operations of peers that may have seen the previous state of a
+// registration. This may take long, since a peer may have no core meanwhile, or may have died in
+// the middle of an operation. READs are not waited for: they check themselves whether what they
+// have read is still valid.
 Task<> ShmEndpoint::operations_end() {
   std::vector<NodeMemory::Begun> begun = memory_.begun();
   Time look = executor_.now() + kLookForTheDead;
@@ -99,7 +102,8 @@ std::uint32_t ShmEndpoint::open_slot(const QueuePairOptions& options,
   slot.receive_queue = 0;
   if (options.receive_queue != nullptr) {
     local.receive_queue = static_cast<ShmReceiveQueue*>(options.receive_queue)->state();
-    // Messages wait in the ring with a buffer each, so the ring need not be longer than the queue.
+    // Each message in the ring holds a receive buffer, so the ring need not be longer than the
+    // receive queue.
     local.ring_slots = local.receive_queue->slots();
     slot.ring = segment_.allocate(local.ring_slots * sizeof(Message));
     slot.ring_slots = local.ring_slots;
@@ -114,7 +118,7 @@ std::uint32_t ShmEndpoint::open_slot(const QueuePairOptions& options,
 }
 
 // The queue pair is gone. The peer may be writing into the ring or a buffer at this moment, so they
-// are kept until it has let go.
+// are kept until the peer has detached.
 void ShmEndpoint::leave_slot(std::uint32_t index) {
   slots_[index].queue_pair = nullptr;
   slots_[index].use = LocalSlot::Use::leaving;
@@ -183,7 +187,8 @@ bool ShmEndpoint::deliver_messages() {
   return any;
 }
 
-// News of connections: broken ones, ones that the peer has let go of, and new ones.
+// Handles what has happened to connections: broken ones, ones from which the peer has detached, and
+// new ones.
 void ShmEndpoint::attend() {
   for (std::uint32_t index = 0; index < slots_.size(); ++index) {
     LocalSlot& local = slots_[index];

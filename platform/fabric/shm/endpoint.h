@@ -14,6 +14,7 @@
 #include "platform/fabric/shm/receive_queue.h"
 #include "platform/fabric/shm/segment.h"
 #include "platform/fabric/shm/send_entry.h"
+#include "platform/fabric/traffic.h"
 #include "platform/host/thread_executor.h"
 
 namespace perdura::fabric::shm {
@@ -33,8 +34,9 @@ inline constexpr int kRetryForever = 7;
 
 class ShmEndpoint final : public Endpoint, public runtime::Poller {
  public:
-  ShmEndpoint(Job& job, NodeMemory& memory, Watch& watch, const FabricOptions& options,
-              Address address, std::uint32_t doorbell, runtime::ThreadExecutor& executor);
+  ShmEndpoint(Job& job, NodeMemory& memory, TrafficMeter& traffic, Watch& watch,
+              const FabricOptions& options, Address address, std::uint32_t doorbell,
+              runtime::ThreadExecutor& executor);
   ~ShmEndpoint() override;
 
   Address address() const override { return address_; }
@@ -99,6 +101,7 @@ class ShmEndpoint final : public Endpoint, public runtime::Poller {
 
   Job& job_;
   NodeMemory& memory_;
+  TrafficMeter& traffic_;
   Watch& watch_;
   FabricOptions options_;
   Address address_;

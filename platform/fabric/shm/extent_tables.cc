@@ -38,8 +38,8 @@ ExtentTables::Room ExtentTables::take(Bytes size) {
                     "fewer or larger extents",
                     size, kExtentRoom));
   }
-  // Takes the memory now: a full /dev/shm is an error here and would be a signal at the first
-  // access.
+  // Memory is taken now: if /dev/shm is full, this is an error here, and would be a SIGBUS at the
+  // first access.
   constexpr Bytes kPage = 4 * KiB;
   std::byte* const begin = segment_->extents.data() + next_;
   const auto first = reinterpret_cast<std::uintptr_t>(begin) / kPage * kPage;
@@ -65,10 +65,11 @@ void ExtentTables::publish(Word& published, const ExtentTable& table) {
     to->length.store(extent.length, std::memory_order_relaxed);
     ++to;
   }
-  // Never 0, which is no table.
+  // The number of changes is never 0, since a word of 0 stands for "no table".
   if (++changes_ == 0) ++changes_;
   published.store(published_as(room.offset, changes_), std::memory_order_seq_cst);
-  // Who still reads the old table finds the new word before anything is written over the old one.
+  // The word is replaced before the old table's room is reused, so whoever still reads the old
+  // table finds that the word has changed and reads again.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (const auto old = used_.find(&published); old != used_.end()) {
     free_[old->second.size].push_back(old->second.offset);
@@ -94,7 +95,8 @@ bool find_published(const NodeSegment& segment, const Word& published, Bytes at,
     if (seen == 0) return false;
     const Bytes offset = offset_of(seen);
     const auto& shared = *reinterpret_cast<const SharedExtents*>(segment.extents.data() + offset);
-    // Something else may be there by now, so that the count means nothing.
+    // The room may have been reused for another table meanwhile, so the count may be anything; it
+    // is bounded here, and the word is checked below.
     const std::uint64_t count =
         std::min<std::uint64_t>(shared.count.load(std::memory_order_relaxed),
                                 (kExtentRoom - offset - kHeader) / sizeof(SharedExtent));

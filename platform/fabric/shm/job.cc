@@ -40,7 +40,8 @@ SteadyTime after(Picoseconds duration) {
   return std::chrono::steady_clock::now() + std::chrono::ceil<Nanoseconds>(duration);
 }
 
-// Of the node that a file is; nothing while it is only half made, or if it is of another version.
+// The generation of the node to which a file belongs; nothing if the file is incomplete or of
+// another version.
 std::optional<std::uint64_t> generation_in(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0 || static_cast<Bytes>(info.st_size) != sizeof(NodeSegment)) {
@@ -59,8 +60,9 @@ bool same_file(int fd, const std::string& path) {
          a.st_ino == b.st_ino;
 }
 
-// Holds the directory against all others that come and go; null if it is busy until the deadline,
-// or not there. The kernel would wait for a process that is stopped for as long as it is.
+// Locks the directory against all other processes that join or leave the job. Null if it does not
+// exist, or is locked until the deadline. The lock is polled, since the kernel would wait without
+// limit for a process that is stopped while it holds the lock.
 File lock_directory(const std::string& path, SteadyTime deadline) {
   for (;;) {
     File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -71,7 +73,7 @@ File lock_directory(const std::string& path, SteadyTime deadline) {
       std::this_thread::sleep_for(kLookAgainAtJob);
     }
     if (same_file(directory.get(), path)) return directory;
-    // Its last user removed it meanwhile.
+    // The last user of the directory removed it before it was locked, so try again.
   }
 }
 
@@ -118,7 +120,7 @@ void remove_contents(const std::string& directory) {
   for (const auto& path : paths) fs::remove_all(path, ignored);
 }
 
-// Removes the directories of automatically named jobs whose processes were all killed.
+// Removes the directories of automatically named jobs of which all processes were killed.
 void sweep_abandoned_jobs() {
   const fs::path prefix{kPrefix};
   const std::string wanted = prefix.filename().string() + std::string(kAutomatic);
@@ -149,8 +151,8 @@ std::string automatic_name(const std::string& job) { return fmt::format("{}{}", 
 
 bool is_locked(int fd) {
   struct flock lock = whole_file_lock();
-  // If the kernel will not say, the node is taken for alive: a wrong "dead" would break
-  // connections.
+  // If the kernel cannot tell, the node is taken to be alive: to declare a living node dead would
+  // break its connections.
   return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
@@ -186,7 +188,8 @@ Job::~Job() {
   const File lock = lock_directory(directory_, after(join_timeout_));
   std::error_code ignored;
   for (LocalNode& node : local_nodes_) {
-    // Without the lock another process may be in the middle of them; it buries this life, too.
+    // Without the lock another process may be using these files. It will remove them when it finds
+    // that this node has died.
     if (!lock) break;
     for (const std::string& path : files_of(node.id)) fs::remove(path, ignored);
   }
@@ -226,8 +229,8 @@ void Job::find_runs() {
   for (NodeId node = 0; node < control().node_count; ++node) {
     const File file(::open(node_path(node).c_str(), O_RDWR | O_CLOEXEC));
     if (!file || !is_locked(file.get())) continue;
-    // Not ended_runs: this node's threads may have ended in a run that the others are still to
-    // begin.
+    // This does not use ended_runs: this node's threads may have ended in a run that the other
+    // nodes have yet to begin.
     const std::uint32_t runs = control().nodes[node].whole_runs;
     fewest = std::min(fewest.value_or(runs), runs);
   }
@@ -263,8 +266,9 @@ bool Job::lives(std::uint64_t life) const {
   return file && is_locked(file.get()) && generation_in(file.get()) == generation_of_life(life);
 }
 
-// A peer may be in the middle of an operation, without a core perhaps; or it died in the middle of
-// it, and its node may be another process by now.
+// Waits for the end of an operation that a peer has under way through this connection. The peer may
+// have no core at the moment, or it may have died in the middle of the operation, and another
+// process may have become its node since.
 void Job::wait_for_change(const ConnectionSlot& slot) const {
   for (;;) {
     const std::uint64_t life = slot.changing.load(std::memory_order_seq_cst);
@@ -280,7 +284,7 @@ void Job::wait_for_change(const ConnectionSlot& slot) const {
 }
 
 // Breaks the connections of the process that was this node before, so that no peer touches the
-// node's memory through them any more, and removes its files.
+// node's memory through them any more. Then removes that process's files.
 void Job::declare_dead(NodeId node, std::uint64_t generation) {
   std::error_code ignored;
   for (const std::string& path : files_of(node)) {
@@ -338,7 +342,7 @@ std::uint32_t Job::allocate_doorbell(NodeId local) {
     std::uint64_t free = 0;
     DoorbellSlot& slot = control().doorbells[i];
     if (!slot.owner.compare_exchange_strong(free, generation)) continue;
-    slot.bell.sleeping = 0;  // its last user may have been killed in its sleep
+    slot.bell.sleeping = 0;  // its last user may have been killed while it slept
     return i;
   }
   throw PlatformError(fmt::format("more than {} threads in one job", kMaxThreads));

@@ -93,7 +93,7 @@ std::vector<NodeMemory::Begun> NodeMemory::begun() const {
 void NodeMemory::drop_ended(std::vector<Begun>& begun) const {
   const std::scoped_lock lock(mutex_);
   std::erase_if(begun, [this](const Begun& operation) {
-    // With an endpoint go its connections.
+    // An operation counts as ended if its endpoint, and with it the connection, is gone.
     if (std::find(endpoints_.begin(), endpoints_.end(), operation.segment) == endpoints_.end()) {
       return true;
     }
@@ -145,7 +145,8 @@ std::uint32_t NodeMemory::publish_locked(Backing& backing, Bytes offset, Bytes l
   if (next_entry_ < kMaxRegions) {
     index = next_entry_++;
   } else if (!free_entries_.empty()) {
-    // The one that has been free for longest, to keep keys unused for long.
+    // Takes the entry that has been free for longest, so that its old keys stay invalid for as long
+    // as possible.
     index = free_entries_.front();
     free_entries_.erase(free_entries_.begin());
   } else {

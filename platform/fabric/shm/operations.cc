@@ -18,7 +18,8 @@ namespace {
 using pmem::Cause;
 using pmem::Medium;
 
-// The initiator's thread counts what its operations write, at both ends.
+// The initiator's thread counts the bytes that its operations write to persistent memory, at both
+// ends.
 void place(std::byte* target, Medium medium, Bytes region_offset, std::span<const std::byte> data) {
   if (data.empty()) return;
   if (medium == Medium::pm) {
@@ -36,7 +37,7 @@ void count_word(const RemoteRange& range, Bytes offset, std::uint64_t before, st
   meter.lines_written(Cause::one_sided, range.region_offset + offset, kWord);
 }
 
-// Of local memory: its pieces are filled in turn.
+// Distributes the data over the pieces of local memory.
 void scatter(const LocalPieces& pieces, std::span<const std::byte> data) {
   for (const LocalBuffer& piece : pieces.all()) {
     const auto part = data.first(piece.length);
@@ -60,7 +61,7 @@ std::span<std::byte> checked_bytes(const LocalBuffer& buffer) {
   return buffer.bytes();
 }
 
-// Null if the operation is to be refused; else `touched_` is what it touches.
+// Null if the operation is to be refused; otherwise `touched_` holds the pieces that it touches.
 const RemoteRange* ShmQueuePair::resolve(RemoteAddress address, Bytes length, Access needed) {
   const RemoteRange* range = remote_.memory->find(address.key.value);
   if (range == nullptr || !allows(range->access, needed)) return nullptr;
@@ -78,7 +79,7 @@ const RemoteRange* ShmQueuePair::resolve(RemoteAddress address, Bytes length, Ac
   return range;
 }
 
-// What was found of extents is as it was when resolve() found it.
+// Whether the table of extents has not changed since resolve() read it.
 bool ShmQueuePair::holds_still(const RemoteRange& range) const {
   std::atomic_thread_fence(std::memory_order_acquire);
   return range.extents->load(std::memory_order_relaxed) == table_;
@@ -98,23 +99,22 @@ ShmQueuePair::Payload ShmQueuePair::payload_of(const WorkRequest& request) {
   return gathered_;
 }
 
-// What changes the peer's memory says so before it looks whether the peer is still there: a process
-// that takes the peer's place closes the connection first and then waits for what has begun
-// (Job::declare_dead). So nothing is placed in memory that the new process uses, however long this
-// thread goes without a core.
+// Every operation that changes the peer's memory announces itself in `changing` before it checks
+// that the peer is still there. A process that takes the peer's place first closes the connection
+// and then waits until the announced operations have ended (Job::declare_dead). So nothing is
+// written to memory that the new process uses, however long this thread goes without a core.
 ShmQueuePair::Outcome ShmQueuePair::execute(const WorkRequest& request, Payload payload) {
-  if (request.opcode == Opcode::read || request.opcode == Opcode::flush) {
-    return perform(request, payload);
-  }
+  const bool changes = request.opcode != Opcode::read && request.opcode != Opcode::flush;
   Word& changing = remote_slot().changing;
-  changing.store(endpoint_.life_, std::memory_order_seq_cst);
+  if (changes) changing.store(endpoint_.life_, std::memory_order_seq_cst);
   const Outcome outcome = perform(request, payload);
-  changing.store(0, std::memory_order_release);
+  if (changes) changing.store(0, std::memory_order_release);
+  if (outcome.status == Status::success) traffic_.count(request);
   return outcome;
 }
 
 ShmQueuePair::Outcome ShmQueuePair::perform(const WorkRequest& request, Payload payload) {
-  // A peer that has gone, or a new process that took its place, wants none of this any more.
+  // The peer is gone, or another process has taken its place.
   if (!is_connected(remote_slot().state.load(std::memory_order_seq_cst))) [[unlikely]] {
     return {Status::retry_exceeded, 0};
   }
@@ -152,8 +152,9 @@ ShmQueuePair::Outcome ShmQueuePair::read(const WorkRequest& request) {
     pmem::mapped::copy_from_shared(checked_bytes(first), range->base + request.remote.offset);
     return {};
   }
-  // The device of this node writes to its persistent memory: counted, and visible word by word.
-  // What is read of extents is used only if they have not changed meanwhile.
+  // A READ into this node's persistent memory counts as writes to it, and becomes visible word by
+  // word. Data that was read through extents is used only if the extents have not changed
+  // meanwhile.
   thread_local std::vector<std::byte> data;
   data.resize(length);
   for (;;) {
@@ -220,7 +221,8 @@ ShmQueuePair::Outcome ShmQueuePair::atomic(const WorkRequest& request) {
 ShmQueuePair::Outcome ShmQueuePair::flush(const WorkRequest& request) {
   const RemoteRange* range = resolve(request.remote, request.flush_length, Access::remote_flush);
   if (range == nullptr) return {Status::remote_access_error, 0};
-  // Visible is what was written before anyway: it is this thread that wrote it.
+  // What was written before is visible already, since this thread wrote it itself. Only persistence
+  // takes work.
   if (request.placement == Placement::persistence) {
     for (const RegionPiece& piece : touched_) {
       pmem::mapped::flush_lines(range->base + piece.offset, piece.length);
@@ -236,7 +238,8 @@ Status ShmQueuePair::place_message(const BufferClaims::Claim& claim, Payload pay
     if (part.empty()) continue;
     const RemoteRange* range = remote_.memory->find(piece.key);
     if (range == nullptr || !range->holds(piece.offset, part.size())) {
-      return Status::remote_access_error;  // the buffer's region went away after it was posted
+      // The buffer's region was removed after the buffer was posted.
+      return Status::remote_access_error;
     }
     place(range->base + piece.offset, range->medium, range->region_offset + piece.offset, part);
     payload = payload.subspan(part.size());
@@ -268,7 +271,7 @@ ShmQueuePair::Outcome ShmQueuePair::deliver(const WorkRequest& request, Payload 
   message.immediate = request.immediate;
   message.has_immediate = is_send ? 0 : 1;
   message.status = status;
-  // The last of these is the read-modify-write that the doorbell asks for.
+  // The doorbell requires that the last access before ring() is a read-modify-write operation.
   if (out_is_watched_) {
     message.sequence.exchange(out_next_++, std::memory_order_seq_cst);
   } else {

@@ -17,7 +17,7 @@ using pmem::mapped::map_file;
 
 namespace {
 
-// Null if it is gone.
+// Null if the region has been removed.
 std::shared_ptr<pmem::mapped::Mapping> map_region(const std::string& path, pmem::Medium medium) {
   if (medium == pmem::Medium::pm) {
     auto pool = pmem::mapped::open_pool_file(path);
@@ -109,9 +109,10 @@ const RemoteRange* PeerMemory::learn(std::uint32_t key) {
   try {
     range.mapping = map_region(path, range.medium);
   } catch (const std::runtime_error&) {
-    return nullptr;  // as if the key were wrong; the data path has no better word for it
+    return nullptr;  // reported as if the key were wrong, since the data path has no better status
   }
-  // The entry may have been given to another range while it was read, but then not to this key.
+  // The entry may have been given to another registration while it was read; then its key has
+  // changed.
   if (!range.mapping || entry.key.load(std::memory_order_seq_cst) != key) return nullptr;
   if (range.region_offset > range.mapping->size() ||
       range.length > range.mapping->size() - range.region_offset) {

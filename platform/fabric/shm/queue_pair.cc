@@ -17,7 +17,11 @@ bool is_posted(Opcode opcode) {
 
 ShmQueuePair::ShmQueuePair(ShmEndpoint& endpoint, std::uint32_t slot,
                            const QueuePairOptions& options, RemoteEnd remote)
-    : endpoint_(endpoint), slot_(slot), options_(options), remote_(std::move(remote)) {
+    : endpoint_(endpoint),
+      slot_(slot),
+      options_(options),
+      remote_(std::move(remote)),
+      traffic_(endpoint.traffic_.open(remote_.address.node)) {
   if (options_.reported_as == nullptr) options_.reported_as = this;
   auto& local = endpoint_.slots_[slot_];
   const ConnectionSlot& mine = endpoint_.segment_.shared().connections[slot_];
@@ -49,7 +53,8 @@ ShmQueuePair::ShmQueuePair(ShmEndpoint& endpoint, std::uint32_t slot,
 
 ShmQueuePair::~ShmQueuePair() {
   if (options_.completions != nullptr) options_.completions->forget(*options_.reported_as);
-  options_.completions = nullptr;  // nobody wants to hear of this end
+  // The application has dropped this end, so it gets no completions.
+  options_.completions = nullptr;
   break_off(Status::flushed);
   EntryList mine = endpoint_.completing_.extract(this);
   while (!mine.empty()) complete(mine.pop());
@@ -61,10 +66,10 @@ ConnectionSlot& ShmQueuePair::remote_slot() const {
   return remote_.segment->shared().connections[remote_.slot];
 }
 
-// --- the way of an operation -----------------------------------------------------------
+// --- operations, from posting to completion ---------------------------------------------
 
 void ShmQueuePair::post(Operation& operation) {
-  // Nothing is ahead of it: the usual case. Do it, and be done.
+  // The common case: no operation is ahead of this one, so it is executed and completed at once.
   if (outstanding_ == 0 && connected_ && endpoint_.options_.network_latency.count() == 0)
       [[likely]] {
     const WorkRequest& request = operation.request();
@@ -130,7 +135,7 @@ bool ShmQueuePair::may_start(const WorkRequest& request) const {
          !(request.flags.fenced && non_posted_ != 0);
 }
 
-// From here on it counts as under way, until complete().
+// From here until complete() the operation counts as outstanding.
 SendEntry* ShmQueuePair::admit(SendEntry* entry) {
   ++outstanding_;
   if (!is_posted(entry->request.opcode)) ++non_posted_;
@@ -167,7 +172,8 @@ void ShmQueuePair::arrive(SendEntry* entry) {
   finish(entry, connected_ ? execute(request, payload) : Outcome{Status::flushed, 0});
 }
 
-// An operation that has been executed starts on its way back, or stalls.
+// An operation that has been executed will complete after the way back, or it stalls for want of a
+// receive buffer.
 void ShmQueuePair::finish(SendEntry* entry, Outcome outcome) {
   if (outcome.status == Status::receiver_not_ready && connected_) {
     stall(entry);
@@ -207,7 +213,7 @@ void ShmQueuePair::retry(Time now) {
     const bool was_stalled = !stalled_.empty();
     arrive(entry);
     if (entry != first || was_stalled || stalled_.empty()) continue;
-    // Still no buffer for the one that waits for it.
+    // The oldest message still finds no receive buffer, which counts as one more retry.
     retries_ = before + 1;
     retry_at_ = now + endpoint_.options_.rnr_timer;
     const int allowed = endpoint_.options_.rnr_retries;
@@ -222,7 +228,7 @@ void ShmQueuePair::retry(Time now) {
 
 void ShmQueuePair::break_off(Status oldest) {
   if (!connected_) return;
-  drain();  // what arrived before the end counts
+  drain();  // messages that arrived before the end are still delivered
   if (!connected_) return;
   connected_ = false;
   endpoint_.segment_.shared().connections[slot_].state.store(SlotState::closed,
@@ -244,7 +250,8 @@ void ShmQueuePair::break_off(Status oldest) {
   }
 }
 
-// From here on this side touches nothing of the peer's, so the peer may reuse what it set aside.
+// From here on this side touches nothing of the peer's, so the peer may reuse the ring and the
+// buffers that it kept for the connection.
 void ShmQueuePair::detach_from_peer() {
   if (std::exchange(detached_, true)) return;
   remote_slot().detached.store(1, std::memory_order_seq_cst);
@@ -263,7 +270,8 @@ void ShmQueuePair::check_peer() {
 // --- receiving -------------------------------------------------------------------------
 
 void ShmQueuePair::drain() {
-  // What nobody takes stays in the ring, and its buffers are recovered when the peer has let go.
+  // Without a completion queue messages stay in the ring; their buffers are recovered once the peer
+  // has detached.
   if (in_ == nullptr || options_.completions == nullptr) return;
   bool failed = false;
   for (;;) {
@@ -272,7 +280,8 @@ void ShmQueuePair::drain() {
     ++in_next_;
     const auto consumed = receive_queue_->consume(message.ticket);
     if (!consumed) continue;
-    // The task that waits for it will look at it; the line is in the sender's cache.
+    // The task that waits for this message will read it soon, and its first line is still in the
+    // sender's cache.
     const LocalBuffer& first = consumed->buffer.first();
     if (first.region != nullptr && message.length != 0) {
       __builtin_prefetch(first.region->data() + first.offset);
@@ -286,7 +295,7 @@ void ShmQueuePair::drain() {
     failed |= message.status != Status::success;
     options_.completions->push(completion);
   }
-  // As a responder whose receive buffer was too short does.
+  // A receive buffer was too short; a responder's queue pair then goes into the error state.
   if (failed) break_off(Status::flushed);
 }
 

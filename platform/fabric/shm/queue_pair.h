@@ -18,6 +18,7 @@
 #include "platform/fabric/shm/receive_queue.h"
 #include "platform/fabric/shm/segment.h"
 #include "platform/fabric/shm/send_entry.h"
+#include "platform/fabric/traffic.h"
 
 namespace perdura::fabric::shm {
 
@@ -100,6 +101,7 @@ class ShmQueuePair final : public QueuePair {
   const std::uint32_t slot_;
   QueuePairOptions options_;
   RemoteEnd remote_;
+  TrafficMeter::Counter& traffic_;
   bool connected_ = true;
   bool detached_ = false;
 

@@ -10,7 +10,8 @@
 namespace perdura::fabric::shm {
 namespace {
 
-// Ahead of time, so that claiming does not wait for a line that the receiver wrote last.
+// Prefetches the next slot, so that claiming it need not wait for a line that the receiver wrote
+// last.
 void prefetch_for_writing(const PostedBuffer& slot) { asm volatile("prefetchw %0" ::"m"(slot)); }
 
 Bytes size_of_queue(std::uint64_t slots) {
@@ -109,7 +110,8 @@ void ReceiveQueueState::recover(std::uint64_t owner) {
     return true;
   });
   outstanding_ -= static_cast<std::uint32_t>(lost.size());
-  // Their region may be gone by now, with its key; then the next sender finds that out.
+  // A buffer's region may have been deregistered meanwhile; the next sender that claims the buffer
+  // then finds its key invalid.
   for (const Posted& posted : lost) enqueue(posted);
 }
 
@@ -130,7 +132,8 @@ std::optional<BufferClaims::Claim> BufferClaims::claim() {
                            static_cast<std::uint32_t>(key_length),
                            slot.pieces[i].offset.load(std::memory_order_relaxed)};
       }
-      // The owner overwrites only claimed slots: if this succeeds, what was read belongs together.
+      // The owner overwrites only claimed slots. So if the slot can be claimed now, the words that
+      // were read from it belong together.
       if (slot.state.compare_exchange_strong(state, state | owner_, std::memory_order_acq_rel)) {
         claim.ticket = next_++;
         prefetch_for_writing(queue_->buffers.data()[next_ & (slots_ - 1)]);
@@ -139,7 +142,8 @@ std::optional<BufferClaims::Claim> BufferClaims::claim() {
       }
       continue;
     }
-    // Others use the queue too. Everything older than a ring before this slot's ticket is claimed.
+    // Other senders use the queue, too. All tickets that are older than this slot's ticket by the
+    // length of the ring have been claimed.
     skipped = true;
     next_ = std::max(next_ + 1, queue_->hint.load(std::memory_order_relaxed));
     if (ticket_of(state) > slots_) next_ = std::max(next_, ticket_of(state) - slots_ + 1);

@@ -19,7 +19,8 @@ using pmem::mapped::map_file;
 
 OwnSegment::OwnSegment(std::string path, std::uint64_t generation, std::uint32_t doorbell)
     : path_(std::move(path)), next_offset_(round_up(sizeof(EndpointSegment), 4 * KiB)) {
-  // It appears under its name only when peers can use it.
+  // The file is created under a temporary name and linked to its own when it is complete, so that
+  // peers never see it half made.
   const std::string temporary = path_ + ".new";
   file_ = File(::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file_ && errno == EEXIST) {
@@ -45,7 +46,8 @@ OwnSegment::OwnSegment(std::string path, std::uint64_t generation, std::uint32_t
 
 OwnSegment::~OwnSegment() { ::unlink(path_.c_str()); }
 
-// Takes the memory now: a full /dev/shm is an error here and would be a signal at the first access.
+// Memory is taken now: if /dev/shm is full, this is an error here, and would be a SIGBUS at the
+// first access.
 void OwnSegment::reserve(std::uint64_t offset, Bytes size) {
   while (::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(size)) != 0) {
     if (errno == EINTR) continue;

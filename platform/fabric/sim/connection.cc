@@ -48,10 +48,10 @@ pmem::RemoteKind kind_of(const WorkRequest& request) {
 
 }  // namespace
 
-// --- what connections share ----------------------------------------------------------------------
+// --- shared by all connections -------------------------------------------------------------------
 
 void Network::Callback::fire() {
-  // It may ask for another one, which may be this one again.
+  // The function may ask for another callback, and may then be given this object again.
   const std::function<void()> called = std::exchange(function, nullptr);
   network->free_callbacks_.push_back(this);
   called();
@@ -134,17 +134,21 @@ void Delivery::taken() {
   end->network_.release(*this);
 }
 
+void End::report(ReceiveCompletion completion) {
+  if (queue_pair_ == nullptr) {
+    early_.push_back(completion);
+    return;
+  }
+  completion.queue_pair = queue_pair_;
+  const SimThread::CompletionArrives completion_arrives(thread_);
+  options_.completions->push(completion);
+}
+
 void Delivery::fire() {
   if (end->state_ != End::State::closed && end->options_.completions != nullptr) {
     if (journal != nullptr) [[unlikely]]
       completion.observer = this;
-    if (end->queue_pair_ == nullptr) {
-      end->early_.push_back(completion);
-    } else {
-      completion.queue_pair = end->queue_pair_;
-      const SimThread::CompletionArrives completion_arrives(end->thread_);
-      end->options_.completions->push(completion);
-    }
+    end->report(completion);
   }
   if (completion.observer == nullptr) [[likely]]
     end->network_.release(*this);
@@ -168,10 +172,13 @@ End::End(Network& network, Nic& nic, SimThread& thread, Address address,
       address_(address),
       options_(options) {}
 
+End::~End() = default;
+
 void End::join(End& a, End& b) {
   a.peer_ = &b;
   b.peer_ = &a;
   for (End* end : {&a, &b}) {
+    end->path_ = path_between(a.nic_.profile.link, b.nic_.profile.link);
     end->journal_ = end->peer_->nic_.journal;
     if (end->journal_) [[unlikely]]
       end->connection_ = end->journal_->connect();
@@ -198,6 +205,8 @@ void End::post(const WorkRequest& request, Operation* operation) {
   flight.request = request;
   flight.operation = operation;
   if (operation != nullptr) operation->transport_state = &flight;
+  if (network_.engine.relaxed()) [[unlikely]]
+    return relaxed().post(flight);
   if (request.flags.inlined) gather(request.local, flight.payload);
   waiting_.push_back(flight);
   advance();
@@ -233,18 +242,21 @@ void End::transmit(Flight& flight) {
     const Picoseconds whole = transfer_time(bytes, profile.nic.pcie_bandwidth);
     const Time start = nic_.dma_read.take(ready, whole) + profile.nic.pcie_read;
     // A packet leaves as soon as it has been fetched.
-    ready = start + transfer_time(std::min(bytes, profile.link.mtu), profile.nic.pcie_bandwidth);
+    ready = start + transfer_time(std::min(bytes, path_.mtu), profile.nic.pcie_bandwidth);
     fetched = start + whole;
     gather(flight.request.local, flight.payload);
   }
-  const Picoseconds wire = wire_time(profile, bytes);
-  const Time departure = nic_.link.take(std::max(ready, last_departure_), wire);
-  last_departure_ = departure;
+  const Bytes on_wire = wire_bytes(path_, bytes);
+  count_sent(on_wire);
+  last_departure_ = nic_.link.take(std::max(ready, last_departure_),
+                                   transfer_time(on_wire, profile.link.bandwidth));
+  const Picoseconds wire = transfer_time(on_wire, path_.bandwidth);
+  const Time departure = enter_path(last_departure_, wire);
   flight.departure = departure;
-  const Picoseconds first = first_packet_time(profile, bytes);
-  flight.last_arrival = std::max(departure + wire, fetched + first) + profile.link.propagation;
+  const Picoseconds first = first_packet_time(path_, bytes);
+  flight.last_arrival = std::max(departure + wire, fetched + first) + path_.propagation;
   flight.stage = Flight::Stage::arrives;
-  network_.engine.schedule(departure + first + profile.link.propagation, flight);
+  network_.engine.schedule(departure + first + path_.propagation, flight);
 }
 
 void End::answered(Flight& flight) {
@@ -282,7 +294,8 @@ void End::enter_error() {
       if (Operation* operation = std::exchange(flight->operation, nullptr)) {
         operation->complete(Status::flushed);
       }
-      // What has left has an event to come; what waits has none.
+      // An operation that has left the device is released by an event that is scheduled already;
+      // one that still waits has no such event, so it is released here.
       flight->flushed = true;
       if (line == &waiting_) network_.release(*flight);
     }
@@ -290,8 +303,12 @@ void End::enter_error() {
   outstanding_count_ = 0;
   outstanding_non_posted_ = 0;
   peer_->peer_has_flushed_ = true;
-  // Behind the last placement and the last atomic: when the end of a connection is reported,
-  // nothing of it is under way.
+  if (network_.engine.relaxed()) [[unlikely]] {
+    relaxed().flush();
+    peer_->relaxed().finish();
+  }
+  // The end of a connection is reported behind the last placement and the last atomic, so that
+  // nothing of the connection is under way any more.
   deliver({queue_pair_, Status::disconnected, {}, {}, 0},
           std::max({network_.engine.now(), last_placement_ + nic_.profile.nic.pcie_write,
                     last_atomic_}));
@@ -309,15 +326,17 @@ void End::close() {
   }
   outstanding_count_ = 0;
   peer_->peer_has_flushed_ = true;
+  if (relaxed_) [[unlikely]]
+    relaxed_->flush();
   while (!waiting_.empty()) network_.release(waiting_.take_front());
   if (options_.completions != nullptr && queue_pair_ != nullptr) {
     options_.completions->forget(*queue_pair_);
   }
   queue_pair_ = nullptr;
-  if (was_connected) peer_->lose_connection(nic_.profile.link.propagation);
+  if (was_connected) peer_->lose_connection(path_.propagation);
 }
 
-// Those of its messages that are on the wire are cut there, as by the death of the requester.
+// The messages of this end that are on the wire are cut there, as by the death of the requester.
 void End::break_off() {
   if (state_ != State::connected) return;
   outstanding_.for_each([this](Flight& flight) { cut_off(flight); });
@@ -325,20 +344,19 @@ void End::break_off() {
   peer_->lose_connection(nic_.profile.link.propagation);
 }
 
-// A requester that goes away leaves the packets that it had sent: of its last message perhaps a
-// part.
+// The packets that a requester had sent before it died still arrive. Of the last message these may
+// be only a part.
 void End::cut_off(Flight& flight) {
   if (flight.arrived) return;
-  const Profile& profile = nic_.profile;
   const bool carries_payload = is_posted(flight.request.opcode);
   const Bytes bytes = carries_payload ? payload_bytes(flight.request) : 0;
-  const Picoseconds packet = first_packet_time(profile, bytes);
+  const Picoseconds packet = first_packet_time(path_, bytes);
   const Time now = network_.engine.now();
-  if (now >= flight.departure + wire_time(profile, bytes)) return;
+  if (now >= flight.departure + wire_time(path_, bytes)) return;
   const Bytes packets =
       now < flight.departure ? 0 : static_cast<Bytes>((now - flight.departure) / packet);
   flight.cut = true;
-  flight.payload.resize(std::min(bytes, packets * profile.link.mtu));
+  flight.payload.resize(std::min(bytes, packets * path_.mtu));
 }
 
 }  // namespace perdura::fabric::sim

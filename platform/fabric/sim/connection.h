@@ -14,6 +14,7 @@
 
 #include "platform/fabric/fabric.h"
 #include "platform/fabric/sim/nic.h"
+#include "platform/fabric/sim/relaxed_pipe.h"
 #include "platform/runtime/ring.h"
 #include "platform/sim/kernel/engine.h"
 #include "platform/sim/kernel/thread.h"
@@ -25,6 +26,7 @@ using perdura::sim::Event;
 using perdura::sim::SimThread;
 
 class End;
+class RelaxedPipe;
 
 // A contiguous part of memory that a device reads or writes.
 struct Target {
@@ -143,6 +145,10 @@ class Network {
 
   std::vector<Target> targets;  // of the operation that is being carried out, if there are several
 
+  // Of a relaxed simulation: what the devices may do next, and where they stand.
+  void list_steps(std::vector<RelaxedStep>& steps);
+  void append_state(std::string& state) const;
+
  private:
   struct Callback final : Event {
     Network* network = nullptr;
@@ -185,13 +191,15 @@ class alignas(kCacheLine) End {
  public:
   End(Network& network, Nic& nic, SimThread& thread, Address address,
       const QueuePairOptions& options);
+  ~End();
 
   // Both ends are made before they are joined.
   static void join(End& a, End& b);
   void attach(QueuePair* queue_pair);
 
   void post(const WorkRequest& request, Operation* operation);
-  void close();  // the queue pair is being destroyed
+  RelaxedPipe& relaxed();  // what it has posted in a relaxed simulation
+  void close();            // the queue pair is being destroyed
   // The queue pair gets into the error state for a reason outside the model.
   void break_off();
   bool connected() const { return state_ == State::connected; }
@@ -201,12 +209,25 @@ class alignas(kCacheLine) End {
  private:
   friend struct Flight;
   friend struct Delivery;
+  friend class RelaxedPipe;
+  friend class Network;
   enum class State : std::uint8_t { connected, error, closed };
   struct RetryTimer final : Event {
     explicit RetryTimer(End& its_end) : end(its_end) {}
     End& end;
     void fire() override { end.retry_held(); }
   };
+
+  // When a message starts to cross to the other end: its own link has it from `departure` on.
+  Time enter_path(Time departure, Picoseconds wire) {
+    if (path_.bandwidth >= nic_.profile.link.bandwidth) [[likely]]
+      return departure;
+    return peer_->nic_.slow_link_in.take(departure, wire);
+  }
+  void count_sent(Bytes on_wire) {
+    nic_.traffic.sent += on_wire;
+    peer_->nic_.traffic.received += on_wire;
+  }
 
   // Requester.
   void advance();
@@ -245,6 +266,7 @@ class alignas(kCacheLine) End {
   void complete_at(Flight& flight, Time sent, Time at);
   void tell_completed(const Flight& flight, Time sent);
   Delivery& deliver(const ReceiveCompletion& completion, Time at);
+  void report(ReceiveCompletion completion);
   void retry_held_later();
   void retry_held();
   bool lacks_buffer_again();
@@ -268,6 +290,7 @@ class alignas(kCacheLine) End {
   QueuePairOptions options_;
   QueuePair* queue_pair_ = nullptr;  // that completions name
   End* peer_ = nullptr;
+  perdura::sim::LinkProfile path_;  // between the two nodes
 
   FlightQueue<&Flight::next> waiting_;      // posted, not yet started
   FlightQueue<&Flight::next> outstanding_;  // started, not yet answered
@@ -288,6 +311,8 @@ class alignas(kCacheLine) End {
   std::shared_ptr<pmem::sim::Journal> journal_;
   pmem::sim::Journal::ConnectionId connection_ = 0;
   std::vector<pmem::sim::Journal::Operation> unreported_;  // completed, but nobody waits for it
+
+  std::unique_ptr<RelaxedPipe> relaxed_;  // null until it posts in a relaxed simulation
 };
 
 }  // namespace perdura::fabric::sim

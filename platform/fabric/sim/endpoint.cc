@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "platform/base/error.h"
+#include "platform/fabric/sim/packets.h"
 
 namespace perdura::fabric::sim {
 
@@ -34,13 +35,14 @@ class SimQueuePair final : public QueuePair {
 
 }  // namespace
 
-// What the two sides of a connection in the making share.
+// The state that the two sides share while a connection is being established.
 struct SimEndpoint::Attempt {
   SimEndpoint* from;
   Address address;
   QueuePairOptions options;
   std::vector<std::byte> private_data;
-  bool abandoned = false;  // the connecting task is gone
+  Picoseconds propagation{};  // one way
+  bool abandoned = false;     // whether the connecting task was destroyed
   bool answered = false;
   End* end = nullptr;  // null if rejected
   std::vector<std::byte> answer;
@@ -87,7 +89,7 @@ class SimConnectionRequest final : public ConnectionRequest {
 
  private:
   void answer(End* end) {
-    to_.network_.after(to_.nic_.profile.link.propagation, [attempt = attempt_, end] {
+    to_.network_.after(attempt_->propagation, [attempt = attempt_, end] {
       if (attempt->abandoned) {
         if (end != nullptr) end->close();
         return;
@@ -152,8 +154,9 @@ ExtentMap SimEndpoint::register_extents(pmem::Region& region, std::span<const Ex
   return map;
 }
 
-// A change comes after all that the task has done before, which is paid for when it suspends; and
-// then the device finishes what it has begun.
+// The thread suspends first, so that the time of everything that the task did before the change is
+// charged. After the change it waits until the device has finished the operations that it has
+// begun.
 Task<> SimEndpoint::map_extent(const ExtentMap& map, Extent extent) {
   co_await yield();
   charge_change(nic_.map(map, extent));
@@ -167,7 +170,7 @@ Task<> SimEndpoint::unmap_extents(const ExtentMap& map, Bytes at, Bytes length) 
   thread_.spin_until(nic_.registered(map.key).busy_until);
 }
 
-// `entries`: that are written into the table of translations.
+// `entries` is the number of entries that are written into the translation table.
 void SimEndpoint::charge_change(std::uint64_t entries) {
   if (!nic_.translations || perdura::sim::SimThread::running() != &thread_) return;
   const perdura::sim::TranslationProfile& profile = nic_.translations->profile();
@@ -203,7 +206,7 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
   }
   struct Guard {
     std::shared_ptr<Attempt> attempt;
-    // If the task is gone before it has its queue pair, nobody else would end the connection.
+    // If the task is destroyed before it has its queue pair, nobody else would close this end.
     ~Guard() {
       attempt->abandoned = true;
       if (attempt->end != nullptr) attempt->end->close();
@@ -215,9 +218,10 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
   attempt.address = address_;
   attempt.options = options;
   attempt.private_data = std::move(private_data);
-  network_.after(nic_.profile.link.propagation, [&directory = directory_, to, a = guard.attempt] {
+  attempt.propagation = path_between(nic_.profile.link, listener->nic_.profile.link).propagation;
+  network_.after(attempt.propagation, [&directory = directory_, to, a = guard.attempt] {
     SimEndpoint* there = directory.find(to);
-    if (there == nullptr) {  // stopped meanwhile
+    if (there == nullptr) {  // the listener was stopped meanwhile
       a->answered = true;
       a->waiting.wake_all();
       return;
@@ -227,7 +231,7 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
   });
   network_.after(deadline - thread_.now(), [a = guard.attempt] {
     if (a->answered || a->abandoned) return;
-    a->abandoned = true;  // whoever accepts it later finds nobody
+    a->abandoned = true;  // if the peer accepts later, it finds that the attempt was given up
     a->waiting.wake_all();
   });
   while (!attempt.answered && !attempt.abandoned) co_await wait(attempt.waiting);

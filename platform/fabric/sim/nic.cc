@@ -5,7 +5,8 @@
 namespace perdura::fabric::sim {
 namespace {
 
-// Tables of translations: of registrations by their keys, of local memory by the region.
+// Translation tables of registrations have their keys as numbers; those of local memory have the
+// number of the region, with this bit set.
 constexpr std::uint64_t kLocal = std::uint64_t{1} << 32;
 
 }  // namespace
@@ -24,8 +25,9 @@ Time Nic::find_pages(Time at, std::uint64_t table, Bytes page, Bytes offset, Byt
   return found;
 }
 
-// A table of pages counts them from the start of the registration, or of the region if that is one
-// range; a table of ranges has the place of each in the registration.
+// If translations are of pages, they are counted from the start of the registration if it has
+// extents, and from the start of the region otherwise. If translations are of ranges, each is known
+// by its place in the registration.
 Time Nic::translate(Time at, const WorkRequest& request, const Registered& memory, Bytes length,
                     std::span<const RegionPiece> pieces) {
   const std::uint64_t table = request.remote.key.value;
@@ -73,7 +75,8 @@ std::uint64_t Nic::entries_of(const Registered& memory) const {
   return sum;
 }
 
-// Before the change: of ranges those that it touches, or that become one with what is mapped.
+// Called before the change. Of translations of ranges, it drops those that the change touches or
+// merges with the new extent.
 void Nic::forget_changed(const ExtentMap& map, const Registered& memory, Bytes at, Bytes length) {
   if (!translations || length == 0) return;
   const Bytes page = page_of(memory.region());

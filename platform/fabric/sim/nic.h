@@ -8,6 +8,7 @@
 #include "platform/fabric/extents.h"
 #include "platform/fabric/fabric.h"
 #include "platform/fabric/sim/translation.h"
+#include "platform/fabric/traffic.h"
 #include "platform/pmem/sim/sim_region.h"
 #include "platform/sim/kernel/profile.h"
 #include "platform/sim/kernel/resource.h"
@@ -25,10 +26,13 @@ class Nic {
   perdura::sim::Resource transmit;              // message rate, out
   perdura::sim::Resource receive;               // message rate, in
   perdura::sim::Resource link;                  // out; the other direction is the peer's
+  perdura::sim::Resource slow_link_in;          // in, where the sender's link is faster than this
   perdura::sim::Resource dma_read;              // PCIe, from memory
   perdura::sim::Resource dma_write;             // PCIe, to memory
   perdura::sim::Resource atomics;
+  bool in_atomic = false;                        // a relaxed simulation: between its two halves
   std::optional<TranslationCache> translations;  // else it knows where everything is
+  Traffic traffic;                               // headers and acknowledgments included
 
   // An entry of the table. Entries are never removed and keep their memory alive, since messages in
   // flight refer to them. Keys are never reused, and key 0 is never valid, so that an uninitialized

@@ -1,4 +1,4 @@
-// How long messages take on a link.
+// How long messages take between two nodes.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,26 @@
 
 namespace perdura::fabric::sim {
 
-inline Picoseconds wire_time(const perdura::sim::Profile& profile, Bytes bytes) {
-  const Bytes packets = bytes == 0 ? 1 : (bytes + profile.link.mtu - 1) / profile.link.mtu;
-  return perdura::sim::transfer_time(bytes + packets * profile.link.header, profile.link.bandwidth);
+// What two nodes' links make together: the slower bandwidth, the smaller packets, the larger
+// headers and the longer way.
+inline perdura::sim::LinkProfile path_between(const perdura::sim::LinkProfile& a,
+                                              const perdura::sim::LinkProfile& b) {
+  return {std::min(a.bandwidth, b.bandwidth), std::max(a.propagation, b.propagation),
+          std::min(a.mtu, b.mtu), std::max(a.header, b.header)};
 }
 
-inline Picoseconds first_packet_time(const perdura::sim::Profile& profile, Bytes bytes) {
-  return wire_time(profile, std::min(bytes, profile.link.mtu));
+// A message with the headers of its packets.
+inline Bytes wire_bytes(const perdura::sim::LinkProfile& path, Bytes bytes) {
+  const Bytes packets = bytes == 0 ? 1 : (bytes + path.mtu - 1) / path.mtu;
+  return bytes + packets * path.header;
+}
+
+inline Picoseconds wire_time(const perdura::sim::LinkProfile& path, Bytes bytes) {
+  return perdura::sim::transfer_time(wire_bytes(path, bytes), path.bandwidth);
+}
+
+inline Picoseconds first_packet_time(const perdura::sim::LinkProfile& path, Bytes bytes) {
+  return wire_time(path, std::min(bytes, path.mtu));
 }
 
 }  // namespace perdura::fabric::sim

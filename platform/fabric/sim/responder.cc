@@ -22,8 +22,8 @@ std::int64_t lines(Bytes offset, Bytes length) {
                                                  offset / kCacheLine + 1);
 }
 
-// The lines of a message are placed in any order (InfiniBand promises none, and nothing may be
-// concluded from the last byte); which one changes from message to message.
+// The lines of a message are placed in an order that changes from message to message: InfiniBand
+// promises none, so nothing may be concluded from the last byte.
 pmem::sim::LineTimes placement_order(Time first, Picoseconds per_line, std::uint32_t count,
                                      std::uint32_t message) {
   static constexpr std::array<std::uint32_t, 5> kStrides{1, 3, 5, 7, 11};
@@ -61,7 +61,8 @@ void End::arrived(Flight& flight) {
   const Profile& profile = nic_.profile;
   flight.arrived = true;
   if (flight.cut) {
-    // What is there of a WRITE is placed; nothing else comes of it.
+    // The part of a WRITE that has arrived is placed. Nothing else happens, since the requester is
+    // gone.
     flight.memory = nic_.find(address_.node, flight.request.remote, payload_bytes(flight.request),
                               Access::remote_write, flight.pieces);
     if (flight.request.opcode == Opcode::write && state_ == State::connected &&
@@ -71,8 +72,8 @@ void End::arrived(Flight& flight) {
     return network_.release(flight);
   }
   if (state_ != State::connected) {
-    // Nobody answers, so the requester gives up after its retries; if it was told before, it has
-    // flushed the operation already.
+    // No one answers, so the requester gives up after its retries. If it already knows that the
+    // connection has ended, it has flushed the operation.
     refuse(flight, Status::retry_exceeded, network_.engine.now() + profile.retry.timeout);
     return;
   }
@@ -90,8 +91,8 @@ void End::retry_held_later() {
   network_.engine.schedule_in_line(nic_.profile.retry.rnr_timer, retry_timer_);
 }
 
-// Whether the first message that is held finds no receive buffer once more. The message itself is
-// not looked at: with thousands of clients each look would be a cache miss.
+// Whether the first held message again finds no receive buffer. The message itself is not accessed:
+// with thousands of clients each access would be a cache miss.
 bool End::lacks_buffer_again() {
   if (state_ != State::connected || peer_has_flushed_) return false;
   if (receive_queue_ != nullptr && !receive_queue_->empty()) return false;
@@ -179,7 +180,7 @@ bool End::process(Flight& flight) {
     return refuse(flight, Status::remote_access_error, at), true;
   }
 
-  // A FLUSH has nothing to find: it pushes what is on its way.
+  // A FLUSH needs no translation: it only pushes data that is on its way.
   if (request.opcode != Opcode::flush) {
     at = nic_.find_remote(at, request, *flight.memory, length, flight.pieces);
   }
@@ -193,7 +194,7 @@ bool End::process(Flight& flight) {
       execute_read(flight, at);
       break;
     case Opcode::flush:
-      // Pushes earlier placements in front of it, like a read of nothing.
+      // A FLUSH pushes earlier placements in front of it, as a READ of no bytes would.
       execute_at(flight, std::max(at, last_placement_) + profile.nic.pcie_read);
       break;
     default: {
@@ -208,7 +209,7 @@ bool End::process(Flight& flight) {
   return true;
 }
 
-// What an operation touches of the memory that it names.
+// The parts of regions that an operation touches at the responder.
 Targets End::targets_in_extents(const Flight& flight) const {
   std::vector<Target>& targets = network_.targets;
   pmem::sim::SimRegion& region = flight.memory->region();
@@ -220,7 +221,7 @@ Targets End::targets_in_extents(const Flight& flight) const {
   return {targets.front(), std::span(targets).subspan(1)};
 }
 
-// The beginning of local memory.
+// The parts of regions that the first `length` bytes of local memory are in.
 Targets End::local_targets(const LocalPieces& local, Bytes length) const {
   if (length == 0) return {};
   if (const LocalBuffer& first = local.first(); length <= first.length) [[likely]] {
@@ -254,7 +255,7 @@ void End::place(Flight& flight, const Targets& targets, Time at) {
   } else {
     count = lines(one.offset, bytes);
     if (!profile.ddio) {
-      // Past the cache, straight to the memory controller.
+      // Without DDIO the lines go past the cache, straight to the memory controller.
       end = std::max(end, one.region->device_writes(start, one.offset,
                                                     round_up(bytes, kCacheLine) / kCacheLine));
     }
@@ -274,12 +275,12 @@ void End::place(Flight& flight, const Targets& targets, Time at) {
   keep_busy(flight, end);
 }
 
-// The lines that the first `bytes` bytes of several targets have; and `end` is when memory has
-// taken them, where it is written to.
+// Returns how many lines the first `bytes` bytes of several targets span. If they are written to
+// memory, advances `end` to when memory has taken them.
 std::int64_t End::write_targets(const Targets& targets, Bytes bytes, Time start, Time& end) const {
   std::int64_t count = 0;
   targets.for_each([&](const Target& target) {
-    // Less than all, if the requester died.
+    // Fewer bytes than the targets have arrive if the requester died.
     const Bytes part = std::min(target.length, bytes);
     if (part == 0) return;
     bytes -= part;
@@ -291,7 +292,8 @@ std::int64_t End::write_targets(const Targets& targets, Bytes bytes, Time start,
   return count;
 }
 
-// One after the other; the lines of each in any order, from `next` on.
+// Places the targets one after the other, from time `next` on; the lines of each target are placed
+// in any order.
 void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
                         Picoseconds per_line) {
   std::span<const std::byte> data = flight.payload;
@@ -306,7 +308,7 @@ void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
   });
 }
 
-// Until then the device is at work on the memory that an operation names.
+// Notes that the device uses the memory of a registration with extents until then.
 void End::keep_busy(Flight& flight, Time until) {
   if (flight.memory == nullptr || flight.memory->extents == nullptr) [[likely]]
     return;
@@ -348,15 +350,15 @@ void End::execute_read(Flight& flight, Time at) {
   keep_busy(flight, flight.read_by);
   // A packet leaves as soon as it has been read.
   Picoseconds of_first = span;
-  if (bytes > profile.link.mtu) {
-    const double part = static_cast<double>(profile.link.mtu) / static_cast<double>(bytes);
+  if (bytes > path_.mtu) {
+    const double part = static_cast<double>(path_.mtu) / static_cast<double>(bytes);
     of_first = Picoseconds(std::llround(static_cast<double>(span.count()) * part));
   }
   flight.stage = Flight::Stage::responds;
   network_.engine.schedule(first + of_first + profile.nic.pcie_read / 2, flight);
 }
 
-// A FLUSH or an atomic.
+// Schedules the execution of a FLUSH or an atomic.
 void End::execute_at(Flight& flight, Time at) {
   keep_busy(flight, at);
   flight.stage = Flight::Stage::executes;
@@ -372,7 +374,8 @@ void End::first_packet_read(Flight& flight) {
 
 void End::executed(Flight& flight) {
   const WorkRequest& request = flight.request;
-  // The region may have been deregistered meanwhile; the device has begun, so it finishes.
+  // The region may have been deregistered meanwhile. The device has begun the operation, so it
+  // finishes it.
   if (request.opcode == Opcode::read) {
     flight.payload.resize(payload_bytes(request));
     std::span<std::byte> data = flight.payload;
@@ -416,23 +419,29 @@ void End::executed(Flight& flight) {
 }
 
 void End::acknowledge(Flight& flight, Time at) {
-  const Profile& profile = nic_.profile;
+  const perdura::sim::NicProfile& requester = flight.from->nic_.profile.nic;
+  // If the responder is gone, there is no acknowledgment: the requester gives up.
+  const Bytes on_wire = wire_bytes(path_, 0);
+  if (flight.status != Status::retry_exceeded) count_sent(on_wire);
   flight.from->complete_at(flight, at,
-                           at + wire_time(profile, 0) + profile.link.propagation +
-                               profile.nic.processing + profile.nic.pcie_write);
+                           at + transfer_time(on_wire, path_.bandwidth) + path_.propagation +
+                               requester.processing + requester.pcie_write);
 }
 
-// The first packet of an answer can be sent now, the last one at `last_packet`. Returns when all of
-// it is in the requester's memory.
+// Sends an answer whose first packet is ready now and whose last packet is ready at `last_packet`.
+// Returns when all of it is in the requester's memory.
 Time End::send_response(Flight& flight, Bytes bytes, Time last_packet) {
-  const Profile& profile = nic_.profile;
-  const Picoseconds wire = wire_time(profile, bytes);
-  const Picoseconds packet = first_packet_time(profile, bytes);
-  const Time departure = nic_.link.take(network_.engine.now(), wire);
-  const Time first_arrival = departure + packet + profile.link.propagation;
-  const Time last_arrival =
-      std::max(departure + wire, last_packet + packet) + profile.link.propagation;
+  const Bytes on_wire = wire_bytes(path_, bytes);
+  count_sent(on_wire);
+  const Picoseconds wire = transfer_time(on_wire, path_.bandwidth);
+  const Picoseconds packet = first_packet_time(path_, bytes);
+  const Time departure = enter_path(
+      nic_.link.take(network_.engine.now(), transfer_time(on_wire, nic_.profile.link.bandwidth)),
+      wire);
+  const Time first_arrival = departure + packet + path_.propagation;
+  const Time last_arrival = std::max(departure + wire, last_packet + packet) + path_.propagation;
   Nic& requester = flight.from->nic_;
+  const Profile& profile = requester.profile;
   Time received =
       requester.receive.take(first_arrival, profile.nic.message) + profile.nic.processing;
   if (flight.request.opcode == Opcode::read) {
@@ -440,14 +449,14 @@ Time End::send_response(Flight& flight, Bytes bytes, Time last_packet) {
   }
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
   const Picoseconds last_bus =
-      transfer_time(std::min(bytes, profile.link.mtu), profile.nic.pcie_bandwidth);
+      transfer_time(std::min(bytes, path_.mtu), profile.nic.pcie_bandwidth);
   // All but the last packet are placed while the others arrive.
   const Time placed = requester.dma_write.take(received, bus) + bus;
   return std::max(placed, last_arrival + profile.nic.processing + last_bus) +
          profile.nic.pcie_write;
 }
 
-// Of a FLUSH or an atomic.
+// Answers a FLUSH or an atomic.
 void End::respond(Flight& flight) {
   const Time now = network_.engine.now();
   flight.from->complete_at(flight, now, send_response(flight, kWord, now));
@@ -456,12 +465,11 @@ void End::respond(Flight& flight) {
 void End::refuse(Flight& flight, Status status, Time at) {
   flight.status = status;
   acknowledge(flight, at);
-  // The responder's queue pair goes into the error state with a refusal of its own.
+  // When it refuses an operation, the responder's own queue pair goes into the error state, too.
   if (status != Status::retry_exceeded && status != Status::receiver_not_ready) enter_error();
 }
 
-// The answer has left the responder when it is `sent`, and is with the requester `at` some later
-// time.
+// The answer leaves the responder at `sent`, and its completion reaches the requester at `at`.
 void End::complete_at(Flight& flight, Time sent, Time at) {
   if (journal_ && flight.status == Status::success) [[unlikely]]
     tell_completed(flight, sent);
@@ -470,8 +478,8 @@ void End::complete_at(Flight& flight, Time sent, Time at) {
   network_.engine.schedule(last_completion_, flight);
 }
 
-// From then on the requester may have the completion, even if the responder fails. Completions come
-// in order, so one that somebody waits for tells of those before it, too.
+// From then on the requester may receive the completion, even if the responder fails. Completions
+// come in order, so a signaled one also reports the unsignaled ones before it.
 void End::tell_completed(const Flight& flight, Time sent) {
   unreported_.push_back(flight.known_as);
   if (flight.operation == nullptr) return;

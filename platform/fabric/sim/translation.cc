@@ -7,7 +7,7 @@
 namespace perdura::fabric::sim {
 namespace {
 
-// Tables begin in sets that have nothing to do with each other.
+// Spreads the tables, so that each one begins in an unrelated set of the cache.
 std::uint64_t scattered(std::uint64_t number) {
   constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
   number *= kFactor;

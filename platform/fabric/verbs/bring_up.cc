@@ -14,7 +14,7 @@
 namespace perdura::fabric::verbs {
 namespace {
 
-constexpr std::uint8_t kReceiverNotReadyTimer = 7;  // 0.12 ms
+constexpr std::uint8_t kReceiverNotReadyTimer = 7;  // encodes 0.12 ms
 constexpr int kMostReads = 16;
 
 unsigned rights_of(const Device& device) {
@@ -92,7 +92,7 @@ class ByNumbers final : public BringUp {
           "RTS");
   }
 
-  // Numbers make both ends alike.
+  // Both ends know each other's queue pair numbers, so both do the same.
   Task<Status> connect(Address peer, QueuePairAddress theirs, Time) override {
     accept(peer, theirs);
     co_return Status::success;

@@ -36,19 +36,22 @@ std::span<const std::byte> private_data_in(const Message& message) {
 
 }  // namespace
 
-void VerbsQueuePair::accept(Address peer, std::uint64_t peer_id, const QueuePairAddress& theirs) {
+void VerbsQueuePair::begin(Address peer, std::uint64_t peer_id) {
   peer_ = peer;
   peer_id_ = peer_id;
   opened_ = true;
+  traffic_ = &endpoint_.traffic().open(peer.node);
+}
+
+void VerbsQueuePair::accept(Address peer, std::uint64_t peer_id, const QueuePairAddress& theirs) {
+  begin(peer, peer_id);
   bring_up_->accept(peer, theirs);
   connected_ = true;
 }
 
 Task<Status> VerbsQueuePair::connect(Address peer, std::uint64_t peer_id, QueuePairAddress theirs,
                                      Time deadline) {
-  peer_ = peer;
-  peer_id_ = peer_id;
-  opened_ = true;
+  begin(peer, peer_id);
   const Status status = co_await bring_up_->connect(peer, theirs, deadline);
   connected_ = status == Status::success;
   co_return status;
@@ -105,7 +108,7 @@ class VerbsConnectionRequest final : public ConnectionRequest {
   bool answered_ = false;
 };
 
-// A connection that this side asked for.
+// A connection that this side has requested and that is not established yet.
 struct VerbsEndpoint::Pending {
   Pending(VerbsEndpoint& of, std::uint64_t own_id, Address peer)
       : endpoint(of), id(own_id), to(peer) {
@@ -157,7 +160,8 @@ Task<Connection> VerbsEndpoint::connect(Address to, QueuePairOptions options,
       co_return Connection{Status::success, std::move(queue_pair),
                            std::vector(data.begin(), data.end())};
     }
-    // Not there, or not listening: perhaps it comes.
+    // The peer has not started or does not listen yet. It may come, so look again until the
+    // deadline.
     if (executor_.now() >= deadline) co_return Connection{Status::retry_exceeded, nullptr, {}};
     co_await sleep_for(kLookAgain);
   }
@@ -190,7 +194,7 @@ void VerbsEndpoint::handle(Message message) {
       if (const auto asked = pending_.find(message.to_id); asked != pending_.end()) {
         asked->second->answer = std::move(message);
       } else if (message.kind == MessageKind::accepted) {
-        // Given up meanwhile.
+        // The initiator has given up meanwhile, so the peer is told.
         tell(MessageKind::disconnected, message.from, message.to_id, message.from_id);
       }
       return;

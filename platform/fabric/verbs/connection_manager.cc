@@ -33,14 +33,15 @@ struct ManagerDeleter {
   void operator()(rdma_cm_id* id) const { rdma_destroy_id(id); }
 };
 using Channel = std::unique_ptr<rdma_event_channel, ManagerDeleter>;
-using Identifier = std::unique_ptr<rdma_cm_id, ManagerDeleter>;  // waits for its last event
+// Destroying an identifier waits until its last event is acknowledged.
+using Identifier = std::unique_ptr<rdma_cm_id, ManagerDeleter>;
 
 Identifier make_identifier(rdma_event_channel* channel) {
   rdma_cm_id* id = nullptr;
   return Identifier(rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) == 0 ? id : nullptr);
 }
 
-// An IPv4 address in IPv6's clothes, as GIDs have it.
+// GIDs contain IPv4 addresses as IPv4-mapped IPv6 addresses, in the last four bytes.
 sockaddr_in socket_address(const GidBytes& gid, std::uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -51,7 +52,7 @@ sockaddr_in socket_address(const GidBytes& gid, std::uint16_t port) {
 
 sockaddr* generic(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&address); }
 
-// How the initiator names the queue pair that it wants.
+// The private data by which the initiator names the queue pair to which it wants to connect.
 struct Wanted {
   std::uint32_t number = 0;
   std::uint32_t first_packet = 0;
@@ -101,7 +102,7 @@ class ManagedBringUp final : public BringUp {
   const std::uint32_t token_;
   Identifier identifier_;
   Wanted wanted_{};
-  std::uint8_t reads_taken_ = 1;  // by the peer
+  std::uint8_t reads_taken_ = 1;  // READs that the peer accepts at the same time
   std::string problem_;
   std::atomic<Progress> progress_{Progress::none};
 };
@@ -156,7 +157,7 @@ class Manager final : public ConnectionManager {
     ends_[id] = &end;
   }
 
-  // Nothing happens to it any more.
+  // After this no event changes the end any more.
   void forget(ManagedBringUp& end) {
     const std::scoped_lock lock(mutex_);
     ends_.erase(end.identifier_.get());
@@ -174,7 +175,7 @@ class Manager final : public ConnectionManager {
   Identifier listener_;
   std::mutex mutex_;
   std::unordered_map<rdma_cm_id*, ManagedBringUp*> ends_;
-  std::unordered_map<std::uint32_t, ManagedBringUp*> expected_;  // by queue pair
+  std::unordered_map<std::uint32_t, ManagedBringUp*> expected_;  // by number of the queue pair
   Event stop_;
   std::thread thread_;
 };
@@ -200,8 +201,8 @@ void Manager::serve() {
       continue;
     }
     {
-      // Who forgets an end does so before or after all of this; its identifier waits for the word
-      // that the event is done with.
+      // With the lock held, forget() comes either before or after the handling of an event.
+      // Destroying the identifier then waits until the event has been acknowledged below.
       const std::scoped_lock lock(mutex_);
       happened(id, type, status);
     }

@@ -22,7 +22,7 @@ Milliseconds left_until(SteadyTime deadline) {
                   Milliseconds(0));
 }
 
-// The next message of a connection; nothing if it ends or the time is over.
+// The next message of a connection; nothing if the connection ends or the deadline passes.
 std::optional<Message> await_message(const Socket& socket, MessageReader& reader,
                                      SteadyTime deadline) {
   for (;;) {
@@ -118,7 +118,8 @@ void ControlPlane::admit_processes(const ControlOptions& options) {
     auto process = std::make_unique<Process>(std::move(*socket));
     const auto hello =
         await_message(process->socket, process->reader, std::min(deadline, after(kConnectTimeout)));
-    // Whatever else found this port is sent away.
+    // Anything else that has connected to this port is not a process of this job, and is turned
+    // away.
     if (!hello || hello->kind != MessageKind::hello ||
         hello->words[0] != options.listener->token()) {
       continue;
@@ -150,8 +151,8 @@ void ControlPlane::join(const ControlOptions& options) {
   hello.kind = MessageKind::hello;
   hello.words[0] = coordinator->token;
   hello.data = bytes_of(std::span<const NodeId>(local_nodes_));
-  // A host has several addresses, and not all are reached from here; another host may even have the
-  // same one, and then somebody else answers or nobody does.
+  // A host has several addresses, and not all of them can be reached from here. Another host may
+  // even have the same private address, in which case a wrong process answers, or none.
   do {
     for (const std::string& host : coordinator->hosts) {
       auto socket = connect_to(host, coordinator->port,
@@ -218,7 +219,7 @@ void ControlPlane::process_ended(Process& process) {
   }
 }
 
-// What arrived from another process, or is meant for all.
+// Handles a message that came from another process, or that is meant for all.
 void ControlPlane::handle(Message message) {
   switch (message.kind) {
     case MessageKind::lost:
@@ -272,7 +273,7 @@ void ControlPlane::broadcast(const Message& message) {
 void ControlPlane::transmit(Process& process, const Message& message) {
   const std::vector<std::byte> bytes = encode(message);
   const std::scoped_lock lock(process.sending);
-  // Its end is noticed where its messages arrive.
+  // An error is ignored here: the end of the connection is noticed where its messages arrive.
   static_cast<void>(process.socket.send(bytes));
 }
 
@@ -287,7 +288,7 @@ ControlPlane::Process* ControlPlane::process_of(NodeId node) {
 
 void ControlPlane::send(Message message) {
   if (message.to.node >= node_count_) {
-    // There is no such node, and it does not listen.
+    // A node that does not exist is reported like one that does not listen.
     if (message.kind != MessageKind::connect) return;
     std::swap(message.from, message.to);
     message.to_id = message.from_id;
@@ -378,7 +379,7 @@ std::uint32_t ControlPlane::create_barrier() {
 
 const std::atomic<std::uint64_t>& ControlPlane::barrier_phase(std::uint32_t barrier) {
   const std::scoped_lock lock(state_mutex_);
-  return barriers_[barrier].phase;  // stays where it is while others are added
+  return barriers_[barrier].phase;  // references to elements stay valid while others are added
 }
 
 void ControlPlane::arrive(std::uint32_t barrier, std::uint32_t participants) {

@@ -22,7 +22,8 @@ using pmem::mapped::error_text;
 
 constexpr std::uint32_t kWantedInline = 256;
 constexpr std::uint32_t kCompletions = 4096;
-constexpr std::uint32_t kFixedCompletions = 65536;  // of a queue that cannot be made larger
+// For devices that cannot enlarge a completion queue.
+constexpr std::uint32_t kFixedCompletions = 65536;
 
 // Bits of enum ib_uverbs_device_cap_flags in Linux' include/uapi/rdma/ib_user_verbs.h, since 6.2.
 #ifdef PERDURA_VERBS_FLUSH
@@ -74,7 +75,8 @@ std::string_view state_name(ibv_port_state state) { return ibv_port_state_str(st
       fmt::join(known, ", ")));
 }
 
-// libibverbs leaves the error of what it tried last, which may be another way to the device.
+// libibverbs tries several ways to open a device and reports the error of the last one. If the
+// device file cannot be accessed, that is the real reason.
 int why_not_opened(const ibv_device* device) {
   const int error = errno;
   const std::string file = fmt::format("/dev/infiniband/{}", device->dev_name);
@@ -102,7 +104,8 @@ bool is_iwarp(const ibv_context* context) {
 
 struct GidTable {
   std::vector<GidEntry> entries{};
-  std::string problem{"no GID: give its interface an IP address"};  // if there are none
+  // The reason if there are no GIDs.
+  std::string problem{"no GID: give its interface an IP address"};
 };
 
 GidTable iwarp_table(const std::string& device, unsigned port) {
@@ -117,7 +120,7 @@ GidTable iwarp_table(const std::string& device, unsigned port) {
 
 GidTable gid_table(ibv_context* context, unsigned port) {
   if (is_iwarp(context)) return iwarp_table(ibv_get_device_name(context->device), port);
-  // An attribute of a system call to the device has at most 64 KiB, an entry 32 bytes.
+  // The attribute of the system call to the device has at most 64 KiB, and an entry has 32 bytes.
   std::vector<ibv_gid_entry> entries(1024);
   const ssize_t count = ibv_query_gid_table(context, entries.data(), entries.size(), 0);
   GidTable table;
@@ -146,7 +149,7 @@ Device::Candidate Device::choose(const DeviceOptions& options) const {
   const std::vector<std::string> addresses = local_addresses();
   std::vector<std::string> names;
   std::vector<std::string> unusable;
-  std::vector<std::string> closed;  // to this process
+  std::vector<std::string> closed;  // devices that this process may not open
   int why_closed = 0;
   Candidate best;
   bool named = options.name.empty();
@@ -244,8 +247,8 @@ void Device::open(const DeviceOptions& options) {
   port_attributes_ = chosen.port;
   domain_.reset(ibv_alloc_pd(context_.get()));
   if (domain_ == nullptr) {
-    throw PlatformError(
-        fmt::format("platform verbs: {} gives no protection domain: {}", name_, error_text(errno)));
+    throw PlatformError(fmt::format("platform verbs: cannot create a protection domain on {}: {}",
+                                    name_, error_text(errno)));
   }
 }
 
@@ -258,7 +261,7 @@ void Device::find_features(const DeviceOptions& options) {
     constexpr std::uint32_t kNeeded =
         IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
     const auto& odp = attributes_.odp_caps;
-    // Soft-RoCE, which has this vendor, offers it and corrupts data on DAX.
+    // Soft-RoCE, which has this vendor number, offers on-demand paging but corrupts data on DAX.
     const bool soft = attributes().vendor_id == 0xFFFFFF;
     if ((odp.general_caps & IBV_ODP_SUPPORT) == 0 ||
         (odp.per_transport_caps.rc_odp_caps & kNeeded) != kNeeded || soft) {
@@ -271,17 +274,19 @@ void Device::find_features(const DeviceOptions& options) {
   capabilities_.atomics = attributes().atomic_cap != IBV_ATOMIC_NONE;
   capabilities_.extents = false;
   if (is_iwarp(context_.get())) {
-    // RFC 5040 has no immediate data, and a WRITE or SEND is complete when TCP has it; RFC 5041
-    // ends the connection when there is no receive buffer.
+    // iWARP: RFC 5040 has no immediate data, and a WRITE or SEND completes when TCP has accepted
+    // it. RFC 5041 ends the connection when there is no receive buffer.
     capabilities_.write_with_immediate = false;
     capabilities_.acknowledged = false;
     capabilities_.waits_for_receiver = false;
-    // What a READ fetches is placed like a peer's WRITE.
+    // On iWARP the answer to a READ is placed like a WRITE by the peer, so local buffers need that
+    // right.
     local_rights_ |= IBV_ACCESS_REMOTE_WRITE;
   }
 }
 
-// Not every device can make a completion queue larger.
+// Finds out whether the device can enlarge a completion queue; not every device can. If not, queues
+// are created large.
 void Device::try_completion_queue() {
   const Handle<ibv_cq> queue(ibv_create_cq(context_.get(), 16, nullptr, nullptr, 0));
   const bool grows = queue != nullptr && ibv_resize_cq(queue.get(), 64) == 0;
@@ -289,8 +294,8 @@ void Device::try_completion_queue() {
                                 static_cast<std::uint32_t>(std::max(attributes().max_cqe, 1)));
 }
 
-// Which operations queue pairs take, and how much inline, is found out by making one: the features
-// that a device reports may be more than its driver in user space knows.
+// Creates a queue pair to find out which operations it supports and how much inline data: a device
+// may report features that its user-space driver does not know.
 void Device::try_queue_pair() {
   const Handle<ibv_cq> completions(ibv_create_cq(context_.get(), 16, nullptr, nullptr, 0));
   constexpr std::uint64_t kPlain = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
@@ -368,7 +373,7 @@ void Device::report_events() {
     ibv_async_event event{};
     if (ibv_get_async_event(context_.get(), &event) != 0) continue;
     const ibv_event_type type = event.event_type;
-    ibv_ack_async_event(&event);  // its queue pair may be destroyed now
+    ibv_ack_async_event(&event);  // otherwise the queue pair that it names could not be destroyed
     const EventMeaning meaning = meaning_of(type);
     if (!meaning.expected) {
       fmt::print(stderr, "perdura: {} reports {}: {}\n", name_, ibv_event_type_str(type),

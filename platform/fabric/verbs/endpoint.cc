@@ -31,10 +31,12 @@ Handle<ibv_comp_channel> make_channel(const Device& device) {
 }  // namespace
 
 VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Device> device, std::shared_ptr<NodeMemory> memory,
-                             ControlPlane& control, const FabricOptions& options, Address address,
+                             TrafficMeter& traffic, ControlPlane& control,
+                             const FabricOptions& options, Address address,
                              runtime::ThreadExecutor& executor)
     : device_(std::move(device)),
       memory_(std::move(memory)),
+      traffic_(traffic),
       control_(control),
       options_(options),
       address_(address),
@@ -66,7 +68,8 @@ VerbsEndpoint::~VerbsEndpoint() {
   }
 }
 
-// Of the device and of this host's persistent memory; peers' hosts are taken to be like it.
+// The capabilities of the device and of this host's persistent memory. The hosts of peers are
+// assumed to be like this one.
 Capabilities VerbsEndpoint::capabilities() const {
   Capabilities all = device_->capabilities();
   all.flush_persistence = all.flush_persistence && memory_->flush_persistence();
@@ -115,7 +118,7 @@ void VerbsEndpoint::reserve_completions(std::uint32_t count) {
 }
 
 std::uint32_t VerbsEndpoint::next_id() {
-  // Below the bit that marks receive buffers.
+  // The bit above marks identifiers of receive buffers.
   last_id_ = last_id_ == 0x7FFFFFFF ? 1 : last_id_ + 1;
   return last_id_;
 }
@@ -243,7 +246,8 @@ bool VerbsEndpoint::poll() {
   bool busy = start_noted();
   busy |= poll_completions();
   if (!mailbox_.empty()) [[unlikely]] {
-    // An end that the peer tells of comes after what it sent before.
+    // If a peer tells that its end of a connection has ended, everything that it sent before must
+    // be handled first.
     std::vector<Message> messages = mailbox_.take();
     poll_completions();
     for (Message& message : messages) handle(std::move(message));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "platform/fabric/fabric.h"
+#include "platform/fabric/traffic.h"
 #include "platform/fabric/verbs/control_plane.h"
 #include "platform/fabric/verbs/device.h"
 #include "platform/fabric/verbs/node_memory.h"
@@ -44,8 +45,8 @@ constexpr std::uint64_t receive_id(std::uint32_t queue, std::uint32_t slot) {
 class VerbsEndpoint final : public Endpoint, public runtime::Poller {
  public:
   VerbsEndpoint(std::shared_ptr<Device> device, std::shared_ptr<NodeMemory> memory,
-                ControlPlane& control, const FabricOptions& options, Address address,
-                runtime::ThreadExecutor& executor);
+                TrafficMeter& traffic, ControlPlane& control, const FabricOptions& options,
+                Address address, runtime::ThreadExecutor& executor);
   ~VerbsEndpoint() override;
 
   Address address() const override { return address_; }
@@ -74,6 +75,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
   ibv_cq* completions() const { return completions_.get(); }
   RequestPool& pool() { return pool_; }
   Mailbox& mailbox() { return mailbox_; }
+  TrafficMeter& traffic() { return traffic_; }
 
   // Room for completions; throws PlatformError if the device has no more.
   void reserve_completions(std::uint32_t count);
@@ -115,6 +117,7 @@ class VerbsEndpoint final : public Endpoint, public runtime::Poller {
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<NodeMemory> memory_;
+  TrafficMeter& traffic_;
   ControlPlane& control_;
   FabricOptions options_;
   Address address_;

@@ -10,7 +10,7 @@
 namespace perdura::fabric::verbs {
 namespace {
 
-// Neighboring keys are far apart, so that a key that was mangled is no other's.
+// Multiplication spreads the keys, so that a corrupted key is hardly ever a valid one.
 constexpr std::uint32_t key_number(std::uint32_t n) { return n * 0x9E3779B1U; }
 
 unsigned device_rights(Access access) {

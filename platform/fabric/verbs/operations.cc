@@ -76,7 +76,7 @@ VerbsQueuePair::Readiness VerbsQueuePair::examine(SendRequest& request, Status& 
   return failure == Status::success ? Readiness::ready : Readiness::never;
 }
 
-// False while the peer has not said yet what the key stands for.
+// False while the answer to which range the key stands for is still awaited.
 bool VerbsQueuePair::look_up(SendRequest& request) {
   if (request.resolved || request.refused) return true;
   const std::uint32_t key = request.request.remote.key.value;
@@ -146,7 +146,8 @@ bool VerbsQueuePair::replaces_persistent(const SendRequest& request) const {
          remote_length(request.request) != 0;
 }
 
-// The device at the other end tells nothing of what it replaces, so it is read before.
+// The device at the other end does not report what a write replaces, so the old contents are read
+// first.
 void VerbsQueuePair::read_old_contents(const SendRequest& request) {
   const auto length = static_cast<std::uint32_t>(remote_length(request.request));
   if (old_contents_memory_ == nullptr || old_contents_.size() < length) {
@@ -167,7 +168,7 @@ void VerbsQueuePair::read_old_contents(const SendRequest& request) {
   hand_over(read, posting);
 }
 
-// `old_contents_` is what it replaces, if contents are compared.
+// If contents are compared, `old_contents_` holds those that the operation replaces.
 void VerbsQueuePair::count_replacement(SendRequest& request) {
   request.counted = true;
   if (request.abandoned) return;

@@ -53,16 +53,17 @@ VerbsQueuePair::VerbsQueuePair(VerbsEndpoint& endpoint, std::uint32_t id,
 
 VerbsQueuePair::~VerbsQueuePair() {
   if (options_.completions != nullptr) options_.completions->forget(*options_.reported_as);
-  options_.completions = nullptr;  // nobody wants to hear of this end
+  // The application has dropped this end, so it gets no completions.
+  options_.completions = nullptr;
   break_off(Status::flushed);
-  endpoint_.poll_completions();  // its receive buffers go back into their queue
+  endpoint_.poll_completions();  // returns the receive buffers of this end to their queue
   bring_up_.reset();
   pair_.reset();
   give_up();
   endpoint_.remove(*this, depth_);
 }
 
-// --- the way of an operation -----------------------------------------------------------
+// --- operations, from posting to completion ---------------------------------------------
 
 void VerbsQueuePair::post(Operation& operation) { submit(operation.request(), &operation); }
 
@@ -136,7 +137,8 @@ void VerbsQueuePair::start_waiting() {
   ring();
 }
 
-// A completion that is not asked for is told by a later one only: if there is none, one is made.
+// An unsignaled work request is known to be complete only when a later one completes. If there is
+// no later one, an empty WRITE is posted for the purpose.
 bool VerbsQueuePair::wait_until_alone() {
   if (in_flight_.empty()) return true;
   if (in_flight_[in_flight_.size() - 1]->signaled) return false;
@@ -148,7 +150,8 @@ bool VerbsQueuePair::wait_until_alone() {
 }
 
 void VerbsQueuePair::hand_over(SendRequest* request, Posting posting) {
-  // Half a queue of operations that nobody waits for: the next one tells that they are done.
+  // After half a queue of unsignaled operations the next one is signaled, so that the queue does
+  // not fill up.
   const bool wanted =
       request->operation != nullptr || request->role != SendRequest::Role::operation;
   request->signaled = wanted || ++unsignaled_ >= std::max(depth_ / 2, 1U);
@@ -156,6 +159,8 @@ void VerbsQueuePair::hand_over(SendRequest* request, Posting posting) {
   request->number = next_number_++;
   posting.id = send_id(id_, request->number);
   posting.signaled = request->signaled;
+  // What the accounting itself asks for does not count.
+  if (request->role == SendRequest::Role::operation) traffic_->count(request->request);
   if (send_queue_.full()) ring();
   send_queue_.add(posting);
   in_flight_.push_back(request);
@@ -187,13 +192,14 @@ void VerbsQueuePair::finish(SendRequest* request, Status status) {
   endpoint_.pool().give_back(request);
 }
 
-// Soft-iWARP tells that a WRITE is complete before a READ that was posted earlier is. Operations
-// end in order, so that what overtook waits.
+// Soft-iWARP may report the completion of a WRITE before that of a READ that was posted earlier.
+// Operations must end in order, so a completion that has overtaken others is kept until they have
+// completed.
 void VerbsQueuePair::completed(const ibv_wc& completion) {
   if (in_flight_.empty()) return;
   const std::uint32_t before =
       static_cast<std::uint32_t>(completion.wr_id) - in_flight_.front()->number;
-  if (before >= in_flight_.size()) return;  // given up
+  if (before >= in_flight_.size()) return;  // the operation was given up
   for (std::uint32_t i = 0; i < before; ++i) {
     if (!in_flight_[i]->signaled) continue;
     in_flight_[before]->overtook = true;
@@ -212,7 +218,8 @@ void VerbsQueuePair::completed(const ibv_wc& completion) {
   if (connected_ && !waiting_.empty()) endpoint_.note(*this);
 }
 
-// `before` operations of which no completion was asked for, and the one that has completed.
+// Ends the `before` unsignaled operations ahead of a completion, and then the operation that it
+// reports.
 void VerbsQueuePair::settle(const ibv_wc& completion, std::uint32_t before) {
   for (; before > 0; --before) finish(in_flight_.take_front(), Status::success);
   SendRequest* const oldest = in_flight_.take_front();
@@ -274,7 +281,8 @@ void VerbsQueuePair::break_off(Status oldest) {
   if (opened_) endpoint_.tell(MessageKind::disconnected, peer_, id_, peer_id_);
   ibv_qp_attr error{};
   error.qp_state = IBV_QPS_ERR;
-  // What is under way is flushed by the device, which needs its buffers until then.
+  // In the error state the device flushes the outstanding operations; until it has, it uses their
+  // buffers.
   if (pair_ != nullptr) ibv_modify_qp(pair_.get(), &error, IBV_QP_STATE);
   while (!waiting_.empty()) {
     const bool first = in_flight_.empty();

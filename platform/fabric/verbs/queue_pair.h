@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "platform/fabric/fabric.h"
+#include "platform/fabric/traffic.h"
 #include "platform/fabric/verbs/bring_up.h"
 #include "platform/fabric/verbs/receive_queue.h"
 #include "platform/fabric/verbs/send_queue.h"
@@ -64,6 +65,7 @@ class VerbsQueuePair final : public QueuePair {
   [[gnu::flatten]] void post(Operation& operation) override;
   void abandon(Operation& operation) override;
 
+  void begin(Address peer, std::uint64_t peer_id);
   void submit(const WorkRequest& request, Operation* operation);
   Readiness examine(SendRequest& request, Status& failure);
   bool look_up(SendRequest& request);
@@ -92,7 +94,8 @@ class VerbsQueuePair final : public QueuePair {
 
   Address peer_{};
   std::uint64_t peer_id_ = 0;
-  bool opened_ = false;  // the peer knows of it
+  TrafficMeter::Counter* traffic_ = nullptr;  // set before the first operation
+  bool opened_ = false;                       // the peer knows of it
   bool connected_ = false;
   bool ready_ = false;  // the peer can receive
   bool ended_ = false;  // nothing is handed out any more

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Bytes kHugePage = 2 * MiB;
 
-// How much of the mapping that holds `address` is in huge pages.
+// The bytes in huge pages of the mapping that contains `address`.
 Bytes huge_bytes(const std::byte* address) {
   std::ifstream maps("/proc/self/smaps");
   bool here = false;
@@ -39,7 +39,7 @@ Bytes huge_bytes(const std::byte* address) {
 std::shared_ptr<Mapping> map_anonymous(std::string_view what, Bytes size, Pages pages) {
   const bool huge = pages == Pages::huge;
   const Bytes wanted = huge ? round_up(size, kHugePage) : size;
-  const Bytes tried = huge ? wanted + kHugePage : wanted;  // so that it can begin at a huge page
+  const Bytes tried = huge ? wanted + kHugePage : wanted;  // room to align its start to a huge page
   void* const memory =
       ::mmap(nullptr, tried, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {

@@ -28,7 +28,8 @@ struct flock lock_of(short type, Extent extent) {
   return lock;
 }
 
-// The lowest part of the extent that somebody has locked. The kernel names any of them.
+// The lowest locked part of the extent. The kernel may report any of the locks in a range, so it is
+// asked again about the part below the one that it reported.
 std::optional<Extent> first_lock(int fd, Extent extent, const std::string& path) {
   std::optional<Extent> lowest;
   while (extent.length != 0) {
@@ -43,8 +44,8 @@ std::optional<Extent> first_lock(int fd, Extent extent, const std::string& path)
   return lowest;
 }
 
-// The directory's and the zeros of a new region are no writes of a system: a file system's are not
-// counted either.
+// While such an object lives, writes are not counted. Writes to the directory of regions and the
+// zeros of a new region are not writes of a system; those of a file system are not counted either.
 class Uncounted {
  public:
   Uncounted() : meter_(thread_write_meter()) {}
@@ -87,7 +88,7 @@ std::optional<DevicePath> device_path(const std::string& path) {
   }
 }
 
-// While it lives nobody else looks at the directory.
+// While such an object lives, no other process or thread uses the directory.
 class DaxDevice::Turn {
  public:
   explicit Turn(DaxDevice& device)
@@ -106,7 +107,8 @@ class DaxDevice::Turn {
   RegionDirectory& directory() { return *directory_; }
   int file() const { return file_.get(); }
 
-  // A change of the directory is as durable as can be: it is rare, and all regions hang on it.
+  // Makes a change of the directory durable by a deep flush. Changes are rare, and all regions
+  // depend on the directory.
   void changed() const {
     if (device_.map_.granularity == Granularity::page) return;
     if (const std::string problem = deep_flush(device_.map_); !problem.empty()) {
@@ -208,7 +210,8 @@ std::shared_ptr<Mapping> DaxDevice::map(Extent extent, const std::string& name) 
   return map_part(file->get(), pages, extent.length, fmt::format("{}/{}", path_, name), file);
 }
 
-// The first gap that is large enough, between regions and what is still mapped of removed ones.
+// The first gap that is large enough between all regions, including removed ones that are still
+// mapped.
 Extent DaxDevice::find_room(Turn& turn, const std::string& name, Bytes size) const {
   std::vector<NamedExtent> taken = turn.directory().regions();
   std::sort(taken.begin(), taken.end(), [](const NamedExtent& a, const NamedExtent& b) {

@@ -18,11 +18,12 @@
 namespace perdura::pmem::mapped {
 namespace {
 
-// A file, and where in it.
+// A file, identified by device and inode, and the offset in it.
 using Identity = std::tuple<dev_t, ino_t, Bytes>;
 
 std::mutex mappings_mutex;
-// Weak: a mapping lasts for as long as somebody uses it, and while it does its inode is not reused.
+// The pointers are weak, since a mapping lasts only as long as somebody uses it. While it does, the
+// inode number is not reused.
 std::map<Identity, std::weak_ptr<Mapping>>& mappings() {
   static std::map<Identity, std::weak_ptr<Mapping>> all;
   return all;

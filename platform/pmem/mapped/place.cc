@@ -15,7 +15,7 @@
 namespace perdura::pmem::mapped {
 namespace {
 
-// For tests, libpmem2 can be told to take any memory for persistent.
+// For tests, libpmem2 can be forced to take any memory for persistent.
 bool is_forced() { return std::getenv("PMEM2_FORCE_GRANULARITY") != nullptr; }
 
 std::string_view on_dax(Granularity granularity) {
@@ -30,7 +30,7 @@ bool is_tmpfs(const std::string& path) {
          (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
 }
 
-// As a new file there would be.
+// The granularity that a new file in the directory would have.
 Granularity granularity_in(const std::string& directory) {
   constexpr Bytes kSize = 4096;
   const File file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));

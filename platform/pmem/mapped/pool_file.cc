@@ -46,15 +46,17 @@ void allocate(int fd, const std::string& path, Bytes size, Allocation allocation
   }
 }
 
-// A name is durable when its directory is, and that when it has a durable name itself.
+// A file's name is durable only when its directory is, and the directory's own name only when its
+// parent is. So all directories up to the root are synchronized.
 void make_durable(const std::string& path, int fd) {
   int error = ::fsync(fd) == 0 ? 0 : errno;
   for (std::filesystem::path folder = std::filesystem::path(path).parent_path(); error == 0;
        folder = folder.parent_path()) {
     const File directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    // A directory that may be passed and not read was not made for this pool.
+    // A directory that this user may enter but not read existed before, so its name is durable
+    // already.
     if (!directory) break;
-    // Some file systems have nothing to do here and say so by EINVAL.
+    // Some file systems need no fsync of directories and return EINVAL.
     if (::fsync(directory.get()) != 0 && errno != EINVAL) error = errno;
     if (folder == folder.root_path()) break;
   }
@@ -96,7 +98,7 @@ PoolFile create_pool_file(const std::string& path, Bytes size, Allocation alloca
     }
     throw PlatformError(fmt::format("cannot create {}: {}", path, error_text(errno)));
   }
-  // What goes away with its last user need not survive anything.
+  // A file that is removed with its last user need not survive a power failure.
   if (allocation == Allocation::now) make_durable(path, file.get());
   return pool;
 }
@@ -146,7 +148,7 @@ void remove_pool_directory(const std::string& path) noexcept {
       std::filesystem::remove_all(path);
     }
   } catch (const std::exception&) {
-    // What is left is in nobody's way but its own name's.
+    // Errors are ignored: remains are in the way of nobody but a later directory of the same name.
   }
 }
 

@@ -23,20 +23,20 @@ struct RegionDirectory::Entry {
   std::uint64_t seal = 0;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
-  std::array<char, kMaxName + 1> name{};  // ends with a zero
+  std::array<char, kMaxName + 1> name{};  // zero-terminated
 
   std::string_view text() const { return {name.data(), ::strnlen(name.data(), kMaxName)}; }
 };
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x0041'5255'4452'4550;  // "PERDURA" in memory
+constexpr std::uint64_t kMagic = 0x0041'5255'4452'4550;  // "PERDURA" in memory order
 constexpr std::uint64_t kVersion = 1;
 
 constexpr Bytes place_of(std::size_t entry) { return (entry + 1) * RegionDirectory::kEntrySize; }
 
-// All that counts of it, but for its seal. What is behind an entry's name belongs to an entry that
-// was there before.
+// The part of an object that its seal covers: all but the seal itself and the bytes behind the
+// name, which remain from an earlier entry.
 template <class T>
 std::span<const std::byte> sealed_part(const T& object) {
   const auto all = std::as_bytes(std::span(&object, 1));
@@ -96,7 +96,8 @@ void RegionDirectory::refuse(std::string_view what) const {
 
 RegionDirectory::Header RegionDirectory::header() const { return memory_.read_object<Header>(0); }
 
-// Whatever is not this header, whole or in part, belongs to somebody else.
+// Only a header that was not completed may be overwritten; anything else on the device belongs to
+// somebody else.
 void RegionDirectory::make() {
   Header wanted{0, kMagic, kVersion, device_.size, device_.alignment};
   wanted.seal = seal_of(wanted);
@@ -116,7 +117,7 @@ void RegionDirectory::commit(Bytes at, std::uint64_t seal) {
   memory_.persist(at, kWord);
 }
 
-// An entry of seal 0 is free, whatever else is in it.
+// An entry is free if its seal is 0, whatever the rest contains.
 RegionDirectory::Entry RegionDirectory::entry(std::size_t index) const {
   if (memory_.load(place_of(index)) == 0) return {};
   const auto found = memory_.read_object<Entry>(place_of(index));

@@ -23,7 +23,7 @@ using Source = std::unique_ptr<pmem2_source, DeleteSource>;
 using Config = std::unique_ptr<pmem2_config, DeleteConfig>;
 using BadBlockContext = std::unique_ptr<pmem2_badblock_context, DeleteBadBlocks>;
 
-// 0 stands for success in all of libpmem2.
+// All functions of libpmem2 return 0 on success.
 void check(int result, const std::string& path, const char* what) {
   if (result == 0) return;
   throw PlatformError(fmt::format("cannot {} {}: {}", what, path, pmem2_errormsg()));
@@ -56,13 +56,13 @@ PersistentMap map_persistent(int fd, Extent extent, const std::string& path) {
   pmem2_config* made = nullptr;
   check(pmem2_config_new(&made), path, "map");
   const Config config(made);
-  // Whatever there is: the caller says what it is good for.
+  // Any granularity is accepted here; the caller reports what it means.
   check(pmem2_config_set_required_store_granularity(config.get(), PMEM2_GRANULARITY_PAGE), path,
         "map");
   check(pmem2_config_set_offset(config.get(), extent.offset), path, "map");
   std::size_t whole = 0;
   check(pmem2_source_size(source.get(), &whole), path, "find the size of");
-  // A length that is set must be whole pages, that of a file need not.
+  // A length that is set must be a multiple of the page size, but that of a whole file need not be.
   if (extent != Extent{0, whole}) {
     check(pmem2_config_set_length(config.get(), extent.length), path, "map");
   }

@@ -53,6 +53,8 @@ class Enumerator final : public Choices {
   bool next();
   std::size_t choose(std::size_t n) override;
   std::uint64_t sequences() const { return sequences_; }  // begun so far
+  // Whether the next choice is one that the sequence before had, too.
+  bool repeats() const { return depth_ < path_.size(); }
 
  private:
   struct Choice {

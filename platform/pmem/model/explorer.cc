@@ -11,20 +11,22 @@ namespace {
 
 constexpr PersistenceState::RegionId kVariables = 0;
 constexpr PersistenceState::RegionId kBuffers = 1;
-constexpr std::uint8_t kWhole = 0xC5;  // a message's checksum, which is written with it
+// Stands for the checksum of a message, which is written with it.
+constexpr std::uint8_t kWhole = 0xC5;
 
 }  // namespace
 
 struct ProgramExplorer::Run {
   explicit Run(const ProgramSetup& setup) : state(setup.model, setup.rules) {}
   PersistenceState state;
-  std::vector<PersistenceState::ConnectionId> connections;           // by requester
-  std::vector<std::optional<PersistenceState::Operation>> last;      // by requester
-  std::vector<std::vector<PersistenceState::Operation>> operations;  // by agent, by step
-  std::vector<std::vector<Message>> messages;                        // by requester
-  std::vector<std::vector<std::uint32_t>> received;                  // by responder, by requester
-  std::vector<const Step*> current;  // by responder: the last message
-  std::vector<char> writers;         // by responder
+  // The comments name the indices.
+  std::vector<PersistenceState::ConnectionId> connections;           // [requester]
+  std::vector<std::optional<PersistenceState::Operation>> last;      // [requester]
+  std::vector<std::vector<PersistenceState::Operation>> operations;  // [agent][step]
+  std::vector<std::vector<Message>> messages;                        // [requester]
+  std::vector<std::vector<std::uint32_t>> received;                  // [responder][requester]
+  std::vector<const Step*> current;  // [responder]: the last message that it received
+  std::vector<char> writers;         // [responder]
 };
 
 ProgramExplorer::ProgramExplorer(const Program& program, ProgramSetup setup)
@@ -63,14 +65,14 @@ std::span<const std::byte> ProgramExplorer::bytes_of(Step::Change change) const 
   return bytes;
 }
 
-// What an operation or a store changes.
+// Applies the changes of an operation or a store to the persistence state.
 void ProgramExplorer::place(Run& run, Event event) const {
   PersistenceState& state = run.state;
   const Agent& agent = program_.agents[event.agent];
   const Step& step = agent.steps[event.step];
   const auto operation = run.operations[event.agent][event.step];
   if (step.kind == StepKind::send) {
-    // The message is whole only if all its lines are, so its checksum may stand in one of them.
+    // A message is valid only if all of its lines are, so its checksum may be in any of them.
     std::vector<std::byte> bytes(kWord, std::byte{kWhole});
     for (const auto change : step.changes) {
       const auto value = bytes_of(change);
@@ -80,7 +82,8 @@ void ProgramExplorer::place(Run& run, Event event) const {
     return;
   }
   if (!agent.responder) {
-    // Variables next to each other are one range, and one message has no order in a range.
+    // Adjacent variables form one range and are written by one message, which orders nothing within
+    // a range.
     for (auto change = step.changes.begin(); change != step.changes.end();) {
       const Bytes begin = offsets_[change->variable];
       std::vector<std::byte> bytes;
@@ -101,7 +104,7 @@ void ProgramExplorer::place(Run& run, Event event) const {
       continue;
     }
     if (step.kind == StepKind::copy) {
-      // Without a message that carries it there is nothing but what the buffer held before.
+      // If no message carries the value, the copy yields what the buffer held before.
       change.value = 0;
       if (run.current[agent.number] != nullptr) {
         for (const auto carried : run.current[agent.number]->changes) {
@@ -196,7 +199,8 @@ void ProgramExplorer::apply(Run& run, Event event) const {
       state.fence(writer);
       break;
     case StepKind::await: {
-      // Stores are visible anyway.
+      // Stores of the CPU are visible anyway; only effects of remote operations can be learned from
+      // being seen.
       const Event by = *schedule_->awaited(event.agent, event.step);
       if (program_.agents[by.agent].responder) break;
       state.seen(run.operations[by.agent][by.step], place_of(step.changes[0]),
@@ -305,7 +309,8 @@ bool ProgramExplorer::try_instant(Instant& instant,
   }
   LeastChoices least;
   MostChoices most;
-  // A moment has choices of its own, whatever is tried before it.
+  // The seed depends on the number of the crash point, so that its choices are the same whatever
+  // was tried before it.
   RandomChoices random(sampling.seed << 32 ^ number);
   if (!show(least) || !show(most)) return false;
   for (std::uint64_t i = 0; i < sampling.images; ++i) {

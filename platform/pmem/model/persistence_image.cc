@@ -13,7 +13,7 @@ constexpr std::uint64_t kWordMask = 0xFF;
 
 }  // namespace
 
-// Whether something durable came to be so after this.
+// Whether something that is known to be durable can have become so only after this fragment.
 bool PersistenceState::follows_from_durable(const Fragment& fragment) const {
   const Line& line = *fragment.line;
   if (fragment.cached && rules_.holds(Rule::lines_in_order)) {
@@ -41,8 +41,9 @@ bool PersistenceState::follows_from_durable(const Fragment& fragment) const {
           pushed_by(connection, fragment) < connection.durable_pushed);
 }
 
-// What must have become durable before something that is durable is so, too: what one learns never
-// allows more images. The opposite direction of the orders that image() keeps.
+// Marks as durable whatever must have become durable before something that is known to be. These
+// are the orders that image() keeps, followed backwards, so that new knowledge never allows more
+// images.
 void PersistenceState::follow_durable() {
   for (auto& [key, line] : lines_) {
     line.durable_behind = false;
@@ -79,7 +80,8 @@ void PersistenceState::follow_durable() {
   }
 }
 
-// What is durable and has nothing unsure before it goes into its line; the rest stays.
+// Moves fragments that are durable, and have no uncertain one before them, into the durable
+// contents of their line; the others stay.
 void PersistenceState::settle() {
   if (!changed_) return;
   changed_ = false;
@@ -166,7 +168,7 @@ void PersistenceState::leave_out(const Fragment& fragment) {
   connection.broken_pushed = std::min(connection.broken_pushed, pushed_by(connection, fragment));
 }
 
-// Which bytes of it survive.
+// Chooses which bytes of the fragment survive.
 std::uint64_t PersistenceState::choose_words(const Fragment& fragment, Choices& choices) const {
   std::array<std::uint64_t, kCacheLine / kWord> words{};
   std::size_t count = 0;

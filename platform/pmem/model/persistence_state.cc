@@ -21,7 +21,7 @@ void for_each_line(Bytes offset, Bytes length, const Function& function) {
 
 }  // namespace
 
-// --- being told ----------------------------------------------------------------------------------
+// --- reported events -----------------------------------------------------------------------------
 
 void PersistenceState::attach(RegionId region, Medium medium, const std::byte* memory) {
   regions_[region] = {memory, medium};
@@ -189,7 +189,7 @@ void PersistenceState::make_durable(Fragment& fragment) {
   fragment.durable = true;
 }
 
-// Who has seen an effect knows of those that came before it in any case.
+// An effect that has been seen makes visible also the effects that must come before it.
 void PersistenceState::make_seen(Fragment& fragment) {
   if (fragment.source != Source::device || fragment.visible) return;
   make_visible(fragment);
@@ -204,8 +204,8 @@ void PersistenceState::flush(Writer writer, Place place, Bytes length, Flush kin
   changed_ = true;
   WriterState& state = writers_[writer];
   each_fragment(place, length, [&](Fragment& fragment) {
-    // Write-back does not reach into write-combining buffers, nor to where a message is still on
-    // its way.
+    // A write-back does not reach write-combining buffers, nor a place where the data of a message
+    // has yet to arrive.
     if (fragment.source == Source::stream || !fragment.visible || fragment.durable) return;
     if (!rules_.holds(Rule::flush_waits_for_fence)) make_durable(fragment);
     state.pending.push_back(&fragment);
@@ -229,13 +229,15 @@ void PersistenceState::fence(Writer writer) {
   found->second.pending.clear();
 }
 
-// Completions come in the order issued, so one also tells of all earlier ones.
+// Completions are reported in the order in which operations were issued, so one reports all earlier
+// operations, too.
 void PersistenceState::completed(Operation operation) {
   Connection& connection = connections_.at(operation.connection);
   if (rules_.holds(Rule::completions_in_order)) {
     if (operation.index < connection.completed_end) return;
     for (std::uint32_t i = connection.completed_end; i < operation.index; ++i) {
-      // Of the posted ones the last tells of all.
+      // In a sequence of posted operations the completion of the last one implies those of the
+      // others.
       const bool tells = connection.operations[i].kind != RemoteKind::posted ||
                          i + 1 == operation.index ||
                          connection.operations[i + 1].kind != RemoteKind::posted;
@@ -277,7 +279,7 @@ void PersistenceState::complete(Operation operation) {
         }
         break;
       case RemoteKind::flush_persistence:
-        // Nothing is promised of what it does not cover.
+        // A FLUSH promises nothing of fragments that it does not cover.
         if (rules_.holds(Rule::flush_persistence_reaches_medium) &&
             std::any_of(connection.covers.begin(), connection.covers.end(),
                         [&](const Cover& cover) { return covers(cover, fragment); })) {
@@ -291,7 +293,7 @@ void PersistenceState::complete(Operation operation) {
       !rules_.holds(Rule::flush_persistence_reaches_medium)) {
     return;
   }
-  // Whatever was visible in the range, however it came.
+  // A FLUSH also makes durable whatever was visible in its range, whoever wrote it.
   for (const Cover& cover : connection.covers) {
     if (cover.by != operation.index) continue;
     each_fragment(cover.place, cover.length, [&](Fragment& fragment) {
@@ -311,7 +313,7 @@ void PersistenceState::received(Operation operation) {
   });
 }
 
-// What has been seen in part only is not known to be there.
+// A fragment is known to be visible only when all of it has been seen.
 void PersistenceState::seen(Place place, Bytes length) {
   if (!rules_.holds(Rule::seen_is_visible)) return;
   changed_ = true;
@@ -345,7 +347,8 @@ void PersistenceState::seen(Operation operation, Place place, Bytes length) {
   });
 }
 
-// The operation that pushes this one's effect out of the device to where it is durable.
+// The number of the operation that pushes the effect of this fragment out of the device to where it
+// is durable.
 std::uint32_t PersistenceState::pushed_by(const Connection& connection,
                                           const Fragment& fragment) const {
   const std::uint32_t index = fragment.operation.index;
@@ -361,7 +364,7 @@ std::uint32_t PersistenceState::pushed_by(const Connection& connection,
   return by_read;
 }
 
-// Whether it covers all that the fragment changes.
+// Whether the range covers all bytes that the fragment changes.
 bool PersistenceState::Cover::holds(const Fragment& fragment) const {
   const auto& [region, line] = fragment.line->key;
   return place.region == region && (fragment.mask & ~mask_in(line, place.offset, length)) == 0;

@@ -11,7 +11,7 @@ namespace perdura::pmem {
 
 namespace {
 
-// Moments and images grow exponentially with them.
+// The numbers of crash points and crash states grow exponentially with the number of steps.
 constexpr std::size_t kMostSteps = 64;
 
 enum class Argument : std::uint8_t { none, one, some, peer };
@@ -23,7 +23,7 @@ struct Word {
   Argument argument;
 };
 
-// "send" and "receive" have forms that are told apart by what follows.
+// "send" and "receive" have two forms each, which differ in the words that follow.
 constexpr std::array kWords{
     Word{"write", StepKind::write, false, Argument::some},
     Word{"write-imm", StepKind::write_immediate, false, Argument::some},

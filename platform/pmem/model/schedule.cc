@@ -31,7 +31,7 @@ std::optional<RemoteKind> remote_kind(StepKind kind) {
   }
 }
 
-// Changes variables through the connection.
+// Whether the step changes variables through the connection.
 bool is_remote_write(StepKind kind) {
   return kind == StepKind::write || kind == StepKind::write_immediate ||
          kind == StepKind::atomic_write || kind == StepKind::atomic;
@@ -114,7 +114,9 @@ void Schedule::find_needs() {
   }
 }
 
-// Whose effects come apart from the steps: of a connection all, as they keep their order.
+// Finds the steps whose effects may come later than the steps themselves and are events of their
+// own. If one operation of a connection is such a step, all of them are, since they keep their
+// order.
 void Schedule::find_delayed() {
   for (std::uint32_t a = 0; a < program_.agents.size(); ++a) {
     const Agent& agent = program_.agents[a];
@@ -161,7 +163,7 @@ void Schedule::find_delayed() {
       const bool remote = is_remote_write(step.kind) || step.kind == StepKind::send;
       if ((remote && delayed) ||
           (step.kind == StepKind::stream && changed_by_others(a, lines_of(step)))) {
-        effects_[a][s] = 0;  // its node comes later
+        effects_[a][s] = 0;  // add_nodes() replaces it by the number of the node
       }
     }
   }
@@ -208,7 +210,8 @@ void Schedule::order_effects() {
   }
 }
 
-// It comes after those effects of the operation's connection.
+// Makes the node come after those effects of the operation's connection for which `is_before`
+// holds.
 void Schedule::after_effects(Node& node, PersistenceState::Operation last,
                              const std::function<bool(const Issued&)>& is_before) {
   for (const auto& issued : issued_) {
@@ -223,7 +226,7 @@ void Schedule::after_effects(Node& node, PersistenceState::Operation last,
   }
 }
 
-// What a step waits for, and which effects it tells of.
+// Determines what a step waits for, and which effects it implies.
 void Schedule::order_step(Node& node) {
   const auto [a, s, effect] = node.event;
   const Agent& agent = program_.agents[a];
@@ -252,7 +255,8 @@ void Schedule::order_step(Node& node) {
     for (const Issued& one : issued_[a]) {
       if (one.step >= s) break;
       last = &one;
-      // Completions come in order, so this is one of every earlier operation, too.
+      // Completions come in order, so this completion implies that every earlier operation is
+      // complete.
       const Step& told = agent.steps[one.step];
       if (remote_kind(told.kind) == RemoteKind::posted) continue;
       const bool covers = told.kind == StepKind::flush_persistence;

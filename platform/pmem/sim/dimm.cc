@@ -12,7 +12,7 @@ std::uint8_t part_of(Bytes address) {
   return static_cast<std::uint8_t>(1U << (address % kMediaLine / kCacheLine));
 }
 
-// Of neighbors, and of those a power of two apart, numbers that have nothing to do with each other.
+// A hash: neighboring numbers, and numbers a power of two apart, have unrelated results.
 std::uint64_t scattered(std::uint64_t number) {
   constexpr std::uint64_t kFactor = 0x9E3779B97F4A7C15;
   number *= kFactor;
@@ -30,8 +30,9 @@ Dimm::Dimm(const perdura::sim::MemoryProfile& memory)
       buffer_(memory.dimms->buffer_lines),
       left_(memory.dimms->write_queue) {}
 
-// Lines that follow one another go to sets that do, so that any region as large as the buffer fits;
-// what lies further away begins anywhere, as after an indirection for wear leveling.
+// Consecutive lines go to consecutive sets, so that any region as large as the buffer fits into it.
+// Each stretch of the buffer's size begins at an arbitrary set, as if addresses were remapped for
+// wear leveling.
 Dimm::Place* Dimm::set_of(std::uint64_t line) {
   const std::size_t ways = memory_.dimms->buffer_ways;
   const std::size_t sets = buffer_.size() / ways;
@@ -72,7 +73,7 @@ Time Dimm::read(Time now, Time at, Bytes address) {
     const Time begin = media_.take(now, at, media_read_);
     ++media_reads_;
     if (place == nullptr) {
-      // What is read does not wait for what it drives out.
+      // A read does not wait until the line that it evicts has been written.
       place = &oldest(line);
       evict(now, begin + media_read_, *place);
       place->line = line + 1;
@@ -94,7 +95,7 @@ Time Dimm::write(Time now, Time at, Bytes address) {
   Place* place = find(line);
   if (place == nullptr) {
     place = &oldest(line);
-    // What it drives out waits in a register until the media have taken what was driven out before.
+    // An evicted line waits in a register until the media have taken the previously evicted one.
     leaves = std::max(leaves, evicted_);
     evicted_ = evict(now, leaves, *place);
     place->line = line + 1;

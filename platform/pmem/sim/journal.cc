@@ -11,7 +11,7 @@ Journal::RegionId Journal::attach(std::shared_ptr<void> mapping, const std::byte
   return region;
 }
 
-// --- being told ----------------------------------------------------------------------------------
+// --- recording -----------------------------------------------------------------------------------
 
 void Journal::add(Time when, const Fact& fact) {
   if (!powered_) return;
@@ -23,7 +23,7 @@ void Journal::add(Time when, const Fact& fact) {
   }
 }
 
-// A change of a range: a fact for each of its lines, of which number i happens at moment(i).
+// Records a change of a range as one fact for each of its lines; line i changes at moment(i).
 template <class Moment>
 void Journal::add_lines(const Fact& fact, std::span<const std::byte> bytes, const Moment& moment) {
   if (!powered_ || bytes.empty()) return;
@@ -116,7 +116,7 @@ void Journal::received(Operation operation, Time at) {
   add(at, {.kind = Fact::Kind::received, .operation = operation});
 }
 
-// --- telling -------------------------------------------------------------------------------------
+// --- passing on to the persistence state ---------------------------------------------------------
 
 void Journal::catch_up() {
   while (!ahead_.empty() && ahead_.begin()->first <= engine_.now()) {

@@ -8,7 +8,7 @@ using perdura::sim::transfer_time;
 
 namespace {
 
-// Above all addresses that are interleaved.
+// Lies above all addresses that are interleaved over DIMMs.
 constexpr Bytes kNotInterleaved = Bytes{1} << 56;
 
 }  // namespace

@@ -12,9 +12,11 @@
 namespace perdura::pmem::sim {
 namespace {
 
-// Zeroing a larger block takes longer than mapping one, of which few pages are touched.
+// A larger block is not kept for reuse: zeroing it takes longer than mapping a new one, of which
+// few pages are touched.
 constexpr Bytes kLargestKept = 1 * MiB;
-// Of a thread: what the platforms that are explored have, and far less than that of large ones.
+// The limit of each thread. It suffices for the small platforms of crash exploration, and is far
+// less than the memory of large ones.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr Bytes kMostKept = 0;  // blocks that are used again would hide a use after free
 #else
@@ -32,7 +34,7 @@ class FreeBlocks {
     }
   }
 
-  // Null if there is none of that length.
+  // Null if there is no free block of that length.
   void* take(Bytes length) {
     const auto found = by_length_.find(length);
     if (found == by_length_.end() || found->second.empty()) return nullptr;

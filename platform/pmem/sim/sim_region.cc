@@ -37,15 +37,37 @@ void SimRegion::change(Timeline::Writer writer, Bytes offset, std::span<const st
                        LineTimes visible) {
   if (journal_ && !journal_->powered()) [[unlikely]]
     return;
+  if (engine_.relaxed()) [[unlikely]] {
+    SimThread* const thread = SimThread::running();
+    if (writer == Timeline::Writer::cpu && thread != nullptr) return buffer(*thread, offset, from);
+    visible = {engine_.now(), {}};
+  }
   SimThread* const thread = writer == Timeline::Writer::cpu ? SimThread::running() : nullptr;
   timeline_.change(engine_.now(), offset, from, writer, visible,
                    thread != nullptr ? &thread->storing() : nullptr);
+}
+
+void SimRegion::buffer(SimThread& thread, Bytes offset, std::span<const std::byte> from) {
+  while (!from.empty()) {
+    const Bytes part = std::min<Bytes>(from.size(), kWord - offset % kWord);
+    std::vector<std::byte> bytes(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(part));
+    thread.store_buffer().push({this, offset, bytes, [self = shared_from_this(), offset, bytes] {
+                                  self->timeline_.change(self->engine_.now(), offset, bytes,
+                                                         Timeline::Writer::cpu,
+                                                         {self->engine_.now(), {}});
+                                }});
+    offset += part;
+    from = from.subspan(part);
+  }
 }
 
 void SimRegion::cpu_read(Bytes offset, std::span<std::byte> into) {
   const SimThread* const thread = SimThread::running();
   timeline_.forget_before(engine_.now());
   timeline_.cpu_read(offset, into, now(), thread != nullptr ? &thread->storing() : nullptr);
+  if (engine_.relaxed() && thread != nullptr) [[unlikely]] {
+    thread->store_buffer().forward(this, offset, into);
+  }
 }
 
 void SimRegion::withdraw(const SimThread& thread, Time from) {
@@ -97,7 +119,8 @@ std::uint64_t SimRegion::load_from_memory(Bytes offset) {
 void SimRegion::scan(Bytes offset, Bytes length) {
   SimThread* const thread = SimThread::running();
   if (thread != nullptr && controller_.has_dimms()) {
-    // Nothing needs what it loads, so the thread goes on while the last lines are under way.
+    // Nothing depends on the values that are loaded, so the thread goes on while the last lines are
+    // still being fetched.
     start_loads(*thread, offset, lines_of(offset, length));
   } else {
     fetch(offset, lines_of(offset, length), true);
@@ -107,7 +130,8 @@ void SimRegion::scan(Bytes offset, Bytes length) {
 }
 
 void SimRegion::read(Bytes offset, std::span<std::byte> into) {
-  // A range is taken to miss the caches: the memory's time, then the CPU's own of copying.
+  // Reading a range is assumed to miss the caches: it takes the memory's time and then the CPU's
+  // time for the copy.
   fetch(offset, lines_of(offset, into.size()), true);
   if (SimThread* thread = SimThread::running()) thread->charge(Work::copy, into.size());
   cpu_read(offset, into);
@@ -127,12 +151,18 @@ void SimRegion::store(Bytes offset, std::uint64_t value, const WordLayout& layou
 }
 
 bool SimRegion::compare_exchange(Bytes offset, std::uint64_t& expected, std::uint64_t desired) {
+  // A locked instruction begins, and ends, with an empty store buffer.
+  SimThread* const thread = engine_.relaxed() ? SimThread::running() : nullptr;
+  if (thread != nullptr) [[unlikely]]
+    thread->store_buffer().drain();
   const std::uint64_t value = load(offset);
   if (value != expected) {
     expected = value;
     return false;
   }
   store(offset, desired, kWholeWord);
+  if (thread != nullptr) [[unlikely]]
+    thread->store_buffer().drain();
   return true;
 }
 
@@ -178,15 +208,15 @@ void SimRegion::flush(Bytes offset, Bytes length) {
   write_back(thread, start, offset, lines, false);
 }
 
-// What a fence of the thread waits for; those of others do not.
+// A fence of this thread waits for these write-backs; fences of other threads do not.
 void SimRegion::write_back(SimThread* thread, Time start, Bytes offset, Bytes lines,
                            bool streaming) {
   const Picoseconds gap =
       controller_.has_dimms() ? (now() - start) / static_cast<std::int64_t>(lines) : Picoseconds{};
   const Time taken = controller_.write(engine_.now(), start, address_ + offset, lines, gap);
   if (thread == nullptr) return;
-  // A store waits for a place in the queue. Of DRAM, on which no fence waits, that is the memory
-  // itself.
+  // A store waits until the memory controller's queue has room. For DRAM, whose write-backs no
+  // fence waits for, it waits for the memory itself.
   if (controller_.has_dimms() || !counted()) thread->spin_until(taken);
   thread->written_back_by(std::max(now(), taken) + controller_.write_latency(streaming));
 }

@@ -14,7 +14,7 @@ class SimThread;
 
 namespace perdura::pmem::sim {
 
-class SimRegion final : public RegionModel {
+class SimRegion final : public RegionModel, public std::enable_shared_from_this<SimRegion> {
  public:
   // `address` is that of its memory in the controller's.
   SimRegion(perdura::sim::Engine& engine, MemoryController& controller, Bytes address,
@@ -85,6 +85,8 @@ class SimRegion final : public RegionModel {
   void cpu_read(Bytes offset, std::span<std::byte> into);
   void change(Timeline::Writer writer, Bytes offset, std::span<const std::byte> from,
               LineTimes visible);
+  // In a relaxed simulation: into the store buffer of the thread, word by word.
+  void buffer(perdura::sim::SimThread& thread, Bytes offset, std::span<const std::byte> from);
   void write_back(perdura::sim::SimThread* thread, Time start, Bytes offset, Bytes lines,
                   bool streaming);
   void count_placement(Bytes offset, std::span<const std::byte> from);

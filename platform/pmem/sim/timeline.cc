@@ -81,7 +81,7 @@ void Timeline::for_each_change(Bytes offset, Bytes length, Visit visit) {
   }
 }
 
-// Of the changes that are in no chain yet.
+// Adds the changes that are in no chain yet to the chains of their blocks.
 void Timeline::chain_up() {
   constexpr std::size_t kLeastChains = 64;
   for (; chained_ < first_change_ + changes_.size(); ++chained_) {

@@ -11,8 +11,8 @@ Engine::Engine()
       ring_(64),
       ring_mask_(ring_.size() - 1) {}
 
-// The hole that the first entry leaves sinks to a leaf, and the last entry fills it. That one was a
-// leaf, so it hardly ever rises again, and nothing on the way down depends on it.
+// The hole that the first entry leaves sinks to a leaf, and the last entry fills it. The last entry
+// was a leaf, so it hardly ever rises again; and the way down does not depend on it.
 void Engine::pop_heap() {
   Entry* const heap = heap_.data();
   const Entry last = heap[--heap_size_];
@@ -40,8 +40,8 @@ void Engine::pop_heap() {
 
 void Engine::grow_heap() { heap_.resize(heap_.size() * 2, kNever); }
 
-// To behind the first one that waits. Each move looks at all that wait, so it goes so far that a
-// good part of them is taken.
+// Moves the horizon beyond the first of the later entries. Each move examines all of them, so the
+// horizon moves so far that a good part of them is taken.
 void Engine::move_horizon() {
   const auto first = std::min_element(later_.begin(), later_.end(),
                                       [](const Entry& a, const Entry& b) { return a.before(b); });
@@ -53,6 +53,37 @@ void Engine::move_horizon() {
   for (auto entry = due; entry != later_.end(); ++entry) push_heap(*entry);
   later_.erase(due, later_.end());
   if (later_.empty()) near_ = kNear;
+}
+
+std::size_t Engine::pending() {
+  const auto known = static_cast<std::ptrdiff_t>(pending_.size());
+  for (; ring_count_ > 0; --ring_count_) {
+    pending_.push_back({sequence_++, now_, ring_[ring_head_]});
+    ring_head_ = (ring_head_ + 1) & ring_mask_;
+  }
+  while (heap_size_ > 0) {
+    pending_.push_back(heap_[0]);
+    pop_heap();
+  }
+  while (line_count_ > 0) {
+    pending_.push_back(line_[line_head_]);
+    pop_line();
+  }
+  pending_.insert(pending_.end(), later_.begin(), later_.end());
+  later_.clear();
+  std::sort(pending_.begin() + known, pending_.end(),
+            [](const Entry& a, const Entry& b) { return a.before(b); });
+  return pending_.size();
+}
+
+void Engine::fire_pending(std::size_t number, Picoseconds step) {
+  const auto chosen = pending_.begin() + static_cast<std::ptrdiff_t>(number);
+  const Entry entry = *chosen;
+  pending_.erase(chosen);
+  advance(step);
+  now_ = std::max(now_, entry.time);
+  ++fired_;
+  entry.event->fire();
 }
 
 void Engine::grow_line() {

@@ -82,6 +82,16 @@ class Engine {
     return true;
   }
 
+  // For a simulation in which any event may be next (SimPlatform::relax). After relax() neither
+  // step() nor the times of events count.
+  void relax() { relaxed_ = true; }
+  bool relaxed() const { return relaxed_; }
+  // The number of events that are scheduled; the run alone decides how they are numbered.
+  std::size_t pending();
+  // Fires one of them. Time goes on to the event's own, at least by `step`.
+  void fire_pending(std::size_t number, Picoseconds step);
+  void advance(Picoseconds step) { now_ += static_cast<std::uint64_t>(step.count()); }
+
  private:
   struct Entry {
     std::uint64_t sequence;
@@ -165,6 +175,9 @@ class Engine {
   std::size_t ring_mask_;
   std::size_t ring_head_ = 0;
   std::size_t ring_count_ = 0;
+
+  bool relaxed_ = false;
+  std::vector<Entry> pending_;  // of a relaxed simulation: all events
 };
 
 }  // namespace perdura::sim

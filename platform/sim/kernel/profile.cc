@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <toml++/toml.h>
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -12,8 +13,8 @@
 namespace perdura::sim {
 namespace {
 
-// What a number may be. Beyond any machine's, but so that a run's times stay far from the end of
-// virtual time and its tables in memory.
+// The range of values that are accepted. It includes every real machine, but excludes values with
+// which virtual time would overflow or tables would not fit in memory.
 struct Range {
   double least;
   double most;
@@ -25,14 +26,38 @@ constexpr std::uint32_t kMostBytes = 1U << 30;
 constexpr std::uint32_t kMostLines = 1U << 12;
 constexpr std::uint32_t kMostTranslations = 1U << 20;
 
-// One table of the file: every key must be there, none may be left over.
+[[noreturn]] void fail_at(const std::string& path, const toml::source_region& where,
+                          const std::string& what) {
+  throw UsageError(fmt::format("{}:{}: {}", path, where.begin.line, what));
+}
+
+// What a role's table may have besides the keys of [server] and [client].
+const std::set<std::string>& tables_of_role() {
+  static const std::set<std::string> tables{"cpu", "dram", "pm",         "numa",
+                                            "nic", "link", "translation"};
+  return tables;
+}
+
+// One table of the file. Every key that is not optional must be present, and unknown keys are
+// errors. Where a role has such a table, too, its keys come before those of the other.
 class Section {
  public:
-  Section(const std::string& path, const toml::table& root, std::string name)
-      : path_(path), name_(std::move(name)) {
-    const toml::node_view<const toml::node> node = root.at_path(name_);
-    table_ = node.as_table();
-    if (table_ == nullptr) fail(root.source(), fmt::format("section [{}] is missing", name_));
+  Section(const std::string& path, const toml::table& root, const std::string& name) : path_(path) {
+    add(root, name, name);
+  }
+  // Of a role; with an empty `key`, of what stands in the role's table itself.
+  Section(const std::string& path, const toml::table& root, const std::string& name,
+          const std::string& role, const std::string& key)
+      : path_(path) {
+    const toml::table& of_role = *root["role"][role].as_table();
+    const std::string full = fmt::format("role.{}", role);
+    if (key.empty()) {
+      layers_.push_back({full, &of_role, tables_of_role()});
+    } else if (of_role.contains(key)) {
+      add(of_role, key, fmt::format("{}.{}", full, key));
+      if (!root.contains(name)) return;
+    }
+    add(root, name, name);
   }
 
   Picoseconds nanoseconds(const std::string& key, double least = 0) {
@@ -41,24 +66,25 @@ class Section {
   double gigabytes_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9; }
   double gigabits_per_second(const std::string& key) { return number(key, kBandwidth) * 1e9 / 8; }
   std::uint32_t count(const std::string& key, std::uint32_t least, std::uint32_t most) {
-    const toml::node& node = find(key);
+    const auto [name, node] = find(key);
     const auto value = node.value<std::int64_t>();
     if (!node.is_integer() || !value || *value < least || *value > most) {
       fail(node.source(),
-           fmt::format("'{}' in [{}] must be a whole number from {} to {}, but is {}", key, name_,
+           fmt::format("'{}' in [{}] must be a whole number from {} to {}, but is {}", key, name,
                        least, most, text_of(node)));
     }
     return static_cast<std::uint32_t>(*value);
   }
-  // For keys that may be left out.
+  // Whether an optional key is present.
   bool has(const std::string& key) {
     read_.insert(key);
-    return table_->contains(key);
+    return std::any_of(layers_.begin(), layers_.end(),
+                       [&](const Layer& layer) { return layer.table->contains(key); });
   }
   bool flag(const std::string& key) {
-    const toml::node& node = find(key);
+    const auto [name, node] = find(key);
     const auto value = node.value_exact<bool>();
-    if (!value) fail(node.source(), fmt::format("'{}' in [{}] must be true or false", key, name_));
+    if (!value) fail(node.source(), fmt::format("'{}' in [{}] must be true or false", key, name));
     return *value;
   }
   WorkCost cost(const std::string& key) {
@@ -66,33 +92,60 @@ class Section {
   }
 
   [[noreturn]] void refuse(const std::string& key, const std::string& must_be) {
-    fail(find(key).source(), fmt::format("'{}' in [{}] must be {}", key, name_, must_be));
+    const auto [name, node] = find(key);
+    fail(node.source(), fmt::format("'{}' in [{}] must be {}", key, name, must_be));
   }
 
-  // To be called when all keys have been read.
+  // Must be called when all keys have been read; reports unknown keys.
   void done() const {
-    for (const auto& [key, node] : *table_) {
-      if (!read_.contains(std::string(key.str()))) {
-        fail(node.source(), fmt::format("unknown key '{}' in [{}]; known are: {}", key.str(), name_,
-                                        fmt::join(read_, ", ")));
+    for (const Layer& layer : layers_) {
+      std::set<std::string> known = read_;
+      known.insert(layer.tables.begin(), layer.tables.end());
+      for (const auto& [key, node] : *layer.table) {
+        if (!known.contains(std::string(key.str()))) {
+          fail(node.source(), fmt::format("unknown key '{}' in [{}]; known are: {}", key.str(),
+                                          layer.name, fmt::join(known, ", ")));
+        }
       }
     }
   }
 
  private:
-  const toml::node& find(const std::string& key) {
+  struct Layer {
+    std::string name;
+    const toml::table* table;
+    std::set<std::string> tables{};  // in it, which others read
+  };
+  struct Found {
+    std::string_view name;  // of the table that has it
+    const toml::node& node;
+  };
+
+  void add(const toml::table& parent, const std::string& key, const std::string& name) {
+    const toml::table* const table = parent[key].as_table();
+    if (table == nullptr) {
+      if (const toml::node* const other = parent.get(key)) {
+        fail(other->source(), fmt::format("'{}' must be a table, [{}]", key, name));
+      }
+      fail(parent.source(), fmt::format("section [{}] is missing", name));
+    }
+    layers_.push_back({name, table});
+  }
+  Found find(const std::string& key) {
     read_.insert(key);
-    const toml::node* node = table_->get(key);
-    if (node == nullptr) fail(table_->source(), fmt::format("'{}' is missing in [{}]", key, name_));
-    return *node;
+    for (const Layer& layer : layers_) {
+      if (const toml::node* const node = layer.table->get(key)) return {layer.name, *node};
+    }
+    const Layer& last = layers_.back();
+    fail(last.table->source(), fmt::format("'{}' is missing in [{}]", key, last.name));
   }
   double number(const std::string& key, const Range& range) {
-    const toml::node& node = find(key);
+    const auto [name, node] = find(key);
     const auto value = node.value<double>();
-    // Not a number is in no range.
+    // The comparison is written so that NaN fails it, too.
     if (!node.is_number() || !value || !(*value >= range.least && *value <= range.most)) {
       fail(node.source(), fmt::format("'{}' in [{}] must be a number from {:g} to {:g}, but is {}",
-                                      key, name_, range.least, range.most, text_of(node)));
+                                      key, name, range.least, range.most, text_of(node)));
     }
     return *value;
   }
@@ -106,12 +159,11 @@ class Section {
     return "something else";
   }
   [[noreturn]] void fail(const toml::source_region& where, const std::string& what) const {
-    throw UsageError(fmt::format("{}:{}: {}", path_, where.begin.line, what));
+    fail_at(path_, where, what);
   }
 
   std::string path_;
-  std::string name_;
-  const toml::table* table_;
+  std::vector<Layer> layers_;  // the first that has a key counts
   std::set<std::string> read_;
 };
 
@@ -243,7 +295,8 @@ LinkProfile read_link(Section section) {
 
 RetryProfile read_retry(Section section) {
   RetryProfile retry;
-  // A receiver that is tried again at once, without end, is never ready.
+  // Must not be 0: a receiver without buffers that is retried at once without end would stop
+  // virtual time.
   retry.rnr_timer = section.nanoseconds("rnr_timer_ns", 1);
   retry.rnr_retries = section.count("rnr_retries", 0, 7);
   retry.timeout = section.nanoseconds("timeout_ns");
@@ -251,7 +304,64 @@ RetryProfile read_retry(Section section) {
   return retry;
 }
 
+// The sections that describe nodes; `section` makes a Section of a name, or of [server] and
+// [client].
+template <class MakeSection, class HasSection>
+void read_machine(Profile& profile, MakeSection section, HasSection has) {
+  profile.cpu = read_cpu(section("cpu"));
+  profile.server = read_node(section("server"));
+  profile.client = read_node(section("client"));
+  profile.dram = read_memory(section("dram"));
+  profile.pm = read_memory(section("pm"));
+  if (profile.cpu.line_transfer == Picoseconds::zero()) {
+    profile.cpu.line_transfer = profile.dram.read_latency;
+  }
+  if (has("numa")) profile.numa = read_numa(section("numa"));
+  profile.nic = read_nic(section("nic"));
+  if (has("translation")) profile.translation = read_translation(section("translation"));
+  profile.link = read_link(section("link"));
+}
+
+std::vector<RoleProfile> read_roles(const std::string& path, const toml::table& root,
+                                    const Profile& base) {
+  std::vector<RoleProfile> roles;
+  const toml::table* const tables = root["role"].as_table();
+  if (tables == nullptr) fail_at(path, root.get("role")->source(), "'role' must be [role.NAME]");
+  for (const auto& [key, node] : *tables) {
+    const std::string role(key.str());
+    if (!node.is_table()) {
+      fail_at(path, node.source(), fmt::format("'role.{0}' must be a table, [role.{0}]", role));
+    }
+    RoleProfile& read = roles.emplace_back(
+        RoleProfile{role, fmt::format("{}:{}", path, node.source().begin.line), base});
+    const auto is_own = [&](const std::string& name) { return tables_of_role().contains(name); };
+    read_machine(
+        read.profile,
+        [&](const std::string& name) {
+          return Section(path, root, name, role, is_own(name) ? name : "");
+        },
+        [&](const std::string& name) {
+          return root.contains(name) || node.as_table()->contains(name);
+        });
+  }
+  return roles;
+}
+
 }  // namespace
+
+const Profile& Profile::of_role(std::string_view role) const {
+  const auto found = std::find_if(roles.begin(), roles.end(),
+                                  [&](const RoleProfile& each) { return each.role == role; });
+  return found == roles.end() ? *this : found->profile;
+}
+
+void check_roles(const Profile& profile, std::span<const std::string> roles) {
+  for (const RoleProfile& described : profile.roles) {
+    if (std::find(roles.begin(), roles.end(), described.role) != roles.end()) continue;
+    throw UsageError(fmt::format("{}: no node has the role '{}'; the roles are: {}",
+                                 described.where, described.role, fmt::join(roles, ", ")));
+  }
+}
 
 Profile load_profile(const std::string& path) {
   std::ifstream file(path);
@@ -266,9 +376,9 @@ Profile load_profile(const std::string& path) {
     throw UsageError(
         fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
   }
-  static const std::set<std::string> known{"name",        "title", "ddio", "cpu",  "server",
-                                           "client",      "dram",  "pm",   "numa", "nic",
-                                           "translation", "link",  "retry"};
+  static const std::set<std::string> known{"name",        "title", "ddio",  "cpu",  "server",
+                                           "client",      "dram",  "pm",    "numa", "nic",
+                                           "translation", "link",  "retry", "role"};
   for (const auto& [key, node] : root) {
     if (!known.contains(std::string(key.str()))) {
       throw UsageError(fmt::format("{}:{}: unknown key '{}'; known are: {}", path,
@@ -284,21 +394,11 @@ Profile load_profile(const std::string& path) {
   const auto ddio = root["ddio"].value<bool>();
   if (!ddio) throw UsageError(fmt::format("{}:1: 'ddio' must be true or false", path));
   profile.ddio = *ddio;
-  profile.cpu = read_cpu({path, root, "cpu"});
-  profile.server = read_node({path, root, "server"});
-  profile.client = read_node({path, root, "client"});
-  profile.dram = read_memory({path, root, "dram"});
-  profile.pm = read_memory({path, root, "pm"});
-  if (profile.cpu.line_transfer == Picoseconds::zero()) {
-    profile.cpu.line_transfer = profile.dram.read_latency;
-  }
-  if (root.contains("numa")) profile.numa = read_numa({path, root, "numa"});
-  profile.nic = read_nic({path, root, "nic"});
-  if (root.contains("translation")) {
-    profile.translation = read_translation({path, root, "translation"});
-  }
-  profile.link = read_link({path, root, "link"});
+  read_machine(
+      profile, [&](const std::string& name) { return Section(path, root, name); },
+      [&](const std::string& name) { return root.contains(name); });
   profile.retry = read_retry({path, root, "retry"});
+  if (root.contains("role")) profile.roles = read_roles(path, root, profile);
   return profile;
 }
 

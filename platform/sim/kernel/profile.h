@@ -5,7 +5,10 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "platform/base/units.h"
 #include "platform/platform.h"
@@ -128,12 +131,14 @@ struct RetryProfile {
   Picoseconds timeout{};  // until a peer that does not answer counts as gone, retries included
 };
 
+struct RoleProfile;
+
 struct Profile {
   std::string name;
   std::string title;
   std::string text;  // the file, for the manifest
   CpuProfile cpu;
-  NodeProfile server;  // node 0
+  NodeProfile server;  // nodes of the first role
   NodeProfile client;  // all others
   MemoryProfile dram;
   MemoryProfile pm;
@@ -143,9 +148,23 @@ struct Profile {
   std::optional<TranslationProfile> translation;  // else the NIC knows where everything is
   LinkProfile link;
   RetryProfile retry;
+  std::vector<RoleProfile> roles;  // whose nodes are described differently
+
+  // What describes the nodes of a role: this profile, or its own.
+  const Profile& of_role(std::string_view role) const;
+};
+
+// The table [role.NAME] of a profile, and the profile that it makes of the others.
+struct RoleProfile {
+  std::string role;
+  std::string where;  // file and line
+  Profile profile;
 };
 
 // Throws UsageError with file and line.
 Profile load_profile(const std::string& path);
+
+// Throws UsageError, with file and line, if the profile describes another role than these.
+void check_roles(const Profile& profile, std::span<const std::string> roles);
 
 }  // namespace perdura::sim

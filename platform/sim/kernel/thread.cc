@@ -32,7 +32,8 @@ Time SimThread::now() const {
 void SimThread::make_ready(std::coroutine_handle<> task) {
   if (state_ == State::stopped) return;
   ready_.push_back(task);
-  // Another thread's task may do this: then it happens when that thread has paid its charges.
+  // A task of another thread may do this. Then the wake-up happens when that thread has spent the
+  // time that it was charged.
   if (state_ == State::idle) wake(running_ != nullptr ? running_->now() : engine_.now());
 }
 
@@ -89,7 +90,40 @@ void SimThread::granted(Time at) {
   engine_.schedule(at, *this);
 }
 
+void SimThread::stall(std::vector<Stall> stalls) {
+  stalls_ = std::move(stalls);
+  std::reverse(stalls_.begin(), stalls_.end());
+  if (!stalls_.empty()) next_stall_ = stalls_.back().begin;
+}
+
+// Whether a stall is going on; then the thread fires again when it ends.
+bool SimThread::stalled() {
+  while (!stalls_.empty() && stalls_.back().end <= engine_.now()) stalls_.pop_back();
+  next_stall_ = stalls_.empty() ? Time::max() : stalls_.back().begin;
+  if (engine_.now() < next_stall_) return false;
+  engine_.schedule(stalls_.back().end, *this);
+  return true;
+}
+
+void SimThread::set_charge_limit() {
+  charge_limit_ = stalls_.empty() ? kLongest : stalls_.back().begin - engine_.now();
+}
+
+// The running task's work reaches a stall, or the end of virtual time.
+void SimThread::charge_limit_reached() {
+  while (!stalls_.empty() && charged_ > stalls_.back().begin - engine_.now()) {
+    charged_ += stalls_.back().end - stalls_.back().begin;
+    stalls_.pop_back();
+  }
+  next_stall_ = stalls_.empty() ? Time::max() : stalls_.back().begin;
+  set_charge_limit();
+  charged_ = limited(charged_);
+}
+
 void SimThread::fire() {
+  if (engine_.now() >= next_stall_ && state_ != State::stopped) [[unlikely]] {
+    if (stalled()) return;
+  }
   switch (state_) {
     case State::waking:
       if (cores_.try_take()) {
@@ -122,9 +156,11 @@ void SimThread::fire() {
 
 void SimThread::run_one() {
   const std::coroutine_handle<> task = ready_.take_front();
-  // Of thousands of tasks the next one's frame is in no cache any more.
+  // With thousands of tasks, the frame of the next one is no longer in any cache.
   if (!ready_.empty()) __builtin_prefetch(ready_.front().address());
   charged_ = {};
+  if (next_stall_ != Time::max() || charge_limit_ != kLongest) [[unlikely]]
+    set_charge_limit();
   {
     Activation activation(*this);
     running_ = this;
@@ -137,7 +173,8 @@ void SimThread::run_one() {
   Picoseconds busy = charged_;
   cpu_time_ += charged_;
   charged_ = {};
-  // With nothing left to do a sleeper arms its completion channel, looks once more, and sleeps.
+  // A thread that does not poll arms its completion channel when it has nothing left to do, looks
+  // once more, and sleeps.
   if (ready_.empty() && mode_ == CompletionMode::event) {
     busy += wait_.arm;
     cpu_time_ += wait_.sleep_cpu;
@@ -171,6 +208,7 @@ void SimThread::stop() {
   }
   state_ = State::stopped;
   ready_.clear();
+  store_buffer_.clear();
   destroy_tasks();
 }
 

@@ -18,12 +18,20 @@
 #include "platform/runtime/ring.h"
 #include "platform/sim/kernel/engine.h"
 #include "platform/sim/kernel/profile.h"
+#include "platform/sim/kernel/store_buffer.h"
 #include "platform/sim/kernel/storing_thread.h"
 #include "platform/sim/kernel/virtual_time.h"
 
 namespace perdura::sim {
 
 class SimThread;
+
+// An interval in which a thread does not execute, whatever it has to do: it stands for a thread
+// that the operating system has preempted, or for one that is slow at just this moment.
+struct Stall {
+  Time begin{};
+  Time end{};
+};
 
 // The cores of a node. Threads that have work queue for a core in FIFO order and run in time
 // slices.
@@ -63,7 +71,11 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // --- CostMeter
   void charge(Work work, Bytes bytes) override;
   void spin_until(Time when) override;
-  void charge_time(Picoseconds time) { charged_ = limited(charged_ + time); }
+  void charge_time(Picoseconds time) {
+    charged_ += time;
+    if (charged_ > charge_limit_) [[unlikely]]
+      charge_limit_reached();
+  }
   // Reports that everything that the thread has flushed or streamed will be in the persistence
   // domain by `when`; a fence waits until then.
   void written_back_by(Time when) { written_back_ = std::max(written_back_, when); }
@@ -79,6 +91,8 @@ class SimThread final : public Executor, public CostMeter, private Event {
     next_fill_buffer_ = (next_fill_buffer_ + 1) % fill_buffers_.size();
   }
   const CpuProfile& cpu() const { return cpu_; }
+  // Of a relaxed simulation; else stores become visible at their own times.
+  StoreBuffer& store_buffer() { return store_buffer_; }
   StoringThread& storing() { return storing_; }
   const StoringThread& storing() const { return storing_; }
 
@@ -101,6 +115,19 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // CPU time used so far: the busy time of a sleeping thread, all the time since its start of a
   // polling thread.
   Picoseconds cpu_time() const;
+
+  // The thread stands still in these intervals, which are disjoint and in the order of time. A
+  // stall may begin anywhere in the work of a task, for example between two stores. Must be called
+  // before the thread has run.
+  void stall(std::vector<Stall> stalls);
+
+  // Appends which tasks are ready, as a number, and what has been stored: what a relaxed
+  // simulation's next steps depend on.
+  void append_state(std::string& state) const {
+    state += static_cast<char>('0' + static_cast<int>(state_));
+    state += static_cast<char>('0' + ready_.size());
+    store_buffer_.append_state(state);
+  }
 
   // Stops the thread for good and destroys its tasks.
   void stop();
@@ -129,6 +156,9 @@ class SimThread final : public Executor, public CostMeter, private Event {
   void run_one();
   void granted(Time at);
   Timer& free_timer();
+  void charge_limit_reached();
+  bool stalled();
+  void set_charge_limit();
 
   Engine& engine_;
   Cores& cores_;
@@ -138,6 +168,10 @@ class SimThread final : public Executor, public CostMeter, private Event {
   State state_ = State::idle;
   bool completion_arrives_ = false;
   Picoseconds charged_{};  // by the running task, not yet paid
+  // charged_ at which the next stall begins, or the end of virtual time.
+  Picoseconds charge_limit_ = kLongest;
+  std::vector<Stall> stalls_;  // that have not ended, the next one last
+  Time next_stall_ = Time::max();
   Time written_back_{};
   StoringThread storing_;
   std::vector<Time> fill_buffers_;  // until when each is occupied; used round robin
@@ -152,6 +186,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   std::vector<std::unique_ptr<Timer>> timers_;
   std::vector<Timer*> free_timers_;
   std::exception_ptr& failure_;
+  StoreBuffer store_buffer_;
 
   static inline constinit thread_local SimThread* running_ = nullptr;
 };

@@ -38,7 +38,7 @@ Groups group_by_key(std::span<const Operation> operations) {
   }
   groups.members.resize(operations.size());
   for (std::uint32_t i = 0; i < operations.size(); ++i) {
-    // `counts` holds the next free index of each group, and in the end the end of each group.
+    // `counts` holds the next free index of each group; at the end it holds the end of each group.
     groups.members[counts[keys.find(operations[i].key)]++] = i;
   }
   return groups;

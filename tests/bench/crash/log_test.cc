@@ -29,6 +29,7 @@ TEST(LogCrashes, LeaveEveryAcknowledgedRecordByTheMethodsOfThePaper) {
       CrashOptions options{.setup = {.model = model}, .random_images = 1};
       options.setup.parameters = setting.parameters;
       options.setup.correct = setting.correct;
+      if (!refusal(log.info, options.setup, connectx3().nic).empty()) continue;
       const CrashResult result = explore_crashes(log, connectx3(), options);
       EXPECT_TRUE(result.durable.held)
           << explored_name(log.info, setting) << " on " << explored_name(model) << "\n"

@@ -92,7 +92,10 @@ TEST(LogDriver, TellsMethodsApart) {
   const auto mean = [](const char* method) {
     const Point point = plan({fmt::format("matrix.system=[\"{}\"]", method)}).front();
     const auto platform = perdura::test::make_platform("sim", 2);
-    return LogDriver().run(*platform, point).kinds.at(kind_of(OperationKind::insert)).latency.mean();
+    return LogDriver()
+        .run(*platform, point)
+        .kinds.at(kind_of(OperationKind::insert))
+        .latency.mean();
   };
   EXPECT_LT(mean("write"), mean("send-copy"));
   EXPECT_LT(mean("send-copy"), mean("send-copy-flush"));

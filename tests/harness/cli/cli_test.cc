@@ -84,7 +84,9 @@ TEST(Cli, ReportsNameTheirFilesAsJson) {
   const test::TemporaryFolder temporary;
   const std::string folder = (temporary.path() / "out").string();
   ASSERT_EQ(perdura(kTwoPoints + "--quiet --out " + folder).code, 0);
-  const Outcome outcome = perdura("report --json " + folder);
+  // Notes on stderr say which figures have no rows, as those of the workloads left out here.
+  const Outcome outcome =
+      shell(fmt::format("({} report --json {} 2>/dev/null)", PERDURA_PROGRAM, folder));
   ASSERT_EQ(outcome.code, 0) << outcome.text;
   const auto json = nlohmann::json::parse(outcome.text);
   EXPECT_EQ(json["page"], folder + "/report/index.html");

@@ -28,6 +28,18 @@ grep -q '<svg' out/report/index.html || fail "the report has no figure"
 # Into a file: grep -q ends at the first match, and what still writes into a pipe then fails.
 "$perdura" claims out >claims.txt
 grep -q '^erda-16-erda ' claims.txt || fail "there are no claims"
+# The same by the programs that only read results, which need not be where results can be made.
+"$place/prefix/bin/perdura-report" out --out read >/dev/null 2>&1
+# The page names the folder's files relative to where it is.
+"$perdura" report out --out made >/dev/null 2>&1
+diff -r read made || fail "perdura-report draws something else than perdura report"
+"$place/prefix/bin/perdura-claims" out | diff - claims.txt || fail "perdura-claims answers something else"
+"$place/prefix/bin/perdura-compare" out out >compared.txt || fail "perdura-compare finds a run worse than itself"
+"$perdura" compare out out | diff - compared.txt || fail "perdura-compare answers something else"
+for program in report claims compare; do
+  ! ldd "$place/prefix/bin/perdura-$program" | grep -E 'libmpi|libibverbs|librdmacm' ||
+    fail "perdura-$program needs what makes results"
+done
 # From the prefix it is: without its scripts there are none.
 mv "$place/prefix/share/perdura/plots" "$place/plots"
 ! "$perdura" report out >/dev/null 2>&1 || fail "figures were drawn by scripts of another place"

@@ -40,7 +40,7 @@ const Mistake kMistakes[] = {
      "doctor, "
      "advise, "
      "crash, "
-     "guarantees, completion"},
+     "guarantees, litmus, completion"},
     {"rnu erda-latency", "perdura: unknown command 'rnu' (did you mean 'run'?); known are: list, "},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},
@@ -66,7 +66,8 @@ const Mistake kMistakes[] = {
     {"crash erda --steps", "perdura: crash: --steps is for methods; a system has none"},
     {"crash erda --parameter regions", "perdura: crash: --parameter regions: give NAME=VALUE"},
     {"crash write --schedule slow-writer", "perdura: crash: --schedule is for systems"},
-    {"crash erda --schedule fast", "perdura: --schedule: fast not in {equal-writers,slow-writer,appends}"},
+    {"crash erda --schedule fast",
+     "perdura: --schedule: fast not in {equal-writers,slow-writer,appends}"},
     {"doctor --root /nowhere", "perdura: doctor: --root /nowhere: there is no such folder"},
     {"advise --responder /nowhere", "perdura: advise: --responder /nowhere: there is no such file"},
     {"advise --responder " PERDURA_SOURCE_DIR "/README.md",

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "harness/report/points.h"
 #include "harness/schema/columns.h"
+#include "report/points.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/client_server.h"
+#include "bench/driver/server.h"
 #include "bench/kv/kv_driver.h"
 #include "bench/kv/kv_parameters.h"
 #include "bench/operation_kinds.h"
@@ -9,6 +10,7 @@
 #include "fake_kv.h"
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
+#include "services/kv/service.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::bench {
@@ -72,19 +74,23 @@ TEST_F(KvRunTest, PerformsAsManyOperationsAsAskedOfTheKindsAsked) {
 // What was found by exploration, the weakest of what the server may be; not what a paper promises.
 TEST_F(KvRunTest, SaysWhatACompletedOperationMeans) {
   using services::GuaranteeLevel;
-  const systems::KvSystem& erda = systems::find_kv_system("erda");
+  const services::SystemInfo erda = services::info_of(systems::find_kv_system("erda"));
+  const auto info_of = [](std::string_view name) {
+    return services::info_of(systems::find_kv_system(name));
+  };
   point_.parameters.clear();
   for (const bool said : {false, true}) {
     if (said) point_.settings.set("persistence", "paper");
     EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::none);
-    EXPECT_EQ(guarantee_of(point_, systems::find_kv_system("continuity")), GuaranteeLevel::durable);
+    EXPECT_EQ(guarantee_of(point_, info_of("continuity")), GuaranteeLevel::durable);
   }
   point_.testbed = {"on", "ib"};
   point_.settings.set("domain", "wsp");
   EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::durable);
   point_.settings.set("transport", "iwarp");
-  EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::ordered) << "the point says otherwise";
-  const systems::KvSystem& raw = systems::find_kv_system("read-after-write");
+  EXPECT_FALSE(guarantee_of(point_, erda)) << "it cannot run on iWARP";
+  EXPECT_THROW(bench::check_server(point_, erda), UsageError);
+  const services::SystemInfo raw = info_of("read-after-write");
   point_.settings.unset("domain");
   point_.settings.unset("transport");
   EXPECT_LT(guarantee_of(point_, raw), GuaranteeLevel::durable) << "it may be DMP with DDIO";
@@ -97,7 +103,8 @@ TEST_F(KvRunTest, SaysWhatACompletedOperationMeans) {
   point_.settings.set("persistence", "correct");
   EXPECT_EQ(guarantee_of(point_, erda), GuaranteeLevel::durable_writes)
       << "a get may return what is then lost";
-  EXPECT_FALSE(guarantee_of(point_, test::kFakeKv)) << "nobody has explored the fake";
+  EXPECT_FALSE(guarantee_of(point_, services::info_of(test::kFakeKv)))
+      << "nobody has explored the fake";
 }
 
 TEST_F(KvRunTest, LatencyIsWhatAnOperationTakes) {

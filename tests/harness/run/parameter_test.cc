@@ -8,13 +8,13 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "harness/compare/matching.h"
-#include "harness/report/page_data.h"
-#include "harness/report/result_folder.h"
-#include "harness/report/templates.h"
 #include "harness/run/sweep.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
+#include "report/compare/matching.h"
+#include "report/page_data.h"
+#include "report/result_folder.h"
+#include "report/templates.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {
@@ -37,7 +37,9 @@ class TreeDriver final : public Driver {
 
   std::string_view name() const override { return "trees"; }
   std::span<const Parameter> parameters() const override { return table_; }
-  std::vector<DriverDeclarations::System> systems() const override { return {{"oak", kOfSystem}}; }
+  std::vector<DriverDeclarations::System> systems() const override {
+    return {{"oak", kOfSystem, "Q. robur"}, {"elm", kOfSystem}};
+  }
   Roles roles(const PointSettings&, NodeId) const override { return Roles({{"tree"}}); }
   void check(const Point&) const override {}
   Measurement run(Platform&, const Point& point) const override {
@@ -208,6 +210,8 @@ TEST_P(ParameterTest, IsInLabelsResultsAndFigures) {
   EXPECT_EQ(column->role, report::Column::Role::parameter);
   EXPECT_EQ(column->usual, parameter.usual.value().to_text());
   EXPECT_EQ(folders->front().specs.figures.front().shown_x_axis(), "Age (years)");
+  EXPECT_EQ(folders->front().specs.systems.shown("oak"), "Q. robur") << "and names the systems";
+  EXPECT_EQ(folders->front().specs.systems.shown("elm-tree"), "Elm Tree");
   report::Data data;
   data["settings"] = report::settings_data(*folders, folder("a"));
   const std::string page = report::render("appendix.html", data);

@@ -9,7 +9,7 @@
 
 #include "bench/kv/kv_parameters.h"
 #include "bench/ycsb/point_workload.h"
-#include "harness/workload/properties.h"
+#include "bench/ycsb/properties.h"
 
 namespace perdura::bench {
 namespace {

@@ -10,12 +10,12 @@
 #include "bench/kv/kv_driver.h"
 #include "bench/kv/kv_parameters.h"
 #include "fake_kv.h"
-#include "harness/compare/matching.h"
-#include "harness/report/result_folder.h"
 #include "harness/run/platform_factory.h"
 #include "platform/base/error.h"
 #include "platform/host/numa.h"
 #include "platform/sim/sim_platform.h"
+#include "report/compare/matching.h"
+#include "report/result_folder.h"
 #include "tests/harness/temporary_folder.h"
 
 namespace perdura::harness {

@@ -128,6 +128,7 @@ class FabricConnection : public Conformance {};
 class FabricContention : public Conformance {};
 class PmemRegion : public Conformance {};
 class PmemAccounting : public Conformance {};
+class NodeAccounting : public Conformance {};
 class Runtime : public Conformance {};
 class PlatformRun : public Conformance {};
 class PlatformThreads : public Conformance {};
@@ -172,6 +173,7 @@ std::string text_of(const fabric::LocalBuffer& buffer);
   PERDURA_CONFORMANCE_SUITE(platform, FabricContention, cases) \
   PERDURA_CONFORMANCE_SUITE(platform, PmemRegion, cases)       \
   PERDURA_CONFORMANCE_SUITE(platform, PmemAccounting, cases)   \
+  PERDURA_CONFORMANCE_SUITE(platform, NodeAccounting, cases)   \
   PERDURA_CONFORMANCE_SUITE(platform, Runtime, cases)          \
   PERDURA_CONFORMANCE_SUITE(platform, PlatformRun, cases)      \
   PERDURA_CONFORMANCE_SUITE(platform, PlatformThreads, cases)

@@ -2,8 +2,9 @@
 // of their operations, each that a power failure may leave there. A `Hash` says how an index is
 // used here, as in its folder's support.h; besides what index_suite.h needs:
 //
-//   kSettlesEachStep     all that a step of a resize has stored is durable before the next one, so
-//                        that checks, which are not, do not multiply the images of the next
+//   kSettlesEachStep     of a resize: what a step may leave to recovery, as the checks, is durable
+//                        before the next one, so that it does not multiply the images of the next
+//   clear_undurable      clears what need not be durable, because recovery computes it anew
 //   kRecoversEachCheck   images that differ only in checks are recovered one by one; otherwise one
 //                        of them, as recovery computes them all
 //   keys, kErasesOneIn   of random histories
@@ -18,11 +19,9 @@
 #include "systems/bucket_hash/flushing.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
+#include "tests/systems/bucket_hash/mistaken_index.h"
 
 namespace perdura::test {
-
-using systems::bucket_hash::Flushing;
-using systems::bucket_hash::Readers;
 
 inline constexpr std::array kModels{
     pmem::PersistenceModel{.domain = pmem::PersistenceDomain::dmp, .ddio = false},
@@ -82,36 +81,47 @@ Image without_checks(Image image, const typename Hash::Geometry& geometry) {
   return image;
 }
 
+// Whether a power failure now leaves what is visible, and nothing else. Otherwise to declare that
+// durable would hide a missing flush.
+template <class Hash>
+bool is_durable(const ExploredMemory& memory, const typename Hash::Geometry& geometry) {
+  const auto kept = [&](Image image) {
+    Hash::clear_undurable(image, geometry);
+    return image;
+  };
+  const Image visible = kept(memory.visible());
+  bool durable = true;
+  memory.for_each_image(
+      [&](const Image& image) { durable = durable && equal_bytes(kept(image), visible); });
+  return durable;
+}
+
 // An index of which every step of every operation is explored.
-template <class Hash, class Tested = typename Hash::Watched>
+template <class Hash>
 class Explored {
  public:
   using Geometry = typename Hash::Geometry;
-  using Outcome = typename Hash::Index::Outcome;
+  using Index = typename Hash::Index;
+  using Outcome = typename Index::Outcome;
 
   Explored(const Geometry& geometry, const pmem::PersistenceModel& model,
-           Readers readers = Readers::one_sided)
+           Readers readers = Readers::one_sided, const Mistake& mistake = {})
       : geometry_(geometry),
         readers_(readers),
         live_(Image(geometry.size()), model),
-        index_(live_.region, 0, geometry, Flushing::lines, readers) {
+        index_(live_, geometry, readers, mistake) {
     live_.memory->after_step = [this] { look(before_, after_); };
   }
 
   bool put(const std::string& key, const std::string& value) {
     const auto item = item_of(key, value);
-    after_[key] = value;
-    if constexpr (!Hash::kSettlesEachStep) {
-      if (!index_.put(item)) after_ = before_;
-      return acknowledged();
-    }
     while (wrong_.empty()) {
-      const Outcome outcome = Hash::try_put(index_, item);
+      after_[key] = value;
+      const Outcome outcome = index_.try_put(item);
       if (outcome == Outcome::done) break;
       after_ = before_;
       if (outcome == Outcome::out_of_space) break;
       resize();
-      after_[key] = value;
     }
     return acknowledged();
   }
@@ -125,23 +135,31 @@ class Explored {
 
   const std::string& wrong() const { return wrong_; }
   std::uint64_t images() const { return images_; }
-  const Tested& index() const { return index_; }
+  const Index& index() const { return index_.index(); }
   const Contents& contents() const { return before_; }
 
  private:
-  // What has been acknowledged is durable.
   bool acknowledged() {
-    look(after_, after_);
+    ended();
     before_ = after_;
     live_.memory->settle();
     return wrong_.empty();
   }
+  // What has been done is durable.
+  void ended() {
+    look(after_, after_);
+    if (wrong_.empty() && !is_durable<Hash>(*live_.memory, geometry_)) wrong_ = "it is not durable";
+  }
   void resize() {
     index_.begin_resize();
     do {
-      acknowledged();
-    } while (index_.resize_step());
-    acknowledged();
+      step_ended();
+    } while (wrong_.empty() && index_.resize_step());
+    step_ended();
+  }
+  void step_ended() {
+    ended();
+    if (Hash::kSettlesEachStep) live_.memory->settle();
   }
   void look(const Contents& before, const Contents& after) {
     if (!wrong_.empty()) return;
@@ -162,7 +180,7 @@ class Explored {
       const auto changed = value_in(after, key);
       if (value_in(before, key) == changed) return false;
       const ClientRead read =
-          Hash::read_as_client(live_.memory->visible(), geometry_, Hash::table(index_), key);
+          Hash::read_as_client(live_.memory->visible(), geometry_, Hash::table(index()), key);
       return !read.torn && read.value == changed;
     });
   }
@@ -170,7 +188,7 @@ class Explored {
   Geometry geometry_;
   Readers readers_;
   ExploredRegion live_;
-  Tested index_;
+  MistakenIndex<Hash> index_;
   Contents before_;
   Contents after_;
   std::string wrong_;
@@ -223,14 +241,14 @@ Amounts explore_histories(const pmem::PersistenceModel& model,
   return amounts;
 }
 
-// Whether what a wrong copy of the index does is found out in any of some histories.
-template <class Hash, class Wrong>
-bool is_noticed(const pmem::PersistenceModel& model,
+// Whether what an index does that makes this mistake is found out in any of some histories.
+template <class Hash>
+bool is_noticed(const Mistake& mistake, const pmem::PersistenceModel& model,
                 const std::vector<typename Hash::Geometry>& geometries, std::uint64_t seeds,
                 int operations, Readers readers = Readers::one_sided) {
   for (const auto& geometry : geometries) {
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-      Explored<Hash, Wrong> explored(geometry, model, readers);
+      Explored<Hash> explored(geometry, model, readers, mistake);
       run_random<Hash>(explored, seed, operations);
       if (!explored.wrong().empty()) return true;
     }
@@ -281,7 +299,7 @@ class RecoveryExplored {
     settle();
   }
 
-  const typename Hash::Watched& index() const { return index_; }
+  const typename Hash::Index& index() const { return index_; }
   void expect_right(std::size_t least_images, std::size_t least_of_recoveries) const {
     EXPECT_EQ(wrong_, "");
     std::cout << once_.size() << " images, " << twice_.size() << " of their recoveries\n";
@@ -291,6 +309,7 @@ class RecoveryExplored {
 
  private:
   void settle() {
+    if (!is_durable<Hash>(*live_.memory, geometry_)) wrong_ = "it is not durable";
     before_ = after_;
     live_.memory->settle();
   }
@@ -312,7 +331,7 @@ class RecoveryExplored {
   Geometry geometry_;
   pmem::PersistenceModel model_;
   ExploredRegion live_;
-  typename Hash::Watched index_;
+  typename Hash::Index index_;
   Contents before_;
   Contents after_;
   DistinctImages once_;

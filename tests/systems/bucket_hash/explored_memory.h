@@ -1,21 +1,23 @@
 // Memory that counts as persistent and obeys the persistence model: after every store, flush and
-// fence a test can see each image that a power failure may leave there.
+// fence a test can see each image that a power failure may leave there. Or it records the steps of
+// a program and takes others instead of them.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <unordered_set>
 #include <vector>
 
 #include "platform/pmem/model/persistence_state.h"
 #include "platform/pmem/region.h"
 #include "platform/runtime/work.h"
+#include "tests/systems/bucket_hash/steps.h"
 
 namespace perdura::test {
-
-using Image = std::vector<std::byte>;
 
 // Images are many and long: nothing hashes them faster than what computes checksums.
 struct ImageHash {
@@ -67,6 +69,31 @@ class ExploredMemory final : public pmem::RegionModel {
 
   const Image& visible() const { return visible_; }
 
+  // From now on the program alone sees what it stores, until its steps are asked for.
+  void record() {
+    recorded_.emplace();
+    seen_by_program_ = visible_;
+  }
+  Steps recorded() {
+    Steps steps = std::move(recorded_.value());
+    recorded_.reset();
+    return steps;
+  }
+  void take(const Steps& steps) {
+    for (const Step& step : steps) {
+      switch (step.kind) {
+        case Step::Kind::write:
+          write(step.offset, step.bytes, false);
+          break;
+        case Step::Kind::flush:
+          flush(step.offset, step.length);
+          break;
+        case Step::Kind::fence:
+          drain();
+      }
+    }
+  }
+
   // Calls `visit(image)` for each image that a power failure may leave now.
   template <class Visit>
   void for_each_image(Visit visit) const {
@@ -83,11 +110,11 @@ class ExploredMemory final : public pmem::RegionModel {
 
   std::uint64_t load(Bytes offset) override {
     std::uint64_t value;
-    std::memcpy(&value, &visible_[offset], kWord);
+    std::memcpy(&value, &seen()[offset], kWord);
     return value;
   }
   void read(Bytes offset, std::span<std::byte> into) override {
-    if (!into.empty()) std::memcpy(into.data(), &visible_[offset], into.size());
+    if (!into.empty()) std::memcpy(into.data(), &seen()[offset], into.size());
   }
   void store(Bytes offset, std::uint64_t value, const pmem::WordLayout&) override {
     write(offset, std::as_bytes(std::span(&value, 1)), false);
@@ -104,6 +131,7 @@ class ExploredMemory final : public pmem::RegionModel {
   // Where what is visible is durable, a failure may come between any two words; elsewhere the model
   // lets any of the words survive.
   void write(Bytes offset, std::span<const std::byte> from, bool streaming) override {
+    if (recorded_) return record_write(offset, from, streaming);
     const bool by_word = model_.domain != pmem::PersistenceDomain::dmp;
     while (!from.empty()) {
       const Bytes word = std::min<Bytes>(kWord - offset % kWord, from.size());
@@ -120,15 +148,29 @@ class ExploredMemory final : public pmem::RegionModel {
     }
   }
   void flush(Bytes offset, Bytes length) override {
+    if (recorded_) return recorded_->push_back(Step::flush(offset, length));
     state_->flush(writer, {0, offset}, length);
     step();
   }
   void drain() override {
+    if (recorded_) return recorded_->push_back(Step::fence());
     state_->fence(writer);
     step();
   }
 
  private:
+  const Image& seen() const { return recorded_ ? seen_by_program_ : visible_; }
+  void record_write(Bytes offset, std::span<const std::byte> from, bool streaming) {
+    if (streaming) throw std::logic_error("steps have no streaming stores yet");
+    const auto at = seen_by_program_.begin() + static_cast<std::ptrdiff_t>(offset);
+    const auto end = at + static_cast<std::ptrdiff_t>(from.size());
+    recorded_->push_back({.kind = Step::Kind::write,
+                          .offset = offset,
+                          .length = from.size(),
+                          .bytes = {from.begin(), from.end()},
+                          .before = {at, end}});
+    std::copy(from.begin(), from.end(), at);
+  }
   void step() {
     if (after_step) after_step();
   }
@@ -139,6 +181,8 @@ class ExploredMemory final : public pmem::RegionModel {
   }
 
   Image visible_;
+  Image seen_by_program_;  // while its steps are recorded
+  std::optional<Steps> recorded_;
   pmem::PersistenceModel model_;
   std::unique_ptr<pmem::PersistenceState> state_;
 };

@@ -56,7 +56,7 @@ TYPED_TEST_P(HashIndex, BehavesLikeAMap) {
     SCOPED_TRACE(fmt::format("{}, seed {}", Hash::describe(geometry), seed));
     std::mt19937_64 random(seed);
     PlainMemory memory(geometry.size());
-    typename Hash::Watched index(memory.region(), 0, geometry);
+    typename Hash::Index index(memory.region(), 0, geometry);
     Contents model;
     const auto [least_keys, more_keys] = Hash::map_keys(geometry);
     const std::uint64_t keys = least_keys + random() % more_keys;

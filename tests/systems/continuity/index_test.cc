@@ -15,21 +15,8 @@ namespace {
 using perdura::test::loads_before_resizes;
 using perdura::test::writes_of;
 
-// An update that is acknowledged and does not happen.
-class LosesOneOfManyUpdates final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void update_item(Place to, SlotNumber from, Indicator indicator, const Slot& old_item,
-                   const Slot& item) override {
-    if (++updates_ != 777'777) Index::update_item(to, from, indicator, old_item, item);
-  }
-  std::uint64_t updates_ = 0;
-};
-
 TEST(ContinuityIndex, OneUpdateOfAMillionThatIsLostIsNoticed) {
-  EXPECT_EQ((perdura::test::wrong_of_a_million<ContinuityHash, LosesOneOfManyUpdates>()), 1U);
+  EXPECT_EQ(perdura::test::wrong_of_a_million<ContinuityHash>(777'777), 1U);
 }
 
 TEST(ContinuityLayout, TablesAndTheirPartsDoNotOverlap) {

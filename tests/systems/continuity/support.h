@@ -50,7 +50,6 @@ inline ClientRead read_as_client(std::span<const std::byte> memory, const Geomet
 
 struct ContinuityHash {
   using Index = continuity::Index;
-  using Watched = Index;
   using Geometry = continuity::Geometry;
   using Parameters = continuity::Parameters;
 
@@ -88,6 +87,23 @@ struct ContinuityHash {
       const Table table = geometry.table(level);
       for (std::uint64_t pair = 0; pair < table.pairs; ++pair) {
         std::memset(&image[table.header_offset(pair) + kWord], 0, kHeaderSize - kWord);
+      }
+      for (std::uint64_t group = 0; group < table.groups; ++group) {
+        std::memset(&image[table.group_offset(group)], 0, kWord);
+      }
+    }
+  }
+  // Besides checks: seals.
+  static void clear_undurable(Image& image, const Geometry& geometry) {
+    clear_checks(image, geometry);
+    for (std::uint32_t level = 0; level <= geometry.resizes; ++level) {
+      const Table table = geometry.table(level);
+      for (std::uint64_t pair = 0; pair < table.pairs; ++pair) {
+        std::byte* at = &image[table.header_offset(pair) + kIndicatorOffset];
+        Indicator indicator;
+        std::memcpy(&indicator, at, kWord);
+        indicator &= ~kSealed;
+        std::memcpy(at, &indicator, kWord);
       }
     }
   }

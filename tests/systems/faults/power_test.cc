@@ -1,6 +1,8 @@
 // The server's power fails at every moment of a small history, and is back at once: after recovery
-// the store holds what its system promises, and takes writes.
+// the store holds what exploration has found that its system guarantees, and takes writes.
+#include "bench/crash/explored.h"
 #include "platform/sim/failures.h"
+#include "services/kv/service.h"
 #include "systems/registry/registry.h"
 #include "tests/systems/faults/history.h"
 
@@ -35,33 +37,37 @@ constexpr std::array<Step, 12> kSteps{{{0, 1},
                                        {0, 8},
                                        {1, 9}}};
 
-// What a system promises of an acknowledged operation.
-enum class Promise : std::uint8_t {
-  durable,  // it is there
-  atomic,   // it is there, or else the version before it
-  whole,    // some version that was written is there, or none
+// What was found that a system guarantees, and the setting in which it guarantees most. Of an
+// acknowledged operation:
+//   durable  it is there
+//   ordered  it is there, or else the version before it
+//   atomic   some version that was written is there, or none
+struct Guaranteed {
+  services::GuaranteeLevel level = services::GuaranteeLevel::none;
+  bench::ExploredSetting setting;
 };
 
 class PowerOfTheServer : public testing::TestWithParam<Subject> {
  protected:
   const KvSystem& system() const { return find_kv_system(GetParam().system); }
 
-  // Erda as published lets go of the version before the newest one while that is in the device or
-  // a cache only; where these are lost, it must not.
-  KvConfig config(PersistenceModel model) const {
-    KvConfig config = small_config(system());
-    if (GetParam().system == "erda" && model.domain == PersistenceDomain::dmp) {
-      config.parameters["persist_before_update"] = 1;
+  // Of the settings of the system itself: as published unless another one guarantees more.
+  Guaranteed guaranteed(PersistenceModel model) const {
+    const services::SystemInfo info = services::info_of(system());
+    Guaranteed most;
+    for (const bench::ExploredSetting& setting : bench::explored_settings(info)) {
+      if (setting.correct) continue;
+      const auto level =
+          bench::explored_level(info, setting.parameters, false, std::span(&model, 1));
+      if (level && *level > most.level) most = {*level, setting};
     }
-    return config;
+    return most;
   }
 
-  // From systems/*: a put of Erda is complete when the server's device has the object.
-  Promise promise(PersistenceModel model) const {
-    if (GetParam().system == "erda") return Promise::atomic;
-    const bool placed_in_lost_caches = model.domain == PersistenceDomain::dmp && model.ddio;
-    if (GetParam().system == "read-after-write" && placed_in_lost_caches) return Promise::whole;
-    return Promise::durable;
+  KvConfig config(const Guaranteed& guaranteed) const {
+    KvConfig config = small_config(system());
+    for (const auto& [name, value] : guaranteed.setting.parameters) config.parameters[name] = value;
+    return config;
   }
 
   enum class Times : std::uint8_t { once, twice };
@@ -72,10 +78,11 @@ class PowerOfTheServer : public testing::TestWithParam<Subject> {
 
 INSTANTIATE_TEST_SUITE_P(All, PowerOfTheServer, testing::ValuesIn(systems_on_sim()), subject_name);
 
-std::set<std::uint64_t> allowed(const Known& key, Promise promise) {
+std::set<std::uint64_t> allowed(const Known& key, services::GuaranteeLevel level) {
+  using services::GuaranteeLevel;
   std::set<std::uint64_t> versions{key.acknowledged, key.uncertain};
-  if (promise == Promise::atomic) versions.insert(key.before);
-  if (promise == Promise::whole) {
+  if (level == GuaranteeLevel::ordered) versions.insert(key.before);
+  if (level == GuaranteeLevel::atomic) {
     for (std::uint64_t version = 0; version <= key.uncertain; ++version) versions.insert(version);
     for (const Step& step : kSteps) versions.insert(step.version);
   }
@@ -85,6 +92,7 @@ std::set<std::uint64_t> allowed(const Known& key, Promise promise) {
 Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOptions options,
                                            Times times) {
   int runs = 0;
+  const Guaranteed guaranteed = this->guaranteed(model);
   return explore_failures(options, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     const auto made = perdura::test::make_platform("sim", 4);
@@ -94,7 +102,7 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
     int clients = 2;
 
     auto server = [&](Thread& thread) -> Task<> {
-      const auto partition = system().open(thread, "pool", config(model));
+      const auto partition = system().open(thread, "pool", config(guaranteed));
       co_await partition->serve();
     };
     auto client = [&](std::uint64_t first) {
@@ -121,7 +129,7 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
       for (std::uint64_t number = 0; number < kKeys; ++number) {
         const auto found = co_await version_in(*session, number);
         const Known& key = known[number];
-        EXPECT_TRUE(found && allowed(key, promise(model)).contains(*found))
+        EXPECT_TRUE(found && allowed(key, guaranteed.level).contains(*found))
             << "key " << number << " has version " << found.value_or(999) << ", acknowledged "
             << key.acknowledged << ", before " << key.before << ", uncertain " << key.uncertain;
         EXPECT_EQ(co_await version_in(*session, number), found) << "key " << number << ", again";
@@ -153,7 +161,12 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
   });
 }
 
+#define SKIP_UNLESS_GUARANTEED(model)                             \
+  if (guaranteed(model).level < services::GuaranteeLevel::atomic) \
+  GTEST_SKIP() << "exploration found that nothing is guaranteed there"
+
 void PowerOfTheServer::check(PersistenceModel model) {
+  SKIP_UNLESS_GUARANTEED(model);
   Explored explored;
   std::uint64_t runs = 0;
   for (ExploreOptions options :
@@ -179,6 +192,7 @@ TEST_P(PowerOfTheServer, FailsAnywhereWithVolatileCachesWithoutDdio) {
 }
 
 TEST_P(PowerOfTheServer, FailsAgainWhileItRecovers) {
+  SKIP_UNLESS_GUARANTEED((PersistenceModel{PersistenceDomain::dmp, false}));
   std::uint64_t runs = 0;
   for (const std::uint64_t seed : {1, 2}) {
     runs += fail_everywhere({PersistenceDomain::dmp, false},
@@ -193,6 +207,7 @@ TEST_P(PowerOfTheServer, FailsAgainWhileItRecovers) {
 
 // Not only some images of each moment, but all, or the first 100 of them.
 TEST_P(PowerOfTheServer, EveryImageOfAMomentIsRecovered) {
+  SKIP_UNLESS_GUARANTEED((PersistenceModel{PersistenceDomain::dmp, false}));
   const Explored explored = fail_everywhere(
       {PersistenceDomain::dmp, false}, {.images = Images::all, .stride = 5, .most_images = 100});
   std::cout << GetParam() << ": " << explored.tried << " of " << explored.moments << " moments, "

@@ -23,12 +23,16 @@ using perdura::test::wait_until;
 constexpr StepsBeforeKill kSteps{100, 600};
 constexpr std::uint64_t kKeys = 8;
 constexpr Bytes kValueSize = 4096;
+// The reader does not get further ahead, so that its history has an end however long the other
+// processes go without a core.
+constexpr std::uint64_t kReadsAhead = 1'000'000;
 
 // What the processes tell each other; it outlives each of them.
 struct Shared {
   std::array<std::atomic<std::uint64_t>, kKeys> versions{};  // the newest that was begun
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> reads{0};
+  std::atomic<std::uint64_t> read_limit{kReadsAhead};
   std::atomic<std::uint64_t> unexpected{0};  // errors other than "not found" and "disconnected"
 };
 
@@ -63,6 +67,7 @@ class Cluster {
   bool progress(std::uint64_t writes, std::uint64_t reads) {
     const std::uint64_t write_goal = shared_->writes + writes;
     const std::uint64_t read_goal = shared_->reads + reads;
+    shared_->read_limit = read_goal + kReadsAhead;
     return wait_until([&] { return shared_->writes >= write_goal && shared_->reads >= read_goal; });
   }
 
@@ -115,6 +120,7 @@ class Cluster {
         if (!got && got.error() == Error::disconnected) break;
         if (!got && got.error() != Error::not_found) ++shared.unexpected;
         ++shared.reads;
+        while (shared.reads >= shared.read_limit) co_await yield();
       }
     }
   }

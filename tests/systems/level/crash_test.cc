@@ -1,6 +1,7 @@
 // Whatever store, flush or fence a power failure follows, and whichever image it leaves: recovery
 // finds every acknowledged item once and whole, and the operation under way done or not begun.
 #include "tests/systems/bucket_hash/explored_index.h"
+#include "tests/systems/level/mistakes.h"
 #include "tests/systems/level/support.h"
 
 namespace perdura::systems::level::test {
@@ -10,8 +11,15 @@ using perdura::test::Amounts;
 using perdura::test::expect_damage_refused;
 using perdura::test::explore_histories;
 using perdura::test::is_noticed;
+using perdura::test::joined;
 using perdura::test::kModels;
+using perdura::test::Mistake;
+using perdura::test::no_mistake;
 using perdura::test::Readers;
+using perdura::test::such_first;
+using perdura::test::with_checks_before_flushes;
+using perdura::test::without;
+using perdura::test::without_flushes;
 
 using RecoveryExplored = perdura::test::RecoveryExplored<LevelHash>;
 
@@ -40,7 +48,7 @@ TEST(LevelCrash, NorDoesLocalMode) {
 
 // Until a put moves an item or finds no room.
 void fill(RecoveryExplored& explored) {
-  for (std::uint64_t number = 0; explored.index().movements == 0; ++number) {
+  for (std::uint64_t number = 0; explored.index().movements() == 0; ++number) {
     const std::string key = numbered_key(number);
     if (explored.put(key, numbered_value(number)) != Index::Outcome::done) break;
   }
@@ -62,7 +70,7 @@ TEST(LevelCrash, RecoveryFromAnOverwrittenSlotMayBeInterruptedToo) {
     explored.begin();
     // The item of a full bucket: the last bucket that a put found full is.
     EXPECT_EQ(explored.put(numbered_key(0), "overwritten"), Index::Outcome::done);
-    EXPECT_EQ(explored.index().overwritten, 1U);
+    EXPECT_EQ(explored.index().overwrites(), 1U);
     explored.expect_right(4, 2);
   }
 }
@@ -73,10 +81,10 @@ TEST(LevelCrash, RecoveryFromAMovementMayBeInterruptedToo) {
   std::uint64_t tried = 0;
   for (std::uint64_t first = 0; tried < 3; first += 100) {
     PlainMemory memory(geometry.size());
-    CountingIndex index(memory.region(), 0, geometry);
+    Index index(memory.region(), 0, geometry);
     std::uint64_t number = first;
     bool done = true;
-    for (; done && index.movements == 0; ++number) {
+    for (; done && index.movements() == 0; ++number) {
       done = index.put(item_of(numbered_key(number), "v")).has_value();
     }
     if (!done) continue;
@@ -87,7 +95,7 @@ TEST(LevelCrash, RecoveryFromAMovementMayBeInterruptedToo) {
     }
     explored.begin();
     EXPECT_EQ(explored.put(numbered_key(number - 1), "v"), Index::Outcome::done);
-    EXPECT_EQ(explored.index().movements, 1U);
+    EXPECT_EQ(explored.index().movements(), 1U);
     explored.expect_right(10, 3);
   }
 }
@@ -96,164 +104,86 @@ TEST(LevelCrash, RecoveryFromAMovementMayBeInterruptedToo) {
 
 // "A token can persist before its key": the published code takes what is less than a line apart for
 // one line.
-class TakesNearForOneLine final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void persist_item(Place place) override {
-    if (slot_offset(place.slot) - kTokensOffset >= kCacheLine) Index::persist_item(place);
-  }
-};
+Steps takes_near_for_one_line(Operation, Steps steps, const Image&) {
+  return without_flushes(std::move(steps), [](const Step& step) {
+    return is_slot(step) && in_bucket(step) - kTokensOffset < kCacheLine;
+  });
+}
 
 // The published code's update: `token |= (1 << k) & ~(1 << j)` never clears bit j.
-class LeavesTheOldItem final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void update_item(Place to, SlotNumber, const Slot&, const Slot& item, Tag tag) override {
-    insert_item(to, item, tag);
+Steps leaves_the_old_item(Operation, Steps steps, const Image&) {
+  for (Step& step : steps) {
+    if (is_update(step)) step = with_both(step);
   }
-};
+  return steps;
+}
 
 // The published code flushes a variable on the stack instead.
-class FlushesSomethingElse final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void persist_tokens(Bytes) override { persist(kStateOffset, kWord); }
-};
-
-class SetsTheTokenFirst final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void insert_item(Place place, const Slot& item, Tag tag) override {
-    change_tokens(place.bucket, with_item(load_tokens(place.bucket), place.slot, tag),
-                  toggle(place.slot, item));
-    write_item(place, item);
-    persist_item(place);
+Steps flushes_something_else(Operation, Steps steps, const Image&) {
+  for (Step& step : steps) {
+    if (step.is_flush() && is_tokens(step)) step.offset = kStateOffset;
   }
-};
+  return steps;
+}
 
-class UpdatesByTwoStores final : public Index {
- public:
-  using Index::Index;
+// Of an insert that moves nothing.
+Steps sets_the_token_first(Operation operation, Steps steps, const Image&) {
+  const bool inserts = std::ranges::none_of(
+      steps, [](const Step& step) { return is_log(step) || is_update(step) || is_delete(step); });
+  if (operation != Operation::put || !inserts) return steps;
+  return such_first(steps, [](const Step& step) { return !is_slot(step); });
+}
 
- private:
-  void update_item(Place to, SlotNumber from, const Slot& old_item, const Slot& item,
-                   Tag tag) override {
-    insert_item(to, item, tag);
-    delete_item({to.bucket, from}, old_item);
-  }
-};
+Steps updates_by_two_stores(Operation, Steps steps, const Image&) {
+  const auto update = std::ranges::find_if(steps, is_update);
+  if (update == steps.end()) return steps;
+  return joined(Steps(steps.begin(), update),
+                Steps{with_both(*update), Step::flush(update->offset), Step::fence()},
+                Steps(update, steps.end()));
+}
 
-class OverwritesWithoutALog final : public Index {
- public:
-  using Index::Index;
+Steps overwrites_without_a_log(Operation, Steps steps, const Image&) {
+  return without(steps, is_log);
+}
 
- private:
-  void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber) override {
-    const std::uint64_t check = load_check(place.bucket);
-    write_item(place, item);
-    persist_item(place);
-    store_check(place.bucket, check ^ toggle(place.slot, old_item) ^ toggle(place.slot, item));
-  }
-};
+// The first mark of an overwrite is set, the second one is cleared.
+Steps marks_the_entry_first(Operation, Steps steps, const Image&) {
+  const auto mark = std::ranges::find_if(steps, is_mark);
+  if (mark != steps.end()) std::rotate(steps.begin(), mark, mark + 3);
+  return steps;
+}
 
-class MarksTheEntryFirst final : public Index {
- public:
-  using Index::Index;
+Steps clears_the_log_first(Operation, Steps steps, const Image&) {
+  return such_first(steps, is_log);
+}
 
- private:
-  void log_item(Place place, const Slot& item, LogNumber log) override {
-    mark_log_entry(1, log);
-    write_log_entry(place, item, log);
-    persist_log_entry(log);
-  }
-};
+Steps lets_readers_see_it_first(Operation, Steps steps, const Image&) {
+  return with_checks_before_flushes(std::move(steps), is_tokens, is_check);
+}
 
-class ClearsTheLogFirst final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log) override {
-    const std::uint64_t check = load_check(place.bucket);
-    log_item(place, item, log);
-    clear_log(log);
-    write_item(place, item);
-    persist_item(place);
-    store_check(place.bucket, check ^ toggle(place.slot, old_item) ^ toggle(place.slot, item));
-  }
-};
-
-class MovesByDeletingFirst final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void move_item(Place from, Place to, const Slot& item, Tag tag) override {
-    delete_item(from, item);
-    insert_item(to, item, tag);
-  }
-};
-
-class DeletesBeforeItInserts final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void rehash_bucket(std::uint64_t bucket) override {
-    const Bytes offset = geometry().level(bottom()).bucket_offset(bucket);
-    const Tokens tokens = load_tokens(offset);
-    delete_all(offset);
-    store_tokens(offset, tokens);
-    insert_descendants(bucket);
-    store_tokens(offset, 0);
-  }
-};
-
-class LetsReadersSeeItFirst final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void change_tokens(Bytes bucket, Tokens after, std::uint64_t toggles) override {
-    const Tokens before = load_tokens(bucket);
-    store_tokens(bucket, after);
-    store_check(bucket, load_check(bucket) ^ check_term(before) ^ check_term(after) ^ toggles);
-    persist_tokens(bucket);
-  }
-};
-
-template <class Wrong>
-bool noticed(const pmem::PersistenceModel& model) {
-  return is_noticed<LevelHash, Wrong>(model, {{2, 0}, {2, 1}}, 4, 120);
+bool noticed(const Mistake& mistake, const pmem::PersistenceModel& model,
+             Readers readers = Readers::one_sided) {
+  return is_noticed<LevelHash>(mistake, model, {{2, 0}, {2, 1}}, 4, 120, readers);
 }
 
 TEST(LevelCrash, WrongOrdersAreNoticed) {
   for (const pmem::PersistenceModel& model : kModels) {
     SCOPED_TRACE(pmem::to_string(model.domain));
-    EXPECT_FALSE(noticed<Index>(model));
-    EXPECT_TRUE(noticed<LeavesTheOldItem>(model));
-    EXPECT_TRUE(noticed<SetsTheTokenFirst>(model));
-    EXPECT_TRUE(noticed<UpdatesByTwoStores>(model));
-    EXPECT_TRUE(noticed<OverwritesWithoutALog>(model));
-    EXPECT_TRUE(noticed<MarksTheEntryFirst>(model));
-    EXPECT_TRUE(noticed<ClearsTheLogFirst>(model));
-    EXPECT_TRUE(noticed<MovesByDeletingFirst>(model));
-    EXPECT_TRUE((is_noticed<LevelHash, MovesByDeletingFirst>(model, {{2, 0}, {2, 1}}, 4, 120,
-                                                             Readers::none)));
-    EXPECT_TRUE(noticed<DeletesBeforeItInserts>(model));
+    EXPECT_FALSE(noticed(no_mistake, model));
+    EXPECT_TRUE(noticed(leaves_the_old_item, model));
+    EXPECT_TRUE(noticed(sets_the_token_first, model));
+    EXPECT_TRUE(noticed(updates_by_two_stores, model));
+    EXPECT_TRUE(noticed(overwrites_without_a_log, model));
+    EXPECT_TRUE(noticed(marks_the_entry_first, model));
+    EXPECT_TRUE(noticed(clears_the_log_first, model));
+    EXPECT_TRUE(noticed(moves_by_deleting_first, model));
+    EXPECT_TRUE(noticed(moves_by_deleting_first, model, Readers::none));
+    EXPECT_TRUE(noticed(deletes_before_it_inserts, model));
     // Caches that persist need no flush.
     const bool needs_flush = model.domain == pmem::PersistenceDomain::dmp;
-    EXPECT_EQ(noticed<TakesNearForOneLine>(model), needs_flush);
-    EXPECT_EQ(noticed<FlushesSomethingElse>(model), needs_flush);
-    EXPECT_EQ(noticed<LetsReadersSeeItFirst>(model), needs_flush);
+    EXPECT_EQ(noticed(takes_near_for_one_line, model), needs_flush);
+    EXPECT_EQ(noticed(flushes_something_else, model), needs_flush);
+    EXPECT_EQ(noticed(lets_readers_see_it_first, model), needs_flush);
   }
 }
 

@@ -72,7 +72,7 @@ TEST_P(LevelStore, MovementsWhileClientsReadAreLinearizable) {
   std::vector<Step> steps;
   const level::Geometry geometry{kTopBuckets / 2, 0};
   perdura::test::PlainMemory memory(geometry.size());
-  level::test::CountingIndex index(memory.region(), 0, geometry);
+  level::Index index(memory.region(), 0, geometry);
   std::mt19937_64 random(1);
   while (steps.size() < kSteps) {
     const Step step{random() % 8 == 0, random() % kKeys};
@@ -82,9 +82,9 @@ TEST_P(LevelStore, MovementsWhileClientsReadAreLinearizable) {
         step.erase ? index.erase(level::Slot::of(key)) : index.put(level::Slot::of(key, value));
     if (done) steps.push_back(step);
   }
-  std::cout << index.movements << " movements, " << index.overwritten << " overwritten slots\n";
-  EXPECT_GT(index.movements, 20U);
-  EXPECT_GT(index.overwritten, 500U);
+  std::cout << index.movements() << " movements, " << index.overwrites() << " overwritten slots\n";
+  EXPECT_GT(index.movements(), 20U);
+  EXPECT_GT(index.overwrites(), 500U);
 
   config_.parameters = {{"top_buckets", kTopBuckets}, {"resizes", 0}};
   config_.records = 10;

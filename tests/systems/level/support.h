@@ -1,5 +1,5 @@
-// The search of a client in level hash tables in memory, an index that counts what it rarely does,
-// and how the tests that all hash indexes share see this one.
+// The search of a client in level hash tables in memory, and how the tests that all hash indexes
+// share see this one.
 #pragma once
 
 #include "systems/level/index.h"
@@ -95,34 +95,14 @@ inline ClientRead read_as_client(std::span<const std::byte> memory, const Geomet
   return {false, get.value(), reads};
 }
 
-class CountingIndex : public Index {
- public:
-  using Index::Index;
-  std::uint64_t movements = 0;
-  Bytes moved_to = 0;  // the bucket of the last one
-  std::uint64_t overwritten = 0;
-
- protected:
-  void move_item(Place from, Place to, const Slot& item, Tag tag) override {
-    ++movements;
-    moved_to = to.bucket;
-    Index::move_item(from, to, item, tag);
-  }
-  void overwrite_item(Place place, const Slot& old_item, const Slot& item, LogNumber log) override {
-    ++overwritten;
-    Index::overwrite_item(place, old_item, item, log);
-  }
-};
-
 struct LevelHash {
   using Index = level::Index;
-  using Watched = CountingIndex;
   using Geometry = level::Geometry;
   using Parameters = level::Parameters;
 
   // What is rare in a history, counted.
-  static std::map<std::string, std::uint64_t> rare(const CountingIndex& index) {
-    return {{"movements", index.movements}, {"overwritten slots", index.overwritten}};
+  static std::map<std::string, std::uint64_t> rare(const Index& index) {
+    return {{"movements", index.movements()}, {"overwritten slots", index.overwrites()}};
   }
   // How often it was resized, and what a restart finds again besides.
   static std::uint32_t table(const Index& index) { return index.bottom(); }
@@ -162,6 +142,20 @@ struct LevelHash {
       const Level level = geometry.level(number);
       for (std::uint64_t bucket = 0; bucket < level.buckets; ++bucket) {
         std::memset(&image[level.bucket_offset(bucket) + kCheckOffset], 0, kWord);
+      }
+    }
+  }
+  // Besides checks: seals.
+  static void clear_undurable(Image& image, const Geometry& geometry) {
+    clear_checks(image, geometry);
+    for (std::uint32_t number = 0; number < geometry.levels(); ++number) {
+      const Level level = geometry.level(number);
+      for (std::uint64_t bucket = 0; bucket < level.buckets; ++bucket) {
+        std::byte* at = &image[level.bucket_offset(bucket) + kTokensOffset];
+        Tokens tokens;
+        std::memcpy(&tokens, at, kWord);
+        tokens &= ~kSealed;
+        std::memcpy(at, &tokens, kWord);
       }
     }
   }

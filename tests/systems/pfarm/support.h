@@ -71,7 +71,6 @@ class KeysOf {
 
 struct PFarmHash {
   using Index = pfarm::Index;
-  using Watched = Index;
   using Geometry = pfarm::Geometry;
   using Parameters = pfarm::Parameters;
 
@@ -110,6 +109,9 @@ struct PFarmHash {
         std::memset(&image[table.bucket_offset(bucket) + kCheckOffset], 0, kWord);
       }
     }
+  }
+  static void clear_undurable(Image& image, const Geometry& geometry) {
+    clear_checks(image, geometry);
   }
 
   // --- of exploring histories: see explored_index.h

@@ -16,7 +16,12 @@ namespace {
 
 using perdura::test::DistinctImages;
 using perdura::test::kModels;
+using perdura::test::Mistake;
+using perdura::test::no_mistake;
+using perdura::test::Operation;
 using perdura::test::recovered_wrong;
+using perdura::test::Step;
+using perdura::test::Steps;
 using perdura::test::without_checks;
 
 constexpr Geometry kGeometry{7, 30, 0, 2};
@@ -94,10 +99,12 @@ struct Seen {
   std::uint64_t steps = 0;
 };
 
-template <class Tested>
 class TwoWorkers {
  public:
-  TwoWorkers(const pmem::PersistenceModel& model, std::array<Kind, 2> kinds) : model_(model) {
+  // The second worker may make a mistake.
+  TwoWorkers(const pmem::PersistenceModel& model, std::array<Kind, 2> kinds,
+             Mistake mistake = no_mistake)
+      : model_(model), mistake_(std::move(mistake)) {
     PlainMemory memory(kGeometry.size());
     Index index(memory.region(), 0, kGeometry);
     KeysOf keys(index.table());
@@ -120,7 +127,7 @@ class TwoWorkers {
   void explore_after(std::uint64_t steps_of_first) {
     ExploredRegion live(image_, model_);
     ExploredMemory& memory = *live.memory;
-    Tested index(live.region, 0, kGeometry);
+    Index index(live.region, 0, kGeometry);
     index.recover();
     memory.writer = &writes_[0];
     std::uint64_t steps = 0;
@@ -133,12 +140,15 @@ class TwoWorkers {
     } catch (Stopped) {
     }
     memory.writer = &writes_[1];
+    memory.record();
+    writes_[1].apply_to(index, 1);
+    const Steps of_second = memory.recorded();
     memory.after_step = [&] {
       ++seen_.steps;
       look(memory, false);
     };
     distinct_.clear();
-    writes_[1].apply_to(index, 1);
+    memory.take(mistake_(Operation::put, of_second, memory.visible()));
     distinct_.clear();
     look(memory, true);
   }
@@ -169,6 +179,7 @@ class TwoWorkers {
   }
 
   pmem::PersistenceModel model_;
+  Mistake mistake_;
   std::array<Write, 2> writes_;
   Contents contents_;
   Image image_;
@@ -199,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(All, PFarmTwoWorkers, testing::ValuesIn(pairs_of_kinds(
 
 TEST_P(PFarmTwoWorkers, InTheMiddleOfAWriteHaveEachDoneItOrNotBegun) {
   for (const pmem::PersistenceModel& model : kModels) {
-    TwoWorkers<Index> two(model, GetParam());
+    TwoWorkers two(model, GetParam());
     ASSERT_EQ(two.explore(), "") << pmem::to_string(model.domain);
     EXPECT_GT(two.seen().of_two_records, 0U);
     std::cout << pmem::to_string(model.domain) << ": " << two.seen().steps << " pairs of steps, "
@@ -209,18 +220,19 @@ TEST_P(PFarmTwoWorkers, InTheMiddleOfAWriteHaveEachDoneItOrNotBegun) {
 }
 
 // As if there were only one log.
-class SharesALog final : public Index {
- public:
-  using Index::Index;
-
- private:
-  void execute(RedoLog, const Record& record) override { Index::execute(log(0), record); }
-};
+Steps shares_a_log(Operation, Steps steps, const Image&) {
+  for (Step& step : steps) {
+    const bool is_in_second =
+        step.offset >= kGeometry.log_offset(1) && step.offset < kGeometry.log_offset(2);
+    if (is_in_second) step.offset -= kLogSize;
+  }
+  return steps;
+}
 
 TEST(PFarmWorkers, ALogThatTwoWorkersShareIsNoticed) {
   for (const pmem::PersistenceModel& model : kModels) {
-    EXPECT_NE(TwoWorkers<SharesALog>(model, {Kind::insert_with_movement, Kind::insert}).explore(),
-              "");
+    TwoWorkers two(model, {Kind::insert_with_movement, Kind::insert}, shares_a_log);
+    EXPECT_NE(two.explore(), "");
   }
 }
 

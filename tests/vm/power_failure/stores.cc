@@ -65,6 +65,7 @@ std::vector<Store> make_stores(const std::string& matrix, const std::vector<std:
   std::vector<std::string> names;
   for (const systems::KvSystem& system : systems::kv_systems()) {
     for (const bool correct : {false, true}) {
+      if (correct && !system.put) continue;
       Store store{
           .name = fmt::format("{}{}", system.name, correct ? ", persistence = correct" : ""),
           .pool = fmt::format("{}{}", system.name, correct ? "-correct" : ""),
@@ -77,7 +78,7 @@ std::vector<Store> make_stores(const std::string& matrix, const std::vector<std:
       }
       if (correct) {
         store.config.put_method = persistence::choose(
-            {{model, pmem::Medium::dram}, {model, pmem::Medium::pm}}, system.put, {});
+            {{model, pmem::Medium::dram}, {model, pmem::Medium::pm}}, *system.put, {});
       }
       store.promise = promise_of(*table, store.name, iwarp ? "mhp ddio iwarp" : "mhp ddio");
       stores.push_back(std::move(store));

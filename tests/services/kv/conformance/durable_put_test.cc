@@ -19,7 +19,7 @@ std::vector<Method> put_methods(const KvSystem& system) {
   for (const auto& configuration : known.front()) known.push_back({configuration});
   std::vector<Method> methods;
   for (const auto& configurations : known) {
-    const Method method = persistence::choose(configurations, system.put, {});
+    const Method method = persistence::choose(configurations, *system.put, {});
     const bool found = std::any_of(methods.begin(), methods.end(),
                                    [&](const Method& other) { return other.name == method.name; });
     if (!found) methods.push_back(method);
@@ -28,6 +28,7 @@ std::vector<Method> put_methods(const KvSystem& system) {
 }
 
 TEST_P(KvTest, PutsDurablyByEachMethod) {
+  if (!system().put) GTEST_SKIP() << "it persists in its own way only";
   const std::vector<Method> methods = put_methods(system());
   EXPECT_GE(methods.size(), 2U);
   for (const Method& method : methods) {
@@ -98,7 +99,7 @@ TEST(PutMethod, IsTheBestForTheConfiguration) {
   for (const auto& [stated, by_write, by_send] : cases) {
     const auto configurations = persistence::configurations(stated);
     const auto chosen = [&](std::string_view system) {
-      return persistence::choose(configurations, find_kv_system(system).put, {}).name;
+      return persistence::choose(configurations, *find_kv_system(system).put, {}).name;
     };
     EXPECT_EQ(chosen("erda"), by_write);
     EXPECT_EQ(chosen("read-after-write"), by_write);

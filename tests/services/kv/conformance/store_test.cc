@@ -4,12 +4,39 @@
 #include <map>
 #include <random>
 
+#include "services/kv/partitioned.h"
 #include "tests/services/kv/conformance/recording.h"
 
 namespace perdura::systems::test {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(All, KvTest, testing::ValuesIn(all_subjects()), subject_name);
+
+// A system that hashes keys by the function and the seed by which keys are assigned to partitions
+// would find the keys of a partition in a part of its table only, and that part full long before
+// the rest (services/kv/partitioned.cc).
+TEST_P(KvTest, APartitionOfManyHoldsItsShareOfTheKeys) {
+  constexpr std::uint32_t kPartitions = 8;
+  KvConfig whole = config_;
+  whole.records = 6400;
+  if (find_parameter(system().parameters, "resizes") != nullptr) whole.parameters["resizes"] = 0;
+  config_ = partition_config(whole, kPartitions);
+  serve();
+  connect([&](KvSession& session, Thread&) -> Task<> {
+    const Buffer value = value_of(1, 1, fit_value(64));
+    std::uint64_t stored = 0;
+    for (std::uint64_t number = 0; number < whole.records; ++number) {
+      const Buffer key = key_of(number, config_.key_size);
+      if (partition_of(key, kPartitions) != 0) continue;
+      const auto put = co_await session.put(key, value);
+      EXPECT_TRUE(put.has_value()) << stored << " keys: " << to_string(put.error());
+      if (!put) co_return;
+      ++stored;
+    }
+    EXPECT_GT(stored, whole.records / kPartitions / 2);
+  });
+  run();
+}
 
 TEST_P(KvTest, BehavesLikeAMapForOneClient) {
   const unsigned seed = 20190601;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace perdura::services::test {
 namespace {
 
@@ -34,6 +36,8 @@ Operation unanswered(Kind kind, std::uint64_t version, std::int64_t start, std::
   return under_way;
 }
 
+const std::array kFailures{at(kFailure)};
+
 // Versions 1, 2 and 3 were acknowledged, 4 was under way; the reader finds what it finds.
 CrashVerdict find(const std::vector<std::uint64_t>& versions, const std::string& problem = "") {
   History history;
@@ -45,7 +49,7 @@ CrashVerdict find(const std::vector<std::uint64_t>& versions, const std::string&
   for (const std::uint64_t version : versions) {
     history.add(operation(Kind::get, version, start += 10, kReader));
   }
-  return judge_crash(history, at(kFailure), kReader, problem);
+  return judge_crash(history, kFailures, kReader, problem);
 }
 
 std::string kept(const CrashVerdict& verdict) {
@@ -77,7 +81,7 @@ CrashVerdict find_after_a_read(const Operation& change, std::uint64_t read, std:
   history.add(change);
   history.add(operation(Kind::get, read, 30, 1));
   history.add(operation(Kind::get, found, 2 * kFailure, kReader));
-  return judge_crash(history, at(kFailure), kReader, "");
+  return judge_crash(history, kFailures, kReader, "");
 }
 
 CrashVerdict find_after_a_read(std::uint64_t read, std::uint64_t found) {
@@ -114,7 +118,7 @@ TEST(CrashVerdict, AnErrorIsNoState) {
   Operation torn = operation(Kind::get, 1, 200, kReader);
   torn.outcome = Outcome::torn;
   history.add(torn);
-  EXPECT_EQ(kept(judge_crash(history, at(kFailure), kReader, "")), "---");
+  EXPECT_EQ(kept(judge_crash(history, kFailures, kReader, "")), "---");
 }
 
 TEST(CrashVerdict, TheTraceHasTheFailureInItsPlace) {

@@ -67,8 +67,7 @@ TEST_P(Compared, AgreesWithTheSpecification) {
     services::KeySpecification key{.promise = promise};
     for (const auto& preload : history.preloads()) key.at_first = preload.version;
     const auto calls = services::calls_of(history);
-    const auto defined =
-        check_linearizability(key, std::span(calls), history.power_failures());
+    const auto defined = check_linearizability(key, std::span(calls), history.power_failures());
     ASSERT_NE(defined.decision, services::Linearizability::Decision::undecided);
     const bool expected = defined.accepted();
     const CheckResult verdict = check(history, promise);

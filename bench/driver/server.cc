@@ -1,0 +1,68 @@
+#include "bench/driver/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/crash/crash.h"
+#include "bench/crash/explored.h"
+#include "platform/base/error.h"
+
+namespace perdura::bench {
+
+namespace {
+
+std::string text_of(const harness::PointSettings& settings, std::string_view parameter) {
+  return settings.declares(parameter) ? settings.text(parameter) : "";
+}
+
+bool is_correct(const harness::PointSettings& settings) {
+  return text_of(settings, "persistence") == "correct";
+}
+
+// A point does not say what its devices can do; only the transport is known before it runs.
+constexpr sim::NicProfile kAbleDevice{
+    .flush = true, .flush_persistence = true, .atomic_write = true};
+
+std::vector<pmem::PersistenceModel> servers(const persistence::StatedConfiguration& stated) {
+  std::vector<pmem::PersistenceModel> models;
+  for (const persistence::Configuration& configuration : persistence::configurations(stated)) {
+    models.push_back(configuration.model);
+  }
+  return models;
+}
+
+}  // namespace
+
+persistence::StatedConfiguration stated_server(const harness::PointSettings& settings) {
+  return {text_of(settings, "domain"), text_of(settings, "ddio"),
+          text_of(settings, "receive_buffers"), text_of(settings, "transport")};
+}
+
+persistence::StatedConfiguration known_server(const harness::Point& point) {
+  persistence::StatedConfiguration known = stated_server(point.settings);
+  if (known.ddio.empty()) known.ddio = point.testbed.ddio;
+  if (known.transport.empty()) known.transport = point.testbed.transport;
+  return known;
+}
+
+void check_server(const harness::Point& point, const services::SystemInfo& system) {
+  const auto open = servers(stated_server(point.settings));
+  std::string why;
+  for (const pmem::PersistenceModel& model : open) {
+    why = refusal(
+        system,
+        {.model = model, .parameters = point.parameters, .correct = is_correct(point.settings)},
+        kAbleDevice);
+    if (why.empty()) return;
+  }
+  throw UsageError(fmt::format("{}: {} {}", point.settings.system.where, system.name, why));
+}
+
+std::optional<services::GuaranteeLevel> guarantee_of(const harness::Point& point,
+                                                     const services::SystemInfo& system) {
+  return explored_level(system, point.parameters, is_correct(point.settings),
+                        servers(known_server(point)));
+}
+
+}  // namespace perdura::bench

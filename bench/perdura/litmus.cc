@@ -1,0 +1,99 @@
+// perdura litmus: what the fabric's memory model allows and forbids, and what platforms do.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "bench/perdura/commands.h"
+#include "bench/perdura/whole_number.h"
+#include "platform/base/error.h"
+#include "platform/litmus/catalog.h"
+#include "platform/litmus/explore.h"
+#include "platform/litmus/survey.h"
+#include "platform/shm/shm_platform.h"
+#include "platform/sim/sim_platform.h"
+
+namespace perdura::harness {
+namespace {
+
+using litmus::Litmus;
+
+struct LitmusArguments {
+  std::string text;  // of the titles
+  std::uint64_t runs = 1000;
+  std::uint64_t seed = 1;
+};
+
+litmus::Results run_on(Platform& platform, const Litmus& test, const LitmusArguments& arguments) {
+  litmus::RunOptions options;
+  options.times = arguments.runs;
+  options.seed = arguments.seed;
+  options.longest_pause = Microseconds(4);
+  return litmus::Run(test, platform, options).finish();
+}
+
+litmus::Results run_on_shm(const Litmus& test, const LitmusArguments& arguments) {
+  ShmOptions options;
+  options.node_count = test.nodes;
+  ShmPlatform platform(std::move(options));
+  return run_on(platform, test, arguments);
+}
+
+std::vector<litmus::Column> columns_of(const Litmus& test, const sim::Profile& profile,
+                                       const LitmusArguments& arguments) {
+  sim::SimPlatform timed(profile, test.nodes);
+  return {{"sim", seen_in(test, run_on(timed, test, arguments))},
+          {"sim, every order", seen_in(test, litmus::explore(test, profile).results)},
+          {"shm", seen_in(test, run_on_shm(test, arguments))}};
+}
+
+// What contradicts the model, if anything does.
+std::string contradiction(const Litmus& test, const std::vector<litmus::Column>& columns) {
+  for (const litmus::Column& column : columns) {
+    if (const litmus::Outcome* const outcome = forbidden_in(test, column.seen)) {
+      return fmt::format("{} is forbidden and was seen on {}", outcome->text, column.name);
+    }
+  }
+  return {};
+}
+
+ExitCode run_litmus(const LitmusArguments& arguments, const CommandContext& context) {
+  if (!context.ranks.is_root()) return ExitCode::done;
+  sim::Profile profile =
+      sim::load_profile(context.locations.find(FileKind::profile, {"erda-connectx3", ""}).string());
+  profile.nic.flush = profile.nic.atomic_write = true;
+  ExitCode code = ExitCode::done;
+  bool is_first = true;
+  for (const Litmus& test : litmus::catalog()) {
+    if (test.title.find(arguments.text) == std::string::npos) continue;
+    const std::vector<litmus::Column> columns = columns_of(test, profile, arguments);
+    if (std::exchange(is_first, false)) fmt::print("{}", table_head(columns));
+    fmt::print("{}", table_rows(test, columns));
+    std::fflush(stdout);
+    if (const std::string problem = contradiction(test, columns); !problem.empty()) {
+      fmt::print(stderr, "perdura: litmus: {}: {}\n", test.title, problem);
+      code = ExitCode::failed;
+    }
+  }
+  if (is_first) {
+    throw UsageError(fmt::format("litmus: no test's title has '{}'", arguments.text));
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_litmus(CLI::App& app, CommandContext& context, Action& action) {
+  const auto arguments = std::make_shared<LitmusArguments>();
+  CLI::App* command = app.add_subcommand(
+      "litmus", "Runs the litmus tests of the fabric's memory model on this host");
+  command->add_option("text", arguments->text, "Only tests whose titles have this in them");
+  command->add_option("--runs", arguments->runs, "How often each test runs on sim and on shm")
+      ->check(whole_number(1, 1'000'000));
+  command->add_option("--seed", arguments->seed, "Seed of the pauses between steps");
+  command->callback([arguments, &context, &action] {
+    action = [arguments, &context] { return run_litmus(*arguments, context); };
+  });
+}
+
+}  // namespace perdura::harness

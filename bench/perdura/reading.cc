@@ -1,0 +1,29 @@
+// The commands that read result folders (report/program), with the progress and the interruption of
+// this program's.
+#include <memory>
+#include <string>
+
+#include "bench/perdura/commands.h"
+#include "harness/run/long_work.h"
+#include "report/program/commands.h"
+
+namespace perdura::harness {
+
+void add_reading(CLI::App& app, CommandContext& context, Action& action) {
+  for (const report::Command& command : report::commands()) {
+    CLI::App* const added =
+        app.add_subcommand(std::string(command.name), std::string(command.what));
+    const report::Work work = command.declare(*added);
+    added->callback([work, &context, &action] {
+      action = [work, &context] {
+        if (!context.ranks.is_root()) return ExitCode::done;
+        const auto watch = [&context](std::size_t parts) {
+          return std::make_unique<LongWork>(parts, context.ranks);
+        };
+        return work({context.locations, watch, LongWork::stop_if_interrupted});
+      };
+    });
+  }
+}
+
+}  // namespace perdura::harness

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace perdura::harness {
+
+// What a program ends with. Failed: it could not do its work, or something is wrong with what it
+// found.
+enum class ExitCode : int { done = 0, failed = 1, usage = 2 };
+
+}  // namespace perdura::harness

@@ -1,0 +1,12 @@
+// The litmus tests of platform/litmus/tests, which are part of the program.
+#pragma once
+
+#include <vector>
+
+#include "platform/litmus/litmus.h"
+
+namespace perdura::litmus {
+
+const std::vector<Litmus>& catalog();
+
+}  // namespace perdura::litmus

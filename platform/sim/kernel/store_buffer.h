@@ -1,0 +1,41 @@
+// The store buffer of a simulated thread, as x86-TSO has it: what the thread has stored or posted
+// reaches memory and the device in order, each at a later time of its own; the thread itself sees
+// its stores at once. Used by simulations in which time decides nothing (SimPlatform::relax).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platform/base/units.h"
+
+namespace perdura::sim {
+
+class StoreBuffer {
+ public:
+  struct Entry {
+    const void* memory = nullptr;  // which memory is stored to; null for the posting of operations
+    Bytes offset = 0;
+    std::vector<std::byte> bytes{};
+    std::function<void()> effect{};
+  };
+
+  bool empty() const { return entries_.empty(); }
+  void push(Entry entry) { entries_.push_back(std::move(entry)); }
+  void clear() { entries_.clear(); }
+  // The effect of the oldest entry, which leaves the buffer; of all entries.
+  void drain_one();
+  void drain();
+
+  // Overwrites what the thread has read of memory by what it has stored there itself.
+  void forward(const void* memory, Bytes offset, std::span<std::byte> into) const;
+
+  void append_state(std::string& state) const;
+
+ private:
+  std::vector<Entry> entries_;  // the oldest first; few
+};
+
+}  // namespace perdura::sim

@@ -1,0 +1,104 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/compare/output.h"
+
+namespace perdura::compare {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json columns_of(const Point& point, const report::Schema& schema) {
+  const auto names = point_columns(schema);
+  ordered_json columns;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    columns[std::string(names[i])] = point[i];
+  }
+  return columns;
+}
+
+/// JSON has no infinity; null says that there is no number.
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
+
+ordered_json json_of(const Entry& entry, const report::Schema& schema) {
+  ordered_json json;
+  json["verdict"] = to_string(entry.change);
+  json["point"] = columns_of(entry.point, schema);
+  json["quantity"] = entry.quantity;
+  json["a"] = entry.a;
+  json["b"] = entry.b;
+  json["repetitions_a"] = entry.repetitions_a;
+  json["repetitions_b"] = entry.repetitions_b;
+  json["ratio"] = number(entry.ratio);
+  json["ratio_low"] = entry.interval ? number(entry.interval->low) : nullptr;
+  json["ratio_high"] = entry.interval ? number(entry.interval->high) : nullptr;
+  json["p"] = entry.p ? number(*entry.p) : nullptr;
+  return json;
+}
+
+}  // namespace
+
+std::string as_json(const Comparison& comparison) {
+  ordered_json json;
+  json["threshold_percent"] = comparison.options.threshold_percent;
+  json["alpha"] = comparison.options.alpha;
+  json["provenance"] = comparison.matching.modelled ? "modelled" : "measured";
+  json["tested"] = comparison.tested;
+  json["by_threshold"] = comparison.by_threshold;
+  json["repetitions_needed"] = comparison.repetitions_needed;
+  for (const Change change :
+       {Change::worse, Change::undecided, Change::unclear, Change::unchanged, Change::better}) {
+    json[std::string(to_string(change))] = comparison.count(change);
+  }
+  const report::Schema& schema = comparison.matching.schema;
+  const auto side = [](Side of) { return of == Side::a ? "a" : "b"; };
+  json["comparisons"] = ordered_json::array();
+  for (const Entry& entry : comparison.entries)
+    json["comparisons"].push_back(json_of(entry, schema));
+  json["unmatched"] = ordered_json::array();
+  for (const Unmatched& each : comparison.matching.unmatched) {
+    json["unmatched"].push_back({{"only_in", side(each.side)},
+                                 {"point", columns_of(each.point, schema)},
+                                 {"quantity", each.quantity}});
+  }
+  json["differing"] = ordered_json::array();
+  for (const Differing& each : comparison.matching.differing) {
+    ordered_json differences = ordered_json::object();
+    for (const Difference& difference : each.differences) {
+      differences[difference.key] = {difference.first, difference.second};
+    }
+    json["differing"].push_back({{"first", each.first.string()},
+                                 {"second", each.second.string()},
+                                 {"differences", std::move(differences)}});
+  }
+  json["lost"] = ordered_json::array();
+  for (const Lost& each : comparison.matching.lost) {
+    json["lost"].push_back({{"point", columns_of(each.point, schema)},
+                            {"missing", each.missing()},
+                            {"valid_a", each.valid_a},
+                            {"not_valid_a", each.not_valid_a},
+                            {"valid_b", each.valid_b},
+                            {"not_valid_b", each.not_valid_b}});
+  }
+  json["not_valid"] = ordered_json::array();
+  for (const NotValid& each : comparison.matching.not_valid) {
+    json["not_valid"].push_back({{"run", side(each.side)},
+                                 {"point", columns_of(each.point, schema)},
+                                 {"repetition", each.repetition},
+                                 {"verdict", each.verdict},
+                                 {"reason", each.reason}});
+  }
+  json["noisy"] = ordered_json::array();
+  for (const Noisy& each : comparison.matching.noisy) {
+    json["noisy"].push_back({{"run", side(each.side)},
+                             {"point", columns_of(each.point, schema)},
+                             {"noisy", each.noisy},
+                             {"valid", each.valid},
+                             {"noise", each.noise}});
+  }
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace perdura::compare

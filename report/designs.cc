@@ -1,0 +1,265 @@
+#include "report/designs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/measure/statistics.h"
+#include "harness/schema/columns.h"
+#include "harness/schema/csv_table.h"
+#include "harness/schema/quantity.h"
+
+namespace perdura::report {
+namespace {
+
+using RowNumbers = std::vector<std::size_t>;
+
+/// Valid rows of one run on one platform.
+struct DesignRun {
+  const ResultFolder* folder;
+  RowNumbers rows;
+};
+
+struct DesignSet {
+  Origin origin;
+  std::set<Design> designs;
+  std::vector<Design> order;  ///< that of the first run
+  std::vector<DesignRun> runs;
+};
+
+Design design_of(const Points& points, std::size_t row) {
+  return {points.text(row, "system"), points.text(row, "persistence")};
+}
+
+void add_run(std::vector<DesignSet>& groups, const Origin& origin, DesignRun run) {
+  std::set<Design> designs;
+  std::vector<Design> order;
+  for (const std::size_t row : run.rows) {
+    Design design = design_of(run.folder->points, row);
+    if (designs.insert(design).second) order.push_back(std::move(design));
+  }
+  const auto alike = std::find_if(groups.begin(), groups.end(), [&](const DesignSet& each) {
+    return each.origin == origin && each.designs == designs;
+  });
+  DesignSet& group =
+      alike != groups.end()
+          ? *alike
+          : groups.emplace_back(DesignSet{origin, std::move(designs), std::move(order), {}});
+  group.runs.push_back(std::move(run));
+}
+
+std::vector<DesignSet> groups_of(const std::vector<ResultFolder>& folders) {
+  std::vector<DesignSet> groups;
+  for (const ResultFolder& folder : folders) {
+    if (folder.probed || !folder.unfinished().empty()) continue;
+    std::map<Origin, RowNumbers> rows;
+    for (std::size_t row = 0; row < folder.points.size(); ++row) {
+      const bool variant =
+          folder.specs.systems.variants.contains(folder.points.text(row, "system"));
+      if (!variant && folder.points.valid(row)) rows[origin_of(folder.points, row)].push_back(row);
+    }
+    for (auto& [origin, of_origin] : rows) add_run(groups, origin, {&folder, std::move(of_origin)});
+  }
+  // A design beside its variants alone compares no designs, so it is left out if it is also
+  // compared with others elsewhere.
+  std::erase_if(groups, [&groups](const DesignSet& alone) {
+    return alone.designs.size() == 1 &&
+           std::any_of(groups.begin(), groups.end(), [&](const DesignSet& each) {
+             return each.origin == alone.origin && each.designs.size() > 1 &&
+                    each.designs.contains(*alone.designs.begin());
+           });
+  });
+  std::stable_sort(groups.begin(), groups.end(), [](const DesignSet& left, const DesignSet& right) {
+    return left.origin.modelled() && !right.origin.modelled();
+  });
+  return groups;
+}
+
+/// The quantity that a column is about: latency, throughput, nvm, server.
+std::string_view family(std::string_view column) { return column.substr(0, column.find('_')); }
+
+bool shows(const ResultFolder& folder, std::string_view column) {
+  const auto is_about_it = [&](const DataSpec& spec) { return family(spec.y) == family(column); };
+  return std::any_of(folder.specs.figures.begin(), folder.specs.figures.end(), is_about_it) ||
+         std::any_of(folder.specs.tables.begin(), folder.specs.tables.end(), is_about_it);
+}
+
+/// The repetitions of each point, by point and design.
+using DesignSamples = std::map<std::vector<std::string>, std::map<Design, std::vector<double>>>;
+
+void add_samples(DesignSamples& samples, const DesignRun& run, const Price& price) {
+  const Points& points = run.folder->points;
+  for (const std::size_t row : run.rows) {
+    const auto value = points.number(row, price.column);
+    if (!value || points.text(row, "operation") != price.operation) continue;
+    std::vector<std::string> place{run.folder->name};
+    for (const std::string_view key : points.key_columns()) {
+      if (key != "system" && key != "persistence") place.push_back(points.text(row, key));
+    }
+    samples[place][design_of(points, row)].push_back(*value);
+  }
+}
+
+std::map<Design, Paid> pay(const DesignSet& group, const Price& price) {
+  std::vector<const DesignRun*> runs;
+  for (const DesignRun& run : group.runs) {
+    if (shows(*run.folder, price.column)) runs.push_back(&run);
+  }
+  DesignSamples samples;
+  const ResultFolder* first = nullptr;
+  const auto read = [&](const DesignRun& run) {
+    const std::size_t before = samples.size();
+    add_samples(samples, run, price);
+    if (first == nullptr && samples.size() > before) first = run.folder;
+  };
+  for (const DesignRun* run : runs) read(*run);
+  if (samples.empty()) std::for_each(group.runs.begin(), group.runs.end(), read);
+  std::set<Design> measured;
+  for (const auto& [place, designs] : samples) {
+    for (const auto& [design, values] : designs) measured.insert(design);
+  }
+  std::map<Design, std::vector<double>> means;
+  for (const auto& [place, designs] : samples) {
+    if (designs.size() != measured.size()) continue;
+    for (const auto& [design, values] : designs) {
+      means[design].push_back(measure::summarize(values).mean);
+    }
+  }
+  std::map<Design, Paid> paid;
+  for (const auto& [design, values] : means) {
+    const Schema& schema = first->points.schema();
+    const double scale = schema.quantity(price.column).scale;
+    const bool most = schema.find(price.column)->better == Column::Better::more;
+    const measure::Summary all = measure::summarize(values);
+    paid[design] = {(most ? all.max : all.median) * scale, all.min * scale, all.max * scale,
+                    all.count, first};
+  }
+  return paid;
+}
+
+/// The server of a row, such as "DMP over iWARP"; if the run does not say, the testbed's.
+std::string server_of(const Points& points, std::size_t row) {
+  const std::string& domain = points.text(row, "domain");
+  if (domain.empty()) return origin_of(points, row).modelled() ? "the testbed" : "this host";
+  const std::string& transport = points.text(row, "transport");
+  const bool usual = transport.empty() || transport == "ib";
+  const Schema& schema = points.schema();
+  return schema.shown("domain", domain) +
+         (usual ? "" : " over " + schema.shown("transport", transport));
+}
+
+/// Kinds of servers, each with its settings of DDIO; if a kind has several, none is mentioned.
+using Servers = std::map<std::string, std::set<std::string>>;
+
+std::vector<std::string> words_of(const Servers& servers) {
+  std::vector<std::string> words;
+  for (const auto& [server, ddio] : servers) {
+    const bool says = ddio.size() == 1 && !ddio.begin()->empty();
+    words.push_back(server + (!says ? "" : *ddio.begin() == "on" ? " with DDIO" : " without DDIO"));
+  }
+  return words;
+}
+
+std::vector<Found> found_of(const DesignSet& group, const Design& design) {
+  std::map<std::string, Servers> servers;
+  for (const DesignRun& run : group.runs) {
+    const Points& points = run.folder->points;
+    for (const std::size_t row : run.rows) {
+      const std::string& guarantee = points.text(row, "guarantee");
+      if (guarantee.empty() || design_of(points, row) != design) continue;
+      servers[guarantee][server_of(points, row)].insert(points.text(row, "ddio"));
+    }
+  }
+  std::vector<Found> found;
+  for (const Spelling& word : guarantee_words()) {
+    const auto of_word = servers.find(std::string(word.value));
+    if (of_word != servers.end()) found.push_back({of_word->first, words_of(of_word->second)});
+  }
+  return found;
+}
+
+std::string title_of(const DesignSet& group, const Design& design) {
+  const ResultFolder& folder = *group.runs.front().folder;
+  std::string title = folder.specs.systems.shown(design.system);
+  if (!design.persistence.empty()) {
+    std::string how = folder.points.schema().shown("persistence", design.persistence);
+    how.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(how.front())));
+    title += ", " + how;
+  }
+  return title;
+}
+
+/// Kinds of operations for which the groups have latencies, in the order in which they are found;
+/// "all" only if some group has no other.
+std::vector<std::string> operations_of(const std::vector<DesignSet>& groups) {
+  std::vector<std::string> found;
+  bool any = false;
+  for (const DesignSet& group : groups) {
+    bool kinds = false;
+    for (const DesignRun& run : group.runs) {
+      for (const std::size_t row : run.rows) {
+        const std::string& operation = run.folder->points.text(row, "operation");
+        if (operation == "all" || !run.folder->points.number(row, kMedian)) continue;
+        kinds = true;
+        if (std::find(found.begin(), found.end(), operation) == found.end()) {
+          found.push_back(operation);
+        }
+      }
+    }
+    any = any || !kinds;
+  }
+  if (any) found.emplace_back("all");
+  return found;
+}
+
+}  // namespace
+
+Designs gather_designs(const std::vector<ResultFolder>& folders) {
+  const std::vector<DesignSet> groups = groups_of(folders);
+  Designs designs{{}, operations_of(groups)};
+  for (const DesignSet& group : groups) {
+    DesignGroup& shown = designs.groups.emplace_back(DesignGroup{group.origin, {}, {}});
+    for (const DesignRun& run : group.runs) shown.runs.push_back(run.folder);
+    for (const Design& design : group.order) {
+      shown.rows.push_back({design, title_of(group, design), found_of(group, design), {}});
+    }
+    std::vector<Price> prices;
+    for (const std::string& operation : designs.operations) {
+      prices.push_back({kMedian, operation});
+      prices.push_back({kTail, operation});
+    }
+    for (const std::string_view column : kOthers) prices.push_back({column, "all"});
+    for (const Price& price : prices) {
+      const auto paid = pay(group, price);
+      for (DesignRow& row : shown.rows) {
+        if (const auto of_it = paid.find(row.design); of_it != paid.end()) {
+          row.prices[price] = of_it->second;
+        }
+      }
+    }
+  }
+  return designs;
+}
+
+std::string designs_csv(const Designs& designs) {
+  std::string csv =
+      "provenance,platform,profile,system,persistence,guarantee,column,operation,value,low,high,"
+      "points\n";
+  for (const DesignGroup& group : designs.groups) {
+    for (const DesignRow& row : group.rows) {
+      std::vector<std::string> words;
+      for (const Found& found : row.guarantees) words.push_back(found.guarantee);
+      for (const auto& [price, paid] : row.prices) {
+        csv += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", group.origin.provenance,
+                           group.origin.platform, csv_cell(group.origin.profile),
+                           csv_cell(row.design.system), row.design.persistence,
+                           fmt::join(words, "/"), price.column, price.operation, paid.value,
+                           paid.low, paid.high, paid.points);
+      }
+    }
+  }
+  return csv;
+}
+
+}  // namespace perdura::report

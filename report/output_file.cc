@@ -1,0 +1,17 @@
+#include "report/output_file.h"
+
+#include "harness/text/atomic_file.h"
+#include "platform/base/error.h"
+
+namespace perdura::report {
+
+Expected<void> write_file(const std::filesystem::path& file, std::string_view text) {
+  try {
+    harness::write_atomically(file, text);
+  } catch (const PlatformError& problem) {
+    return fail_work(problem.what());
+  }
+  return {};
+}
+
+}  // namespace perdura::report

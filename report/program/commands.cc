@@ -1,0 +1,32 @@
+#include "report/program/commands.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+
+#include "harness/text/path_kind.h"
+#include "platform/base/error.h"
+
+namespace perdura::report {
+
+std::span<const Command> commands() {
+  static constexpr std::array<Command, 3> kCommands{
+      {{"report", "Draws the figures and tables of a result folder", declare_report},
+       {"claims",
+        "Checks the papers' claims against a result folder: what holds, what differs, and why",
+        declare_claims},
+       {"compare",
+        "Says what got worse from one run to another: exit code 1 if anything did, or was lost",
+        declare_compare}}};
+  return kCommands;
+}
+
+void check_result_folder(std::string_view command, const std::string& folder) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(folder, ignored)) return;
+  throw UsageError(fmt::format("{} {}: {}; give one that 'perdura run' wrote", command, folder,
+                               harness::not_a_folder(folder)));
+}
+
+}  // namespace perdura::report

@@ -1,0 +1,58 @@
+// A command that reads result folders, as a program of its own: perdura-report and its like. Exit
+// codes: 0 done, 1 the work failed, 2 wrong usage.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "harness/program/command_line.h"
+#include "harness/program/help_formatter.h"
+#include "platform/base/error.h"
+#include "report/program/commands.h"
+
+namespace {
+
+using namespace perdura::harness;
+
+ExitCode parse_and_run(int argc, char** argv) {
+  const auto commands = perdura::report::commands();
+  const auto command = std::find_if(commands.begin(), commands.end(),
+                                    [](const auto& each) { return each.name == PERDURA_COMMAND; });
+  const std::string name = fmt::format("perdura-{}", command->name);
+  CLI::App app(std::string(command->what), name);
+  app.formatter(std::make_shared<perdura::HelpFormatter>());
+  app.set_version_flag("--version", version_of(name));
+  const perdura::report::Work work = command->declare(app);
+  ExitCode code = ExitCode::done;
+  try {
+    app.parse(argc, argv);
+    const DataFolders data = DataFolders::standard();
+    code = run_and_print([&] {
+      return work({data, [](std::size_t) { return std::make_unique<WorkWatch>(); }, [] {}});
+    });
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) return complain(true, ExitCode::usage, misuse(app, error));
+    app.exit(error);  // what was asked for is help
+  }
+  finish_output();
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A limit of a file's size (ulimit -f) is reported like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+  ExitCode code = ExitCode::failed;
+  try {
+    code = parse_and_run(argc, argv);
+  } catch (const perdura::UsageError& error) {
+    code = complain(true, ExitCode::usage, error.what());
+  } catch (const std::exception& error) {
+    code = complain(true, ExitCode::failed, error.what());
+  }
+  return static_cast<int>(code);
+}

@@ -1,0 +1,96 @@
+// perdura report: figures, tables and an HTML page from result folders.
+#include "report/report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "harness/text/counted.h"
+#include "platform/base/error.h"
+#include "report/program/commands.h"
+
+namespace perdura::report {
+namespace {
+
+using harness::counted;
+using harness::ExitCode;
+namespace fs = std::filesystem;
+
+struct ReportArguments {
+  std::vector<std::string> inputs;
+  std::string output;
+  std::string gnuplot = "gnuplot";
+  bool as_json = false;
+};
+
+void print_json(const ReportResult& written) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const fs::path& file : written.files) files.push_back(file.string());
+  const nlohmann::ordered_json json{{"page", written.page.string()},
+                                    {"figures", written.figures},
+                                    {"tables", written.tables},
+                                    {"rows_not_drawn", written.rows_not_drawn},
+                                    {"files", std::move(files)}};
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+ExitCode report(const ReportArguments& arguments, const Surroundings& around) {
+  if (arguments.inputs.size() > 1) {
+    const std::string all = fmt::format("{}", fmt::join(arguments.inputs, " "));
+    throw UsageError(fmt::format(
+        "report {}: give one folder; to draw several on one page, put them into a folder of their "
+        "own, or compare two of one experiment (perdura compare)",
+        all));
+  }
+  const std::string& input = arguments.inputs.front();
+  check_result_folder("report", input);
+  std::unique_ptr<harness::WorkWatch> work;
+  const auto written =
+      write_report({.input = input,
+                    .plots = around.data.plots(),
+                    .claims = around.data.first_existing(fs::path("results") / "claims.csv"),
+                    .notes = around.data.first_existing(fs::path("results") / "reported"),
+                    .output = arguments.output,
+                    .gnuplot = arguments.gnuplot,
+                    .progress =
+                        [&](const std::string& title, std::size_t drawn, std::size_t all) {
+                          if (drawn > 0) work->skip();
+                          if (!work) work = around.watch(all);
+                          work->begin(title);
+                          work->within(title, 0);
+                        },
+                    .while_drawing = around.while_drawing});
+  work.reset();
+  if (!written && written.error().work_failed) throw PlatformError(written.error().message);
+  if (!written) throw UsageError(written.error().message);
+  for (const std::string& note : written->notes) fmt::print(stderr, "perdura: note: {}\n", note);
+  if (arguments.as_json) {
+    print_json(*written);
+    return ExitCode::done;
+  }
+  fmt::print("{}\n", written->page.string());
+  const std::string left_out =
+      written->rows_not_drawn == 0
+          ? ""
+          : fmt::format("; {} not valid and left out", counted(written->rows_not_drawn, "row"));
+  fmt::print(stderr, "{}, {}{}\n", counted(written->figures, "figure"),
+             counted(written->tables, "table"), left_out);
+  return ExitCode::done;
+}
+
+}  // namespace
+
+Work declare_report(CLI::App& app) {
+  const auto arguments = std::make_shared<ReportArguments>();
+  app.add_option("folder", arguments->inputs,
+                 "A folder that 'perdura run' wrote, or a folder of such folders")
+      ->required();
+  app.add_option("-o,--out", arguments->output, "Where to write (default: FOLDER/report)");
+  app.add_option("--gnuplot", arguments->gnuplot, "The gnuplot program");
+  app.add_flag("--json", arguments->as_json, "Writes the names of the files as JSON");
+  return [arguments](const Surroundings& around) { return report(*arguments, around); };
+}
+
+}  // namespace perdura::report

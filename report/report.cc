@@ -1,0 +1,148 @@
+#include "report/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "harness/schema/quantity.h"
+#include "harness/text/whole_file.h"
+#include "report/contents.h"
+#include "report/designs.h"
+#include "report/drawing.h"
+#include "report/output_file.h"
+#include "report/page.h"
+#include "report/svg.h"
+
+namespace perdura::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+Expected<void> check_scripts(const std::vector<ResultFolder>& folders, const fs::path& plots) {
+  for (const ResultFolder& folder : folders) {
+    if (auto there = check_plots(folder.specs, plots); !there) return there;
+  }
+  return {};
+}
+
+std::string y_label(const FigureSpec& spec) {
+  const Quantity quantity = spec.schema.quantity(spec.y);
+  // The axis shows means and maxima, so it has no name of one quantity.
+  if (spec.data == FigureSpec::Data::timeline) return "Latency (µs)";
+  if (!spec.normalize) return quantity.axis_with_unit();
+  return fmt::format("{}, {} = 1", capitalized(quantity.noun),
+                     spec.shown_series(spec.normalize->any_of[0]));
+}
+
+class Writer {
+ public:
+  Writer(const ReportOptions& options, fs::path output)
+      : output_(std::move(output)),
+        place_{output_ / "figures", options.plots, output_ / "plots", options.gnuplot,
+               options.while_drawing} {}
+
+  Expected<void> write(const fs::path& relative, const std::string& text) {
+    const fs::path file = output_ / relative;
+    std::error_code problem;
+    fs::create_directories(file.parent_path(), problem);
+    if (auto written = write_file(file, text); !written) return written;
+    result_.files.push_back(file);
+    return {};
+  }
+
+  Expected<void> copy_scripts() { return keep(report::copy_scripts(place_)); }
+
+  Expected<void> draw(FigureResult& figure) {
+    if (figure.empty())
+      return write(fs::path("figures") / (figure.name + ".csv"), figure_csv(figure));
+    auto drawn = keep(report::draw({.name = figure.name,
+                                    .script = figure.spec.plot,
+                                    .csv = figure_csv(figure),
+                                    .title = figure_title(figure),
+                                    .x_label = figure.spec.shown_position_axis(),
+                                    .y_label = y_label(figure.spec),
+                                    .origin = figure.origin.words(),
+                                    .title_in_svg = false},
+                                   place_));
+    if (!drawn) return drawn;
+    const std::string svg =
+        harness::read_whole(place_.figures / (figure.name + ".svg")).value_or("");
+    figure.svg = inline_svg(svg, "f" + figure.name);
+    ++result_.figures;
+    return {};
+  }
+
+  ReportResult& result() { return result_; }
+
+ private:
+  Expected<void> keep(const Expected<std::vector<fs::path>>& files) {
+    if (!files) return tl::unexpected(files.error());
+    result_.files.insert(result_.files.end(), files->begin(), files->end());
+    return {};
+  }
+
+  fs::path output_;
+  DrawingPlace place_;
+  ReportResult result_;
+};
+
+}  // namespace
+
+Expected<ReportResult> write_report(const ReportOptions& options) {
+  auto folders = read_result_folders(options.input);
+  if (!folders) return tl::unexpected(folders.error());
+  if (auto complete = check_scripts(*folders, options.plots); !complete) {
+    return tl::unexpected(complete.error());
+  }
+  Papers compared;
+  if (const auto names = papers_of(*folders); !names.empty()) {
+    auto papers = read_papers(options.claims, options.notes, names, OtherPapers::leave_out);
+    if (!papers) return tl::unexpected(papers.error());
+    compared = std::move(*papers);
+  }
+  auto contents = gather(*folders, compared);
+  if (!contents) return tl::unexpected(contents.error());
+
+  auto guarantees = read_guarantees(options.input);
+  if (!guarantees) return tl::unexpected(guarantees.error());
+  contents->guarantees = std::move(*guarantees);
+
+  const fs::path output = options.output.empty() ? options.input / "report" : options.output;
+  Writer writer(options, output);
+  if (auto copied = writer.copy_scripts(); !copied) return tl::unexpected(copied.error());
+  std::size_t figures = 0;
+  for (const Section& section : contents->sections) figures += section.figures.size();
+  for (Section& section : contents->sections) {
+    for (FigureResult& figure : section.figures) {
+      if (options.progress) options.progress(figure.spec.title, writer.result().figures, figures);
+      if (auto drawn = writer.draw(figure); !drawn) return tl::unexpected(drawn.error());
+      if (figure.empty()) {
+        writer.result().notes.push_back(fmt::format("figure {} of {} is empty: {}", figure.spec.id,
+                                                    figure.folder->name, why_empty(figure)));
+      }
+    }
+    for (const TableResult& table : section.tables) {
+      auto written = writer.write(fs::path("figures") / (table.name + ".csv"), table_csv(table));
+      if (!written) return tl::unexpected(written.error());
+      ++writer.result().tables;
+    }
+  }
+  const Designs designs = gather_designs(*folders);
+  if (!designs.groups.empty()) {
+    auto written = writer.write("designs.csv", designs_csv(designs));
+    if (!written) return tl::unexpected(written.error());
+  }
+  const Page page = make_page(*contents, designs, *folders, compared, output);
+  if (auto written = writer.write("index.html", page.html); !written) {
+    return tl::unexpected(written.error());
+  }
+  writer.result().page = writer.result().files.back();
+  writer.result().rows_not_drawn = page.rows_not_drawn;
+  for (const ResultFolder& folder : *folders) {
+    if (!folder.note.empty()) writer.result().notes.push_back(folder.note);
+  }
+  return writer.result();
+}
+
+}  // namespace perdura::report

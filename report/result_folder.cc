@@ -1,0 +1,167 @@
+#include "report/result_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "harness/schema/file_record.h"
+#include "harness/text/whole_file.h"
+
+namespace perdura::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+Expected<std::string> read_text(const fs::path& file) {
+  std::optional<std::string> text = harness::read_whole(file);
+  if (!text) {
+    return fail(
+        fmt::format("{}: missing or unreadable; run the experiment again, or restore the "
+                    "file",
+                    file.string()));
+  }
+  return std::move(*text);
+}
+
+/// Takes what they say out of the manifest, which has their texts.
+std::vector<InputFile> take_workloads(nlohmann::ordered_json& manifest) {
+  std::vector<InputFile> files;
+  const auto workloads = manifest.find("workloads");
+  if (workloads == manifest.end() || !workloads->is_array()) return files;
+  for (nlohmann::ordered_json& workload : *workloads) {
+    if (!workload.is_object()) continue;
+    InputFile& file = files.emplace_back();
+    const auto text = [&](const char* key) {
+      const auto found = workload.find(key);
+      return found != workload.end() && found->is_string() ? found->get<std::string>() : "";
+    };
+    file.name = text("name");
+    file.text = text("text");
+    const auto settings = workload.find("settings");
+    if (settings == workload.end() || !settings->is_object()) continue;
+    file.settings.emplace();
+    for (const auto& [key, value] : settings->items()) {
+      (*file.settings)[key] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+    workload.erase(settings);
+  }
+  return files;
+}
+
+/// Sets what the manifest says.
+Expected<void> read_manifest(const fs::path& file, ResultFolder& folder) {
+  const auto text = read_text(file);
+  if (!text) return tl::unexpected(text.error());
+  nlohmann::ordered_json document;
+  try {
+    document = nlohmann::ordered_json::parse(*text);
+  } catch (const nlohmann::json::parse_error& problem) {
+    const auto end =
+        text->begin() + static_cast<std::ptrdiff_t>(std::min(problem.byte, text->size()));
+    return fail(fmt::format("{}:{}: not JSON; run the experiment again, or restore the file",
+                            file.string(), 1 + std::count(text->begin(), end, '\n')));
+  }
+  if (!document.is_object()) {
+    return fail(
+        fmt::format("{}:1: must be a JSON object; run the experiment again", file.string()));
+  }
+  // The records of files are checked separately (file_record.h) and not shown.
+  document.erase("files");
+  document.erase("files_before");
+  // So is what columns and their values are called (Schema::beside).
+  document.erase("words");
+  folder.workloads = take_workloads(document);
+  const auto flattened = document.flatten();
+  for (const auto& [pointer, value] : flattened.items()) {
+    if (pointer.empty()) continue;  // the pointer of an empty object
+    std::string name = pointer.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    folder.manifest.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return {};
+}
+
+Expected<ResultFolder> read_folder(const fs::path& path, Rows rows) {
+  ResultFolder folder;
+  folder.path = path;
+  const fs::path whole = fs::absolute(path).lexically_normal();
+  folder.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+  folder.probed = !fs::exists(path / "points.csv");
+  if (rows == Rows::keep) {
+    auto points = folder.probed ? Points::read_probes(path / "probes.csv")
+                                : Points::read(path / "points.csv");
+    if (!points) return tl::unexpected(points.error());
+    folder.points = std::move(*points);
+  }
+  if (rows == Rows::keep && fs::exists(path / "timeline.csv")) {
+    auto timelines = Timelines::read(path / "timeline.csv");
+    if (!timelines) return tl::unexpected(timelines.error());
+    folder.timelines = std::move(*timelines);
+  }
+  if (!folder.probed) {  // a probe's folder has no figures for the report, either
+    auto text = read_text(path / "experiment.toml");
+    if (!text) return tl::unexpected(text.error());
+    folder.experiment_text = std::move(*text);
+    auto schema = Schema::beside(path / "points.csv");
+    if (!schema) return tl::unexpected(schema.error());
+    auto specs = read_specs(path / "experiment.toml", *schema);
+    if (!specs) return tl::unexpected(specs.error());
+    folder.specs = std::move(*specs);
+  }
+  const auto manifest = read_manifest(path / "manifest.json", folder);
+  if (!manifest) return tl::unexpected(manifest.error());
+  // This check comes last, since errors in a file's syntax are better reported with their line.
+  auto note = check_against_manifest(path);
+  if (!note) return tl::unexpected(note.error());
+  folder.note = std::move(*note);
+  return folder;
+}
+
+}  // namespace
+
+std::string ResultFolder::from_manifest(const std::string& name_in_manifest) const {
+  for (const auto& [key, value] : manifest) {
+    if (key == name_in_manifest) return value;
+  }
+  return "";
+}
+
+std::string ResultFolder::unfinished() const {
+  const std::string status = from_manifest("status");
+  if (status.empty() || status == "complete") return "";
+  return fmt::format("{} of {} points", from_manifest("points_done"), from_manifest("points"));
+}
+
+Expected<std::vector<ResultFolder>> read_result_folders(
+    const fs::path& input, Rows rows, const std::function<void(const fs::path&)>& reading) {
+  std::error_code problem;
+  const auto has_results = [](const fs::path& path) {
+    return fs::exists(path / "points.csv") || fs::exists(path / "probes.csv");
+  };
+  std::vector<fs::path> paths;
+  if (has_results(input)) {
+    paths.push_back(input);
+  } else {
+    for (const auto& entry : fs::directory_iterator(input, problem)) {
+      if (has_results(entry.path())) paths.push_back(entry.path());
+    }
+  }
+  if (paths.empty()) {
+    return fail(
+        fmt::format("{}: no points.csv here or one folder below; give a folder that "
+                    "'perdura run' wrote",
+                    input.string()));
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<ResultFolder> folders;
+  for (const fs::path& path : paths) {
+    if (reading) reading(path);
+    auto folder = read_folder(path, rows);
+    if (!folder) return tl::unexpected(folder.error());
+    folders.push_back(std::move(*folder));
+  }
+  return folders;
+}
+
+}  // namespace perdura::report
