@@ -249,7 +249,7 @@ void RelaxedPipe::admit(Posted& posted) {
   if (peer.state_ != End::State::connected) return refuse(posted, Status::retry_exceeded);
   if (!is_supported(request, end_.nic_.profile.nic)) return refuse(posted, Status::unsupported);
   if (request.opcode != Opcode::send) {
-    flight.memory = peer.nic_.find(request.remote, length_at_responder(request),
+    flight.memory = peer.nic_.find(peer.address_.node, request.remote, length_at_responder(request),
                                    right_for(request.opcode), flight.pieces);
     const bool aligned = !is_atomic(request.opcode) || request.remote.offset % kWord == 0;
     if (flight.memory == nullptr || !aligned) return refuse(posted, Status::remote_access_error);

@@ -62,7 +62,7 @@ void SimRegion::buffer(SimThread& thread, Bytes offset, std::span<const std::byt
 }
 
 void SimRegion::cpu_read(Bytes offset, std::span<std::byte> into) {
-  const SimThread* const thread = SimThread::running();
+  SimThread* const thread = SimThread::running();
   timeline_.forget_before(engine_.now());
   timeline_.cpu_read(offset, into, now(), thread != nullptr ? &thread->storing() : nullptr);
   if (engine_.relaxed() && thread != nullptr) [[unlikely]] {

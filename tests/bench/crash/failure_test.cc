@@ -150,12 +150,12 @@ class RegisterScenario final : public CrashScenario {
     found_ = buffer->load(0);
   }
 
-  CrashVerdict judge(std::optional<Time> failed_at, const services::CrashLevels&) const override {
+  CrashVerdict judge(std::span<const Time> failures, const services::CrashLevels&) const override {
     CrashVerdict verdict;
     verdict.durable = problem();
     const bool lost = found_ && *found_ != acknowledged_ && *found_ != acknowledged_ + 1;
     if (verdict.durable.empty() && lost) verdict.durable = "an acknowledged put is lost";
-    if (failed_at) verdict.acknowledged = verdict.durable;
+    if (!failures.empty()) verdict.acknowledged = verdict.durable;
     return verdict;
   }
 
@@ -175,6 +175,12 @@ class RegisterService final : public services::Service {
   services::CrashHistory crash_history(std::string_view, const CrashSetup&,
                                        const services::CrashSchedule&) const override {
     return [fault = fault_] { return std::make_unique<RegisterScenario>(fault); };
+  }
+  // Its history is always the same.
+  std::unique_ptr<services::CrashScenario> generated_scenario(std::string_view, const CrashSetup&,
+                                                              pmem::Choices&,
+                                                              std::uint32_t) const override {
+    return std::make_unique<RegisterScenario>(fault_);
   }
   static services::SystemInfo info() {
     services::SystemInfo info;
