@@ -52,6 +52,10 @@ class Service {
   // A short description of what the service's clients can do.
   virtual std::string_view what() const = 0;
   virtual std::vector<SystemInfo> systems() const = 0;
+  // What durability is about, in the words of the service: changes whose completion was told, and
+  // what was told of changes that had not completed. "acknowledged writes", "what gets returned".
+  virtual std::string_view acknowledged() const = 0;
+  virtual std::string_view observed() const = 0;
 
   // The histories in which power failures are tried; at least one.
   virtual std::span<const CrashSchedule> schedules() const = 0;

@@ -76,9 +76,9 @@ const bench::Guarantee& first_broken(const bench::CrashResult& result) {
 }
 
 // The two conditions of durability, each judged separately.
-std::string conditions_of(const bench::CrashResult& result) {
-  return fmt::format("acknowledged writes {}, what gets returned {}",
-                     result.acknowledged.held ? "survive" : "are lost",
+std::string conditions_of(const services::Service& service, const bench::CrashResult& result) {
+  return fmt::format("{} {}, {} {}", service.acknowledged(),
+                     result.acknowledged.held ? "survive" : "are lost", service.observed(),
                      result.observed.held ? "survives" : "is lost");
 }
 
@@ -212,9 +212,9 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
       continue;
     }
     fmt::print("{} on {:<18} {:<15} {}; {} moments, {} failures{}, {} images, seed {}\n",
-               arguments.target, name + ":", to_string(result.strongest()), conditions_of(result),
-               result.moments, result.runs, of_what(options.failure), result.images,
-               arguments.seed);
+               arguments.target, name + ":", to_string(result.strongest()),
+               conditions_of(*system.service, result), result.moments, result.runs,
+               of_what(options.failure), result.images, arguments.seed);
     std::fflush(stdout);
     if (trace.empty() && !result.durable.held) {
       trace = fmt::format("\non {}:\n{}", name, first_broken(result).first_loss);

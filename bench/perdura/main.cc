@@ -50,12 +50,12 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   add_plan(app, context, action);
   add_run(app, context, action);
   add_probe(app, context, action);
-  add_soak(app, context, action);
   add_reading(app, context, action);
   add_doctor(app, context, action);
   add_advise(app, context, action);
   add_crash(app, context, action);
   add_guarantees(app, context, action);
+  add_soak(app, context, action);
   add_litmus(app, context, action);
   add_completion(app, context, action);
   if (argc > 1 && argv[1][0] != '-') {

@@ -19,6 +19,8 @@ class KvService final : public Service {
   std::string_view name() const override { return "kv"; }
   std::string_view what() const override { return "keys and values: put, get, erase"; }
   std::vector<SystemInfo> systems() const override;
+  std::string_view acknowledged() const override { return "acknowledged writes"; }
+  std::string_view observed() const override { return "what gets returned"; }
   std::span<const CrashSchedule> schedules() const override;
   CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                              const CrashSchedule& schedule) const override;

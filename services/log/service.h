@@ -17,6 +17,8 @@ class LogService final : public Service {
   std::string_view name() const override { return "log"; }
   std::string_view what() const override { return "a log of a server: append"; }
   std::vector<SystemInfo> systems() const override;
+  std::string_view acknowledged() const override { return "acknowledged appends"; }
+  std::string_view observed() const override { return "what reads returned"; }
   std::span<const CrashSchedule> schedules() const override;
   CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                              const CrashSchedule& schedule) const override;

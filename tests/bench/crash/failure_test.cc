@@ -171,6 +171,8 @@ class RegisterService final : public services::Service {
   std::string_view name() const override { return "register"; }
   std::string_view what() const override { return "a word is put"; }
   std::vector<services::SystemInfo> systems() const override { return {info()}; }
+  std::string_view acknowledged() const override { return "acknowledged puts"; }
+  std::string_view observed() const override { return "what reads returned"; }
   std::span<const services::CrashSchedule> schedules() const override { return kSchedules; }
   services::CrashHistory crash_history(std::string_view, const CrashSetup&,
                                        const services::CrashSchedule&) const override {
