@@ -12,6 +12,7 @@
 #include "platform/sim/kernel/profile.h"
 #include "platform/sim/sim_platform.h"
 #include "tests/support/platforms.h"
+#include "tests/support/temporary_directory.h"
 
 namespace perdura::bench {
 namespace {
@@ -20,11 +21,10 @@ sim::Profile load(const char* name) { return sim::load_profile(perdura::test::pr
 
 // Its text must be a profile that can be read.
 sim::Profile read_back(const std::string& text) {
-  const std::string path = testing::TempDir() + "characterization.toml";
+  const perdura::test::TemporaryDirectory folder(testing::TempDir(), "characterization");
+  const std::string path = folder.path() / "profile.toml";
   std::ofstream(path) << text;
-  const sim::Profile profile = sim::load_profile(path);
-  std::remove(path.c_str());
-  return profile;
+  return sim::load_profile(path);
 }
 
 // Only the probes that a characterization uses.

@@ -14,6 +14,7 @@
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "tests/support/platforms.h"
+#include "tests/support/temporary_directory.h"
 
 namespace perdura::sim {
 namespace {
@@ -386,7 +387,8 @@ TEST(Sim, TimeThatStandsStillIsNoticed) {
 
 // Whatever number is not one, or is none of a machine's: all numbers of all profiles.
 TEST(Profile, EveryNumberHasARangeThatIsToldWithFileAndLine) {
-  const std::string path = testing::TempDir() + "out-of-range.toml";
+  const perdura::test::TemporaryDirectory folder(testing::TempDir(), "out-of-range");
+  const std::string path = folder.path() / "profile.toml";
   std::size_t numbers = 0;
   for (const char* name : {"erda-connectx3", "optane-cascadelake", "optane-connectx3"}) {
     const std::string good = load_profile(perdura::test::profile_path(name)).text;
@@ -427,7 +429,8 @@ TEST(Profile, EveryNumberHasARangeThatIsToldWithFileAndLine) {
 
 TEST(Profile, FaultsAreRefusedWithFileAndLine) {
   const std::string good = testbed().text;
-  const std::string path = testing::TempDir() + "faulty-profile.toml";
+  const perdura::test::TemporaryDirectory folder(testing::TempDir(), "faulty-profile");
+  const std::string path = folder.path() / "profile.toml";
   auto message_for = [&](const std::string& from, const std::string& to) -> std::string {
     std::string text = good;
     const auto found = text.find(from);
@@ -463,7 +466,8 @@ TEST(Profile, WhatIsSaidOfDimmsMustFit) {
   const Profile optane = load_profile(perdura::test::profile_path("optane-cascadelake"));
   ASSERT_TRUE(optane.pm.dimms && optane.dram.rows && optane.numa);
   EXPECT_FALSE(testbed().pm.dimms || testbed().dram.rows || testbed().numa);
-  const std::string path = testing::TempDir() + "faulty-dimms.toml";
+  const perdura::test::TemporaryDirectory folder(testing::TempDir(), "faulty-dimms");
+  const std::string path = folder.path() / "profile.toml";
   const auto message_for = [&](const std::string& from, const std::string& to) -> std::string {
     std::string text = optane.text;
     const auto found = text.find(from);
