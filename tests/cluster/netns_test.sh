@@ -93,10 +93,11 @@ disturb() {
   local name=$1 seconds=$2 line=$3
   shift 3
   : >log
-  on_three_hosts "${small[*]}" --set repetitions=9999 --heartbeat 2 --out "$name" >log 2>&1 &
+  on_three_hosts "${small[*]}" --set repetitions=9999 --heartbeat $heartbeat --out "$name" >log 2>&1 &
   local job=$!
-  # All ranks are at work, and have said so, however long that takes on a machine that is busy.
-  until grep -q '^.200/' log; do
+  # All ranks have ended a point, and the root has said so, however long that takes on a machine that is
+  # busy: the first three repetitions are the first points of the three ranks.
+  until grep -q 'repetition=0:' log && grep -q 'repetition=1:' log && grep -q 'repetition=2:' log; do
     kill -0 "$job" 2>/dev/null || fail "$name: has ended before anything was done to it"
     sleep 0.05
   done
@@ -108,7 +109,7 @@ disturb() {
   done
   local said=$(($(now_ms) - began))
   while kill -0 "$job" 2>/dev/null; do
-    [ "$(now_ms)" -lt $((began + 40000)) ] || fail "$name: does not end"
+    [ "$(now_ms)" -lt $((began + 60000)) ] || fail "$name: does not end"
     sleep 0.05
   done
   local code=0
@@ -123,14 +124,16 @@ disturb() {
 }
 
 kill_rank() { kill "-$2" "$(rank_on "$1")"; }
-silent=' on host node3 has not been heard of for 2 s, last while running point [0-9]+ \('
+# Long enough for a thread that sends ten times as often to be heard on a machine that is busy.
+heartbeat=6
+silent=" on host node3 has not been heard of for $heartbeat s, last while running point [0-9]+ \\("
 # Whichever is sooner: mpirun, which ends the others when one has died, or the heartbeat.
-disturb killed 20 '^perdura: .*rank 2 on host node3 (does not answer|has not been heard of)' \
+disturb killed 40 '^perdura: .*rank 2 on host node3 (does not answer|has not been heard of)' \
   kill_rank node3 KILL
-disturb crashed 20 '^perdura: rank 1 on host node2 died of SIGABRT, last while running point [0-9]+ \(' \
+disturb crashed 40 '^perdura: rank 1 on host node2 died of SIGABRT, last while running point [0-9]+ \(' \
   kill_rank node2 ABRT
-disturb stopped 20 "^perdura: rank 2$silent" kill_rank node3 STOP
-disturb cut-off 20 "^perdura: rank 2$silent" ip link set port3 down
+disturb stopped 40 "^perdura: rank 2$silent" kill_rank node3 STOP
+disturb cut-off 40 "^perdura: rank 2$silent" ip link set port3 down
 
 # The rank that was cut off has ended itself, too.
 while [ -n "$(rank_on node3)" ]; do sleep 0.05; done
