@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "bench/ycsb/point_workload.h"
+#include "harness/text/atomic_file.h"
 #include "platform/base/error.h"
 #include "services/kv/history/checker.h"
+#include "services/kv/history/formats.h"
 
 namespace perdura::bench {
 namespace {
@@ -57,6 +61,24 @@ std::string name_of_key(const Point& point, std::uint64_t key) {
   return number ? fmt::format("key {}", *number) : "";
 }
 
+// "erda workloada", repetition 2: FOLDER/erda-workloada-2.json.
+void keep(const history::History& history, const Point& point) {
+  std::string name =
+      fmt::format("{} {}", point.label.empty() ? point.system_name : point.label, point.repetition);
+  for (char& letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '_') letter = '-';
+  }
+  const std::filesystem::path folder = point.settings.text("history_folder");
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  if (problem) {
+    throw UsageError(fmt::format("{}: history_folder {}: {}",
+                                 point.settings.where("history_folder"), folder.string(),
+                                 problem.message()));
+  }
+  harness::write_atomically(folder / (name + ".json"), history::to_json(history));
+}
+
 }  // namespace
 
 void add_evidence(std::span<const history::Operation> operations, Measurement& measurement) {
@@ -94,6 +116,7 @@ void check_history(const Point& point, Measurement& measurement) {
   const bool given_up = measurement.interrupted || !measurement.usage_error.empty() ||
                         measurement.verdict == Verdict::failed;
   if (given_up) return;
+  if (!point.settings.text("history_folder").empty()) keep(history, point);
   const history::CheckResult verdict = history::check(history);
   measurement.operations_checked = verdict.operations;
   if (verdict.keys_violated > 0) {

@@ -35,9 +35,9 @@ void add_evidence(std::span<const history::Operation> operations,
 // Throws UsageError if the workload's values are too short to hold a version.
 void check_values_tell_versions(const harness::Point& point);
 
-// Checks the whole history of a point and removes it from the measurement. A violation makes the
-// point invalid. Runs that were given up are not checked, since some of their clients may not have
-// reported.
+// Checks the whole history of a point, writes it to history_folder if one is given, and removes it
+// from the measurement. A violation makes the point invalid. Runs that were given up are not
+// checked, since some of their clients may not have reported.
 void check_history(const harness::Point& point, harness::Measurement& measurement);
 
 }  // namespace perdura::bench

@@ -20,6 +20,7 @@ constexpr Parameter::Need kOperations{
     "operations", "the most that may be measured, for which the store is made large enough"};
 constexpr Parameter::Need kWindow{"steady_window_ms",
                                   "the time within which the rate is looked at"};
+constexpr Parameter::Need kCheckHistory{"check_history", "what records them"};
 constexpr Parameter::Need kSlope{"steady_slope", "the part by which the rate may change within it"};
 
 constexpr Parameter kParameters[] = {
@@ -115,6 +116,11 @@ constexpr Parameter kParameters[] = {
      .type = Flag{},
      .usual = false,
      .what = "records all operations and checks them"},
+    {.name = "history_folder",
+     .type = Name{},
+     .usual = "",
+     .what = "where each point's recorded operations are kept, a file for each; empty: nowhere",
+     .needs = {kCheckHistory}},
     kDomain,
     kDdio,
     kReceiveBuffers,

@@ -55,6 +55,7 @@ ExitCode parse_and_run(int argc, char** argv, perdura::harness::Ranks& ranks) {
   add_advise(app, context, action);
   add_crash(app, context, action);
   add_guarantees(app, context, action);
+  add_history(app, context, action);
   add_soak(app, context, action);
   add_litmus(app, context, action);
   add_completion(app, context, action);

@@ -51,7 +51,8 @@ const Mistake kMistakes[] = {
      "operations, "
      "warmup, key_size, value_size, clients, client_nodes, queue_depth, servers, server_threads, "
      "resizes, load, offered_load, duration_ms, until_full, ramp_ms, steady_slope, "
-     "steady_window_ms, check_history, domain, ddio, receive_buffers, transport, persistence"},
+     "steady_window_ms, check_history, history_folder, domain, ddio, receive_buffers, transport, "
+     "persistence"},
     {"name = \"x\"\n[workload]\ncheck_history = 2",
      "x.toml:3: check_history in [workload] must be true or false"},
     {"name = \"x\"\n[workload]\ncheck_history = \"true\"",
