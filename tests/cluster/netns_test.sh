@@ -95,9 +95,9 @@ disturb() {
   : >log
   on_three_hosts "${small[*]}" --set repetitions=9999 --heartbeat $heartbeat --out "$name" >log 2>&1 &
   local job=$!
-  # All ranks have ended a point, and the root has said so, however long that takes on a machine that is
-  # busy: the first three repetitions are the first points of the three ranks.
-  until grep -q 'repetition=0:' log && grep -q 'repetition=1:' log && grep -q 'repetition=2:' log; do
+  # Each of the three ranks has ended its first 80 points, however long that takes on a machine that is busy.
+  # Meanwhile the root has heard of each which point it runs: a rank says so every 0.4 s.
+  until grep -q 'repetition=240:' log && grep -q 'repetition=241:' log && grep -q 'repetition=242:' log; do
     kill -0 "$job" 2>/dev/null || fail "$name: has ended before anything was done to it"
     sleep 0.05
   done
@@ -125,7 +125,7 @@ disturb() {
 
 kill_rank() { kill "-$2" "$(rank_on "$1")"; }
 # Long enough for a thread that sends ten times as often to be heard on a machine that is busy.
-heartbeat=6
+heartbeat=4
 silent=" on host node3 has not been heard of for $heartbeat s, last while running point [0-9]+ \\("
 # Whichever is sooner: mpirun, which ends the others when one has died, or the heartbeat.
 disturb killed 40 '^perdura: .*rank 2 on host node3 (does not answer|has not been heard of)' \
