@@ -194,8 +194,9 @@ bool End::process(Flight& flight) {
       execute_read(flight, at);
       break;
     case Opcode::flush:
-      // A FLUSH pushes earlier placements in front of it, as a READ of no bytes would.
-      execute_at(flight, std::max(at, last_placement_) + profile.nic.pcie_read);
+      // A FLUSH pushes earlier placements in front of it, as a READ of no bytes would, and waits
+      // for earlier atomics.
+      execute_at(flight, std::max({at, last_placement_, last_atomic_}) + profile.nic.pcie_read);
       break;
     default: {
       const Time takes_effect =
@@ -318,9 +319,10 @@ void End::keep_busy(Flight& flight, Time until) {
 void End::execute_read(Flight& flight, Time at) {
   const Profile& profile = nic_.profile;
   const Bytes bytes = payload_bytes(flight.request);
-  // A read pushes earlier placements of its connection in front of it (PCI Express ordering).
+  // A read pushes earlier placements of its connection in front of it (PCI Express ordering), and
+  // waits for its earlier atomics.
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
-  const Time start = nic_.dma_read.take(std::max(at, last_placement_), bus);
+  const Time start = nic_.dma_read.take(std::max({at, last_placement_, last_atomic_}), bus);
   const Targets targets = remote_targets(flight, bytes);
   const Target& one = targets.first;
   const bool is_one = targets.more.empty();
