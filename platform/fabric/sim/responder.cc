@@ -309,8 +309,10 @@ void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
   });
 }
 
-// Notes that the device uses the memory of a registration with extents until then.
+// Notes that the device is at work for this end, and uses the memory of a registration with
+// extents, until then.
 void End::keep_busy(Flight& flight, Time until) {
+  busy_until_ = std::max(busy_until_, until);
   if (flight.memory == nullptr || flight.memory->extents == nullptr) [[likely]]
     return;
   flight.memory->busy_until = std::max(flight.memory->busy_until, until);
