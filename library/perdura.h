@@ -208,6 +208,11 @@ class LogClient {
   // back. Several threads may append at once; records are numbered from 1 in the order in which the
   // calls began. Throws std::invalid_argument if the record is too long, TimedOut, or OptionsDiffer
   // if the server came back with other options.
+  //
+  // Its level of guarantee (docs/guarantees.md) is `durable` on every server for which the method
+  // was chosen: what the client was told and what the server has applied survive. Without DAX
+  // (`emulated`, or no directory) it is `visible`: it survives the death of processes, and nothing
+  // is said about power failures.
   std::uint64_t append(std::string_view record);
 
   std::uint64_t tail() const;  // number of the last record in the log that this client knows of

@@ -62,6 +62,8 @@ struct PersistOptions {
 Features persist_features();
 
 // When it returns, the update is persistent, provided that the method is correct for the responder.
+// For its writer that is the level `durable-writes` of docs/guarantees.md; it is `durable` if
+// nobody reads the update before.
 // The memory region must contain all local ranges. The queue pair must be a reliable connection in
 // the state ready-to-send, with room for six work requests, and must not be used by anybody else
 // during the call.

@@ -4,7 +4,8 @@
 //   none            not even atomic: a mix of values, an invented value, an error, or a lost store
 //   visible         others see the change; nothing is said about power failures
 //   atomic          for each key, one of the states that it ever had is found, never a mix
-//   ordered         for each key, at most the last change is lost
+//   ordered         for each key, at most the last change is lost: buffered durable linearizability
+//                   of each key, with a buffer of one change
 //   durable-writes  every acknowledged write is found; what a reader saw of a write that was not
 //                   yet acknowledged may be lost
 //   durable         the same, and what a reader saw is kept, too: durable linearizability

@@ -13,9 +13,6 @@ namespace {
 // In virtual time: a system that has not served the inspector by then is assumed never to do so.
 constexpr Picoseconds kPatience = std::chrono::seconds(2);
 
-// A process that died is started again when the device has placed what had arrived for it.
-constexpr Picoseconds kRestart = Microseconds(100);
-
 // Passes choices on and keeps a digest of the alternatives that were taken.
 class NotingChoices final : public pmem::Choices {
  public:
@@ -58,14 +55,7 @@ void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) 
       return;
     }
     if (of_servers(failing_.kind)) {
-      const Picoseconds after =
-          failing_.kind == FailureKind::process ? kRestart : Picoseconds::zero();
-      for (const NodeId node : failing_.servers) {
-        if (after == Picoseconds::zero())
-          start_server(node);
-        else
-          platform_.at(*failed_at_ + after, [this, node] { start_server(node); });
-      }
+      for (const NodeId node : failing_.servers) start_server(node);
     }
     start_inspector();
     platform_.at(*failed_at_ + kPatience, [this] {

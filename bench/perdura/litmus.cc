@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "bench/perdura/commands.h"
 #include "bench/perdura/whole_number.h"
@@ -12,6 +13,9 @@
 #include "platform/litmus/survey.h"
 #include "platform/shm/shm_platform.h"
 #include "platform/sim/sim_platform.h"
+#ifdef PERDURA_HAVE_VERBS
+#include "platform/verbs/verbs_platform.h"
+#endif
 
 namespace perdura::harness {
 namespace {
@@ -39,12 +43,44 @@ litmus::Results run_on_shm(const Litmus& test, const LitmusArguments& arguments)
   return run_on(platform, test, arguments);
 }
 
+// What the RDMA device of this host can do; nothing if there is none.
+std::optional<fabric::Capabilities> device_of_this_host() {
+#ifdef PERDURA_HAVE_VERBS
+  try {
+    return fabric::verbs::Device({}).capabilities();
+  } catch (const PlatformError&) {
+  }
+#endif
+  return std::nullopt;
+}
+
+// Empty if the device lacks an operation of the test.
+std::vector<bool> seen_on_verbs([[maybe_unused]] const Litmus& test,
+                                [[maybe_unused]] const fabric::Capabilities& device,
+                                [[maybe_unused]] const LitmusArguments& arguments) {
+#ifdef PERDURA_HAVE_VERBS
+  const bool lacks_flush = test.needs_flush && !device.flush;
+  const bool lacks_atomic_write = test.needs_atomic_write && !device.atomic_write;
+  if (!lacks_flush && !lacks_atomic_write) {
+    VerbsOptions options;
+    options.node_count = test.nodes;
+    VerbsPlatform platform(std::move(options));
+    return seen_in(test, run_on(platform, test, arguments));
+  }
+#endif
+  return {};
+}
+
 std::vector<litmus::Column> columns_of(const Litmus& test, const sim::Profile& profile,
+                                       const std::optional<fabric::Capabilities>& device,
                                        const LitmusArguments& arguments) {
   sim::SimPlatform timed(profile, test.nodes);
-  return {{"sim", seen_in(test, run_on(timed, test, arguments))},
-          {"sim, every order", seen_in(test, litmus::explore(test, profile).results)},
-          {"shm", seen_in(test, run_on_shm(test, arguments))}};
+  std::vector<litmus::Column> columns{
+      {"sim", seen_in(test, run_on(timed, test, arguments))},
+      {"sim, every order", seen_in(test, litmus::explore(test, profile).results)},
+      {"shm", seen_in(test, run_on_shm(test, arguments))}};
+  if (device) columns.push_back({"verbs", seen_on_verbs(test, *device, arguments)});
+  return columns;
 }
 
 // What contradicts the model, if anything does.
@@ -62,11 +98,12 @@ ExitCode run_litmus(const LitmusArguments& arguments, const CommandContext& cont
   sim::Profile profile =
       sim::load_profile(context.locations.find(FileKind::profile, {"erda-connectx3", ""}).string());
   profile.nic.flush = profile.nic.atomic_write = true;
+  const std::optional<fabric::Capabilities> device = device_of_this_host();
   ExitCode code = ExitCode::done;
   bool is_first = true;
   for (const Litmus& test : litmus::catalog()) {
     if (test.title.find(arguments.text) == std::string::npos) continue;
-    const std::vector<litmus::Column> columns = columns_of(test, profile, arguments);
+    const std::vector<litmus::Column> columns = columns_of(test, profile, device, arguments);
     if (std::exchange(is_first, false)) fmt::print("{}", table_head(columns));
     fmt::print("{}", table_rows(test, columns));
     std::fflush(stdout);
@@ -86,9 +123,9 @@ ExitCode run_litmus(const LitmusArguments& arguments, const CommandContext& cont
 void add_litmus(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<LitmusArguments>();
   CLI::App* command = app.add_subcommand(
-      "litmus", "Runs the litmus tests of the fabric's memory model on this host");
+      "litmus", "Runs the litmus tests of the fabric's memory model on this host, and on its RDMA device");
   command->add_option("text", arguments->text, "Only tests whose titles have this in them");
-  command->add_option("--runs", arguments->runs, "How often each test runs on sim and on shm")
+  command->add_option("--runs", arguments->runs, "How often each test runs on sim, shm and verbs")
       ->check(whole_number(1, 1'000'000));
   command->add_option("--seed", arguments->seed, "Seed of the pauses between steps");
   command->callback([arguments, &context, &action] {

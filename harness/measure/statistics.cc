@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <vector>
 
@@ -15,35 +15,6 @@ std::vector<double> sorted(std::span<const double> samples) {
   std::vector<double> copy(samples.begin(), samples.end());
   std::sort(copy.begin(), copy.end());
   return copy;
-}
-
-// The series below has a term for every second degree of freedom. With more degrees of freedom than
-// this, the approximation by the normal distribution (Abramowitz and Stegun, 26.7.8) is accurate to
-// six digits.
-constexpr std::size_t kLongestSeries = 1000;
-
-// The probability that |t| stays below the given value: the finite series for whole degrees of
-// freedom (Abramowitz and Stegun, 26.7.3 and 26.7.4). Not Boost's, as the other distributions are:
-// the bounds in results/reference have all digits, and the two differ in the fifteenth.
-double student_t_inside(double t, std::size_t degrees_of_freedom) {
-  const double nu = static_cast<double>(degrees_of_freedom);
-  if (degrees_of_freedom > kLongestSeries) {
-    const double normal = t * (1 - 1 / (4 * nu)) / std::sqrt(1 + t * t / (2 * nu));
-    return std::erf(normal / std::numbers::sqrt2);
-  }
-  const double angle = std::atan(t / std::sqrt(nu));
-  const double cosine = std::cos(angle);
-  const bool is_odd = degrees_of_freedom % 2 != 0;
-
-  double term = is_odd ? cosine : 1.0;
-  double series = 0.0;
-  for (std::size_t k = is_odd ? 1 : 0; k + 2 <= degrees_of_freedom; k += 2) {
-    series += term;
-    const double next = static_cast<double>(k);
-    term *= cosine * cosine * (next + 1) / (next + 2);
-  }
-  if (!is_odd) return std::sin(angle) * series;
-  return (angle + std::sin(angle) * series) * 2.0 / std::numbers::pi;
 }
 
 }  // namespace
@@ -77,15 +48,8 @@ double normal_critical(double confidence) {
 }
 
 double student_t_critical(std::size_t degrees_of_freedom, double confidence) {
-  double low = 0.0;
-  double high = 1.0;
-  while (std::isfinite(high) && student_t_inside(high, degrees_of_freedom) < confidence) high *= 2;
-  // Bisection down to neighboring numbers, which takes about sixty rounds and needs no tolerance.
-  for (;;) {
-    const double middle = low + (high - low) / 2;
-    if (middle <= low || middle >= high) return high;
-    (student_t_inside(middle, degrees_of_freedom) < confidence ? low : high) = middle;
-  }
+  const boost::math::students_t distribution(static_cast<double>(degrees_of_freedom));
+  return quantile(complement(distribution, (1 - confidence) / 2));
 }
 
 std::optional<Interval> mean_interval(std::span<const double> samples, double confidence) {

@@ -12,8 +12,10 @@
 // Order and completion follow the InfiniBand specification for reliable connections: operations of
 // a queue pair start in order; posted ones (WRITE, SEND) take effect in order; a receive completion
 // appears after the data of all earlier posted operations; READ, FLUSH and atomics take effect
-// after everything issued before them. A completion of a WRITE means that the peer's device has it,
-// no more.
+// after all earlier posted operations and atomics, READs also after earlier READs. All but READs
+// may overtake an earlier READ, and posted operations an earlier FLUSH or atomic, unless they are
+// fenced. A completion of a WRITE means that the peer's device has it, no more. The table is in
+// docs/memory-model.md.
 //
 // All objects belong to the thread that made them and are used on it only.
 #pragma once

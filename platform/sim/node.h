@@ -51,12 +51,17 @@ class SimNode final : public Node, public MessageRings {
   std::unique_ptr<fabric::sim::SimEndpoint> make_endpoint(SimThread& thread, fabric::Port port);
   std::list<SimThread>& threads() { return threads_; }
   pmem::sim::Journal* journal() { return machine_.journal(); }
+  // When its last process, if that has died, is gone for the operating system, too: the next one
+  // begins then.
+  Time free_from() const { return free_from_; }
+  void set_free_from(Time when) { free_from_ = when; }
 
  private:
   Engine& engine_;
   Machine& machine_;
   NodeId id_;
   std::uint32_t threads_added_ = 0;
+  Time free_from_{};
   std::map<std::uint32_t, std::vector<Stall>> stalls_;  // by the number of the thread
   fabric::sim::Network& network_;
   fabric::sim::Directory& directory_;

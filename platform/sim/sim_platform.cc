@@ -88,8 +88,22 @@ std::shared_ptr<StartedThread> SimPlatform::launch(NodeId node, fabric::Port por
   running.body = std::move(body);
   running.node = node;
   running.service = service;
-  thread.spawn(run_body(*this, running));
+  begin(started);
   return started;
+}
+
+// A thread of a process begins when the process that was the node before is gone.
+void SimPlatform::begin(const std::shared_ptr<Running>& running) {
+  const SimThread* const caller = SimThread::running();
+  const Picoseconds wait =
+      nodes_.at(running->node).free_from() - (caller != nullptr ? caller->now() : engine_.now());
+  if (wait <= Picoseconds::zero()) {
+    running->thread->spawn(run_body(*this, *running));
+    return;
+  }
+  network_.after(wait, [this, running] {
+    if (!running->ended) running->thread->spawn(run_body(*this, *running));
+  });
 }
 
 Task<> SimPlatform::run_body(SimPlatform& platform, Running& running) {
@@ -252,11 +266,13 @@ void SimPlatform::end_all_of(NodeId node) {
 void SimPlatform::kill(NodeId node) {
   SimNode& process = nodes_.at(node);
   Machine& machine = machines_.at(process.machine());
+  const Time gone = network_.end_begun(node);
   std::vector<const SimThread*> threads;
   for (const SimThread& thread : process.threads()) threads.push_back(&thread);
   machine.begin_death(threads);
   end_all_of(node);
   machine.end_death(node);
+  process.set_free_from(gone);
 }
 
 std::size_t SimPlatform::break_connections(fabric::Address at, fabric::Address peer) {
@@ -286,9 +302,12 @@ void SimPlatform::fail_power(std::span<const NodeId> nodes, pmem::Choices& choic
     }
   }
   for (const NodeId machine : failing) machines_.at(machine).cut_power(choices);
-  for (const SimNode& node : nodes_) {
+  for (SimNode& node : nodes_) {
     const auto fails = std::find(failing.begin(), failing.end(), node.machine());
-    if (fails != failing.end()) end_all_of(node.id());
+    if (fails == failing.end()) continue;
+    end_all_of(node.id());
+    // The device has ended with them.
+    node.set_free_from(engine_.now());
   }
   for (const NodeId machine : failing) machines_.at(machine).restore_power();
 }

@@ -49,7 +49,12 @@ class SimPlatform final : public Platform {
   // registrations are lost. What it has stored to PM regions stays, flushed or not; stores that it
   // would have made later, on which its tasks run ahead, are not made. Other nodes of the machine
   // go on. Must not be called from a task of the node.
+  //
+  // What the device has begun for the process' connections it still ends; what has not begun never
+  // does. The process is gone only then, at gone_at(), and threads that are started on the node
+  // begin no sooner (docs/restart.md).
   void kill(NodeId node);
+  Time gone_at(NodeId node) const { return nodes_.at(node).free_from(); }
   // Breaks all connections between two endpoints, such as when a queue pair of `at` gets into the
   // error state: operations under way are flushed on both sides, and each side's completion queue
   // reports `disconnected`; `at` knows at once, `peer` as soon as the news can arrive. What is on
@@ -115,6 +120,7 @@ class SimPlatform final : public Platform {
   };
   std::shared_ptr<StartedThread> launch(NodeId node, fabric::Port port, CompletionMode mode,
                                         Body body, bool service);
+  void begin(const std::shared_ptr<Running>& running);
   static Task<> run_body(SimPlatform& platform, Running& running);
   void end(Running& running);
   void end_all();

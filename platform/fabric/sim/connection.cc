@@ -98,6 +98,16 @@ End& Network::new_end(Nic& nic, SimThread& thread, Address address,
   return ends_.emplace_back(*this, nic, thread, address, options);
 }
 
+Time Network::end_begun(NodeId node) {
+  Time last = engine.now();
+  for (const End& end : ends_) {
+    if (end.address().node != node) continue;
+    last = std::max(last, end.busy_until_);
+    if (end.peer_ != nullptr && end.peer_->relaxed_ != nullptr) end.peer_->relaxed_->finish();
+  }
+  return last;
+}
+
 std::size_t Network::break_connections(Address at, Address peer) {
   std::size_t broken = 0;
   for (End& end : ends_) {

@@ -140,6 +140,9 @@ class Network {
   // Runs `function` after `delay`; for what happens rarely.
   void after(Picoseconds delay, std::function<void()> function);
   End& new_end(Nic& nic, SimThread& thread, Address address, const QueuePairOptions& options);
+  // The connections of a node are about to go: its device ends what it has begun for them. Returns
+  // when it has. In a relaxed simulation that is at once.
+  Time end_begun(NodeId node);
   // See SimPlatform::break_connections().
   std::size_t break_connections(Address at, Address peer);
 
@@ -256,7 +259,7 @@ class alignas(kCacheLine) End {
   void place_in_turn(const Flight& flight, const Targets& targets, Time next, Picoseconds per_line);
   void execute_read(Flight& flight, Time at);
   void execute_at(Flight& flight, Time at);
-  static void keep_busy(Flight& flight, Time until);
+  void keep_busy(Flight& flight, Time until);
   void first_packet_read(Flight& flight);
   void executed(Flight& flight);
   void acknowledge(Flight& flight, Time at);
@@ -301,6 +304,7 @@ class alignas(kCacheLine) End {
 
   Time last_placement_{};
   Time last_atomic_{};  // when the last atomic that has begun takes effect
+  Time busy_until_{};   // when the device has ended all that it has begun
   std::uint32_t placements_ = 0;
   Time last_delivery_{};
   // Delivered before the connecting task has its queue pair: the peer was quick, or died.

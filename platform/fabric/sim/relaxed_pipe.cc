@@ -235,6 +235,8 @@ void RelaxedPipe::list_non_posted(const Posted& posted, std::uint32_t at, const 
 // A message waits for a receive buffer as long as it takes.
 bool RelaxedPipe::admissible(const Posted& posted) const {
   if (posted.admitted || !is_message(posted.flight->request.opcode)) return true;
+  // It will be refused. Its receive queue may be gone.
+  if (end_.peer_->state_ != End::State::connected) return true;
   const SimReceiveQueue* const queue = end_.peer_->receive_queue_;
   return queue != nullptr && !queue->empty();
 }
@@ -445,10 +447,19 @@ void RelaxedPipe::flush() {
 
 void RelaxedPipe::finish() {
   for (Posted& posted : posted_) {
-    if (!is_posted(posted.flight->request.opcode) || posted.fetched != posted.all()) continue;
-    for (std::uint32_t part = 0; part < posted.parts && admissible(posted); ++part) {
-      if ((posted.placed & Parts{1} << part) == 0) place(posted, part);
+    if (!posted.admitted) continue;
+    const Opcode opcode = posted.flight->request.opcode;
+    for (std::uint32_t part = 0; part < posted.parts; ++part) {
+      const Parts bit = Parts{1} << part;
+      if (opcode == Opcode::read) {
+        if ((posted.sampled & bit) == 0) sample(posted, part);
+      } else if ((posted.placed & bit) == 0 &&
+                 (!is_posted(opcode) || (posted.fetched & bit) != 0)) {
+        place(posted, part);
+      }
     }
+    // Of a long message a part may not have left yet.
+    if (!effective(posted)) refuse(posted, Status::retry_exceeded);
   }
 }
 

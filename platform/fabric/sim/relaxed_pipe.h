@@ -54,7 +54,8 @@ class RelaxedPipe {
 
   // The end has an error or is closed: what has not left it is dropped.
   void flush();
-  // Places all that has left.
+  // The responder's end has an error or is about to go: what its device has begun it ends, and
+  // nothing of the rest takes effect.
   void finish();
 
   void append_state(std::string& state) const;

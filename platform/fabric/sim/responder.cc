@@ -194,8 +194,9 @@ bool End::process(Flight& flight) {
       execute_read(flight, at);
       break;
     case Opcode::flush:
-      // A FLUSH pushes earlier placements in front of it, as a READ of no bytes would.
-      execute_at(flight, std::max(at, last_placement_) + profile.nic.pcie_read);
+      // A FLUSH pushes earlier placements in front of it, as a READ of no bytes would, and waits
+      // for earlier atomics.
+      execute_at(flight, std::max({at, last_placement_, last_atomic_}) + profile.nic.pcie_read);
       break;
     default: {
       const Time takes_effect =
@@ -308,8 +309,10 @@ void End::place_in_turn(const Flight& flight, const Targets& targets, Time next,
   });
 }
 
-// Notes that the device uses the memory of a registration with extents until then.
+// Notes that the device is at work for this end, and uses the memory of a registration with
+// extents, until then.
 void End::keep_busy(Flight& flight, Time until) {
+  busy_until_ = std::max(busy_until_, until);
   if (flight.memory == nullptr || flight.memory->extents == nullptr) [[likely]]
     return;
   flight.memory->busy_until = std::max(flight.memory->busy_until, until);
@@ -318,9 +321,10 @@ void End::keep_busy(Flight& flight, Time until) {
 void End::execute_read(Flight& flight, Time at) {
   const Profile& profile = nic_.profile;
   const Bytes bytes = payload_bytes(flight.request);
-  // A read pushes earlier placements of its connection in front of it (PCI Express ordering).
+  // A read pushes earlier placements of its connection in front of it (PCI Express ordering), and
+  // waits for its earlier atomics.
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
-  const Time start = nic_.dma_read.take(std::max(at, last_placement_), bus);
+  const Time start = nic_.dma_read.take(std::max({at, last_placement_, last_atomic_}), bus);
   const Targets targets = remote_targets(flight, bytes);
   const Target& one = targets.first;
   const bool is_one = targets.more.empty();

@@ -115,6 +115,17 @@ TEST_P(FabricOrder, MessagesArriveInTheOrderSent) {
       });
 }
 
+TEST_P(FabricOrder, AReadSeesAnEarlierAtomic) {
+  PERDURA_NEEDS(atomics);
+  with_idle_server([](Side& client) -> Task<> {
+    Operation add = client.queue_pair->fetch_and_add(client.there, 5);
+    add.post();
+    EXPECT_TRUE(co_await client.queue_pair->read(client.local(0, 8), client.there));
+    EXPECT_EQ(client.region->load(0), 5U);
+    EXPECT_TRUE(co_await add);
+  });
+}
+
 TEST_P(FabricOrder, OperationsMayBeAwaitedInAnyOrder) {
   PERDURA_NEEDS(atomics);
   with_idle_server([](Side& client) -> Task<> {
