@@ -1,0 +1,198 @@
+"""The suites that are asked whether they notice a fault: tests and explorations that walk through tables of
+platforms, systems, methods or rules, so that whatever joins a table is covered without a test written for it."""
+
+import csv
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+SOAK_RUNS = 150  # of each setting of a system on each kind of server
+SOAK_SEED = 1
+MOST_SECONDS = 900  # of one suite
+
+
+@dataclasses.dataclass
+class Answer:
+    noticed: bool
+    test: str = ""  # which test noticed it, or which cell of the table, or which seed
+    lines: int = 0  # of the message
+    seconds: float = 0
+    hung: bool = False
+    output: str = ""
+
+
+class Build:
+    """A build folder, and the tree whose sources it was built from."""
+
+    def __init__(self, folder, tree):
+        self.folder = folder
+        self.tree = tree
+        self.program = folder / "perdura"
+
+    def binary(self, name):
+        return next(path for path in (self.folder / "tests").rglob(name) if path.is_file())
+
+    def run(self, command, fault, seconds=MOST_SECONDS):
+        """(exit code or None if it was ended after so long, output, seconds). Nothing of it stays behind."""
+        environment = dict(os.environ, PERDURA_FAULT=fault)
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="perdura-faults-") as folder:
+            child = subprocess.Popen(
+                [str(word) for word in command], cwd=folder, env=environment, text=True, errors="replace",
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+            )
+            try:
+                output, code = child.communicate(timeout=seconds)[0], child.returncode
+            except subprocess.TimeoutExpired:
+                code = None
+            if code is None or code < 0:
+                try:
+                    os.killpg(child.pid, signal.SIGKILL)  # its group: what it started, too
+                except ProcessLookupError:
+                    pass
+            if code is None:
+                output = child.communicate()[0]
+        return code, output, time.monotonic() - begin
+
+
+def of_systems(systems):
+    """A filter of parameterized tests, whose names end with that of their system."""
+    if not systems:
+        return []
+    names = [name.replace("-", "_") for name in systems]
+    return [f"*/{name}" for name in names] + [f"*/{name}_*" for name in names]
+
+
+class Tests:
+    """A program of GoogleTest."""
+
+    def __init__(self, binary, only=(), without=(), by_system=False):
+        self.target = binary
+        self.only = list(only)
+        self.without = list(without)
+        self.by_system = by_system
+
+    def ask(self, build, fault, systems):
+        wanted = ":".join(self.only or (of_systems(systems) if self.by_system else [])) or "*"
+        unwanted = ":".join(self.without + ["*verbs*", "Verbs*"])
+        code, output, seconds = build.run(
+            [build.binary(self.target), "--gtest_fail_fast", "--gtest_color=no", "--gtest_brief=0",
+             f"--gtest_filter={wanted}-{unwanted}"], fault
+        )
+        if code == 0:
+            return Answer(False, seconds=seconds)
+        begun = list(re.finditer(r"^\[ RUN      \] (\S+)\n", output, re.MULTILINE))
+        last = begun[-1] if begun else None
+        failed = re.search(r"^\[  FAILED  \] (\S+)", output, re.MULTILINE)
+        name = failed[1] if failed and code is not None else last[1] if last else self.target
+        start = next((match.end() for match in begun if match[1] == name.rstrip(",")), 0)
+        message = output[start : failed.start() if failed and failed.start() > start else len(output)]
+        if code is not None and code < 0:
+            name += f" ({signal.Signals(-code).name})"
+        return Answer(True, name.rstrip(","), len(message.splitlines()), seconds, code is None, message)
+
+
+class Crash:
+    """perdura guarantees: the power fails at every moment of small histories; compared with the committed table."""
+
+    target = "perdura"
+
+    def ask(self, build, fault, systems):
+        code, output, seconds = build.run([build.program, "guarantees", "--json", "-o", "tables", *systems], fault)
+        if code != 0:
+            return Answer(True, "does not end" if code is None else f"exit code {code}", len(output.splitlines()),
+                          seconds, code is None, output)
+        found = json.loads(output[output.index("{") : output.rindex("}") + 1])["tables"][-1]
+        with open(build.tree / "bench" / "crash" / "explored.csv", newline="") as file:
+            header, *rows = csv.reader(file)
+        expected = {row[0]: dict(zip(header[1:], row[1:])) for row in rows}
+        for row in found["rows"]:
+            for column, cell in zip(found["header"][1:], row[1:]):
+                if (should := expected[row[0]][column]) != cell:
+                    output = self.explain(build, fault, row[0], column)
+                    test = f"{row[0]} on {column}: {cell} instead of {should}"
+                    return Answer(True, test, len(output.splitlines()), seconds, output=output)
+        return Answer(False, seconds=seconds)
+
+    @staticmethod
+    def explain(build, fault, row, column):
+        system, *settings = row.split(", ")
+        domain, ddio, *transport = column.split(" ")
+        command = [build.program, "crash", system, "--domain", domain, "--ddio", "on" if ddio == "ddio" else "off"]
+        command += ["--transport", transport[0] if transport else "infiniband"]
+        for setting in settings:
+            if setting == "persistence = correct":
+                command += ["--persistence", "correct"]
+            else:
+                command += ["--parameter", f"{setting}=true"]
+        return build.run(command, fault)[1]
+
+
+class Soak:
+    """perdura soak: generated runs, the same ones each time."""
+
+    target = "perdura"
+
+    def ask(self, build, fault, systems):
+        code, output, seconds = build.run(
+            [build.program, "soak", "--runs", SOAK_RUNS, "--minutes", 60, "--seed", SOAK_SEED, "-o", "soak", *systems],
+            fault,
+        )
+        if code == 0:
+            return Answer(False, seconds=seconds)
+        found = re.search(r"^(.*): kept (.*) instead of (.*) \(seed (\d+)\)$", output, re.MULTILINE)
+        first = output[found.start() :].split("\nperdura crash --replay", 1)[0] if found else output
+        return Answer(True, found[0] if found else f"exit code {code}", len(first.splitlines()), seconds, code is None,
+                      output)
+
+
+class References:
+    """The simulated experiments give the committed results, digit for digit."""
+
+    target = "perdura"
+
+    def ask(self, build, fault, systems):
+        code, output, seconds = build.run(
+            ["ctest", "--test-dir", build.folder, "-R", "^Reference[.]", "-E", "guarantees", "--stop-on-failure",
+             "--output-on-failure"], fault
+        )
+        failed = re.search(r"Test +#\d+: (\S+) .*\*\*\*", output)
+        return Answer(code != 0, failed[1] if failed else "", len(output.splitlines()), seconds, code is None, output)
+
+
+# Suites that are generic: what is in a table is tried without a test of its own.
+GENERIC = {
+    "platform-sim": Tests("perdura_platform_test", only=["Sim/*"]),
+    "platform-shm": Tests("perdura_platform_test", only=["Shm/*", "ShmDelayed/*"]),
+    "litmus-sim": Tests("perdura_litmus_test", only=["*OnSim*"]),
+    "litmus-shm": Tests("perdura_litmus_test", only=["*OnShm*"]),
+    "measure": Tests("perdura_measure_test"),
+    "workload": Tests("perdura_workload_test"),
+    "checker": Tests("perdura_history_test"),
+    "linearizability": Tests("perdura_services_test"),
+    "rpc": Tests("perdura_rpc_test"),
+    "model": Tests("perdura_persistence_test"),
+    "proofs": Tests("perdura_persistence_proof_test"),
+    "methods": Tests("perdura_remote_persistence_test", without=["*Kill*"]),
+    "conformance": Tests("perdura_kv_test", by_system=True),
+    "faults": Tests("perdura_system_faults_test", by_system=True),
+    "log": Tests("perdura_remote_log_test", without=["Cells*"]),
+    "crash": Crash(),
+    "soak": Soak(),
+    "kill": Tests("perdura_kill_test", by_system=True),
+    "references": References(),
+}
+
+
+def suite(name):
+    """A generic suite, or a test program of a component."""
+    return GENERIC[name] if name in GENERIC else Tests(name)
+
+
+def is_generic(name):
+    return name in GENERIC
