@@ -25,7 +25,10 @@ using perdura::Action;
 static_assert(static_cast<int>(Action::write) == PERDURA_WRITE);
 static_assert(static_cast<int>(Action::receive) == PERDURA_RECEIVE);
 static_assert(static_cast<int>(Action::send_ack) == PERDURA_SEND_ACK);
+static_assert(static_cast<int>(Action::read_link) == PERDURA_READ_LINK);
 static_assert(static_cast<int>(perdura::Agent::responder) == PERDURA_RESPONDER);
+static_assert(static_cast<int>(perdura::Agent::responder_of_reader) == PERDURA_RESPONDER_OF_READER);
+static_assert(static_cast<int>(perdura::Publish::by_write) == PERDURA_PUBLISH_BY_WRITE);
 static_assert(static_cast<int>(perdura::Domain::wsp) == PERDURA_WSP);
 static_assert(static_cast<int>(perdura::Transport::iwarp) == PERDURA_IWARP);
 
@@ -90,15 +93,19 @@ perdura::Configuration read(const perdura_configuration& given) {
           .transport = one_of_three<perdura::Transport>(given.transport, "transport"),
           .flush = truth(given.flush, "flush"),
           .flush_persistence = truth(given.flush_persistence, "flush_persistence"),
-          .atomic_write = truth(given.atomic_write, "atomic_write")};
+          .atomic_write = truth(given.atomic_write, "atomic_write"),
+          .atomics = truth(given.atomics, "atomics")};
 }
 
 perdura::Update read(const perdura_update& given) {
-  return {.ordered = given.ordered != 0,
-          .size = given.size,
-          .second_size = given.second_size,
-          .responder_cpu = given.responder_cpu != 0,
-          .replay = given.replay != 0};
+  return {
+      .ordered = given.ordered != 0,
+      .size = given.size,
+      .second_size = given.second_size,
+      .responder_cpu = given.responder_cpu != 0,
+      .replay = given.replay != 0,
+      .publish =
+          one_of_three<perdura::Publish>(given.publish, "publish").value_or(perdura::Publish::no)};
 }
 
 perdura::LogOptions read(const perdura_log_options& given) {
@@ -179,8 +186,18 @@ perdura_status perdura_choice_step(const perdura_choices* choices, size_t choice
                                              .second = found.second ? 1 : 0,
                                              .fenced = found.fenced ? 1 : 0,
                                              .text = found.text.c_str(),
-                                             .reason = found.reason.c_str()};
+                                             .reason = found.reason.c_str(),
+                                             .unmarks = found.unmarks ? 1 : 0};
   });
+}
+
+const char* perdura_choice_readers(const perdura_choices* choices, size_t choice) {
+  if (choice >= perdura_choices_count(choices)) return nullptr;
+  return choices->all[choice].readers.c_str();
+}
+
+int perdura_choice_marks(const perdura_choices* choices, size_t choice) {
+  return choice < perdura_choices_count(choices) && choices->all[choice].marks ? 1 : 0;
 }
 
 void perdura_choices_free(perdura_choices* choices) { delete choices; }

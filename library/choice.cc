@@ -74,7 +74,11 @@ persistence::Advice advise_for(const ResponderDescriptor& responder, const Updat
     }
   }
   persistence::UpdateNeeds needs;
-  needs.update = update.ordered ? persistence::Update::ordered : persistence::Update::single;
+  needs.update = update.publish != Publish::no ? persistence::Update::publish
+                 : update.ordered              ? persistence::Update::ordered
+                                               : persistence::Update::single;
+  needs.link =
+      update.publish == Publish::by_write ? persistence::Link::write : persistence::Link::cas;
   needs.size = update.size;
   needs.second_size = update.second_size;
   needs.responder_cpu = update.responder_cpu;
@@ -92,6 +96,7 @@ persistence::DeviceFeatures with(const Configuration& given, persistence::Device
   features.flush = given.flush.value_or(features.flush);
   features.flush_persistence = given.flush_persistence.value_or(features.flush_persistence);
   features.atomic_write = given.atomic_write.value_or(features.atomic_write);
+  features.atomics = given.atomics.value_or(features.atomics);
   return features;
 }
 
@@ -108,7 +113,10 @@ persistence::Advice advise(const Configuration& configuration, const Update& upd
 namespace {
 
 Agent agent_of(const pmem::Agent& agent) {
-  return agent.responder ? Agent::responder : Agent::requester;
+  if (role_of(agent) == persistence::Role::writer) {
+    return agent.responder ? Agent::responder : Agent::requester;
+  }
+  return agent.responder ? Agent::responder_of_reader : Agent::reader;
 }
 
 Action action_of(pmem::StepKind kind) {
@@ -124,6 +132,10 @@ Action action_of(pmem::StepKind kind) {
       return Action::send_names;
     case StepKind::atomic_write:
       return Action::atomic_write;
+    case StepKind::compare_and_swap:
+      return Action::compare_and_swap;
+    case StepKind::await:
+      return Action::read_link;
     case StepKind::read:
       return Action::read;
     case StepKind::flush_visibility:
@@ -150,13 +162,14 @@ Action action_of(pmem::StepKind kind) {
 
 Step step_of(const pmem::Program& program, const pmem::Agent& agent, const pmem::Step& step,
              const std::string& reason) {
-  Step result{.agent = to_string(program, agent),
+  Step result{.agent = std::string(name_of(agent)),
               .text = to_string(program, step),
               .reason = reason,
               .of = agent_of(agent),
               .action = action_of(step.kind)};
   for (const pmem::Step::Change& change : step.changes) {
     (change.variable == 0 ? result.first : result.second) = true;
+    result.unmarks = result.unmarks || (step.kind != pmem::StepKind::await && is_unmarked(change));
   }
   result.fenced = step.fenced;
   return result;
@@ -168,6 +181,10 @@ std::vector<Choice> choices_of(const persistence::Advice& advice) {
     Choice& choice = choices.emplace_back();
     choice.method = right.method.name;
     choice.wasteful = right.wasteful;
+    if (right.method.update == persistence::Update::publish) {
+      choice.marks = right.method.marks();
+      choice.readers = to_string(right.method.readers_duty());
+    }
     std::size_t i = 0;
     for (const pmem::Agent& agent : right.method.program.agents) {
       for (const pmem::Step& step : agent.steps) {
@@ -239,7 +256,8 @@ Features features_of_device(const std::string& device) {
   if (!features) throw std::invalid_argument(features.error());
   return {.flush = features->flush,
           .flush_persistence = features->flush_persistence,
-          .atomic_write = features->atomic_write};
+          .atomic_write = features->atomic_write,
+          .atomics = features->atomics};
 }
 
 std::vector<Choice> choose(const Responder& responder, const Update& update,
@@ -249,6 +267,7 @@ std::vector<Choice> choose(const Responder& responder, const Update& update,
   features.flush &= requester.flush;
   features.flush_persistence &= requester.flush_persistence;
   features.atomic_write &= requester.atomic_write;
+  features.atomics = requester.atomics && responder.configuration.atomics.value_or(true);
   return choices_of(library::advise_for(descriptor, update, features));
 }
 

@@ -51,7 +51,12 @@ struct Configuration {
   std::optional<bool> flush{};  // FLUSH for global visibility; without it, READ emulates it
   std::optional<bool> flush_persistence{};
   std::optional<bool> atomic_write{};
+  std::optional<bool> atomics{};  // CAS; if it is left empty, all have it but iWARP
 };
+
+// Two updates of which the second is a link to the first that others read: what sets the link. CAS
+// serves any number of writers, a WRITE or ATOMIC WRITE of 8 bytes only one at a time.
+enum class Publish : std::uint8_t { no, by_cas, by_write };
 
 struct Update {
   // Two updates, of which the second must never be persistent before the first.
@@ -60,9 +65,13 @@ struct Update {
   std::size_t second_size = 8;  // bytes of the second update
   bool responder_cpu = true;  // the responder's CPU may take part before the update is acknowledged
   bool replay = true;         // recovery can replay messages in receive buffers
+  // "Block durable, then link, then link durable; readers must not overtake": implies `ordered`.
+  Publish publish = Publish::no;
 };
 
-enum class Agent : std::uint8_t { requester, responder };
+// A reader of links (Update::publish) has a connection of its own, and a message on it is handled
+// by the steps of `responder_of_reader`.
+enum class Agent : std::uint8_t { requester, responder, reader, responder_of_reader };
 
 // What a step does, for programs that execute steps themselves.
 enum class Action : std::uint8_t {
@@ -82,23 +91,32 @@ enum class Action : std::uint8_t {
   copy,     // store the message's data at its destination
   flush,    // write back the lines of the updates (clwb), then fence
   send_ack,
+  // Of the requester, in methods that publish.
+  compare_and_swap,  // CAS of the link: the writer's from the old link, others' from the same link
+  // Of the reader.
+  read_link,  // READ of the link
 };
 
 struct Step {
-  std::string agent;    // "requester" or "responder"
-  std::string text;     // "write a"
-  std::string reason;   // what the step does, and what goes wrong without it
-  Agent of{};           // the same as `agent`
-  Action action{};      // the same as `text`
-  bool first = false;   // concerns the only or first update, "a"
-  bool second = false;  // concerns the second update, "b"
-  bool fenced = false;  // posted with the fence flag
+  std::string agent;     // "requester", "responder", "reader" or "responder of the reader"
+  std::string text;      // "write a"
+  std::string reason;    // what the step does, and what goes wrong without it
+  Agent of{};            // the same as `agent`
+  Action action{};       // the same as `text`
+  bool first = false;    // concerns the only or first update, "a"
+  bool second = false;   // concerns the second update, "b"
+  bool fenced = false;   // posted with the fence flag
+  bool unmarks = false;  // sets the link without the mark that it bore (Choice::marks)
 };
 
 struct Choice {
   std::string method;
-  std::vector<Step> steps;  // the requester's steps in order, then the responder's in order
+  std::vector<Step> steps;  // each agent's steps in order, the requester's first
   bool wasteful = false;    // some step is redundant: the method is also correct without it
+  // Of Update::publish: whether a link that may not be durable yet bears a mark, which its steps
+  // remove and recovery ignores, and a sentence on what readers must do before they rely on a link.
+  bool marks = false;
+  std::string readers;
 };
 
 // No method is safe: what() says why, and what would help.
@@ -135,6 +153,7 @@ struct Features {
   bool flush = false;
   bool flush_persistence = false;
   bool atomic_write = false;
+  bool atomics = true;  // CAS
 };
 Features features_of_device(const std::string& device = {});
 

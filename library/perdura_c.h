@@ -46,9 +46,13 @@ typedef struct perdura_configuration {
   int flush;
   int flush_persistence;
   int atomic_write;
+  int atomics;
 } perdura_configuration;
 #define PERDURA_CONFIGURATION_UNKNOWN \
-  { -1, -1, -1, -1, -1, -1, -1 }
+  { -1, -1, -1, -1, -1, -1, -1, -1 }
+
+/* The second update is a link to the first that others read; what sets it. */
+enum { PERDURA_PUBLISH_NO = 0, PERDURA_PUBLISH_BY_CAS = 1, PERDURA_PUBLISH_BY_WRITE = 2 };
 
 typedef struct perdura_update {
   int ordered;
@@ -56,15 +60,21 @@ typedef struct perdura_update {
   size_t second_size; /* bytes */
   int responder_cpu;
   int replay;
+  int publish; /* PERDURA_PUBLISH_NO, ... */
 } perdura_update;
 #define PERDURA_UPDATE_DEFAULT \
-  { 0, 64, 8, 1, 1 }
+  { 0, 64, 8, 1, 1, PERDURA_PUBLISH_NO }
 
 /* ---- choosing ---- */
 
 typedef struct perdura_choices perdura_choices;
 
-enum { PERDURA_REQUESTER = 0, PERDURA_RESPONDER = 1 };
+enum {
+  PERDURA_REQUESTER = 0,
+  PERDURA_RESPONDER = 1,
+  PERDURA_READER = 2,
+  PERDURA_RESPONDER_OF_READER = 3
+};
 typedef enum perdura_action {
   PERDURA_WRITE = 0,
   PERDURA_WRITE_IMMEDIATE,
@@ -79,17 +89,20 @@ typedef enum perdura_action {
   PERDURA_RECEIVE,
   PERDURA_COPY,
   PERDURA_FLUSH,
-  PERDURA_SEND_ACK
+  PERDURA_SEND_ACK,
+  PERDURA_COMPARE_AND_SWAP,
+  PERDURA_READ_LINK
 } perdura_action;
 
 typedef struct perdura_step {
-  int agent; /* PERDURA_REQUESTER or PERDURA_RESPONDER */
+  int agent; /* PERDURA_REQUESTER, ... */
   perdura_action action;
   int first;  /* concerns the only or first update */
   int second; /* concerns the second update */
   int fenced;
   const char* text; /* text and reason are valid until the choices are freed */
   const char* reason;
+  int unmarks; /* sets the link without the mark that it bore */
 } perdura_step;
 
 /* Chooses for this machine; *choices must be freed by perdura_choices_free(). */
@@ -110,6 +123,10 @@ const char* perdura_choice_method(const perdura_choices* choices, size_t choice)
 size_t perdura_choice_steps(const perdura_choices* choices, size_t choice);
 perdura_status perdura_choice_step(const perdura_choices* choices, size_t choice, size_t step,
                                    perdura_step* into);
+/* Of updates that publish: what readers must do before they rely on a link; else "". Valid until
+ * the choices are freed. */
+const char* perdura_choice_readers(const perdura_choices* choices, size_t choice);
+int perdura_choice_marks(const perdura_choices* choices, size_t choice);
 void perdura_choices_free(perdura_choices* choices);
 void perdura_string_free(char* string);
 

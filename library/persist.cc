@@ -74,6 +74,7 @@ class Persist {
   }
 
   void check(const Step& step) const {
+    if (step.unmarks) refuse(method_, "it marks links; post its steps yourself");
     if (step.second && !options_.second) refuse(method_, "it is of two updates; give the second");
     switch (step.action) {
       case Action::write:

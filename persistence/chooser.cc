@@ -15,17 +15,29 @@ namespace {
 using pmem::StepKind;
 
 constexpr std::string_view kNoFlushPersistence = "a device lacks FLUSH for persistence";
+constexpr std::string_view kNoAtomics = "iWARP has no atomics";
 
 // The reason why the user's needs or the devices rule a method out, if there is one.
 std::optional<std::string> unfit(const Method& method, const UpdateNeeds& needs,
-                                 const DeviceFeatures& features) {
+                                 const DeviceFeatures& features,
+                                 const std::vector<Configuration>& configurations) {
+  const fabric::DeviceNeeds of_devices = method.needs();
+  if (of_devices.atomics) {
+    const bool iwarp = std::any_of(configurations.begin(), configurations.end(),
+                                   [](const Configuration& configuration) {
+                                     return configuration.model.transport == pmem::Transport::iwarp;
+                                   });
+    if (iwarp) return std::string(kNoAtomics);
+    if (!features.atomics) return "a device lacks atomics";
+  }
   if (!needs.responder_cpu && !method.responder().empty()) {
     return "the responder's CPU takes part";
   }
-  if (method.uses(StepKind::flush_persistence) && !features.flush_persistence) {
+  if (of_devices.flush_persistence && !features.flush_persistence) {
     return std::string(kNoFlushPersistence);
   }
-  if (method.uses(StepKind::atomic_write)) {
+  if (method.update == Update::publish && needs.second_size != kWord) return "a link has 8 bytes";
+  if (of_devices.atomic_write) {
     if (!features.atomic_write) return "a device lacks ATOMIC WRITE";
     if (needs.second_size > kWord) return "ATOMIC WRITE writes 8 bytes at most";
   }
@@ -39,8 +51,17 @@ Configuration as_used(Configuration configuration, const UpdateNeeds& needs) {
   return configuration;
 }
 
-std::string reason_of(const pmem::Step& step, const Proof& without) {
-  const std::string_view what = purpose(step.kind);
+std::string_view purpose_of(const pmem::Step& step, const pmem::Agent& agent) {
+  const bool sets = step.kind != StepKind::await && !step.changes.empty();
+  if (sets && is_unmarked(step.changes[0])) return "removes the mark, since the link is durable";
+  if (step.kind == StepKind::compare_and_swap && role_of(agent) == Role::reader) {
+    return "changes the link to what it is, for the next step to push";
+  }
+  return purpose(step.kind);
+}
+
+std::string reason_of(const pmem::Step& step, const pmem::Agent& agent, const Proof& without) {
+  const std::string_view what = purpose_of(step, agent);
   switch (without.correctness) {
     case Correctness::right:
       return fmt::format("{}; not needed here", what);
@@ -76,9 +97,9 @@ int special_operations(const Method& method) {
   return count;
 }
 
-// Methods with unnecessary steps come last, however fast they are. The others are sorted by time,
-// except for those that are as fast as the fastest within the error of the model: they are sorted
-// by what they need.
+// Methods with unnecessary steps come last, however fast they are, and before them those that make
+// each read of a link an update. The others are sorted by time, except for those that are as fast
+// as the fastest within the error of the model: they are sorted by what they need.
 void sort(std::vector<Choice>& choices) {
   Picoseconds fastest = Picoseconds::max();
   for (const Choice& choice : choices) {
@@ -92,7 +113,9 @@ void sort(std::vector<Choice>& choices) {
     const auto [round_trips, responder, steps] = rough_cost(choice.method);
     // Without measured times, round trips stand for the time.
     const auto in_place_of_time = choice.expected ? 0 : round_trips;
-    return std::tuple(choice.wasteful, slower, in_place_of_time, responder,
+    const bool always_persist = choice.method.update == Update::publish &&
+                                choice.method.readers_duty() == ReadersDuty::persist;
+    return std::tuple(choice.wasteful, always_persist, slower, in_place_of_time, responder,
                       special_operations(choice.method), round_trips, steps, time);
   };
   std::stable_sort(choices.begin(), choices.end(),
@@ -105,10 +128,11 @@ Advice advise(const std::vector<Configuration>& configurations, const UpdateNeed
               const DeviceFeatures& features, const CostOf& cost) {
   Advice advice;
   for (const Method& known : methods()) {
-    if (known.update != needs.update || (needs.carrier && known.carrier != *needs.carrier)) {
+    if (known.update != needs.update || (needs.carrier && known.carrier != *needs.carrier) ||
+        (needs.update == Update::publish && known.link() != needs.link)) {
       continue;
     }
-    if (const auto reason = unfit(known, needs, features)) {
+    if (const auto reason = unfit(known, needs, features, configurations)) {
       advice.refusals.push_back({known.name, *reason});
       continue;
     }
@@ -138,8 +162,8 @@ Advice advise(const std::vector<Configuration>& configurations, const UpdateNeed
       }
     }
     for (const StepProof& step : steps) {
-      const auto& of_agent = choice.method.program.agents[step.agent].steps;
-      choice.reasons.push_back(reason_of(of_agent[step.step], step.without));
+      const pmem::Agent& agent = choice.method.program.agents[step.agent];
+      choice.reasons.push_back(reason_of(agent.steps[step.step], agent, step.without));
       if (step.without.correctness == Correctness::right) choice.wasteful = true;
     }
     if (cost) choice.expected = cost(choice.method);
@@ -170,8 +194,16 @@ std::string why_nothing(const std::vector<Configuration>& configurations, const 
   const bool lacks_flush_persistence =
       std::any_of(advice.refusals.begin(), advice.refusals.end(),
                   [](const Refusal& refusal) { return refusal.reason == kNoFlushPersistence; });
+  const bool all_lack_atomics =
+      !advice.refusals.empty() &&
+      std::all_of(advice.refusals.begin(), advice.refusals.end(),
+                  [](const Refusal& refusal) { return refusal.reason == kNoAtomics; });
   std::string why = "no method is safe";
-  if (needs.carrier == Carrier::send && !needs.responder_cpu && some_dram) {
+  if (all_lack_atomics) {
+    why =
+        "iWARP has no atomics, and so no CAS; publish by WRITE, which serves one writer at a time, "
+        "or use InfiniBand or RoCE (state the transport if it is one of them)";
+  } else if (needs.carrier == Carrier::send && !needs.responder_cpu && some_dram) {
     why =
         "a SEND ends in a receive buffer in DRAM, or in one that recovery cannot replay, and is "
         "lost unless the responder's CPU copies it before it acknowledges; allow that, or place "

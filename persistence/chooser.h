@@ -17,8 +17,9 @@ namespace perdura::persistence {
 struct UpdateNeeds {
   Update update = Update::single;
   Bytes size = 64;                   // in bytes; of the only update, or of the first of two
-  Bytes second_size = 8;             // in bytes; of the second update
+  Bytes second_size = 8;             // in bytes; of the second update; a link has 8
   std::optional<Carrier> carrier{};  // if only one will do
+  Link link = Link::cas;             // of Update::publish: what sets the link
   bool responder_cpu = true;         // may take part before an update is acknowledged
   bool replay = true;                // recovery can replay messages from receive buffers
 };
@@ -28,6 +29,7 @@ struct DeviceFeatures {
   bool flush = true;  // for global visibility; if missing, READ emulates it
   bool flush_persistence = false;
   bool atomic_write = true;
+  bool atomics = true;  // CAS; no device has it on iWARP
 };
 
 struct Choice {
@@ -56,8 +58,9 @@ using CostOf = std::function<std::optional<Picoseconds>(const Method&)>;
 inline constexpr int kModelErrorPercent = 10;
 
 // Lists the methods that are right on each of `configurations`, which are those that the responder
-// may have. Methods with steps that are unnecessary there come last. Of the methods that are as
-// fast as the fastest, those come first that do not need the responder's CPU, and that need the
+// may have. Methods with steps that are unnecessary there come last, and before them those whose
+// readers must make every link durable, marked or not. Of the methods that are as fast as the
+// fastest, those come first that do not need the responder's CPU, and that need the
 // fewest operations that not every device has. Without costs, methods with fewer round trips come
 // first.
 Advice advise(const std::vector<Configuration>& configurations, const UpdateNeeds& needs,

@@ -3,11 +3,12 @@
 
 #include <cstdint>
 
+#include "persistence/method.h"
 #include "platform/fabric/types.h"
 
 namespace perdura::persistence {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 struct Hello {
   std::uint32_t version = kProtocolVersion;
@@ -15,6 +16,7 @@ struct Hello {
   std::uint32_t method = 0;  // PersisterSetup::method_checksum
   std::uint32_t largest_a = 0;
   std::uint32_t largest_b = 0;
+  Role role = Role::writer;
 };
 static_assert(sizeof(Hello) <= fabric::kMaxPrivateData);
 

@@ -1,4 +1,5 @@
-// The tables of what has been proven about the methods, for reports and docs/persistence-tables.md.
+// The tables of what has been proven about the methods of the paper, for reports and
+// docs/persistence-tables.md. Those that publish are in docs/remote-persistence.md.
 #pragma once
 
 #include <string>

@@ -60,7 +60,8 @@ void each_line(std::string_view text, const Function& function) {
 Method read_heading(std::string_view line, std::size_t number) {
   const std::vector<std::string> words = words_of(line);
   if (words.size() != 4 || words[1].back() != ':') {
-    throw ProgramError(number, 1, "expected \"method NAME: single|ordered write|write-imm|send\"");
+    throw ProgramError(number, 1,
+                       "expected \"method NAME: single|ordered|publish write|write-imm|send\"");
   }
   Method method;
   method.name = words[1].substr(0, words[1].size() - 1);
@@ -113,18 +114,49 @@ const Taxonomy& taxonomy() {
   return read;
 }
 
-const std::vector<Step>& steps_of(const Method& method, bool responder) {
+// The agents of a method by number: that of the update, and that of a reader.
+constexpr std::uint32_t kOfUpdate = 0;
+constexpr std::uint32_t kOfReader = 1;
+
+const std::vector<Step>& steps_of(const Method& method, bool responder, std::uint32_t number) {
   static const std::vector<Step> none;
   for (const pmem::Agent& agent : method.program.agents) {
-    if (agent.responder == responder) return agent.steps;
+    if (agent.responder == responder && agent.number == number) return agent.steps;
   }
   return none;
+}
+
+template <class Matches>
+bool any_step(const Method& method, const Matches& matches) {
+  return std::any_of(method.program.agents.begin(), method.program.agents.end(),
+                     [&](const pmem::Agent& agent) {
+                       return std::any_of(agent.steps.begin(), agent.steps.end(), matches);
+                     });
 }
 
 }  // namespace
 
 std::string_view to_string(Update update) {
-  return update == Update::single ? "single" : "ordered";
+  constexpr std::string_view kNames[] = {"single", "ordered", "publish"};
+  return kNames[static_cast<int>(update)];
+}
+
+std::string_view to_string(Link link) { return link == Link::cas ? "cas" : "write"; }
+
+std::string_view to_string(ReadersDuty duty) {
+  switch (duty) {
+    case ReadersDuty::nothing:
+      return "readers need do nothing: a link that can be seen is durable";
+    case ReadersDuty::persist:
+      return "readers make each link durable, by the steps above, before they rely on it";
+    case ReadersDuty::help:
+      return "readers that find a link without the mark rely on it at once; one with the mark they "
+             "make durable by the steps above, or they wait until the mark is gone";
+    case ReadersDuty::wait:
+      return "readers that find a link without the mark rely on it at once; one with the mark they "
+             "read again until the mark is gone";
+  }
+  return "";
 }
 
 std::string_view to_string(Carrier carrier) {
@@ -144,6 +176,8 @@ std::string_view purpose(StepKind kind) {
       return "tells the responder's CPU what has come";
     case StepKind::atomic_write:
       return "moves 8 bytes to their place, after everything before it";
+    case StepKind::compare_and_swap:
+      return "changes the link if it is as expected, after everything before it";
     case StepKind::atomic:
       return "changes 8 bytes, after everything before it";
     case StepKind::read:
@@ -155,8 +189,9 @@ std::string_view purpose(StepKind kind) {
       return "waits until the last operation is over";
     case StepKind::receive_ack:
       return "waits for the responder's acknowledgment";
-    case StepKind::receive:
     case StepKind::await:
+      return "reads the link";
+    case StepKind::receive:
       return "waits until the update is visible to the CPU";
     case StepKind::copy:
     case StepKind::store:
@@ -173,14 +208,52 @@ std::string_view purpose(StepKind kind) {
   return "";
 }
 
-const std::vector<Step>& Method::requester() const { return steps_of(*this, false); }
-const std::vector<Step>& Method::responder() const { return steps_of(*this, true); }
+const std::vector<Step>& Method::requester() const { return steps_of(*this, false, kOfUpdate); }
+const std::vector<Step>& Method::responder() const { return steps_of(*this, true, kOfUpdate); }
+const std::vector<Step>& Method::reader() const { return steps_of(*this, false, kOfReader); }
+const std::vector<Step>& Method::responder_of_reader() const {
+  return steps_of(*this, true, kOfReader);
+}
 
 bool Method::uses(StepKind kind) const {
-  return std::any_of(program.agents.begin(), program.agents.end(), [&](const pmem::Agent& agent) {
-    return std::any_of(agent.steps.begin(), agent.steps.end(),
-                       [&](const Step& step) { return step.kind == kind; });
-  });
+  return any_step(*this, [&](const Step& step) { return step.kind == kind; });
+}
+
+Link Method::link() const {
+  const auto& steps = requester();
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const Step& step) { return step.kind == StepKind::compare_and_swap; })
+             ? Link::cas
+             : Link::write;
+}
+
+bool Method::marks() const {
+  return update == Update::publish && any_step(*this, [](const Step& step) {
+           return std::any_of(step.changes.begin(), step.changes.end(),
+                              [](const Step::Change& change) { return is_unmarked(change); });
+         });
+}
+
+ReadersDuty Method::readers_duty() const {
+  const bool only_reads = reader().size() <= 1;
+  if (marks()) return only_reads ? ReadersDuty::wait : ReadersDuty::help;
+  return only_reads ? ReadersDuty::nothing : ReadersDuty::persist;
+}
+
+fabric::DeviceNeeds Method::needs() const {
+  return {.write_with_immediate = uses(StepKind::write_immediate),
+          .atomics = uses(StepKind::compare_and_swap) || uses(StepKind::atomic),
+          .flush_persistence = uses(StepKind::flush_persistence),
+          .atomic_write = uses(StepKind::atomic_write)};
+}
+
+Role role_of(const pmem::Agent& agent) {
+  return agent.number == kOfUpdate ? Role::writer : Role::reader;
+}
+
+std::string_view name_of(const pmem::Agent& agent) {
+  if (role_of(agent) == Role::writer) return agent.responder ? "responder" : "requester";
+  return agent.responder ? "responder of the reader" : "reader";
 }
 
 std::string to_string(const Configuration& configuration) {
@@ -234,6 +307,7 @@ const Method& find_method(std::string_view name) {
   throw UsageError(fmt::format("unknown method '{}'; known are: {}", name, fmt::join(known, ", ")));
 }
 
+// Tables 2 and 3 have no cell for Update::publish.
 const Method& method_of_paper(const Configuration& configuration, Update update, Carrier carrier) {
   const auto& cells = taxonomy().cells;
   const auto& [model, buffers] = configuration;
@@ -276,19 +350,28 @@ Method read_method(std::string_view text, std::string_view name) {
   }
   if (!has("a")) throw ProgramError(1, 1, "no step is about \"a\", the update");
   if (program.variables[0] != "a") throw ProgramError(1, 1, "\"a\" comes before \"b\"");
-  const bool one_each = program.agents.size() <= 2 &&
-                        std::all_of(program.agents.begin(), program.agents.end(),
-                                    [](const pmem::Agent& agent) { return agent.number == 0; });
-  if (!one_each || method.requester().empty()) {
-    throw ProgramError(1, 1, "a method has a requester, and at most one responder");
-  }
   if (!has_heading) {
-    method.update = has("b") ? Update::ordered : Update::single;
+    method.update = !method.reader().empty() ? Update::publish
+                    : has("b")               ? Update::ordered
+                                             : Update::single;
     method.carrier = method.uses(StepKind::write)             ? Carrier::write
                      : method.uses(StepKind::write_immediate) ? Carrier::write_immediate
                                                               : Carrier::send;
   }
-  if ((method.update == Update::ordered) != has("b")) {
+  const bool publishes = method.update == Update::publish;
+  const std::uint32_t last_number = publishes ? kOfReader : kOfUpdate;
+  const bool one_each =
+      std::all_of(program.agents.begin(), program.agents.end(),
+                  [&](const pmem::Agent& agent) { return agent.number <= last_number; });
+  if (!one_each || method.requester().empty()) {
+    throw ProgramError(1, 1,
+                       "a method has a requester, and at most one responder; one that publishes "
+                       "has a second of each, for readers");
+  }
+  if (publishes && method.reader().empty()) {
+    throw ProgramError(1, 1, "a method that publishes has a reader, \"requester 2\"");
+  }
+  if ((method.update != Update::single) != has("b")) {
     throw ProgramError(1, 1, "a method is ordered if it has \"a\" and \"b\", else single");
   }
   return method;

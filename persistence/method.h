@@ -9,22 +9,42 @@
 #include <string_view>
 #include <vector>
 
+#include "platform/fabric/needs.h"
 #include "platform/pmem/model/persistence.h"
 #include "platform/pmem/model/program.h"
 
 namespace perdura::persistence {
 
 // `single`: one update "a". `ordered`: also an update "b", which must not be persistent before "a"
-// is.
-enum class Update : std::uint8_t { single, ordered };
+// is. `publish`: "a" is a block and "b" the word that links it; readers of other connections follow
+// the link, and must not rely on a block or a link that a power failure can still take back.
+enum class Update : std::uint8_t { single, ordered, publish };
 // The operation that carries the update's data.
 enum class Carrier : std::uint8_t { write, write_immediate, send };
 
-inline constexpr std::array kUpdates{Update::single, Update::ordered};
+inline constexpr std::array kUpdates{Update::single, Update::ordered, Update::publish};
+// Those of Tables 2 and 3.
+inline constexpr std::array kUpdatesOfPaper{Update::single, Update::ordered};
 inline constexpr std::array kCarriers{Carrier::write, Carrier::write_immediate, Carrier::send};
 
 std::string_view to_string(Update update);
 std::string_view to_string(Carrier carrier);  // "write", "write-imm", "send"
+
+// The operation that sets the link of Update::publish. CAS serves any number of writers, a WRITE or
+// ATOMIC WRITE only one at a time.
+enum class Link : std::uint8_t { cas, write };
+inline constexpr std::array kLinks{Link::cas, Link::write};
+std::string_view to_string(Link link);
+
+// What a reader must do before it relies on a link that it has read (Update::publish).
+enum class ReadersDuty : std::uint8_t {
+  nothing,  // what it sees is durable
+  persist,  // make the link durable, every time
+  help,     // a link that is marked: make it durable and remove the mark, or wait
+  wait,     // a link that is marked: wait until the mark is gone
+};
+std::string_view to_string(ReadersDuty duty);  // a sentence
+
 // The purpose of a step, in a few words.
 std::string_view purpose(pmem::StepKind kind);
 
@@ -38,8 +58,33 @@ struct Method {
   // part.
   const std::vector<pmem::Step>& requester() const;
   const std::vector<pmem::Step>& responder() const;
+  // Of Update::publish: the steps of a reader, and those of the responder on its connection.
+  const std::vector<pmem::Step>& reader() const;
+  const std::vector<pmem::Step>& responder_of_reader() const;
   bool uses(pmem::StepKind kind) const;
+
+  // Of Update::publish.
+  Link link() const;
+  // Whether a link that may not be durable yet bears a mark.
+  bool marks() const;
+  ReadersDuty readers_duty() const;
+
+  // What it needs of the devices of both sides.
+  fabric::DeviceNeeds needs() const;
 };
+
+// Of Update::publish by a method that marks links, "b" has the value 1 while it is marked, and a
+// greater one when somebody has removed the mark.
+constexpr bool is_unmarked(const pmem::Step::Change& change) {
+  return change.variable == 1 && change.value > 1;
+}
+
+// What an agent of a method does. A reader has a connection of its own, on which the responder has
+// steps of its own.
+enum class Role : std::uint32_t { writer, reader };
+Role role_of(const pmem::Agent& agent);
+// "requester", "responder", "reader", "responder of the reader".
+std::string_view name_of(const pmem::Agent& agent);
 
 // The configuration of a responder (Table 1).
 struct Configuration {
@@ -71,7 +116,8 @@ const Method& find_method(std::string_view name);
 const Method& method_of_paper(const Configuration& configuration, Update update, Carrier carrier);
 
 // A user-defined method: steps as in taxonomy.methods, with or without a line "method NAME: ...".
-// It is for ordered updates if it has a "b". Throws pmem::ProgramError with line and column.
+// It is for ordered updates if it has a "b", and for publishing if it also has a reader,
+// "requester 2". Throws pmem::ProgramError with line and column.
 Method read_method(std::string_view text, std::string_view name);
 
 // The method with READ in place of FLUSH for visibility (section 3.4), for devices without FLUSH.

@@ -2,7 +2,9 @@
 // allows (platform/pmem/model/explorer.h), and checks the promises of a method:
 //
 //   - when the requester has done its last step, the whole update is persistent;
-//   - of two updates, "b" is never persistent, in whole or in part, while "a" is not.
+//   - of two updates, "b" is never persistent, in whole or in part, while "a" is not;
+//   - if the method publishes, a reader that relies on the link finds it after recovery, and the
+//     block: a reader that has done its last step, or one that has seen the link without a mark.
 //
 // Before its end a method may leave "a" torn; detecting that is up to the application's checksums
 // (section 3.4 of "Correct, Fast Remote Persistence").
@@ -10,7 +12,6 @@
 // "a" is 24 bytes across a boundary of cache lines; "b" is 8 bytes, like the tail pointer of a log.
 #pragma once
 
-#include <array>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,9 +30,9 @@ enum class Correctness : std::uint8_t {
 std::string_view to_string(Correctness correctness);
 
 // How an execution of a wrong method breaks a promise.
-enum class Breach : std::uint8_t { out_of_order, torn, lost };
-inline constexpr std::array kBreaches{Breach::out_of_order, Breach::torn, Breach::lost};
-std::string_view to_string(Breach breach);  // "out of order", "torn", "lost"
+enum class Breach : std::uint8_t { out_of_order, torn, lost, lost_by_reader };
+// "out of order", "torn", "lost", "lost by a reader"
+std::string_view to_string(Breach breach);
 
 struct Proof {
   Correctness correctness = Correctness::right;

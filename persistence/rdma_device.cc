@@ -53,7 +53,9 @@ tl::expected<DeviceFeatures, std::string> query_rdma_device(const std::string& d
     if (attributes.device_cap_flags_ex == 0) {
       return tl::unexpected(fmt::format("the driver of {} does not tell its features", device));
     }
-    return features_of_flags(attributes.device_cap_flags_ex);
+    DeviceFeatures features = features_of_flags(attributes.device_cap_flags_ex);
+    features.atomics = attributes.orig_attr.atomic_cap != IBV_ATOMIC_NONE;
+    return features;
   }
   return tl::unexpected(fmt::format("libibverbs has no driver for {}", device));
 }

@@ -12,7 +12,7 @@
 
 namespace perdura::persistence {
 
-// The features in a value of device_cap_flags_ex.
+// The features in a value of device_cap_flags_ex, which says nothing of atomics.
 DeviceFeatures features_of_flags(std::uint64_t device_cap_flags_ex);
 
 // Returns the features of a device, given its name below /sys/class/infiniband, or one line that

@@ -7,7 +7,9 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <stdexcept>
 
+#include "persistence/link.h"
 #include "platform/base/error.h"
 #include "platform/runtime/work.h"
 #include "rpc/messages.h"
@@ -81,13 +83,20 @@ std::string text_of(std::uint32_t method_checksum, std::uint32_t largest_a,
   throw RefusedForNow(who + "it does not say why", rejection.reason);
 }
 
+std::uint64_t word_of(const RemoteUpdate& update) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, update.data.data(), sizeof word);
+  return word;
+}
+
 std::size_t only(UpdateSet updates) { return static_cast<std::size_t>(std::countr_zero(updates)); }
 
 }  // namespace
 
 std::string_view to_string(UpdateError error) {
-  constexpr std::string_view kNames[] = {"disconnected", "too large", "outside of the region",
-                                         "misaligned"};
+  constexpr std::string_view kNames[] = {
+      "disconnected", "too large",           "outside of the region",  "misaligned",
+      "link changed", "link is not durable", "link has the mark's bit"};
   return kNames[static_cast<int>(error)];
 }
 
@@ -96,20 +105,27 @@ std::string_view to_string(UpdateError error) {
 Task<std::unique_ptr<RemotePersister>> RemotePersister::connect(Thread& thread,
                                                                 fabric::Address responder,
                                                                 std::uint32_t session,
-                                                                PersisterSetup setup) {
+                                                                PersisterSetup setup, Role role) {
   persistence::check(setup, thread.endpoint.capabilities());
-  std::unique_ptr<RemotePersister> persister(new RemotePersister(thread, setup));
+  if (role == Role::reader && setup.method.update != Update::publish) {
+    throw UsageError(fmt::format("method '{}' has no readers", setup.method.name));
+  }
+  std::unique_ptr<RemotePersister> persister(new RemotePersister(thread, setup, role));
   co_await persister->open(responder, session);
   co_return persister;
 }
 
 // The memory: areas in which messages are composed, the first of which also stages the data of
-// WRITEs; then the results of READs; then acknowledgments.
-RemotePersister::RemotePersister(Thread& thread, const PersisterSetup& setup)
-    : thread_(thread), setup_(setup), max_inline_(thread.endpoint.capabilities().max_inline) {
+// WRITEs; then the results of READs; then links; then acknowledgments.
+RemotePersister::RemotePersister(Thread& thread, const PersisterSetup& setup, Role role)
+    : thread_(thread),
+      setup_(setup),
+      role_(role),
+      max_inline_(thread.endpoint.capabilities().max_inline) {
   area_size_ = message_room(setup.largest_a, setup.largest_b);
-  plan();
-  const Bytes ack_offset = scratch_offset_ + round_up(setup.largest_a, kCacheLine);
+  plan(role == Role::reader ? setup_.method.reader() : setup_.method.requester());
+  links_offset_ = scratch_offset_ + round_up(setup.largest_a, kCacheLine);
+  const Bytes ack_offset = links_offset_ + (publishes() ? kCacheLine : 0);
   memory_ = thread.node.create_region("persister", ack_offset + kAckBuffers * kCacheLine,
                                       pmem::Medium::dram);
   registered_ = thread.endpoint.register_memory(*memory_, Access::local);
@@ -123,12 +139,16 @@ RemotePersister::~RemotePersister() {
   thread_.endpoint.deregister_memory(registered_);
 }
 
-void RemotePersister::plan() {
+void RemotePersister::plan(const std::vector<pmem::Step>& steps) {
   std::size_t areas = 1;
   bool first_area_taken = false;
-  for (const pmem::Step& step : setup_.method.requester()) {
+  word_b_ = publishes();
+  for (const pmem::Step& step : steps) {
     Action action{.kind = step.kind, .fenced = step.fenced};
-    for (const auto& change : step.changes) action.updates |= kUpdateA << change.variable;
+    for (const auto& change : step.changes) {
+      action.updates |= kUpdateA << change.variable;
+      action.unmarks = action.unmarks || is_unmarked(change);
+    }
     switch (step.kind) {
       case StepKind::send:
         // The data is staged behind the header of the first message; further messages need a copy.
@@ -151,8 +171,13 @@ void RemotePersister::plan() {
         eight_byte_units_ = true;
         break;
       case StepKind::atomic_write:
-        atomic_b_ = true;
+        word_b_ = true;
         break;
+      case StepKind::compare_and_swap:
+        action.sets_link = !action.unmarks;
+        break;
+      case StepKind::await:
+        continue;  // read_link() reads the link
       default:
         break;
     }
@@ -165,7 +190,8 @@ Task<> RemotePersister::open(fabric::Address responder, std::uint32_t session) {
   const Hello hello{.session = session,
                     .method = setup_.method_checksum(),
                     .largest_a = setup_.largest_a,
-                    .largest_b = setup_.largest_b};
+                    .largest_b = setup_.largest_b,
+                    .role = role_};
   const auto bytes = rpc::bytes_of(hello);
   fabric::Connection connection = co_await thread_.endpoint.connect(
       responder, {.receive_queue = acks_.queue(), .completions = &completions_},
@@ -188,13 +214,44 @@ Task<> RemotePersister::open(fabric::Address responder, std::uint32_t session) {
 // --- an update -----------------------------------------------------------------------------------
 
 Task<tl::expected<void, UpdateError>> RemotePersister::update(UpdateRequest request) {
+  if (role_ != Role::writer) throw std::logic_error("a reader makes no updates");
+  return execute(request);
+}
+
+// A CAS that finds another value tells nothing on which a reader may rely, so the link is read
+// again.
+Task<tl::expected<std::uint64_t, UpdateError>> RemotePersister::read_link(Bytes offset) {
+  if (role_ != Role::reader) throw std::logic_error("a writer reads no links");
+  const LocalBuffer landing = registered_.local(links_offset_ + 2 * kWord, kWord);
+  const ReadersDuty duty = setup_.method.readers_duty();
+  const bool marks = setup_.method.marks();
+  for (;;) {
+    std::uint64_t link = 0;
+    UpdateRequest request{.b = {offset, std::as_bytes(std::span(&link, 1))}};
+    if (const auto good = check(request); !good) co_return tl::unexpected(good.error());
+    const fabric::RemoteAddress place{welcome_.target, offset};
+    const fabric::Completion read = co_await queue_pair_->read(landing, place);
+    if (!read) co_return tl::unexpected(UpdateError::disconnected);
+    std::memcpy(&request.expected, landing.bytes().data(), sizeof request.expected);
+    link = marks ? without_mark(request.expected) : request.expected;
+    if (duty == ReadersDuty::nothing || (marks && link == request.expected)) co_return link;
+    if (duty == ReadersDuty::wait) co_return tl::unexpected(UpdateError::not_durable);
+    const auto done = co_await execute(request);
+    if (done) co_return link;
+    if (done.error() != UpdateError::changed) co_return tl::unexpected(done.error());
+  }
+}
+
+Task<tl::expected<void, UpdateError>> RemotePersister::execute(UpdateRequest request) {
   if (const auto good = check(request); !good) co_return good;
   stage(request);
   std::optional<fabric::Operation> last;
+  std::optional<fabric::Operation> link;
+  fabric::Operation* awaited = nullptr;
   for (const Action& action : actions_) {
     if (action.kind == StepKind::completion) {
-      if (!last) continue;
-      fabric::Operation& operation = *last;
+      if (awaited == nullptr) continue;
+      fabric::Operation& operation = *awaited;
       const fabric::Completion completion = co_await operation;
       if (!completion) co_return tl::unexpected(UpdateError::disconnected);
     } else if (action.kind == StepKind::receive_ack) {
@@ -203,12 +260,20 @@ Task<tl::expected<void, UpdateError>> RemotePersister::update(UpdateRequest requ
           kUpdate, completions_,
           [this](const fabric::ReceiveCompletion& message) { take(message); });
       if (!count) co_return tl::unexpected(UpdateError::disconnected);
-    } else if (action.awaited) {
-      last.emplace(*queue_pair_, prepare(action, request));
-      last->post();
+    } else if (action.awaited || action.sets_link) {
+      std::optional<fabric::Operation>& operation = action.sets_link ? link : last;
+      operation.emplace(*queue_pair_, prepare(action, request));
+      operation->post();
+      if (action.awaited) awaited = &*operation;
     } else {
       queue_pair_->post_unsignaled(prepare(action, request));
     }
+  }
+  if (link) {
+    fabric::Operation& operation = *link;
+    const fabric::Completion completion = co_await operation;
+    if (!completion) co_return tl::unexpected(UpdateError::disconnected);
+    if (completion.old_value != request.expected) co_return tl::unexpected(UpdateError::changed);
   }
   co_return tl::expected<void, UpdateError>();
 }
@@ -232,7 +297,7 @@ bool RemotePersister::is_over() {
 }
 
 tl::expected<void, UpdateError> RemotePersister::check(const UpdateRequest& request) const {
-  const std::size_t updates = setup_.method.update == Update::ordered ? 2 : 1;
+  const std::size_t updates = setup_.method.update == Update::single ? 1 : 2;
   for (std::size_t update = 0; update < updates; ++update) {
     const auto& [offset, data] = part(request, update);
     const Bytes largest = update == 0 ? setup_.largest_a : setup_.largest_b;
@@ -240,11 +305,14 @@ tl::expected<void, UpdateError> RemotePersister::check(const UpdateRequest& requ
     if (offset > welcome_.region_size || data.size() > welcome_.region_size - offset) {
       return tl::unexpected(UpdateError::outside);
     }
-    const bool by_word = update == 1 && atomic_b_;
+    const bool by_word = update == 1 && word_b_;
     if (((eight_byte_units_ || by_word) && offset % kWord != 0) ||
         (by_word && data.size() != kWord)) {
       return tl::unexpected(UpdateError::misaligned);
     }
+  }
+  if (publishes() && setup_.method.marks() && is_marked(word_of(request.b))) {
+    return tl::unexpected(UpdateError::has_mark);
   }
   if (over_ || calls_.broken() || !queue_pair_->connected())
     return tl::unexpected(UpdateError::disconnected);
@@ -259,9 +327,24 @@ void RemotePersister::stage(const UpdateRequest& request) {
   if (request.a.data.data() != room().data()) {
     copy_bytes(staged(request, 0).bytes(), request.a.data);
   }
-  if (setup_.method.update == Update::ordered) {
+  if (setup_.method.update != Update::single) {
     copy_bytes(staged(request, 1).bytes(), request.b.data);
   }
+  if (!publishes()) return;
+  for (const bool unmarks : {false, true}) {
+    const std::uint64_t word = link_of({.unmarks = unmarks}, request);
+    std::memcpy(link_buffer(unmarks).bytes().data(), &word, sizeof word);
+  }
+}
+
+// The link as this step sets it.
+std::uint64_t RemotePersister::link_of(const Action& action, const UpdateRequest& request) const {
+  const std::uint64_t link = word_of(request.b);
+  return setup_.method.marks() && !action.unmarks ? link | kLinkMark : link;
+}
+
+LocalBuffer RemotePersister::link_buffer(bool unmarked) const {
+  return registered_.local(links_offset_ + (unmarked ? kWord : 0), kWord);
 }
 
 LocalBuffer RemotePersister::staged(const UpdateRequest& request, std::size_t update) const {
@@ -282,7 +365,8 @@ WorkRequest RemotePersister::prepare(const Action& action, const UpdateRequest& 
     case StepKind::write_immediate: {
       const std::size_t update = only(action.updates);
       work.opcode = Opcode::write;
-      work.local = staged(request, update);
+      work.local =
+          publishes() && update == 1 ? link_buffer(action.unmarks) : staged(request, update);
       work.remote = last_place_ = {welcome_.target, part(request, update).offset};
       last_length_ = work.local.length();
       if (action.kind == StepKind::write_immediate) {
@@ -296,11 +380,18 @@ WorkRequest RemotePersister::prepare(const Action& action, const UpdateRequest& 
     case StepKind::atomic_write: {
       const RemoteUpdate& written = part(request, only(action.updates));
       work.opcode = Opcode::atomic_write;
-      std::memcpy(&work.operand, written.data.data(), sizeof work.operand);
+      work.operand = publishes() ? link_of(action, request) : word_of(written);
       work.remote = last_place_ = {welcome_.target, written.offset};
       last_length_ = kWord;
       break;
     }
+    case StepKind::compare_and_swap:
+      work.opcode = Opcode::compare_and_swap;
+      work.expected = action.unmarks ? link_of({}, request) : request.expected;
+      work.operand = link_of(action, request);
+      work.remote = last_place_ = {welcome_.target, request.b.offset};
+      last_length_ = kWord;
+      break;
     case StepKind::send:
     case StepKind::send_names:
       return prepare_send(action, request);

@@ -30,8 +30,11 @@ enum class UpdateError : std::uint8_t {
   disconnected,  // the responder is gone; the update may or may not have taken effect
   too_large,     // longer than the agreed maximum
   outside,       // not within the region
-  misaligned,    // WRITE_WITH_IMM and ATOMIC WRITE name places in units of 8 bytes; the latter
-                 // writes exactly 8
+  misaligned,    // WRITE_WITH_IMM, ATOMIC WRITE and CAS name places in units of 8 bytes; the latter
+                 // two write exactly 8
+  changed,       // the link is not what the writer expected, and has been left as it is
+  not_durable,   // a reader's link bears the mark, and the method's readers wait: read it again
+  has_mark,      // a new link has the bit of the mark (persistence/link.h)
 };
 std::string_view to_string(UpdateError error);
 
@@ -42,8 +45,9 @@ struct RemoteUpdate {
 };
 
 struct UpdateRequest {
-  RemoteUpdate a;
-  RemoteUpdate b{};  // ordered methods only
+  RemoteUpdate a{};
+  RemoteUpdate b{};  // not of single updates; of methods that publish, the link, without a mark
+  std::uint64_t expected = 0;  // of methods that publish by CAS: what the link is before, as read
 };
 
 // Nothing answers at the responder's address.
@@ -65,11 +69,16 @@ class RemotePersister {
   // Throws UsageError if the method cannot run here, SetupDiffers or another OptionsDiffer if the
   // responder has other options, and NoAnswer, RefusedForNow or another PlatformError.
   static Task<std::unique_ptr<RemotePersister>> connect(Thread& thread, fabric::Address responder,
-                                                        std::uint32_t session,
-                                                        PersisterSetup setup);
+                                                        std::uint32_t session, PersisterSetup setup,
+                                                        Role role = Role::writer);
   ~RemotePersister();
 
+  // Of writers.
   Task<tl::expected<void, UpdateError>> update(UpdateRequest request);
+  // Of readers (Role::reader) of a method that publishes: reads the link at this offset, and does
+  // what the method's readers must do before they rely on it. Returns the link without its mark; it
+  // is durable, and so is the block to which it points.
+  Task<tl::expected<std::uint64_t, UpdateError>> read_link(Bytes offset);
 
   // Data of "a" that the caller builds in this buffer is not copied before it is sent. The buffer
   // is as long as the largest "a".
@@ -94,30 +103,40 @@ class RemotePersister {
     UpdateSet updates = 0;
     bool fenced = false;
     bool awaited = false;      // a completion step waits for it
+    bool sets_link = false;    // the CAS on which the success of the update depends
+    bool unmarks = false;      // it sets the link without its mark
     Bytes message_offset = 0;  // of a SEND: where its message is composed
   };
 
-  RemotePersister(Thread& thread, const PersisterSetup& setup);
-  void plan();
+  RemotePersister(Thread& thread, const PersisterSetup& setup, Role role);
+  void plan(const std::vector<pmem::Step>& steps);
   Task<> open(fabric::Address responder, std::uint32_t session);
   void take(const fabric::ReceiveCompletion& message);
 
   tl::expected<void, UpdateError> check(const UpdateRequest& request) const;
+  Task<tl::expected<void, UpdateError>> execute(UpdateRequest request);
   void stage(const UpdateRequest& request);
   fabric::WorkRequest prepare(const Action& action, const UpdateRequest& request);
   fabric::WorkRequest prepare_send(const Action& action, const UpdateRequest& request);
   fabric::LocalBuffer staged(const UpdateRequest& request, std::size_t update) const;
   fabric::LocalBuffer scratch(std::uint32_t length) const;
+  bool publishes() const { return setup_.method.update == Update::publish; }
+  std::uint64_t link_of(const Action& action, const UpdateRequest& request) const;
+  fabric::LocalBuffer link_buffer(bool unmarked) const;
 
   Thread& thread_;
   PersisterSetup setup_;
+  Role role_;
   std::vector<Action> actions_;
   bool eight_byte_units_ = false;
-  bool atomic_b_ = false;
+  bool word_b_ = false;  // "b" is one word
   std::uint32_t max_inline_;
 
   Bytes area_size_ = 0;  // for composing one message
   Bytes scratch_offset_ = 0;
+  // Of methods that publish, three words: the link as it appears, the link without a mark, and the
+  // link that a reader has read.
+  Bytes links_offset_ = 0;
   std::unique_ptr<pmem::Region> memory_;
   fabric::MemoryRegion registered_;
   rpc::ReceiveBuffers acks_;

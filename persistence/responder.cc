@@ -94,6 +94,7 @@ void Responder::accept(fabric::ConnectionRequest& request) {
   }
   Session& session = sessions_[hello.session];
   const std::uint32_t generation = ring_.begin_generation(session.number, is_replayed());
+  session.role = hello.role;
   session.step = 0;
   session.posted = session.received;
   session.receive_queue = thread_.endpoint.create_receive_queue(ring_.buffers());
@@ -162,7 +163,9 @@ bool Responder::understand(const ReceiveCompletion& completion, Incoming& incomi
 
 // Executes the steps from the "receive" that waited for this message up to the next "receive".
 void Responder::do_steps(Session& session, const Incoming& incoming) {
-  const std::vector<Step>& steps = setup_.method.responder();
+  const Method& method = setup_.method;
+  const std::vector<Step>& steps =
+      session.role == Role::reader ? method.responder_of_reader() : method.responder();
   if (steps.empty()) return;
   const auto named = [&](const Step::Change& change) {
     return (incoming.header.updates >> change.variable & 1) != 0;

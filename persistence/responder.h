@@ -45,6 +45,7 @@ class Responder : public std::enable_shared_from_this<Responder> {
     std::uint32_t number = 0;
     std::unique_ptr<fabric::ReceiveQueue> receive_queue;
     std::unique_ptr<fabric::QueuePair> queue_pair;
+    Role role = Role::writer;
     std::size_t step = 0;        // the index of the "receive" that waits
     std::uint64_t received = 0;  // sequence number of the last message
     std::uint64_t posted = 0;    // of the last posted buffer

@@ -23,6 +23,9 @@ bool is_known(const Step& step, bool responder) {
     case StepKind::write_immediate:
     case StepKind::atomic_write:
       return !responder && step.changes.size() == 1;
+    case StepKind::compare_and_swap:
+    case StepKind::await:
+      return !responder && step.changes.size() == 1 && step.changes[0].variable == 1;
     case StepKind::send:
     case StepKind::send_names:
     case StepKind::read:
@@ -53,10 +56,28 @@ void check_steps(const Method& method) {
           method.name, to_string(method.program, step), to_string(method.program, agent)));
     }
   }
-  const std::vector<Step>& responder = method.responder();
-  if (!responder.empty() && responder[0].kind != StepKind::receive) {
-    throw UsageError(
-        fmt::format("method '{}': the responder's first step must be \"receive\"", method.name));
+  for (const std::vector<Step>& responder : {method.responder(), method.responder_of_reader()}) {
+    if (!responder.empty() && responder[0].kind != StepKind::receive) {
+      throw UsageError(
+          fmt::format("method '{}': the responder's first step must be \"receive\"", method.name));
+    }
+  }
+  const auto is_await = [](const Step& step) { return step.kind == StepKind::await; };
+  const std::vector<Step>& reader = method.reader();
+  const bool reads_first =
+      reader.empty() ||
+      (is_await(reader[0]) && std::none_of(reader.begin() + 1, reader.end(), is_await));
+  const bool others_read =
+      std::any_of(method.requester().begin(), method.requester().end(), is_await);
+  if (!reads_first || others_read) {
+    throw UsageError(fmt::format(
+        "method '{}': \"await b\" must be the first step of a reader, and no other", method.name));
+  }
+  if (method.update != Update::publish && method.uses(StepKind::compare_and_swap)) {
+    throw UsageError(fmt::format(
+        "method '{}': \"cas b\" can be run only by a method that publishes; add \"requester 2\", "
+        "its readers",
+        method.name));
   }
 }
 
@@ -70,7 +91,7 @@ void need(const Method& method, StepKind kind, bool available, std::string_view 
 }  // namespace
 
 Bytes PersisterSetup::buffer_size() const {
-  return message_room(largest_a, method.update == Update::ordered ? largest_b : 0);
+  return message_room(largest_a, method.update != Update::single ? largest_b : 0);
 }
 
 std::uint32_t PersisterSetup::method_checksum() const {
@@ -95,17 +116,18 @@ void check(const PersisterSetup& setup, const fabric::Capabilities& device) {
        "choose another method");
   need(method, StepKind::atomic_write, device.atomic_write, "ATOMIC WRITE",
        "choose another method");
+  need(method, StepKind::compare_and_swap, device.atomics, "atomics (iWARP has none)",
+       "choose a method that publishes by WRITE");
   need(method, StepKind::write_immediate, device.write_with_immediate,
        "WRITE_WITH_IMM (iWARP has none)", "choose a method that sends instead");
-  const bool ordered = method.update == Update::ordered;
-  if (setup.largest_a == 0 || (ordered && setup.largest_b == 0)) {
+  if (setup.largest_a == 0 || (method.update != Update::single && setup.largest_b == 0)) {
     throw UsageError("the largest update must have at least one byte");
   }
-  if (method.uses(StepKind::atomic_write) && setup.largest_b != kWord) {
-    throw UsageError(
-        fmt::format("method '{}' writes \"b\" by ATOMIC WRITE, which takes 8 bytes, "
-                    "not {}",
-                    method.name, setup.largest_b));
+  const bool publishes = method.update == Update::publish;
+  if ((publishes || method.uses(StepKind::atomic_write)) && setup.largest_b != kWord) {
+    throw UsageError(fmt::format("method '{}' {}, which takes 8 bytes, not {}", method.name,
+                                 publishes ? "sets \"b\", a link" : "writes \"b\" by ATOMIC WRITE",
+                                 setup.largest_b));
   }
   if (setup.buffer_size() > device.max_message) {
     throw UsageError(fmt::format("updates of {} bytes need messages of {}; this device takes {}",

@@ -30,7 +30,7 @@ struct SetupDiffers : OptionsDiffer {
 struct PersisterSetup {
   Method method;
   std::uint32_t largest_a = 64;  // bytes
-  std::uint32_t largest_b = 8;   // bytes; ordered methods only
+  std::uint32_t largest_b = 8;   // bytes; of methods with two updates; 8 of one that publishes
 
   // The responder's receive buffers (RQWRBs): their number for each session, and their memory.
   std::uint32_t receive_buffers = 64;

@@ -40,6 +40,8 @@ struct AdviseArguments {
   std::optional<bool> flush;
   std::optional<bool> flush_persistence;
   std::optional<bool> atomic_write;
+  std::optional<bool> atomics;
+  std::optional<std::string> link;
   bool one_sided = false;
   bool no_replay = false;
   std::string profile = "remote-log-connectx4";
@@ -129,6 +131,7 @@ persistence::DeviceFeatures settle_features(const AdviseArguments& given, const 
   settle("flush-persistence", given.flush_persistence, found.flush_persistence,
          features.flush_persistence);
   settle("atomic-write", given.atomic_write, found.atomic_write, features.atomic_write);
+  if (given.atomics) features.atomics = *given.atomics;
   return features;
 }
 
@@ -142,17 +145,27 @@ void add_dax(const persistence::Detection& found, std::vector<Property>& propert
   add("file-system-dax", found.file_system_dax);
 }
 
+// The operations that the devices must have, besides WRITE, SEND and READ: "atomics".
+std::string needs_of(const persistence::Method& method) {
+  return fabric::missing(method.needs(), {.write_with_immediate = false, .atomics = false});
+}
+
 json as_json(const Choice& choice) {
   json steps = json::array();
   std::size_t i = 0;
   for (const pmem::Agent& agent : choice.method.program.agents) {
     for (const pmem::Step& step : agent.steps) {
-      steps.push_back({{"agent", to_string(choice.method.program, agent)},
+      steps.push_back({{"agent", persistence::name_of(agent)},
                        {"step", to_string(choice.method.program, step)},
                        {"reason", choice.reasons[i++]}});
     }
   }
   json result{{"method", choice.method.name}, {"wasteful", choice.wasteful}, {"steps", steps}};
+  if (choice.method.update == persistence::Update::publish) {
+    result["readers"] = to_string(choice.method.readers_duty());
+    result["marks"] = choice.method.marks();
+  }
+  result["needs"] = needs_of(choice.method);
   result["expected_us"] = to_microseconds(*choice.expected);
   return result;
 }
@@ -175,12 +188,23 @@ void print(const std::vector<Property>& properties, const Advice& advice,
   if (best.wasteful) {
     fmt::print("  Some of its steps are not needed here; no method does without such steps.\n");
   }
+  const bool publishes = best.method.update == persistence::Update::publish;
+  const int width = publishes ? 23 : 10;
   std::size_t i = 0;
   for (const pmem::Agent& agent : best.method.program.agents) {
     for (const pmem::Step& step : agent.steps) {
-      fmt::print("  {:<10} {:<20} {}\n", to_string(best.method.program, agent),
+      fmt::print("  {:<{}} {:<20} {}\n", persistence::name_of(agent), width,
                  to_string(best.method.program, step), best.reasons[i++]);
     }
+  }
+  if (publishes) fmt::print("  {}\n", to_string(best.method.readers_duty()));
+  if (best.method.marks()) {
+    fmt::print(
+        "  b=1 is the link with the mark \"not yet durable\", b=2 and b=3 without; recovery "
+        "ignores the mark\n");
+  }
+  if (const std::string needs = needs_of(best.method); !needs.empty()) {
+    fmt::print("  needs {} of the devices\n", needs);
   }
   if (advice.choices.size() > 1) fmt::print("\nalso right\n");
   std::vector<std::pair<std::string, std::string>> lines;
@@ -207,13 +231,22 @@ void print(const std::vector<Property>& properties, const Advice& advice,
 ExitCode advise(AdviseArguments arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
   persistence::UpdateNeeds& needs = arguments.needs;
-  needs.update =
-      arguments.update == "ordered" ? persistence::Update::ordered : persistence::Update::single;
+  for (const auto update : persistence::kUpdates) {
+    if (arguments.update == to_string(update)) needs.update = update;
+  }
   for (const auto carrier : persistence::kCarriers) {
     if (arguments.operation && *arguments.operation == to_string(carrier)) needs.carrier = carrier;
   }
-  if (arguments.second_size && needs.update == persistence::Update::single) {
-    throw UsageError("advise: --second-size is for --update ordered; a single update has one size");
+  if (arguments.second_size && needs.update != persistence::Update::ordered) {
+    throw UsageError(
+        "advise: --second-size is for --update ordered; a single update has one size, and a link "
+        "has 8 bytes");
+  }
+  if (arguments.link && needs.update != persistence::Update::publish) {
+    throw UsageError("advise: --link is for --update publish");
+  }
+  for (const auto link : persistence::kLinks) {
+    if (arguments.link && *arguments.link == to_string(link)) needs.link = link;
   }
   needs.second_size = arguments.second_size.value_or(needs.second_size);
   needs.responder_cpu = !arguments.one_sided;
@@ -271,8 +304,15 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
                       "A file that 'perdura doctor --json' wrote on the responder; used instead of "
                       "what is detected here");
   arguments->configuration.add_to(*command);
-  command->add_option("--update", arguments->update, "One update, or two in order")
-      ->check(CLI::IsMember({"single", "ordered"}));
+  command
+      ->add_option("--update", arguments->update,
+                   "One update, two in order, or a block and then a link that others read")
+      ->check(CLI::IsMember({"single", "ordered", "publish"}));
+  command
+      ->add_option("--link", arguments->link,
+                   "What sets the link to a published block: a CAS, or a WRITE of 8 bytes if "
+                   "there is one writer at a time")
+      ->check(CLI::IsMember({"cas", "write"}));
   command->add_option("--operation", arguments->operation, "What carries the update")
       ->check(CLI::IsMember({"write", "write-imm", "send"}));
   command->add_option("--size", arguments->needs.size, "Bytes of the update")
@@ -294,6 +334,8 @@ void add_advise(CLI::App& app, CommandContext& context, Action& action) {
               "Whether both devices have FLUSH for persistence");
   add_feature("--atomic-write,!--no-atomic-write", arguments->atomic_write,
               "Whether both devices have ATOMIC WRITE");
+  add_feature("--atomics,!--no-atomics", arguments->atomics,
+              "Whether both devices have CAS; on iWARP none has");
   command->add_option(
       "--profile", arguments->profile,
       "Testbed on whose model the methods are timed (default: remote-log-connectx4)");

@@ -32,12 +32,17 @@ Task<> request(Thread& thread, PersisterSetup setup, Picoseconds* mean) {
   const std::vector<std::byte> data(std::max(setup.largest_a, setup.largest_b), std::byte{1});
   const std::span<const std::byte> bytes(data);
   persistence::UpdateRequest update{.a = {0, bytes.first(setup.largest_a)}};
-  if (setup.method.update == persistence::Update::ordered) {
-    update.b = {round_up(setup.largest_a, kCacheLine), bytes.first(setup.largest_b)};
+  // Each update of a link expects the one before it.
+  std::uint64_t link = 0;
+  const bool publishes = setup.method.update == persistence::Update::publish;
+  if (setup.method.update != persistence::Update::single) {
+    update.b = {round_up(setup.largest_a, kCacheLine),
+                publishes ? std::as_bytes(std::span(&link, 1)) : bytes.first(setup.largest_b)};
   }
   Time start{};
   for (int i = 0; i < kWarmUp + kUpdates; ++i) {
     if (i == kWarmUp) start = thread.executor.now();
+    update.expected = link++;
     const auto done = co_await persister->update(update);
     if (!done) throw PlatformError(std::string(to_string(done.error())));
   }

@@ -3,12 +3,13 @@
 //
 //   0      magic | slots | largest record      written last, when the log is created
 //   64     head: number of records applied; the server publishes it
-//   128    tail: number of records appended    the update "b" of ordered methods; else 0
+//   128    tail: number of records appended    the update "b" of methods with two updates; else 0
 //   256    the slots; record number i, from 1, is in slot (i - 1) mod slots
 //
 // A record is a header and its payload. With single updates, records carry checksums, and the tail
-// is found where a checksum or a record's number does not match. With ordered updates, the tail
-// word tells where it is, and records have no checksums.
+// is found where a checksum or a record's number does not match. With two updates, the tail word
+// tells where it is, and records have no checksums. To a method that publishes it is the link, and
+// may bear the mark "not yet durable" (persistence/link.h).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "persistence/link.h"
 #include "persistence/setup.h"
 #include "platform/base/units.h"
 #include "platform/fabric/types.h"
@@ -26,7 +28,7 @@
 namespace perdura::bench {
 
 struct RecordHeader {
-  std::uint32_t crc = 0;  // over all bytes after it; 0 with ordered updates
+  std::uint32_t crc = 0;  // over all bytes after it; 0 with two updates
   std::uint32_t length = 0;
   std::uint64_t number = 0;
 };
@@ -49,7 +51,11 @@ struct LogOptions {
   LogOptions on(const fabric::Capabilities& device) const;
   // The name of the method, with " (read)" if READ emulates its FLUSH.
   std::string method_name() const;
-  bool has_tail() const { return method.update == persistence::Update::ordered; }
+  bool has_tail() const { return method.update != persistence::Update::single; }
+  // The number of records that a tail word tells.
+  std::uint64_t tail_in(std::uint64_t word) const {
+    return method.marks() ? persistence::without_mark(word) : word;
+  }
   Bytes slot_size() const { return round_up(sizeof(RecordHeader) + largest_record, kCacheLine); }
   Bytes slot_offset(std::uint64_t number) const {
     return kSlotsOffset + (number - 1) % slots * slot_size();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -37,10 +39,15 @@ LogServer::LogServer(Thread& thread, const std::string& name, const LogOptions& 
   responder_ = std::make_shared<persistence::Responder>(thread, *region_, options.setup());
   head_ = region_->load(kHeadOffset);
   // A record may be applied before the client can rely on it. A failure may then lose its tail, but
-  // not its effect, so the tail must not be behind the head.
-  if (options.has_tail() && region_->load(kTailOffset) < head_) {
-    region_->store(kTailOffset, head_);
-    region_->persist(kTailOffset, kWord);
+  // not its effect, so the tail must not be behind the head. Nor may it keep the mark of a client
+  // that is gone.
+  if (options.has_tail()) {
+    const std::uint64_t word = region_->load(kTailOffset);
+    const std::uint64_t tail = std::max(options.tail_in(word), head_);
+    if (tail != word) {
+      region_->store(kTailOffset, tail);
+      region_->persist(kTailOffset, kWord);
+    }
   }
 }
 
@@ -91,10 +98,11 @@ void LogServer::begin_end() {
 }
 
 // Applies every visible record, even if the client cannot rely on it yet. After a power failure the
-// head still counts such a record as applied, whatever is left in its slot.
+// head still counts such a record as applied, whatever is left in its slot. So the server need not
+// make the tail durable first, as readers of a published link must.
 std::uint64_t LogServer::apply_some(std::uint64_t most) {
   const bool checked = !options_.has_tail();
-  const std::uint64_t tail = checked ? head_ + most : region_->load(kTailOffset);
+  const std::uint64_t tail = checked ? head_ + most : options_.tail_in(region_->load(kTailOffset));
   std::uint64_t applied = 0;
   while (applied < most && head_ < tail && !ending_) {
     region_->read(options_.slot_offset(head_ + 1), record_);

@@ -20,7 +20,7 @@ Task<std::unique_ptr<persistence::RemotePersister>> persister_of(Thread& thread,
     KnownOptions known{.largest_record =
                            problem.largest_a - static_cast<std::uint32_t>(sizeof(RecordHeader))};
     if (problem.method != nullptr) {
-      known.has_tail = problem.method->update == persistence::Update::ordered;
+      known.has_tail = problem.method->update != persistence::Update::single;
       known.method = problem.method->name;
     }
     throw LogDiffers(problem.what(), known);
@@ -59,7 +59,8 @@ Task<tl::expected<void, UpdateError>> RemoteLog::find_tail() {
   if (options_.has_tail()) {
     const auto tail = co_await read_word(kTailOffset);
     if (!tail) co_return tl::unexpected(tail.error());
-    tail_ = *tail;
+    tail_word_ = *tail;
+    tail_ = options_.tail_in(tail_word_);
     co_return tl::expected<void, UpdateError>();
   }
   std::vector<std::byte> record(sizeof(RecordHeader) + options_.largest_record);
@@ -89,10 +90,13 @@ Task<tl::expected<std::uint64_t, UpdateError>> RemoteLog::append(
   copy_bytes(room.subspan(sizeof(RecordHeader), payload.size()), payload);
   const std::size_t size = write_header(room, number, payload.size(), !options_.has_tail());
   persistence::UpdateRequest request{.a = {options_.slot_offset(number), room.first(size)}};
-  if (options_.has_tail()) request.b = {kTailOffset, std::as_bytes(std::span(&number, 1))};
+  if (options_.has_tail()) {
+    request.b = {kTailOffset, std::as_bytes(std::span(&number, 1))};
+    request.expected = tail_word_;
+  }
   const auto done = co_await persister_->update(request);
   if (!done) co_return tl::unexpected(done.error());
-  tail_ = number;
+  tail_ = tail_word_ = number;
   co_return number;
 }
 

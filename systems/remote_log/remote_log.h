@@ -43,6 +43,7 @@ class RemoteLog {
   std::unique_ptr<persistence::RemotePersister> persister_;
   std::uint64_t head_ = 0;  // as last read
   std::uint64_t tail_ = 0;
+  std::uint64_t tail_word_ = 0;  // as the region holds it; with a mark if a client has left one
   std::uint64_t head_reads_ = 0;
 };
 

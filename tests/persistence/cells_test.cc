@@ -23,7 +23,7 @@ struct Cell {
 std::vector<Cell> cells() {
   std::vector<Cell> result;
   for (const Configuration& configuration : matrix_configurations()) {
-    for (const Update update : kUpdates) {
+    for (const Update update : kUpdatesOfPaper) {
       for (const Carrier carrier : kCarriers) result.push_back({configuration, update, carrier});
     }
   }
@@ -35,7 +35,7 @@ std::string name_of(const Cell& cell) {
 }
 
 TEST(Cells, AreAllThere) {
-  EXPECT_EQ(configurations().size() * kUpdates.size() * kCarriers.size(), 72U);
+  EXPECT_EQ(configurations().size() * kUpdatesOfPaper.size() * kCarriers.size(), 72U);
   EXPECT_EQ(cells().size(), 72U + 24U);  // and on iWARP those under WSP
   for (const Cell& cell : cells()) {
     EXPECT_EQ(cell.method().update, cell.update) << name_of(cell);

@@ -27,7 +27,7 @@ std::string first(const std::vector<Configuration>& configurations, const Update
 
 TEST(Chooser, ChoosesOnlyWhatIsRightAndAllOfIt) {
   for (const Configuration& configuration : matrix_configurations()) {
-    for (const Update update : kUpdates) {
+    for (const Update update : kUpdatesOfPaper) {
       const DeviceFeatures all{.flush_persistence = true};
       const Advice advice = advise({configuration}, {.update = update}, all);
       for (const Method& method : methods()) {
@@ -44,7 +44,7 @@ TEST(Chooser, ChoosesOnlyWhatIsRightAndAllOfIt) {
 // With only their carrier allowed, the method of the paper is found for each cell.
 TEST(Chooser, FindsTheMethodsOfThePaper) {
   for (const Configuration& configuration : matrix_configurations()) {
-    for (const Update update : kUpdates) {
+    for (const Update update : kUpdatesOfPaper) {
       for (const Carrier carrier : kCarriers) {
         const auto found =
             names(advise({configuration}, {.update = update, .carrier = carrier}, {}));
@@ -78,7 +78,7 @@ TEST(Chooser, NeverPrefersWhatHasStepsThatAreNotNeeded) {
   const Advice on_mhp = advise({on(kMhp, true)}, {}, {}, cost);
   EXPECT_NE(on_mhp.choices.front().method.name, "send-copy-flush");
   for (const Configuration& configuration : matrix_configurations()) {
-    for (const Update update : kUpdates) {
+    for (const Update update : kUpdatesOfPaper) {
       const Advice advice =
           advise({configuration}, {.update = update}, {.flush_persistence = true},
                  [](const Method& method) -> std::optional<Picoseconds> {

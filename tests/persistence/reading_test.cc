@@ -35,9 +35,11 @@ TEST(Reading, TheKindIsSeenFromTheSteps) {
 }
 
 TEST(Reading, MistakesHaveLineAndColumn) {
-  EXPECT_EQ(complaint("requester: write a; flsh; completion"),
-            "line 1, column 21: \"flsh\" is no step of a requester; known are write, write-imm, "
-            "send, atomic-write, fetch-add, read, flush, flush-persistence, completion, receive");
+  EXPECT_EQ(
+      complaint("requester: write a; flsh; completion"),
+      "line 1, column 21: \"flsh\" is no step of a requester; known are write, write-imm, "
+      "send, atomic-write, cas, fetch-add, read, flush, flush-persistence, completion, receive, "
+      "await");
   EXPECT_EQ(complaint("\nrequester: write"), "line 2, column 17: expected the name of a variable");
   EXPECT_EQ(complaint("# nothing\nrequestor: write a"),
             "line 2, column 1: a line starts with \"requester:\" or \"responder:\"");
@@ -46,7 +48,7 @@ TEST(Reading, MistakesHaveLineAndColumn) {
   EXPECT_EQ(complaint("requester: write a\nrequester: write b"),
             "line 2, column 1: there is a requester 1 already");
   EXPECT_EQ(complaint("method x: double write\nrequester: write a"),
-            "line 1, column 11: \"double\" is none of single, ordered");
+            "line 1, column 11: \"double\" is none of single, ordered, publish");
   EXPECT_EQ(complaint("requester: write c"),
             "line 1, column 1: a method updates \"a\", or \"a\" and then \"b\"; there is a \"c\"");
   EXPECT_EQ(complaint(""), "line 1, column 1: no steps");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "persistence/link.h"
 #include "persistence/remote_persister.h"
 #include "persistence/responder.h"
 #include "platform/sim/sim_platform.h"
@@ -65,14 +66,29 @@ class History {
   }
 
   static Task<tl::expected<void, UpdateError>> update(RemotePersister& persister, std::uint64_t i) {
+    return update(persister, i, i - 1);
+  }
+  // Of a method that publishes, "b" is a link, which the writer expects to be this one.
+  static Task<tl::expected<void, UpdateError>> update(RemotePersister& persister, std::uint64_t i,
+                                                      std::uint64_t expected) {
     const Buffer a = data(i);
     UpdateRequest request{.a = {offset(i), a}};
-    if (persister.setup().method.update == Update::ordered) {
+    if (persister.setup().method.update != Update::single) {
       request.b = {kB, std::as_bytes(std::span(&i, 1))};
+      request.expected = expected;
     }
     co_return co_await persister.update(request);
   }
 };
+
+// The method, and also with READ in place of FLUSH if it has one.
+inline std::vector<Method> with_flush_and_read(const Method& method) {
+  std::vector<Method> variants{method};
+  if (method.uses(pmem::StepKind::flush_visibility)) {
+    variants.push_back(with_read_for_flush(method));
+  }
+  return variants;
+}
 
 inline PersisterSetup setup_of(const Method& method, pmem::Medium receive_medium,
                                std::uint32_t receive_buffers = 8) {
@@ -87,6 +103,15 @@ inline Buffer contents(const pmem::Region& region) {
   Buffer bytes(region.size());
   region.read(0, bytes);
   return bytes;
+}
+
+// The link as recovery takes it: without a mark.
+inline Buffer without_mark_of(const Method& method, Buffer image) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, &image[History::kB], sizeof word);
+  if (method.marks()) word = without_mark(word);
+  std::memcpy(&image[History::kB], &word, sizeof word);
+  return image;
 }
 
 // Whether the region is as after some number of updates, of which the first `acknowledged` surely,

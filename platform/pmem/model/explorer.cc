@@ -154,6 +154,7 @@ void ProgramExplorer::apply(Run& run, Event event) const {
       run.messages[number].push_back({post(RemoteKind::posted), &step, 0});
       break;
     case StepKind::atomic_write:
+    case StepKind::compare_and_swap:
     case StepKind::atomic:
       post(RemoteKind::atomic);
       place_now();

@@ -189,13 +189,19 @@ void PersistenceState::make_durable(Fragment& fragment) {
   fragment.durable = true;
 }
 
-// An effect that has been seen makes visible also the effects that must come before it.
+// An effect that has been seen makes visible also the effects that must come before it. What a READ
+// or FLUSH before it has pushed was durable before it took effect.
 void PersistenceState::make_seen(Fragment& fragment) {
   if (fragment.source != Source::device || fragment.visible) return;
   make_visible(fragment);
-  for (Fragment* other : connections_[fragment.operation.connection].fragments) {
+  const Connection& connection = connections_[fragment.operation.connection];
+  const OperationState& state = connection.operations[fragment.operation.index];
+  for (Fragment* other : connection.fragments) {
     if (other->operation.index >= fragment.operation.index) break;
     if (takes_effect_before(other->operation, fragment.operation)) make_visible(*other);
+    if (rules_.holds(Rule::push_orders) && pushed_by(connection, *other) < state.after_all) {
+      make_durable(*other);
+    }
   }
 }
 

@@ -17,12 +17,14 @@
 //   send V[,V...]        SEND that carries their values
 //   send &V              SEND that names them
 //   atomic-write V       ATOMIC WRITE
+//   cas V                COMPARE AND SWAP that finds the value it expects
 //   fetch-add V          FETCH AND ADD, or any other atomic
 //   read                 READ of anything
 //   flush                FLUSH for visibility
 //   flush-persistence V  FLUSH for persistence of V
 //   completion           waits for the completion of the last operation
 //   receive ack          waits for the responder's message
+//   await V              READs V until it has the value
 //   fenced S             S with the fence flag
 //   relaxed S            S to memory that is registered with relaxed ordering
 //
@@ -34,7 +36,7 @@
 //   flush V[,V...]    clwb of the variables' lines, and a fence
 //   send ack          to that requester
 //   store V, stream V, clwb V, clflush V, fence    ordinary and non-temporal stores, and so on
-//   await V           reads V until it has the value
+//   await V           loads V until it has the value
 #pragma once
 
 #include <cstdint>
@@ -52,6 +54,7 @@ enum class StepKind : std::uint8_t {
   send,
   send_names,
   atomic_write,
+  compare_and_swap,
   atomic,
   read,
   flush_visibility,

@@ -60,7 +60,7 @@ enum class Rule : std::uint8_t {
   fence_stops_overtaking,
   // What a READ or FLUSH pushes out of the device is durable, or visible, before anything that
   // takes effect after it. Therefore an ATOMIC WRITE can follow a FLUSH without waiting a round
-  // trip [T 2, MPE].
+  // trip, and who sees the ATOMIC WRITE knows that what the FLUSH pushed is durable [T 2, MPE].
   push_orders,
 
   // --- what completions tell

@@ -19,6 +19,7 @@ std::optional<RemoteKind> remote_kind(StepKind kind) {
     case StepKind::send_names:
       return RemoteKind::posted;
     case StepKind::atomic_write:
+    case StepKind::compare_and_swap:
     case StepKind::atomic:
       return RemoteKind::atomic;
     case StepKind::read:
@@ -34,7 +35,8 @@ std::optional<RemoteKind> remote_kind(StepKind kind) {
 // Whether the step changes variables through the connection.
 bool is_remote_write(StepKind kind) {
   return kind == StepKind::write || kind == StepKind::write_immediate ||
-         kind == StepKind::atomic_write || kind == StepKind::atomic;
+         kind == StepKind::atomic_write || kind == StepKind::compare_and_swap ||
+         kind == StepKind::atomic;
 }
 
 bool is_local_write(StepKind kind) {

@@ -128,7 +128,7 @@ TEST(LogDriver, UsesThePapersMethodOfEachCell) {
     for (const persistence::Configuration& configuration : persistence::configurations(
              iwarp ? pmem::Transport::iwarp : pmem::Transport::infiniband)) {
       const bool in_pm = configuration.receive_buffers == pmem::Medium::pm;
-      for (const auto update : persistence::kUpdates) {
+      for (const auto update : persistence::kUpdatesOfPaper) {
         for (const auto carrier : persistence::kCarriers) {
           const LogOptions options = log_options(
               plan({fmt::format("matrix.system=[\"paper-{}\"]", to_string(carrier)),

@@ -98,6 +98,7 @@ class Oracle {
                  in_order(seen.connection, other.index, seen.index))) {
               see(other);
             }
+            if (was_pushed_before(other, seen)) other.durable = true;
           }
         }
         break;
@@ -254,6 +255,16 @@ class Oracle {
     }
     if (!same_connection) return false;
     if (model_.domain != PersistenceDomain::dmp) return ordered;
+    return was_pushed_before(earlier, later);
+  }
+
+  // Whether an operation between the two of them has pushed the earlier one before the later one
+  // took effect.
+  bool was_pushed_before(const Change& earlier, const Change& later) const {
+    if (earlier.kind != Change::Kind::device || later.kind != Change::Kind::device ||
+        earlier.connection != later.connection) {
+      return false;
+    }
     const auto& operations = operations_[earlier.connection];
     for (std::size_t push = earlier.index + 1; push < later.index; ++push) {
       if (pushes(operations[push], earlier) && in_order(earlier.connection, push, later.index)) {
