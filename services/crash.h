@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "platform/base/parameter.h"
 #include "platform/platform.h"
 #include "platform/pmem/model/persistence.h"
+#include "services/system_state.h"
 
 namespace perdura::services {
 
@@ -95,6 +97,18 @@ class CrashScenario {
   // they occur.
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
 
+  // What the run looks like now, as far as the service can see it. By default how often each of
+  // events() has occurred.
+  virtual void describe(SystemState& state) const {
+    for (const auto& [name, count] : events()) state.add(name, magnitude(count));
+  }
+  // Calls `look` whenever describe() may tell something new.
+  void watch(std::function<void()> look) { look_ = std::move(look); }
+
+  // Whether all servers that were started last have recovered what they hold, and serve it.
+  bool serves(Time now) const { return serving_since_ && *serving_since_ <= now; }
+  void stop_serving() { serving_since_.reset(); }
+
   // Notes why the system could not be used; only the first reason is kept. It counts as the loss of
   // everything.
   void note_problem(const std::string& problem) {
@@ -116,9 +130,18 @@ class CrashScenario {
     std::uint32_t& count_;
   };
 
+ protected:
+  void changed() const {
+    if (look_) look_();
+  }
+  // To be called by serve() when it has opened what its node holds.
+  void note_serving() { serving_since_ = Executor::current().now(); }
+
  private:
   std::string problem_;
   std::uint32_t clients_at_work_ = 0;
+  std::function<void()> look_;
+  std::optional<Time> serving_since_;
 };
 
 // Makes identical runs.

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "platform/pmem/model/choices.h"
+#include "platform/pmem/model/tape.h"
 #include "services/crash.h"
 #include "services/guarantee.h"
 #include "services/setting.h"
@@ -65,11 +65,13 @@ class Service {
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
 
-  // A scenario for `failures` failures with clients that are drawn from `choices`, of which 0 is
-  // always the simplest: the same choices make identical runs. Throws as crash_history() does.
+  // A scenario for `failures` failures whose store and clients are drawn from the tape: the same
+  // choices make identical runs. Throws as crash_history() does. Each client has a stream of its
+  // own, "client-0", "client-1", ..., and 0 is always the simplest choice, so that a client or an
+  // operation can be left out of a run without a change of the others.
   virtual std::unique_ptr<CrashScenario> generated_scenario(std::string_view system,
                                                             const CrashSetup& setup,
-                                                            pmem::Choices& choices,
+                                                            pmem::Tape& tape,
                                                             std::uint32_t failures) const = 0;
 };
 

@@ -15,9 +15,16 @@ namespace {
 
 // In virtual time: a system that has not served the inspector by then is assumed never to do so.
 constexpr Picoseconds kPatience = std::chrono::seconds(2);
-// Failures and stalls begin within this time of what they are meant to hit. It is drawn in steps of
-// a picosecond, since a flush may be all that lies between two of them.
-constexpr std::size_t kWindow = std::size_t{1} << 27;  // 134 us
+// Failures and deaths happen within one of these times after an operation has begun or ended, or
+// after the servers have begun to run; stalls after the run has begun. The short ones meet what
+// happens within an operation, or recovery. A time is drawn in steps of a picosecond, since a flush
+// may be all that lies between two of them.
+constexpr std::array<std::size_t, 3> kWindows{std::size_t{1} << 27,   // 134 us
+                                              std::size_t{1} << 24,   // 17 us
+                                              std::size_t{1} << 21};  // 2 us
+constexpr Picoseconds kLatest{static_cast<std::int64_t>(kWindows[0])};
+// Of so many beginnings and ends of operations, one is what a failure is to follow.
+constexpr std::size_t kMostChanges = 32;
 // Ports of an epoch's clients differ from those of the epoch before, whose threads may still be
 // finding out that the server has gone.
 constexpr std::uint32_t kPortsOfEpoch = 64;
@@ -26,8 +33,26 @@ constexpr std::uint32_t kMostFailures = 3;
 // begun.
 constexpr Picoseconds kRestart = Microseconds(100);
 
-Picoseconds drawn_time(pmem::Choices& choices) {
-  return Picoseconds(static_cast<std::int64_t>(choices.choose(kWindow)));
+constexpr std::string_view kProcessDeaths = "deaths of servers' processes";
+constexpr std::string_view kWhileRecovering = "failures while recovering";
+constexpr std::string_view kWhileAtWork = "failures while clients are at work";
+constexpr std::string_view kClientDeaths = "deaths of clients";
+constexpr std::string_view kBrokenConnections = "broken connections";
+
+// The tape's simplest image is the one that keeps the most, so that the simplest run that fails
+// loses only what it has to.
+class MostIsSimplest final : public pmem::Choices {
+ public:
+  explicit MostIsSimplest(pmem::Choices& tape) : tape_(tape) {}
+  std::size_t choose(std::size_t n) override { return n - 1 - tape_.choose(n); }
+
+ private:
+  pmem::Choices& tape_;
+};
+
+Picoseconds drawn_delay(pmem::Choices& choices) {
+  const std::size_t window = kWindows[choices.choose(kWindows.size())];
+  return Picoseconds(static_cast<std::int64_t>(choices.choose(window)));
 }
 
 }  // namespace
@@ -35,47 +60,70 @@ Picoseconds drawn_time(pmem::Choices& choices) {
 GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
                            const services::CrashSetup& setup, pmem::Tape& tape)
     : tape_(tape),
-      failures_planned_(
-          static_cast<std::uint32_t>(tape.stream("failures").choose(kMostFailures + 1))),
-      scenario_(system.service->generated_scenario(system.info.name, setup, tape.stream("clients"),
-                                                   failures_planned_)),
+      planned_(drawn_failures()),
+      scenario_(system.service->generated_scenario(system.info.name, setup, tape,
+                                                   static_cast<std::uint32_t>(planned_.size()))),
       platform_(std::make_unique<sim::SimPlatform>(
           profile, std::vector<sim::NodesOfRole>{{"server", scenario_->servers()},
                                                  {"client", scenario_->clients() + 1}})) {
   platform_->track_durability(setup.model);
+  for (const std::string_view name : {kPowerFailures, kProcessDeaths, kWhileRecovering,
+                                      kWhileAtWork, kClientDeaths, kBrokenConnections}) {
+    happened_[std::string(name)] = 0;
+  }
+  scenario_->watch([this] { note_change(); });
 }
 
 services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
   draw_stalls();
   draw_deaths();
-  start_servers();
-  start_clients();
+  start();
   start_inspector();
-  if (failures_planned_ > 0) {
-    schedule_failure();
-  } else {
-    ready_to_inspect_ = true;
-  }
   try {
     platform_->run();
   } catch (const std::exception& error) {
     scenario_->note_problem(error.what());
   }
   if (!disturbed_ && !client_problem_.empty()) scenario_->note_problem(client_problem_);
+  look("end");
   return scenario_->judge(power_failures_, levels);
 }
 
+GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices) {
+  // A third of them follow the beginning, and what is recovered then.
+  const std::size_t changes = choices.choose(kMostChanges + kMostChanges / 2);
+  Moment moment;
+  moment.changes = changes < kMostChanges ? changes : 0;
+  moment.delay = drawn_delay(choices);
+  return moment;
+}
+
+std::vector<GeneratedRun::PlannedFailure> GeneratedRun::drawn_failures() {
+  std::vector<PlannedFailure> planned;
+  for (std::uint32_t number = 1; number <= kMostFailures; ++number) {
+    pmem::Choices& choices = tape_.stream(fmt::format("failure-{}", number));
+    if (choices.choose(3) == 0) continue;
+    // Usually the power fails; 0 is the plainest failure.
+    const Kind kind = choices.choose(4) == 3 ? Kind::process : Kind::power;
+    static_assert(kMomentOfFailure == 2);
+    planned.push_back({number, kind, drawn_moment(choices)});
+  }
+  return planned;
+}
+
 void GeneratedRun::draw_stalls() {
-  constexpr std::size_t kMostStalls = 4;
+  constexpr std::uint32_t kMostStalls = 4;
   constexpr std::size_t kThreads = 6;  // of a node, over its restarts
   constexpr std::array<Picoseconds, 4> kLengths{Microseconds(1), Microseconds(5), Microseconds(25),
                                                 Microseconds(100)};
-  pmem::Choices& choices = tape_.stream("stalls");
   std::map<std::pair<NodeId, std::uint32_t>, std::vector<sim::Stall>> stalls;
-  for (std::size_t count = choices.choose(kMostStalls + 1); count > 0; --count) {
+  for (std::uint32_t number = 1; number <= kMostStalls; ++number) {
+    pmem::Choices& choices = tape_.stream(fmt::format("stall-{}", number));
+    if (choices.choose(2) == 0) continue;
     const auto node = static_cast<NodeId>(choices.choose(inspector()));
     const auto thread = static_cast<std::uint32_t>(choices.choose(kThreads));
-    const Time begin = Time() + drawn_time(choices);
+    const auto part = static_cast<std::int64_t>(choices.choose(kMostFailures + 1));
+    const Time begin = Time() + part * kLatest + drawn_delay(choices);
     const Picoseconds length = kLengths[choices.choose(kLengths.size())];
     stalls[{node, thread}].push_back({begin, begin + length});
     note(begin, fmt::format("thread {} of node {} stalls for {:.0f} us", thread, node,
@@ -97,46 +145,92 @@ void GeneratedRun::draw_stalls() {
 }
 
 void GeneratedRun::draw_deaths() {
-  pmem::Choices& choices = tape_.stream("deaths");
-  for (std::size_t count = choices.choose(4) / 2; count > 0; --count) {
-    const NodeId node = first_client() + static_cast<NodeId>(choices.choose(scenario_->clients()));
-    const Time when = Time() + drawn_time(choices);
+  constexpr std::uint32_t kMostDeaths = 2;
+  if (scenario_->clients() == 0) return;
+  for (std::uint32_t number = 1; number <= kMostDeaths; ++number) {
+    pmem::Choices& choices = tape_.stream(fmt::format("death-{}", number));
+    if (choices.choose(4) < 3) continue;
+    const auto client = static_cast<NodeId>(choices.choose(scenario_->clients()));
     const bool connection = choices.choose(2) == 1;
-    platform_->at(when, [this, node, when, connection] {
-      disturbed_ = true;
-      const NodeId client = node - first_client();
-      if (connection) {
-        note(when, fmt::format("the connection of client {} breaks", client));
-        platform_->break_connections({node, port_of(node)}, {0, 0});
-      } else {
-        note(when, fmt::format("client {} dies", client));
-        platform_->kill(node);
-      }
-    });
+    const std::size_t failures = choices.choose(kMostFailures + 1);
+    deaths_.push_back({client, connection, failures, drawn_moment(choices)});
   }
 }
 
-void GeneratedRun::schedule_failure() {
-  pmem::Choices& choices = tape_.stream("failures");
-  // Usually the power fails; 0 is the plainest failure.
-  const Kind kind = choices.choose(4) == 3 ? Kind::process : Kind::power;
-  const Time when = platform_->engine().now() + drawn_time(choices);
-  platform_->at(when, [this, kind] { fail(kind); });
+// Starts the servers and clients, and what is to happen to them.
+void GeneratedRun::start() {
+  changes_ = 0;
+  awaited_.clear();
+  start_servers();
+  start_clients();
+  for (const PlannedDeath& death : deaths_) {
+    if (death.failures == failures_) at(death.moment, [this, death] { end_client(death); });
+  }
+  if (failures_ == planned_.size()) {
+    ready_to_inspect_ = true;
+    return;
+  }
+  const std::uint32_t before = failures_;
+  const auto fail_once = [this, before] {
+    if (failures_ == before) fail(planned_[before]);
+  };
+  at(planned_[before].moment, fail_once);
+  // If there are fewer operations than that.
+  at({0, kLatest}, fail_once);
 }
 
-void GeneratedRun::fail(Kind kind) {
+void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
+  if (moment.changes > 0) return awaited_.push_back({moment, std::move(then)});
+  platform_->at(platform_->engine().now() + moment.delay, std::move(then));
+}
+
+void GeneratedRun::note_change() {
+  look("operation");
+  ++changes_;
+  for (const auto& [moment, then] : awaited_) {
+    if (moment.changes != changes_) continue;
+    platform_->at(Executor::current().now() + moment.delay, then);
+  }
+}
+
+void GeneratedRun::end_client(const PlannedDeath& death) {
   disturbed_ = true;
   const Time now = platform_->engine().now();
+  const NodeId node = first_client() + death.client;
+  if (death.connection) {
+    ++happened_[std::string(kBrokenConnections)];
+    note(now, fmt::format("the connection of client {} breaks", death.client));
+    platform_->break_connections({node, port_of(node)}, {0, 0});
+    look("connection breaks");
+  } else {
+    ++happened_[std::string(kClientDeaths)];
+    note(now, fmt::format("client {} dies", death.client));
+    platform_->kill(node);
+    look("client dies");
+  }
+}
+
+void GeneratedRun::fail(const PlannedFailure& failure) {
+  disturbed_ = true;
+  const Time now = platform_->engine().now();
+  if (scenario_->clients_at_work() > 0) ++happened_[std::string(kWhileAtWork)];
+  if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
+  look(failure.kind == Kind::power ? "power fails" : "processes die");
+  scenario_->stop_serving();
   ++failures_;
-  if (kind == Kind::power) {
+  if (failure.kind == Kind::power) {
+    ++happened_[std::string(kPowerFailures)];
     power_failures_.push_back(now);
+    power_failed_last_ = true;
     note(now, "the power of the servers fails");
-    pmem::Choices& image = tape_.stream(fmt::format("image-{}", failures_));
+    MostIsSimplest image(tape_.stream(fmt::format("image-{}", failure.number)));
     std::vector<NodeId> servers(scenario_->servers());
     std::iota(servers.begin(), servers.end(), NodeId{0});
     platform_->fail_power(servers, image);
     restart();
   } else {
+    ++happened_[std::string(kProcessDeaths)];
+    power_failed_last_ = false;
     note(now, "the servers' processes die");
     for (NodeId node = 0; node < scenario_->servers(); ++node) platform_->kill(node);
     platform_->at(now + kRestart, [this] { restart(); });
@@ -144,10 +238,8 @@ void GeneratedRun::fail(Kind kind) {
 }
 
 void GeneratedRun::restart() {
-  start_servers();
-  start_clients();
-  if (failures_ < failures_planned_) return schedule_failure();
-  ready_to_inspect_ = true;
+  start();
+  if (!ready_to_inspect_) return;
   platform_->at(platform_->engine().now() + kPatience, [this] {
     scenario_->note_problem("the system does not answer any more");
     for (NodeId node = first_client(); node <= inspector(); ++node) platform_->kill(node);
@@ -206,6 +298,22 @@ Task<> GeneratedRun::inspect(Thread& thread) {
   } catch (const PlatformError& error) {
     scenario_->note_problem(error.what());
   }
+}
+
+void GeneratedRun::look(std::string_view at) {
+  services::SystemState state;
+  state.add(at, 1);
+  state.add("power failed last", power_failed_last_ ? 1 : 0);
+  state.add("failures", failures_);
+  state.add("serves", scenario_->serves(platform_->engine().now()) ? 1 : 0);
+  scenario_->describe(state);
+  states_.insert(state.digest());
+}
+
+std::map<std::string, std::uint64_t> GeneratedRun::happened() const {
+  auto all = happened_;
+  for (const auto& [name, count] : scenario_->events()) all[name] += count;
+  return all;
 }
 
 void GeneratedRun::note(Time when, std::string what) {

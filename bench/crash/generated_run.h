@@ -3,18 +3,26 @@
 // fail, how, and which image each power failure leaves.
 //
 // After each failure but the last the clients connect again and go on. After the last one an
-// inspector reads what is left. Streams of the tape:
+// inspector reads what is left. Streams of the tape, of which each holds one thing that may be left
+// out (its first choice is 0), so that what remains is not shifted:
 //
-//   clients   what they do (services::Service::generated_scenario())
-//   stalls    which threads stand still, when and for how long
-//   deaths    which clients' processes die or connections break, and when
-//   failures  how many there are, when, and of which kind
-//   image-N   what the Nth power failure leaves of persistent memory
+//   store      the servers and what they hold (services::Service::generated_scenario())
+//   client-N   what client N does
+//   stall-N    a thread that stands still: which one, when and for how long
+//   death-N    a client's process that dies or connection that breaks: which one, and when
+//   failure-N  a failure of the servers: of which kind, and when; a moment follows the beginning or
+//              end of an operation, so that it stays what it is if other operations are left out
+//   image-N    what that failure of power leaves of persistent memory; 0 keeps the most
+//
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "platform/pmem/model/tape.h"
@@ -23,6 +31,12 @@
 #include "services/service.h"
 
 namespace perdura::bench {
+
+// Which choice of a stream failure-N says how many operations have begun or ended before it.
+inline constexpr std::size_t kMomentOfFailure = 2;
+
+// Of GeneratedRun::happened().
+inline constexpr std::string_view kPowerFailures = "power failures";
 
 class GeneratedRun {
  public:
@@ -38,14 +52,41 @@ class GeneratedRun {
   std::uint32_t failures() const { return failures_; }
   // What happened in the run besides operations, one line each, in the order of time.
   std::string events() const;
+  // How often the named events happened that make a run worth its time: those of the service
+  // (services::CrashScenario::events()) and those of the run itself.
+  std::map<std::string, std::uint64_t> happened() const;
+  // Digests of the states that the system was in (services::SystemState) when operations began and
+  // ended, and when something failed.
+  const std::unordered_set<std::uint64_t>& states() const { return states_; }
 
  private:
   enum class Kind : std::uint8_t { power, process };
+  // After so many operations have begun or ended since the servers began to run.
+  struct Moment {
+    std::size_t changes = 0;
+    Picoseconds delay{};
+  };
+  struct PlannedFailure {
+    std::uint32_t number = 0;  // of its streams
+    Kind kind{};
+    Moment moment;
+  };
+  struct PlannedDeath {
+    NodeId client = 0;
+    bool connection = false;   // only its connection breaks
+    std::size_t failures = 0;  // of the servers that come before
+    Moment moment;
+  };
 
+  static Moment drawn_moment(pmem::Choices& choices);
+  std::vector<PlannedFailure> drawn_failures();
   void draw_stalls();
   void draw_deaths();
-  void schedule_failure();
-  void fail(Kind kind);
+  void start();
+  void at(const Moment& moment, std::function<void()> then);
+  void note_change();
+  void end_client(const PlannedDeath& death);
+  void fail(const PlannedFailure& failure);
   void restart();
   fabric::Port port_of(NodeId client) const;  // since the last failure
   void start_servers();
@@ -55,16 +96,23 @@ class GeneratedRun {
   Task<> use(Thread& thread, std::uint32_t number);
   Task<> inspect(Thread& thread);
   void note(Time when, std::string what);
+  void look(std::string_view at);  // notes the state that the system is in
   NodeId first_client() const { return scenario_->servers(); }
   NodeId inspector() const { return scenario_->servers() + scenario_->clients(); }
 
   pmem::Tape& tape_;
-  std::uint32_t failures_planned_;
+  std::vector<PlannedFailure> planned_;
+  std::vector<PlannedDeath> deaths_;
   std::unique_ptr<services::CrashScenario> scenario_;
   std::uint32_t failures_ = 0;
   // A process that dies leaves what is visible, so for those who judge only the power fails.
   std::vector<Time> power_failures_;
+  bool power_failed_last_ = false;
   std::vector<std::pair<Time, std::string>> events_;
+  std::map<std::string, std::uint64_t> happened_;
+  std::unordered_set<std::uint64_t> states_;
+  std::size_t changes_ = 0;  // operations begun or ended since the servers began to run
+  std::vector<std::pair<Moment, std::function<void()>>> awaited_;
   bool disturbed_ = false;         // clients may fail to connect
   bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
   std::string client_problem_;

@@ -1,7 +1,11 @@
 #include "bench/crash/soak.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <utility>
+
+#include "bench/crash/crash.h"
 #include "bench/crash/shrink.h"
 
 namespace perdura::bench {
@@ -37,23 +41,73 @@ std::string loss_of(const services::CrashVerdict& verdict, GuaranteeLevel level)
 
 bool keeps(GuaranteeLevel kept, GuaranteeLevel expected) { return kept >= expected; }
 
+// Calls `with` for each system, setting and kind of server, and why it is refused, if it is.
+template <class Function>
+void for_each_cell(const std::vector<services::ServedSystem>& systems, const sim::Profile& profile,
+                   const Function& with) {
+  for (const services::ServedSystem& system : systems) {
+    for (const ExploredSetting& setting : explored_settings(system.info)) {
+      for (const pmem::PersistenceModel& model : explored_models()) {
+        SoakCase one{system, setting, model,
+                     setting.correct ? GuaranteeLevel::durable : system.info.level};
+        std::string refused = refusal(system.info, one.setup(), profile.nic);
+        const auto cell = explored_cell(system.info, setting.parameters, setting.correct, model);
+        if (cell && cell->level) {
+          one.expected = *cell->level;
+        } else if (cell) {
+          refused = cell->refused;
+        }
+        with(std::move(one), refused);
+      }
+    }
+  }
+}
+
+// Leaves out lines in the middle of a text that is too long: how a run begins and what was wrong at
+// its end matter most.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kFirst = SoakFinding::kMostLines / 2;
+  constexpr std::size_t kLast = SoakFinding::kMostLines - kFirst - 1;
+  std::vector<std::size_t> begins{0};
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) begins.push_back(++at);
+  if (begins.back() == text.size()) begins.pop_back();
+  if (begins.size() <= SoakFinding::kMostLines) return text;
+  const std::size_t resumes = begins.size() - kLast;
+  return fmt::format("{}  ... {} lines left out\n{}", text.substr(0, begins[kFirst]),
+                     resumes - kFirst, text.substr(begins[resumes]));
+}
+
 }  // namespace
 
 std::string SoakCase::name() const {
   return fmt::format("{} on {}", explored_name(system.info, setting), explored_name(model));
 }
 
-std::vector<SoakCase> soak_cases(const std::vector<services::ServedSystem>& systems) {
+std::vector<SoakCase> soak_cases(const std::vector<services::ServedSystem>& systems,
+                                 const sim::Profile& profile) {
   std::vector<SoakCase> cases;
-  for (const services::ServedSystem& system : systems) {
-    for (const ExploredSetting& setting : explored_settings(system.info)) {
-      for (const pmem::PersistenceModel& model : explored_models()) {
-        const auto cell = explored_cell(system.info, setting.parameters, setting.correct, model);
-        if (cell && cell->level) cases.push_back({system, setting, model, *cell->level});
-      }
-    }
-  }
+  for_each_cell(systems, profile, [&](SoakCase one, const std::string& refused) {
+    if (refused.empty()) cases.push_back(std::move(one));
+  });
   return cases;
+}
+
+std::vector<std::string> refused_cases(const std::vector<services::ServedSystem>& systems,
+                                       const sim::Profile& profile) {
+  // The servers of each setting and reason, in the order of the table.
+  std::vector<std::pair<std::pair<std::string, std::string>, std::vector<std::string>>> servers;
+  for_each_cell(systems, profile, [&](const SoakCase& one, const std::string& refused) {
+    if (refused.empty()) return;
+    const std::pair key{explored_name(one.system.info, one.setting), refused};
+    if (servers.empty() || servers.back().first != key) servers.push_back({key, {}});
+    servers.back().second.push_back(explored_name(one.model));
+  });
+  std::vector<std::string> lines;
+  for (const auto& [key, names] : servers) {
+    lines.push_back(
+        fmt::format("{} on {}: {}{}", key.first, fmt::join(names, ", "), kRefused, key.second));
+  }
+  return lines;
 }
 
 SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape) {
@@ -64,27 +118,48 @@ SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& t
   run.kept = level_of(verdict);
   if (!keeps(run.kept, one.expected)) run.loss = loss_of(verdict, one.expected);
   run.events = generated.events();
+  run.happened = generated.happened();
+  run.states = generated.states();
   return run;
 }
 
-std::optional<SoakFinding> soak(const SoakCase& one, const sim::Profile& profile,
-                                std::uint64_t seed, std::uint32_t& failures) {
-  pmem::Tape tape(seed);
-  SoakRun run = run_once(one, profile, tape);
-  failures = run.failures;
-  if (keeps(run.kept, one.expected)) return std::nullopt;
+CaseSoak::CaseSoak(SoakCase one, const sim::Profile& profile, std::uint64_t seed, bool varies)
+    : case_(std::move(one)), profile_(profile), seed_(seed), search_(seed, varies) {}
+
+std::optional<SoakFinding> CaseSoak::next() {
+  pmem::Tape tape = search_.next();
+  SoakRun run = run_once(case_, profile_, tape);
+  search_.learn(tape.drawn(), run.states);
+  ++counts_.schedules;
+  counts_.fresh = search_.fresh();
+  counts_.failures += run.failures;
+  counts_.crash_states += run.happened[std::string(kPowerFailures)];
+  counts_.states = search_.states();
+  for (const auto& [name, count] : run.happened) counts_.happened[name] += count;
+  if (keeps(run.kept, case_.expected)) return std::nullopt;
+  // One that keeps still less has another cause.
   const auto fails = [&](const pmem::Tape::Streams& streams) {
     pmem::Tape again{streams};
-    return !keeps(run_once(one, profile, again).kept, one.expected);
+    return run_once(case_, profile_, again).kept == run.kept;
   };
   pmem::Tape simplest(shrink(tape.drawn(), fails, kMostRunsOfShrinking).tape);
-  run = run_once(one, profile, simplest);
-  return SoakFinding{one, seed, simplest.text(), std::move(run)};
+  run = run_once(case_, profile_, simplest);
+  return SoakFinding{case_, seed_, counts_.schedules, simplest.text(), std::move(run)};
+}
+
+void SoakCounts::add(const SoakCounts& other) {
+  schedules += other.schedules;
+  fresh += other.fresh;
+  failures += other.failures;
+  crash_states += other.crash_states;
+  states += other.states;
+  for (const auto& [name, count] : other.happened) happened[name] += count;
 }
 
 std::string SoakFinding::text() const {
-  return fmt::format("{}: kept {} instead of {} (seed {})\n{}{}", where.name(), to_string(run.kept),
-                     to_string(where.expected), seed, run.events, run.loss);
+  return shortened(fmt::format("{}: kept {} instead of {} (seed {}, schedule {})\n{}{}",
+                               where.name(), to_string(run.kept), to_string(where.expected), seed,
+                               schedule, run.events, run.loss));
 }
 
 }  // namespace perdura::bench

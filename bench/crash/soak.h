@@ -1,14 +1,18 @@
-// Tries generated runs of systems (generated_run.h) with random tapes, and reports each run that
-// kept less than the table of guarantees (explored.h) says of its system.
+// Tries generated runs of systems (generated_run.h), steered towards states of the systems that no
+// run has reached yet (tape_search.h), and reports each run that kept less than the table of
+// guarantees (explored.h) says of its system.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "bench/crash/explored.h"
 #include "bench/crash/generated_run.h"
+#include "bench/crash/tape_search.h"
 #include "platform/pmem/model/tape.h"
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
@@ -29,8 +33,14 @@ struct SoakCase {
   std::string name() const;  // "erda, persist_before_update on dmp ddio"
 };
 
-// All settings of the systems on all models for which the table has a level.
-std::vector<SoakCase> soak_cases(const std::vector<services::ServedSystem>& systems);
+// All settings of the systems on all models on which they can run. What is expected is what the
+// table says; of a system that it does not have yet, what the system promises: everything if the
+// method is chosen for the server.
+std::vector<SoakCase> soak_cases(const std::vector<services::ServedSystem>& systems,
+                                 const sim::Profile& profile);
+// The other ones, one line for each setting and reason: "erda on dmp ddio iwarp, ...: needs ...".
+std::vector<std::string> refused_cases(const std::vector<services::ServedSystem>& systems,
+                                       const sim::Profile& profile);
 
 // The outcome of one run.
 struct SoakRun {
@@ -38,22 +48,56 @@ struct SoakRun {
   std::string loss;  // what the strongest level that was expected lost; empty if nothing
   std::string events;
   std::uint32_t failures = 0;
+  std::map<std::string, std::uint64_t> happened;
+  std::unordered_set<std::uint64_t> states;
 };
+// Throws UsageError if the system does not take the setting.
 SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape);
 
 // A run that kept less than expected, made as simple as possible.
 struct SoakFinding {
   SoakCase where;
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;      // of the search
+  std::uint64_t schedule = 0;  // of that seed, from 1
   std::string tape;
   SoakRun run;
 
+  // At most kMostLines lines.
   std::string text() const;
+  static constexpr std::size_t kMostLines = 200;
 };
 
-// Runs the case with the tape of this seed. If it keeps less than expected, returns the shrunk
-// finding. `failures`: receives the number of failures in the run.
-std::optional<SoakFinding> soak(const SoakCase& one, const sim::Profile& profile,
-                                std::uint64_t seed, std::uint32_t& failures);
+struct SoakCounts {
+  std::uint64_t schedules = 0;  // runs, without those of shrinking
+  std::uint64_t fresh = 0;      // of them, drawn anew; the others are variations
+  std::uint64_t failures = 0;
+  std::uint64_t crash_states = 0;  // images of power failures that were recovered
+  std::uint64_t states = 0;        // different states of the system (services::SystemState)
+  std::map<std::string, std::uint64_t> happened;  // GeneratedRun::happened()
+
+  void add(const SoakCounts& other);
+};
+
+// The search for a run of one case that keeps less than expected. The same seed gives the same
+// runs.
+class CaseSoak {
+ public:
+  // `profile` must outlive this. `varies`: see TapeSearch.
+  CaseSoak(SoakCase one, const sim::Profile& profile, std::uint64_t seed, bool varies = true);
+
+  // Makes the next run; if it keeps less than expected, returns the finding, shrunk. Throws
+  // UsageError if the system does not take the setting.
+  std::optional<SoakFinding> next();
+
+  const SoakCase& where() const { return case_; }
+  const SoakCounts& counts() const { return counts_; }
+
+ private:
+  SoakCase case_;
+  const sim::Profile& profile_;
+  std::uint64_t seed_;
+  TapeSearch search_;
+  SoakCounts counts_;
+};
 
 }  // namespace perdura::bench

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -16,11 +17,10 @@
 #include "bench/crash/soak.h"
 #include "bench/perdura/commands.h"
 #include "bench/perdura/crash_arguments.h"
+#include "bench/perdura/finding_file.h"
 #include "bench/perdura/whole_number.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
-#include "harness/text/path_kind.h"
-#include "harness/text/whole_file.h"
 #include "platform/base/error.h"
 #include "systems/registry/registry.h"
 
@@ -28,79 +28,134 @@ namespace perdura::harness {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
-
-constexpr std::string_view kProfile = "erda-connectx3";
+using bench::SoakCounts;
+using nlohmann::json;
 
 struct SoakArguments {
   std::vector<std::string> systems;  // empty: all
   std::uint64_t minutes = 1;
-  std::uint64_t runs = 0;  // of each case; 0: no limit
+  std::uint64_t runs = 0;  // of each case and process; 0: no limit
   std::uint64_t seed = 1;
+  std::optional<std::string> expected;  // a level, of all cases; absent: what the table says
   std::string folder = "out/soak";
 };
 
-std::string file_name(const bench::SoakFinding& finding) {
-  std::string name = fmt::format("{}-seed-{}", finding.where.name(), finding.seed);
-  for (char& letter : name) {
-    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '-';
+sim::Profile profile_named(const std::string& name, const CommandContext& context) {
+  return sim::load_profile(context.locations.find(FileKind::profile, {name, ""}).string());
+}
+
+// What a process has tried, by system.
+struct SoakReport {
+  std::map<std::string, SoakCounts> systems;
+  std::uint64_t findings = 0;
+
+  void add(const SoakReport& other) {
+    for (const auto& [system, counts] : other.systems) systems[system].add(counts);
+    findings += other.findings;
   }
-  return name + ".json";
+  SoakCounts sum() const {
+    SoakCounts all;
+    for (const auto& [system, counts] : systems) all.add(counts);
+    return all;
+  }
+};
+
+std::string to_text(const SoakReport& report) {
+  json systems = json::object();
+  for (const auto& [system, counts] : report.systems) {
+    systems[system] = {
+        {"numbers",
+         {counts.schedules, counts.fresh, counts.failures, counts.crash_states, counts.states}},
+        {"happened", counts.happened}};
+  }
+  return json{{"systems", systems}, {"findings", report.findings}}.dump();
 }
 
-ordered_json as_json(const bench::SoakFinding& finding) {
-  const bench::SoakCase& where = finding.where;
-  return {{"system", where.system.info.name},
-          {"setting", where.setting.name},
-          {"server", bench::explored_name(where.model)},
-          {"profile", kProfile},
-          {"expected", to_string(where.expected)},
-          {"kept", to_string(finding.run.kept)},
-          {"seed", finding.seed},
-          {"choices", finding.tape}};
+SoakReport report_of(const std::string& text) {
+  const json all = json::parse(text);
+  SoakReport report;
+  report.findings = all.at("findings").get<std::uint64_t>();
+  for (const auto& [system, counts] : all.at("systems").items()) {
+    const auto numbers = counts.at("numbers").get<std::vector<std::uint64_t>>();
+    report.systems[system] = {
+        numbers[0], numbers[1], numbers[2],
+        numbers[3], numbers[4], counts.at("happened").get<std::map<std::string, std::uint64_t>>()};
+  }
+  return report;
 }
 
-// The runs of this process: threads take (case, seed) pairs in turn. Only the first finding of a
-// system's setting is kept, since the others are likely to have the same cause.
+std::string numbers_of(const SoakCounts& counts) {
+  return fmt::format("{} schedules ({} fresh, {} varied), {} failures, {} crash states, {} states",
+                     counts.schedules, counts.fresh, counts.schedules - counts.fresh,
+                     counts.failures, counts.crash_states, counts.states);
+}
+
+void print(const SoakReport& report) {
+  for (const auto& [system, counts] : report.systems) {
+    fmt::print("{}: {}\n", system, numbers_of(counts));
+    std::string happened;
+    std::string never;
+    for (const auto& [name, count] : counts.happened) {
+      std::string& list = count > 0 ? happened : never;
+      if (!list.empty()) list += ", ";
+      list += count > 0 ? fmt::format("{} {}", count, name) : name;
+    }
+    if (!happened.empty()) fmt::print("  {}\n", happened);
+    if (!never.empty()) fmt::print("  warning: never happened: {}\n", never);
+  }
+  fmt::print("all: {}; {} kept less than expected\n", numbers_of(report.sum()), report.findings);
+}
+
+// The runs of this process. Threads take cases in turn; a case is run by one thread at a time, so
+// that its schedules depend on the seed alone. Only the first finding of a system's setting is
+// kept, since the others are likely to have the same cause.
 class Soak {
  public:
   Soak(const SoakArguments& arguments, std::vector<bench::SoakCase> cases,
        const CommandContext& context)
       : arguments_(arguments),
-        cases_(std::move(cases)),
-        context_(context),
-        profile_(sim::load_profile(
-            context.locations.find(FileKind::profile, {std::string(kProfile), ""}).string())),
-        rank_(static_cast<std::uint64_t>(context.ranks.rank())),
-        ranks_(static_cast<std::uint64_t>(context.ranks.size())),
+        profile_(profile_named(std::string(kSoakProfile), context)),
         end_(Clock::now() + std::chrono::minutes(arguments.minutes)),
         work_(1, context.ranks) {
+    const auto seed = arguments.seed + static_cast<std::uint64_t>(context.ranks.rank());
+    for (bench::SoakCase& one : cases) {
+      waiting_.push_back(&cases_.emplace_back(std::move(one), profile_, seed));
+    }
+    // The ranks of a job share the seeds, so a process of it needs one thread.
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    threads_ = context.ranks.size() > 1 ? 1 : std::min(cores, cases_.size());
     work_.begin("soak");
   }
 
   // Returns when the time is over, or all runs are done. A signal ends it early, with what it has
   // found so far.
   void run() {
-    // The ranks of a job share the work, so a process of it needs one thread.
-    const unsigned threads = ranks_ > 1 ? 1 : std::max(1U, std::thread::hardware_concurrency());
     {
       std::vector<std::jthread> workers;
-      for (unsigned i = 0; i < threads; ++i) workers.emplace_back([this] { take_turns(); });
+      for (std::size_t i = 0; i < threads_; ++i) workers.emplace_back([this] { take_turns(); });
     }
     work_.close();
     if (problem_) std::rethrow_exception(problem_);
   }
 
-  std::uint64_t runs() const { return runs_; }
-  std::uint64_t failures() const { return failures_; }
-  std::uint64_t findings() const { return findings_; }
+  SoakReport report() const {
+    SoakReport report;
+    for (const bench::CaseSoak& one : cases_) {
+      if (one.counts().schedules == 0) continue;
+      report.systems[std::string(one.where().system.info.name)].add(one.counts());
+    }
+    report.findings = findings_;
+    return report;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void take_turns() {
     try {
-      for (std::uint64_t turn; (turn = next_++), !over(turn);) try_case(turn);
+      while (bench::CaseSoak* const one = take()) {
+        if (run_once(*one)) give_back(*one);
+      }
     } catch (const Interrupted&) {
       stop_ = true;
     } catch (...) {
@@ -110,57 +165,83 @@ class Soak {
     }
   }
 
-  bool over(std::uint64_t turn) const {
-    return stop_ || Clock::now() >= end_ ||
-           (arguments_.runs > 0 && turn / cases_.size() >= arguments_.runs);
+  // The case whose turn it is; null if there is nothing more to do for this thread.
+  bench::CaseSoak* take() {
+    const std::lock_guard lock(mutex_);
+    if (stop_ || Clock::now() >= end_ || waiting_.empty()) return nullptr;
+    bench::CaseSoak* const one = waiting_.front();
+    waiting_.pop_front();
+    return one;
+  }
+  void give_back(bench::CaseSoak& one) {
+    const std::lock_guard lock(mutex_);
+    if (arguments_.runs == 0 || one.counts().schedules < arguments_.runs) waiting_.push_back(&one);
   }
 
-  void try_case(std::uint64_t turn) {
-    const bench::SoakCase& one = cases_[turn % cases_.size()];
-    const std::uint64_t seed = arguments_.seed + turn / cases_.size() * ranks_ + rank_;
-    const std::string setting = bench::explored_name(one.system.info, one.setting);
+  // False if the case is not to be run again.
+  bool run_once(bench::CaseSoak& one) {
+    const std::string setting = bench::explored_name(one.where().system.info, one.where().setting);
     {
       const std::lock_guard lock(mutex_);
-      if (found_.contains(setting)) return;
+      if (found_.contains(setting)) return false;
     }
-    std::uint32_t failures = 0;
-    const auto finding = bench::soak(one, profile_, seed, failures);
-    ++runs_;
-    failures_ += failures;
-    show_progress(seed);
-    if (!finding) return;
+    const std::uint64_t failures = one.counts().failures;
+    const std::uint64_t states = one.counts().states;
+    std::optional<bench::SoakFinding> finding;
+    try {
+      finding = one.next();
+    } catch (const UsageError& error) {
+      refuse(one.where(), error.what());
+      return false;
+    }
+    failures_ += one.counts().failures - failures;
+    states_ += one.counts().states - states;
+    show_progress(++runs_);
+    if (!finding) return true;
+    keep(*finding, setting);
+    return false;
+  }
+
+  void refuse(const bench::SoakCase& one, const std::string& why) {
     const std::lock_guard lock(mutex_);
-    if (!found_.insert(setting).second) return;
-    ++findings_;
-    const fs::path file = fs::path(arguments_.folder) / file_name(*finding);
-    write_atomically(file, as_json(*finding).dump(2) + "\n");
     work_.close();
-    fmt::print("{}\nperdura crash --replay {} repeats it\n\n", finding->text(), file.string());
+    fmt::print("{}: {}{}\n", one.name(), bench::kRefused, why);
     std::fflush(stdout);
   }
 
-  void show_progress(std::uint64_t seed) {
+  void keep(const bench::SoakFinding& finding, const std::string& setting) {
+    const std::lock_guard lock(mutex_);
+    if (!found_.insert(setting).second) return;
+    ++findings_;
+    const fs::path file = fs::path(arguments_.folder) / file_name(finding);
+    write_atomically(file, text_of(finding));
+    work_.close();
+    fmt::print("{}\nperdura crash --replay {} repeats it\n\n", finding.text(), file.string());
+    std::fflush(stdout);
+  }
+
+  void show_progress(std::uint64_t runs) {
     const std::chrono::duration<double> all = std::chrono::minutes(arguments_.minutes);
     const std::chrono::duration<double> left = end_ - Clock::now();
-    work_.within(fmt::format("seed {}, {} runs", seed, runs_.load()),
-                 std::clamp(1 - left / all, 0.0, 1.0));
+    work_.within(
+        fmt::format("{} schedules, {} failures, {} states", runs, failures_.load(), states_.load()),
+        std::clamp(1 - left / all, 0.0, 1.0));
   }
 
   const SoakArguments& arguments_;
-  const std::vector<bench::SoakCase> cases_;
-  const CommandContext& context_;
   const sim::Profile profile_;
-  const std::uint64_t rank_;
-  const std::uint64_t ranks_;
   const Clock::time_point end_;
   LongWork work_;
-  std::atomic<std::uint64_t> next_{0};
+  std::size_t threads_ = 1;
+  std::deque<bench::CaseSoak> cases_;
   std::atomic<std::uint64_t> runs_{0};
   std::atomic<std::uint64_t> failures_{0};
-  std::atomic<std::uint64_t> findings_{0};
+  std::atomic<std::uint64_t> states_{0};
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;
-  std::set<std::string> found_;
+  std::mutex mutex_;  // of what follows
+  std::deque<bench::CaseSoak*> waiting_;
+  std::set<std::string> found_;  // settings
+  std::uint64_t findings_ = 0;
   std::exception_ptr problem_;
 };
 
@@ -177,66 +258,45 @@ ExitCode soak(const SoakArguments& arguments, CommandContext& context) {
   if (problem) {
     throw UsageError(fmt::format("soak: --out {}: {}", arguments.folder, problem.message()));
   }
-  Soak soak(arguments, bench::soak_cases(systems), context);
-  soak.run();
-  std::uint64_t runs = 0;
-  std::uint64_t failures = 0;
-  std::uint64_t findings = 0;
-  for (const auto& of_rank :
-       context.ranks.gather({soak.runs(), soak.failures(), soak.findings()})) {
-    runs += of_rank[0];
-    failures += of_rank[1];
-    findings += of_rank[2];
-  }
+  const sim::Profile profile = profile_named(std::string(kSoakProfile), context);
   if (context.ranks.is_root()) {
-    fmt::print("{} runs with {} failures; {} found less than the table of guarantees says\n", runs,
-               failures, findings);
-  }
-  return context.ranks.broadcast(findings > 0 ? 1 : 0) != 0 ? ExitCode::failed : ExitCode::done;
-}
-
-// The case that a file of a finding names. Throws UsageError.
-bench::SoakCase case_of(const ordered_json& found, const std::string& file) {
-  const auto system = systems::find_system(found.at("system").get<std::string>());
-  if (!system) {
-    throw UsageError(fmt::format("crash: --replay {}: there is no system '{}'", file,
-                                 found.at("system").get<std::string>()));
-  }
-  for (const bench::SoakCase& one : bench::soak_cases({*system})) {
-    if (one.setting.name == found.at("setting").get<std::string>() &&
-        bench::explored_name(one.model) == found.at("server").get<std::string>()) {
-      return one;
+    for (const std::string& line : bench::refused_cases(systems, profile)) {
+      fmt::print("{}\n", line);
     }
+    std::fflush(stdout);
   }
-  throw UsageError(fmt::format("crash: --replay {}: {} has no setting '{}' on server '{}'", file,
-                               system->info.name, found.at("setting").get<std::string>(),
-                               found.at("server").get<std::string>()));
+  std::vector<bench::SoakCase> cases = bench::soak_cases(systems, profile);
+  for (bench::SoakCase& one : cases) {
+    if (arguments.expected) one.expected = services::guarantee_of_word(*arguments.expected).value();
+  }
+  Soak soak(arguments, std::move(cases), context);
+  soak.run();
+  SoakReport report;
+  for (const std::string& of_rank : context.ranks.gather_text(to_text(soak.report()))) {
+    report.add(report_of(of_rank));
+  }
+  if (context.ranks.is_root()) print(report);
+  return context.ranks.broadcast(report.findings > 0 ? 1 : 0) != 0 ? ExitCode::failed
+                                                                   : ExitCode::done;
 }
 
 }  // namespace
 
 ExitCode replay_finding(const std::string& file, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  const auto text = read_whole(file);
-  if (!text) throw UsageError(fmt::format("crash: --replay {}: {}", file, not_a_file(file)));
-  try {
-    const ordered_json found = ordered_json::parse(*text);
-    bench::SoakFinding finding;
-    finding.where = case_of(found, file);
-    finding.seed = found.at("seed").get<std::uint64_t>();
-    finding.tape = found.at("choices").get<std::string>();
-    const sim::Profile profile = sim::load_profile(
-        context.locations
-            .find(FileKind::profile, {found.at("profile").get<std::string>(), "--replay"})
-            .string());
-    pmem::Tape tape = pmem::Tape::parse(finding.tape);
-    finding.run = run_once(finding.where, profile, tape);
-    fmt::print("{}", finding.text());
-    return finding.run.loss.empty() ? ExitCode::done : ExitCode::failed;
-  } catch (const nlohmann::json::exception& error) {
-    throw UsageError(
-        fmt::format("crash: --replay {}: not a finding of perdura soak: {}", file, error.what()));
+  const FindingFile read = read_finding(file);
+  bench::SoakFinding finding = read.finding;
+  const sim::Profile profile = profile_named(read.profile, context);
+  pmem::Tape tape = pmem::Tape::parse(finding.tape);
+  finding.run = run_once(finding.where, profile, tape);
+  fmt::print("{}", finding.text());
+  if (finding.run.loss != read.finding.run.loss) {
+    fmt::print(
+        "this is not what was found when the file was written (kept {}): the systems or "
+        "the simulation have changed since\n",
+        to_string(read.finding.run.kept));
   }
+  return finding.run.loss.empty() ? ExitCode::done : ExitCode::failed;
 }
 
 void add_soak(CLI::App& app, CommandContext& context, Action& action) {
@@ -253,10 +313,19 @@ void add_soak(CLI::App& app, CommandContext& context, Action& action) {
       ->check(whole_number(1, 1'000'000));
   command
       ->add_option("--runs", arguments->runs,
-                   "At most so many runs of each system, setting and kind of server")
+                   "At most so many runs of each system, setting and kind of server, "
+                   "in each process")
       ->check(whole_number(1, 1'000'000'000));
-  command->add_option("--seed", arguments->seed, "Seed of the first run (default: 1)")
+  command
+      ->add_option("--seed", arguments->seed,
+                   "Seed of all choices (default: 1); a further process adds its rank")
       ->check(whole_number(0, ~std::uint64_t{0}));
+  command
+      ->add_option("--expect", arguments->expected,
+                   "Looks for runs that keep less than this level, instead of less than the table "
+                   "of guarantees says")
+      ->check(CLI::IsMember(
+          std::vector<std::string>{"atomic", "ordered", "durable-writes", "durable"}));
   command->add_option("-o,--out", arguments->folder,
                       "Folder for what is found (default: out/soak)");
   command->callback([arguments, &context, &action] {

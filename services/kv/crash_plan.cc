@@ -1,5 +1,7 @@
 #include "services/kv/crash_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -17,16 +19,57 @@ constexpr Bytes kValueSize = 64;
 // The delay of each operation of a slow writer. It leaves time for several gets in between.
 constexpr Picoseconds kLate = Microseconds(25);
 constexpr Picoseconds kBetweenGets = Microseconds(6);
+constexpr std::size_t kMostSteps = 8;  // of a generated client between two failures
 
 template <class T, std::size_t N>
 const T& one_of(const std::array<T, N>& alternatives, pmem::Choices& choices) {
   return alternatives[choices.choose(N)];
 }
 
+KvCrashPlan generated_store(pmem::Choices& choices) {
+  constexpr std::array<std::uint64_t, 6> kKeyCounts{1, 2, 2, 3, 6, 12};
+  // A key within a line, and keys because of which entries span lines.
+  constexpr std::array<Bytes, 4> kKeySizes{16, 16, 24, 40};
+  // Within a line, over several lines, and over several packets.
+  constexpr std::array<Bytes, 6> kLengths{64, 64, 16, 40, 200, 4500};
+  KvCrashPlan plan;
+  plan.keys = one_of(kKeyCounts, choices);
+  // Mostly one length, since stores treat records of one length best.
+  const std::size_t lengths = 1 + choices.choose(2);
+  for (std::size_t i = 0; i < lengths; ++i) plan.lengths.push_back(one_of(kLengths, choices));
+  plan.key_size = one_of(kKeySizes, choices);
+  plan.crowded = choices.choose(4) == 3;
+  plan.servers = choices.choose(4) == 3 ? 2 : 1;
+  return plan;
+}
+
+KvClientPlan generated_client(std::uint64_t keys, pmem::Choices& choices) {
+  constexpr std::array<Picoseconds, 4> kPauses{Picoseconds{}, Picoseconds{}, Microseconds(2),
+                                               Microseconds(20)};
+  constexpr std::array<Picoseconds, 6> kDelays{Picoseconds{}, Picoseconds{},   Picoseconds{},
+                                               Picoseconds{}, Microseconds(5), Microseconds(25)};
+  // What clients of a kind do, and how often; 0 of the choices is no operation.
+  constexpr std::size_t kNothing = 1;
+  constexpr std::array<std::array<Kind, 6>, 3> kMixes{
+      {{Kind::put, Kind::put, Kind::get, Kind::get, Kind::erase, Kind::put},
+       {Kind::get, Kind::get, Kind::get, Kind::get, Kind::get, Kind::get},
+       {Kind::put, Kind::put, Kind::put, Kind::put, Kind::put, Kind::erase}}};
+  KvClientPlan client;
+  const auto& mix = one_of(kMixes, choices);
+  client.pause = one_of(kPauses, choices);
+  client.late = one_of(kDelays, choices);
+  for (std::size_t step = 0; step < kMostSteps; ++step) {
+    const std::size_t what = choices.choose(kNothing + mix.size());
+    const std::uint64_t key = choices.choose(keys);
+    if (what >= kNothing) client.steps.push_back({mix[what - kNothing], key});
+  }
+  return client;
+}
+
 }  // namespace
 
 KvCrashPlan equal_writers_plan(std::uint64_t seed) {
-  KvCrashPlan plan{.keys = kKeys, .writes = kWrites, .lengths = {kValueSize}, .clients = {}};
+  KvCrashPlan plan{.keys = kKeys, .writes = kWrites, .lengths = {kValueSize}};
   for (std::uint32_t client = 0; client < kClients; ++client) {
     KvClientPlan& one = plan.clients.emplace_back().emplace_back();
     // Every key is created first, so that both clients use the same keys.
@@ -44,7 +87,7 @@ KvCrashPlan equal_writers_plan(std::uint64_t seed) {
 }
 
 KvCrashPlan slow_writer_plan() {
-  KvCrashPlan plan{.keys = kKeys, .writes = kWrites, .lengths = {kValueSize}, .clients = {}};
+  KvCrashPlan plan{.keys = kKeys, .writes = kWrites, .lengths = {kValueSize}};
   KvClientPlan writer;
   writer.steps = {{Kind::put, 0}, {Kind::put, 0}, {Kind::erase, 0}, {Kind::put, 0}};
   writer.late = kLate;
@@ -55,41 +98,16 @@ KvCrashPlan slow_writer_plan() {
   return plan;
 }
 
-KvCrashPlan generated_plan(pmem::Choices& choices, std::uint32_t failures) {
+KvCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   constexpr std::uint32_t kMostClients = 3;
-  constexpr std::uint64_t kMostKeys = 3;
-  constexpr std::size_t kMostSteps = 8;
-  // Within a line, over several lines, and over several packets.
-  constexpr std::array<Bytes, 6> kLengths{64, 64, 16, 40, 200, 4500};
-  constexpr std::array<Picoseconds, 4> kPauses{Picoseconds{}, Picoseconds{}, Microseconds(2),
-                                               Microseconds(20)};
-  constexpr std::array<Picoseconds, 6> kDelays{Picoseconds{}, Picoseconds{},   Picoseconds{},
-                                               Picoseconds{}, Microseconds(5), Microseconds(25)};
-  // What clients of a kind do, and how often; 0 of the choices is no operation.
-  constexpr std::size_t kNothing = 1;
-  constexpr std::array<std::array<Kind, 6>, 3> kMixes{
-      {{Kind::put, Kind::put, Kind::get, Kind::get, Kind::erase, Kind::put},
-       {Kind::get, Kind::get, Kind::get, Kind::get, Kind::get, Kind::get},
-       {Kind::put, Kind::put, Kind::put, Kind::put, Kind::put, Kind::erase}}};
-
-  KvCrashPlan plan;
-  plan.keys = 1 + choices.choose(kMostKeys);
-  // Mostly one length, since stores treat records of one length best.
-  for (std::size_t lengths = 1 + choices.choose(2); lengths > 0; --lengths) {
-    plan.lengths.push_back(one_of(kLengths, choices));
-  }
-  plan.clients.resize(1 + choices.choose(kMostClients));
-  for (auto& client : plan.clients) {
+  KvCrashPlan plan = generated_store(tape.stream("store"));
+  plan.clients.resize(kMostClients);
+  for (std::uint32_t number = 0; number < kMostClients; ++number) {
+    pmem::Choices& choices = tape.stream(fmt::format("client-{}", number));
+    const bool takes_part = choices.choose(3) > 0;
     for (std::uint32_t epoch = 0; epoch <= failures; ++epoch) {
-      KvClientPlan& one = client.emplace_back();
-      const auto& mix = one_of(kMixes, choices);
-      one.pause = one_of(kPauses, choices);
-      one.late = one_of(kDelays, choices);
-      for (std::size_t step = 0; step < kMostSteps; ++step) {
-        const std::size_t what = choices.choose(kNothing + mix.size());
-        const std::uint64_t key = choices.choose(plan.keys);
-        if (what >= kNothing) one.steps.push_back({mix[what - kNothing], key});
-      }
+      plan.clients[number].push_back(takes_part ? generated_client(plan.keys, choices)
+                                                : KvClientPlan{});
     }
   }
   // The inspector writes each key once.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "platform/base/units.h"
-#include "platform/pmem/model/choices.h"
+#include "platform/pmem/model/tape.h"
 #include "services/kv/history/history.h"
 
 namespace perdura::services {
@@ -31,8 +31,13 @@ struct KvCrashPlan {
   // The lengths of values, used in turn by the puts of a client. Longer ones than the system
   // supports are cut.
   std::vector<Bytes> lengths;
-  // By client, then by the number of failures before it: a client connects again after each.
-  std::vector<std::vector<KvClientPlan>> clients;
+  // By client, then by the number of failures before it: a client connects again after each. One
+  // without operations does not connect.
+  std::vector<std::vector<KvClientPlan>> clients{};
+  Bytes key_size = 16;        // shorter, if the system does not support it
+  std::uint32_t servers = 1;  // each with a partition, unless the system spans several
+  // The store is made for fewer keys than there are, so it may be full.
+  bool crowded = false;
 };
 
 // Two clients that put, update, delete and get all keys.
@@ -41,8 +46,13 @@ KvCrashPlan equal_writers_plan(std::uint64_t seed);
 // creates it again in the place of the deleted one. Each of its operations is late; the other
 // client only gets.
 KvCrashPlan slow_writer_plan();
-// One to three clients of different speeds that read and write a few keys, before the first failure
-// and after each of `failures`. A choice of 0 is the simplest: one client, no operation, no delay.
-KvCrashPlan generated_plan(pmem::Choices& choices, std::uint32_t failures);
+// One to three clients of different speeds that read and write some keys, before the first failure
+// and after each of `failures`. Streams of the tape:
+//
+//   store                how many servers and keys, how long keys and values are, how much room
+//   client-0, client-1.. each client's speed and operations
+//
+// 0 is the simplest choice: one client, one key, one server, no operation, no delay.
+KvCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures);
 
 }  // namespace perdura::services

@@ -11,8 +11,10 @@
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
 #include "services/kv/crash_plan.h"
+#include "services/kv/crash_state.h"
 #include "services/kv/crash_verdict.h"
 #include "services/kv/history/checker.h"
+#include "services/kv/partitioned.h"
 #include "services/kv/recorder.h"
 #include "services/kv/value.h"
 
@@ -23,7 +25,6 @@ namespace {
 using history::Kind;
 
 constexpr NodeId kServer = 0;
-constexpr Bytes kKeySize = 16;
 constexpr std::uint32_t kSpannedServers = 2;
 constexpr std::uint32_t kSessions = 8;
 constexpr Bytes kShortValue = 64;
@@ -35,10 +36,10 @@ constexpr CrashSchedule kSchedules[] = {
     {"slow-writer", "one writes, and each of its operations is late; the other one only gets"},
 };
 
-using Key = std::array<std::byte, kKeySize>;
+using Key = std::vector<std::byte>;
 
-Key key_of(std::uint64_t number) {
-  Key key{};
+Key key_of(std::uint64_t number, Bytes size) {
+  Key key(size);
   std::memcpy(key.data(), &number, sizeof number);
   return key;
 }
@@ -81,10 +82,10 @@ class Format final : public history::Format {
 systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup& setup,
                               const KvCrashPlan& plan) {
   const Lengths lengths(system, plan);
-  systems::KvConfig config{.key_size = kKeySize,
+  systems::KvConfig config{.key_size = system.fit_key(plan.key_size),
                            .value_size = lengths.typical(),
                            .max_value_size = lengths.longest(),
-                           .records = plan.keys,
+                           .records = plan.crowded ? 1 + plan.keys / 4 : plan.keys,
                            .writes = plan.writes,
                            .sessions = kSessions,
                            .parameters = setup.parameters};
@@ -126,9 +127,11 @@ class KvCrashScenario final : public CrashScenario {
         plan_(std::move(plan)),
         lengths_(system, plan_),
         versions_(plan_.clients.size() + 1),
-        connected_(plan_.clients.size()) {}
+        connected_(plan_.clients.size()),
+        partitions_(system.spans_servers ? 1 : plan_.servers),
+        state_(system, [this] { changed(); }) {}
 
-  NodeId servers() const override { return config_.servers; }
+  NodeId servers() const override { return config_.servers * partitions_; }
   std::uint32_t clients() const override {
     return static_cast<std::uint32_t>(plan_.clients.size());
   }
@@ -139,10 +142,12 @@ class KvCrashScenario final : public CrashScenario {
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
     return {{"cleanings", cleanings_}, {"early reads", early_reads(history())}};
   }
+  void describe(SystemState& state) const override { state_.describe(state); }
 
  private:
   std::uint32_t inspector() const { return clients(); }  // its client number in the history
 
+  Task<std::unique_ptr<systems::KvSession>> connect(Thread& thread);
   Task<> change(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
   Task<> watch(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
   Task<> read(systems::KvSession& session);
@@ -157,6 +162,8 @@ class KvCrashScenario final : public CrashScenario {
   std::vector<std::uint64_t> versions_;     // number of puts so far, by client
   std::vector<std::uint32_t> connected_;    // how often each client has connected
   std::uint64_t cleanings_ = 0;
+  std::uint32_t partitions_;
+  KvCrashState state_;
 };
 
 history::History KvCrashScenario::history() const {
@@ -174,42 +181,56 @@ CrashVerdict KvCrashScenario::judge(std::span<const Time> failures,
   verdict.durable = problem();
   if (!verdict.durable.empty()) return verdict;
   const history::CheckResult result = history::check(history());
-  if (!result.accepted()) verdict.durable = describe(result);
+  if (!result.accepted()) verdict.durable = history::describe(result);
   return verdict;
 }
 
 Task<> KvCrashScenario::serve(Thread& thread) {
-  const std::unique_ptr<systems::KvPartition> partition = system_.open(thread, "pool", config_);
+  const systems::KvConfig config = systems::partition_config(config_, partitions_);
+  const std::unique_ptr<systems::KvPartition> partition = system_.open(thread, "pool", config);
   struct Counted {
     const systems::KvPartition& partition;
     std::uint64_t& cleanings;
     ~Counted() { cleanings = partition.space().cleanings; }
   } counted{*partition, cleanings_};
+  const KvCrashState::Opened open(state_, *partition);
+  note_serving();
+  changed();
   co_await partition->serve();
+}
+
+Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect(Thread& thread) {
+  const systems::KvConfig config = systems::partition_config(config_, partitions_);
+  if (partitions_ == 1) co_return co_await system_.connect(thread, {kServer, 0}, config);
+  std::vector<fabric::Address> servers;
+  for (NodeId node = kServer; node < partitions_; ++node) servers.push_back({node, 0});
+  co_return co_await systems::PartitionedSession::connect(system_, thread, servers, config);
 }
 
 Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
   const KvClientPlan& plan = plan_.clients[number].at(connected_[number]++);
+  if (plan.steps.empty() && !plan.watches) co_return;
   const bool late = plan.late > Picoseconds{};
   std::optional<faults::FaultyThread> delayed;
   if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
   const std::unique_ptr<systems::KvSession> session =
-      co_await system_.connect(late ? delayed->thread() : thread, {kServer, 0}, config_);
+      co_await connect(late ? delayed->thread() : thread);
   Format format(lengths_);
   history::RecordedSession recorded(*session, number, format, logs_.emplace_back());
+  ObservedSession observed(recorded, state_, format, false);
   if (plan.watches) {
-    co_await watch(recorded, plan, number);
+    co_await watch(observed, plan, number);
   } else {
-    co_await change(recorded, plan, number);
+    co_await change(observed, plan, number);
   }
 }
 
 Task<> KvCrashScenario::inspect(Thread& thread) {
-  const std::unique_ptr<systems::KvSession> session =
-      co_await system_.connect(thread, {kServer, 0}, config_);
+  const std::unique_ptr<systems::KvSession> session = co_await connect(thread);
   Format format(lengths_);
   history::RecordedSession recorded(*session, inspector(), format, logs_.emplace_back());
-  co_await read(recorded);
+  ObservedSession observed(recorded, state_, format, true);
+  co_await read(observed);
 }
 
 // --- what clients do -----------------------------------------------------------------------------
@@ -250,7 +271,7 @@ Task<> KvCrashScenario::read(systems::KvSession& session) {
 // False if the server is gone.
 Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::uint32_t number) {
   using systems::Error;
-  const Key key = key_of(step.key);
+  const Key key = key_of(step.key, config_.key_size);
   std::vector<std::byte> value(lengths_.longest());
   switch (step.kind) {
     case Kind::get: {
@@ -269,8 +290,8 @@ Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::
   workload::fill_value(value, step.key, version);
   const auto stored = co_await session.put(key, value);
   // The smallest stores have room for all keys only if the values are short.
-  const bool may_be_full =
-      !stored && stored.error() == Error::out_of_space && lengths_.longest() > kShortValue;
+  const bool may_be_full = !stored && stored.error() == Error::out_of_space &&
+                           (lengths_.longest() > kShortValue || plan_.crowded);
   if (may_be_full) co_return true;
   if (!stored && stored.error() != Error::disconnected) {
     note_problem(fmt::format("a put fails: {}", to_string(stored.error())));
@@ -292,10 +313,9 @@ CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup&
 }
 
 std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& system,
-                                                     const CrashSetup& setup,
-                                                     pmem::Choices& choices,
+                                                     const CrashSetup& setup, pmem::Tape& tape,
                                                      std::uint32_t failures) {
-  KvCrashPlan plan = generated_plan(choices, failures);
+  KvCrashPlan plan = generated_plan(tape, failures);
   systems::KvConfig config = small_store(system, setup, plan);
   return std::make_unique<KvCrashScenario>(system, std::move(config), std::move(plan));
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "platform/pmem/model/tape.h"
 #include "services/crash.h"
 #include "services/kv/kv.h"
 
@@ -18,8 +19,7 @@ CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup&
 
 // A scenario drawn from choices (CrashScenario): clients are called again after each failure.
 std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& system,
-                                                     const CrashSetup& setup,
-                                                     pmem::Choices& choices,
+                                                     const CrashSetup& setup, pmem::Tape& tape,
                                                      std::uint32_t failures);
 
 }  // namespace perdura::services

@@ -38,9 +38,9 @@ CrashHistory KvService::crash_history(std::string_view name, const CrashSetup& s
 
 std::unique_ptr<CrashScenario> KvService::generated_scenario(std::string_view name,
                                                              const CrashSetup& setup,
-                                                             pmem::Choices& choices,
+                                                             pmem::Tape& tape,
                                                              std::uint32_t failures) const {
-  return kv_generated_scenario(system(name), setup, choices, failures);
+  return kv_generated_scenario(system(name), setup, tape, failures);
 }
 
 }  // namespace perdura::services

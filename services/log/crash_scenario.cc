@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -39,17 +40,23 @@ struct Appends {
   Picoseconds late{};   // each fabric operation is delayed by this
 };
 struct LogPlan {
+  std::uint64_t records = kLogRecords;
   Bytes record_size = kRecordSize;
   std::vector<Appends> epochs;
 };
 
-LogPlan generated_plan(pmem::Choices& choices, std::uint32_t failures) {
+// Streams of the tape: "store" and "client-0"; 0 is no append and no delay.
+LogPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   // Within a line, over several lines, and over several packets.
   constexpr std::array<Bytes, 4> kSizes{64, 16, 200, 4800};
+  constexpr std::array<std::uint64_t, 3> kLogs{kLogRecords, 2, 7};
   constexpr std::array<Picoseconds, 3> kPauses{Picoseconds{}, Microseconds(2), Microseconds(20)};
   constexpr std::array<Picoseconds, 3> kDelays{Picoseconds{}, Microseconds(5), Microseconds(25)};
   LogPlan plan;
-  plan.record_size = kSizes[choices.choose(kSizes.size())];
+  pmem::Choices& store = tape.stream("store");
+  plan.record_size = kSizes[store.choose(kSizes.size())];
+  plan.records = kLogs[store.choose(kLogs.size())];
+  pmem::Choices& choices = tape.stream("client-0");
   for (std::uint32_t epoch = 0; epoch <= failures; ++epoch) {
     Appends& one = plan.epochs.emplace_back();
     one.count = choices.choose(3 * kLogRecords);
@@ -97,6 +104,8 @@ class LogCrashScenario final : public CrashScenario {
     // The effects of records behind the head that survived the failure are forgotten: recovery
     // applies these records again, or they count as never appended.
     applied_.erase(applied_.upper_bound(store->applied()), applied_.end());
+    note_serving();
+    changed();
     co_await store->serve();
   }
 
@@ -130,7 +139,14 @@ class LogCrashScenario final : public CrashScenario {
   }
 
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
-    return {{"laps of the log", content_ / kLogRecords}};
+    return {{"laps of the log", content_ / config_.records}};
+  }
+  void describe(SystemState& state) const override {
+    CrashScenario::describe(state);
+    state.add("place in the log", content_ % config_.records);
+    state.add("under way", calls_.empty() || calls_.back().call.answered ? 0 : 1);
+    const std::uint64_t applied = store_ == nullptr ? content_ : applied_.size();
+    state.add("to be applied", magnitude(content_ - std::min(content_, applied)));
   }
 
  private:
@@ -152,11 +168,13 @@ class LogCrashScenario final : public CrashScenario {
     begun.call.start = Executor::current().now();
     begun.call.answered = false;
     begun.client = client;
+    changed();
     return calls_.size() - 1;
   }
   void end(std::size_t place) {
     calls_[place].call.end = Executor::current().now();
     calls_[place].call.answered = true;
+    changed();
   }
 
   // False if the server is gone.
@@ -203,7 +221,7 @@ class LogCrashScenario final : public CrashScenario {
 };
 
 LogConfig small_log(const LogSystem& system, const CrashSetup& setup, const LogPlan& plan) {
-  LogConfig config{.records = kLogRecords,
+  LogConfig config{.records = plan.records,
                    .largest_record = static_cast<std::uint32_t>(plan.record_size)};
   config.method = setup.correct ? persistence::choose({{setup.model, pmem::Medium::dram},
                                                        {setup.model, pmem::Medium::pm}},
@@ -225,10 +243,9 @@ CrashHistory log_crash_history(const LogSystem& system, const CrashSetup& setup)
 }
 
 std::unique_ptr<CrashScenario> log_generated_scenario(const LogSystem& system,
-                                                      const CrashSetup& setup,
-                                                      pmem::Choices& choices,
+                                                      const CrashSetup& setup, pmem::Tape& tape,
                                                       std::uint32_t failures) {
-  LogPlan plan = generated_plan(choices, failures);
+  LogPlan plan = generated_plan(tape, failures);
   LogConfig config = small_log(system, setup, plan);
   return std::make_unique<LogCrashScenario>(system, std::move(config), std::move(plan));
 }

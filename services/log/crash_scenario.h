@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "platform/pmem/model/tape.h"
 #include "services/crash.h"
 #include "services/log/log.h"
 
@@ -17,8 +18,7 @@ CrashHistory log_crash_history(const LogSystem& system, const CrashSetup& setup)
 
 // A scenario drawn from choices: the client connects again after each failure and goes on.
 std::unique_ptr<CrashScenario> log_generated_scenario(const LogSystem& system,
-                                                      const CrashSetup& setup,
-                                                      pmem::Choices& choices,
+                                                      const CrashSetup& setup, pmem::Tape& tape,
                                                       std::uint32_t failures);
 
 }  // namespace perdura::services

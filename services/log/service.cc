@@ -29,9 +29,9 @@ CrashHistory LogService::crash_history(std::string_view name, const CrashSetup& 
 
 std::unique_ptr<CrashScenario> LogService::generated_scenario(std::string_view name,
                                                               const CrashSetup& setup,
-                                                              pmem::Choices& choices,
+                                                              pmem::Tape& tape,
                                                               std::uint32_t failures) const {
-  return log_generated_scenario(system(name), setup, choices, failures);
+  return log_generated_scenario(system(name), setup, tape, failures);
 }
 
 }  // namespace perdura::services

@@ -23,7 +23,7 @@ class LogService final : public Service {
   CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                              const CrashSchedule& schedule) const override;
   std::unique_ptr<CrashScenario> generated_scenario(std::string_view system,
-                                                    const CrashSetup& setup, pmem::Choices& choices,
+                                                    const CrashSetup& setup, pmem::Tape& tape,
                                                     std::uint32_t failures) const override;
 
  private:

@@ -32,11 +32,11 @@ std::string_view next_part(std::string_view& text, char separator) {
 
 std::size_t Tape::Stream::choose(std::size_t n) {
   std::size_t taken = 0;
-  if (random) {
-    taken = random->choose(n);
-  } else if (drawn.size() < recorded.size()) {
+  if (drawn.size() < recorded.size() && recorded[drawn.size()] != kAnew) {
     // A shrunk tape may hold a choice that was made among more alternatives.
     taken = std::min<std::size_t>(recorded[drawn.size()], n - 1);
+  } else if (random) {
+    taken = random->choose(n);
   }
   drawn.push_back(taken);
   return taken;

@@ -28,6 +28,10 @@ class Tape {
 
   explicit Tape(std::uint64_t seed) : seed_(seed) {}
   explicit Tape(Streams recorded) : recorded_(std::move(recorded)) {}
+  // Takes the recorded choices, but draws from the seed those that are kAnew and those behind the
+  // end of a stream: a variation of an earlier run.
+  Tape(Streams recorded, std::uint64_t seed) : seed_(seed), recorded_(std::move(recorded)) {}
+  static constexpr std::uint64_t kAnew = ~std::uint64_t{0};
 
   // The stream of this name, which holds neither spaces nor semicolons. The reference stays valid
   // as long as the tape.
@@ -45,7 +49,7 @@ class Tape {
    public:
     std::size_t choose(std::size_t n) override;
 
-    std::optional<RandomChoices> random{};  // absent: replays
+    std::optional<RandomChoices> random{};  // absent: 0 where nothing is recorded
     std::vector<std::uint64_t> recorded{};
     std::vector<std::uint64_t> drawn{};
   };

@@ -180,7 +180,7 @@ class RegisterService final : public services::Service {
   }
   // Its history is always the same.
   std::unique_ptr<services::CrashScenario> generated_scenario(std::string_view, const CrashSetup&,
-                                                              pmem::Choices&,
+                                                              pmem::Tape&,
                                                               std::uint32_t) const override {
     return std::make_unique<RegisterScenario>(fault_);
   }

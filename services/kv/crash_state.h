@@ -1,0 +1,89 @@
+// What clients of a key-value system are doing at one moment, and what recovery has left them: the
+// part of a SystemState that is the same for all key-value systems.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "services/kv/history/history.h"
+#include "services/kv/kv.h"
+#include "services/kv/recorder.h"
+#include "services/system_state.h"
+
+namespace perdura::services {
+
+class KvCrashState {
+ public:
+  // `changed` is called whenever an operation begins or ends.
+  KvCrashState(const systems::KvSystem& system, std::function<void()> changed)
+      : system_(system), changed_(std::move(changed)) {}
+  KvCrashState(const KvCrashState&) = delete;
+  KvCrashState& operator=(const KvCrashState&) = delete;
+
+  void describe(SystemState& state) const;
+
+  // A partition for as long as it is open.
+  class Opened {
+   public:
+    Opened(KvCrashState& state, const systems::KvPartition& partition)
+        : state_(state), place_(state.open_.insert(state.open_.end(), &partition)) {}
+    ~Opened() { state_.open_.erase(place_); }
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+
+   private:
+    KvCrashState& state_;
+    std::list<const systems::KvPartition*>::iterator place_;
+  };
+
+ private:
+  friend class ObservedSession;
+  struct Operation {
+    history::Kind kind{};
+    std::uint64_t key = 0;
+    std::uint64_t version = 0;  // of a put
+    bool read = false;          // a get has returned what this put has not acknowledged yet
+  };
+  class UnderWay;
+
+  void note_read(std::uint64_t key, std::uint64_t version);
+  void note_found(std::uint64_t key, std::optional<std::uint64_t> version);
+  void describe(const systems::KvPartition& partition, SystemState& state) const;
+
+  const systems::KvSystem& system_;
+  std::function<void()> changed_;
+  std::list<const systems::KvPartition*> open_;
+  std::list<Operation> under_way_;
+  std::map<std::uint64_t, std::uint64_t> acknowledged_;  // the last version of each key; 0: none
+  std::map<std::uint64_t, bool> found_;                  // keys that the inspector has got
+  std::uint64_t newest_found_ = 0;                       // of them, with what was acknowledged last
+  std::uint64_t others_found_ = 0;                       // with another version
+  std::uint64_t lost_ = 0;                               // without the acknowledged version
+};
+
+// A session that forwards everything to another one and tells the state of the run about it.
+class ObservedSession final : public systems::KvSession {
+ public:
+  // `inspects`: the client reads what recovery has left. All arguments must outlive the session.
+  ObservedSession(systems::KvSession& session, KvCrashState& state, history::Format& format,
+                  bool inspects)
+      : session_(session), state_(state), format_(format), inspects_(inspects) {}
+
+  Task<systems::Result<Bytes>> get(systems::Key key, std::span<std::byte> into) override;
+  Task<systems::Result<void>> put(systems::Key key, systems::Value value) override;
+  Task<systems::Result<void>> erase(systems::Key key) override;
+  systems::SessionCounts counts() const override { return session_.counts(); }
+  std::vector<double> metrics() const override { return session_.metrics(); }
+
+ private:
+  systems::KvSession& session_;
+  KvCrashState& state_;
+  history::Format& format_;
+  bool inspects_;
+};
+
+}  // namespace perdura::services

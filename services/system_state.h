@@ -1,0 +1,37 @@
+// What a system under exploration looks like at one moment, in named small numbers: how many puts
+// are under way, whether a log is being cleaned, how full a store is. Exploration at random
+// (bench/crash/soak.h) prefers runs that meet combinations which no earlier run has met, so each
+// number is to have few values that differ in kind, and an order of magnitude where it counts.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+namespace perdura::services {
+
+class SystemState {
+ public:
+  // The order in which numbers are added matters.
+  void add(std::string_view name, std::uint64_t number) {
+    for (const char letter : name) mix(static_cast<unsigned char>(letter));
+    mix(number);
+  }
+  // Equal combinations have equal digests; different ones hardly ever do.
+  std::uint64_t digest() const { return digest_; }
+
+ private:
+  void mix(std::uint64_t number) {
+    digest_ = (digest_ ^ number) * 0x9E3779B97F4A7C15;
+    digest_ ^= digest_ >> 29;
+  }
+
+  std::uint64_t digest_ = 0xCBF29CE484222325;
+};
+
+// 0, 1, 2, then one number for each power of two.
+constexpr std::uint64_t magnitude(std::uint64_t count) {
+  return count < 3 ? count : static_cast<std::uint64_t>(std::bit_width(count)) + 1;
+}
+
+}  // namespace perdura::services
