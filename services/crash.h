@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,6 +96,24 @@ class CrashScenario {
   // they occur.
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
 
+  // --- for many inspections of one failure (bench/crash/image_exploration.h)
+
+  // Remembers what the observers know when the servers have failed and no client is left, and
+  // forgets everything that they have noted since then.
+  void keep() {
+    kept_problem_ = problem_;
+    keep_observations();
+  }
+  void return_to_kept() {
+    problem_ = kept_problem_;
+    return_to_observations();
+  }
+  // What has been noted since keep(), times apart. Inspections after the same failure for which it
+  // is equal are judged alike.
+  std::string found() const { return problem_ + '\0' + found_since(); }
+  // What serve() and inspect() depend on besides persistent memory.
+  virtual std::string kept_apart() const { return {}; }
+
   // Notes why the system could not be used; only the first reason is kept. It counts as the loss of
   // everything.
   void note_problem(const std::string& problem) {
@@ -116,8 +135,15 @@ class CrashScenario {
     std::uint32_t& count_;
   };
 
+ protected:
+  // Of keep(), return_to_kept() and found(), what the scenario itself has noted.
+  virtual void keep_observations() { throw std::logic_error("it can be inspected once only"); }
+  virtual void return_to_observations() {}
+  virtual std::string found_since() const { return {}; }
+
  private:
   std::string problem_;
+  std::string kept_problem_;
   std::uint32_t clients_at_work_ = 0;
 };
 
