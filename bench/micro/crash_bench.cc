@@ -10,15 +10,17 @@
 namespace perdura::bench {
 namespace {
 
-// Of all crash points, every so many are tried.
-constexpr std::uint64_t kStride = 8;
+// The crash points that are tried, in the middle of each history.
+constexpr std::uint64_t kFirst = 100;
+constexpr std::uint64_t kLast = 227;
 
 void explore(benchmark::State& state, const services::ServedSystem& system,
              std::optional<std::uint64_t> recoveries) {
   const sim::Profile profile =
       sim::load_profile(PERDURA_SOURCE_DIR "/profiles/erda-connectx3.toml");
   CrashOptions options{.setup = {.model = {pmem::PersistenceDomain::dmp, false}}};
-  options.stride = kStride;
+  options.first = kFirst;
+  options.last = kLast;
   options.recoveries = recoveries;
   options.threads = 1;
   const auto rate = [](std::uint64_t count) {

@@ -16,6 +16,7 @@ CrashedRegion::CrashedRegion(std::string name, Bytes size, const std::byte* memo
       base_(static_cast<std::byte*>(mapping_.get())),
       all_undecided_(size),
       undecided_(size),
+      overwritten_lines_(size),
       is_saved_(size) {
   std::memcpy(base_, memory, size);
   for (const auto& line : space.lines()) {
@@ -35,28 +36,63 @@ void CrashedRegion::begin(LazyImages& images, std::size_t space) {
   space_ = space;
   undecided_ = all_undecided_;
   decided_.assign(words_.size(), false);
+  for (const Overwritten& word : overwritten_) {
+    overwritten_lines_.remove(words_[word.place].offset / kCacheLine);
+  }
+  overwritten_.clear();
 }
 
-void CrashedRegion::decide(Bytes offset, Bytes length) {
+// Calls function(place) for each undecided word that has bytes in a range; the words then count as
+// decided.
+template <class Function>
+void CrashedRegion::each_undecided(Bytes offset, Bytes length, const Function& function) {
   const Bytes first = offset / kCacheLine * kCacheLine;
   const auto begin = std::lower_bound(words_.begin(), words_.end(), first,
                                       [](const Word& word, Bytes at) { return word.offset < at; });
-  for (auto word = begin; word != words_.end() && word->offset < offset + length; ++word) {
-    const auto place = static_cast<std::size_t>(word - words_.begin());
-    if (word->offset + kWord <= offset || decided_[place]) continue;
-    const ImageSpace::WordBytes bytes = images_->word(space_, word->number);
-    decided_[place] = true;
-    const Bytes line = word->offset / kCacheLine;
-    save(line);
-    std::memcpy(base_ + word->offset, bytes.data(), kWord);
-    // Later reads of the line need not look again if no other word of it is left.
-    bool left = false;
-    for (auto other = begin; other != words_.end() && other->offset / kCacheLine <= line; ++other) {
-      left = left || (other->offset / kCacheLine == line &&
-                      !decided_[static_cast<std::size_t>(other - words_.begin())]);
-    }
+  Bytes line = first / kCacheLine;
+  bool left = false;  // an undecided word of the line
+  const auto end_line = [&](Bytes next) {
     if (!left) undecided_.remove(line);
+    left = false;
+    line = next;
+  };
+  for (auto word = begin; word != words_.end(); ++word) {
+    const Bytes of_line = word->offset / kCacheLine;
+    if (of_line * kCacheLine >= offset + length) break;
+    if (of_line != line) end_line(of_line);
+    const auto place = static_cast<std::size_t>(word - words_.begin());
+    if (decided_[place]) continue;
+    if (word->offset + kWord <= offset || word->offset >= offset + length) {
+      left = true;
+      continue;
+    }
+    decided_[place] = true;
+    function(place);
   }
+  end_line(line);
+}
+
+void CrashedRegion::decide(Bytes offset, Bytes length) {
+  each_undecided(offset, length, [this](std::size_t place) {
+    const ImageSpace::WordBytes bytes = images_->word(space_, words_[place].number);
+    save(words_[place].offset / kCacheLine);
+    std::memcpy(base_ + words_[place].offset, bytes.data(), kWord);
+  });
+}
+
+// Decides overwritten words that the reader may see as they were. A CPU of the node sees what CPUs
+// have stored, at whatever time.
+void CrashedRegion::look_back(Bytes offset, Bytes length, Timeline& timeline,
+                              Timeline::Writer reader) {
+  std::erase_if(overwritten_, [&](const Overwritten& overwritten) {
+    const Word& word = words_[overwritten.place];
+    if (word.offset + kWord <= offset || word.offset >= offset + length) return false;
+    const auto writer = timeline.writer_of(overwritten.change);
+    if (!writer) return true;
+    if (reader == Timeline::Writer::cpu && *writer == Timeline::Writer::cpu) return false;
+    timeline.amend(overwritten.change, word.offset, images_->word(space_, word.number));
+    return true;
+  });
 }
 
 void CrashedRegion::save(Bytes line) {
@@ -67,11 +103,27 @@ void CrashedRegion::save(Bytes line) {
   std::memcpy(saved.bytes.data(), base_ + line * kCacheLine, kCacheLine);
 }
 
-void CrashedRegion::before_change(Bytes offset, Bytes length) {
+void CrashedRegion::before_change(Bytes offset, Bytes length, const Timeline& timeline) {
   if (length == 0) return;
-  before_read(offset, length);
+  if (undecided_.any(offset, length)) [[unlikely]] {
+    // Words of which only a part is changed.
+    const Bytes end = offset + length;
+    if (offset % kWord != 0) decide(offset, 1);
+    if (end % kWord != 0) decide(end - 1, 1);
+    each_undecided(offset, length, [&](std::size_t place) {
+      overwritten_.push_back({place, timeline.next_change()});
+      overwritten_lines_.add(words_[place].offset / kCacheLine);
+    });
+  }
   const Bytes last = (offset + length - 1) / kCacheLine;
   for (Bytes line = offset / kCacheLine; line <= last; ++line) save(line);
+}
+
+// A change that the timeline does not remember is seen by everybody.
+void CrashedRegion::after_change(const Timeline& timeline) {
+  while (!overwritten_.empty() && overwritten_.back().change == timeline.next_change()) {
+    overwritten_.pop_back();
+  }
 }
 
 void CrashedRegion::restore() {

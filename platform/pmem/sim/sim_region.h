@@ -96,9 +96,9 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   void count_placement(Bytes offset, std::span<const std::byte> from);
   bool counted() const { return meter_ != nullptr; }
   std::uint64_t newest(Bytes offset) const;
-  void about_to_read(Bytes offset, Bytes length) {
+  void about_to_read(Bytes offset, Bytes length, Timeline::Writer reader) {
     if (crashed_ != nullptr) [[unlikely]]
-      crashed_->before_read(offset, length);
+      crashed_->before_read(offset, length, timeline_, reader);
   }
 
   perdura::sim::Engine& engine_;

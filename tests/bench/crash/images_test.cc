@@ -109,7 +109,7 @@ class FailedHistory {
     for (std::size_t i = 0; i < memories_.size(); ++i) {
       memories_[i].begin(images, i);
       if (!decided_beforehand) continue;
-      for (auto& region : memories_[i].regions) region.before_read(0, region.size());
+      for (auto& region : memories_[i].regions) region.decide_all();
     }
     Recovery(*scenario_, imaged_testbed(), Time() + std::chrono::milliseconds(20), memories_).run();
     images.end();
