@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,6 +110,24 @@ class CrashScenario {
   bool serves(Time now) const { return serving_since_ && *serving_since_ <= now; }
   void stop_serving() { serving_since_.reset(); }
 
+  // --- for many inspections of one failure (bench/crash/image_exploration.h)
+
+  // Remembers what the observers know when the servers have failed and no client is left, and
+  // forgets everything that they have noted since then.
+  void keep() {
+    kept_problem_ = problem_;
+    keep_observations();
+  }
+  void return_to_kept() {
+    problem_ = kept_problem_;
+    return_to_observations();
+  }
+  // What has been noted since keep(), times apart. Inspections after the same failure for which it
+  // is equal are judged alike.
+  std::string found() const { return problem_ + '\0' + found_since(); }
+  // What serve() and inspect() depend on besides persistent memory.
+  virtual std::string kept_apart() const { return {}; }
+
   // Notes why the system could not be used; only the first reason is kept. It counts as the loss of
   // everything.
   void note_problem(const std::string& problem) {
@@ -137,8 +156,14 @@ class CrashScenario {
   // To be called by serve() when it has opened what its node holds.
   void note_serving() { serving_since_ = Executor::current().now(); }
 
+  // Of keep(), return_to_kept() and found(), what the scenario itself has noted.
+  virtual void keep_observations() { throw std::logic_error("it can be inspected once only"); }
+  virtual void return_to_observations() {}
+  virtual std::string found_since() const { return {}; }
+
  private:
   std::string problem_;
+  std::string kept_problem_;
   std::uint32_t clients_at_work_ = 0;
   std::function<void()> look_;
   std::optional<Time> serving_since_;

@@ -17,10 +17,14 @@ namespace perdura::bench {
 
 namespace {
 
-void note(Guarantee& guarantee, const std::string& where, const std::string& why) {
-  if (why.empty() || !guarantee.held) return;
+void note_first(Guarantee& guarantee, const std::string& loss) {
+  if (loss.empty() || !guarantee.held) return;
   guarantee.held = false;
-  guarantee.first_loss = where + "\n" + why;
+  guarantee.first_loss = loss;
+}
+
+void note(Guarantee& guarantee, const std::string& where, const std::string& why) {
+  if (!why.empty()) note_first(guarantee, where + "\n" + why);
 }
 
 void check_without_failure(std::string_view system, const services::CrashScenario& scenario,
@@ -102,6 +106,7 @@ class Exploration {
   }
 
   CrashResult explore() {
+    if (options_.recoveries) return explore_all_images();
     const bool has_images = options_.failure == FailureKind::power;
     const auto passes = cases_.size() * (has_images ? 2 + options_.random_images : 1);
     for (Case& one : cases_) {
@@ -153,6 +158,47 @@ class Exploration {
                          fmt::join(failing.servers, " and "), dies);
     }
   };
+
+  CrashResult explore_all_images() {
+    if (options_.failure != FailureKind::power) {
+      throw UsageError(
+          fmt::format("a failure of a {} leaves one image", to_string(options_.failure)));
+    }
+    result_.coverage.emplace();
+    for (const Case& one : cases_) {
+      if (one.failing.servers.size() != one.servers) {
+        throw UsageError("images are tried without the history if all servers fail at once");
+      }
+      ImageOptions images{.most_recoveries = *options_.recoveries,
+                          .seed = options_.setup.seed,
+                          .first = options_.first,
+                          .last = options_.last,
+                          .stride = options_.stride,
+                          .threads = options_.threads};
+      if (options_.progress) {
+        images.progress = [this](double share) {
+          const auto done = static_cast<double>(passes_done_);
+          options_.progress((done + share) / static_cast<double>(cases_.size()));
+        };
+      }
+      const ImageFindings found =
+          explore_images(one.make, profile_, options_.setup.model, one.text(), images,
+                         [&](const services::CrashScenario& scenario) {
+                           check_without_failure(system_.info.name, scenario, attend());
+                           for (const auto& [name, count] : scenario.events())
+                             result_.events[name] += count;
+                         });
+      ++passes_done_;
+      result_.moments += found.moments;
+      result_.coverage->add(found.coverage);
+      note_first(result_.durable, found.losses.durable);
+      note_first(result_.acknowledged, found.losses.acknowledged);
+      note_first(result_.observed, found.losses.observed);
+      note_first(result_.ordered, found.losses.ordered);
+      note_first(result_.atomic, found.losses.atomic);
+    }
+    return result_;
+  }
 
   // Tries every crash point of a case once, with images of one kind. Returns the number of crash
   // points.

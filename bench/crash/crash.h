@@ -34,8 +34,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "bench/crash/image_exploration.h"
 #include "bench/crash/what_fails.h"
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
@@ -56,6 +58,11 @@ struct CrashOptions {
   // How many servers lose power, or their processes, at once; every subset of that size is tried in
   // turn. 0: all servers fail. Clients and connections fail one at a time.
   NodeId failing = 0;
+  // Tries as many images at each crash point as this many recoveries cover, with 0 all of them
+  // (image_exploration.h), instead of the least, the most and random ones. Only if the power of all
+  // servers fails.
+  std::optional<std::uint64_t> recoveries{};
+  unsigned threads = 0;  // with `recoveries`; 0: one for each of the host's
   // Called before each run with the fraction of the exploration that is done, from 0 to 1. An
   // exception that it throws ends the exploration (sim::ExploreOptions::progress).
   std::function<void(double share)> progress{};
@@ -75,6 +82,8 @@ struct CrashResult {
   // Distinct images that were recovered, summed over the crash points; of failures other than of
   // power, moments at which one was tried.
   std::uint64_t images = 0;
+  // With CrashOptions::recoveries, in place of `runs` and `images`.
+  std::optional<ImageCoverage> coverage{};
   // What happened in the runs without a failure (services::CrashScenario::events()).
   std::map<std::string, std::uint64_t, std::less<>> events;
   Guarantee durable;

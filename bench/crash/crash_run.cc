@@ -13,6 +13,9 @@ namespace {
 // In virtual time: a system that has not served the inspector by then is assumed never to do so.
 constexpr Picoseconds kPatience = std::chrono::seconds(2);
 
+// By then clients know that their servers are gone, except for those that were connecting.
+constexpr Picoseconds kUntilNoticed = std::chrono::milliseconds(1);
+
 // Passes choices on and keeps a digest of the alternatives that were taken.
 class NotingChoices final : public pmem::Choices {
  public:
@@ -63,13 +66,30 @@ void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) 
       end_clients();
     });
   });
+  run_platform();
+  if (!failed_at_ && !client_problem_.empty()) scenario_.note_problem(client_problem_);
+}
+
+void CrashRun::run_to_failure(sim::Failure& failure,
+                              const std::function<void(sim::SimPlatform&)>& look) {
+  for (NodeId node = 0; node < scenario_.servers(); ++node) start_server(node);
+  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) start_client(number);
+  failure.watch(platform_, [this, &look](pmem::Choices& choices) {
+    failed_at_ = platform_.engine().now();
+    look(platform_);
+    fail(choices);
+    platform_.at(*failed_at_ + kUntilNoticed, [this] { end_clients(); });
+  });
+  run_platform();
+}
+
+void CrashRun::run_platform() {
   try {
     platform_.run();
   } catch (const std::exception& error) {
     if (!failed_at_) throw;
     scenario_.note_problem(error.what());
   }
-  if (!failed_at_ && !client_problem_.empty()) scenario_.note_problem(client_problem_);
 }
 
 void CrashRun::fail(pmem::Choices& choices) {

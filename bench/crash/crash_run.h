@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,12 +29,18 @@ class CrashRun {
   // same as in an earlier run.
   void run(sim::Failure& failure, const std::set<std::uint64_t>& known);
 
+  // Runs the scenario up to a failure of the power of all servers, which stay down, and until no
+  // client is left: those that the failure has not ended after a while are killed. Calls `look` at
+  // the failure, while the power is still on.
+  void run_to_failure(sim::Failure& failure, const std::function<void(sim::SimPlatform&)>& look);
+
   std::optional<Time> failed_at() const { return failed_at_; }
   // A digest of the crash image and of the place where it was taken; valid only after a failure.
   std::uint64_t image() const { return image_; }
   bool image_was_known() const { return image_was_known_; }
 
  private:
+  void run_platform();
   void fail(pmem::Choices& choices);
   NodeId node_of_client(std::uint32_t number) const { return scenario_.servers() + number; }
   void start_server(NodeId node);

@@ -158,6 +158,9 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (arguments.failure) {
     throw UsageError("crash: --failure is for systems; of a method's responder the power fails");
   }
+  if (arguments.images || arguments.threads > 0) {
+    throw UsageError("crash: --images and --threads are for systems; a method has --exhaustive");
+  }
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
   }
@@ -264,6 +267,16 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->check(CLI::IsMember(failure_kinds()));
   command->add_option("--profile", arguments->profile,
                       "Testbed on whose model the system runs (default: erda-connectx3)");
+  command
+      ->add_option("--images", arguments->images,
+                   "Of a system: recovers from this many images at every moment, or from all, "
+                   "without repeating what was before; each covers all images that look the same "
+                   "to it")
+      ->check(whole_number_or(1, 1'000'000'000, "all"));
+  command
+      ->add_option("-j,--threads", arguments->threads,
+                   "With --images, how many threads (default: one for each processor)")
+      ->check(whole_number(1, 1024));
   command->add_option("--replay", arguments->replay, "Repeats what is in this file of perdura soak")
       ->excludes("target");
   command->add_flag("--json", arguments->as_json, "Writes JSON");

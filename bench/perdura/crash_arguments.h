@@ -26,6 +26,8 @@ struct CrashArguments {
   std::optional<std::uint64_t> failing;  // of a system's servers, at once; absent: all
   std::optional<std::string> failure;    // of a system: absent: of power
   std::optional<std::string> profile;    // of a system: default erda-connectx3
+  std::optional<std::string> images;     // of a system: recoveries at a moment, or "all"
+  std::uint64_t threads = 0;             // with `images`; 0: one for each of the host's
   bool as_json = false;
   std::optional<std::string> replay;  // the file of a finding; then nothing else is given
 };

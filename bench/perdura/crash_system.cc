@@ -92,6 +92,23 @@ std::string of_what(bench::FailureKind failure) {
   return failure == bench::FailureKind::power ? "" : fmt::format(" of a {}", to_string(failure));
 }
 
+// "127 moments exhausted; 845 recoveries cover all 1266 images".
+std::string text_of(const bench::ImageCoverage& coverage) {
+  const auto number = [](std::uint64_t count) {
+    return count == pmem::kCountless ? "more than 10^19" : fmt::format("{}", count);
+  };
+  const bool all = coverage.sampled == 0;
+  return fmt::format("{} moments exhausted{}; {} recoveries cover {} {} images", coverage.exhausted,
+                     all ? "" : fmt::format(", {} sampled", coverage.sampled), coverage.recoveries,
+                     all ? "all" : number(coverage.covered) + " of", number(coverage.images));
+}
+
+json as_json(const bench::ImageCoverage& coverage) {
+  return {{"sampled", coverage.sampled > 0},     {"moments_exhausted", coverage.exhausted},
+          {"moments_sampled", coverage.sampled}, {"recoveries", coverage.recoveries},
+          {"images_covered", coverage.covered},  {"images_possible", coverage.images}};
+}
+
 bench::FailureKind failure_of(const CrashArguments& arguments) {
   const auto& kinds = bench::kFailureKinds;
   const auto found = std::find(std::begin(kinds), std::end(kinds), arguments.failure.value_or(""));
@@ -169,6 +186,18 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                     "is one image at a moment",
                     to_string(options.failure)));
   }
+  if (arguments.images) {
+    if (options.failure != bench::FailureKind::power || arguments.failing) {
+      throw UsageError("crash: --images is for failures of the power of all servers");
+    }
+    if (arguments.samples > 0) {
+      throw UsageError("crash: --images and --samples exclude each other");
+    }
+    options.recoveries = *arguments.images == "all" ? 0 : std::stoull(*arguments.images);
+    options.threads = static_cast<unsigned>(arguments.threads);
+  } else if (arguments.threads > 0) {
+    throw UsageError("crash: --threads is for --images; else one thread explores");
+  }
   json results = json::array();
   bool all_durable = true;
   std::string trace;
@@ -192,29 +221,31 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     options.progress = [&](double share) { work.within(name, share); };
     const bench::CrashResult result = explore_crashes(system, profile, options);
     work.skip();
-    if (result.runs == 0) {
+    if (result.coverage ? result.coverage->recoveries == 0 : result.runs == 0) {
       throw UsageError(fmt::format("crash: --from {} is beyond the last of {} moments, {}",
                                    options.first, result.moments, result.moments - 1));
     }
     all_durable = all_durable && result.durable.held;
     if (arguments.as_json) {
-      results.push_back(
-          of_server(arguments.target, model,
-                    {{"guarantee", to_string(result.strongest())},
-                     {"acknowledged_writes_survive", result.acknowledged.held},
-                     {"what_gets_returned_survives", result.observed.held},
-                     {"moments", result.moments},
-                     {"failures", result.runs},
-                     {"images", result.images},
-                     {"seed", arguments.seed},
-                     {"failure", to_string(options.failure)},
-                     {"trace", result.durable.held ? "" : first_broken(result).first_loss}}));
+      json found{{"guarantee", to_string(result.strongest())},
+                 {"acknowledged_writes_survive", result.acknowledged.held},
+                 {"what_gets_returned_survives", result.observed.held},
+                 {"moments", result.moments},
+                 {"seed", arguments.seed},
+                 {"failure", to_string(options.failure)},
+                 {"trace", result.durable.held ? "" : first_broken(result).first_loss}};
+      found.update(result.coverage ? as_json(*result.coverage)
+                                   : json{{"failures", result.runs}, {"images", result.images}});
+      results.push_back(of_server(arguments.target, model, std::move(found)));
       continue;
     }
-    fmt::print("{} on {:<18} {:<15} {}; {} moments, {} failures{}, {} images, seed {}\n",
-               arguments.target, name + ":", to_string(result.strongest()),
-               conditions_of(*system.service, result), result.moments, result.runs,
-               of_what(options.failure), result.images, arguments.seed);
+    const std::string tried = result.coverage
+                                  ? text_of(*result.coverage)
+                                  : fmt::format("{} failures{}, {} images", result.runs,
+                                                of_what(options.failure), result.images);
+    fmt::print("{} on {:<18} {:<15} {}; {} moments, {}, seed {}\n", arguments.target, name + ":",
+               to_string(result.strongest()), conditions_of(*system.service, result),
+               result.moments, tried, arguments.seed);
     std::fflush(stdout);
     if (trace.empty() && !result.durable.held) {
       trace = fmt::format("\non {}:\n{}", name, first_broken(result).first_loss);

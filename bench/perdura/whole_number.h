@@ -24,4 +24,16 @@ inline CLI::Validator whole_number(std::uint64_t low, std::uint64_t high) {
   return {check, fmt::format("{} to {}", low, high)};
 }
 
+// The same, or a word.
+inline CLI::Validator whole_number_or(std::uint64_t low, std::uint64_t high, std::string word) {
+  const CLI::Validator number = whole_number(low, high);
+  const std::string description = fmt::format("{} to {}, {}", low, high, word);
+  const auto check = [number, word = std::move(word)](std::string& text) {
+    if (text == word) return std::string();
+    const std::string problem = number(text);
+    return problem.empty() ? problem : fmt::format("{} or '{}'", problem, word);
+  };
+  return {check, description};
+}
+
 }  // namespace perdura::harness

@@ -85,18 +85,43 @@ class NotingChoices final : public pmem::Choices {
 
 }  // namespace
 
+std::vector<Moment> list_moments(const std::function<void(Failure&)>& scenario) {
+  std::vector<Moment> moments;
+  Failure none;
+  none.listed_ = &moments;
+  none.text_ = "no failure: the run that lists the moments";
+  scenario(none);
+  return moments;
+}
+
+void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choices& choices,
+             std::string_view image, const std::function<void(Failure&)>& scenario) {
+  const Moment& moment = moments[number];
+  Failure failure;
+  failure.moment_ = moment;
+  failure.choices_ = &choices;
+  failure.text_ =
+      fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number, moments.size(),
+                  moment.events, to_microseconds(moment.time.time_since_epoch()), image);
+  try {
+    scenario(failure);
+  } catch (const std::exception& error) {
+    throw PlatformError(fmt::format("{}: {}", failure.text_, error.what()));
+  }
+  if (!failure.happened_) {
+    throw PlatformError(fmt::format("{}: the run ended before it", failure.text_));
+  }
+}
+
+namespace {
+
 class Explorer {
  public:
   Explorer(const ExploreOptions& options, const std::function<void(Failure&)>& scenario)
       : options_(options), scenario_(scenario) {}
 
   Explored explore() {
-    {
-      Failure none;
-      none.listed_ = &moments_;
-      none.text_ = "no failure: the run that lists the moments";
-      scenario_(none);
-    }
+    moments_ = list_moments(scenario_);
     explored_.moments = moments_.size();
     const std::size_t end = std::min<std::size_t>(
         moments_.size(), options_.last == ~std::uint64_t{0} ? options_.last : options_.last + 1);
@@ -146,23 +171,9 @@ class Explorer {
   }
 
   void run(std::size_t number, pmem::Choices& choices, const std::string& image) {
-    const Moment& moment = moments_[number];
-    Failure failure;
-    failure.moment_ = moment;
     NotingChoices noting(choices);
-    failure.choices_ = &noting;
-    failure.text_ =
-        fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number, moments_.size(),
-                    moment.events, to_microseconds(moment.time.time_since_epoch()), image);
     ++explored_.runs;
-    try {
-      scenario_(failure);
-    } catch (const std::exception& error) {
-      throw PlatformError(fmt::format("{}: {}", failure.text_, error.what()));
-    }
-    if (!failure.happened_) {
-      throw PlatformError(fmt::format("{}: the run ended before it", failure.text_));
-    }
+    fail_at(moments_, number, noting, image, scenario_);
     if (!noting.any()) explored_.of_one_image.insert(number);
   }
 
@@ -171,6 +182,8 @@ class Explorer {
   std::vector<Moment> moments_;
   Explored explored_;
 };
+
+}  // namespace
 
 Explored explore_failures(const ExploreOptions& options,
                           const std::function<void(Failure&)>& scenario) {

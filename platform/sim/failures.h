@@ -96,7 +96,10 @@ class Failure {
   const std::string& text() const { return text_; }
 
  private:
-  friend class Explorer;
+  friend std::vector<Moment> list_moments(const std::function<void(Failure&)>& scenario);
+  friend void fail_at(const std::vector<Moment>& moments, std::size_t number,
+                      pmem::Choices& choices, std::string_view image,
+                      const std::function<void(Failure&)>& scenario);
   void list(SimPlatform& platform);
   void look(SimPlatform& platform);
   static std::uint64_t digest(SimPlatform& platform);
@@ -111,6 +114,13 @@ class Failure {
   bool was_enabled_ = true;
   bool happened_ = false;
 };
+
+// The moments of a scenario's run without a failure.
+std::vector<Moment> list_moments(const std::function<void(Failure&)>& scenario);
+// Runs a scenario with a failure at one of its moments. `image` names what is tried there, for
+// Failure::text(). Throws as explore_failures() does.
+void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choices& choices,
+             std::string_view image, const std::function<void(Failure&)>& scenario);
 
 // Explores a scenario. Throws PlatformError, which names the moment, if the scenario throws, or if
 // a run differs from the listed run before its moment (the scenario is not deterministic).

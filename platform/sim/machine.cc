@@ -90,6 +90,43 @@ void Machine::restore_power() {
   track(*durability_);
 }
 
+pmem::ImageSpace Machine::images() {
+  if (journal_ == nullptr) {
+    throw UsageError(fmt::format("node {}: call track_durability() before the run", id_));
+  }
+  return journal_->images();
+}
+
+pmem::sim::CrashedMemory Machine::crashed(const pmem::ImageSpace& images) const {
+  pmem::sim::CrashedMemory memory;
+  for (const auto& [name, block] : persistent_) {
+    memory.regions.emplace_back(name, block.size, block.base, block.model->id(), images);
+  }
+  return memory;
+}
+
+std::string Machine::persistent_state() {
+  std::string state = fmt::format("{}", journal_ == nullptr ? 0 : journal_->changes());
+  for (const auto& [name, block] : persistent_) {
+    state += fmt::format(" {}#{}", name, block.model->number());
+  }
+  return state;
+}
+
+void Machine::adopt(pmem::sim::CrashedMemory& memory) {
+  for (pmem::sim::CrashedRegion& region : memory.regions) {
+    Block block;
+    block.mapping = region.mapping();
+    block.base = region.base();
+    block.size = region.size();
+    block.controller = &pm_.front();
+    block.address = block.controller->allocate(block.size, false);
+    block.model = make_model(block, pmem::Medium::pm);
+    block.model->recover(region);
+    persistent_.emplace(region.name(), std::move(block));
+  }
+}
+
 std::unique_ptr<pmem::Region> Machine::create_region(MemoryPlace place, std::string_view name,
                                                      Bytes size, pmem::Medium medium,
                                                      pmem::MemoryMeter& user) {

@@ -10,6 +10,7 @@
 
 #include "platform/fabric/sim/nic.h"
 #include "platform/platform.h"
+#include "platform/pmem/sim/crashed_memory.h"
 #include "platform/pmem/sim/sim_region.h"
 #include "platform/sim/kernel/thread.h"
 #include "platform/sim/sim_ring.h"
@@ -49,6 +50,14 @@ class Machine {
   // the memory. Throws UsageError if durability is not tracked.
   void cut_power(pmem::Choices& choices);
   void restore_power();
+  // What a power failure now would leave: all images of the persistent memory, and the regions.
+  pmem::ImageSpace images();
+  pmem::sim::CrashedMemory crashed(const pmem::ImageSpace& images) const;
+  // A text that differs if that does, for moments of runs that are the same up to there.
+  std::string persistent_state();
+  // Gives a new machine the regions that a failure of another one has left. `memory` must outlive
+  // the machine.
+  void adopt(pmem::sim::CrashedMemory& memory);
 
   // The two halves of the death of a process: its threads' stores that lie ahead of the engine's
   // time are taken back; while its tasks are destroyed, persistent memory does not change.

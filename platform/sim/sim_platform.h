@@ -80,6 +80,10 @@ class SimPlatform final : public Platform {
   void fail_power(std::span<const NodeId> nodes, pmem::Choices& choices);
   void fail_power(NodeId node, pmem::Choices& choices) { fail_power({&node, 1}, choices); }
 
+  // The machine of a node, for simulations that recover from a failure of another one
+  // (Machine::crashed(), adopt()).
+  Machine& machine_of_node(NodeId node) { return machines_.at(nodes_.at(node).machine()); }
+
   // From now on, if durability is tracked, moments() contains the times up to now at which the set
   // of possible images changed. The caller may remove times that it has handled.
   void list_moments();

@@ -144,6 +144,17 @@ class KvCrashScenario final : public CrashScenario {
   }
   void describe(SystemState& state) const override { state_.describe(state); }
 
+ protected:
+  void keep_observations() override {
+    kept_logs_ = logs_.size();
+    kept_versions_ = versions_;
+  }
+  void return_to_observations() override {
+    while (logs_.size() > kept_logs_) logs_.pop_back();
+    versions_ = kept_versions_;
+  }
+  std::string found_since() const override;
+
  private:
   std::uint32_t inspector() const { return clients(); }  // its client number in the history
 
@@ -164,12 +175,30 @@ class KvCrashScenario final : public CrashScenario {
   std::uint64_t cleanings_ = 0;
   std::uint32_t partitions_;
   KvCrashState state_;
+  std::size_t kept_logs_ = 0;
+  std::vector<std::uint64_t> kept_versions_;
 };
 
 history::History KvCrashScenario::history() const {
   history::History all;
   for (const history::OperationLog& log : logs_) all.add(log.operations());
   return all;
+}
+
+std::string KvCrashScenario::found_since() const {
+  std::string found;
+  const auto add = [&found](std::uint64_t number) {
+    found.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  for (std::size_t log = kept_logs_; log < logs_.size(); ++log) {
+    for (const history::Operation& operation : logs_[log].operations()) {
+      add(operation.key);
+      add(operation.version);
+      add(static_cast<std::uint64_t>(operation.kind) << 8 |
+          static_cast<std::uint64_t>(operation.outcome));
+    }
+  }
+  return found;
 }
 
 CrashVerdict KvCrashScenario::judge(std::span<const Time> failures,

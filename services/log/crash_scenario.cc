@@ -149,7 +149,36 @@ class LogCrashScenario final : public CrashScenario {
     state.add("to be applied", magnitude(content_ - std::min(content_, applied)));
   }
 
+  std::string kept_apart() const override { return text_of(applied_); }
+
+ protected:
+  void keep_observations() override {
+    kept_calls_ = calls_.size();
+    kept_applied_ = applied_;
+  }
+  void return_to_observations() override {
+    calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
+    applied_ = kept_applied_;
+  }
+  std::string found_since() const override {
+    std::string found;
+    for (std::size_t i = kept_calls_; i < calls_.size(); ++i) {
+      const auto& [operation, start, end, answered] = calls_[i].call;
+      found += fmt::format("{} {} {} {}:", static_cast<int>(operation.kind), operation.number,
+                           operation.record, answered);
+      for (const std::uint64_t record : operation.found) found += fmt::format(" {}", record);
+      found += ';';
+    }
+    return found;
+  }
+
  private:
+  static std::string text_of(const std::map<std::uint64_t, std::uint64_t>& applied) {
+    std::string text;
+    for (const auto& [number, content] : applied) text += fmt::format("{}={} ", number, content);
+    return text;
+  }
+
   // A server that lives on keeps a client's session until it has heard of the client's end.
   Task<std::unique_ptr<LogWriter>> connect_after_another(Thread& thread) {
     for (;;) {
@@ -218,6 +247,8 @@ class LogCrashScenario final : public CrashScenario {
   std::map<std::uint64_t, std::uint64_t> applied_;
   const LogStore* store_ = nullptr;
   std::vector<ClientCall<Operation>> calls_;
+  std::size_t kept_calls_ = 0;
+  std::map<std::uint64_t, std::uint64_t> kept_applied_;
 };
 
 LogConfig small_log(const LogSystem& system, const CrashSetup& setup, const LogPlan& plan) {

@@ -54,6 +54,8 @@ struct RemoteFlags {
 };
 
 class PersistenceState {
+  friend class ImageSpace;  // another representation of the same images (image_space.h)
+
  public:
   using Writer = const void*;      // identifies a CPU thread by any address that is unique to it
   using RegionId = std::uint32_t;  // chosen by the caller

@@ -165,6 +165,16 @@ const std::vector<Journal::Survivor>& Journal::image(Choices& choices) {
   return state_.image(choices);
 }
 
+ImageSpace Journal::images() {
+  catch_up();
+  return ImageSpace(state_);
+}
+
+std::uint64_t Journal::changes() {
+  catch_up();
+  return state_.changes();
+}
+
 void Journal::power_off() {
   powered_ = false;
   ahead_.clear();

@@ -24,6 +24,7 @@
 #include <span>
 #include <vector>
 
+#include "platform/pmem/model/image_space.h"
 #include "platform/pmem/model/persistence_state.h"
 #include "platform/pmem/sim/timeline.h"
 #include "platform/sim/kernel/engine.h"
@@ -87,6 +88,10 @@ class Journal {
   void catch_up();
   // A crash image of a failure at this moment; see PersistenceState.
   const std::vector<Survivor>& image(Choices& choices);
+  // All of them.
+  ImageSpace images();
+  // Grows whenever the set of images may have changed.
+  std::uint64_t changes();
   // The node has lost power: this journal records nothing any more, and a new one takes its place.
   void power_off();
   bool powered() const { return powered_; }

@@ -42,9 +42,13 @@ void SimRegion::change(Timeline::Writer writer, Bytes offset, std::span<const st
     if (writer == Timeline::Writer::cpu && thread != nullptr) return buffer(*thread, offset, from);
     visible = {engine_.now(), {}};
   }
+  if (crashed_ != nullptr) [[unlikely]]
+    crashed_->before_change(offset, from.size(), timeline_);
   SimThread* const thread = writer == Timeline::Writer::cpu ? SimThread::running() : nullptr;
   timeline_.change(engine_.now(), offset, from, writer, visible,
                    thread != nullptr ? &thread->storing() : nullptr);
+  if (crashed_ != nullptr) [[unlikely]]
+    crashed_->after_change(timeline_);
 }
 
 void SimRegion::buffer(SimThread& thread, Bytes offset, std::span<const std::byte> from) {
@@ -64,6 +68,7 @@ void SimRegion::buffer(SimThread& thread, Bytes offset, std::span<const std::byt
 void SimRegion::cpu_read(Bytes offset, std::span<std::byte> into) {
   SimThread* const thread = SimThread::running();
   timeline_.forget_before(engine_.now());
+  about_to_read(offset, into.size(), Timeline::Writer::cpu);
   timeline_.cpu_read(offset, into, now(), thread != nullptr ? &thread->storing() : nullptr);
   if (engine_.relaxed() && thread != nullptr) [[unlikely]] {
     thread->store_buffer().forward(this, offset, into);
@@ -274,6 +279,7 @@ void SimRegion::begin_device_read(Bytes offset, Bytes length, LineTimes seen) {
 
 void SimRegion::end_device_read(Bytes offset, std::span<std::byte> into, LineTimes seen) {
   timeline_.forget_before(engine_.now());
+  about_to_read(offset, into.size(), Timeline::Writer::device);
   timeline_.device_read(offset, into, seen);
   timeline_.end_device_read(seen.first);
 }
@@ -284,6 +290,7 @@ void SimRegion::device_flush(Journal::Operation operation, Bytes offset, Bytes l
 }
 
 std::uint64_t SimRegion::device_load(Bytes offset) {
+  about_to_read(offset, kWord, Timeline::Writer::device);
   std::uint64_t value;
   timeline_.device_read(offset, std::as_writable_bytes(std::span(&value, 1)), {engine_.now(), {}});
   return value;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "platform/pmem/region.h"
+#include "platform/pmem/sim/crashed_memory.h"
 #include "platform/pmem/sim/journal.h"
 #include "platform/pmem/sim/memory_controller.h"
 
@@ -66,6 +67,9 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   // From now on reports all accesses to the journal of its node. Once the node has lost power,
   // messages that still arrive have no effect: the memory continues with another journal.
   void track(std::shared_ptr<Journal> journal);
+  // The region's memory is what a power failure has left; tells it of all accesses. Not together
+  // with track().
+  void recover(CrashedRegion& crashed) { crashed_ = &crashed; }
   // The thread's process has died (Timeline::withdraw).
   void withdraw(const perdura::sim::SimThread& thread, Time from);
   // While a process dies, its objects are destroyed; what they still store does not happen.
@@ -92,6 +96,10 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   void count_placement(Bytes offset, std::span<const std::byte> from);
   bool counted() const { return meter_ != nullptr; }
   std::uint64_t newest(Bytes offset) const;
+  void about_to_read(Bytes offset, Bytes length, Timeline::Writer reader) {
+    if (crashed_ != nullptr) [[unlikely]]
+      crashed_->before_read(offset, length, timeline_, reader);
+  }
 
   perdura::sim::Engine& engine_;
   MemoryController& controller_;
@@ -102,6 +110,7 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   Timeline timeline_;
   std::shared_ptr<Journal> journal_;  // null unless durability is tracked
   Journal::RegionId id_ = 0;
+  CrashedRegion* crashed_ = nullptr;  // null unless it is recovered from a failure
   std::uint32_t number_ = 0;
   Bytes page_ = 0;
   bool ignores_stores_ = false;

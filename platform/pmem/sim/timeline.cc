@@ -180,6 +180,12 @@ void Timeline::put_back(std::size_t change, Bytes begin) {
   for (const auto& [from, to] : left) std::memcpy(base_ + from, replaced(from), to - from);
 }
 
+void Timeline::amend(std::uint64_t change, Bytes offset, std::span<const std::byte> replaced) {
+  Change& amended = changes_[change - first_change_];
+  std::memcpy(amended.replaced.data() + (offset - amended.offset), replaced.data(),
+              replaced.size());
+}
+
 // All changes are to be chained up anew.
 void Timeline::leave_chains() {
   first_touch_ += touches_.size();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -83,6 +84,16 @@ class Timeline {
   void forget_before(Time now) {
     if (!changes_.empty()) drop_visible(readers_.empty() ? now : std::min(now, readers_.get()));
   }
+
+  // Changes are numbered. The number that the next one to be remembered will have, and who has made
+  // one: nothing if it is forgotten, since nobody can ask for what was before it. amend() sets what
+  // it has replaced.
+  std::uint64_t next_change() const { return first_change_ + changes_.size(); }
+  std::optional<Writer> writer_of(std::uint64_t change) const {
+    if (change < first_change_) return std::nullopt;
+    return changes_[change - first_change_].writer;
+  }
+  void amend(std::uint64_t change, Bytes offset, std::span<const std::byte> replaced);
 
   std::size_t changes_remembered() const { return changes_.size(); }
   // The cost of reads: how many changes they examined, irrelevant ones included.

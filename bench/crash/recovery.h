@@ -1,0 +1,34 @@
+// Recovery and inspection alone: new machines with the persistent memory that a power failure has
+// left, the servers of a scenario, and its inspector. What was before the failure is not run again.
+#pragma once
+
+#include <deque>
+
+#include "platform/pmem/sim/crashed_memory.h"
+#include "platform/sim/sim_platform.h"
+#include "services/crash.h"
+
+namespace perdura::bench {
+
+class Recovery {
+ public:
+  // `scenario` is at the state that it keeps, and `memories` are those of its servers' machines;
+  // both must outlive this. Begins at this virtual time, which must come after that of all clients.
+  Recovery(services::CrashScenario& scenario, const sim::Profile& profile, Time begin,
+           std::deque<pmem::sim::CrashedMemory>& memories);
+  Recovery(const Recovery&) = delete;
+  Recovery& operator=(const Recovery&) = delete;
+
+  // What the inspector finds, problems included, is noted by the scenario.
+  void run();
+
+ private:
+  Task<> serve(Thread& thread);
+  Task<> inspect(Thread& thread);
+
+  services::CrashScenario& scenario_;
+  // Declared last, so destroyed first: its threads use the members above.
+  sim::SimPlatform platform_;
+};
+
+}  // namespace perdura::bench

@@ -1,0 +1,384 @@
+#include "platform/pmem/model/image_space.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "platform/pmem/model/line_mask.h"
+
+namespace perdura::pmem {
+
+namespace {
+
+constexpr std::size_t kWordsOfLine = kCacheLine / kWord;
+// Steps after which counting is given up.
+constexpr std::size_t kMostSteps = 20'000;
+
+void add_once(std::vector<std::uint32_t>& numbers, std::uint32_t number) {
+  if (std::find(numbers.begin(), numbers.end(), number) == numbers.end()) numbers.push_back(number);
+}
+
+}  // namespace
+
+std::uint64_t saturated_sum(std::uint64_t a, std::uint64_t b) {
+  return a > kCountless - b ? kCountless : a + b;
+}
+
+std::uint64_t saturated_product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? kCountless : product;
+}
+
+// --- what may go either way ----------------------------------------------------------------------
+
+ImageSpace::ImageSpace(PersistenceState& state) {
+  for (std::size_t rule = 0; rule < kRules; ++rule) {
+    if (!state.rules_.holds(static_cast<Rule>(rule))) {
+      throw std::logic_error("images are enumerated lazily with all rules of the model alone");
+    }
+  }
+  state.settle();
+  std::map<const void*, std::uint32_t> number;
+  std::vector<const PersistenceState::Fragment*> open;
+  for (const PersistenceState::Fragment* fragment : state.fragments_) {
+    if (fragment->durable) continue;
+    number.emplace(fragment, static_cast<std::uint32_t>(open.size()));
+    open.push_back(fragment);
+  }
+  changes_.resize(open.size());
+  const auto order = [&](std::uint32_t before, std::uint32_t after) {
+    add_once(changes_[after].before, before);
+    add_once(changes_[before].after, after);
+  };
+  // What is compared are only changes that a rule may order: those of a line, those of a
+  // connection, and what a thread has stored after it has written back a line.
+  std::map<const void*, std::vector<std::uint32_t>> of_line;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> of_connection;
+  std::vector<std::uint32_t> written_back;
+  std::vector<std::uint32_t> pushed(open.size(), PersistenceState::kNone);
+  for (std::uint32_t i = 0; i < open.size(); ++i) {
+    const PersistenceState::Fragment& fragment = *open[i];
+    const bool by_device = fragment.source == PersistenceState::Source::device;
+    if (fragment.cached) {
+      for (const std::uint32_t other : of_line[fragment.line]) {
+        const bool in_order =
+            open[other]->visible ||
+            (by_device && state.takes_effect_before(open[other]->operation, fragment.operation));
+        if (in_order) order(other, i);
+      }
+      of_line[fragment.line].push_back(i);
+    }
+    if (fragment.source == PersistenceState::Source::store) {
+      for (const std::uint32_t other : written_back) {
+        if (open[other]->written_back_by == fragment.writer &&
+            open[other]->written_back_before < fragment.sequence) {
+          order(other, i);
+        }
+      }
+    }
+    if (fragment.written_back_before != PersistenceState::kNever) written_back.push_back(i);
+    if (!by_device) continue;
+    const auto& connection = state.connections_[fragment.operation.connection];
+    const auto& operation = connection.operations[fragment.operation.index];
+    pushed[i] = state.pushed_by(connection, fragment);
+    for (const std::uint32_t other : of_connection[fragment.operation.connection]) {
+      const std::uint32_t index = open[other]->operation.index;
+      const auto& earlier = connection.operations[index];
+      const bool posted = earlier.kind == RemoteKind::posted && !earlier.relaxed;
+      const bool in_order =
+          state.ordered_by_visibility()
+              ? (posted && index < operation.after_posted) || index < operation.after_all
+              : pushed[other] < operation.after_all;
+      if (in_order) order(other, i);
+    }
+    of_connection[fragment.operation.connection].push_back(i);
+  }
+  find_words(state, number);
+  leave_out_ineffective();
+  find_components();
+}
+
+void ImageSpace::find_words(const PersistenceState& state,
+                            const std::map<const void*, std::uint32_t>& number) {
+  for (const auto& [key, line] : state.lines_) {
+    PersistenceState::Survivor& survivor =
+        lines_.emplace_back(PersistenceState::Survivor{{key.first, key.second}, line.durable});
+    // Of each byte, the last change that is durable: what was before it makes no difference.
+    std::array<std::size_t, kCacheLine> durable_since{};
+    for (std::size_t i = 0; i < line.fragments.size(); ++i) {
+      const PersistenceState::Fragment& fragment = *line.fragments[i];
+      if (!fragment.durable) continue;
+      apply(fragment.mask, fragment.bytes, survivor.bytes);
+      for (std::size_t byte = 0; byte < kCacheLine; ++byte) {
+        if ((fragment.mask >> byte & 1) != 0) durable_since[byte] = i + 1;
+      }
+    }
+    for (std::size_t at = 0; at < kWordsOfLine; ++at) {
+      Word word{{key.first, key.second + at * kWord}, {}, {}};
+      std::copy_n(survivor.bytes.begin() + at * kWord, kWord, word.base.begin());
+      bool differs = false;
+      for (std::size_t i = 0; i < line.fragments.size(); ++i) {
+        const PersistenceState::Fragment& fragment = *line.fragments[i];
+        if (fragment.durable) continue;
+        Layer layer;
+        std::copy_n(fragment.bytes.begin() + at * kWord, kWord, layer.content.begin());
+        for (std::size_t byte = 0; byte < kWord; ++byte) {
+          const std::size_t of_line = at * kWord + byte;
+          if ((fragment.mask >> of_line & 1) == 0 || i < durable_since[of_line]) continue;
+          layer.bytes = static_cast<std::uint8_t>(layer.bytes | 1U << byte);
+          differs = differs || layer.content[byte] != word.base[byte];
+        }
+        if (layer.bytes == 0) continue;
+        layer.bit = {number.at(&fragment), static_cast<std::uint8_t>(1U << at)};
+        word.layers.push_back(layer);
+      }
+      if (!differs) continue;
+      for (const Layer& layer : word.layers) {
+        std::uint8_t& words = changes_[layer.bit.change].words;
+        words = static_cast<std::uint8_t>(words | layer.bit.word);
+      }
+      words_.push_back(std::move(word));
+    }
+  }
+}
+
+// Changes that make no difference are left out; the order that they bring about between others
+// stays.
+void ImageSpace::leave_out_ineffective() {
+  std::vector<std::uint32_t> renumbered(changes_.size());
+  std::vector<Change> effective;
+  for (std::uint32_t i = 0; i < changes_.size(); ++i) {
+    Change& change = changes_[i];
+    if (change.words != 0) {
+      renumbered[i] = static_cast<std::uint32_t>(effective.size());
+      effective.emplace_back().words = change.words;
+      continue;
+    }
+    for (const std::uint32_t before : change.before) std::erase(changes_[before].after, i);
+    for (const std::uint32_t after : change.after) {
+      std::erase(changes_[after].before, i);
+      for (const std::uint32_t before : change.before) {
+        add_once(changes_[after].before, before);
+        add_once(changes_[before].after, after);
+      }
+    }
+  }
+  for (std::uint32_t i = 0; i < changes_.size(); ++i) {
+    if (changes_[i].words == 0) continue;
+    Change& change = effective[renumbered[i]];
+    for (const std::uint32_t before : changes_[i].before) {
+      change.before.push_back(renumbered[before]);
+    }
+    for (const std::uint32_t after : changes_[i].after) change.after.push_back(renumbered[after]);
+  }
+  changes_ = std::move(effective);
+  for (Word& word : words_) {
+    for (Layer& layer : word.layers) layer.bit.change = renumbered[layer.bit.change];
+  }
+}
+
+void ImageSpace::find_components() {
+  constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+  for (Change& change : changes_) change.component = kNone;
+  for (std::uint32_t first = 0; first < changes_.size(); ++first) {
+    if (changes_[first].component != kNone) continue;
+    const auto component = static_cast<std::uint32_t>(components_.size());
+    std::vector<std::uint32_t>& members = components_.emplace_back();
+    members.push_back(first);
+    changes_[first].component = component;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const Change& change = changes_[members[i]];
+      for (const auto* neighbors : {&change.before, &change.after}) {
+        for (const std::uint32_t other : *neighbors) {
+          if (changes_[other].component != kNone) continue;
+          changes_[other].component = component;
+          members.push_back(other);
+        }
+      }
+    }
+    std::sort(members.begin(), members.end());
+  }
+  const PartialImage undecided(*this);
+  for (std::uint32_t component = 0; component < components_.size(); ++component) {
+    images_of_component_.push_back(undecided.count(component));
+  }
+}
+
+// --- an image that is decided word by word -------------------------------------------------------
+
+PartialImage::PartialImage(const ImageSpace& space)
+    : space_(space), kept_(space.changes_.size()), lost_(space.changes_.size()) {}
+
+void PartialImage::reset() {
+  for (const std::uint32_t change : changed_) kept_[change] = lost_[change] = 0;
+  changed_.clear();
+}
+
+void PartialImage::touch(std::uint32_t change) {
+  if (kept_[change] == 0 && lost_[change] == 0) changed_.push_back(change);
+}
+
+void PartialImage::keep(std::uint32_t change, std::uint8_t words) {
+  if ((kept_[change] | words) == kept_[change]) return;
+  const bool first = kept_[change] == 0;
+  touch(change);
+  kept_[change] = static_cast<std::uint8_t>(kept_[change] | words);
+  if (!first) return;
+  for (const std::uint32_t before : space_.changes_[change].before) {
+    keep(before, space_.changes_[before].words);
+  }
+}
+
+void PartialImage::lose(std::uint32_t change, std::uint8_t words) {
+  if ((lost_[change] | words) == lost_[change]) return;
+  const bool first = lost_[change] == 0;
+  touch(change);
+  lost_[change] = static_cast<std::uint8_t>(lost_[change] | words);
+  if (!first) return;
+  for (const std::uint32_t after : space_.changes_[change].after) {
+    lose(after, space_.changes_[after].words);
+  }
+}
+
+ImageSpace::WordBytes PartialImage::word(std::size_t number, const Decide& decide) {
+  const ImageSpace::Word& word = space_.words_[number];
+  ImageSpace::WordBytes content = word.base;
+  unsigned missing = 0xFF;
+  // The newest first: what lies below one that survives whole makes no difference.
+  for (auto layer = word.layers.rbegin(); layer != word.layers.rend() && missing != 0; ++layer) {
+    const unsigned bytes = layer->bytes & missing;
+    if (bytes == 0) continue;
+    const auto [change, bit] = layer->bit;
+    if ((lost_[change] & bit) != 0) continue;
+    if ((kept_[change] & bit) == 0) {
+      if (!decide(layer->bit)) {
+        lose(change, bit);
+        continue;
+      }
+      keep(change, bit);
+    }
+    for (std::size_t byte = 0; byte < kWord; ++byte) {
+      if ((bytes >> byte & 1) != 0) content[byte] = layer->content[byte];
+    }
+    missing &= ~bytes;
+  }
+  return content;
+}
+
+// Words of a change that are not decided.
+std::uint8_t PartialImage::open(std::uint32_t change) const {
+  return static_cast<std::uint8_t>(space_.changes_[change].words & ~kept_[change] & ~lost_[change]);
+}
+
+// Counts the downward closed sets of changes that depend on each other, by the question whether the
+// first of them survives whole, in parts that do not depend on each other.
+class PartialImage::Counter {
+ public:
+  explicit Counter(const PartialImage& image) : image_(image) {}
+
+  // Nothing if it takes too long.
+  std::optional<std::uint64_t> count(const std::vector<std::uint32_t>& members) {
+    std::vector<std::uint32_t> undecided;
+    for (const std::uint32_t change : members) {
+      if (image_.open(change) != 0) undecided.push_back(change);
+    }
+    const std::uint64_t images = of_all(undecided);
+    if (steps_ > kMostSteps) return std::nullopt;
+    return images;
+  }
+
+ private:
+  using Set = std::vector<std::uint32_t>;  // sorted
+
+  const ImageSpace::Change& change(std::uint32_t number) const {
+    return image_.space_.changes_[number];
+  }
+  std::uint64_t ways(std::uint32_t number) const {
+    return std::uint64_t{1} << std::popcount(image_.open(number));
+  }
+  static bool has(const Set& set, std::uint32_t number) {
+    return std::binary_search(set.begin(), set.end(), number);
+  }
+
+  std::uint64_t of_all(Set set) {
+    std::uint64_t product = 1;
+    while (!set.empty() && steps_ <= kMostSteps) {
+      Set part{set.front()};
+      std::vector<bool> in_part(set.size());
+      in_part[0] = true;
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        for (const auto* neighbors : {&change(part[i]).before, &change(part[i]).after}) {
+          for (const std::uint32_t other : *neighbors) {
+            const auto found = std::lower_bound(set.begin(), set.end(), other);
+            if (found == set.end() || *found != other) continue;
+            const auto place = static_cast<std::size_t>(found - set.begin());
+            if (in_part[place]) continue;
+            in_part[place] = true;
+            part.push_back(other);
+          }
+        }
+      }
+      std::sort(part.begin(), part.end());
+      product = saturated_product(product, of_part(part));
+      Set rest;
+      for (std::size_t i = 0; i < set.size(); ++i) {
+        if (!in_part[i]) rest.push_back(set[i]);
+      }
+      set = std::move(rest);
+    }
+    return product;
+  }
+
+  // Of changes that depend on each other.
+  std::uint64_t of_part(const Set& part) {
+    ++steps_;
+    if (part.size() == 1) return ways(part.front());
+    if (const auto known = known_.find(part); known != known_.end()) return known->second;
+    std::uint32_t first = part.front();
+    std::size_t most = 0;
+    for (const std::uint32_t candidate : part) {
+      const auto in_part = [&](std::uint32_t other) { return has(part, other); };
+      const auto& before = change(candidate).before;
+      if (std::any_of(before.begin(), before.end(), in_part)) continue;
+      const auto& after = change(candidate).after;
+      const auto behind =
+          static_cast<std::size_t>(std::count_if(after.begin(), after.end(), in_part));
+      if (behind > most) first = candidate, most = behind;
+    }
+    Set without = part;
+    std::erase(without, first);
+    const std::uint64_t whole = of_all(without);
+    Set lost{first};
+    for (std::size_t i = 0; i < lost.size(); ++i) {
+      for (const std::uint32_t after : change(lost[i]).after) add_once(lost, after);
+    }
+    std::erase_if(without, [&](std::uint32_t other) {
+      return std::find(lost.begin(), lost.end(), other) != lost.end();
+    });
+    const std::uint64_t torn = saturated_product(ways(first) - 1, of_all(std::move(without)));
+    return known_[part] = saturated_sum(whole, torn);
+  }
+
+  const PartialImage& image_;
+  std::map<Set, std::uint64_t> known_;
+  std::size_t steps_ = 0;
+};
+
+std::uint64_t PartialImage::count(std::uint32_t component) const {
+  return Counter(*this).count(space_.components_[component]).value_or(1);
+}
+
+std::uint64_t PartialImage::completions() const {
+  std::vector<bool> decided(space_.components_.size());
+  for (const std::uint32_t change : changed_) decided[space_.changes_[change].component] = true;
+  std::uint64_t product = 1;
+  for (std::uint32_t component = 0; component < decided.size(); ++component) {
+    product = saturated_product(
+        product, decided[component] ? count(component) : space_.images_of_component_[component]);
+  }
+  return product;
+}
+
+}  // namespace perdura::pmem
