@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/crash/explanation/lost_value.h"
 #include "platform/pmem/model/tape.h"
 #include "platform/sim/sim_platform.h"
 #include "services/crash.h"
@@ -31,6 +32,9 @@ class GeneratedRun {
   GeneratedRun(const GeneratedRun&) = delete;
   GeneratedRun& operator=(const GeneratedRun&) = delete;
 
+  // `observer` is told what happens; it must outlive this. Must be called before run().
+  void observe(sim::RunObserver& observer) { platform_->observe(observer); }
+
   // Runs it to its end, and judges it.
   services::CrashVerdict run(const services::CrashLevels& levels = {});
 
@@ -38,10 +42,15 @@ class GeneratedRun {
   std::uint32_t failures() const { return failures_; }
   // What happened in the run besides operations, one line each, in the order of time.
   std::string events() const;
+  // The run as its scenario saw it, for an explanation; without a title and a conclusion.
+  ExplainedRun story() const;
 
  private:
   enum class Kind : std::uint8_t { power, process };
 
+  using Events = std::vector<std::pair<Time, std::string>>;
+
+  Events events_in_order() const;
   void draw_stalls();
   void draw_deaths();
   void schedule_failure();
@@ -64,7 +73,8 @@ class GeneratedRun {
   std::uint32_t failures_ = 0;
   // A process that dies leaves what is visible, so for those who judge only the power fails.
   std::vector<Time> power_failures_;
-  std::vector<std::pair<Time, std::string>> events_;
+  std::vector<Time> all_failures_;
+  Events events_;
   bool disturbed_ = false;         // clients may fail to connect
   bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
   std::string client_problem_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/crash/explanation/explanation.h"
 #include "bench/crash/shrink.h"
 
 namespace perdura::bench {
@@ -54,6 +55,19 @@ std::vector<SoakCase> soak_cases(const std::vector<services::ServedSystem>& syst
     }
   }
   return cases;
+}
+
+Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape) {
+  Recording recording;
+  GeneratedRun generated(one.system, profile, one.setup(), tape);
+  generated.observe(recording);
+  const services::CrashVerdict verdict = generated.run();
+  ExplainedRun run = generated.story();
+  run.title = fmt::format("{}: kept {} instead of {}", one.name(), to_string(level_of(verdict)),
+                          to_string(one.expected));
+  run.conclusion = conclusion_of(loss_of(verdict, one.expected));
+  run.object = verdict.object;
+  return explain(recording, run);
 }
 
 SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape) {

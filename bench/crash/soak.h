@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/crash/explanation/diagram.h"
 #include "bench/crash/explored.h"
 #include "bench/crash/generated_run.h"
 #include "platform/pmem/model/tape.h"
@@ -40,6 +41,9 @@ struct SoakRun {
   std::uint32_t failures = 0;
 };
 SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape);
+
+// The same run once more, explained.
+Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape);
 
 // A run that kept less than expected, made as simple as possible.
 struct SoakFinding {

@@ -27,7 +27,8 @@ struct CrashArguments {
   std::optional<std::string> failure;    // of a system: absent: of power
   std::optional<std::string> profile;    // of a system: default erda-connectx3
   bool as_json = false;
-  std::optional<std::string> replay;  // the file of a finding; then nothing else is given
+  std::optional<std::string> replay;  // the file of a finding; then only `diagram` is given, too
+  std::optional<std::string> diagram;  // file for a space-time diagram of a loss, as SVG
 };
 
 bool is_system(const std::string& name);
@@ -35,6 +36,6 @@ bool is_system(const std::string& name);
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
 
 // Repeats what `perdura soak` found. Returns `failed` if it is found again.
-ExitCode replay_finding(const std::string& file, const CommandContext& context);
+ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context);
 
 }  // namespace perdura::harness

@@ -134,8 +134,13 @@ class Soak {
     ++findings_;
     const fs::path file = fs::path(arguments_.folder) / file_name(*finding);
     write_atomically(file, as_json(*finding).dump(2) + "\n");
+    pmem::Tape tape = pmem::Tape::parse(finding->tape);
+    fs::path picture = file;
+    picture.replace_extension(".svg");
+    write_atomically(picture, as_svg(explain(finding->where, profile_, tape)));
     work_.close();
-    fmt::print("{}\nperdura crash --replay {} repeats it\n\n", finding->text(), file.string());
+    fmt::print("{}\n{} shows it; perdura crash --replay {} repeats and explains it\n\n",
+               finding->text(), picture.string(), file.string());
     std::fflush(stdout);
   }
 
@@ -215,8 +220,9 @@ bench::SoakCase case_of(const ordered_json& found, const std::string& file) {
 
 }  // namespace
 
-ExitCode replay_finding(const std::string& file, const CommandContext& context) {
+ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
+  const std::string& file = *arguments.replay;
   const auto text = read_whole(file);
   if (!text) throw UsageError(fmt::format("crash: --replay {}: {}", file, not_a_file(file)));
   try {
@@ -232,7 +238,12 @@ ExitCode replay_finding(const std::string& file, const CommandContext& context) 
     pmem::Tape tape = pmem::Tape::parse(finding.tape);
     finding.run = run_once(finding.where, profile, tape);
     fmt::print("{}", finding.text());
-    return finding.run.loss.empty() ? ExitCode::done : ExitCode::failed;
+    if (finding.run.loss.empty()) return ExitCode::done;
+    pmem::Tape again = pmem::Tape::parse(finding.tape);
+    const bench::Diagram diagram = explain(finding.where, profile, again);
+    fmt::print("\n{}", as_text(diagram));
+    if (arguments.diagram) write_atomically(*arguments.diagram, as_svg(diagram));
+    return ExitCode::failed;
   } catch (const nlohmann::json::exception& error) {
     throw UsageError(
         fmt::format("crash: --replay {}: not a finding of perdura soak: {}", file, error.what()));

@@ -151,6 +151,7 @@ class Explorer {
     failure.moment_ = moment;
     NotingChoices noting(choices);
     failure.choices_ = &noting;
+    failure.number_ = number;
     failure.text_ =
         fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number, moments_.size(),
                     moment.events, to_microseconds(moment.time.time_since_epoch()), image);

@@ -139,6 +139,7 @@ class KvCrashScenario final : public CrashScenario {
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
     return {{"cleanings", cleanings_}, {"early reads", early_reads(history())}};
   }
+  std::vector<CrashCall> calls() const override;
 
  private:
   std::uint32_t inspector() const { return clients(); }  // its client number in the history
@@ -210,6 +211,35 @@ Task<> KvCrashScenario::inspect(Thread& thread) {
   Format format(lengths_);
   history::RecordedSession recorded(*session, inspector(), format, logs_.emplace_back());
   co_await read(recorded);
+}
+
+std::vector<CrashCall> KvCrashScenario::calls() const {
+  std::vector<CrashCall> calls;
+  for (const history::OperationLog& log : logs_) {
+    for (const history::Operation& operation : log.operations()) {
+      const bool put = operation.kind == Kind::put;
+      const bool ok = operation.outcome == history::Outcome::ok;
+      CrashCall& call = calls.emplace_back();
+      call.client = operation.client;
+      call.object = operation.key;
+      call.start = operation.start;
+      call.changes = operation.kind != Kind::get;
+      call.what =
+          fmt::format("{} of {}key {}", to_string(operation.kind),
+                      put ? fmt::format("version {} of ", operation.version) : "", operation.key);
+      if (operation.outcome != history::Outcome::unknown) {
+        call.end = operation.end;
+        call.told = !ok            ? std::string(to_string(operation.outcome))
+                    : call.changes ? "done"
+                                   : fmt::format("version {}", operation.version);
+      }
+      if (!put && (!ok || call.changes)) continue;
+      std::vector<std::byte> value(lengths_.of(operation.version));
+      workload::fill_value(value, operation.key, operation.version);
+      call.values.push_back({operation.version, std::move(value)});
+    }
+  }
+  return calls;
 }
 
 // --- what clients do -----------------------------------------------------------------------------
