@@ -78,6 +78,8 @@ perdura_precompile(perdura_product_precompiled "${perdura_product_headers}" fmt:
 perdura_precompile(perdura_rarely_executed_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
 perdura_precompile(perdura_library_precompiled "${perdura_product_headers}" fmt::fmt Threads::Threads)
 perdura_position_independent(perdura_library_precompiled)
+# The compiler takes headers that were precompiled with tables of lines for sources without, but not the reverse.
+perdura_named_by_line(perdura_library_precompiled)
 perdura_precompile(perdura_program_precompiled "${perdura_program_headers}"
   fmt::fmt Threads::Threads CLI11::CLI11 nlohmann_json::nlohmann_json)
 # The compiler promises to take precompiled headers only at the level of optimization they were compiled at.

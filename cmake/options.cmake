@@ -35,6 +35,12 @@ function(perdura_position_independent target)
   target_compile_options(${target} PRIVATE -fno-semantic-interposition)
 endfunction()
 
+# For what explanations of losses name the lines of (bench/crash/explanation): tables of lines alone. They change no
+# instruction.
+function(perdura_named_by_line target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-g1>)
+endfunction()
+
 # Same results in a debug and in a release build: no contraction of floating-point expressions.
 add_compile_options(-ffp-contract=off)
 

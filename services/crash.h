@@ -50,6 +50,29 @@ struct CrashVerdict {
   std::string observed;      // the same for reads alone
   std::string ordered;       // only the last changes are lost
   std::string atomic;        // the state found is one that was possible
+  // What the first of these losses is about, if it is about one of several objects (CrashCall).
+  std::optional<std::uint64_t> object{};
+};
+
+// What a client called, and what it was told; for an explanation of what a failure has undone.
+struct CrashCall {
+  // A value that a client wrote or was told: by what it is known, and its bytes, by which it is
+  // found in memory.
+  struct Value {
+    std::uint64_t version = 0;
+    std::vector<std::byte> bytes;
+  };
+  std::uint32_t client = 0;  // the inspector follows the clients
+  // Calls of different objects, such as keys, have nothing to do with each other.
+  std::uint64_t object = 0;
+  Time start{};
+  Time end = Time::max();  // if it was answered
+  bool changes = false;    // or it only observes
+  std::string what;        // "put of version 3 of key 0"
+  std::string told;        // "done", "version 3"; empty if it was not answered
+  std::vector<Value> values;
+
+  bool answered() const { return end != Time::max(); }
 };
 
 // Which of these are still to be judged: one that was found broken in another run of the same
@@ -97,6 +120,9 @@ class CrashScenario {
   // The number of events that the history is meant to cause (such as "cleanings"), to show that
   // they occur.
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
+
+  // What all clients and the inspector have called.
+  virtual std::vector<CrashCall> calls() const { return {}; }
 
   // What the run looks like now, as far as the service can see it. By default how often each of
   // events() has occurred.

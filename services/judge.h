@@ -154,7 +154,7 @@ CrashVerdict judge_history(const S& specification,
   verdict.durable = problem;
   if (problem.empty()) {
     verdict = HistoryJudge<S>(specification, calls, inspector, failures).judge(levels);
-    if (failures.empty()) verdict = {verdict.durable, {}, {}, {}, {}};
+    if (failures.empty()) verdict = {verdict.durable, {}, {}, {}, {}, {}};
   }
   if (!problem.empty() && !failures.empty()) {
     verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic = problem;

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
 
 #include "bench/crash/crash_run.h"
+#include "bench/crash/explanation/explanation.h"
 #include "platform/base/error.h"
 #include "services/linearizability.h"
 
@@ -17,14 +19,17 @@ namespace perdura::bench {
 
 namespace {
 
-void note_first(Guarantee& guarantee, const std::string& loss) {
+void note_first(Guarantee& guarantee, const std::string& loss,
+                const std::optional<LosingRun>& run = std::nullopt) {
   if (loss.empty() || !guarantee.held) return;
   guarantee.held = false;
   guarantee.first_loss = loss;
+  guarantee.losing_run = run;
 }
 
-void note(Guarantee& guarantee, const std::string& where, const std::string& why) {
-  if (!why.empty()) note_first(guarantee, where + "\n" + why);
+void note(Guarantee& guarantee, const LosingRun& run, const std::string& where,
+          const std::string& why) {
+  if (!why.empty()) note_first(guarantee, where + "\n" + why, run);
 }
 
 void check_without_failure(std::string_view system, const services::CrashScenario& scenario,
@@ -76,6 +81,20 @@ std::string names_of(std::span<const services::CrashSchedule> schedules) {
   std::vector<std::string_view> names;
   for (const services::CrashSchedule& schedule : schedules) names.push_back(schedule.name);
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string what_happens(const WhatFails& failing) {
+  switch (failing.kind) {
+    case FailureKind::power:
+      return "the power of the servers fails";
+    case FailureKind::process:
+      return "the servers' processes die";
+    case FailureKind::client:
+      return fmt::format("client {} dies", failing.client);
+    case FailureKind::connection:
+      return fmt::format("the connection of client {} breaks", failing.client);
+  }
+  return "";
 }
 
 class Exploration {
@@ -203,6 +222,8 @@ class Exploration {
   // Tries every crash point of a case once, with images of one kind. Returns the number of crash
   // points.
   std::uint64_t pass(Case& one, sim::Images which, std::uint64_t seed, std::size_t passes) {
+    images_ = which;
+    image_seed_ = seed;
     explored_ = sim::explore_failures(
         {.images = which,
          .seed = seed,
@@ -247,11 +268,12 @@ class Exploration {
     if (!levels.any()) return;
     const services::CrashVerdict verdict = judge(*scenario, *run.failed_at(), levels);
     const std::string where = fmt::format("{}, {}", failure.text(), one.text());
-    note(result_.durable, where, verdict.durable);
-    note(result_.acknowledged, where, verdict.acknowledged);
-    note(result_.observed, where, verdict.observed);
-    note(result_.ordered, where, verdict.ordered);
-    note(result_.atomic, where, verdict.atomic);
+    const LosingRun repeated{one.schedule, one.failing, images_, image_seed_, failure.number()};
+    note(result_.durable, repeated, where, verdict.durable);
+    note(result_.acknowledged, repeated, where, verdict.acknowledged);
+    note(result_.observed, repeated, where, verdict.observed);
+    note(result_.ordered, repeated, where, verdict.ordered);
+    note(result_.atomic, repeated, where, verdict.atomic);
   }
 
   services::CrashVerdict judge(const services::CrashScenario& scenario, Time failed_at,
@@ -268,6 +290,8 @@ class Exploration {
   const CrashOptions& options_;
   std::vector<Case> cases_;
   CrashResult result_;
+  sim::Images images_{};  // of the current pass
+  std::uint64_t image_seed_ = 0;
   std::size_t passes_done_ = 0;
   double share_ = 0;        // of the exploration that is done
   sim::Explored explored_;  // the result of the last pass of this case
@@ -304,6 +328,37 @@ std::string refusal(const services::SystemInfo& system, const services::CrashSet
 CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
                             const CrashOptions& options) {
   return Exploration(system, profile, options).explore();
+}
+
+Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& profile,
+                     const CrashOptions& options, const Guarantee& lost) {
+  const LosingRun& losing = lost.losing_run.value();
+  const auto make = system.service->crash_history(system.info.name, options.setup, losing.schedule);
+  std::optional<Diagram> explained;
+  const auto repeat = [&](sim::Failure& failure) {
+    const std::unique_ptr<services::CrashScenario> scenario = make();
+    CrashRun run(*scenario, profile, options.setup.model, losing.failing);
+    Recording recording;
+    run.observe(recording);
+    run.run(failure, {});
+    if (!run.failed_at()) return;
+    const Time failed_at[] = {*run.failed_at()};
+    const bool servers_fail = of_servers(losing.failing.kind);
+    ExplainedRun story;
+    story.title = fmt::format("{}: {}", system.info.name, failure.text());
+    story.conclusion = conclusion_of(lost.first_loss);
+    story.servers = scenario->servers();
+    story.clients = scenario->clients();
+    story.calls = scenario->calls();
+    story.object = scenario->judge({failed_at, servers_fail ? 1U : 0U}, {}).object;
+    story.events = {{*run.failed_at(), what_happens(losing.failing)}};
+    if (servers_fail) story.failures = {*run.failed_at()};
+    explained = explain(recording, story);
+  };
+  sim::explore_failures(
+      {.images = losing.images, .seed = losing.seed, .first = losing.moment, .last = losing.moment},
+      repeat);
+  return explained.value();
 }
 
 }  // namespace perdura::bench

@@ -37,8 +37,10 @@
 #include <optional>
 #include <string>
 
+#include "bench/crash/explanation/diagram.h"
 #include "bench/crash/image_exploration.h"
 #include "bench/crash/what_fails.h"
+#include "platform/sim/failures.h"
 #include "platform/sim/kernel/profile.h"
 #include "services/guarantee.h"
 #include "services/service.h"
@@ -68,11 +70,22 @@ struct CrashOptions {
   std::function<void(double share)> progress{};
 };
 
+// A run with a failure, by which it can be repeated.
+struct LosingRun {
+  services::CrashSchedule schedule;
+  WhatFails failing;
+  sim::Images images{};
+  std::uint64_t seed = 0;  // of the images
+  std::uint64_t moment = 0;
+};
+
 struct Guarantee {
   bool held = true;
   // Describes the first run in which the guarantee did not hold, as text of several lines: what was
   // done, where the power failed, and what was found.
   std::string first_loss;
+  // If it did not hold, unless images were tried without repeating the history.
+  std::optional<LosingRun> losing_run{};
 };
 
 struct CrashResult {
@@ -107,5 +120,10 @@ std::string refusal(const services::SystemInfo& system, const services::CrashSet
 // without a power failure.
 CrashResult explore_crashes(const services::ServedSystem& system, const sim::Profile& profile,
                             const CrashOptions& options);
+
+// Repeats the first run in which a guarantee of that result did not hold, and explains it.
+// `options` are those of the exploration.
+Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& profile,
+                     const CrashOptions& options, const Guarantee& lost);
 
 }  // namespace perdura::bench

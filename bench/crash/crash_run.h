@@ -24,6 +24,9 @@ class CrashRun {
   CrashRun(const CrashRun&) = delete;
   CrashRun& operator=(const CrashRun&) = delete;
 
+  // `observer` is told what happens; it must outlive this. Must be called before run().
+  void observe(sim::RunObserver& observer) { platform_.observe(observer); }
+
   // Runs the scenario to its end, with the failure at the crash point that `failure` selects. If
   // the image that the failure leaves is in `known`, the run stops there: what would follow is the
   // same as in an earlier run.

@@ -218,6 +218,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   look(failure.kind == Kind::power ? "power fails" : "processes die");
   scenario_->stop_serving();
   ++failures_;
+  all_failures_.push_back(now);
   if (failure.kind == Kind::power) {
     ++happened_[std::string(kPowerFailures)];
     power_failures_.push_back(now);
@@ -320,12 +321,26 @@ void GeneratedRun::note(Time when, std::string what) {
   events_.emplace_back(when, std::move(what));
 }
 
-std::string GeneratedRun::events() const {
-  auto ordered = events_;
+ExplainedRun GeneratedRun::story() const {
+  ExplainedRun run;
+  run.servers = scenario_->servers();
+  run.clients = scenario_->clients();
+  run.calls = scenario_->calls();
+  run.failures = all_failures_;
+  run.events = events_in_order();
+  return run;
+}
+
+GeneratedRun::Events GeneratedRun::events_in_order() const {
+  Events ordered = events_;
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  return ordered;
+}
+
+std::string GeneratedRun::events() const {
   std::string text;
-  for (const auto& [when, what] : ordered) {
+  for (const auto& [when, what] : events_in_order()) {
     text += fmt::format("  {:.3f} us: {}\n", to_microseconds(when.time_since_epoch()), what);
   }
   return text;

@@ -25,6 +25,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "bench/crash/explanation/lost_value.h"
 #include "platform/pmem/model/tape.h"
 #include "platform/sim/sim_platform.h"
 #include "services/crash.h"
@@ -45,6 +46,9 @@ class GeneratedRun {
   GeneratedRun(const GeneratedRun&) = delete;
   GeneratedRun& operator=(const GeneratedRun&) = delete;
 
+  // `observer` is told what happens; it must outlive this. Must be called before run().
+  void observe(sim::RunObserver& observer) { platform_->observe(observer); }
+
   // Runs it to its end, and judges it.
   services::CrashVerdict run(const services::CrashLevels& levels = {});
 
@@ -58,6 +62,8 @@ class GeneratedRun {
   // Digests of the states that the system was in (services::SystemState) when operations began and
   // ended, and when something failed.
   const std::unordered_set<std::uint64_t>& states() const { return states_; }
+  // The run as its scenario saw it, for an explanation; without a title and a conclusion.
+  ExplainedRun story() const;
 
  private:
   enum class Kind : std::uint8_t { power, process };
@@ -78,8 +84,11 @@ class GeneratedRun {
     Moment moment;
   };
 
+  using Events = std::vector<std::pair<Time, std::string>>;
+
   static Moment drawn_moment(pmem::Choices& choices);
   std::vector<PlannedFailure> drawn_failures();
+  Events events_in_order() const;
   void draw_stalls();
   void draw_deaths();
   void start();
@@ -108,7 +117,8 @@ class GeneratedRun {
   // A process that dies leaves what is visible, so for those who judge only the power fails.
   std::vector<Time> power_failures_;
   bool power_failed_last_ = false;
-  std::vector<std::pair<Time, std::string>> events_;
+  std::vector<Time> all_failures_;
+  Events events_;
   std::map<std::string, std::uint64_t> happened_;
   std::unordered_set<std::uint64_t> states_;
   std::size_t changes_ = 0;  // operations begun or ended since the servers began to run

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bench/crash/crash.h"
+#include "bench/crash/explanation/explanation.h"
 #include "bench/crash/shrink.h"
 
 namespace perdura::bench {
@@ -108,6 +109,19 @@ std::vector<std::string> refused_cases(const std::vector<services::ServedSystem>
         fmt::format("{} on {}: {}{}", key.first, fmt::join(names, ", "), kRefused, key.second));
   }
   return lines;
+}
+
+Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape) {
+  Recording recording;
+  GeneratedRun generated(one.system, profile, one.setup(), tape);
+  generated.observe(recording);
+  const services::CrashVerdict verdict = generated.run();
+  ExplainedRun run = generated.story();
+  run.title = fmt::format("{}: kept {} instead of {}", one.name(), to_string(level_of(verdict)),
+                          to_string(one.expected));
+  run.conclusion = conclusion_of(loss_of(verdict, one.expected));
+  run.object = verdict.object;
+  return explain(recording, run);
 }
 
 SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape) {

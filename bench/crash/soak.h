@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "bench/crash/explanation/diagram.h"
 #include "bench/crash/explored.h"
 #include "bench/crash/generated_run.h"
 #include "bench/crash/tape_search.h"
@@ -53,6 +54,9 @@ struct SoakRun {
 };
 // Throws UsageError if the system does not take the setting.
 SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape);
+
+// The same run once more, explained.
+Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape);
 
 // A run that kept less than expected, made as simple as possible.
 struct SoakFinding {

@@ -135,7 +135,7 @@ std::vector<std::string> failure_kinds() {
 
 ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
-  if (arguments.replay) return replay_finding(*arguments.replay, context);
+  if (arguments.replay) return replay_finding(arguments, context);
   if (arguments.target.empty()) {
     throw UsageError("crash: name a method, a file with the steps of one, or a system");
   }
@@ -160,6 +160,9 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   }
   if (arguments.images || arguments.threads > 0) {
     throw UsageError("crash: --images and --threads are for systems; a method has --exhaustive");
+  }
+  if (arguments.diagram) {
+    throw UsageError("crash: --diagram is for systems; of a method all steps are printed");
   }
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
@@ -279,6 +282,8 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->check(whole_number(1, 1024));
   command->add_option("--replay", arguments->replay, "Repeats what is in this file of perdura soak")
       ->excludes("target");
+  command->add_option("--diagram", arguments->diagram,
+                      "File for a space-time diagram (SVG) of the first loss of a system");
   command->add_flag("--json", arguments->as_json, "Writes JSON");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return crash(*arguments, context); };

@@ -29,7 +29,8 @@ struct CrashArguments {
   std::optional<std::string> images;     // of a system: recoveries at a moment, or "all"
   std::uint64_t threads = 0;             // with `images`; 0: one for each of the host's
   bool as_json = false;
-  std::optional<std::string> replay;  // the file of a finding; then nothing else is given
+  std::optional<std::string> replay;  // the file of a finding; then only `diagram` is given, too
+  std::optional<std::string> diagram;  // file for a space-time diagram of a loss, as SVG
 };
 
 bool is_system(const std::string& name);
@@ -37,6 +38,6 @@ bool is_system(const std::string& name);
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
 
 // Repeats what `perdura soak` found. Returns `failed` if it is found again.
-ExitCode replay_finding(const std::string& file, const CommandContext& context);
+ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context);
 
 }  // namespace perdura::harness

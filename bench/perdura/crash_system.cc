@@ -9,6 +9,7 @@
 #include "bench/crash/explored.h"
 #include "bench/perdura/crash_arguments.h"
 #include "harness/run/long_work.h"
+#include "harness/text/atomic_file.h"
 #include "harness/text/suggestion.h"
 #include "platform/base/error.h"
 #include "systems/registry/registry.h"
@@ -156,6 +157,12 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     throw UsageError("crash: --receive-buffers is for methods; a system's are where it puts them");
   }
   if (arguments.steps) throw UsageError("crash: --steps is for methods; a system has none");
+  if (arguments.diagram && arguments.images) {
+    throw UsageError("crash: --diagram and --images exclude each other");
+  }
+  if (arguments.diagram && arguments.as_json) {
+    throw UsageError("crash: --diagram and --json exclude each other");
+  }
   const sim::Profile profile = sim::load_profile(
       context.locations
           .find(FileKind::profile, {arguments.profile.value_or("erda-connectx3"), "--profile"})
@@ -249,6 +256,11 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     std::fflush(stdout);
     if (trace.empty() && !result.durable.held) {
       trace = fmt::format("\non {}:\n{}", name, first_broken(result).first_loss);
+      if (arguments.diagram) {
+        const bench::Diagram diagram = explain_loss(system, profile, options, first_broken(result));
+        write_atomically(*arguments.diagram, as_svg(diagram));
+        trace += fmt::format("\n{}", as_text(diagram));
+      }
     }
   }
   if (arguments.as_json) {

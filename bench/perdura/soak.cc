@@ -215,8 +215,13 @@ class Soak {
     ++findings_;
     const fs::path file = fs::path(arguments_.folder) / file_name(finding);
     write_atomically(file, text_of(finding));
+    pmem::Tape tape = pmem::Tape::parse(finding.tape);
+    fs::path picture = file;
+    picture.replace_extension(".svg");
+    write_atomically(picture, as_svg(explain(finding.where, profile_, tape)));
     work_.close();
-    fmt::print("{}\nperdura crash --replay {} repeats it\n\n", finding.text(), file.string());
+    fmt::print("{}\n{} shows it; perdura crash --replay {} repeats and explains it\n\n",
+               finding.text(), picture.string(), file.string());
     std::fflush(stdout);
   }
 
@@ -282,8 +287,9 @@ ExitCode soak(const SoakArguments& arguments, CommandContext& context) {
 
 }  // namespace
 
-ExitCode replay_finding(const std::string& file, const CommandContext& context) {
+ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
+  const std::string& file = *arguments.replay;
   const FindingFile read = read_finding(file);
   bench::SoakFinding finding = read.finding;
   const sim::Profile profile = profile_named(read.profile, context);
@@ -296,7 +302,12 @@ ExitCode replay_finding(const std::string& file, const CommandContext& context) 
         "the simulation have changed since\n",
         to_string(read.finding.run.kept));
   }
-  return finding.run.loss.empty() ? ExitCode::done : ExitCode::failed;
+  if (finding.run.loss.empty()) return ExitCode::done;
+  pmem::Tape again = pmem::Tape::parse(finding.tape);
+  const bench::Diagram diagram = explain(finding.where, profile, again);
+  fmt::print("\n{}", as_text(diagram));
+  if (arguments.diagram) write_atomically(*arguments.diagram, as_svg(diagram));
+  return ExitCode::failed;
 }
 
 void add_soak(CLI::App& app, CommandContext& context, Action& action) {

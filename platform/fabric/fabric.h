@@ -110,6 +110,8 @@ class Operation {
   const WorkRequest& request() const { return request_; }
   void complete(Status status, std::uint64_t old_value = 0);
   void* transport_state = nullptr;
+  // The task that awaits it, if one does already.
+  std::coroutine_handle<> awaited_by() const { return waiting_; }
   // For a queue pair that hands operations on to another (platform/faults).
   CompletionObserver* observer = nullptr;
   void use_buffer(const LocalPieces& pieces) { request_.local = pieces; }

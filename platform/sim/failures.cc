@@ -100,6 +100,7 @@ void fail_at(const std::vector<Moment>& moments, std::size_t number, pmem::Choic
   Failure failure;
   failure.moment_ = moment;
   failure.choices_ = &choices;
+  failure.number_ = number;
   failure.text_ =
       fmt::format("moment {} of {}, after event {}, at {:.6f} us, {}", number, moments.size(),
                   moment.events, to_microseconds(moment.time.time_since_epoch()), image);

@@ -94,6 +94,8 @@ class Failure {
   // Describes this run so that it can be replayed: "moment 3 of 120, after event 17 at 1.5 us,
   // random images of seed 1".
   const std::string& text() const { return text_; }
+  // The number of this run's moment; 0 in the run that lists the moments.
+  std::uint64_t number() const { return number_; }
 
  private:
   friend std::vector<Moment> list_moments(const std::function<void(Failure&)>& scenario);
@@ -109,6 +111,7 @@ class Failure {
   pmem::Choices* choices_ = nullptr;
   Inject inject_;
   std::string text_;
+  std::uint64_t number_ = 0;
   Time last_event_{};
   bool enabled_ = true;
   bool was_enabled_ = true;

@@ -61,7 +61,7 @@ std::shared_ptr<pmem::sim::SimRegion> Machine::make_model(const Block& block, pm
 
 void Machine::track(pmem::sim::Durability& durability) {
   durability_ = &durability;
-  journal_ = std::make_shared<pmem::sim::Journal>(engine_, durability);
+  journal_ = std::make_shared<pmem::sim::Journal>(engine_, durability, id_);
   nic_.journal = journal_;
   for (auto& [name, block] : persistent_) block.model->track(journal_);
 }
@@ -88,6 +88,12 @@ void Machine::restore_power() {
   journal_.reset();
   for (auto& [name, block] : persistent_) block.model = make_model(block, pmem::Medium::pm);
   track(*durability_);
+  for (const auto& [name, block] : persistent_) observe_attached(name, block);
+}
+
+void Machine::observe_attached(std::string_view name, const Block& block) const {
+  if (durability_ == nullptr || durability_->observer == nullptr) return;
+  durability_->observer->attached(id_, block.model->id(), name);
 }
 
 pmem::ImageSpace Machine::images() {
@@ -151,7 +157,10 @@ std::unique_ptr<pmem::Region> Machine::create_region(MemoryPlace place, std::str
   }
   auto region = std::make_unique<pmem::Region>(std::string(name), medium, block.base, size,
                                                block.model, std::move(keeper));
-  if (medium == pmem::Medium::pm) persistent_.emplace(name, std::move(block));
+  if (medium == pmem::Medium::pm) {
+    observe_attached(name, block);
+    persistent_.emplace(name, std::move(block));
+  }
   return region;
 }
 

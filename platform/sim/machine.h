@@ -76,6 +76,7 @@ class Machine {
     std::shared_ptr<void> mapping;
   };
   Block allocate(std::string_view name, Bytes size, pmem::Medium medium, MemoryPlace place);
+  void observe_attached(std::string_view name, const Block& block) const;
   std::shared_ptr<pmem::sim::SimRegion> make_model(const Block& block, pmem::Medium medium);
 
   Engine& engine_;

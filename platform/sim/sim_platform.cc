@@ -89,6 +89,7 @@ std::shared_ptr<StartedThread> SimPlatform::launch(NodeId node, fabric::Port por
   running.node = node;
   running.service = service;
   begin(started);
+  if (durability_.observer != nullptr) durability_.observer->started(node, engine_.now());
   return started;
 }
 
@@ -269,6 +270,7 @@ void SimPlatform::kill(NodeId node) {
   const Time gone = network_.end_begun(node);
   std::vector<const SimThread*> threads;
   for (const SimThread& thread : process.threads()) threads.push_back(&thread);
+  if (durability_.observer != nullptr) durability_.observer->died(node, engine_.now());
   machine.begin_death(threads);
   end_all_of(node);
   machine.end_death(node);

@@ -72,6 +72,9 @@ class SimPlatform final : public Platform {
   // profile's DDIO decides what accesses cost in time. They are separate so that the same run, to
   // the picosecond, can be judged under different models.
   void track_durability(pmem::PersistenceModel model);
+  // From now on `observer`, which must outlive the run, is told what happens. Must be called behind
+  // track_durability() and before threads are started.
+  void observe(RunObserver& observer) { durability_.observer = &observer; }
   // A power failure of the machines of these nodes at one instant, after which power is back at
   // once: the threads of all nodes of each stop wherever they are, their DRAM, connections and
   // registrations are lost, and the persistent regions hold one of the images that the model

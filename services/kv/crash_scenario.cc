@@ -142,6 +142,7 @@ class KvCrashScenario final : public CrashScenario {
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
     return {{"cleanings", cleanings_}, {"early reads", early_reads(history())}};
   }
+  std::vector<CrashCall> calls() const override;
   void describe(SystemState& state) const override { state_.describe(state); }
 
  protected:
@@ -260,6 +261,35 @@ Task<> KvCrashScenario::inspect(Thread& thread) {
   history::RecordedSession recorded(*session, inspector(), format, logs_.emplace_back());
   ObservedSession observed(recorded, state_, format, true);
   co_await read(observed);
+}
+
+std::vector<CrashCall> KvCrashScenario::calls() const {
+  std::vector<CrashCall> calls;
+  for (const history::OperationLog& log : logs_) {
+    for (const history::Operation& operation : log.operations()) {
+      const bool put = operation.kind == Kind::put;
+      const bool ok = operation.outcome == history::Outcome::ok;
+      CrashCall& call = calls.emplace_back();
+      call.client = operation.client;
+      call.object = operation.key;
+      call.start = operation.start;
+      call.changes = operation.kind != Kind::get;
+      call.what =
+          fmt::format("{} of {}key {}", to_string(operation.kind),
+                      put ? fmt::format("version {} of ", operation.version) : "", operation.key);
+      if (operation.outcome != history::Outcome::unknown) {
+        call.end = operation.end;
+        call.told = !ok            ? std::string(to_string(operation.outcome))
+                    : call.changes ? "done"
+                                   : fmt::format("version {}", operation.version);
+      }
+      if (!put && (!ok || call.changes)) continue;
+      std::vector<std::byte> value(lengths_.of(operation.version));
+      workload::fill_value(value, operation.key, operation.version);
+      call.values.push_back({operation.version, std::move(value)});
+    }
+  }
+  return calls;
 }
 
 // --- what clients do -----------------------------------------------------------------------------

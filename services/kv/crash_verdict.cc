@@ -57,11 +57,12 @@ std::string trace(const History& all, std::optional<std::uint64_t> key, Failures
 }
 
 // Empty if the operations in `judged` are consistent with the promise; otherwise the trace of
-// `all`.
+// `all`, and the key goes to `about`, unless that names one.
 std::string broken(const History& judged, const History& all, Failures failures,
-                   history::Promise promise) {
+                   history::Promise promise, std::optional<std::uint64_t>& about) {
   const history::CheckResult verdict = history::check(judged, promise);
   if (verdict.accepted()) return "";
+  if (!about && !verdict.violations.empty()) about = verdict.violations.front().key;
   if (verdict.violations.empty()) return trace(all, std::nullopt, failures, describe(verdict));
   const history::Violation& first = verdict.violations.front();
   return trace(all, first.key, failures, describe(first));
@@ -108,7 +109,8 @@ History observations_of(const History& all, Failures failures) {
 
 // Checks that what the reader finds first is a state that the key had, and that the store is
 // linearizable from there on.
-std::string broken_atomicity(const History& history, Failures failures) {
+std::string broken_atomicity(const History& history, Failures failures,
+                             std::optional<std::uint64_t>& about) {
   std::map<std::uint64_t, const Operation*> found;  // for each key, the reader's first get
   History afterwards;
   for (const Operation& operation : history.operations()) {
@@ -134,7 +136,7 @@ std::string broken_atomicity(const History& history, Failures failures) {
     }
     afterwards.add_preload({operation.key, 1, operation.version});
   }
-  return broken(afterwards, afterwards, failures, {});
+  return broken(afterwards, afterwards, failures, {}, about);
 }
 
 }  // namespace
@@ -150,17 +152,19 @@ CrashVerdict judge_crash(const History& history, std::span<const Time> times, st
   }
   History with_failure = history;
   add_failures(with_failure, failures);
-  verdict.durable = broken(with_failure, with_failure, failures, {});
+  verdict.durable = broken(with_failure, with_failure, failures, {}, verdict.object);
   if (verdict.durable.empty()) return verdict;
   if (levels.acknowledged)
-    verdict.acknowledged = broken(writes_of(history, failures), with_failure, failures, {});
+    verdict.acknowledged =
+        broken(writes_of(history, failures), with_failure, failures, {}, verdict.object);
   if (levels.observed)
-    verdict.observed = broken(observations_of(history, failures), with_failure, failures, {});
+    verdict.observed =
+        broken(observations_of(history, failures), with_failure, failures, {}, verdict.object);
   if (!levels.ordered && !levels.atomic) return verdict;
   verdict.ordered = broken(with_failure, with_failure, failures,
-                           {.undone = history::Promise::Undone::last_version});
+                           {.undone = history::Promise::Undone::last_version}, verdict.object);
   if (verdict.ordered.empty() || !levels.atomic) return verdict;
-  verdict.atomic = broken_atomicity(history, failures);
+  verdict.atomic = broken_atomicity(history, failures, verdict.object);
   return verdict;
 }
 

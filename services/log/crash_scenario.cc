@@ -171,6 +171,29 @@ class LogCrashScenario final : public CrashScenario {
     }
     return found;
   }
+  std::vector<CrashCall> calls() const override {
+    std::vector<CrashCall> calls;
+    for (const ClientCall<Operation>& one : calls_) {
+      const Operation& operation = one.call.operation;
+      CrashCall& call = calls.emplace_back();
+      call.client = one.client;
+      call.start = one.call.start;
+      call.changes = LogSpecification{}.changes(operation);
+      call.what = call.changes ? fmt::format("append of {}", operation.record) : "read";
+      LogSpecification::State values = operation.found;
+      if (call.changes) values.push_back(operation.record);
+      for (const std::uint64_t value : values) {
+        const Record record = record_of(value, config_.largest_record);
+        const auto bytes = std::as_bytes(std::span(record));
+        call.values.push_back({value, {bytes.begin(), bytes.end()}});
+      }
+      if (!one.call.answered) continue;
+      call.end = one.call.end;
+      call.told = call.changes ? fmt::format("record {}", operation.number)
+                               : fmt::format("{} records", operation.found.size());
+    }
+    return calls;
+  }
 
  private:
   static std::string text_of(const std::map<std::uint64_t, std::uint64_t>& applied) {

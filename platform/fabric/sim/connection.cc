@@ -73,6 +73,7 @@ void Network::release(Flight& flight) {
   flight.status = Status::success;
   flight.old_value = 0;
   flight.flushed = false;
+  flight.observed = false;
   flight.arrived = false;
   flight.cut = false;
   flight.payload.clear();
@@ -218,8 +219,24 @@ void End::post(const WorkRequest& request, Operation* operation) {
   if (network_.engine.relaxed()) [[unlikely]]
     return relaxed().post(flight);
   if (request.flags.inlined) gather(request.local, flight.payload);
+  if (journal_ && journal_->observer() != nullptr) [[unlikely]]
+    observe(flight);
   waiting_.push_back(flight);
   advance();
+}
+
+std::coroutine_handle<> End::awaited_by(const Flight& flight) {
+  return flight.operation != nullptr ? flight.operation->awaited_by() : std::coroutine_handle<>();
+}
+
+void End::observe(Flight& flight) const {
+  const WorkRequest& request = flight.request;
+  flight.observed = true;
+  flight.observed_as = observer().posted(
+      {address_, peer_->address_, request.opcode,
+       request.opcode == Opcode::flush ? request.flush_length : payload_bytes(request),
+       SimThread::running() == &thread_ ? thread_.now() : network_.engine.now(),
+       awaited_by(flight)});
 }
 
 void End::advance() {
@@ -239,6 +256,9 @@ void End::transmit(Flight& flight) {
   if (journal_) [[unlikely]] {
     flight.known_as =
         journal_->post(connection_, kind_of(flight.request), flight.request.flags.fenced);
+    if (flight.observed && journal_->powered()) {
+      observer().sent(flight.observed_as, journal_->machine(), flight.known_as);
+    }
   }
   const Time posted = SimThread::running() == &thread_ ? thread_.now() : network_.engine.now();
   // The doorbell, a posted PCIe write, starts the device.
@@ -271,6 +291,10 @@ void End::transmit(Flight& flight) {
 
 void End::answered(Flight& flight) {
   if (flight.flushed) return network_.release(flight);
+  if (flight.observed) [[unlikely]] {
+    observer().completed(flight.observed_as, flight.status, network_.engine.now(),
+                         awaited_by(flight));
+  }
   const SimThread::CompletionArrives completion_arrives(thread_);
   outstanding_.erase(flight);
   --outstanding_count_;

@@ -17,6 +17,7 @@
 #include "platform/fabric/sim/relaxed_pipe.h"
 #include "platform/runtime/ring.h"
 #include "platform/sim/kernel/engine.h"
+#include "platform/sim/kernel/run_observer.h"
 #include "platform/sim/kernel/thread.h"
 
 namespace perdura::fabric::sim {
@@ -56,6 +57,7 @@ struct alignas(kCacheLine) Flight final : Event {
   bool arrived = false;
   bool cut = false;      // the requester died before the last packet had left
   bool flushed = false;  // completed early; only its event is still to come
+  bool observed = false;
   End* from = nullptr;
   Operation* operation = nullptr;  // null if unsignaled, or nobody waits any more
   Nic::Registered* memory = nullptr;
@@ -71,6 +73,7 @@ struct alignas(kCacheLine) Flight final : Event {
   pmem::sim::LineTimes seen{};             // by a READ
   Time read_by{};                          // a READ: when its last packet can be sent
   Time placed{};  // a READ: when its last packet is with the requester's memory
+  perdura::sim::RunObserver::MessageId observed_as = 0;  // if it is observed
   void fire() override;
 };
 
@@ -232,6 +235,11 @@ class alignas(kCacheLine) End {
     peer_->nic_.traffic.received += on_wire;
   }
 
+  // Of a flight of this end that is observed.
+  perdura::sim::RunObserver& observer() const { return *journal_->observer(); }
+  void observe(Flight& flight) const;
+  static std::coroutine_handle<> awaited_by(const Flight& flight);
+
   // Requester.
   void advance();
   void transmit(Flight& flight);
@@ -260,6 +268,7 @@ class alignas(kCacheLine) End {
   void execute_read(Flight& flight, Time at);
   void execute_at(Flight& flight, Time at);
   void keep_busy(Flight& flight, Time until);
+  static void observe_execution(const Flight& flight, const Target& target, Time at);
   void first_packet_read(Flight& flight);
   void executed(Flight& flight);
   void acknowledge(Flight& flight, Time at);

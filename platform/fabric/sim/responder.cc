@@ -60,6 +60,8 @@ Access right_for(Opcode opcode) {
 void End::arrived(Flight& flight) {
   const Profile& profile = nic_.profile;
   flight.arrived = true;
+  if (flight.observed) [[unlikely]]
+    flight.from->observer().arrived(flight.observed_as, network_.engine.now());
   if (flight.cut) {
     // The part of a WRITE that has arrived is placed. Nothing else happens, since the requester is
     // gone.
@@ -350,6 +352,8 @@ void End::execute_read(Flight& flight, Time at) {
       seen.first += seen.per_line * lines(target.offset, target.length);
     });
   }
+  if (flight.observed) [[unlikely]]
+    observe_execution(flight, one, first);
   flight.read_by = first + span + profile.nic.pcie_read / 2;
   keep_busy(flight, flight.read_by);
   // A packet leaves as soon as it has been read.
@@ -367,6 +371,12 @@ void End::execute_at(Flight& flight, Time at) {
   keep_busy(flight, at);
   flight.stage = Flight::Stage::executes;
   network_.engine.schedule(at, flight);
+}
+
+void End::observe_execution(const Flight& flight, const Target& target, Time at) {
+  const Bytes persistent = target.region->tracked() ? target.length : 0;
+  flight.from->observer().executed(flight.observed_as, {target.region->id(), target.offset},
+                                   persistent, at);
 }
 
 void End::first_packet_read(Flight& flight) {
@@ -391,6 +401,10 @@ void End::executed(Flight& flight) {
     });
     return flight.from->complete_at(flight, network_.engine.now(), flight.placed);
   }
+  if (flight.observed && request.opcode == Opcode::flush) [[unlikely]] {
+    observe_execution(flight, remote_targets(flight, request.flush_length).first,
+                      network_.engine.now());
+  }
   if (request.opcode == Opcode::flush) {
     if (request.placement == Placement::persistence) {
       remote_targets(flight, request.flush_length).for_each([&](const Target& target) {
@@ -400,6 +414,8 @@ void End::executed(Flight& flight) {
     return respond(flight);
   }
   const Target word = remote_targets(flight, kWord).first;
+  if (flight.observed) [[unlikely]]
+    observe_execution(flight, word, network_.engine.now());
   pmem::sim::SimRegion& region = *word.region;
   const Bytes offset = word.offset;
   flight.old_value = region.device_load(offset);

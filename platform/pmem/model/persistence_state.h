@@ -29,6 +29,7 @@
 #include <map>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "platform/base/units.h"
@@ -47,6 +48,9 @@ enum class RemoteKind : std::uint8_t {
   flush_persistence,  // FLUSH for persistence
   atomic,             // ATOMIC WRITE, compare-and-swap, fetch-and-add
 };
+
+struct Loss;  // loss.h
+enum class LostIn : std::uint8_t;
 
 struct RemoteFlags {
   bool fenced = false;
@@ -130,6 +134,10 @@ class PersistenceState {
   // One of the images that a failure now may leave: all lines whose surviving content may differ
   // from memory, in the order of addresses. The result is valid until the next call.
   const std::vector<Survivor>& image(Choices& choices);
+
+  // The changes that are lost if the power fails now and leaves `image`, which image() has just
+  // returned: of each word, those after the one that survives.
+  std::vector<Loss> losses(std::span<const Survivor> image) const;
 
   // The stage at which that part of a range is that has progressed least, or `durable` if all of it
   // is known to be durable.
@@ -253,6 +261,7 @@ class PersistenceState {
   bool may_survive(const Fragment& fragment) const;
   std::uint64_t choose_words(const Fragment& fragment, Choices& choices) const;
   void leave_out(const Fragment& fragment);
+  std::pair<LostIn, Rule> cause_of_loss(const Fragment& fragment) const;
 
   PersistenceModel model_;
   Rules rules_;

@@ -34,9 +34,17 @@ void Journal::add_lines(const Fact& fact, std::span<const std::byte> bytes, cons
     of_line.place.offset = at;
     of_line.length = std::min<Bytes>(kCacheLine - at % kCacheLine, bytes.size());
     std::copy_n(bytes.begin(), of_line.length, of_line.bytes.begin());
-    add(moment(at / kCacheLine - first), of_line);
+    const Time when = moment(at / kCacheLine - first);
+    if (observer() != nullptr) [[unlikely]]
+      observe_change(when, of_line);
+    add(when, of_line);
     bytes = bytes.subspan(of_line.length);
   }
+}
+
+void Journal::observe_change(Time when, const Fact& fact) const {
+  observer()->changed(
+      {machine_, fact.place, {fact.bytes.data(), fact.length}, fact.writer, fact.operation, when});
 }
 
 void Journal::store(Writer writer, Place place, std::span<const std::byte> bytes,
@@ -52,10 +60,14 @@ void Journal::stream(Writer writer, Place place, std::span<const std::byte> byte
 }
 
 void Journal::flush(Writer writer, Place place, Bytes length, Time at) {
+  if (powered_ && observer() != nullptr) [[unlikely]]
+    observer()->flushed(machine_, writer, place, length, at);
   add(at, {.kind = Fact::Kind::flush, .writer = writer, .place = place, .length = length});
 }
 
 void Journal::fence(Writer writer, Time at) {
+  if (powered_ && observer() != nullptr) [[unlikely]]
+    observer()->fenced(machine_, writer, at);
   add(at, {.kind = Fact::Kind::fence, .writer = writer});
 }
 
@@ -66,6 +78,8 @@ void Journal::load(Writer writer, Place place, Bytes length, Time at) {
 
 void Journal::withdraw(Writer writer, Time from) {
   catch_up();
+  if (observer() != nullptr) [[unlikely]]
+    observer()->withdrawn(machine_, writer, from);
   std::erase_if(ahead_, [&](const auto& entry) {
     const auto& [when, fact] = entry;
     if (fact.writer != writer || when <= from) return false;
@@ -113,6 +127,8 @@ void Journal::completed(Operation operation, Time sent) {
 }
 
 void Journal::received(Operation operation, Time at) {
+  if (powered_ && observer() != nullptr) [[unlikely]]
+    observer()->received(machine_, operation, at);
   add(at, {.kind = Fact::Kind::received, .operation = operation});
 }
 
@@ -162,7 +178,10 @@ void Journal::tell(Time when, const Fact& fact) {
 
 const std::vector<Journal::Survivor>& Journal::image(Choices& choices) {
   catch_up();
-  return state_.image(choices);
+  const std::vector<Survivor>& survivors = state_.image(choices);
+  if (observer() != nullptr) [[unlikely]]
+    observer()->power_failed(machine_, state_.losses(survivors), engine_.now());
+  return survivors;
 }
 
 ImageSpace Journal::images() {

@@ -28,6 +28,7 @@
 #include "platform/pmem/model/persistence_state.h"
 #include "platform/pmem/sim/timeline.h"
 #include "platform/sim/kernel/engine.h"
+#include "platform/sim/kernel/run_observer.h"
 
 namespace perdura::pmem::sim {
 
@@ -38,6 +39,7 @@ struct Durability {
   // crash images changed.
   bool list_moments = false;
   std::set<Time> moments;
+  perdura::sim::RunObserver* observer = nullptr;  // of all that is told to the journals, if any
 };
 
 class Journal {
@@ -49,8 +51,9 @@ class Journal {
   using Place = PersistenceState::Place;
   using Survivor = PersistenceState::Survivor;
 
-  Journal(const perdura::sim::Engine& engine, Durability& durability)
-      : engine_(engine), durability_(durability), state_(durability.model) {}
+  // `machine` is the node by which an observer knows the journal.
+  Journal(const perdura::sim::Engine& engine, Durability& durability, fabric::NodeId machine = 0)
+      : engine_(engine), durability_(durability), machine_(machine), state_(durability.model) {}
 
   // A persistent region, all of it durable; its mapping lives as long as the power is on. DRAM is
   // not told of, since nothing of it survives.
@@ -96,6 +99,9 @@ class Journal {
   void power_off();
   bool powered() const { return powered_; }
 
+  perdura::sim::RunObserver* observer() const { return durability_.observer; }
+  fabric::NodeId machine() const { return machine_; }
+
   // Lines that the model keeps.
   std::size_t lines() const { return state_.lines(); }
 
@@ -121,12 +127,14 @@ class Journal {
   };
 
   void add(Time when, const Fact& fact);
+  void observe_change(Time when, const Fact& fact) const;
   template <class Moment>
   void add_lines(const Fact& fact, std::span<const std::byte> bytes, const Moment& moment);
   void tell(Time when, const Fact& fact);
 
   const perdura::sim::Engine& engine_;
   Durability& durability_;
+  fabric::NodeId machine_;
   PersistenceState state_;
   std::vector<std::shared_ptr<void>> mappings_;
   std::multimap<Time, Fact> ahead_;  // of equal moments in the order added

@@ -77,6 +77,7 @@ class SimRegion final : public RegionModel, public std::enable_shared_from_this<
   const Timeline& timeline() const { return timeline_; }
   // The region's id in the journal.
   Journal::RegionId id() const { return id_; }
+  bool tracked() const { return journal_ != nullptr; }
 
  private:
   Time now() const;

@@ -1,0 +1,23 @@
+// Explains what a failure has undone of a run: a diagram of what matters for it, and in words what
+// was lost, where the value was last seen, which rule of the persistence model allowed the loss,
+// and which line of code was the first to rely on it.
+//
+//   Recording recording;
+//   platform.observe(recording);
+//   ...
+//   fmt::print("{}", as_text(explain(recording, {.title = "erda on dmp ddio", ...})));
+//
+// The same run gives the same explanation.
+#pragma once
+
+#include "bench/crash/explanation/call_site.h"
+#include "bench/crash/explanation/diagram.h"
+#include "bench/crash/explanation/lost_value.h"
+#include "bench/crash/explanation/recording.h"
+
+namespace perdura::bench {
+
+Diagram explain(const Recording& recording, const ExplainedRun& run,
+                const ResolveCallSites& resolve = call_sites);
+
+}  // namespace perdura::bench

@@ -1,0 +1,41 @@
+// A change that a power failure has undone: how far it had come, for all that was known, and which
+// rule of the model allows that it is lost.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "platform/base/units.h"
+#include "platform/pmem/model/persistence_state.h"
+#include "platform/pmem/model/rules.h"
+
+namespace perdura::pmem {
+
+// Where a change was when the power failed, at worst: the last place that it was known to have
+// reached.
+enum class LostIn : std::uint8_t {
+  write_combining_buffer,  // a non-temporal store before the fence
+  cache,                   // a store that nobody has flushed
+  write_back,              // flushed, but the fence had not ended
+  network,                 // nobody knew that the device has the message
+  device,                  // the device has accepted the message
+  cache_of_device,         // placed into the last-level cache by DDIO
+  controller,              // visible, on the way to the memory controller
+};
+std::string_view to_string(LostIn where);
+
+struct Loss {
+  PersistenceState::Place place;              // of the line
+  std::uint64_t mask = 0;                     // the bytes of the line that are lost
+  std::array<std::byte, kCacheLine> bytes{};  // the change
+  LostIn where{};
+  Rule rule{};                                // allows it
+  PersistenceState::Writer writer = nullptr;  // null if a device wrote it
+  PersistenceState::Operation operation;      // of a device
+};
+
+// What the rule says of durability, in a sentence; for the rules that a Loss names.
+std::string_view meaning(Rule rule);
+
+}  // namespace perdura::pmem
