@@ -21,6 +21,10 @@ using perdura::sim::Images;
 using perdura::sim::SimPlatform;
 
 constexpr std::uint64_t kHistory = 7;  // more than there are receive buffers
+constexpr std::uint32_t kReceiveBuffers = 4;
+// With so many a responder makes several messages durable together, of which the first ones have
+// been acknowledged.
+constexpr std::uint32_t kManyReceiveBuffers = 16;
 
 struct Progress {
   std::uint64_t acknowledged = 0;
@@ -49,10 +53,10 @@ Task<> make_updates(Thread& thread, const PersisterSetup* setup, Progress* progr
 
 Explored fail_everywhere(const Method& method, const Configuration& configuration,
                          const ExploreOptions& options, std::uint64_t* replayed,
-                         std::uint64_t* wrong = nullptr) {
+                         std::uint64_t* wrong = nullptr,
+                         std::uint32_t receive_buffers = kReceiveBuffers) {
   const bool ordered = method.update == Update::ordered;
-  const PersisterSetup setup =
-      setup_of(method, configuration.receive_buffers, wrong == nullptr ? 4 : 16);
+  const PersisterSetup setup = setup_of(method, configuration.receive_buffers, receive_buffers);
   return explore_failures(options, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     SimPlatform platform(full_profile(configuration.model.ddio), 3);
@@ -137,6 +141,20 @@ TEST_P(PowerOfTheResponder, FailsAnywhere) {
   EXPECT_GT(moments, 500U);
 }
 
+TEST_P(PowerOfTheResponder, FailsWhereSeveralMessagesBecomeDurableTogether) {
+  for (const Update update : persistence::kUpdates) {
+    const Method& method = method_of_paper(GetParam(), update, Carrier::send);
+    if (!is_applied_later(method)) continue;
+    SCOPED_TRACE(method.name);
+    for (const std::uint64_t seed : {1, 2, 3, 4}) {
+      const ExploreOptions options{.images = Images::random, .seed = seed};
+      std::uint64_t replayed = 0;
+      fail_everywhere(method, GetParam(), options, &replayed, nullptr, kManyReceiveBuffers);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 // The test is able to fail: a method that is wrong here loses what it had acknowledged.
 TEST(PowerOfTheResponderWithAWrongMethod, LosesUpdates) {
   const Configuration configuration{{pmem::PersistenceDomain::dmp, true}, pmem::Medium::pm};
@@ -145,7 +163,8 @@ TEST(PowerOfTheResponderWithAWrongMethod, LosesUpdates) {
         "ordered-write-imm-flush", "ordered-send-flush"}) {
     std::uint64_t wrong = 0;
     std::uint64_t replayed = 0;
-    fail_everywhere(find_method(name), configuration, {.images = Images::least}, &replayed, &wrong);
+    fail_everywhere(find_method(name), configuration, {.images = Images::least}, &replayed, &wrong,
+                    kManyReceiveBuffers);
     EXPECT_GT(wrong, 0U) << name;
   }
 }
