@@ -9,11 +9,13 @@ import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
-SOAK_RUNS = 150  # of each setting of a system on each kind of server
+SOAK_RUNS = 200  # of each setting of a system on each kind of server
 SOAK_SEED = 1
-MOST_SECONDS = 900  # of one suite
+MOST_SECONDS = 600  # of one suite
+MOST_CPU_SECONDS = 120  # of one program of it; what simulates and takes longer does not end
 
 
 @dataclasses.dataclass
@@ -37,48 +39,60 @@ class Build:
     def binary(self, name):
         return next(path for path in (self.folder / "tests").rglob(name) if path.is_file())
 
-    def run(self, command, fault, seconds=MOST_SECONDS):
-        """(exit code or None if it was ended after so long, output, seconds). Nothing of it stays behind."""
+    def run(self, command, fault, seconds=MOST_SECONDS, until=None):
+        """(exit code or None if it was ended after so long, output, seconds). Ends the command behind a line that
+        matches `until`, with code 1. Nothing of it stays behind."""
         environment = dict(os.environ, PERDURA_FAULT=fault)
         begin = time.monotonic()
+        lines, ended = [], []
         with tempfile.TemporaryDirectory(prefix="perdura-faults-") as folder:
             child = subprocess.Popen(
-                [str(word) for word in command], cwd=folder, env=environment, text=True, errors="replace",
+                ["prlimit", f"--cpu={MOST_CPU_SECONDS}", *(str(word) for word in command)], cwd=folder, env=environment, text=True, errors="replace",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
             )
-            try:
-                output, code = child.communicate(timeout=seconds)[0], child.returncode
-            except subprocess.TimeoutExpired:
-                code = None
-            if code is None or code < 0:
+
+            def end(code):
+                ended.append(code)
                 try:
                     os.killpg(child.pid, signal.SIGKILL)  # its group: what it started, too
                 except ProcessLookupError:
                     pass
-            if code is None:
-                output = child.communicate()[0]
-        return code, output, time.monotonic() - begin
+
+            clock = threading.Timer(seconds, end, [None])
+            clock.start()
+            for line in child.stdout:
+                lines.append(line)
+                if until and re.search(until, line):
+                    end(1)
+                    break
+            child.stdout.read()
+            code = child.wait()
+            clock.cancel()
+            if code < 0 and not ended:
+                end(None if code == -signal.SIGXCPU else code)
+        return ended[0] if ended else code, "".join(lines), time.monotonic() - begin
 
 
-def of_systems(systems):
-    """A filter of parameterized tests, whose names end with that of their system."""
-    if not systems:
-        return []
-    names = [name.replace("-", "_") for name in systems]
+def of_systems(systems, platform):
+    """A filter of parameterized tests, whose names end with those of their system and platform."""
+    names = [name.replace("-", "_") for name in systems] or ["*"]
+    if platform:
+        return [f"*/{name}_{platform}" for name in names]
     return [f"*/{name}" for name in names] + [f"*/{name}_*" for name in names]
 
 
 class Tests:
     """A program of GoogleTest."""
 
-    def __init__(self, binary, only=(), without=(), by_system=False):
+    def __init__(self, binary, only=(), without=(), by_system=False, platform=""):
         self.target = binary
         self.only = list(only)
         self.without = list(without)
         self.by_system = by_system
+        self.platform = platform
 
     def ask(self, build, fault, systems):
-        wanted = ":".join(self.only or (of_systems(systems) if self.by_system else [])) or "*"
+        wanted = ":".join(self.only or (of_systems(systems, self.platform) if self.by_system else [])) or "*"
         unwanted = ":".join(self.without + ["*verbs*", "Verbs*"])
         code, output, seconds = build.run(
             [build.binary(self.target), "--gtest_fail_fast", "--gtest_color=no", "--gtest_brief=0",
@@ -141,7 +155,7 @@ class Soak:
     def ask(self, build, fault, systems):
         code, output, seconds = build.run(
             [build.program, "soak", "--runs", SOAK_RUNS, "--minutes", 60, "--seed", SOAK_SEED, "-o", "soak", *systems],
-            fault,
+            fault, until="^perdura crash --replay ",
         )
         if code == 0:
             return Answer(False, seconds=seconds)
@@ -156,11 +170,14 @@ class References:
 
     target = "perdura"
 
+    alone = threading.Lock()  # all write into the same folders
+
     def ask(self, build, fault, systems):
-        code, output, seconds = build.run(
-            ["ctest", "--test-dir", build.folder, "-R", "^Reference[.]", "-E", "guarantees", "--stop-on-failure",
-             "--output-on-failure"], fault
-        )
+        with self.alone:
+            code, output, seconds = build.run(
+                ["ctest", "--test-dir", build.folder, "-R", "^Reference[.]", "-E", "guarantees", "--stop-on-failure",
+                 "--output-on-failure"], fault
+            )
         failed = re.search(r"Test +#\d+: (\S+) .*\*\*\*", output)
         return Answer(code != 0, failed[1] if failed else "", len(output.splitlines()), seconds, code is None, output)
 
@@ -179,8 +196,9 @@ GENERIC = {
     "model": Tests("perdura_persistence_test"),
     "proofs": Tests("perdura_persistence_proof_test"),
     "methods": Tests("perdura_remote_persistence_test", without=["*Kill*"]),
-    "conformance": Tests("perdura_kv_test", by_system=True),
     "faults": Tests("perdura_system_faults_test", by_system=True),
+    "conformance": Tests("perdura_kv_test", by_system=True, platform="sim"),
+    "conformance-shm": Tests("perdura_kv_test", by_system=True, platform="shm"),
     "log": Tests("perdura_remote_log_test", without=["Cells*"]),
     "crash": Crash(),
     "soak": Soak(),

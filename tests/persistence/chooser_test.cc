@@ -41,6 +41,25 @@ TEST(Chooser, ChoosesOnlyWhatIsRightAndAllOfIt) {
   }
 }
 
+// Of what is left open, every possibility counts, whichever comes first.
+TEST(Chooser, ChoosesOnlyWhatIsRightOnEachOfSeveralConfigurations) {
+  const auto all = matrix_configurations();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Configuration& one = all[i];
+    const Configuration& other = all[(i + all.size() / 2 - 1) % all.size()];
+    for (const Update update : kUpdates) {
+      const auto chosen = names(advise({one, other}, {.update = update}, {}));
+      for (const Method& method : methods()) {
+        if (std::count(chosen.begin(), chosen.end(), method.name) == 0) continue;
+        for (const Configuration& configuration : {one, other}) {
+          EXPECT_EQ(prove(method, configuration).correctness, Correctness::right)
+              << method.name << " on " << to_string(configuration);
+        }
+      }
+    }
+  }
+}
+
 // With only their carrier allowed, the method of the paper is found for each cell.
 TEST(Chooser, FindsTheMethodsOfThePaper) {
   for (const Configuration& configuration : matrix_configurations()) {

@@ -200,13 +200,16 @@ TEST(Histogram, RefusesAPercentileWithFewerThanTenSamplesBeyond) {
 TEST(Histogram, MergedEqualsOneThatRecordedAll) {
   constexpr std::uint64_t kSeed = 72;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
-  const std::vector<std::uint64_t> values = random_latencies(10'000, kSeed);
+  std::vector<std::uint64_t> values = random_latencies(10'000, kSeed);
+  // Among them some that are too long to be told apart.
+  for (std::uint64_t i = 0; i < 9; ++i) values.push_back(Histogram::kMaxNanoseconds + i);
   Histogram parts[3];
   for (std::size_t i = 0; i < values.size(); ++i) parts[i * i % 3].record(values[i]);
   Histogram merged;
   for (const Histogram& part : parts) merged.merge(part);
   merged.merge(Histogram());
   EXPECT_TRUE(merged == of(values));
+  EXPECT_EQ(merged.saturated(), 8U);
 }
 
 TEST(Histogram, SurvivesSerialization) {

@@ -2,6 +2,7 @@
 // and breaks the connection.
 #include <limits>
 
+#include "platform/base/error.h"
 #include "tests/platform/conformance/conformance.h"
 
 namespace perdura::conformance {
@@ -219,6 +220,28 @@ TEST_P(FabricAccess, OffsetsCountFromTheStartOfWhatWasRegistered) {
           co_await client.meet();
         });
   }
+}
+
+TEST_P(FabricAccess, ARegistrationReachesToTheEndOfItsRegionAndNoFurther) {
+  constexpr Bytes kHuge = std::numeric_limits<Bytes>::max();
+  with_idle_server([](Side& client) -> Task<> {
+    const auto registers = [&](Bytes offset, Bytes length) {
+      try {
+        client.thread.endpoint.register_memory(*client.region, offset, length, Access::remote_all);
+        return true;
+      } catch (const PlatformError&) {
+        return false;
+      }
+    };
+    const Bytes size = client.region->size();
+    EXPECT_TRUE(registers(0, size));
+    EXPECT_TRUE(registers(size - 1, 1));
+    EXPECT_FALSE(registers(0, size + 1));
+    EXPECT_FALSE(registers(size - 8, 9));
+    EXPECT_FALSE(registers(size + 1, 1));
+    EXPECT_FALSE(registers(8, kHuge));
+    co_return;
+  });
 }
 
 TEST_P(FabricAccess, AfterAnErrorEverythingIsFlushedAndNothingTakesEffect) {

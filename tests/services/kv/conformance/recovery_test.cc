@@ -1,5 +1,7 @@
 // The server's process is killed at many moments of a run and started again on the same pool:
 // nothing acknowledged is lost, nothing is torn or invented, and the store goes on.
+#include <set>
+
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
 #include "systems/registry/registry.h"
@@ -115,6 +117,62 @@ TEST_P(Recovery, NothingAcknowledgedIsLostWhereverTheServerDies) {
   }
   // The test would prove little if the server were always idle when it dies.
   EXPECT_GT(kills_in_the_middle, kKills / 4);
+}
+
+// A put that was refused for want of space has no effect, not even when there is room again: the
+// store is filled, some keys are deleted, and the server dies before or after some are put again.
+TEST_P(Recovery, ARefusedPutIsNotThereAfterwards) {
+  KvConfig full = config();
+  full.writes = full.records;
+  for (const services::Setting& setting : system().small_store) {
+    full.parameters.emplace(setting.name, setting.value);
+  }
+  for (const std::size_t put_again : {0, 4}) {
+    SCOPED_TRACE(testing::Message() << put_again << " keys are put again");
+    const auto made = perdura::test::make_platform("sim", 2);
+    auto& platform = static_cast<perdura::sim::SimPlatform&>(*made);
+    auto server = [&](Thread& thread) -> Task<> {
+      const auto partition = system().open(thread, "pool", full);
+      co_await partition->serve();
+    };
+    platform.start_service(0, 0, CompletionMode::polling, server);
+    platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      std::set<std::uint64_t> there;
+      std::set<std::uint64_t> refused;
+      auto session = co_await system().connect(thread, {0, 0}, full);
+      for (std::uint64_t number = 0; number < 20'000 && refused.size() < 20; ++number) {
+        const Buffer key = key_of(number);
+        const Buffer value = value_of(number, 1, value_size());
+        const auto done = co_await session->put(key, value);
+        (done ? there : refused).insert(number);
+      }
+      EXPECT_FALSE(refused.empty());
+      // The oldest, of which a log holds no records any more. Where a delete takes space, it may be
+      // refused, too.
+      std::vector<std::uint64_t> deleted;
+      for (const std::uint64_t number : std::vector(there.begin(), std::next(there.begin(), 8))) {
+        const Buffer key = key_of(number);
+        if (!(co_await session->erase(key)).has_value()) continue;
+        there.erase(number);
+        deleted.push_back(number);
+      }
+      for (std::size_t i = 0; i < std::min(put_again, deleted.size()); ++i) {
+        const Buffer key = key_of(deleted[i]);
+        const Buffer value = value_of(deleted[i], 2, value_size());
+        if ((co_await session->put(key, value)).has_value()) there.insert(deleted[i]);
+      }
+      platform.kill(0);
+      platform.start_service(0, 0, CompletionMode::polling, server);
+      session = co_await system().connect(thread, {0, 0}, full);
+      Buffer into(4096);
+      for (std::uint64_t number = 0; number <= *refused.rbegin(); ++number) {
+        const Buffer key = key_of(number);
+        const bool found = (co_await session->get(key, into)).has_value();
+        EXPECT_EQ(found, there.contains(number)) << "key " << number;
+      }
+    });
+    platform.run();
+  }
 }
 
 // A client dies in the middle of a put: the others see the old or the new value, and can write.
