@@ -62,6 +62,8 @@ std::unique_ptr<pmem::Region> Store::open_pool(Node& node, const std::string& na
         "regions of {} bytes); use the same one, or remove the pool",
         name, found.key_size, found.value_size, found.buckets, found.regions, found.region_bytes));
   }
+  // The process that made it may have died before it was durable.
+  pool->persist(0, sizeof shape);
   return pool;
 }
 

@@ -30,8 +30,14 @@ LogServer::LogServer(Thread& thread, const std::string& name, const LogOptions& 
   if (region_ == nullptr) {
     region_ = thread.node.create_region(name, options.region_size(), pmem::Medium::pm);
   }
-  if (region_->load(0) == 0 && region_->size() == options.region_size()) make();
+  const bool is_new = region_->load(0) == 0 && region_->size() == options.region_size();
+  if (is_new) make();
   check_shape(name);
+  // The process that served it before may have died before what it stored was durable.
+  if (!is_new) {
+    region_->flush(0, kLargestRecordWord + kWord);
+    region_->persist(kHeadOffset, kWord);
+  }
   responder_ = std::make_shared<persistence::Responder>(thread, *region_, options.setup());
   head_ = region_->load(kHeadOffset);
   // A record may be applied before the client can rely on it. A failure may then lose its tail, but

@@ -134,6 +134,8 @@ Pool open_pool(Node& node, const std::string& name, std::string_view system, con
     throw UsageError(fmt::format("pool '{}' has {} bytes, but needs {}; remove it", name,
                                  region->size(), shape.pool_size()));
   }
+  // The process that made it may have died before it was durable.
+  region->persist(0, sizeof header);
   return {std::move(region), false};
 }
 
