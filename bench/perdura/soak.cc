@@ -1,8 +1,10 @@
 // perdura soak: random clusters, clients, schedules and failures of all systems, until told to
 // stop; and perdura crash --replay, which repeats what it found.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -19,6 +21,7 @@
 #include "bench/perdura/crash_arguments.h"
 #include "bench/perdura/finding_file.h"
 #include "bench/perdura/whole_number.h"
+#include "harness/run/last_words.h"
 #include "harness/run/long_work.h"
 #include "harness/text/atomic_file.h"
 #include "platform/base/error.h"
@@ -106,6 +109,36 @@ void print(const SoakReport& report) {
   fmt::print("all: {}; {} kept less than expected\n", numbers_of(report.sum()), report.findings);
 }
 
+// What the threads are running, for whoever looks for the cause if the process dies of it.
+class UnderTest final : public CrashListener {
+ public:
+  explicit UnderTest(std::size_t threads) : lines_(threads) { tell_of_crashes(this); }
+  ~UnderTest() { tell_of_crashes(nullptr); }
+  UnderTest(const UnderTest&) = delete;
+  UnderTest& operator=(const UnderTest&) = delete;
+
+  void set(std::size_t thread, const bench::CaseSoak& one, std::uint64_t seed) {
+    Line& line = lines_[thread];
+    line.size = 0;
+    const auto end = fmt::format_to_n(line.text.data(), line.text.size(),
+                                      "perdura: soak: {}, seed {}, schedule {}\n",
+                                      one.where().name(), seed, one.counts().schedules + 1);
+    line.size = std::min(end.size, line.text.size());
+  }
+
+ private:
+  void crashed(int) noexcept override {
+    for (const Line& line : lines_) {
+      [[maybe_unused]] const auto written = write(STDERR_FILENO, line.text.data(), line.size);
+    }
+  }
+  struct Line {
+    std::array<char, 200> text{};
+    std::size_t size = 0;
+  };
+  std::deque<Line> lines_;
+};
+
 // The runs of this process. Threads take cases in turn; a case is run by one thread at a time, so
 // that its schedules depend on the seed alone. Only the first finding of a system's setting is
 // kept, since the others are likely to have the same cause.
@@ -117,13 +150,14 @@ class Soak {
         profile_(profile_named(std::string(kSoakProfile), context)),
         end_(Clock::now() + std::chrono::minutes(arguments.minutes)),
         work_(1, context.ranks) {
-    const auto seed = arguments.seed + static_cast<std::uint64_t>(context.ranks.rank());
+    seed_ = arguments.seed + static_cast<std::uint64_t>(context.ranks.rank());
     for (bench::SoakCase& one : cases) {
-      waiting_.push_back(&cases_.emplace_back(std::move(one), profile_, seed));
+      waiting_.push_back(&cases_.emplace_back(std::move(one), profile_, seed_));
     }
     // The ranks of a job share the seeds, so a process of it needs one thread.
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
     threads_ = context.ranks.size() > 1 ? 1 : std::min(cores, cases_.size());
+    under_test_.emplace(threads_);
     work_.begin("soak");
   }
 
@@ -132,7 +166,7 @@ class Soak {
   void run() {
     {
       std::vector<std::jthread> workers;
-      for (std::size_t i = 0; i < threads_; ++i) workers.emplace_back([this] { take_turns(); });
+      for (std::size_t i = 0; i < threads_; ++i) workers.emplace_back([this, i] { take_turns(i); });
     }
     work_.close();
     if (problem_) std::rethrow_exception(problem_);
@@ -151,9 +185,10 @@ class Soak {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void take_turns() {
+  void take_turns(std::size_t thread) {
     try {
       while (bench::CaseSoak* const one = take()) {
+        under_test_->set(thread, *one, seed_);
         if (run_once(*one)) give_back(*one);
       }
     } catch (const Interrupted&) {
@@ -237,7 +272,9 @@ class Soak {
   const sim::Profile profile_;
   const Clock::time_point end_;
   LongWork work_;
+  std::uint64_t seed_ = 0;
   std::size_t threads_ = 1;
+  std::optional<UnderTest> under_test_;
   std::deque<bench::CaseSoak> cases_;
   std::atomic<std::uint64_t> runs_{0};
   std::atomic<std::uint64_t> failures_{0};
