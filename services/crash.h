@@ -50,8 +50,11 @@ struct CrashVerdict {
   std::string observed;      // the same for reads alone
   std::string ordered;       // only the last changes are lost
   std::string atomic;        // the state found is one that was possible
-  // What the first of these losses is about, if it is about one of several objects (CrashCall).
-  std::optional<std::uint64_t> object{};
+  // What each of these losses is about, if it is about one of several objects (CrashCall).
+  struct About {
+    std::optional<std::uint64_t> durable{}, acknowledged{}, observed{}, ordered{}, atomic{};
+  };
+  About about{};
 };
 
 // What a client called, and what it was told; for an explanation of what a failure has undone.

@@ -350,7 +350,8 @@ Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& p
     story.servers = scenario->servers();
     story.clients = scenario->clients();
     story.calls = scenario->calls();
-    story.object = scenario->judge({failed_at, servers_fail ? 1U : 0U}, {}).object;
+    story.object =
+        object_of(scenario->judge({failed_at, servers_fail ? 1U : 0U}, {}), lost.first_loss);
     story.events = {{*run.failed_at(), what_happens(losing.failing)}};
     if (servers_fail) story.failures = {*run.failed_at()};
     explained = explain(recording, story);

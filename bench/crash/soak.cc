@@ -119,8 +119,9 @@ Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& ta
   ExplainedRun run = generated.story();
   run.title = fmt::format("{}: kept {} instead of {}", one.name(), to_string(level_of(verdict)),
                           to_string(one.expected));
-  run.conclusion = conclusion_of(loss_of(verdict, one.expected));
-  run.object = verdict.object;
+  const std::string loss = loss_of(verdict, one.expected);
+  run.conclusion = conclusion_of(loss);
+  run.object = object_of(verdict, loss);
   return explain(recording, run);
 }
 

@@ -57,14 +57,14 @@ std::string trace(const History& all, std::optional<std::uint64_t> key, Failures
 }
 
 // Empty if the operations in `judged` are consistent with the promise; otherwise the trace of
-// `all`, and the key goes to `about`, unless that names one.
+// `all`, and the key goes to `about`.
 std::string broken(const History& judged, const History& all, Failures failures,
                    history::Promise promise, std::optional<std::uint64_t>& about) {
   const history::CheckResult verdict = history::check(judged, promise);
   if (verdict.accepted()) return "";
-  if (!about && !verdict.violations.empty()) about = verdict.violations.front().key;
   if (verdict.violations.empty()) return trace(all, std::nullopt, failures, describe(verdict));
   const history::Violation& first = verdict.violations.front();
+  about = first.key;
   return trace(all, first.key, failures, describe(first));
 }
 
@@ -128,6 +128,7 @@ std::string broken_atomicity(const History& history, Failures failures,
                              other.version == operation.version && other.start <= operation.end;
                     });
     if (!written) {
+      about = operation.key;
       return trace(history, operation.key, failures,
                    fmt::format("key {}: {}", operation.key,
                                operation.outcome == Outcome::ok
@@ -152,19 +153,20 @@ CrashVerdict judge_crash(const History& history, std::span<const Time> times, st
   }
   History with_failure = history;
   add_failures(with_failure, failures);
-  verdict.durable = broken(with_failure, with_failure, failures, {}, verdict.object);
+  verdict.durable = broken(with_failure, with_failure, failures, {}, verdict.about.durable);
   if (verdict.durable.empty()) return verdict;
   if (levels.acknowledged)
-    verdict.acknowledged =
-        broken(writes_of(history, failures), with_failure, failures, {}, verdict.object);
+    verdict.acknowledged = broken(writes_of(history, failures), with_failure, failures, {},
+                                  verdict.about.acknowledged);
   if (levels.observed)
-    verdict.observed =
-        broken(observations_of(history, failures), with_failure, failures, {}, verdict.object);
+    verdict.observed = broken(observations_of(history, failures), with_failure, failures, {},
+                              verdict.about.observed);
   if (!levels.ordered && !levels.atomic) return verdict;
-  verdict.ordered = broken(with_failure, with_failure, failures,
-                           {.undone = history::Promise::Undone::last_version}, verdict.object);
+  verdict.ordered =
+      broken(with_failure, with_failure, failures,
+             {.undone = history::Promise::Undone::last_version}, verdict.about.ordered);
   if (verdict.ordered.empty() || !levels.atomic) return verdict;
-  verdict.atomic = broken_atomicity(history, failures, verdict.object);
+  verdict.atomic = broken_atomicity(history, failures, verdict.about.atomic);
   return verdict;
 }
 

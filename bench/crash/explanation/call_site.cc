@@ -40,6 +40,10 @@ bool is_of_a_system(const CallSite& site) {
   return begins_with_one_of(site.function, kNames);
 }
 
+bool is_in_systems(const CallSite& site) {
+  return site.line.starts_with("systems/") || site.function.starts_with("perdura::systems::");
+}
+
 std::uintptr_t address_of_program() {
   std::uintptr_t address = 0;
   dl_iterate_phdr(
@@ -144,17 +148,19 @@ CallStack call_stack() {
 
 // The frame of a coroutine begins with the address of the function that resumes it. One is added,
 // since a return address is behind its call.
-void* code_of(std::coroutine_handle<> coroutine) {
-  return *static_cast<std::byte**>(coroutine.address()) + 1;
+void add_task(CallStack& stack, std::coroutine_handle<> task) {
+  if (task) stack.push_back(*static_cast<std::byte**>(task.address()) + 1);
 }
 
 std::string CallSite::text() const {
-  constexpr std::string_view kNamespace = "perdura::";
-  std::string_view name = function;
-  if (name.starts_with(kNamespace)) name.remove_prefix(kNamespace.size());
-  if (name.empty()) return "";
-  if (line.empty()) return fmt::format("{}()", name);
-  return fmt::format("{}, {}()", line, name);
+  const auto without_project = [](std::string_view name) {
+    constexpr std::string_view kProject = "perdura::";
+    return name.starts_with(kProject) ? name.substr(kProject.size()) : name;
+  };
+  if (function.empty()) return "";
+  std::string text = line.empty() ? "" : line + ", ";
+  text += fmt::format("{}()", without_project(function));
+  return system.empty() ? text : fmt::format("{} for {}()", text, without_project(system));
 }
 
 std::vector<CallSite> call_sites(std::span<const CallStack> stacks) {
@@ -173,13 +179,18 @@ std::vector<CallSite> call_sites(std::span<const CallStack> stacks) {
   std::vector<CallSite> sites;
   for (const CallStack& stack : stacks) {
     CallSite& site = sites.emplace_back();
-    for (auto frame = stack.begin(); frame != stack.end() && site.function.empty(); ++frame) {
-      const auto found = known.find(address_of(*frame));
+    for (void* frame : stack) {
+      const auto found = known.find(address_of(frame));
       if (found == known.end()) continue;
-      const auto& inlined = found->second;
-      const auto own = std::find_if(inlined.begin(), inlined.end(), is_of_a_system);
-      if (own != inlined.end()) site = *own;
+      for (const CallSite& inlined : found->second) {
+        if (site.function.empty() && is_of_a_system(inlined)) {
+          site = inlined;
+        } else if (!site.function.empty() && site.system.empty() && is_in_systems(inlined)) {
+          site.system = inlined.function;
+        }
+      }
     }
+    if (is_in_systems(site)) site.system.clear();
   }
   return sites;
 }

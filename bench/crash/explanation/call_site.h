@@ -15,12 +15,15 @@ namespace perdura::bench {
 // resumed there is only the coroutine itself, not who awaits it.
 using CallStack = std::vector<void*>;
 CallStack call_stack();
-// The code of a suspended coroutine, in place of a call by it.
-void* code_of(std::coroutine_handle<> coroutine);
+// Adds a suspended task, if there is one, as if it had called the outermost. Of it only the
+// beginning of the function is known.
+void add_task(CallStack& stack, std::coroutine_handle<> task);
 
 struct CallSite {
   std::string function;  // "perdura::systems::erda::ErdaPartition::answer"; empty if unknown
   std::string line;      // "systems/erda/server.cc:250"; empty without debug information
+  // If that is not in a system: the function of a system that called it.
+  std::string system{};
 
   std::string text() const;  // empty if nothing is known
 };

@@ -14,9 +14,10 @@ using Tone = Diagram::Tone;
 // In pixels. Each row has a height of its own, so that no two texts meet.
 constexpr double kWidth = 1200;
 constexpr double kLeft = 90;  // of it are the times
-constexpr double kRow = 20;
+constexpr double kRow = 28;
 constexpr double kTop = 84;               // of it are title and headings
 constexpr double kLetter = 6.7;           // the width of one, at most, on average
+constexpr double kBoldLetter = 8.2;       // of the failures
 constexpr std::size_t kLineLength = 165;  // letters of a conclusion
 
 std::string escaped(std::string_view text) {
@@ -146,7 +147,11 @@ class Drawing {
 
   void bar(const Diagram::Row& row) {
     const double y = y_of(number_of(row));
-    line(8, y, kWidth - 8, y, color_of(row.tone), 5);
+    line(kLeft - 16, y, kWidth - 8, y, color_of(row.tone), 5);
+    svg_ += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"20\" fill=\"white\" "
+        "stroke=\"{}\"/>\n",
+        kLeft, y - 10, 20 + kBoldLetter * static_cast<double>(row.text.size()), color_of(row.tone));
   }
 
   void draw(const Diagram::Span& span) {
@@ -184,12 +189,22 @@ class Drawing {
            fails ? "font-weight=\"bold\" font-size=\"13\"" : "");
       return;
     }
-    // Beside its line, on the side on which there is room.
+    // Beside its line, on the side on which there is room. Arrows go downward: the text stands
+    // above one that leaves on its side, and below one that comes from there.
     const double x = x_of(row.column);
-    const bool fits = x + 10 + kLetter * static_cast<double>(row.text.size()) < kWidth - 8;
+    const bool right = x + 10 + kLetter * static_cast<double>(row.text.size()) < kWidth - 8;
+    const double baseline = gets_arrow_from(right, row) ? y + 11 : y - 3;
     svg_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\" fill=\"{}\"/>\n", x, y,
                         color_of(row.tone));
-    text(fits ? x + 10 : x - 10, y + 4, row.tone, fits ? "start" : "end", row.text);
+    text(right ? x + 10 : x - 10, baseline, row.tone, right ? "start" : "end", row.text);
+  }
+
+  bool gets_arrow_from(bool right, const Diagram::Row& row) const {
+    return std::any_of(diagram_.arrows.begin(), diagram_.arrows.end(),
+                       [&](const Diagram::Arrow& arrow) {
+                         const std::size_t source = diagram_.rows[arrow.from].column;
+                         return arrow.to == number_of(row) && (source > row.column) == right;
+                       });
   }
 
   const Diagram& diagram_;

@@ -88,12 +88,14 @@ class Explainer {
     lost_.resize(kMostLost);
   }
 
-  // All calls of the object before the failure, the last ones if there are many, and the one that
-  // found what is wrong. The messages of those that wrote or told the value are shown, too.
+  // The calls of the object from the one that wrote the value to the failure, the last ones if
+  // there are many, and the one that found what is wrong. The messages of those that wrote or told
+  // the value are shown, too.
   void choose_calls() {
+    const Time first = value_.written != nullptr ? value_.written->start : Time();
     for (const CrashCall& call : run_.calls) {
       const bool of_object = !run_.object || call.object == *run_.object;
-      if (of_object && call.start <= end_) calls_.push_back(&call);
+      if (of_object && call.start <= end_ && call.end >= first) calls_.push_back(&call);
     }
     std::stable_sort(calls_.begin(), calls_.end(), [](const CrashCall* a, const CrashCall* b) {
       return std::tie(a->start, a->client) < std::tie(b->start, b->client);
@@ -311,22 +313,12 @@ class Explainer {
   // --- rows --------------------------------------------------------------------------------------
 
   std::string name_of(Place place, NodeId node) const {
-    const std::string server = run_.servers > 1 ? fmt::format("server {} ", node) : "server ";
-    switch (place) {
-      case Place::client:
-        return node == run_.node_of(run_.clients)
-                   ? fmt::format("client {} (inspector)", run_.clients)
-                   : fmt::format("client {}", node - run_.servers);
-      case Place::cpu:
-        return server + "CPU";
-      case Place::device:
-        return server + "device";
-      case Place::memory:
-        return run_.servers > 1 ? server + "PM" : "persistent memory";
-      case Place::everybody:
-        break;
-    }
-    return "";
+    if (place == Place::client) return fmt::format("client {}", node - run_.servers);
+    const std::string_view part = place == Place::cpu      ? "CPU"
+                                  : place == Place::device ? "device"
+                                                           : "memory";
+    return run_.servers > 1 ? fmt::format("server {} {}", node, part)
+                            : fmt::format("server {}", part);
   }
 
   // Events that are left out if there are too many: the earliest of those that say least.

@@ -96,25 +96,33 @@ class Search {
         value_.told.push_back(call);
       }
     }
-    add_windows(lost->bytes);
+    add_windows(lost->bytes, windows_);
+    for (const CrashCall& call : run_.calls) {
+      for (const CrashCall::Value& value : call.values) {
+        if (&call != value_.written && !has(*told, value.version)) {
+          add_windows(value.bytes, windows_of_others_);
+        }
+      }
+    }
     return true;
   }
 
   // Parts of the value by which it is recognized in a line.
-  void add_windows(const std::vector<std::byte>& bytes) {
+  using Windows = std::set<std::vector<std::byte>>;
+  static void add_windows(const std::vector<std::byte>& bytes, Windows& windows) {
     for (std::size_t at = 0; at + kWindow <= bytes.size(); ++at) {
       const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at);
       const std::vector<std::byte> window(begin, begin + kWindow);
-      if (is_telling(window)) windows_.insert(window);
+      if (is_telling(window)) windows.insert(window);
     }
   }
   static bool is_telling(const std::vector<std::byte>& window) {
     return std::set<std::byte>(window.begin(), window.end()).size() >= kWindow / 2;
   }
-  bool holds(const Recording::Change& change) const {
+  static bool holds(const Recording::Change& change, const Windows& windows) {
     for (std::size_t at = 0; at + kWindow <= change.bytes.size(); ++at) {
       const auto begin = change.bytes.begin() + static_cast<std::ptrdiff_t>(at);
-      if (windows_.contains({begin, begin + kWindow})) return true;
+      if (windows.contains({begin, begin + kWindow})) return true;
     }
     return false;
   }
@@ -125,8 +133,9 @@ class Search {
       if (failure.at != *value_.failure) continue;
       for (const Recording::Lost& lost : failure.lost) {
         const Recording::Change& change = recording_.changes()[lost.change];
-        const bool of_value = holds(change);
-        if (!of_value && value_.written != nullptr && change.at < value_.written->start) {
+        const bool of_value = holds(change, windows_);
+        const bool is_earlier = value_.written != nullptr && change.at < value_.written->start;
+        if (!of_value && (is_earlier || holds(change, windows_of_others_))) {
           ++value_.others;
           continue;
         }
@@ -142,7 +151,8 @@ class Search {
   const ExplainedRun& run_;
   std::vector<const CrashCall*> calls_;  // of the object, by their ends
   LostValue value_;
-  std::set<std::vector<std::byte>> windows_;
+  Windows windows_;  // of the value
+  Windows windows_of_others_;
 };
 
 // How a call relied on one change of the memory of a server.
@@ -205,6 +215,16 @@ std::string conclusion_of(const std::string& trace) {
   const std::size_t lead = trace.rfind(kLead, end);
   const std::size_t begin = lead == std::string::npos ? 0 : lead + kLead.size();
   return trace.substr(begin, end - begin);
+}
+
+std::optional<std::uint64_t> object_of(const services::CrashVerdict& verdict,
+                                       std::string_view trace) {
+  const auto is = [&](const std::string& loss) { return !loss.empty() && trace.ends_with(loss); };
+  if (is(verdict.durable)) return verdict.about.durable;
+  if (is(verdict.acknowledged)) return verdict.about.acknowledged;
+  if (is(verdict.observed)) return verdict.about.observed;
+  if (is(verdict.ordered)) return verdict.about.ordered;
+  return is(verdict.atomic) ? verdict.about.atomic : std::nullopt;
 }
 
 LostValue find_lost_value(const Recording& recording, const ExplainedRun& run) {

@@ -30,6 +30,9 @@ struct ExplainedRun {
 
 // The last line of a judge's trace, without what leads to it.
 std::string conclusion_of(const std::string& trace);
+// What the loss that ends with this trace is about.
+std::optional<std::uint64_t> object_of(const services::CrashVerdict& verdict,
+                                       std::string_view trace);
 
 struct LostValue {
   // All of these point into the run.

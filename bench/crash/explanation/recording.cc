@@ -29,7 +29,7 @@ Recording::Range Recording::range_of(NodeId machine, Model::Place place, Bytes l
 
 Recording::MessageId Recording::posted(const Posted& message) {
   messages_.push_back({.what = message, .posted_by = call_stack()});
-  if (message.awaited_by) messages_.back().posted_by.push_back(code_of(message.awaited_by));
+  add_task(messages_.back().posted_by, message.awaited_by);
   return messages_.size();
 }
 
@@ -49,7 +49,7 @@ void Recording::executed(MessageId id, Model::Place place, Bytes length, Time at
 
 void Recording::completed(MessageId id, fabric::Status status, Time at,
                           std::coroutine_handle<> awaited_by) {
-  if (awaited_by) message(id).posted_by.push_back(code_of(awaited_by));
+  if (!message(id).what.awaited_by) add_task(message(id).posted_by, awaited_by);
   message(id).completed = at;
   message(id).succeeded = status == fabric::Status::success;
 }

@@ -344,21 +344,21 @@ TEST(Diagram, IsTheSameTextForTheSameRun) {
   constexpr std::string_view kText =
       R"(a register
 
-  time, us  client 0          client 1 (inspector)  server CPU              server device  persistent memory
+  time, us  client 0          client 1      server CPU              server device  server memory
      0.750  put of version 1
-     2.708                                                                                 0x80, 40 B stored
+     2.708                                                                         0x80, 40 B stored
      4.625  -> done
      4.625  put of version 2
      4.775  #1 SEND, 40 B
-     5.955                                                                  #1 arrives
-     6.567                                          takes #1
-     6.582                                                                                 0x80, 40 B stored
-     6.732                                          #2 SEND, 8 B
+     5.955                                                          #1 arrives
+     6.567                                  takes #1
+     6.582                                                                         0x80, 40 B stored
+     6.732                                  #2 SEND, 8 B
      8.500  #2 is there
      8.500  -> done
    200.000  ==== the power of the servers fails ====
             lost: 0x80, 40 B, in the CPU's cache, not flushed [flush_and_fence_persist]
-   200.000                                          starts again, recovers
+   200.000                                  starts again, recovers
    200.750                    get
    203.025                    -> not found
 
