@@ -1,38 +1,14 @@
 #include "platform/litmus/explore.h"
 
 #include <string>
-#include <unordered_set>
 
+#include "platform/explore/exhaustive.h"
 #include "platform/pmem/model/choices.h"
 #include "platform/sim/sim_platform.h"
 
 namespace perdura::litmus {
 
 namespace {
-
-// Thrown where a run comes to a state that is known.
-struct StateIsKnown {};
-
-// The choices of an enumeration, except where they lead on from a known state.
-class NewStates final : public pmem::Choices {
- public:
-  using State = std::function<std::string()>;
-
-  NewStates(pmem::Enumerator& all, std::unordered_set<std::string>& known)
-      : all_(all), known_(known) {}
-
-  void watch(State state) { state_ = std::move(state); }
-
-  std::size_t choose(std::size_t n) override {
-    if (!all_.repeats() && !known_.insert(state_()).second) throw StateIsKnown();
-    return all_.choose(n);
-  }
-
- private:
-  pmem::Enumerator& all_;
-  std::unordered_set<std::string>& known_;
-  State state_;
-};
 
 RunOptions relaxed_by(sim::SimPlatform& platform, pmem::Choices& choices) {
   RunOptions options;
@@ -49,13 +25,11 @@ void add(const Results& more, Results& results) {
 
 Explored explore(const Litmus& litmus, const sim::Profile& profile) {
   Explored explored;
-  pmem::Enumerator all;
-  std::unordered_set<std::string> known;
+  explore::Exhaustive all;
   while (all.next()) {
-    NewStates choices(all, known);
     sim::SimPlatform platform(profile, litmus.nodes);
-    Run run(litmus, platform, relaxed_by(platform, choices));
-    choices.watch([&run, &platform] {
+    Run run(litmus, platform, relaxed_by(platform, all));
+    all.watch([&run, &platform] {
       std::string state;
       run.append_state(state);
       platform.append_state(state);
@@ -63,11 +37,11 @@ Explored explore(const Litmus& litmus, const sim::Profile& profile) {
     });
     try {
       add(run.finish(), explored.results);
-    } catch (const StateIsKnown&) {
+    } catch (const explore::Exhaustive::StateIsKnown&) {
     }
   }
-  explored.runs = all.sequences();
-  explored.states = known.size();
+  explored.runs = all.runs();
+  explored.states = all.states();
   return explored;
 }
 

@@ -37,13 +37,18 @@ class Ring {
     pop_front();
     return first;
   }
+  // Takes the i-th element; the others keep their order.
+  T take(std::size_t i) {
+    T taken = std::move((*this)[i]);
+    for (; i > 0; --i) (*this)[i] = std::move((*this)[i - 1]);
+    pop_front();
+    return taken;
+  }
   // Removes the oldest element that is equal to `element`, if there is one.
   void erase(const T& element) {
     std::size_t i = 0;
     while (i < count_ && !((*this)[i] == element)) ++i;
-    if (i == count_) return;
-    for (; i > 0; --i) (*this)[i] = std::move((*this)[i - 1]);
-    pop_front();
+    if (i < count_) take(i);
   }
   void clear() {
     head_ = 0;

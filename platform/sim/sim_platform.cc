@@ -169,6 +169,17 @@ void SimPlatform::stall(NodeId node, std::uint32_t thread, std::vector<Stall> st
   nodes_.at(node).stall(thread, std::move(stalls));
 }
 
+void SimPlatform::choose_schedule(const ScheduleChoices& choices) {
+  network_.delays = {choices.messages, choices.devices};
+  for (SimNode& node : nodes_) node.choose_tasks(choices.tasks);
+}
+
+std::uint64_t SimPlatform::steps(NodeId node) {
+  std::uint64_t steps = 0;
+  for (const SimThread& thread : nodes_.at(node).threads()) steps += thread.steps();
+  return steps;
+}
+
 void SimPlatform::run() {
   constexpr int kEventsBetweenLooks = 4096;
   int events_until_look = 1;

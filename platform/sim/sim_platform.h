@@ -66,6 +66,15 @@ class SimPlatform final : public Platform {
   // are started, over restarts of the node. Must be called before the thread is started.
   void stall(NodeId node, std::uint32_t thread, std::vector<Stall> stalls);
 
+  // Must be called before threads are started. Streams of choices that decide what a simulation
+  // otherwise decides by its times and by the order of arrival. Null: as without this call.
+  struct ScheduleChoices {
+    pmem::Choices* messages = nullptr;  // by how much each is late (fabric::sim::DelayChoices)
+    pmem::Choices* devices = nullptr;   // by how much each placement in memory is late
+    pmem::Choices* tasks = nullptr;     // which of a thread's ready tasks is next
+  };
+  void choose_schedule(const ScheduleChoices& choices);
+
   // Must be called before run(). From now on, changes of the persistent regions of all nodes are
   // reported to the persistence model (platform/pmem/sim/journal.h). Without this call nothing is
   // recorded, and there is no overhead. The model's DDIO and transport decide what survives; the
@@ -108,6 +117,9 @@ class SimPlatform final : public Platform {
   // run() throws PlatformError within milliseconds of real time after the flag has become true. The
   // flag must outlive the run.
   void end_when(const std::atomic<bool>& flag) { end_ = &flag; }
+
+  // How often tasks of a node's threads have gone on so far.
+  std::uint64_t steps(NodeId node);
 
   Engine& engine() { return engine_; }
   const Profile& profile() const { return profile_; }

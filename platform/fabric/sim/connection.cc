@@ -281,7 +281,9 @@ void End::transmit(Flight& flight) {
   last_departure_ = nic_.link.take(std::max(ready, last_departure_),
                                    transfer_time(on_wire, profile.link.bandwidth));
   const Picoseconds wire = transfer_time(on_wire, path_.bandwidth);
-  const Time departure = enter_path(last_departure_, wire);
+  Time departure = enter_path(last_departure_, wire);
+  if (network_.delays.messages != nullptr) [[unlikely]]
+    departure = delayed(departure, wire);
   flight.departure = departure;
   const Picoseconds first = first_packet_time(path_, bytes);
   flight.last_arrival = std::max(departure + wire, fetched + first) + path_.propagation;

@@ -7,6 +7,7 @@
 // docs/simulation.md has a diagram.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -126,12 +127,29 @@ struct Delivery final : Event, CompletionTaken {
   void taken() override;
 };
 
+// Who decides how late messages and devices are in a simulation with times: each message on its way
+// there, each answer and each receive completion on its way to the CPU, and each placement in the
+// responder's memory is delayed by one of kDelays. 0 is no delay. Whatever is late, a connection
+// keeps the order in which its messages arrive, are placed, complete and are reported. Null: none
+// is late.
+struct DelayChoices {
+  static constexpr std::array<Picoseconds, 3> kDelays{Picoseconds{}, Microseconds(5),
+                                                      Microseconds(25)};
+  static Picoseconds draw(pmem::Choices& choices) {
+    return kDelays[choices.choose(kDelays.size())];
+  }
+
+  pmem::Choices* messages = nullptr;
+  pmem::Choices* devices = nullptr;
+};
+
 // The state that all connections of a simulation share.
 class Network {
  public:
   explicit Network(Engine& event_engine);
   ~Network();
   Engine& engine;
+  DelayChoices delays;
 
   Flight& new_flight();
   void release(Flight& flight);
@@ -230,6 +248,12 @@ class alignas(kCacheLine) End {
       return departure;
     return peer_->nic_.slow_link_in.take(departure, wire);
   }
+  // The same of a message that DelayChoices may delay: those behind it wait until it has left.
+  Time delayed(Time departure, Picoseconds wire) {
+    departure = std::max(departure + DelayChoices::draw(*network_.delays.messages), last_delayed_);
+    last_delayed_ = departure + wire;
+    return departure;
+  }
   void count_sent(Bytes on_wire) {
     nic_.traffic.sent += on_wire;
     peer_->nic_.traffic.received += on_wire;
@@ -324,6 +348,8 @@ class alignas(kCacheLine) End {
   std::shared_ptr<pmem::sim::Journal> journal_;
   pmem::sim::Journal::ConnectionId connection_ = 0;
   std::vector<pmem::sim::Journal::Operation> unreported_;  // completed, but nobody waits for it
+
+  Time last_delayed_{};  // when the last message that may have been delayed has left
 
   std::unique_ptr<RelaxedPipe> relaxed_;  // null until it posts in a relaxed simulation
 };

@@ -263,9 +263,14 @@ void End::place(Flight& flight, const Targets& targets, Time at) {
                                                     round_up(bytes, kCacheLine) / kCacheLine));
     }
   }
-  const Time first = std::max(start, last_placement_) + profile.nic.pcie_write;
+  Time first = std::max(start, last_placement_) + profile.nic.pcie_write;
   end = std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
         profile.nic.pcie_write;
+  if (network_.delays.devices != nullptr) [[unlikely]] {
+    const Picoseconds late = DelayChoices::draw(*network_.delays.devices);
+    first += late;
+    end += late;
+  }
   const Picoseconds per_line = (end - first) / count;
   if (!is_one) [[unlikely]] {
     place_in_turn(flight, targets, first + per_line, per_line);
@@ -493,6 +498,8 @@ void End::refuse(Flight& flight, Status status, Time at) {
 void End::complete_at(Flight& flight, Time sent, Time at) {
   if (journal_ && flight.status == Status::success) [[unlikely]]
     tell_completed(flight, sent);
+  if (network_.delays.messages != nullptr) [[unlikely]]
+    at += DelayChoices::draw(*network_.delays.messages);
   last_completion_ = std::max(last_completion_, at);
   flight.stage = Flight::Stage::answered;
   network_.engine.schedule(last_completion_, flight);
@@ -511,6 +518,8 @@ Delivery& End::deliver(const ReceiveCompletion& completion, Time at) {
   Delivery& delivery = network_.new_delivery();
   delivery.end = this;
   delivery.completion = completion;
+  if (network_.delays.messages != nullptr) [[unlikely]]
+    at += DelayChoices::draw(*network_.delays.messages);
   last_delivery_ = std::max(last_delivery_, at);
   network_.engine.schedule(last_delivery_, delivery);
   return delivery;

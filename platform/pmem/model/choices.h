@@ -5,9 +5,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace perdura::pmem {
+
+// A step that may be the next one of a program.
+struct NextStep {
+  // Whose it is: a thread, a connection. An agent's steps have an order, so at most one of them may
+  // be next.
+  std::uint64_t agent = 0;
+  // What it reads or changes, as a set of bits. Two steps that share none may be exchanged.
+  std::uint64_t touches = ~std::uint64_t{0};
+};
 
 class Choices {
  public:
@@ -15,6 +25,8 @@ class Choices {
   // Returns a number from 0 to n - 1; n is at least 1. If the alternatives are ordered, 0 stands
   // for the one in which the least survives, n - 1 for the one in which the most does.
   virtual std::size_t choose(std::size_t n) = 0;
+  // The same where the alternatives are steps.
+  virtual std::size_t choose_step(std::span<const NextStep> steps) { return choose(steps.size()); }
 };
 
 // The worst case: everything that is not guaranteed to survive is lost.
@@ -39,6 +51,20 @@ class RandomChoices final : public Choices {
 
  private:
   std::uint64_t state_;
+};
+
+// Of all choices one in `rarity` is drawn like that, at random; the others take the first
+// alternative, so that little differs from what happens by default. A rarity of 1 draws all.
+class SparseChoices final : public Choices {
+ public:
+  SparseChoices(std::uint64_t seed, std::size_t rarity) : random_(seed), rarity_(rarity) {}
+  std::size_t choose(std::size_t n) override {
+    return rarity_ == 1 || random_.choose(rarity_) == 0 ? random_.choose(n) : 0;
+  }
+
+ private:
+  RandomChoices random_;
+  std::size_t rarity_;
 };
 
 // Enumerates all sequences of choices, depth first:

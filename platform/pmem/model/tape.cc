@@ -1,7 +1,6 @@
 #include "platform/pmem/model/tape.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,6 +10,11 @@
 namespace perdura::pmem {
 
 namespace {
+
+// So many zeros and more are one word of a text.
+constexpr std::size_t kZerosInOneWord = 3;
+constexpr std::string_view kZeros = "0*";
+constexpr std::uint64_t kMostZeros = 1'000'000'000;
 
 // FNV-1a, so that streams of one seed are unrelated on every machine.
 std::uint64_t hash_of(std::string_view name) {
@@ -35,6 +39,8 @@ std::size_t Tape::Stream::choose(std::size_t n) {
   if (drawn.size() < recorded.size() && recorded[drawn.size()] != kAnew) {
     // A shrunk tape may hold a choice that was made among more alternatives.
     taken = std::min<std::size_t>(recorded[drawn.size()], n - 1);
+  } else if (source != nullptr) {
+    taken = source->choose(n);
   } else if (random) {
     taken = random->choose(n);
   }
@@ -42,11 +48,15 @@ std::size_t Tape::Stream::choose(std::size_t n) {
   return taken;
 }
 
-Choices& Tape::stream(std::string_view name) {
+Choices& Tape::stream(std::string_view name, std::size_t rarity) {
   const auto [place, added] = streams_.try_emplace(std::string(name));
-  if (added && seed_) place->second.random.emplace(*seed_ ^ hash_of(name));
+  if (added && seed_) place->second.random.emplace(*seed_ ^ hash_of(name), rarity);
   const auto recorded = recorded_.find(name);
-  if (added && recorded != recorded_.end()) place->second.recorded = recorded->second;
+  if (added && recorded != recorded_.end()) {
+    place->second.recorded = recorded->second;
+  } else if (added && source_) {
+    place->second.source = source_(name);
+  }
   return place->second;
 }
 
@@ -61,12 +71,20 @@ std::string Tape::text() const { return to_string(drawn()); }
 std::string to_string(const Tape::Streams& streams) {
   std::string text;
   for (const auto& [name, values] : streams) {
-    const auto last = std::find_if(values.rbegin(), values.rend(), [](auto v) { return v != 0; });
-    if (last == values.rend()) continue;
-    const auto count = static_cast<std::size_t>(values.rend() - last);
-    text += fmt::format(
-        "{}{} {}", text.empty() ? "" : "; ", name,
-        fmt::join(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count), " "));
+    std::string words;
+    std::size_t zeros = 0;  // not yet written
+    for (const std::uint64_t value : values) {
+      if (value == 0) {
+        ++zeros;
+        continue;
+      }
+      if (zeros >= kZerosInOneWord) words += fmt::format(" 0*{}", zeros);
+      for (; zeros > 0 && zeros < kZerosInOneWord; --zeros) words += " 0";
+      zeros = 0;
+      words += fmt::format(" {}", value);
+    }
+    if (words.empty()) continue;
+    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", name, words);
   }
   return text;
 }
@@ -81,13 +99,17 @@ Tape Tape::parse(std::string_view text) {
     while (!part.empty()) {
       const std::string_view word = next_part(part, ' ');
       if (word.empty()) continue;
+      const bool zeros = word.starts_with(kZeros);
+      const std::string_view digits = zeros ? word.substr(kZeros.size()) : word;
       std::uint64_t value = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (error != std::errc() || end != word.data() + word.size()) {
+      const auto [end, error] =
+          std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (error != std::errc() || end != digits.data() + digits.size() ||
+          (zeros && value > kMostZeros)) {
         throw UsageError(
             fmt::format("stream '{}' of choices: '{}' is not a whole number", name, word));
       }
-      values.push_back(value);
+      values.insert(values.end(), zeros ? value : 1, zeros ? 0 : value);
     }
   }
   return Tape(std::move(streams));

@@ -8,10 +8,12 @@
 //   Tape again = Tape::parse(tape.text());   // replays
 //
 // Each stream is drawn from by one part of the run. A change of one stream leaves the others alone,
-// which is what makes a tape easy to shrink.
+// which is what makes a tape easy to shrink. Instead of from a seed, the choices of a run that
+// records may come from any Choices.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,20 +28,26 @@ class Tape {
  public:
   using Streams = std::map<std::string, std::vector<std::uint64_t>, std::less<>>;
 
+  // Who makes the choices of a stream, and must outlive the tape; null: the first alternatives.
+  using Source = std::function<Choices*(std::string_view name)>;
+
   explicit Tape(std::uint64_t seed) : seed_(seed) {}
-  explicit Tape(Streams recorded) : recorded_(std::move(recorded)) {}
+  // `source` has the streams that were not recorded.
+  explicit Tape(Streams recorded, Source source = {})
+      : recorded_(std::move(recorded)), source_(std::move(source)) {}
   // Takes the recorded choices, but draws from the seed those that are kAnew and those behind the
   // end of a stream: a variation of an earlier run.
   Tape(Streams recorded, std::uint64_t seed) : seed_(seed), recorded_(std::move(recorded)) {}
   static constexpr std::uint64_t kAnew = ~std::uint64_t{0};
 
   // The stream of this name, which holds neither spaces nor semicolons. The reference stays valid
-  // as long as the tape.
-  Choices& stream(std::string_view name);
+  // as long as the tape. `rarity` is that of what it draws from a seed (SparseChoices).
+  Choices& stream(std::string_view name, std::size_t rarity = 1);
 
   // What has been drawn so far, by stream.
   Streams drawn() const;
-  // The same as text: "clients 2 0 1; failures 0", without trailing zeros.
+  // The same as text: "clients 2 0 1 0*12 3; failures 1", without trailing zeros; 0*12 stands for
+  // twelve of them.
   std::string text() const;
   // Throws UsageError, which names the wrong word.
   static Tape parse(std::string_view text);
@@ -49,13 +57,15 @@ class Tape {
    public:
     std::size_t choose(std::size_t n) override;
 
-    std::optional<RandomChoices> random{};  // absent: 0 where nothing is recorded
+    Choices* source = nullptr;              // null: there is none
+    std::optional<SparseChoices> random{};  // absent: 0 where nothing is recorded
     std::vector<std::uint64_t> recorded{};
     std::vector<std::uint64_t> drawn{};
   };
 
   std::optional<std::uint64_t> seed_;
   Streams recorded_;
+  Source source_;
   std::map<std::string, Stream, std::less<>> streams_;
 };
 

@@ -154,8 +154,15 @@ void SimThread::fire() {
   }
 }
 
+std::coroutine_handle<> SimThread::take_ready() {
+  if (task_choices_ == nullptr || ready_.size() == 1) [[likely]]
+    return ready_.take_front();
+  return ready_.take(task_choices_->choose(ready_.size()));
+}
+
 void SimThread::run_one() {
-  const std::coroutine_handle<> task = ready_.take_front();
+  ++steps_;
+  const std::coroutine_handle<> task = take_ready();
   // With thousands of tasks, the frame of the next one is no longer in any cache.
   if (!ready_.empty()) __builtin_prefetch(ready_.front().address());
   charged_ = {};

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "platform/platform.h"
+#include "platform/pmem/model/choices.h"
 #include "platform/runtime/ring.h"
 #include "platform/sim/kernel/engine.h"
 #include "platform/sim/kernel/profile.h"
@@ -120,6 +121,11 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // stall may begin anywhere in the work of a task, for example between two stores. Must be called
   // before the thread has run.
   void stall(std::vector<Stall> stalls);
+  // From now on `choices` decides which ready task is next; 0 is the one that has been ready for
+  // longest, as it is without this call.
+  void choose_tasks(pmem::Choices* choices) { task_choices_ = choices; }
+  // How often one of its tasks has gone on.
+  std::uint64_t steps() const { return steps_; }
 
   // Appends which tasks are ready, as a number, and what has been stored: what a relaxed
   // simulation's next steps depend on.
@@ -154,6 +160,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   void wake_from_outside();
   void start_timer(Time when, std::coroutine_handle<> task, bool from_outside);
   void run_one();
+  std::coroutine_handle<> take_ready();
   void granted(Time at);
   Timer& free_timer();
   void charge_limit_reached();
@@ -181,6 +188,8 @@ class SimThread final : public Executor, public CostMeter, private Event {
   Time stopped_at_{};
   Time slice_start_{};
   Ring<std::coroutine_handle<>> ready_;
+  pmem::Choices* task_choices_ = nullptr;  // null: first come, first served
+  std::uint64_t steps_ = 0;
   // Pointers, since scheduled events must not move. Most threads need one timer, for which a
   // std::deque would be large.
   std::vector<std::unique_ptr<Timer>> timers_;

@@ -1,0 +1,42 @@
+// All runs, depth first. With watch(), a run ends where it comes to a state in which an earlier one
+// was: from there on both could only go on alike. So programs with few states are explored whole
+// although they have many runs.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_set>
+
+#include "platform/explore/strategy.h"
+
+namespace perdura::explore {
+
+class Exhaustive final : public Strategy {
+ public:
+  // Thrown by choose() where a run comes to a state that is known.
+  struct StateIsKnown {};
+  // All that what follows depends on, as bytes.
+  using State = std::function<std::string()>;
+
+  bool next() override {
+    state_ = nullptr;
+    if (!all_.next()) return false;
+    ++runs_;
+    return true;
+  }
+  // Of the run that has begun. Without it the run is not ended early.
+  void watch(State state) { state_ = std::move(state); }
+
+  std::size_t choose(std::size_t n) override {
+    if (state_ && !all_.repeats() && !known_.insert(state_()).second) throw StateIsKnown();
+    return all_.choose(n);
+  }
+  std::uint64_t states() const { return known_.size(); }  // that differ from each other
+
+ private:
+  pmem::Enumerator all_;
+  std::unordered_set<std::string> known_;
+  State state_;
+};
+
+}  // namespace perdura::explore
