@@ -66,10 +66,6 @@ class FaultySession final : public KvSession {
 
 class RecorderTest : public KvTest {
  protected:
-  // No more than its clients write: a large store takes seconds to make on a busy machine, and
-  // clients do not wait longer than that.
-  RecorderTest() { config_.writes = 1000; }
-
   // Two clients read and write keys 1 and 2, each a key of its own, and read the other's; the first
   // has the fault.
   history::CheckResult run_with(Fault fault) {
