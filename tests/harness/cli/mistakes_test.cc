@@ -36,7 +36,7 @@ const Mistake kMistakes[] = {
      "perdura: crash: " PERDURA_SOURCE_DIR ": is a folder; give a file\n"},
     {"dance",
      "perdura: unknown command 'dance'; known are: list, plan, run, probe, report, claims, "
-     "compare, doctor, advise, crash, guarantees, soak, litmus, completion"},
+     "compare, doctor, advise, crash, guarantees, history, soak, litmus, completion"},
     {"rnu erda-latency", "perdura: unknown command 'rnu' (did you mean 'run'?); known are: list, "},
     {"run", "perdura: experiment is required"},
     {"run erda-latency --fast", "perdura: The following argument was not expected: --fast"},

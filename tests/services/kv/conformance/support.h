@@ -61,6 +61,11 @@ inline KvConfig fit(const KvSystem& system, KvConfig config) {
   config.key_size = system.fit_key(config.key_size);
   config.value_size = system.fit_value(config.value_size);
   config.max_value_size = system.fit_value(config.max_value_size);
+  // A log's regions are of a gigabyte unless one says so, which takes seconds to make on a busy
+  // machine.
+  if (find_parameter(system.parameters, "region_bytes") != nullptr) {
+    config.parameters = {{"region_bytes", 8 * MiB}, {"segment_bytes", 1 * MiB}};
+  }
   return config;
 }
 
