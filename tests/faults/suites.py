@@ -47,7 +47,8 @@ class Build:
         lines, ended = [], []
         with tempfile.TemporaryDirectory(prefix="perdura-faults-") as folder:
             child = subprocess.Popen(
-                ["prlimit", f"--cpu={MOST_CPU_SECONDS}:{MOST_CPU_SECONDS + 5}", *(str(word) for word in command)], cwd=folder, env=environment, text=True, errors="replace",
+                ["prlimit", f"--cpu={MOST_CPU_SECONDS}:{MOST_CPU_SECONDS + 5}", *(str(word) for word in command)],
+                cwd=folder, env=environment, text=True, errors="replace",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
             )
 
