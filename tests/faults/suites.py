@@ -15,7 +15,7 @@ import time
 SOAK_RUNS = 200  # of each setting of a system on each kind of server
 SOAK_SEED = 1
 MOST_SECONDS = 600  # of one suite
-MOST_CPU_SECONDS = 120  # of one program of it; what simulates and takes longer does not end
+MOST_CPU_SECONDS = 60  # of one program of it; what simulates and takes longer does not end
 
 
 @dataclasses.dataclass
@@ -47,7 +47,8 @@ class Build:
         lines, ended = [], []
         with tempfile.TemporaryDirectory(prefix="perdura-faults-") as folder:
             child = subprocess.Popen(
-                ["prlimit", f"--cpu={MOST_CPU_SECONDS}", *(str(word) for word in command)], cwd=folder, env=environment, text=True, errors="replace",
+                ["prlimit", f"--cpu={MOST_CPU_SECONDS}:{MOST_CPU_SECONDS + 5}", *(str(word) for word in command)],
+                cwd=folder, env=environment, text=True, errors="replace",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
             )
 
@@ -138,7 +139,7 @@ class Crash:
         system, *settings = row.split(", ")
         domain, ddio, *transport = column.split(" ")
         command = [build.program, "crash", system, "--domain", domain, "--ddio", "on" if ddio == "ddio" else "off"]
-        command += ["--transport", transport[0] if transport else "infiniband"]
+        command += ["--transport", transport[0] if transport else "ib"]
         for setting in settings:
             if setting == "persistence = correct":
                 command += ["--persistence", "correct"]
@@ -199,7 +200,7 @@ GENERIC = {
     "faults": Tests("perdura_system_faults_test", by_system=True),
     "conformance": Tests("perdura_kv_test", by_system=True, platform="sim"),
     "conformance-shm": Tests("perdura_kv_test", by_system=True, platform="shm"),
-    "log": Tests("perdura_remote_log_test", without=["Cells*"]),
+    "log": Tests("perdura_remote_log_test", without=["Cells*", "*Kill*"]),
     "crash": Crash(),
     "soak": Soak(),
     "kill": Tests("perdura_kill_test", by_system=True),

@@ -175,6 +175,51 @@ TEST_P(Recovery, ARefusedPutIsNotThereAfterwards) {
   }
 }
 
+// What a recovered store gives to new keys belongs to no old one: the server dies and is started
+// again while the store is filled, up to the last key that it takes.
+TEST_P(Recovery, AStoreThatWasRestartedOverwritesNothing) {
+  constexpr std::uint64_t kBetweenDeaths = 16;
+  KvConfig full = config();
+  full.writes = full.records;
+  const auto made = perdura::test::make_platform("sim", 2);
+  auto& platform = static_cast<perdura::sim::SimPlatform&>(*made);
+  auto server = [&](Thread& thread) -> Task<> {
+    const auto partition = system().open(thread, "pool", full);
+    co_await partition->serve();
+  };
+  platform.start_service(0, 0, CompletionMode::polling, server);
+  platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    std::set<std::uint64_t> there;
+    auto session = co_await system().connect(thread, {0, 0}, full);
+    std::uint64_t refused = 0;
+    for (std::uint64_t number = 0; number < 20'000 && refused < 20; ++number) {
+      if (number % kBetweenDeaths == kBetweenDeaths - 1) {
+        platform.kill(0);
+        platform.start_service(0, 0, CompletionMode::polling, server);
+        session = co_await system().connect(thread, {0, 0}, full);
+      }
+      const Buffer key = key_of(number);
+      const Buffer value = value_of(number, number, value_size());
+      if ((co_await session->put(key, value)).has_value()) {
+        there.insert(number);
+      } else {
+        ++refused;
+      }
+    }
+    EXPECT_GE(there.size(), full.records);
+    Buffer into(4096);
+    for (const std::uint64_t number : there) {
+      const Buffer key = key_of(number);
+      const auto got = co_await session->get(key, into);
+      EXPECT_TRUE(got.has_value()) << "key " << number;
+      if (got) {
+        EXPECT_EQ(version_of(number, std::span(into).first(*got)), number);
+      }
+    }
+  });
+  platform.run();
+}
+
 // A client dies in the middle of a put: the others see the old or the new value, and can write.
 TEST_P(Recovery, AClientThatDiesLeavesOldOrNew) {
   int cut_off = 0;
