@@ -13,6 +13,9 @@ namespace perdura::systems::erda {
 
 void Store::recover() {
   if (space_.fresh()) return space_.opened();
+  // A process may have died before its last changes were durable, and all that follows relies on
+  // the chains of regions.
+  pool_->persist(PoolLayout::kHeadArray, layout_.head_array_size());
   table_.recover();
   check_entries();
   Scratch scratch = make_scratch();

@@ -36,7 +36,7 @@ TEST(SoakCommand, SaysWhatItTriedAndWhatNeverHappened) {
 TEST(SoakCommand, WhatItFindsIsReplayedFromItsFile) {
   const test::TemporaryFolder temporary;
   const Outcome outcome =
-      perdura("soak erda --expect durable --runs 1000 -o " + temporary.path().string());
+      perdura("soak erda --expect durable --runs 300 -o " + temporary.path().string());
   EXPECT_EQ(outcome.code, 1) << outcome.text;
   const auto files = files_in(temporary.path());
   ASSERT_EQ(files.size(), 3U) << "one of each setting\n" << outcome.text;
