@@ -27,7 +27,7 @@ struct CrashArguments {
   std::optional<std::string> failure;    // of a system: absent: of power
   std::optional<std::string> profile;    // of a system: default erda-connectx3
   bool as_json = false;
-  std::optional<std::string> replay;  // the file of a finding; then only `diagram` is given, too
+  std::optional<std::string> replay;   // the file of a finding; then only `diagram` is given, too
   std::optional<std::string> diagram;  // file for a space-time diagram of a loss, as SVG
 };
 
