@@ -29,7 +29,7 @@ struct CrashArguments {
   std::optional<std::string> images;     // of a system: recoveries at a moment, or "all"
   std::uint64_t threads = 0;             // with `images`; 0: one for each of the host's
   bool as_json = false;
-  std::optional<std::string> replay;  // the file of a finding; then only `diagram` is given, too
+  std::optional<std::string> replay;   // the file of a finding; then only `diagram` is given, too
   std::optional<std::string> diagram;  // file for a space-time diagram of a loss, as SVG
 };
 

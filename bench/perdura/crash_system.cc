@@ -267,6 +267,9 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     fmt::print("{}\n", results.dump(2));
   } else {
     fmt::print("{}", trace);
+    if (arguments.diagram && all_durable) {
+      fmt::print("nothing is lost: {} is not written\n", *arguments.diagram);
+    }
   }
   return all_durable ? ExitCode::done : ExitCode::failed;
 }
