@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "platform/base/error.h"
 
@@ -26,11 +27,30 @@ constexpr std::uint32_t kMostFailures = 3;
 // begun.
 constexpr Picoseconds kRestart = Microseconds(100);
 
+// Bits of what a schedule draws.
+constexpr std::size_t kMessages = 1;
+constexpr std::size_t kDevices = 2;
+constexpr std::size_t kTasks = 4;
+constexpr std::size_t kWholeSchedule = kMessages + kDevices + kTasks;
+
 Picoseconds drawn_time(pmem::Choices& choices) {
   return Picoseconds(static_cast<std::int64_t>(choices.choose(kWindow)));
 }
 
 }  // namespace
+
+StreamOf stream_of(std::string_view name) {
+  if (name == "clients") return StreamOf::clients;
+  if (name == "messages" || name == "devices" || name == "tasks") return StreamOf::schedule;
+  return name.starts_with("image-") ? StreamOf::image : StreamOf::rest;
+}
+
+pmem::Tape::Streams one_power_failure(Time when) {
+  constexpr std::uint64_t kPowerFails = 0;
+  const auto instant = static_cast<std::uint64_t>(when.time_since_epoch().count());
+  return {{"drawn", {kWholeSchedule}},
+          {"failures", {1, kPowerFails, std::min<std::uint64_t>(instant, kWindow - 1)}}};
+}
 
 GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
                            const services::CrashSetup& setup, pmem::Tape& tape)
@@ -45,8 +65,9 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
   platform_->track_durability(setup.model);
 }
 
-services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
+void GeneratedRun::begin() {
   draw_stalls();
+  draw_schedule();
   draw_deaths();
   start_servers();
   start_clients();
@@ -61,6 +82,10 @@ services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
   } catch (const std::exception& error) {
     scenario_->note_problem(error.what());
   }
+}
+
+services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
+  begin();
   if (!disturbed_ && !client_problem_.empty()) scenario_->note_problem(client_problem_);
   return scenario_->judge(power_failures_, levels);
 }
@@ -96,6 +121,39 @@ void GeneratedRun::draw_stalls() {
   }
 }
 
+void GeneratedRun::draw_schedule() {
+  // Of what is drawn from a seed: a few of the messages of a run are late.
+  constexpr std::size_t kRarity = 24;
+  const std::size_t drawn = tape_.stream("drawn").choose(kWholeSchedule + 1);
+  const auto stream = [&](std::size_t bit, std::string_view name) -> pmem::Choices* {
+    return (drawn & bit) != 0 ? &tape_.stream(name, kRarity) : nullptr;
+  };
+  platform_->choose_schedule({.messages = stream(kMessages, "messages"),
+                              .devices = stream(kDevices, "devices"),
+                              .tasks = stream(kTasks, "tasks")});
+}
+
+void GeneratedRun::list_moments(std::function<bool()> begins) {
+  moments_begin_ = std::move(begins);
+  platform_->list_moments();
+  platform_->between_events([this] { note_moment(); });
+  begin();
+}
+
+// Called between events: a client may have gone on in the last one.
+void GeneratedRun::note_moment() {
+  const Time now = platform_->engine().now();
+  if (!moments_from_ && moments_begin_()) moments_from_ = now;
+  std::uint64_t steps = 0;
+  for (NodeId node = first_client(); node < inspector(); ++node) steps += platform_->steps(node);
+  if (std::exchange(client_steps_, steps) != steps) note_moment_before(now);
+}
+
+void GeneratedRun::note_moment_before(Time when) {
+  constexpr Picoseconds kInstant{1};
+  if (moments_from_ && when > *moments_from_) moments_.insert(when - kInstant);
+}
+
 void GeneratedRun::draw_deaths() {
   pmem::Choices& choices = tape_.stream("deaths");
   for (std::size_t count = choices.choose(4) / 2; count > 0; --count) {
@@ -127,6 +185,11 @@ void GeneratedRun::schedule_failure() {
 void GeneratedRun::fail(Kind kind) {
   disturbed_ = true;
   const Time now = platform_->engine().now();
+  if (moments_begin_) {
+    for (const Time moment : platform_->moments()) note_moment_before(std::min(moment, now));
+    note_moment_before(now);
+    return end_clients();
+  }
   ++failures_;
   if (kind == Kind::power) {
     power_failures_.push_back(now);
@@ -150,8 +213,13 @@ void GeneratedRun::restart() {
   ready_to_inspect_ = true;
   platform_->at(platform_->engine().now() + kPatience, [this] {
     scenario_->note_problem("the system does not answer any more");
-    for (NodeId node = first_client(); node <= inspector(); ++node) platform_->kill(node);
+    end_clients();
   });
+}
+
+// And the inspector.
+void GeneratedRun::end_clients() {
+  for (NodeId node = first_client(); node <= inspector(); ++node) platform_->kill(node);
 }
 
 void GeneratedRun::start_servers() {

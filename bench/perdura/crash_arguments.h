@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/crash/soak.h"
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
 
@@ -26,6 +27,13 @@ struct CrashArguments {
   std::optional<std::uint64_t> failing;  // of a system's servers, at once; absent: all
   std::optional<std::string> failure;    // of a system: absent: of power
   std::optional<std::string> profile;    // of a system: default erda-connectx3
+  // Of schedules of a system, in place of moments of its histories.
+  std::optional<std::string> strategy;
+  std::optional<std::uint64_t> deviations;
+  std::optional<std::uint64_t> depth;
+  std::optional<std::uint64_t> histories;
+  std::optional<std::uint64_t> schedules;
+  std::string folder = "out/crash";  // for what is found
   bool as_json = false;
   std::optional<std::string> replay;  // the file of a finding; then nothing else is given
 };
@@ -34,6 +42,17 @@ bool is_system(const std::string& name);
 // Explores a system. Returns `done` if what it acknowledges is durable on all persistence models.
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
 
+// The same by a strategy (bench/crash/schedules.h).
+ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context);
+
+// What the parameters and the configuration of a command say of a system. Throws UsageError.
+GivenParameters given_parameters(const services::SystemInfo& system,
+                                 const CrashArguments& arguments);
+std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options);
+
+// Writes a file of a finding and returns its path.
+std::string write_finding(const bench::SoakFinding& finding, std::string_view profile,
+                          const std::string& folder);
 // Repeats what `perdura soak` found. Returns `failed` if it is found again.
 ExitCode replay_finding(const std::string& file, const CommandContext& context);
 

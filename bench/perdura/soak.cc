@@ -48,12 +48,12 @@ std::string file_name(const bench::SoakFinding& finding) {
   return name + ".json";
 }
 
-ordered_json as_json(const bench::SoakFinding& finding) {
+ordered_json as_json(const bench::SoakFinding& finding, std::string_view profile) {
   const bench::SoakCase& where = finding.where;
   return {{"system", where.system.info.name},
           {"setting", where.setting.name},
           {"server", bench::explored_name(where.model)},
-          {"profile", kProfile},
+          {"profile", profile},
           {"expected", to_string(where.expected)},
           {"kept", to_string(finding.run.kept)},
           {"seed", finding.seed},
@@ -132,10 +132,9 @@ class Soak {
     const std::lock_guard lock(mutex_);
     if (!found_.insert(setting).second) return;
     ++findings_;
-    const fs::path file = fs::path(arguments_.folder) / file_name(*finding);
-    write_atomically(file, as_json(*finding).dump(2) + "\n");
+    const std::string file = write_finding(*finding, kProfile, arguments_.folder);
     work_.close();
-    fmt::print("{}\nperdura crash --replay {} repeats it\n\n", finding->text(), file.string());
+    fmt::print("{}\nperdura crash --replay {} repeats it\n\n", finding->text(), file);
     std::fflush(stdout);
   }
 
@@ -205,7 +204,10 @@ bench::SoakCase case_of(const ordered_json& found, const std::string& file) {
   for (const bench::SoakCase& one : bench::soak_cases({*system})) {
     if (one.setting.name == found.at("setting").get<std::string>() &&
         bench::explored_name(one.model) == found.at("server").get<std::string>()) {
-      return one;
+      bench::SoakCase expected = one;
+      const auto level = services::guarantee_of_word(found.at("expected").get<std::string>());
+      expected.expected = level.value_or(one.expected);
+      return expected;
     }
   }
   throw UsageError(fmt::format("crash: --replay {}: {} has no setting '{}' on server '{}'", file,
@@ -214,6 +216,16 @@ bench::SoakCase case_of(const ordered_json& found, const std::string& file) {
 }
 
 }  // namespace
+
+std::string write_finding(const bench::SoakFinding& finding, std::string_view profile,
+                          const std::string& folder) {
+  const fs::path file = fs::path(folder) / file_name(finding);
+  std::error_code problem;
+  fs::create_directories(folder, problem);
+  if (problem) throw UsageError(fmt::format("--out {}: {}", folder, problem.message()));
+  write_atomically(file, as_json(finding, profile).dump(2) + "\n");
+  return file.string();
+}
 
 ExitCode replay_finding(const std::string& file, const CommandContext& context) {
   if (!context.ranks.is_root()) return ExitCode::done;
