@@ -1,6 +1,6 @@
 // sim joins the conformance suite, on the model of a machine with every capability: as its times
-// are, and with messages and devices late at random. (Tasks that overtake others are not tested: the
-// runtime promises that they do not.)
+// are, and with messages and devices late at random. (Tasks that overtake others are not tested:
+// the runtime promises that they do not.)
 #include "tests/platform/conformance/conformance.h"
 
 #include <deque>
