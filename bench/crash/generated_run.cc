@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "platform/base/error.h"
 
@@ -33,6 +34,12 @@ constexpr std::uint32_t kMostFailures = 3;
 // begun.
 constexpr Picoseconds kRestart = Microseconds(100);
 
+// Bits of what a schedule draws.
+constexpr std::size_t kMessages = 1;
+constexpr std::size_t kDevices = 2;
+constexpr std::size_t kTasks = 4;
+constexpr std::size_t kWholeSchedule = kMessages + kDevices + kTasks;
+
 constexpr std::string_view kProcessDeaths = "deaths of servers' processes";
 constexpr std::string_view kWhileRecovering = "failures while recovering";
 constexpr std::string_view kWhileAtWork = "failures while clients are at work";
@@ -57,6 +64,23 @@ Picoseconds drawn_delay(pmem::Choices& choices) {
 
 }  // namespace
 
+StreamOf stream_of(std::string_view name) {
+  if (name == "store" || name.starts_with("client-")) return StreamOf::clients;
+  if (name == "messages" || name == "devices" || name == "tasks") return StreamOf::schedule;
+  return name.starts_with("image-") ? StreamOf::image : StreamOf::rest;
+}
+
+pmem::Tape::Streams one_power_failure(Time when) {
+  constexpr std::uint64_t kHappens = 1;
+  constexpr std::uint64_t kPowerFails = 0;
+  constexpr std::uint64_t kAfterTheBeginning = 0;
+  constexpr std::uint64_t kLongestWindow = 0;
+  const auto instant = std::min<std::uint64_t>(
+      static_cast<std::uint64_t>(when.time_since_epoch().count()), kWindows[kLongestWindow] - 1);
+  return {{"drawn", {kWholeSchedule}},
+          {"failure-1", {kHappens, kPowerFails, kAfterTheBeginning, kLongestWindow, instant}}};
+}
+
 GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
                            const services::CrashSetup& setup, pmem::Tape& tape)
     : tape_(tape),
@@ -74,8 +98,9 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
   scenario_->watch([this] { note_change(); });
 }
 
-services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
+void GeneratedRun::begin() {
   draw_stalls();
+  draw_schedule();
   draw_deaths();
   start();
   start_inspector();
@@ -84,6 +109,10 @@ services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
   } catch (const std::exception& error) {
     scenario_->note_problem(error.what());
   }
+}
+
+services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
+  begin();
   if (!disturbed_ && !client_problem_.empty()) scenario_->note_problem(client_problem_);
   look("end");
   return scenario_->judge(power_failures_, levels);
@@ -144,6 +173,39 @@ void GeneratedRun::draw_stalls() {
   }
 }
 
+void GeneratedRun::draw_schedule() {
+  // Of what is drawn from a seed: a few of the messages of a run are late.
+  constexpr std::size_t kRarity = 24;
+  const std::size_t drawn = tape_.stream("drawn").choose(kWholeSchedule + 1);
+  const auto stream = [&](std::size_t bit, std::string_view name) -> pmem::Choices* {
+    return (drawn & bit) != 0 ? &tape_.stream(name, kRarity) : nullptr;
+  };
+  platform_->choose_schedule({.messages = stream(kMessages, "messages"),
+                              .devices = stream(kDevices, "devices"),
+                              .tasks = stream(kTasks, "tasks")});
+}
+
+void GeneratedRun::list_moments(std::function<bool()> begins) {
+  moments_begin_ = std::move(begins);
+  platform_->list_moments();
+  platform_->between_events([this] { note_moment(); });
+  begin();
+}
+
+// Called between events: a client may have gone on in the last one.
+void GeneratedRun::note_moment() {
+  const Time now = platform_->engine().now();
+  if (!moments_from_ && moments_begin_()) moments_from_ = now;
+  std::uint64_t steps = 0;
+  for (NodeId node = first_client(); node < inspector(); ++node) steps += platform_->steps(node);
+  if (std::exchange(client_steps_, steps) != steps) note_moment_before(now);
+}
+
+void GeneratedRun::note_moment_before(Time when) {
+  constexpr Picoseconds kInstant{1};
+  if (moments_from_ && when > *moments_from_) moments_.insert(when - kInstant);
+}
+
 void GeneratedRun::draw_deaths() {
   constexpr std::uint32_t kMostDeaths = 2;
   if (scenario_->clients() == 0) return;
@@ -196,6 +258,11 @@ void GeneratedRun::note_change() {
 void GeneratedRun::end_client(const PlannedDeath& death) {
   disturbed_ = true;
   const Time now = platform_->engine().now();
+  if (moments_begin_) {
+    for (const Time moment : platform_->moments()) note_moment_before(std::min(moment, now));
+    note_moment_before(now);
+    return end_clients();
+  }
   const NodeId node = first_client() + death.client;
   if (death.connection) {
     ++happened_[std::string(kBrokenConnections)];
@@ -243,8 +310,13 @@ void GeneratedRun::restart() {
   if (!ready_to_inspect_) return;
   platform_->at(platform_->engine().now() + kPatience, [this] {
     scenario_->note_problem("the system does not answer any more");
-    for (NodeId node = first_client(); node <= inspector(); ++node) platform_->kill(node);
+    end_clients();
   });
+}
+
+// And the inspector.
+void GeneratedRun::end_clients() {
+  for (NodeId node = first_client(); node <= inspector(); ++node) platform_->kill(node);
 }
 
 void GeneratedRun::start_servers() {

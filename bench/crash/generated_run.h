@@ -14,12 +14,18 @@
 //              end of an operation, so that it stays what it is if other operations are left out
 //   image-N    what that failure of power leaves of persistent memory; 0 keeps the most
 //
+//   drawn      which of the next three are drawn, as a set of bits
+//   messages   by how much each message, answer and receive completion is late
+//   devices    by how much each placement in the servers' memory is late
+//   tasks      which ready task of a thread is next, wherever there are several
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -39,6 +45,13 @@ inline constexpr std::size_t kMomentOfFailure = 2;
 // Of GeneratedRun::happened().
 inline constexpr std::string_view kPowerFailures = "power failures";
 
+// What GeneratedRun draws of whom, for those who decide it stream by stream.
+enum class StreamOf : std::uint8_t { clients, schedule, image, rest };
+StreamOf stream_of(std::string_view name);
+// The choices of `rest` in a run in which messages, devices and tasks are drawn, nothing stalls,
+// nobody dies, and the servers' power fails once, at `when` or as late as can be.
+pmem::Tape::Streams one_power_failure(Time when);
+
 class GeneratedRun {
  public:
   GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
@@ -49,9 +62,17 @@ class GeneratedRun {
   // `observer` is told what happens; it must outlive this. Must be called before run().
   void observe(sim::RunObserver& observer) { platform_->observe(observer); }
 
-  // Runs it to its end, and judges it.
+  // In place of run(): ends it at the first failure, and lists the moments before that at which a
+  // failure may leave something else than at others. Where nothing that may survive changes and no
+  // client goes on, the last instant stands for all. Those before `begins` first says true are left
+  // out.
+  void list_moments(std::function<bool()> begins);
+  const std::set<Time>& moments() const { return moments_; }
+
+  // Runs it to its end, and judges it. It runs once.
   services::CrashVerdict run(const services::CrashLevels& levels = {});
 
+  std::uint32_t clients() const { return scenario_->clients(); }
   // The number of failures that happened.
   std::uint32_t failures() const { return failures_; }
   // What happened in the run besides operations, one line each, in the order of time.
@@ -89,7 +110,12 @@ class GeneratedRun {
   static Moment drawn_moment(pmem::Choices& choices);
   std::vector<PlannedFailure> drawn_failures();
   Events events_in_order() const;
+  void begin();
+  void end_clients();
   void draw_stalls();
+  void draw_schedule();
+  void note_moment();
+  void note_moment_before(Time when);
   void draw_deaths();
   void start();
   void at(const Moment& moment, std::function<void()> then);
@@ -126,6 +152,10 @@ class GeneratedRun {
   bool disturbed_ = false;         // clients may fail to connect
   bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
   std::string client_problem_;
+  std::function<bool()> moments_begin_;  // null: they are not listed
+  std::optional<Time> moments_from_;
+  std::uint64_t client_steps_ = 0;
+  std::set<Time> moments_;
   // Declared last, so destroyed first: its threads use the members above.
   std::unique_ptr<sim::SimPlatform> platform_;
 };

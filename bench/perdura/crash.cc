@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "bench/crash/schedules.h"
 #include "bench/crash/what_fails.h"
 #include "bench/perdura/crash_arguments.h"
 #include "bench/perdura/whole_number.h"
@@ -142,7 +143,10 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (arguments.exhaustive && arguments.samples > 0) {
     throw UsageError("crash: --exhaustive and --samples exclude each other");
   }
-  if (is_system(arguments.target)) return crash_system(arguments, context);
+  if (is_system(arguments.target)) {
+    return arguments.strategy ? crash_schedules(arguments, context)
+                              : crash_system(arguments, context);
+  }
   if (arguments.from || arguments.to) {
     throw UsageError("crash: --from and --to are for systems; a method is explored as a whole");
   }
@@ -166,6 +170,9 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   }
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
+  }
+  if (arguments.strategy) {
+    throw UsageError("crash: --strategy is for systems; a method's orders are all explored");
   }
   const Method method = load_method(arguments.target);
   persistence::ProofOptions options;
@@ -280,7 +287,44 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->add_option("-j,--threads", arguments->threads,
                    "With --images, how many threads (default: one for each processor)")
       ->check(whole_number(1, 1024));
-  command->add_option("--replay", arguments->replay, "Repeats what is in this file of perdura soak")
+  CLI::Option* const strategy =
+      command
+          ->add_option(
+              "--strategy", arguments->strategy,
+              "Explores the schedules of small random histories of a system, with a power failure "
+              "wherever it makes a difference. exhaustive: all schedules; bounded: all with at "
+              "most --delays late messages, late placements in memory, or tasks that overtake "
+              "others; pct: random ones, with the probability of finding a bug of --depth; random")
+          ->check(CLI::IsMember(std::vector<std::string>(std::begin(bench::kStrategies),
+                                                         std::end(bench::kStrategies))));
+  command
+      ->add_option("--delays", arguments->deviations,
+                   "Of strategy bounded: at most so many in a schedule (default: 1)")
+      ->needs(strategy)
+      ->check(whole_number(0, 16));
+  command
+      ->add_option("--depth", arguments->depth,
+                   "Of strategy pct: how many conditions on the order a bug may need (default: 2)")
+      ->needs(strategy)
+      ->check(whole_number(1, 16));
+  command
+      ->add_option("--histories", arguments->histories,
+                   "How many histories, of seeds from --seed on (default: 20)")
+      ->needs(strategy)
+      ->check(whole_number(1, 1'000'000'000));
+  command
+      ->add_option("--schedules", arguments->schedules,
+                   "At most so many schedules of each history (default: all; of pct and random "
+                   "100)")
+      ->needs(strategy)
+      ->check(whole_number(1, 1'000'000'000));
+  command
+      ->add_option("-o,--out", arguments->folder,
+                   "Folder for what a strategy finds (default: out/crash)")
+      ->needs(strategy);
+  command
+      ->add_option("--replay", arguments->replay,
+                   "Repeats what is in this file of perdura soak or of a strategy")
       ->excludes("target");
   command->add_option("--diagram", arguments->diagram,
                       "File for a space-time diagram (SVG) of the first loss of a system");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/crash/soak.h"
 #include "bench/perdura/commands.h"
 #include "bench/perdura/configuration_options.h"
 
@@ -28,6 +29,13 @@ struct CrashArguments {
   std::optional<std::string> profile;    // of a system: default erda-connectx3
   std::optional<std::string> images;     // of a system: recoveries at a moment, or "all"
   std::uint64_t threads = 0;             // with `images`; 0: one for each of the host's
+  // Of schedules of a system, in place of moments of its histories.
+  std::optional<std::string> strategy;
+  std::optional<std::uint64_t> deviations;
+  std::optional<std::uint64_t> depth;
+  std::optional<std::uint64_t> histories;
+  std::optional<std::uint64_t> schedules;
+  std::string folder = "out/crash";  // for what is found
   bool as_json = false;
   std::optional<std::string> replay;   // the file of a finding; then only `diagram` is given, too
   std::optional<std::string> diagram;  // file for a space-time diagram of a loss, as SVG
@@ -36,6 +44,14 @@ struct CrashArguments {
 bool is_system(const std::string& name);
 // Explores a system. Returns `done` if what it acknowledges is durable on all persistence models.
 ExitCode crash_system(const CrashArguments& arguments, const CommandContext& context);
+
+// The same by a strategy (bench/crash/schedules.h).
+ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context);
+
+// What the parameters and the configuration of a command say of a system. Throws UsageError.
+GivenParameters given_parameters(const services::SystemInfo& system,
+                                 const CrashArguments& arguments);
+std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options);
 
 // Repeats what `perdura soak` found. Returns `failed` if it is found again.
 ExitCode replay_finding(const CrashArguments& arguments, const CommandContext& context);

@@ -43,10 +43,25 @@ std::optional<ParameterValue> read_value(const Parameter& parameter, const std::
   return std::nullopt;
 }
 
-GivenParameters read_parameters(const services::SystemInfo& system,
-                                const std::vector<std::string>& given) {
+const bench::Guarantee& first_broken(const bench::CrashResult& result) {
+  if (!result.atomic.held) return result.atomic;
+  if (!result.ordered.held) return result.ordered;
+  return result.acknowledged.held ? result.durable : result.acknowledged;
+}
+
+// The two conditions of durability, each judged separately.
+std::string conditions_of(const services::Service& service, const bench::CrashResult& result) {
+  return fmt::format("{} {}, {} {}", service.acknowledged(),
+                     result.acknowledged.held ? "survive" : "are lost", service.observed(),
+                     result.observed.held ? "survives" : "is lost");
+}
+
+}  // namespace
+
+GivenParameters given_parameters(const services::SystemInfo& system,
+                                 const CrashArguments& arguments) {
   GivenParameters parameters;
-  for (const std::string& text : given) {
+  for (const std::string& text : arguments.parameters) {
     const auto refuse = [&](std::string_view why) {
       throw UsageError(fmt::format("crash: --parameter {}: {}", text, why));
     };
@@ -70,20 +85,15 @@ GivenParameters read_parameters(const services::SystemInfo& system,
   return parameters;
 }
 
-const bench::Guarantee& first_broken(const bench::CrashResult& result) {
-  if (!result.atomic.held) return result.atomic;
-  if (!result.ordered.held) return result.ordered;
-  return result.acknowledged.held ? result.durable : result.acknowledged;
+std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options) {
+  std::vector<pmem::PersistenceModel> models;
+  for (const persistence::Configuration& configuration : options.matching()) {
+    if (models.empty() || !(models.back() == configuration.model)) {
+      models.push_back(configuration.model);
+    }
+  }
+  return models;
 }
-
-// The two conditions of durability, each judged separately.
-std::string conditions_of(const services::Service& service, const bench::CrashResult& result) {
-  return fmt::format("{} {}, {} {}", service.acknowledged(),
-                     result.acknowledged.held ? "survive" : "are lost", service.observed(),
-                     result.observed.held ? "survives" : "is lost");
-}
-
-}  // namespace
 
 bool is_system(const std::string& name) { return systems::find_system(name).has_value(); }
 
@@ -115,16 +125,6 @@ bench::FailureKind failure_of(const CrashArguments& arguments) {
   const auto found = std::find(std::begin(kinds), std::end(kinds), arguments.failure.value_or(""));
   return found == std::end(kinds) ? bench::FailureKind::power
                                   : static_cast<bench::FailureKind>(found - std::begin(kinds));
-}
-
-std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& options) {
-  std::vector<pmem::PersistenceModel> models;
-  for (const persistence::Configuration& configuration : options.matching()) {
-    if (models.empty() || !(models.back() == configuration.model)) {
-      models.push_back(configuration.model);
-    }
-  }
-  return models;
 }
 
 void check_not_all_refused(const services::SystemInfo& system, services::CrashSetup setup,
@@ -169,7 +169,7 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
           .string());
   bench::CrashOptions options;
   const services::ServedSystem system = *systems::find_system(arguments.target);
-  options.setup.parameters = read_parameters(system.info, arguments.parameters);
+  options.setup.parameters = given_parameters(system.info, arguments);
   options.first = arguments.from.value_or(options.first);
   options.last = arguments.to.value_or(options.last);
   if (options.last < options.first) {

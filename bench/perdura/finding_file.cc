@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "harness/text/atomic_file.h"
 #include "harness/text/path_kind.h"
 #include "harness/text/whole_file.h"
 #include "platform/base/error.h"
@@ -78,8 +79,6 @@ FindingFile finding_in(const ordered_json& found) {
   return read;
 }
 
-}  // namespace
-
 std::string file_name(const bench::SoakFinding& finding) {
   std::string name =
       fmt::format("{}-seed-{}-{}", finding.where.name(), finding.seed, finding.schedule);
@@ -89,12 +88,12 @@ std::string file_name(const bench::SoakFinding& finding) {
   return name + ".json";
 }
 
-std::string text_of(const bench::SoakFinding& finding) {
+std::string text_of(const bench::SoakFinding& finding, const std::string& profile) {
   const bench::SoakCase& where = finding.where;
   const ordered_json text{{"system", where.system.info.name},
                           {"setting", where.setting.name},
                           {"server", bench::explored_name(where.model)},
-                          {"profile", kSoakProfile},
+                          {"profile", profile},
                           {"expected", to_string(where.expected)},
                           {"kept", to_string(finding.run.kept)},
                           {"seed", finding.seed},
@@ -103,6 +102,23 @@ std::string text_of(const bench::SoakFinding& finding) {
                           {"choices", finding.tape},
                           {"found", lines_of(finding.run.loss)}};
   return text.dump(2) + "\n";
+}
+
+}  // namespace
+
+std::filesystem::path write_finding(const bench::SoakFinding& finding, const std::string& profile,
+                                    const sim::Profile& model,
+                                    const std::filesystem::path& folder) {
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  if (problem) throw UsageError(fmt::format("--out {}: {}", folder.string(), problem.message()));
+  const std::filesystem::path file = folder / file_name(finding);
+  write_atomically(file, text_of(finding, profile));
+  pmem::Tape tape = pmem::Tape::parse(finding.tape);
+  std::filesystem::path picture = file;
+  picture.replace_extension(".svg");
+  write_atomically(picture, as_svg(explain(finding.where, model, tape)));
+  return file;
 }
 
 FindingFile read_finding(const std::string& file) {

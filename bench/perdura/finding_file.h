@@ -2,6 +2,7 @@
 // can be repeated by a later build (`perdura crash --replay`), and what was found.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 #include "bench/crash/soak.h"
@@ -17,8 +18,11 @@ struct FindingFile {
   std::string profile;
 };
 
-std::string file_name(const bench::SoakFinding& finding);
-std::string text_of(const bench::SoakFinding& finding);
+// Writes the file of a finding, and beside it the diagram of its run (SVG), into a folder that need
+// not exist yet. `model` is the profile that this name has. Throws UsageError if the folder cannot
+// be made. Returns the file.
+std::filesystem::path write_finding(const bench::SoakFinding& finding, const std::string& profile,
+                                    const sim::Profile& model, const std::filesystem::path& folder);
 // Throws UsageError with one line that names the file, if it is no such file, if it is damaged, or
 // if it names something that this build does not have.
 FindingFile read_finding(const std::string& file);

@@ -123,7 +123,8 @@ ExitCode run_litmus(const LitmusArguments& arguments, const CommandContext& cont
 void add_litmus(CLI::App& app, CommandContext& context, Action& action) {
   const auto arguments = std::make_shared<LitmusArguments>();
   CLI::App* command = app.add_subcommand(
-      "litmus", "Runs the litmus tests of the fabric's memory model on this host, and on its RDMA device");
+      "litmus",
+      "Runs the litmus tests of the fabric's memory model on this host, and on its RDMA device");
   command->add_option("text", arguments->text, "Only tests whose titles have this in them");
   command->add_option("--runs", arguments->runs, "How often each test runs on sim, shm and verbs")
       ->check(whole_number(1, 1'000'000));

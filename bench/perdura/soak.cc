@@ -248,15 +248,11 @@ class Soak {
     const std::lock_guard lock(mutex_);
     if (!found_.insert(setting).second) return;
     ++findings_;
-    const fs::path file = fs::path(arguments_.folder) / file_name(finding);
-    write_atomically(file, text_of(finding));
-    pmem::Tape tape = pmem::Tape::parse(finding.tape);
-    fs::path picture = file;
-    picture.replace_extension(".svg");
-    write_atomically(picture, as_svg(explain(finding.where, profile_, tape)));
+    const fs::path file =
+        write_finding(finding, std::string(kSoakProfile), profile_, arguments_.folder);
     work_.close();
-    fmt::print("{}\n{} shows it; perdura crash --replay {} repeats and explains it\n\n",
-               finding.text(), picture.string(), file.string());
+    fmt::print("{}\nperdura crash --replay {} repeats and explains it; beside it is a diagram\n\n",
+               finding.text(), file.string());
     std::fflush(stdout);
   }
 

@@ -200,9 +200,9 @@ History from_json(std::string_view text) {
   // Each operation is dropped as soon as it has been read, so a million of them take no more memory
   // than a few.
   const auto take = [&](int depth, json::parse_event_t event, json& value) {
-    const bool whole =
-        event == json::parse_event_t::object_end || event == json::parse_event_t::value ||
-        event == json::parse_event_t::array_end;
+    const bool whole = event == json::parse_event_t::object_end ||
+                       event == json::parse_event_t::value ||
+                       event == json::parse_event_t::array_end;
     if (depth != 1 || !whole) return true;
     try {
       history.add(operation_of(value));

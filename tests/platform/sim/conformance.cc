@@ -1,5 +1,6 @@
 // sim joins the conformance suite, on the model of a machine with every capability: as its times
-// are, and with messages, devices and tasks late at random.
+// are, and with messages and devices late at random. (Tasks that overtake others are not tested:
+// the runtime promises that they do not.)
 #include "tests/platform/conformance/conformance.h"
 
 #include <deque>
@@ -31,7 +32,7 @@ std::unique_ptr<perdura::Platform> make_late(const Options& options) {
   static std::deque<perdura::pmem::SparseChoices> all;
   auto platform = make(options);
   perdura::pmem::Choices& choices = all.emplace_back(kSeed, kRarity);
-  platform->choose_schedule({&choices, &choices, &choices});
+  platform->choose_schedule({&choices, &choices, nullptr});
   return platform;
 }
 

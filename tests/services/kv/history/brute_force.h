@@ -50,7 +50,8 @@ class BruteForce {
       complete = complete && (placed_[i] || operations_[i].outcome == Outcome::unknown);
     }
     if (complete) return true;
-    if (failures_placed < failures_.size() && may_follow(failures_[failures_placed], failures_placed)) {
+    if (failures_placed < failures_.size() &&
+        may_follow(failures_[failures_placed], failures_placed)) {
       if (extend(failures_placed + 1, {key.version, std::nullopt, false})) return true;
       if (key.may_be_undone &&
           extend(failures_placed + 1, {key.before_last_change, std::nullopt, false})) {

@@ -83,8 +83,8 @@ class Overlaps {
     of_client_[operations_[operation].client] = kIdle;
   }
   std::size_t busy() const {
-    return kClients - static_cast<std::size_t>(
-                          std::count(of_client_.begin(), of_client_.end(), kIdle));
+    return kClients -
+           static_cast<std::size_t>(std::count(of_client_.begin(), of_client_.end(), kIdle));
   }
 
   static constexpr std::size_t kIdle = ~std::size_t{0};

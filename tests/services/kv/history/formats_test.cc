@@ -23,23 +23,24 @@ History of_each_kind() {
 }
 
 TEST(HistoryFormats, EdnIsWhatJepsenReads) {
-  EXPECT_EQ(to_edn(of_each_kind()),
-            "{:index 0, :process 0, :type :invoke, :f :write, :value [7 1], :time 0, :client 0}\n"
-            "{:index 1, :process 1, :type :invoke, :f :read, :value [7 nil], :time 1000, :client 1}\n"
-            "{:index 2, :process 0, :type :ok, :f :write, :value [7 1], :time 2000, :client 0}\n"
-            "{:index 3, :process 1, :type :ok, :f :read, :value [7 1], :time 3000, :client 1}\n"
-            "{:index 4, :process 0, :type :invoke, :f :delete, :value [7 nil], :time 4000, :client 2}\n"
-            "{:index 5, :process 0, :type :ok, :f :delete, :value [7 nil], :time 5000, :client 2}\n"
-            "{:index 6, :process 0, :type :invoke, :f :read, :value [7 nil], :time 6000, :client 3}\n"
-            "{:index 7, :process 0, :type :ok, :f :read, :value [7 :absent], :time 7000, :client 3}\n"
-            "{:index 8, :process 0, :type :invoke, :f :read, :value [7 nil], :time 8000, :client 4}\n"
-            "{:index 9, :process 0, :type :ok, :f :read, :value [7 :absent], :time 9000, :client 4}\n"
-            "{:index 10, :process 0, :type :invoke, :f :write, :value [7 2], :time 10000, :client 5}\n"
-            "{:index 11, :process 1, :type :invoke, :f :read, :value [7 nil], :time 10000, :client 6}\n"
-            "{:index 12, :process 1, :type :ok, :f :read, :value [7 :torn], :time 12000, :client 6}\n"
-            "{:index 13, :process 1, :type :invoke, :f :delete, :value [7 nil], :time 13000, :client 7}\n"
-            "{:index 14, :process 0, :type :info, :f :write, :value [7 2], :time 13000, :client 5}\n"
-            "{:index 15, :process 1, :type :info, :f :delete, :value [7 nil], :time 13000, :client 7}\n");
+  EXPECT_EQ(
+      to_edn(of_each_kind()),
+      "{:index 0, :process 0, :type :invoke, :f :write, :value [7 1], :time 0, :client 0}\n"
+      "{:index 1, :process 1, :type :invoke, :f :read, :value [7 nil], :time 1000, :client 1}\n"
+      "{:index 2, :process 0, :type :ok, :f :write, :value [7 1], :time 2000, :client 0}\n"
+      "{:index 3, :process 1, :type :ok, :f :read, :value [7 1], :time 3000, :client 1}\n"
+      "{:index 4, :process 0, :type :invoke, :f :delete, :value [7 nil], :time 4000, :client 2}\n"
+      "{:index 5, :process 0, :type :ok, :f :delete, :value [7 nil], :time 5000, :client 2}\n"
+      "{:index 6, :process 0, :type :invoke, :f :read, :value [7 nil], :time 6000, :client 3}\n"
+      "{:index 7, :process 0, :type :ok, :f :read, :value [7 :absent], :time 7000, :client 3}\n"
+      "{:index 8, :process 0, :type :invoke, :f :read, :value [7 nil], :time 8000, :client 4}\n"
+      "{:index 9, :process 0, :type :ok, :f :read, :value [7 :absent], :time 9000, :client 4}\n"
+      "{:index 10, :process 0, :type :invoke, :f :write, :value [7 2], :time 10000, :client 5}\n"
+      "{:index 11, :process 1, :type :invoke, :f :read, :value [7 nil], :time 10000, :client 6}\n"
+      "{:index 12, :process 1, :type :ok, :f :read, :value [7 :torn], :time 12000, :client 6}\n"
+      "{:index 13, :process 1, :type :invoke, :f :delete, :value [7 nil], :time 13000, :client 7}\n"
+      "{:index 14, :process 0, :type :info, :f :write, :value [7 2], :time 13000, :client 5}\n"
+      "{:index 15, :process 1, :type :info, :f :delete, :value [7 nil], :time 13000, :client 7}\n");
 }
 
 TEST(HistoryFormats, JsonIsWhatPorcupineReads) {

@@ -1,0 +1,251 @@
+#include "bench/crash/schedules.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/crash/shrink.h"
+#include "platform/explore/bounded.h"
+#include "platform/explore/exhaustive.h"
+#include "platform/explore/pct.h"
+#include "platform/explore/random.h"
+
+namespace perdura::bench {
+
+namespace {
+
+using pmem::Tape;
+
+// Of a client's choices one in so many is drawn.
+constexpr std::size_t kRarityOfOperations = 2;
+// Of the choices of a random schedule.
+constexpr std::size_t kRarityOfDelays = 16;
+constexpr std::uint64_t kUsualRandomSchedules = 100;
+constexpr std::uint64_t kMostRunsOfShrinking = 2000;
+
+class ScheduleExploration {
+ public:
+  ScheduleExploration(const SoakCase& one, const sim::Profile& profile,
+                      const ScheduleOptions& options)
+      : one_(one), profile_(profile), options_(options) {}
+
+  ScheduleResult explore() {
+    while (result_.histories < options_.histories && !result_.finding) explore_batch();
+    return std::move(result_);
+  }
+
+ private:
+  struct History {
+    std::uint64_t seed = 0;
+    std::uint64_t seed_of_clients = 0;
+    std::unique_ptr<explore::Strategy> strategy{};
+    bool ended = false;
+    std::uint64_t failures = 0;
+    std::optional<Tape::Streams> finding{};
+    bool image_had_choices = false;  // of the last run
+  };
+
+  // Histories take turns, since what is easy to find shows in the first schedules of one of them.
+  void explore_batch() {
+    constexpr std::uint64_t kTogether = 20;
+    const std::uint64_t count = std::min(kTogether, options_.histories - result_.histories);
+    std::vector<History> batch;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t seed = options_.seed + result_.histories + i;
+      batch.push_back({seed, seed_of_clients(seed), make_strategy(seed)});
+    }
+    const auto found = [](const History& history) { return history.finding.has_value(); };
+    const auto ended = [](const History& history) { return history.ended; };
+    while (!std::all_of(batch.begin(), batch.end(), ended)) {
+      note_share(batch);
+      take_turns(batch);
+      // The same one, however many threads there are.
+      const auto first = std::find_if(batch.begin(), batch.end(), found);
+      if (first == batch.end()) continue;
+      make_finding(*first);
+      break;
+    }
+    result_.histories += count;
+    for (const History& history : batch) {
+      result_.schedules += history.strategy->runs();
+      result_.failures += history.failures;
+      note_probability(*history.strategy);
+    }
+  }
+
+  // The next schedule of each history, in several threads.
+  void take_turns(std::vector<History>& batch) {
+    const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr problem;
+    const auto work = [&] {
+      try {
+        for (std::size_t i; (i = next++) < batch.size();) take_turn(batch[i]);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!problem) problem = std::current_exception();
+        next = batch.size();
+      }
+    };
+    {
+      std::vector<std::jthread> others;
+      const unsigned threads = options_.threads == 0 ? cores : options_.threads;
+      for (unsigned i = 1; i < threads; ++i) others.emplace_back(work);
+      work();
+    }
+    if (problem) std::rethrow_exception(problem);
+  }
+
+  void take_turn(History& history) {
+    explore::Strategy& strategy = *history.strategy;
+    const bool at_limit = options_.schedules > 0 && strategy.runs() == options_.schedules;
+    history.ended = history.ended || at_limit || !strategy.next();
+    if (!history.ended) try_schedule(history);
+  }
+
+  void note_share(const std::vector<History>& batch) {
+    double done = static_cast<double>(result_.histories);
+    for (const History& history : batch) done += history.ended ? 1 : history.strategy->share();
+    share_ = std::min(1.0, done / static_cast<double>(options_.histories));
+  }
+
+  void note_probability(const explore::Strategy& strategy) {
+    const auto* const pct = dynamic_cast<const explore::Pct*>(&strategy);
+    if (pct == nullptr) return;
+    result_.agents = std::max(result_.agents, pct->agents());
+    result_.choices = std::max(result_.choices, pct->choices());
+    result_.probability = std::min(result_.probability, pct->probability());
+  }
+
+  // A history of several clients, if the service has such: one client alone sees nothing too early.
+  std::uint64_t seed_of_clients(std::uint64_t seed) const {
+    constexpr std::uint64_t kTries = 16;
+    for (std::uint64_t attempt = 0; attempt < kTries; ++attempt) {
+      const std::uint64_t candidate = seed + (attempt << 48);
+      pmem::SparseChoices clients(candidate, kRarityOfOperations);
+      Tape tape(one_power_failure(Time::max()), [&](std::string_view stream) {
+        return stream_of(stream) == StreamOf::clients ? &clients : nullptr;
+      });
+      if (GeneratedRun(one_.system, profile_, one_.setup(), tape).clients() > 1) return candidate;
+    }
+    return seed;
+  }
+
+  std::unique_ptr<explore::Strategy> make_strategy(std::uint64_t seed) const {
+    const std::uint64_t schedules =
+        options_.schedules == 0 ? kUsualRandomSchedules : options_.schedules;
+    switch (options_.strategy) {
+      case StrategyKind::bounded:
+        return std::make_unique<explore::Bounded>(options_.deviations);
+      case StrategyKind::pct:
+        return std::make_unique<explore::Pct>(seed, options_.depth, schedules);
+      case StrategyKind::random:
+        return std::make_unique<explore::Random>(seed, kRarityOfDelays, schedules);
+      case StrategyKind::exhaustive:
+        break;
+    }
+    return std::make_unique<explore::Exhaustive>();
+  }
+
+  // Lists the moments of a run of the strategy's next schedule whose power fails when all is done,
+  // then tries each until something is found.
+  void try_schedule(History& history) {
+    explore::Strategy& strategy = *history.strategy;
+    pmem::SparseChoices clients(history.seed_of_clients, kRarityOfOperations);
+    Tape tape(one_power_failure(Time::max()), [&](std::string_view stream) -> pmem::Choices* {
+      switch (stream_of(stream)) {
+        case StreamOf::clients:
+          return &clients;
+        case StreamOf::schedule:
+          return &strategy;
+        case StreamOf::image:
+        case StreamOf::rest:
+          break;
+      }
+      return nullptr;
+    });
+    GeneratedRun listing(one_.system, profile_, one_.setup(), tape);
+    // Before its last deviation a schedule is one that was tried before.
+    const auto* const bounded = dynamic_cast<const explore::Bounded*>(&strategy);
+    attend();
+    listing.list_moments([bounded] { return bounded == nullptr || bounded->is_new(); });
+    Tape::Streams streams = tape.drawn();
+    for (const Time moment : listing.moments()) {
+      for (auto& [name, choices] : one_power_failure(moment)) streams[name] = choices;
+      if (!try_moment(streams, history)) return;
+    }
+  }
+
+  // False if it has found something.
+  bool try_moment(const Tape::Streams& streams, History& history) {
+    pmem::LeastChoices least;
+    if (!try_image(streams, least, history)) return false;
+    if (!history.image_had_choices) return true;
+    pmem::MostChoices most;
+    if (!try_image(streams, most, history)) return false;
+    pmem::RandomChoices random(history.seed ^ history.failures << 32);
+    for (std::uint32_t i = 0; i < options_.random_images; ++i) {
+      if (!try_image(streams, random, history)) return false;
+    }
+    return true;
+  }
+
+  bool try_image(const Tape::Streams& streams, pmem::Choices& image, History& history) {
+    attend();
+    ++history.failures;
+    Tape tape(streams, [&](std::string_view stream) {
+      return stream_of(stream) == StreamOf::image ? &image : nullptr;
+    });
+    const SoakRun run = run_once(one_, profile_, tape);
+    Tape::Streams drawn = tape.drawn();
+    history.image_had_choices = std::any_of(drawn.begin(), drawn.end(), [](const auto& stream) {
+      return stream_of(stream.first) == StreamOf::image && !stream.second.empty();
+    });
+    if (run.kept >= one_.expected) return true;
+    history.finding = std::move(drawn);
+    return false;
+  }
+
+  void make_finding(const History& history) {
+    const auto fails = [&](const Tape::Streams& simpler) {
+      attend();
+      Tape again{simpler};
+      return run_once(one_, profile_, again).kept < one_.expected;
+    };
+    Tape simplest(shrink(*history.finding, fails, kMostRunsOfShrinking).tape);
+    SoakFinding& found = result_.finding.emplace();
+    found.where = one_;
+    found.seed = history.seed;
+    found.schedule = history.strategy->runs();
+    found.run = run_once(one_, profile_, simplest);
+    found.tape = simplest.text();
+  }
+
+  void attend() const {
+    if (!options_.progress) return;
+    const std::lock_guard lock(mutex_);
+    options_.progress(share_);
+  }
+
+  const SoakCase& one_;
+  const sim::Profile& profile_;
+  const ScheduleOptions& options_;
+  ScheduleResult result_;
+  double share_ = 0;  // written between turns
+  mutable std::mutex mutex_;
+};
+
+}  // namespace
+
+ScheduleResult explore_schedules(const SoakCase& one, const sim::Profile& profile,
+                                 const ScheduleOptions& options) {
+  return ScheduleExploration(one, profile, options).explore();
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,65 @@
+// Explores the schedules of small histories by a strategy (platform/explore): which messages and
+// devices are late, and which ready task of a thread is next. For each schedule the power of the
+// servers fails at every moment at which that makes a difference.
+//
+// The histories are generated runs (generated_run.h) of few operations: most choices of their
+// clients are 0. Threads do not stall, and nobody dies. What is found is a tape, like that of a
+// soak, so it can be made simpler and repeated alike.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "bench/crash/soak.h"
+#include "platform/sim/kernel/profile.h"
+
+namespace perdura::bench {
+
+enum class StrategyKind : std::uint8_t {
+  exhaustive,  // all schedules, depth first
+  bounded,     // all with at most so many deviations (explore::Bounded)
+  pct,         // random ones that find a bug with a stated probability (explore::Pct)
+  random,      // random ones
+};
+
+constexpr std::string_view kStrategies[] = {"exhaustive", "bounded", "pct", "random"};
+constexpr std::string_view to_string(StrategyKind kind) {
+  return kStrategies[static_cast<int>(kind)];
+}
+
+struct ScheduleOptions {
+  StrategyKind strategy = StrategyKind::bounded;
+  std::uint32_t deviations = 1;  // bounded: at most so many late messages or placements, or tasks
+                                 // that overtake others
+  std::uint32_t depth = 2;       // of the bugs that `pct` is to find
+  std::uint64_t histories = 20;
+  std::uint64_t schedules = 0;      // of a history at most; 0: all, of pct and random 100
+  std::uint64_t seed = 1;           // of the first history, and of random schedules
+  std::uint32_t random_images = 0;  // at each moment, besides those that keep least and most
+  unsigned threads = 0;             // 0: as many as there are cores
+  // Called before each run with the share that is done, from 0 to 1; in any thread, but not in two
+  // at once. What it throws ends the exploration.
+  std::function<void(double share)> progress{};
+};
+
+struct ScheduleResult {
+  std::uint64_t histories = 0;
+  std::uint64_t schedules = 0;
+  std::uint64_t failures = 0;  // runs with a failure
+  // The first run that kept less than expected, made simpler; the exploration ends with it.
+  std::optional<SoakFinding> finding{};
+
+  // Of `pct`, the largest of all histories: its n and k, and the least probability that one
+  // schedule of a history finds a bug of the depth.
+  std::uint64_t agents = 0;
+  std::uint64_t choices = 0;
+  double probability = 1;
+};
+
+// The setting decides what is run, `one.expected` what it must keep.
+ScheduleResult explore_schedules(const SoakCase& one, const sim::Profile& profile,
+                                 const ScheduleOptions& options);
+
+}  // namespace perdura::bench

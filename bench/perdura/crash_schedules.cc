@@ -1,0 +1,129 @@
+// perdura crash SYSTEM --strategy: explores schedules of small histories of a system.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "bench/crash/crash.h"
+#include "bench/crash/schedules.h"
+#include "bench/perdura/crash_arguments.h"
+#include "bench/perdura/finding_file.h"
+#include "harness/run/long_work.h"
+#include "platform/base/error.h"
+#include "systems/registry/registry.h"
+
+namespace perdura::harness {
+
+namespace {
+
+using bench::StrategyKind;
+
+constexpr std::string_view kUsualProfile = "erda-connectx3";
+
+void check(const CrashArguments& arguments, StrategyKind strategy) {
+  const auto refuse = [](std::string_view option, std::string_view why) {
+    throw UsageError(fmt::format("crash: {} {}", option, why));
+  };
+  constexpr std::string_view kNotMoments = "is for moments of a history; a strategy tries all";
+  if (arguments.from || arguments.to) refuse("--from and --to", kNotMoments);
+  if (arguments.schedule) refuse("--schedule", "is without --strategy, which makes histories");
+  if (arguments.failing) refuse("--failing", "is without --strategy: the power of all fails");
+  if (arguments.failure) refuse("--failure", "is without --strategy: power fails");
+  if (arguments.steps) refuse("--steps", "is for methods; a system has none");
+  if (arguments.exhaustive) refuse("--exhaustive", "is for methods; use --strategy exhaustive");
+  if (arguments.diagram)
+    refuse("--diagram", "is without --strategy; it writes one for each finding");
+  if (arguments.images || arguments.threads > 0) {
+    refuse("--images and --threads", "are for moments of a history");
+  }
+  if (arguments.as_json) refuse("--json", "is without --strategy; it writes files");
+  if (arguments.deviations && strategy != StrategyKind::bounded) {
+    refuse("--delays", "is for --strategy bounded");
+  }
+  if (arguments.depth && strategy != StrategyKind::pct) refuse("--depth", "is for --strategy pct");
+}
+
+// The setting of the table that is given, so that what is found can be named in a file.
+bench::ExploredSetting setting_of(const services::SystemInfo& system,
+                                  const CrashArguments& arguments) {
+  const GivenParameters parameters = given_parameters(system, arguments);
+  const bool correct = arguments.persistence == "correct";
+  for (const bench::ExploredSetting& setting : bench::explored_settings(system)) {
+    if (setting.parameters == parameters && setting.correct == correct) return setting;
+  }
+  throw UsageError(
+      "crash: --strategy tries a system as published, with one of the parameters that change what "
+      "it guarantees, or with --persistence correct");
+}
+
+std::string count(std::uint64_t number, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", number, number == 1 ? one : many);
+}
+
+std::string text_of(const bench::ScheduleOptions& options, const bench::ScheduleResult& result) {
+  std::string text = fmt::format("{}, {}", count(result.histories, "history", "histories"),
+                                 count(result.schedules, "schedule", "schedules"));
+  if (options.strategy == StrategyKind::bounded) {
+    text += fmt::format(" with at most {}", count(options.deviations, "delay", "delays"));
+  }
+  text += fmt::format(", {}, seed {}", count(result.failures, "failure", "failures"), options.seed);
+  if (options.strategy != StrategyKind::pct) return text;
+  return text + fmt::format(
+                    "; n = {}, k = {}: a schedule finds a bug of depth {} of its history with a "
+                    "probability of at least {:.2g}",
+                    result.agents, result.choices, options.depth, result.probability);
+}
+
+}  // namespace
+
+ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& context) {
+  bench::ScheduleOptions options;
+  const auto& names = bench::kStrategies;
+  options.strategy = static_cast<StrategyKind>(
+      std::find(std::begin(names), std::end(names), *arguments.strategy) - std::begin(names));
+  check(arguments, options.strategy);
+  options.deviations =
+      static_cast<std::uint32_t>(arguments.deviations.value_or(options.deviations));
+  options.depth = static_cast<std::uint32_t>(arguments.depth.value_or(options.depth));
+  options.histories = arguments.histories.value_or(options.histories);
+  options.schedules = arguments.schedules.value_or(options.schedules);
+  options.seed = arguments.seed;
+  options.random_images = static_cast<std::uint32_t>(arguments.samples);
+  const std::string profile_name = arguments.profile.value_or(std::string(kUsualProfile));
+  const sim::Profile profile = sim::load_profile(
+      context.locations.find(FileKind::profile, {profile_name, "--profile"}).string());
+  const services::ServedSystem system = *systems::find_system(arguments.target);
+  const bench::ExploredSetting setting = setting_of(system.info, arguments);
+  bool found = false;
+  const auto models = system_models(arguments.configuration);
+  LongWork work(models.size(), context.ranks);
+  for (const pmem::PersistenceModel& model : models) {
+    // Whatever the table says: what is to be found is the first loss.
+    const bench::SoakCase one{system, setting, model, services::GuaranteeLevel::durable};
+    work.begin(one.name());
+    if (const std::string why = bench::refusal(system.info, one.setup(), profile.nic);
+        !why.empty()) {
+      work.skip();
+      fmt::print("{}: refused: {}\n", one.name(), why);
+      continue;
+    }
+    options.progress = [&](double share) { work.within(one.name(), share); };
+    const bench::ScheduleResult result = explore_schedules(one, profile, options);
+    work.skip();
+    fmt::print("{}: {}; {}\n", one.name(),
+               result.finding ? to_string(result.finding->run.kept) : "durable in all",
+               text_of(options, result));
+    if (result.finding) {
+      found = true;
+      fmt::print(
+          "{}\nperdura crash --replay {} repeats and explains it; beside it is a diagram\n\n",
+          result.finding->text(),
+          write_finding(*result.finding, profile_name, profile, arguments.folder).string());
+    }
+    std::fflush(stdout);
+  }
+  return found ? ExitCode::failed : ExitCode::done;
+}
+
+}  // namespace perdura::harness
