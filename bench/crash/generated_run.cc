@@ -248,6 +248,12 @@ void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
 
 void GeneratedRun::note_change() {
   look("operation");
+  // A problem counts as the loss of everything, so nothing else needs to be known.
+  if (!scenario_->problem().empty()) {
+    platform_->at(Executor::current().now(), [this] {
+      for (NodeId node = 0; node <= inspector(); ++node) platform_->kill(node);
+    });
+  }
   ++changes_;
   for (const auto& [moment, then] : awaited_) {
     if (moment.changes != changes_) continue;

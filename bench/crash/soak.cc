@@ -16,7 +16,7 @@ namespace {
 using services::GuaranteeLevel;
 
 // Some seconds' worth.
-constexpr std::uint64_t kMostRunsOfShrinking = 5000;
+constexpr std::uint64_t kMostRunsOfShrinking = 2500;
 
 GuaranteeLevel level_of(const services::CrashVerdict& verdict) {
   if (verdict.durable.empty()) return GuaranteeLevel::durable;

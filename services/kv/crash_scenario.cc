@@ -121,7 +121,9 @@ std::uint64_t early_reads(const history::History& history) {
 
 class KvCrashScenario final : public CrashScenario {
  public:
-  KvCrashScenario(const systems::KvSystem& system, systems::KvConfig config, KvCrashPlan plan)
+  // `generated`: the run is ended as soon as a problem is noted.
+  KvCrashScenario(const systems::KvSystem& system, systems::KvConfig config, KvCrashPlan plan,
+                  bool generated = false)
       : system_(system),
         config_(std::move(config)),
         plan_(std::move(plan)),
@@ -129,6 +131,7 @@ class KvCrashScenario final : public CrashScenario {
         versions_(plan_.clients.size() + 1),
         connected_(plan_.clients.size()),
         partitions_(system.spans_servers ? 1 : plan_.servers),
+        generated_(generated),
         state_(system, [this] { changed(); }) {}
 
   NodeId servers() const override { return config_.servers * partitions_; }
@@ -175,6 +178,7 @@ class KvCrashScenario final : public CrashScenario {
   std::vector<std::uint32_t> connected_;    // how often each client has connected
   std::uint64_t cleanings_ = 0;
   std::uint32_t partitions_;
+  bool generated_;
   KvCrashState state_;
   std::size_t kept_logs_ = 0;
   std::vector<std::uint64_t> kept_versions_;
@@ -226,7 +230,18 @@ Task<> KvCrashScenario::serve(Thread& thread) {
   const KvCrashState::Opened open(state_, *partition);
   note_serving();
   changed();
-  co_await partition->serve();
+  std::string broken;
+  try {
+    co_await partition->serve();
+    co_return;
+  } catch (const std::exception& error) {
+    if (!generated_) throw;
+    broken = error.what();
+  }
+  // Tasks of the partition may still use it, so it stays until the run is ended.
+  note_problem(fmt::format("the server fails: {}", broken));
+  changed();
+  for (;;) co_await sleep_for(std::chrono::seconds(1));
 }
 
 Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect(Thread& thread) {
@@ -376,7 +391,7 @@ std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& sy
                                                      std::uint32_t failures) {
   KvCrashPlan plan = generated_plan(tape, failures);
   systems::KvConfig config = small_store(system, setup, plan);
-  return std::make_unique<KvCrashScenario>(system, std::move(config), std::move(plan));
+  return std::make_unique<KvCrashScenario>(system, std::move(config), std::move(plan), true);
 }
 
 }  // namespace perdura::services
