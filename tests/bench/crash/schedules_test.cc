@@ -43,10 +43,10 @@ class Strategy : public testing::TestWithParam<StrategyKind> {};
 // The same histories, schedules and failures, whatever ran before.
 TEST_P(Strategy, RepeatsItself) {
   const SoakCase one = erda_with_correct_persistence();
-  const ScheduleOptions options{.strategy = GetParam(), .histories = 2, .schedules = 3};
+  const ScheduleOptions options{.strategy = GetParam(), .histories = 1, .schedules = 2};
   const ScheduleResult first = explore_schedules(one, perdura::test::erda_testbed(), options);
   const ScheduleResult again = explore_schedules(one, perdura::test::erda_testbed(), options);
-  EXPECT_EQ(first.schedules, 6U);
+  EXPECT_EQ(first.schedules, 2U);
   EXPECT_GT(first.failures, first.schedules);
   EXPECT_EQ(again.schedules, first.schedules);
   EXPECT_EQ(again.failures, first.failures);
@@ -63,7 +63,8 @@ class SchedulesOfSystem : public testing::TestWithParam<services::ServedSystem> 
 TEST_P(SchedulesOfSystem, KeepWhatTheTableSays) {
   for (const SoakCase& one : soak_cases({GetParam()})) {
     const ScheduleResult result =
-        explore_schedules(one, perdura::test::erda_testbed(), {.histories = 2, .schedules = 2});
+        explore_schedules(one, perdura::test::erda_testbed(),
+                          {.strategy = StrategyKind::random, .histories = 1, .schedules = 1});
     ASSERT_FALSE(result.finding) << result.finding->text() << result.finding->tape;
     EXPECT_GT(result.failures, result.schedules) << one.name();
   }
