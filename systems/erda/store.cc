@@ -62,8 +62,9 @@ std::unique_ptr<pmem::Region> Store::open_pool(Node& node, const std::string& na
         "regions of {} bytes); use the same one, or remove the pool",
         name, found.key_size, found.value_size, found.buckets, found.regions, found.region_bytes));
   }
-  // A process that died leaves what is visible, not what is durable (docs/restart.md).
-  pool->persist(0, pool->size());
+  // A process that died leaves what is visible, not what is durable (docs/restart.md). Of the
+  // objects, which may take gigabytes, an update makes the one durable that it replaces.
+  pool->persist(0, layout.region_offset(0));
   return pool;
 }
 

@@ -31,11 +31,12 @@ LogServer::LogServer(Thread& thread, const std::string& name, const LogOptions& 
       record_(options.slot_size()) {
   if (region_ == nullptr) {
     region_ = thread.node.create_region(name, options.region_size(), pmem::Medium::pm);
+  } else {
+    // A process that died leaves what is visible, not what is durable (docs/restart.md).
+    region_->persist(0, region_->size());
   }
   if (region_->load(0) == 0 && region_->size() == options.region_size()) make();
   check_shape(name);
-  // A process that died leaves what is visible, not what is durable (docs/restart.md).
-  region_->persist(0, region_->size());
   responder_ = std::make_shared<persistence::Responder>(thread, *region_, options.setup());
   head_ = region_->load(kHeadOffset);
   // A record may be applied before the client can rely on it. A failure may then lose its tail, but
