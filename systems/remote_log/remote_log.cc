@@ -94,7 +94,15 @@ Task<tl::expected<std::uint64_t, UpdateError>> RemoteLog::append(
     request.b = {kTailOffset, std::as_bytes(std::span(&number, 1))};
     request.expected = tail_word_;
   }
-  const auto done = co_await persister_->update(request);
+  auto done = co_await persister_->update(request);
+  // The mark that a client before this one had left may be gone now.
+  while (!done && done.error() == UpdateError::changed) {
+    const auto word = co_await read_word(kTailOffset);
+    if (!word) co_return tl::unexpected(word.error());
+    request.expected = *word;
+    if (options_.tail_in(*word) != tail_) break;
+    done = co_await persister_->update(request);
+  }
   if (!done) co_return tl::unexpected(done.error());
   tail_ = tail_word_ = number;
   co_return number;

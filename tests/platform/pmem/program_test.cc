@@ -74,9 +74,9 @@ TEST(Program, AgentLinesAreToldFromOthers) {
 
 TEST(Program, SaysWhatIsWrongAndWhere) {
   const std::string requester =
-      "write, write-imm, send, atomic-write, fetch-add, read, flush, flush-persistence, "
+      "write, write-imm, send, atomic-write, cas, fetch-add, read, flush, flush-persistence, "
       "completion, "
-      "receive";
+      "receive, await";
   const std::string responder =
       "receive, copy, flush, send, store, stream, clwb, clflush, fence, await";
   EXPECT_EQ(error_of(""), "line 1, column 1: no steps");
