@@ -77,7 +77,8 @@ ordered_json plain_finding() {
           {"kept", "durable-writes"},
           {"seed", 1},
           {"schedule", 1},
-          {"streams", 2},
+          {"streams", 3},
+          {"late_placements", false},
           {"choices", ""},
           {"found", {"  => something"}}};
 }
