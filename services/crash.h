@@ -18,6 +18,7 @@
 #include "platform/base/parameter.h"
 #include "platform/platform.h"
 #include "platform/pmem/model/persistence.h"
+#include "services/event.h"
 
 namespace perdura::services {
 
@@ -91,9 +92,15 @@ class CrashScenario {
   // `failures` are the times at which servers failed, by power or as processes, in order. If none
   // did, be it that a client or a connection failed, everything that is wrong goes to `durable`.
   virtual CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const = 0;
-  // The number of events that the history is meant to cause (such as "cleanings"), to show that
-  // they occur.
+  // How often what the history is about has happened in this run, such as "cleanings".
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
+  // Those of them that an exploration must meet, with their counts 0 if they have not happened.
+  virtual std::span<const Event> expected_events() const { return {}; }
+
+  // Whether the clients first fill the system with what the history needs. Failures are tried from
+  // then on, when `call` is called, which is never if a client dies before.
+  virtual bool prepares() const { return false; }
+  void when_prepared(std::function<void()> call) { prepared_ = std::move(call); }
 
   // Notes why the system could not be used; only the first reason is kept. It counts as the loss of
   // everything.
@@ -116,9 +123,15 @@ class CrashScenario {
     std::uint32_t& count_;
   };
 
+ protected:
+  void note_prepared() const {
+    if (prepared_) prepared_();
+  }
+
  private:
   std::string problem_;
   std::uint32_t clients_at_work_ = 0;
+  std::function<void()> prepared_;
 };
 
 // Makes identical runs.

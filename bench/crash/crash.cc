@@ -50,7 +50,7 @@ std::vector<WhatFails> all_failures(const CrashOptions& options, NodeId servers,
   std::vector<WhatFails> all;
   if (of_servers(options.failure)) {
     for (auto& nodes : subsets(servers, options.failing == 0 ? servers : options.failing)) {
-      all.push_back({options.failure, std::move(nodes)});
+      all.push_back({.kind = options.failure, .servers = std::move(nodes), .again = options.again});
     }
     return all;
   }
@@ -120,6 +120,7 @@ class Exploration {
     std::set<std::uint64_t> all;
     for (const Case& one : cases_) all.insert(one.images.begin(), one.images.end());
     result_.images = all.size();
+    if (is_whole()) note_unexplored();
     return result_;
   }
 
@@ -177,6 +178,17 @@ class Exploration {
     return explored_.moments;
   }
 
+  bool is_whole() const {
+    return options_.failure == FailureKind::power && options_.schedule.empty() &&
+           options_.first == 0 && options_.last == ~std::uint64_t{0} && options_.stride == 1;
+  }
+  void note_unexplored() {
+    for (const services::Event& event : cases_.front().make()->expected_events()) {
+      if (result_.events[std::string(event.name)] > 0) continue;
+      result_.unexplored.emplace_back(event.name);
+    }
+  }
+
   // Lets the caller end an exploration while a history is being judged.
   services::Attend attend() const {
     if (!options_.progress) return {};
@@ -187,7 +199,7 @@ class Exploration {
     const std::unique_ptr<services::CrashScenario> scenario = one.make();
     CrashRun run(*scenario, profile_, options_.setup.model, one.failing);
     run.run(failure, one.images);
-    if (!run.failed_at()) {
+    if (run.failures().empty()) {
       if (!first_pass) return;
       check_without_failure(system_.info.name, *scenario, attend());
       for (const auto& [name, count] : scenario->events()) result_.events[name] += count;
@@ -195,11 +207,12 @@ class Exploration {
     }
     if (run.image_was_known()) return;
     one.images.insert(run.image());
+    note_recovery(*scenario);
     const services::CrashLevels levels{result_.durable.held,  result_.acknowledged.held,
                                        result_.observed.held, result_.ordered.held,
                                        result_.atomic.held,   attend()};
     if (!levels.any()) return;
-    const services::CrashVerdict verdict = judge(*scenario, *run.failed_at(), levels);
+    const services::CrashVerdict verdict = judge(*scenario, run.failures(), levels);
     const std::string where = fmt::format("{}, {}", failure.text(), one.text());
     note(result_.durable, where, verdict.durable);
     note(result_.acknowledged, where, verdict.acknowledged);
@@ -208,9 +221,17 @@ class Exploration {
     note(result_.atomic, where, verdict.atomic);
   }
 
-  services::CrashVerdict judge(const services::CrashScenario& scenario, Time failed_at,
+  void note_recovery(const services::CrashScenario& scenario) {
+    const auto happened = scenario.events();
+    for (const services::Event& event : scenario.expected_events()) {
+      if (event.in_recovery)
+        result_.events[std::string(event.name)] += happened.at(std::string(event.name));
+    }
+  }
+
+  services::CrashVerdict judge(const services::CrashScenario& scenario,
+                               std::span<const Time> failures,
                                const services::CrashLevels& levels) const {
-    const Time failures[] = {failed_at};
     if (of_servers(options_.failure)) return scenario.judge(failures, levels);
     services::CrashVerdict verdict = scenario.judge({}, levels);
     verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic = verdict.durable;

@@ -35,6 +35,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "bench/crash/what_fails.h"
 #include "platform/sim/kernel/profile.h"
@@ -56,6 +57,9 @@ struct CrashOptions {
   // How many servers lose power, or their processes, at once; every subset of that size is tried in
   // turn. 0: all servers fail. Clients and connections fail one at a time.
   NodeId failing = 0;
+  // After the failure at a crash point the clients go on, and the same servers fail once more
+  // (WhatFails::again); not of clients and connections.
+  bool again = false;
   // Called before each run with the fraction of the exploration that is done, from 0 to 1. An
   // exception that it throws ends the exploration (sim::ExploreOptions::progress).
   std::function<void(double share)> progress{};
@@ -75,8 +79,12 @@ struct CrashResult {
   // Distinct images that were recovered, summed over the crash points; of failures other than of
   // power, moments at which one was tried.
   std::uint64_t images = 0;
-  // What happened in the runs without a failure (services::CrashScenario::events()).
+  // What happened in the runs without a failure (services::CrashScenario::events()), and in
+  // recovery in all the others (services::Event::in_recovery).
   std::map<std::string, std::uint64_t, std::less<>> events;
+  // The events that the system is expected to meet and never met: nothing was tried of them, so the
+  // exploration has failed. Only of whole explorations of power failures.
+  std::vector<std::string> unexplored;
   Guarantee durable;
   Guarantee acknowledged;
   Guarantee observed;

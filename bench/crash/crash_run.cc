@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 #include "platform/base/error.h"
@@ -43,13 +44,17 @@ CrashRun::CrashRun(services::CrashScenario& scenario, const sim::Profile& profil
 }
 
 void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) {
+  if (scenario_.prepares()) {
+    failure.enable(false);
+    scenario_.when_prepared([&failure] { failure.enable(true); });
+  }
   for (NodeId node = 0; node < scenario_.servers(); ++node) start_server(node);
   for (std::uint32_t number = 0; number < scenario_.clients(); ++number) start_client(number);
   failure.watch(platform_, [this, &known](pmem::Choices& choices) {
-    failed_at_ = platform_.engine().now();
+    const Time now = platform_.engine().now();
     NotingChoices noting(choices);
     noting.digest = platform_.engine().fired() ^
-                    static_cast<std::uint64_t>(failed_at_->time_since_epoch().count()) << 20;
+                    static_cast<std::uint64_t>(now.time_since_epoch().count()) << 20;
     fail(noting);
     image_ = noting.digest;
     if (known.contains(image_)) {
@@ -57,32 +62,55 @@ void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) 
       end_clients();
       return;
     }
-    if (of_servers(failing_.kind)) {
-      const Picoseconds after =
-          failing_.kind == FailureKind::process ? kRestart : Picoseconds::zero();
-      for (const NodeId node : failing_.servers) {
-        if (after == Picoseconds::zero())
-          start_server(node);
-        else
-          platform_.at(*failed_at_ + after, [this, node] { start_server(node); });
-      }
-    }
-    start_inspector();
-    platform_.at(*failed_at_ + kPatience, [this] {
-      scenario_.note_problem("the system does not answer any more");
-      end_clients();
-    });
+    restart();
+    if (failing_.again) return fail_again(choices);
+    await_inspection();
   });
   try {
     platform_.run();
   } catch (const std::exception& error) {
-    if (!failed_at_) throw;
+    if (failures_.empty()) throw;
     scenario_.note_problem(error.what());
   }
-  if (!failed_at_ && !client_problem_.empty()) scenario_.note_problem(client_problem_);
+  if (failures_.empty() && !client_problem_.empty()) scenario_.note_problem(client_problem_);
+}
+
+void CrashRun::restart() {
+  if (!of_servers(failing_.kind)) return;
+  if (failing_.kind == FailureKind::power) {
+    for (const NodeId node : failing_.servers) start_server(node);
+    return;
+  }
+  platform_.at(failures_.back() + kRestart, [this] {
+    for (const NodeId node : failing_.servers) start_server(node);
+  });
+}
+
+// Half of the second failures come while the servers recover, or soon after that.
+void CrashRun::fail_again(pmem::Choices& choices) {
+  constexpr std::array<std::int64_t, 2> kWindows{Picoseconds(Microseconds(10)).count(),
+                                                 Picoseconds(Microseconds(100)).count()};
+  const auto drawn = static_cast<std::int64_t>(image_ >> 8);
+  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) start_client(number);
+  const Picoseconds after(drawn % kWindows[image_ % 2]);
+  const Picoseconds down = failing_.kind == FailureKind::process ? kRestart : Picoseconds::zero();
+  platform_.at(failures_.back() + down + after, [this, &choices] {
+    fail(choices);
+    restart();
+    await_inspection();
+  });
+}
+
+void CrashRun::await_inspection() {
+  start_inspector();
+  platform_.at(failures_.back() + kPatience, [this] {
+    scenario_.note_problem("the system does not answer any more");
+    end_clients();
+  });
 }
 
 void CrashRun::fail(pmem::Choices& choices) {
+  failures_.push_back(platform_.engine().now());
   switch (failing_.kind) {
     case FailureKind::power:
       return platform_.fail_power(failing_.servers, choices);
@@ -93,7 +121,7 @@ void CrashRun::fail(pmem::Choices& choices) {
       return platform_.kill(node_of_client(failing_.client));
     case FailureKind::connection: {
       const NodeId node = node_of_client(failing_.client);
-      const fabric::Address client{node, static_cast<fabric::Port>(node)};
+      const fabric::Address client{node, port_of(node)};
       const fabric::Address server{failing_.servers.front(), 0};
       platform_.break_connections(failing_.server_first ? server : client,
                                   failing_.server_first ? client : server);
@@ -115,8 +143,15 @@ void CrashRun::start_server(NodeId node) {
 
 void CrashRun::start_client(std::uint32_t number) {
   const NodeId node = node_of_client(number);
-  platform_.start(node, static_cast<fabric::Port>(node), CompletionMode::polling,
+  platform_.start(node, port_of(node), CompletionMode::polling,
                   [this, number](Thread& thread) { return use(thread, number); });
+}
+
+// A client that connects again has another port than before, since its former thread may still be
+// finding out that the server has gone.
+fabric::Port CrashRun::port_of(NodeId client) const {
+  constexpr std::size_t kPortsOfEpoch = 64;
+  return static_cast<fabric::Port>(client + failures_.size() * kPortsOfEpoch);
 }
 
 void CrashRun::start_inspector() {
@@ -129,7 +164,7 @@ Task<> CrashRun::serve(Thread& thread) {
   try {
     co_await scenario_.serve(thread);
   } catch (const std::exception& error) {
-    if (!failed_at_) throw;
+    if (failures_.empty()) throw;
     scenario_.note_problem(fmt::format("recovery fails: {}", error.what()));
   }
 }

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "bench/crash/what_fails.h"
 #include "platform/sim/failures.h"
@@ -28,16 +28,21 @@ class CrashRun {
   // same as in an earlier run.
   void run(sim::Failure& failure, const std::set<std::uint64_t>& known);
 
-  std::optional<Time> failed_at() const { return failed_at_; }
+  // The failures so far, in order.
+  const std::vector<Time>& failures() const { return failures_; }
   // A digest of the crash image and of the place where it was taken; valid only after a failure.
   std::uint64_t image() const { return image_; }
   bool image_was_known() const { return image_was_known_; }
 
  private:
   void fail(pmem::Choices& choices);
+  void restart();
+  void fail_again(pmem::Choices& choices);
+  void await_inspection();
   NodeId node_of_client(std::uint32_t number) const { return scenario_.servers() + number; }
   void start_server(NodeId node);
   void start_client(std::uint32_t number);
+  fabric::Port port_of(NodeId client) const;  // since the last failure
   void start_inspector();
   void end_clients();
   Task<> serve(Thread& thread);
@@ -47,7 +52,7 @@ class CrashRun {
   services::CrashScenario& scenario_;
   WhatFails failing_;
   std::string client_problem_;
-  std::optional<Time> failed_at_;
+  std::vector<Time> failures_;
   std::uint64_t image_ = 0;
   bool image_was_known_ = false;
   // Declared last, so destroyed first: its threads use the members above.

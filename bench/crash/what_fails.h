@@ -32,6 +32,9 @@ struct WhatFails {
   std::vector<NodeId> servers{};  // those that fail, or the one at the end of the connection
   std::uint32_t client = 0;       // that dies or loses its connection
   bool server_first = false;      // the connection breaks at the server's end
+  // The servers fail once more, the same way, up to 100 us later, while they recover or while the
+  // clients have connected again and go on.
+  bool again = false;
 };
 
 }  // namespace perdura::bench

@@ -158,6 +158,9 @@ ExitCode crash(const CrashArguments& arguments, const CommandContext& context) {
   if (arguments.failure) {
     throw UsageError("crash: --failure is for systems; of a method's responder the power fails");
   }
+  if (arguments.again) {
+    throw UsageError("crash: --again is for systems; of a method's responder the power fails once");
+  }
   if (arguments.persistence != "paper") {
     throw UsageError("crash: --persistence is for systems; a method is what it is");
   }
@@ -262,6 +265,9 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
           "What fails of a system: its servers' power (default) or processes, a client, or "
           "the connection of a client")
       ->check(CLI::IsMember(failure_kinds()));
+  command->add_flag("--again", arguments->again,
+                    "A system's servers fail once more up to 100 us later, while they recover or "
+                    "while the clients go on");
   command->add_option("--profile", arguments->profile,
                       "Testbed on whose model the system runs (default: erda-connectx3)");
   command->add_option("--replay", arguments->replay, "Repeats what is in this file of perdura soak")

@@ -25,6 +25,7 @@ struct CrashArguments {
   std::optional<std::string> schedule;   // of a system's history; absent: all
   std::optional<std::uint64_t> failing;  // of a system's servers, at once; absent: all
   std::optional<std::string> failure;    // of a system: absent: of power
+  bool again = false;                    // a system's servers fail a second time
   std::optional<std::string> profile;    // of a system: default erda-connectx3
   bool as_json = false;
   std::optional<std::string> replay;  // the file of a finding; then nothing else is given

@@ -1,5 +1,6 @@
 // perdura crash SYSTEM: runs small histories of a system with a power failure at every crash point.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -88,6 +89,18 @@ bool is_system(const std::string& name) { return systems::find_system(name).has_
 
 namespace {
 
+// What the histories and their recoveries had in them.
+std::string events_of(const bench::CrashResult& result) {
+  std::string text;
+  for (const auto& [name, count] : result.events) {
+    text += fmt::format("{}{} {}", text.empty() ? "; " : ", ", count, name);
+  }
+  if (!result.unexplored.empty()) {
+    text += fmt::format("; explored nothing of: {}", fmt::join(result.unexplored, ", "));
+  }
+  return text;
+}
+
 std::string of_what(bench::FailureKind failure) {
   return failure == bench::FailureKind::power ? "" : fmt::format(" of a {}", to_string(failure));
 }
@@ -163,6 +176,11 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
     throw UsageError(fmt::format("crash: --failing is for servers; with --failure {} one fails",
                                  to_string(options.failure)));
   }
+  options.again = arguments.again;
+  if (!of_servers(options.failure) && arguments.again) {
+    throw UsageError(fmt::format("crash: --again is for servers; with --failure {} one fails",
+                                 to_string(options.failure)));
+  }
   if (options.failure != bench::FailureKind::power && arguments.samples > 0) {
     throw UsageError(
         fmt::format("crash: --samples is for power failures; with --failure {} there "
@@ -196,7 +214,7 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
       throw UsageError(fmt::format("crash: --from {} is beyond the last of {} moments, {}",
                                    options.first, result.moments, result.moments - 1));
     }
-    all_durable = all_durable && result.durable.held;
+    all_durable = all_durable && result.durable.held && result.unexplored.empty();
     if (arguments.as_json) {
       results.push_back(
           of_server(arguments.target, model,
@@ -206,15 +224,17 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                      {"moments", result.moments},
                      {"failures", result.runs},
                      {"images", result.images},
+                     {"events", result.events},
+                     {"unexplored", result.unexplored},
                      {"seed", arguments.seed},
                      {"failure", to_string(options.failure)},
                      {"trace", result.durable.held ? "" : first_broken(result).first_loss}}));
       continue;
     }
-    fmt::print("{} on {:<18} {:<15} {}; {} moments, {} failures{}, {} images, seed {}\n",
+    fmt::print("{} on {:<18} {:<15} {}; {} moments, {} failures{}, {} images, seed {}{}\n",
                arguments.target, name + ":", to_string(result.strongest()),
                conditions_of(*system.service, result), result.moments, result.runs,
-               of_what(options.failure), result.images, arguments.seed);
+               of_what(options.failure), result.images, arguments.seed, events_of(result));
     std::fflush(stdout);
     if (trace.empty() && !result.durable.held) {
       trace = fmt::format("\non {}:\n{}", name, first_broken(result).first_loss);

@@ -1,11 +1,10 @@
 #include "platform/pmem/region.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
+#include <stdexcept>
 
 #include "platform/pmem/instructions.h"
 #include "platform/pmem/word_copy.h"
@@ -31,9 +30,8 @@ void count_streaming(const std::byte* base, Bytes offset, std::span<const std::b
 }  // namespace
 
 void Region::out_of_range(Bytes offset, Bytes length) const {
-  fmt::print(stderr, "perdura: access to bytes {}..{} of region {}, which has {}\n", offset,
-             offset + length, name_, size_);
-  std::abort();
+  throw std::out_of_range(fmt::format("access to bytes {}..{} of region {}, which has {}", offset,
+                                      offset + length, name_, size_));
 }
 
 void Region::read(Bytes offset, std::span<std::byte> into) const {

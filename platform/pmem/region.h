@@ -6,7 +6,8 @@
 // model. On mapped memory an access is just the instruction itself.
 //
 // Offsets are in bytes from the start of the region. An access outside the region is a programming
-// error and ends the process. Words are 8 bytes, aligned.
+// error and throws std::out_of_range, so that whoever explores a system can say where that
+// happened; nobody else should catch it. Words are 8 bytes, aligned.
 #pragma once
 
 #include <algorithm>

@@ -3,17 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
+#include "platform/runtime/sync.h"
 #include "services/kv/crash_plan.h"
 #include "services/kv/crash_verdict.h"
 #include "services/kv/history/checker.h"
 #include "services/kv/recorder.h"
+#include "services/kv/small_store.h"
 #include "services/kv/value.h"
 
 namespace perdura::services {
@@ -23,10 +27,13 @@ namespace {
 using history::Kind;
 
 constexpr NodeId kServer = 0;
-constexpr Bytes kKeySize = 16;
+// Entries with such keys may lie across two cache lines.
+constexpr Bytes kKeySize = 24;
 constexpr std::uint32_t kSpannedServers = 2;
-constexpr std::uint32_t kSessions = 8;
+constexpr std::uint32_t kSessions = 6;
 constexpr Bytes kShortValue = 64;
+constexpr std::uint64_t kFewKeys = 4;
+constexpr Picoseconds kMostFilling = Microseconds(200);
 
 // The second schedule exists because two equally fast writers never show what a reader sees of a
 // write that is in flight for a long time.
@@ -35,10 +42,10 @@ constexpr CrashSchedule kSchedules[] = {
     {"slow-writer", "one writes, and each of its operations is late; the other one only gets"},
 };
 
-using Key = std::array<std::byte, kKeySize>;
+using Key = std::vector<std::byte>;
 
-Key key_of(std::uint64_t number) {
-  Key key{};
+Key key_of(std::uint64_t number, Bytes size) {
+  Key key(size);
   std::memcpy(key.data(), &number, sizeof number);
   return key;
 }
@@ -76,12 +83,17 @@ class Format final : public history::Format {
   const Lengths& lengths_;
 };
 
-// The smallest store that the system can have, so that logs wrap around and are cleaned during the
-// history.
-systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup& setup,
-                              const KvCrashPlan& plan) {
+// A store for a history, and which keys it holds at the beginning.
+struct Store {
+  systems::KvConfig config;
+  std::span<const std::uint64_t> filling{};
+};
+
+// The system's small store of this number, if the plan's values fit into it.
+Store small_store(const systems::KvSystem& system, const CrashSetup& setup, const KvCrashPlan& plan,
+                  std::size_t number) {
   const Lengths lengths(system, plan);
-  systems::KvConfig config{.key_size = kKeySize,
+  systems::KvConfig config{.key_size = system.fit_key(kKeySize),
                            .value_size = lengths.typical(),
                            .max_value_size = lengths.longest(),
                            .records = plan.keys,
@@ -93,16 +105,8 @@ systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup&
     config.put_method = persistence::choose(
         {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, *system.put, {});
   }
-  systems::KvConfig small = config;
-  for (const services::Setting& setting : system.small_store) {
-    small.parameters.emplace(setting.name, setting.value);  // unless the setup sets it
-  }
-  try {
-    system.check(small);
-  } catch (const UsageError&) {
-    return config;  // the plan's values do not fit into so small a store
-  }
-  return small;
+  const std::span<const std::uint64_t> filling = make_small(system, number, config);
+  return {std::move(config), filling};
 }
 
 // The number of gets that returned a version before its put had been acknowledged.
@@ -120,13 +124,15 @@ std::uint64_t early_reads(const history::History& history) {
 
 class KvCrashScenario final : public CrashScenario {
  public:
-  KvCrashScenario(const systems::KvSystem& system, systems::KvConfig config, KvCrashPlan plan)
+  KvCrashScenario(const systems::KvSystem& system, Store store, KvCrashPlan plan)
       : system_(system),
-        config_(std::move(config)),
+        config_(std::move(store.config)),
+        filling_(store.filling),
         plan_(std::move(plan)),
         lengths_(system, plan_),
         versions_(plan_.clients.size() + 1),
-        connected_(plan_.clients.size()) {}
+        connected_(plan_.clients.size()),
+        happened_(system) {}
 
   NodeId servers() const override { return config_.servers; }
   std::uint32_t clients() const override {
@@ -137,12 +143,19 @@ class KvCrashScenario final : public CrashScenario {
   Task<> inspect(Thread& thread) override;
   CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const override;
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
-    return {{"cleanings", cleanings_}, {"early reads", early_reads(history())}};
+    auto counts = happened_.counts();
+    counts.emplace("early reads", early_reads(history()));
+    return counts;
   }
+  std::span<const Event> expected_events() const override { return system_.events; }
+  bool prepares() const override { return !filling_.empty(); }
 
  private:
   std::uint32_t inspector() const { return clients(); }  // its client number in the history
 
+  Task<> fill(systems::KvSession& session);
+  Task<> fill_one(systems::KvSession& session, std::uint64_t key, std::uint64_t& left,
+                  WaitList& filled);
   Task<> change(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
   Task<> watch(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
   Task<> read(systems::KvSession& session);
@@ -151,12 +164,14 @@ class KvCrashScenario final : public CrashScenario {
 
   const systems::KvSystem& system_;
   systems::KvConfig config_;
+  std::span<const std::uint64_t> filling_;
   KvCrashPlan plan_;
   Lengths lengths_;
   std::deque<history::OperationLog> logs_;  // one of each connection
   std::vector<std::uint64_t> versions_;     // number of puts so far, by client
   std::vector<std::uint32_t> connected_;    // how often each client has connected
-  std::uint64_t cleanings_ = 0;
+  bool filled_ = false;
+  StoreEvents happened_;
 };
 
 history::History KvCrashScenario::history() const {
@@ -180,16 +195,18 @@ CrashVerdict KvCrashScenario::judge(std::span<const Time> failures,
 
 Task<> KvCrashScenario::serve(Thread& thread) {
   const std::unique_ptr<systems::KvPartition> partition = system_.open(thread, "pool", config_);
-  struct Counted {
-    const systems::KvPartition& partition;
-    std::uint64_t& cleanings;
-    ~Counted() { cleanings = partition.space().cleanings; }
-  } counted{*partition, cleanings_};
+  const StoreEvents::Opened opened(happened_, *partition);
+  if (const std::string problem = partition->audit(); !problem.empty()) {
+    note_problem(fmt::format("the opened store contradicts itself: {}", problem));
+  }
   co_await partition->serve();
 }
 
 Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
-  const KvClientPlan& plan = plan_.clients[number].at(connected_[number]++);
+  // After further failures than were planned for, the client does the same again.
+  const std::vector<KvClientPlan>& epochs = plan_.clients[number];
+  const std::size_t epoch = connected_[number]++;
+  const KvClientPlan& plan = epochs[std::min(epoch, epochs.size() - 1)];
   const bool late = plan.late > Picoseconds{};
   std::optional<faults::FaultyThread> delayed;
   if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
@@ -197,6 +214,12 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
       co_await system_.connect(late ? delayed->thread() : thread, {kServer, 0}, config_);
   Format format(lengths_);
   history::RecordedSession recorded(*session, number, format, logs_.emplace_back());
+  if (!filling_.empty() && epoch == 0) {
+    if (number == 0) co_await fill(recorded);
+    // Not for ever: the client that fills it may have died, or found no server.
+    const Time late_enough = thread.executor.now() + kMostFilling;
+    while (!filled_ && thread.executor.now() < late_enough) co_await sleep_for(Microseconds(1));
+  }
   if (plan.watches) {
     co_await watch(recorded, plan, number);
   } else {
@@ -213,6 +236,25 @@ Task<> KvCrashScenario::inspect(Thread& thread) {
 }
 
 // --- what clients do -----------------------------------------------------------------------------
+
+// Puts all keys that are not those of the history at once.
+Task<> KvCrashScenario::fill(systems::KvSession& session) {
+  WaitList filled;
+  std::uint64_t left = filling_.size();
+  for (const std::uint64_t key : filling_) {
+    Executor::current().spawn(fill_one(session, key, left, filled));
+  }
+  while (left > 0) co_await wait(filled);
+  filled_ = true;
+  note_prepared();
+}
+
+Task<> KvCrashScenario::fill_one(systems::KvSession& session, std::uint64_t key,
+                                 std::uint64_t& left, WaitList& filled) {
+  const KvStep put{Kind::put, key};
+  co_await step(session, put, 0);
+  if (--left == 0) filled.wake_all();
+}
 
 Task<> KvCrashScenario::change(systems::KvSession& session, const KvClientPlan& plan,
                                std::uint32_t number) {
@@ -232,12 +274,18 @@ Task<> KvCrashScenario::watch(systems::KvSession& session, const KvClientPlan& p
   }
 }
 
-// Waits until the other clients have noticed the failure, then reads all keys twice, writes them,
-// and reads them again.
+// Waits until the other clients have noticed the failure, then reads all keys, reads those of the
+// history again, writes them, and reads all keys once more.
 Task<> KvCrashScenario::read(systems::KvSession& session) {
   while (clients_at_work() > 0) co_await sleep_for(Microseconds(20));
-  for (const Kind kind : {Kind::get, Kind::get, Kind::put, Kind::get}) {
-    for (std::uint64_t key = 0; key < plan_.keys; ++key) {
+  std::vector<std::uint64_t> keys(plan_.keys);
+  std::iota(keys.begin(), keys.end(), std::uint64_t{0});
+  std::vector<std::uint64_t> all = keys;
+  all.insert(all.end(), filling_.begin(), filling_.end());
+  const std::array<std::pair<Kind, const std::vector<std::uint64_t>*>, 4> rounds{
+      {{Kind::get, &all}, {Kind::get, &keys}, {Kind::put, &keys}, {Kind::get, &all}}};
+  for (const auto& [kind, of_round] : rounds) {
+    for (const std::uint64_t key : *of_round) {
       const KvStep next{kind, key};
       const bool answered = co_await step(session, next, inspector());
       if (answered) continue;
@@ -250,7 +298,7 @@ Task<> KvCrashScenario::read(systems::KvSession& session) {
 // False if the server is gone.
 Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::uint32_t number) {
   using systems::Error;
-  const Key key = key_of(step.key);
+  const Key key = key_of(step.key, config_.key_size);
   std::vector<std::byte> value(lengths_.longest());
   switch (step.kind) {
     case Kind::get: {
@@ -268,9 +316,9 @@ Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::
   value.resize(lengths_.of(version));
   workload::fill_value(value, step.key, version);
   const auto stored = co_await session.put(key, value);
-  // The smallest stores have room for all keys only if the values are short.
-  const bool may_be_full =
-      !stored && stored.error() == Error::out_of_space && lengths_.longest() > kShortValue;
+  // The smallest stores have room for all keys only if those are few and the values are short.
+  const bool may_be_full = !stored && stored.error() == Error::out_of_space &&
+                           (lengths_.longest() > kShortValue || plan_.keys > kFewKeys);
   if (may_be_full) co_return true;
   if (!stored && stored.error() != Error::disconnected) {
     note_problem(fmt::format("a put fails: {}", to_string(stored.error())));
@@ -284,11 +332,11 @@ std::span<const CrashSchedule> kv_schedules() { return kSchedules; }
 
 CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup& setup,
                               const CrashSchedule& schedule) {
-  const KvCrashPlan plan =
-      schedule.name == kSchedules[1].name ? slow_writer_plan() : equal_writers_plan(setup.seed);
-  return [&system, plan, config = small_store(system, setup, plan)] {
-    return std::make_unique<KvCrashScenario>(system, config, plan);
-  };
+  const bool slow = schedule.name == kSchedules[1].name;
+  const KvCrashPlan plan = slow ? slow_writer_plan() : equal_writers_plan(setup.seed);
+  Store store = small_store(system, setup, plan, 0);
+  if (slow) store.filling = {};  // it is about what a reader sees, not about growth
+  return [&system, plan, store] { return std::make_unique<KvCrashScenario>(system, store, plan); };
 }
 
 std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& system,
@@ -296,8 +344,9 @@ std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& sy
                                                      pmem::Choices& choices,
                                                      std::uint32_t failures) {
   KvCrashPlan plan = generated_plan(choices, failures);
-  systems::KvConfig config = small_store(system, setup, plan);
-  return std::make_unique<KvCrashScenario>(system, std::move(config), std::move(plan));
+  const std::size_t stores = std::max<std::size_t>(system.small_stores.size(), 1);
+  Store store = small_store(system, setup, plan, choices.choose(stores));
+  return std::make_unique<KvCrashScenario>(system, std::move(store), std::move(plan));
 }
 
 }  // namespace perdura::services

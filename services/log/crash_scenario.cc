@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
@@ -27,6 +28,8 @@ constexpr std::size_t kAppends = 14;
 constexpr std::uint64_t kFirstOfInspector = 1000;
 constexpr std::size_t kRecordSize = 64;
 constexpr Picoseconds kLook = Microseconds(5);
+
+constexpr Event kEvents[] = {{"laps of the log"}};
 
 constexpr CrashSchedule kSchedules[] = {
     {"appends", "a client appends to a log that goes around"},
@@ -101,7 +104,9 @@ class LogCrashScenario final : public CrashScenario {
   }
 
   Task<> use(Thread& thread, std::uint32_t) override {
-    const Appends& plan = plan_.epochs.at(connected_++);
+    // After further failures than were planned for, the client does the same again.
+    const std::size_t epoch = connected_++;
+    const Appends& plan = plan_.epochs[std::min(epoch, plan_.epochs.size() - 1)];
     const bool late = plan.late > Picoseconds{};
     std::optional<faults::FaultyThread> delayed;
     if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
@@ -130,8 +135,9 @@ class LogCrashScenario final : public CrashScenario {
   }
 
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
-    return {{"laps of the log", content_ / kLogRecords}};
+    return {{std::string(kEvents[0].name), content_ / kLogRecords}};
   }
+  std::span<const Event> expected_events() const override { return kEvents; }
 
  private:
   // A server that lives on keeps a client's session until it has heard of the client's end.
@@ -194,8 +200,8 @@ class LogCrashScenario final : public CrashScenario {
   const LogSystem& system_;
   const LogConfig config_;
   const LogPlan plan_;
-  std::uint32_t connected_ = 0;  // how often the client has connected
-  std::uint64_t content_ = 0;    // of the last record of the client
+  std::size_t connected_ = 0;  // how often the client has connected
+  std::uint64_t content_ = 0;  // of the last record of the client
   // Records by number, as an application would make them durable.
   std::map<std::uint64_t, std::uint64_t> applied_;
   const LogStore* store_ = nullptr;

@@ -84,7 +84,8 @@ const KvSystem kReadAfterWrite{
     .level = services::GuaranteeLevel::durable,
     .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::write},
     .parameters = write_ahead::kParameterTable,
-    .small_store = write_ahead::kSmallStore,
+    .small_stores = write_ahead::kSmallStores,
+    .events = write_ahead::kEvents,
     .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,
     .check =

@@ -61,7 +61,8 @@ const KvSystem kRedoLogging{
     // against the table whether there was room for it.
     .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::send, .replay = false},
     .parameters = write_ahead::kParameterTable,
-    .small_store = write_ahead::kSmallStore,
+    .small_stores = write_ahead::kSmallStores,
+    .events = write_ahead::kEvents,
     .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,
     .check =
