@@ -4,16 +4,17 @@
 #include "platform/sim/failures.h"
 #include "services/kv/service.h"
 #include "systems/registry/registry.h"
+#include "tests/support/explore.h"
 #include "tests/systems/faults/history.h"
 
 namespace perdura::systems::test {
 namespace {
 
-using perdura::sim::explore_failures;
 using perdura::sim::Explored;
 using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
+using perdura::test::explore_until_failure;
 using pmem::PersistenceDomain;
 using pmem::PersistenceModel;
 
@@ -70,9 +71,7 @@ class PowerOfTheServer : public testing::TestWithParam<Subject> {
     return config;
   }
 
-  enum class Times : std::uint8_t { once, twice };
-  Explored fail_everywhere(PersistenceModel model, ExploreOptions options,
-                           Times times = Times::once);
+  Explored fail_everywhere(PersistenceModel model, const ExploreOptions& options);
   void check(PersistenceModel model);
 };
 
@@ -89,11 +88,9 @@ std::set<std::uint64_t> allowed(const Known& key, services::GuaranteeLevel level
   return versions;
 }
 
-Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOptions options,
-                                           Times times) {
-  int runs = 0;
+Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, const ExploreOptions& options) {
   const Guaranteed guaranteed = this->guaranteed(model);
-  return explore_failures(options, [&](Failure& failure) {
+  return explore_until_failure(options, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     const auto made = perdura::test::make_platform("sim", 4);
     auto& platform = static_cast<perdura::sim::SimPlatform&>(*made);
@@ -143,19 +140,7 @@ Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOption
     failure.watch(platform, [&](pmem::Choices& choices) {
       platform.fail_power(0, choices);
       platform.start_service(0, 0, CompletionMode::polling, server);
-      if (times == Times::once) {
-        platform.start(3, 3, CompletionMode::polling, reader);
-        return;
-      }
-      // Again, from at once to some time after the recovery.
-      const Time again = platform.engine().now() + Nanoseconds(runs++ * 617 % 30'000);
-      platform.start(3, 2, CompletionMode::polling,
-                     [again](Thread&) -> Task<> { co_await sleep_until(again); });
-      platform.at(again, [&] {
-        platform.fail_power(0, choices);
-        platform.start_service(0, 0, CompletionMode::polling, server);
-        platform.start(3, 3, CompletionMode::polling, reader);
-      });
+      platform.start(3, 3, CompletionMode::polling, reader);
     });
     platform.run();
   });
@@ -189,20 +174,6 @@ TEST_P(PowerOfTheServer, FailsAnywhereWithPersistentCaches) {
 
 TEST_P(PowerOfTheServer, FailsAnywhereWithVolatileCachesWithoutDdio) {
   check({PersistenceDomain::dmp, false});
-}
-
-TEST_P(PowerOfTheServer, FailsAgainWhileItRecovers) {
-  SKIP_UNLESS_GUARANTEED((PersistenceModel{PersistenceDomain::dmp, false}));
-  std::uint64_t runs = 0;
-  for (const std::uint64_t seed : {1, 2}) {
-    runs += fail_everywhere({PersistenceDomain::dmp, false},
-                            {.images = Images::random, .seed = seed}, Times::twice)
-                .runs;
-    runs +=
-        fail_everywhere({PersistenceDomain::dmp, false}, {.images = Images::least}, Times::twice)
-            .runs;
-  }
-  std::cout << GetParam() << ": " << runs << " double failures\n";
 }
 
 // Not only some images of each moment, but all, or the first 100 of them.
