@@ -32,12 +32,16 @@
 
 namespace perdura::systems::write_ahead {
 
-// KvSystem::small_stores of both baselines: the log goes around every few operations, and keys
-// share so few home buckets that entries are moved.
-inline constexpr std::array kSmallSettings{services::Setting{"log_slots", 16},
-                                           services::Setting{"buckets", 5},
-                                           services::Setting{"neighborhood", 3}};
-inline constexpr std::array kSmallStores{SmallStore{kSmallSettings, hopscotch::kCrowding}};
+// KvSystem::small_stores of both baselines: the log goes around within a history, once or twice,
+// and keys share so few home buckets that entries are moved.
+constexpr std::array<services::Setting, 3> small_settings(std::uint64_t log_slots) {
+  return {services::Setting{"log_slots", log_slots}, services::Setting{"buckets", 5},
+          services::Setting{"neighborhood", 3}};
+}
+inline constexpr std::array kOneLap = small_settings(16);
+inline constexpr std::array kTwoLaps = small_settings(12);
+inline constexpr SmallStore kOneLapStore{kOneLap, hopscotch::kCrowding};
+inline constexpr SmallStore kTwoLapsStore{kTwoLaps, hopscotch::kCrowding};
 
 // As an ObjectAddress has room for.
 inline constexpr Bytes kLongestKey = (Bytes{1} << 10) - 1;
