@@ -72,7 +72,7 @@ ordered_json plain_finding() {
           {"kept", "durable-writes"},
           {"seed", 1},
           {"schedule", 1},
-          {"streams", 2},
+          {"streams", 3},
           {"choices", ""},
           {"found", {"  => something"}}};
 }
