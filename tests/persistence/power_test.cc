@@ -152,12 +152,6 @@ Explored fail_everywhere(const Trial& trial, const ExploreOptions& options, Coun
   });
 }
 
-// On sim a READ or FLUSH may overtake the atomics before it, which hides what these make durable.
-bool is_simulated(const Method& method) {
-  return !method.needs().atomics ||
-         (!method.uses(pmem::StepKind::read) && !method.uses(pmem::StepKind::flush_persistence));
-}
-
 // Also where not every step is needed a method may run, but there its steps are not put to the
 // test.
 bool is_tested_on(const Configuration& configuration, const Method& method) {
@@ -187,7 +181,7 @@ TEST_P(PowerOfTheResponder, FailsAnywhere) {
   for (const Method& known : methods()) {
     if (known.update != update) continue;
     for (const Method& method : with_flush_and_read(known)) {
-      if (!is_simulated(method) || !is_tested_on(configuration, method)) continue;
+      if (!is_tested_on(configuration, method)) continue;
       std::vector<Trial> trials{{.method = method, .configuration = configuration}};
       if (is_applied_later(method)) {
         // A responder that makes several messages durable at once, of which all but the last are

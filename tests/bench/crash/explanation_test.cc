@@ -233,13 +233,13 @@ TEST(Explanation, OfARunThatLosesNothingNamesNoLine) {
 // A run that keeps less than `expected`, as small as shrinking makes it.
 Diagram explained_finding(std::string_view system, std::string_view setting,
                           std::string_view server, GuaranteeLevel expected) {
-  constexpr std::uint64_t kSeeds = 20'000;
-  for (SoakCase one : soak_cases({systems::find_system(system).value()})) {
+  constexpr std::uint64_t kMostSchedules = 20'000;
+  for (SoakCase one : soak_cases({systems::find_system(system).value()}, explained_testbed())) {
     if (one.setting.name != setting || explored_name(one.model) != server) continue;
     one.expected = expected;
-    std::uint32_t failures = 0;
-    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      const auto found = soak(one, explained_testbed(), seed, failures);
+    CaseSoak soak(one, explained_testbed(), 1);
+    while (soak.counts().schedules < kMostSchedules) {
+      const auto found = soak.next();
       if (!found) continue;
       pmem::Tape tape = pmem::Tape::parse(found->tape);
       return explain(one, explained_testbed(), tape);

@@ -31,9 +31,9 @@ class DeathAndPowerFailure {
   DeathAndPowerFailure(const SoakCase& one, std::uint64_t seed, Picoseconds later)
       : expected_(one.expected),
         later_(later),
-        choices_(seed),
+        tape_(seed),
         scenario_(
-            one.system.service->generated_scenario(one.system.info.name, one.setup(), choices_, 2)),
+            one.system.service->generated_scenario(one.system.info.name, one.setup(), tape_, 2)),
         platform_(restarted_testbed(),
                   {{"server", scenario_->servers()}, {"client", scenario_->clients() + 1}}) {
     platform_.track_durability(one.model);
@@ -137,7 +137,7 @@ class DeathAndPowerFailure {
 
   GuaranteeLevel expected_;
   Picoseconds later_;
-  pmem::RandomChoices choices_;
+  pmem::Tape tape_;
   std::unique_ptr<services::CrashScenario> scenario_;
   fabric::Port next_port_ = 1;
   std::optional<Time> failed_at_;
@@ -150,7 +150,7 @@ class Restarted : public testing::TestWithParam<services::ServedSystem> {};
 TEST_P(Restarted, KeepsItsLevelWhenThePowerFailsNext) {
   constexpr std::uint64_t kHistories = 9;
   std::uint64_t tried = 0;
-  for (const SoakCase& one : soak_cases({GetParam()})) {
+  for (const SoakCase& one : soak_cases({GetParam()}, restarted_testbed())) {
     if (one.model != pmem::PersistenceModel{pmem::PersistenceDomain::dmp, true}) continue;
     for (std::uint64_t seed = 1; seed <= kHistories; ++seed) {
       const Picoseconds later = Microseconds(seed % 2 == 0 ? 120 : 30);

@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(, Strategy,
 class SchedulesOfSystem : public testing::TestWithParam<services::ServedSystem> {};
 
 TEST_P(SchedulesOfSystem, KeepWhatTheTableSays) {
-  for (const SoakCase& one : soak_cases({GetParam()})) {
+  for (const SoakCase& one : soak_cases({GetParam()}, perdura::test::erda_testbed())) {
     const ScheduleResult result =
         explore_schedules(one, perdura::test::erda_testbed(),
                           {.strategy = StrategyKind::random, .histories = 1, .schedules = 1});

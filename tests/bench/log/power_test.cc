@@ -129,8 +129,6 @@ TEST_P(PowerOfTheLogServer, FailsAnywhere) {
     }
     for (const bool read_for_flush : {false, true}) {
       if (read_for_flush && !method.uses(pmem::StepKind::flush_visibility)) continue;
-      // On sim a READ may overtake the atomics before it.
-      if (read_for_flush && method.needs().atomics) continue;
       SCOPED_TRACE(persistence::name_in_results(method, read_for_flush));
       LogOptions options = options_of(method, configuration.receive_buffers, kSlots);
       options.read_for_flush = read_for_flush;
