@@ -51,7 +51,8 @@ KvCrashPlan slow_writer_plan();
 // and after each of `failures`. Streams of the tape:
 //
 //   store                how many servers and keys, how long keys and values are, how much room;
-//                        after that, which small store of the system, and whether it is filled
+//                        after that, which small store of the system
+//   filling              whether that holds other keys at the beginning
 //   client-0, client-1.. each client's speed and operations
 //
 // 0 is the simplest choice: one client, one key, one server, no operation, no delay.

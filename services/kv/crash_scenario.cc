@@ -445,10 +445,9 @@ std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& sy
                                                      const CrashSetup& setup, pmem::Tape& tape,
                                                      std::uint32_t failures) {
   KvCrashPlan plan = generated_plan(tape, failures);
-  // More choices of the stream "store".
-  pmem::Choices& choices = tape.stream("store");
-  const std::size_t number = choices.choose(std::max<std::size_t>(system.small_stores.size(), 1));
-  const bool filled = choices.choose(4) == 3;
+  const std::size_t stores = std::max<std::size_t>(system.small_stores.size(), 1);
+  const std::size_t number = tape.stream("store").choose(stores);
+  const bool filled = tape.stream("filling").choose(4) == 3;
   if (filled) plan.key_size = KvCrashPlan{}.key_size;  // of the keys that it is filled with
   Store store = small_store(system, setup, plan, number);
   if (!filled) store.filling = {};
