@@ -33,6 +33,9 @@ struct CrashSetup {
   // paper's; for a system that can (SystemInfo::chooses_method).
   bool correct = false;
   std::uint64_t seed = 1;  // seeds the clients' operations
+  // Whether, in generated runs, what a device has received may be late in memory, so that a WRITE
+  // may complete before others can see it.
+  bool late_placements = false;
 };
 
 // The roles of the clients in a history. A service has several schedules if one does not show

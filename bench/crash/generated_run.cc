@@ -36,9 +36,8 @@ constexpr Picoseconds kRestart = Microseconds(100);
 
 // Bits of what a schedule draws.
 constexpr std::size_t kMessages = 1;
-constexpr std::size_t kDevices = 2;
-constexpr std::size_t kTasks = 4;
-constexpr std::size_t kWholeSchedule = kMessages + kDevices + kTasks;
+constexpr std::size_t kPlacements = 2;  // with CrashSetup::late_placements
+constexpr std::size_t kWholeSchedule = kMessages + kPlacements;
 
 constexpr std::string_view kProcessDeaths = "deaths of servers' processes";
 constexpr std::string_view kWhileRecovering = "failures while recovering";
@@ -66,7 +65,7 @@ Picoseconds drawn_delay(pmem::Choices& choices) {
 
 StreamOf stream_of(std::string_view name) {
   if (name == "store" || name.starts_with("client-")) return StreamOf::clients;
-  if (name == "messages" || name == "devices" || name == "tasks") return StreamOf::schedule;
+  if (name == "messages" || name == "placements") return StreamOf::schedule;
   return name.starts_with("image-") ? StreamOf::image : StreamOf::rest;
 }
 
@@ -84,6 +83,7 @@ pmem::Tape::Streams one_power_failure(Time when) {
 GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
                            const services::CrashSetup& setup, pmem::Tape& tape)
     : tape_(tape),
+      late_placements_(setup.late_placements),
       planned_(drawn_failures()),
       scenario_(system.service->generated_scenario(system.info.name, setup, tape,
                                                    static_cast<std::uint32_t>(planned_.size()))),
@@ -174,15 +174,17 @@ void GeneratedRun::draw_stalls() {
 }
 
 void GeneratedRun::draw_schedule() {
-  // Of what is drawn from a seed: a few of the messages of a run are late.
+  // Of what is drawn from a seed: a few of the messages of a few runs are late. Runs in which none
+  // is become simpler by far.
+  constexpr std::size_t kRarityOfRuns = 4;
   constexpr std::size_t kRarity = 24;
-  const std::size_t drawn = tape_.stream("drawn").choose(kWholeSchedule + 1);
+  const std::size_t whole = late_placements_ ? kWholeSchedule : kMessages;
+  const std::size_t drawn = tape_.stream("drawn", kRarityOfRuns).choose(whole + 1);
   const auto stream = [&](std::size_t bit, std::string_view name) -> pmem::Choices* {
     return (drawn & bit) != 0 ? &tape_.stream(name, kRarity) : nullptr;
   };
-  platform_->choose_schedule({.messages = stream(kMessages, "messages"),
-                              .devices = stream(kDevices, "devices"),
-                              .tasks = stream(kTasks, "tasks")});
+  platform_->choose_schedule(
+      {.messages = stream(kMessages, "messages"), .devices = stream(kPlacements, "placements")});
 }
 
 void GeneratedRun::list_moments(std::function<bool()> begins) {

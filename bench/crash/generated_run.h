@@ -15,10 +15,9 @@
 //              end of an operation, so that it stays what it is if other operations are left out
 //   image-N    what that failure of power leaves of persistent memory; 0 keeps the most
 //
-//   drawn      which of the next three are drawn, as a set of bits
-//   messages   by how much each message, answer and receive completion is late
-//   devices    by how much each placement in the servers' memory is late
-//   tasks      which ready task of a thread is next, wherever there are several
+//   drawn       which of the next two are drawn, as a set of bits
+//   messages    by how much each message, answer and receive completion is late
+//   placements  by how much each placement in the servers' memory is late
 #pragma once
 
 #include <cstdint>
@@ -137,6 +136,7 @@ class GeneratedRun {
   NodeId inspector() const { return scenario_->servers() + scenario_->clients(); }
 
   pmem::Tape& tape_;
+  bool late_placements_;
   std::vector<PlannedFailure> planned_;
   std::vector<PlannedDeath> deaths_;
   std::unique_ptr<services::CrashScenario> scenario_;

@@ -1,5 +1,5 @@
-// Explores the schedules of small histories by a strategy (platform/explore): which messages and
-// devices are late, and which ready task of a thread is next. For each schedule the power of the
+// Explores the schedules of small histories by a strategy (platform/explore): which messages are
+// late (with CrashSetup::late_placements, also which devices). For each schedule the power of the
 // servers fails at every moment at which that makes a difference.
 //
 // The histories are generated runs (generated_run.h) of few operations: most choices of their
@@ -31,8 +31,7 @@ constexpr std::string_view to_string(StrategyKind kind) {
 
 struct ScheduleOptions {
   StrategyKind strategy = StrategyKind::bounded;
-  std::uint32_t deviations = 1;  // bounded: at most so many late messages or placements, or tasks
-                                 // that overtake others
+  std::uint32_t deviations = 1;  // bounded: at most so many late messages or placements
   std::uint32_t depth = 2;       // of the bugs that `pct` is to find
   std::uint64_t histories = 20;
   std::uint64_t schedules = 0;      // of a history at most; 0: all, of pct and random 100

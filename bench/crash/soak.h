@@ -27,9 +27,13 @@ struct SoakCase {
   ExploredSetting setting;
   pmem::PersistenceModel model;
   services::GuaranteeLevel expected{};
+  bool late_placements = false;  // CrashSetup::late_placements
 
   services::CrashSetup setup() const {
-    return {.model = model, .parameters = setting.parameters, .correct = setting.correct};
+    return {.model = model,
+            .parameters = setting.parameters,
+            .correct = setting.correct,
+            .late_placements = late_placements};
   }
   std::string name() const;  // "erda, persist_before_update on dmp ddio"
 };

@@ -293,8 +293,8 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
               "--strategy", arguments->strategy,
               "Explores the schedules of small random histories of a system, with a power failure "
               "wherever it makes a difference. exhaustive: all schedules; bounded: all with at "
-              "most --delays late messages, late placements in memory, or tasks that overtake "
-              "others; pct: random ones, with the probability of finding a bug of --depth; random")
+              "most --delays late messages; pct: random ones, with the probability of finding a "
+              "bug of --depth; random")
           ->check(CLI::IsMember(std::vector<std::string>(std::begin(bench::kStrategies),
                                                          std::end(bench::kStrategies))));
   command
@@ -318,6 +318,10 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
                    "100)")
       ->needs(strategy)
       ->check(whole_number(1, 1'000'000'000));
+  command
+      ->add_flag("--late-placements", arguments->late_placements,
+                 "Of a strategy: what a device has received may be late in memory, too")
+      ->needs(strategy);
   command
       ->add_option("-o,--out", arguments->folder,
                    "Folder for what a strategy finds (default: out/crash)")

@@ -100,7 +100,8 @@ ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& 
   LongWork work(models.size(), context.ranks);
   for (const pmem::PersistenceModel& model : models) {
     // Whatever the table says: what is to be found is the first loss.
-    const bench::SoakCase one{system, setting, model, services::GuaranteeLevel::durable};
+    const bench::SoakCase one{system, setting, model, services::GuaranteeLevel::durable,
+                              arguments.late_placements};
     work.begin(one.name());
     if (const std::string why = bench::refusal(system.info, one.setup(), profile.nic);
         !why.empty()) {

@@ -50,7 +50,8 @@ bench::SoakCase case_in(const ordered_json& found) {
   for (const bench::ExploredSetting& setting : bench::explored_settings(system->info)) {
     for (const pmem::PersistenceModel& model : bench::explored_models()) {
       if (setting.name == setting_name && bench::explored_name(model) == server) {
-        return {*system, setting, model, level_in(found, "expected")};
+        return {*system, setting, model, level_in(found, "expected"),
+                found.at("late_placements").get<bool>()};
       }
     }
   }
@@ -94,6 +95,7 @@ std::string text_of(const bench::SoakFinding& finding, const std::string& profil
                           {"setting", where.setting.name},
                           {"server", bench::explored_name(where.model)},
                           {"profile", profile},
+                          {"late_placements", where.late_placements},
                           {"expected", to_string(where.expected)},
                           {"kept", to_string(finding.run.kept)},
                           {"seed", finding.seed},

@@ -40,6 +40,7 @@ struct SoakArguments {
   std::uint64_t runs = 0;  // of each case and process; 0: no limit
   std::uint64_t seed = 1;
   std::optional<std::string> expected;  // a level, of all cases; absent: what the table says
+  bool late_placements = false;
   std::string folder = "out/soak";
 };
 
@@ -306,6 +307,7 @@ ExitCode soak(const SoakArguments& arguments, CommandContext& context) {
   std::vector<bench::SoakCase> cases = bench::soak_cases(systems, profile);
   for (bench::SoakCase& one : cases) {
     if (arguments.expected) one.expected = services::guarantee_of_word(*arguments.expected).value();
+    one.late_placements = arguments.late_placements;
   }
   Soak soak(arguments, std::move(cases), context);
   soak.run();
@@ -370,6 +372,10 @@ void add_soak(CLI::App& app, CommandContext& context, Action& action) {
                    "of guarantees says")
       ->check(CLI::IsMember(
           std::vector<std::string>{"atomic", "ordered", "durable-writes", "durable"}));
+  command->add_flag(
+      "--late-placements", arguments->late_placements,
+      "What a device has received may be late in memory, so that a WRITE may complete "
+      "before others see it; RDMA allows it, and the table does not consider it");
   command->add_option("-o,--out", arguments->folder,
                       "Folder for what is found (default: out/soak)");
   command->callback([arguments, &context, &action] {

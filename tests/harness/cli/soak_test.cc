@@ -12,9 +12,12 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+// Findings; beside each is its diagram.
 std::vector<std::string> files_in(const fs::path& folder) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path().string());
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
+  }
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -44,7 +47,9 @@ TEST(SoakCommand, WhatItFindsIsReplayedFromItsFile) {
   for (const std::string& file : files) {
     const Outcome replayed = perdura("crash --replay " + file);
     EXPECT_EQ(replayed.code, 1) << replayed.text;
-    EXPECT_NE(outcome.text.find(replayed.text), std::string::npos) << replayed.text;
+    // Behind an empty line comes the explanation.
+    const std::string found = replayed.text.substr(0, replayed.text.find("\n\n"));
+    EXPECT_NE(outcome.text.find(found), std::string::npos) << replayed.text;
   }
 }
 
