@@ -44,12 +44,9 @@ constexpr CrashSchedule kSchedules[] = {
 
 using Key = std::vector<std::byte>;
 
-// The number is in the first word and, of a key that may span two cache lines, in the last one,
-// too, so that the loss of either line shows.
 Key key_of(std::uint64_t number, Bytes size) {
   Key key(size);
   std::memcpy(key.data(), &number, sizeof number);
-  if (size > 2 * kWord) std::memcpy(key.data() + size - kWord, &number, sizeof number);
   return key;
 }
 

@@ -56,9 +56,8 @@ inline constexpr std::uint32_t kMaxNeighborhood = 32;
 using Bucket = std::uint64_t;
 
 // In a small store of 5 home buckets with neighborhoods of 3 (KvSystem::small_stores): keys because
-// of which others are moved when keys 0 to 3 of 24 bytes, with their number in the first and the
-// last word, are inserted in whatever order.
-inline constexpr std::array<std::uint64_t, 2> kCrowding{1000, 1001};
+// of which others are moved when keys 0 to 3 of 24 bytes are inserted.
+inline constexpr std::array<std::uint64_t, 2> kCrowding{1010, 1011};
 
 // A key as an entry stores it. Refers to the bytes of the key that it was made from.
 struct StoredKey {
