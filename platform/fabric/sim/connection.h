@@ -337,6 +337,7 @@ class alignas(kCacheLine) End {
 
   Time last_placement_{};
   Time last_atomic_{};  // when the last atomic that has begun takes effect
+  Time last_push_{};    // when the last FLUSH began to push, before which no later atomic begins
   Time busy_until_{};   // when the device has ended all that it has begun
   std::uint32_t placements_ = 0;
   Time last_delivery_{};

@@ -198,11 +198,12 @@ bool End::process(Flight& flight) {
     case Opcode::flush:
       // A FLUSH pushes earlier placements in front of it, as a READ of no bytes would, and waits
       // for earlier atomics.
-      execute_at(flight, std::max({at, last_placement_, last_atomic_}) + profile.nic.pcie_read);
+      last_push_ = std::max({at, last_placement_, last_atomic_});
+      execute_at(flight, last_push_ + profile.nic.pcie_read);
       break;
     default: {
       const Time takes_effect =
-          nic_.atomics.take(std::max(at, last_placement_), profile.nic.atomic) +
+          nic_.atomics.take(std::max({at, last_placement_, last_push_}), profile.nic.atomic) +
           profile.nic.pcie_read;
       last_atomic_ = std::max(last_atomic_, takes_effect);
       execute_at(flight, takes_effect);
