@@ -20,6 +20,7 @@
 #include "platform/base/parameter.h"
 #include "platform/platform.h"
 #include "platform/pmem/model/persistence.h"
+#include "services/event.h"
 #include "services/system_state.h"
 
 namespace perdura::services {
@@ -123,9 +124,15 @@ class CrashScenario {
   // `failures` are the times at which servers failed, by power or as processes, in order. If none
   // did, be it that a client or a connection failed, everything that is wrong goes to `durable`.
   virtual CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const = 0;
-  // The number of events that the history is meant to cause (such as "cleanings"), to show that
-  // they occur.
+  // How often what the history is about has happened in this run, such as "cleanings".
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
+  // Those of them that an exploration must meet, with their counts 0 if they have not happened.
+  virtual std::span<const Event> expected_events() const { return {}; }
+
+  // Whether the clients first fill the system with what the history needs. Failures are tried from
+  // then on, when `call` is called, which is never if a client dies before.
+  virtual bool prepares() const { return false; }
+  void when_prepared(std::function<void()> call) { prepared_ = std::move(call); }
 
   // What all clients and the inspector have called.
   virtual std::vector<CrashCall> calls() const { return {}; }
@@ -187,6 +194,9 @@ class CrashScenario {
   }
   // To be called by serve() when it has opened what its node holds.
   void note_serving() { serving_since_ = Executor::current().now(); }
+  void note_prepared() const {
+    if (prepared_) prepared_();
+  }
 
   // Of keep(), return_to_kept() and found(), what the scenario itself has noted.
   virtual void keep_observations() { throw std::logic_error("it can be inspected once only"); }
@@ -199,6 +209,7 @@ class CrashScenario {
   std::uint32_t clients_at_work_ = 0;
   std::function<void()> look_;
   std::optional<Time> serving_since_;
+  std::function<void()> prepared_;
 };
 
 // Makes identical runs.

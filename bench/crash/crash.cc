@@ -144,6 +144,7 @@ class Exploration {
     std::set<std::uint64_t> all;
     for (const Case& one : cases_) all.insert(one.images.begin(), one.images.end());
     result_.images = all.size();
+    if (is_whole()) note_unexplored();
     return result_;
   }
 
@@ -206,6 +207,9 @@ class Exploration {
                            check_without_failure(system_.info.name, scenario, attend());
                            for (const auto& [name, count] : scenario.events())
                              result_.events[name] += count;
+                           for (const services::Event& event : scenario.expected_events()) {
+                             if (event.in_recovery) result_.events.erase(std::string(event.name));
+                           }
                          });
       ++passes_done_;
       result_.moments += found.moments;
@@ -216,6 +220,7 @@ class Exploration {
       note_first(result_.ordered, found.losses.ordered);
       note_first(result_.atomic, found.losses.atomic);
     }
+    if (is_whole()) note_unexplored();
     return result_;
   }
 
@@ -244,6 +249,18 @@ class Exploration {
     return explored_.moments;
   }
 
+  bool is_whole() const {
+    return options_.failure == FailureKind::power && options_.schedule.empty() &&
+           options_.first == 0 && options_.last == ~std::uint64_t{0} && options_.stride == 1;
+  }
+  void note_unexplored() {
+    for (const services::Event& event : cases_.front().make()->expected_events()) {
+      if (options_.recoveries && event.in_recovery) continue;  // not counted
+      if (result_.events[std::string(event.name)] > 0) continue;
+      result_.unexplored.emplace_back(event.name);
+    }
+  }
+
   // Lets the caller end an exploration while a history is being judged.
   services::Attend attend() const {
     if (!options_.progress) return {};
@@ -262,6 +279,7 @@ class Exploration {
     }
     if (run.image_was_known()) return;
     one.images.insert(run.image());
+    note_recovery(*scenario);
     const services::CrashLevels levels{result_.durable.held,  result_.acknowledged.held,
                                        result_.observed.held, result_.ordered.held,
                                        result_.atomic.held,   attend()};
@@ -274,6 +292,14 @@ class Exploration {
     note(result_.observed, repeated, where, verdict.observed);
     note(result_.ordered, repeated, where, verdict.ordered);
     note(result_.atomic, repeated, where, verdict.atomic);
+  }
+
+  void note_recovery(const services::CrashScenario& scenario) {
+    const auto happened = scenario.events();
+    for (const services::Event& event : scenario.expected_events()) {
+      if (event.in_recovery)
+        result_.events[std::string(event.name)] += happened.at(std::string(event.name));
+    }
   }
 
   services::CrashVerdict judge(const services::CrashScenario& scenario, Time failed_at,

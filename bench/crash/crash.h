@@ -36,6 +36,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/crash/explanation/diagram.h"
 #include "bench/crash/image_exploration.h"
@@ -97,8 +98,12 @@ struct CrashResult {
   std::uint64_t images = 0;
   // With CrashOptions::recoveries, in place of `runs` and `images`.
   std::optional<ImageCoverage> coverage{};
-  // What happened in the runs without a failure (services::CrashScenario::events()).
+  // What happened in the runs without a failure (services::CrashScenario::events()), and, unless
+  // CrashOptions::recoveries is set, in recovery in all the others (services::Event::in_recovery).
   std::map<std::string, std::uint64_t, std::less<>> events;
+  // The events that the system is expected to meet and never met: nothing was tried of them, so the
+  // exploration has failed. Only of whole explorations of power failures.
+  std::vector<std::string> unexplored;
   Guarantee durable;
   Guarantee acknowledged;
   Guarantee observed;

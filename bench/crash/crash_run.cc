@@ -43,8 +43,7 @@ CrashRun::CrashRun(services::CrashScenario& scenario, const sim::Profile& profil
 }
 
 void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) {
-  for (NodeId node = 0; node < scenario_.servers(); ++node) start_server(node);
-  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) start_client(number);
+  start(failure);
   failure.watch(platform_, [this, &known](pmem::Choices& choices) {
     failed_at_ = platform_.engine().now();
     NotingChoices noting(choices);
@@ -72,8 +71,7 @@ void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) 
 
 void CrashRun::run_to_failure(sim::Failure& failure,
                               const std::function<void(sim::SimPlatform&)>& look) {
-  for (NodeId node = 0; node < scenario_.servers(); ++node) start_server(node);
-  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) start_client(number);
+  start(failure);
   failure.watch(platform_, [this, &look](pmem::Choices& choices) {
     failed_at_ = platform_.engine().now();
     look(platform_);
@@ -81,6 +79,15 @@ void CrashRun::run_to_failure(sim::Failure& failure,
     platform_.at(*failed_at_ + kUntilNoticed, [this] { end_clients(); });
   });
   run_platform();
+}
+
+void CrashRun::start(sim::Failure& failure) {
+  if (scenario_.prepares()) {
+    failure.enable(false);
+    scenario_.when_prepared([&failure] { failure.enable(true); });
+  }
+  for (NodeId node = 0; node < scenario_.servers(); ++node) start_server(node);
+  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) start_client(number);
 }
 
 void CrashRun::run_platform() {

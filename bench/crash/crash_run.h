@@ -43,6 +43,7 @@ class CrashRun {
   bool image_was_known() const { return image_was_known_; }
 
  private:
+  void start(sim::Failure& failure);
   void run_platform();
   void fail(pmem::Choices& choices);
   NodeId node_of_client(std::uint32_t number) const { return scenario_.servers() + number; }

@@ -7,6 +7,7 @@
 // out (its first choice is 0), so that what remains is not shifted:
 //
 //   store      the servers and what they hold (services::Service::generated_scenario())
+//   filling    whether that is almost full from the beginning
 //   client-N   what client N does
 //   stall-N    a thread that stands still: which one, when and for how long
 //   death-N    a client's process that dies or connection that breaks: which one, and when

@@ -16,8 +16,8 @@ namespace {
 std::size_t rank_of(std::string_view stream) {
   // The more of a run goes with a stream, the sooner. What an image loses comes last, since all
   // else decides about what can be lost.
-  constexpr std::array<std::string_view, 5> kFirst{"client-", "failure-", "death-", "stall-",
-                                                   "store"};
+  constexpr std::array<std::string_view, 6> kFirst{"filling", "client-", "failure-",
+                                                   "death-",  "stall-",  "store"};
   if (stream.starts_with("image-")) return kFirst.size() + 1;
   const auto* const known = std::find_if(kFirst.begin(), kFirst.end(), [&](std::string_view name) {
     return stream.starts_with(name);

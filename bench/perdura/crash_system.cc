@@ -1,5 +1,6 @@
 // perdura crash SYSTEM: runs small histories of a system with a power failure at every crash point.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -98,6 +99,18 @@ std::vector<pmem::PersistenceModel> system_models(const ConfigurationOptions& op
 bool is_system(const std::string& name) { return systems::find_system(name).has_value(); }
 
 namespace {
+
+// What the histories and their recoveries had in them.
+std::string events_of(const bench::CrashResult& result) {
+  std::string text;
+  for (const auto& [name, count] : result.events) {
+    text += fmt::format("{}{} {}", text.empty() ? "; " : ", ", count, name);
+  }
+  if (!result.unexplored.empty()) {
+    text += fmt::format("; explored nothing of: {}", fmt::join(result.unexplored, ", "));
+  }
+  return text;
+}
 
 std::string of_what(bench::FailureKind failure) {
   return failure == bench::FailureKind::power ? "" : fmt::format(" of a {}", to_string(failure));
@@ -232,12 +245,14 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
       throw UsageError(fmt::format("crash: --from {} is beyond the last of {} moments, {}",
                                    options.first, result.moments, result.moments - 1));
     }
-    all_durable = all_durable && result.durable.held;
+    all_durable = all_durable && result.durable.held && result.unexplored.empty();
     if (arguments.as_json) {
       json found{{"guarantee", to_string(result.strongest())},
                  {"acknowledged_writes_survive", result.acknowledged.held},
                  {"what_gets_returned_survives", result.observed.held},
                  {"moments", result.moments},
+                 {"events", result.events},
+                 {"unexplored", result.unexplored},
                  {"seed", arguments.seed},
                  {"failure", to_string(options.failure)},
                  {"trace", result.durable.held ? "" : first_broken(result).first_loss}};
@@ -250,9 +265,9 @@ ExitCode crash_system(const CrashArguments& arguments, const CommandContext& con
                                   ? text_of(*result.coverage)
                                   : fmt::format("{} failures{}, {} images", result.runs,
                                                 of_what(options.failure), result.images);
-    fmt::print("{} on {:<18} {:<15} {}; {} moments, {}, seed {}\n", arguments.target, name + ":",
+    fmt::print("{} on {:<18} {:<15} {}; {} moments, {}, seed {}{}\n", arguments.target, name + ":",
                to_string(result.strongest()), conditions_of(*system.service, result),
-               result.moments, tried, arguments.seed);
+               result.moments, tried, arguments.seed, events_of(result));
     std::fflush(stdout);
     if (trace.empty() && !result.durable.held) {
       trace = fmt::format("\non {}:\n{}", name, first_broken(result).first_loss);

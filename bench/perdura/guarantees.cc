@@ -1,5 +1,6 @@
 // perdura guarantees: the tables of what methods and systems guarantee, as CSV and as text.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -68,8 +69,13 @@ std::string explored(Exploration& exploration, const sim::Profile& profile) {
   if (!refused.empty()) return fmt::format("{}{}", bench::kRefused, refused);
   exploration.options.progress = [](double) { LongWork::stop_if_interrupted(); };
   try {
-    return std::string(
-        to_string(explore_crashes(exploration.system, profile, exploration.options).strongest()));
+    const bench::CrashResult result =
+        explore_crashes(exploration.system, profile, exploration.options);
+    if (!result.unexplored.empty()) {
+      return fmt::format("{}explored nothing of: {}", bench::kRefused,
+                         fmt::join(result.unexplored, ", "));
+    }
+    return std::string(to_string(result.strongest()));
   } catch (const std::exception& error) {
     const std::string_view why = error.what();
     return fmt::format("{}{}", bench::kRefused, why.substr(0, why.find('\n')));

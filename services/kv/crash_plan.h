@@ -34,7 +34,8 @@ struct KvCrashPlan {
   // By client, then by the number of failures before it: a client connects again after each. One
   // without operations does not connect.
   std::vector<std::vector<KvClientPlan>> clients{};
-  Bytes key_size = 16;        // shorter, if the system does not support it
+  // Shorter, if the system does not support it. Entries with such keys may span two cache lines.
+  Bytes key_size = 24;
   std::uint32_t servers = 1;  // each with a partition, unless the system spans several
   // The store is made for fewer keys than there are, so it may be full.
   bool crowded = false;
@@ -49,7 +50,9 @@ KvCrashPlan slow_writer_plan();
 // One to three clients of different speeds that read and write some keys, before the first failure
 // and after each of `failures`. Streams of the tape:
 //
-//   store                how many servers and keys, how long keys and values are, how much room
+//   store                how many servers and keys, how long keys and values are, how much room;
+//                        after that, which small store of the system
+//   filling              whether that holds other keys at the beginning
 //   client-0, client-1.. each client's speed and operations
 //
 // 0 is the simplest choice: one client, one key, one server, no operation, no delay.

@@ -3,19 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
+#include "platform/runtime/sync.h"
 #include "services/kv/crash_plan.h"
 #include "services/kv/crash_state.h"
 #include "services/kv/crash_verdict.h"
 #include "services/kv/history/checker.h"
 #include "services/kv/partitioned.h"
 #include "services/kv/recorder.h"
+#include "services/kv/small_store.h"
 #include "services/kv/value.h"
 
 namespace perdura::services {
@@ -26,8 +30,10 @@ using history::Kind;
 
 constexpr NodeId kServer = 0;
 constexpr std::uint32_t kSpannedServers = 2;
-constexpr std::uint32_t kSessions = 8;
+constexpr std::uint32_t kSessions = 6;
 constexpr Bytes kShortValue = 64;
+constexpr std::uint64_t kFewKeys = 4;
+constexpr Picoseconds kMostFilling = Microseconds(200);
 
 // The second schedule exists because two equally fast writers never show what a reader sees of a
 // write that is in flight for a long time.
@@ -77,10 +83,15 @@ class Format final : public history::Format {
   const Lengths& lengths_;
 };
 
-// The smallest store that the system can have, so that logs wrap around and are cleaned during the
-// history.
-systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup& setup,
-                              const KvCrashPlan& plan) {
+// A store for a history, and which keys it holds at the beginning.
+struct Store {
+  systems::KvConfig config;
+  std::span<const std::uint64_t> filling{};
+};
+
+// The system's small store of this number, if the plan's values fit into it.
+Store small_store(const systems::KvSystem& system, const CrashSetup& setup, const KvCrashPlan& plan,
+                  std::size_t number) {
   const Lengths lengths(system, plan);
   systems::KvConfig config{.key_size = system.fit_key(plan.key_size),
                            .value_size = lengths.typical(),
@@ -94,17 +105,11 @@ systems::KvConfig small_store(const systems::KvSystem& system, const CrashSetup&
     config.put_method = persistence::choose(
         {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, *system.put, {});
   }
-  systems::KvConfig small = config;
-  for (const services::Setting& setting : system.small_store) {
-    small.parameters.emplace(setting.name, setting.value);  // unless the setup sets it
-  }
-  try {
-    system.check(small);
-  } catch (const UsageError&) {
-    return config;  // the plan's values do not fit into so small a store
-  }
-  return small;
+  const std::span<const std::uint64_t> filling = make_small(system, number, config);
+  return {std::move(config), filling};
 }
+
+bool works(const KvClientPlan& plan) { return !plan.steps.empty() || plan.watches; }
 
 // The number of gets that returned a version before its put had been acknowledged.
 std::uint64_t early_reads(const history::History& history) {
@@ -122,17 +127,19 @@ std::uint64_t early_reads(const history::History& history) {
 class KvCrashScenario final : public CrashScenario {
  public:
   // `generated`: the run is ended as soon as a problem is noted.
-  KvCrashScenario(const systems::KvSystem& system, systems::KvConfig config, KvCrashPlan plan,
+  KvCrashScenario(const systems::KvSystem& system, Store store, KvCrashPlan plan,
                   bool generated = false)
       : system_(system),
-        config_(std::move(config)),
+        config_(std::move(store.config)),
+        filling_(store.filling),
         plan_(std::move(plan)),
         lengths_(system, plan_),
         versions_(plan_.clients.size() + 1),
         connected_(plan_.clients.size()),
         partitions_(system.spans_servers ? 1 : plan_.servers),
         generated_(generated),
-        state_(system, [this] { changed(); }) {}
+        state_(system, [this] { changed(); }),
+        happened_(system) {}
 
   NodeId servers() const override { return config_.servers * partitions_; }
   std::uint32_t clients() const override {
@@ -143,8 +150,12 @@ class KvCrashScenario final : public CrashScenario {
   Task<> inspect(Thread& thread) override;
   CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const override;
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
-    return {{"cleanings", cleanings_}, {"early reads", early_reads(history())}};
+    auto counts = happened_.counts();
+    counts.emplace("early reads", early_reads(history()));
+    return counts;
   }
+  std::span<const Event> expected_events() const override { return system_.events; }
+  bool prepares() const override { return !filling_.empty(); }
   std::vector<CrashCall> calls() const override;
   void describe(SystemState& state) const override { state_.describe(state); }
 
@@ -163,6 +174,16 @@ class KvCrashScenario final : public CrashScenario {
   std::uint32_t inspector() const { return clients(); }  // its client number in the history
 
   Task<std::unique_ptr<systems::KvSession>> connect(Thread& thread);
+  // The client that fills the store: the first that does anything.
+  std::uint32_t filler() const {
+    const auto first =
+        std::find_if(plan_.clients.begin(), plan_.clients.end(),
+                     [](const std::vector<KvClientPlan>& epochs) { return works(epochs.front()); });
+    return static_cast<std::uint32_t>(first - plan_.clients.begin());
+  }
+  Task<> fill(systems::KvSession& session);
+  Task<> fill_one(systems::KvSession& session, std::uint64_t key, std::uint64_t& left,
+                  WaitList& filled);
   Task<> change(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
   Task<> watch(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
   Task<> read(systems::KvSession& session);
@@ -171,17 +192,19 @@ class KvCrashScenario final : public CrashScenario {
 
   const systems::KvSystem& system_;
   systems::KvConfig config_;
+  std::span<const std::uint64_t> filling_;
   KvCrashPlan plan_;
   Lengths lengths_;
   std::deque<history::OperationLog> logs_;  // one of each connection
   std::vector<std::uint64_t> versions_;     // number of puts so far, by client
   std::vector<std::uint32_t> connected_;    // how often each client has connected
-  std::uint64_t cleanings_ = 0;
   std::uint32_t partitions_;
   bool generated_;
   KvCrashState state_;
   std::size_t kept_logs_ = 0;
   std::vector<std::uint64_t> kept_versions_;
+  bool filled_ = false;
+  StoreEvents happened_;
 };
 
 history::History KvCrashScenario::history() const {
@@ -222,12 +245,11 @@ CrashVerdict KvCrashScenario::judge(std::span<const Time> failures,
 Task<> KvCrashScenario::serve(Thread& thread) {
   const systems::KvConfig config = systems::partition_config(config_, partitions_);
   const std::unique_ptr<systems::KvPartition> partition = system_.open(thread, "pool", config);
-  struct Counted {
-    const systems::KvPartition& partition;
-    std::uint64_t& cleanings;
-    ~Counted() { cleanings = partition.space().cleanings; }
-  } counted{*partition, cleanings_};
+  const StoreEvents::Opened counted(happened_, *partition);
   const KvCrashState::Opened open(state_, *partition);
+  if (const std::string problem = partition->audit(); !problem.empty()) {
+    note_problem(fmt::format("the opened store contradicts itself: {}", problem));
+  }
   note_serving();
   changed();
   std::string broken;
@@ -253,8 +275,9 @@ Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect(Thread& threa
 }
 
 Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
-  const KvClientPlan& plan = plan_.clients[number].at(connected_[number]++);
-  if (plan.steps.empty() && !plan.watches) co_return;
+  const std::uint32_t epoch = connected_[number]++;
+  const KvClientPlan& plan = plan_.clients[number].at(epoch);
+  if (!works(plan)) co_return;
   const bool late = plan.late > Picoseconds{};
   std::optional<faults::FaultyThread> delayed;
   if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
@@ -262,6 +285,12 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
       co_await connect(late ? delayed->thread() : thread);
   Format format(lengths_);
   history::RecordedSession recorded(*session, number, format, logs_.emplace_back());
+  if (prepares() && epoch == 0) {
+    if (number == filler()) co_await fill(recorded);
+    // Not for ever: the client that fills it may have died, or found no server.
+    const Time late_enough = thread.executor.now() + kMostFilling;
+    while (!filled_ && thread.executor.now() < late_enough) co_await sleep_for(Microseconds(1));
+  }
   ObservedSession observed(recorded, state_, format, false);
   if (plan.watches) {
     co_await watch(observed, plan, number);
@@ -309,6 +338,25 @@ std::vector<CrashCall> KvCrashScenario::calls() const {
 
 // --- what clients do -----------------------------------------------------------------------------
 
+// Puts all keys that are not those of the history at once.
+Task<> KvCrashScenario::fill(systems::KvSession& session) {
+  WaitList filled;
+  std::uint64_t left = filling_.size();
+  for (const std::uint64_t key : filling_) {
+    Executor::current().spawn(fill_one(session, key, left, filled));
+  }
+  while (left > 0) co_await wait(filled);
+  filled_ = true;
+  note_prepared();
+}
+
+Task<> KvCrashScenario::fill_one(systems::KvSession& session, std::uint64_t key,
+                                 std::uint64_t& left, WaitList& filled) {
+  const KvStep put{Kind::put, key};
+  co_await step(session, put, 0);
+  if (--left == 0) filled.wake_all();
+}
+
 Task<> KvCrashScenario::change(systems::KvSession& session, const KvClientPlan& plan,
                                std::uint32_t number) {
   for (const KvStep& next : plan.steps) {
@@ -327,12 +375,18 @@ Task<> KvCrashScenario::watch(systems::KvSession& session, const KvClientPlan& p
   }
 }
 
-// Waits until the other clients have noticed the failure, then reads all keys twice, writes them,
-// and reads them again.
+// Waits until the other clients have noticed the failure, then reads all keys, reads those of the
+// history again, writes them, and reads all keys once more.
 Task<> KvCrashScenario::read(systems::KvSession& session) {
   while (clients_at_work() > 0) co_await sleep_for(Microseconds(20));
-  for (const Kind kind : {Kind::get, Kind::get, Kind::put, Kind::get}) {
-    for (std::uint64_t key = 0; key < plan_.keys; ++key) {
+  std::vector<std::uint64_t> keys(plan_.keys);
+  std::iota(keys.begin(), keys.end(), std::uint64_t{0});
+  std::vector<std::uint64_t> all = keys;
+  all.insert(all.end(), filling_.begin(), filling_.end());
+  const std::array<std::pair<Kind, const std::vector<std::uint64_t>*>, 4> rounds{
+      {{Kind::get, &all}, {Kind::get, &keys}, {Kind::put, &keys}, {Kind::get, &all}}};
+  for (const auto& [kind, of_round] : rounds) {
+    for (const std::uint64_t key : *of_round) {
       const KvStep next{kind, key};
       const bool answered = co_await step(session, next, inspector());
       if (answered) continue;
@@ -363,9 +417,10 @@ Task<bool> KvCrashScenario::step(systems::KvSession& session, KvStep step, std::
   value.resize(lengths_.of(version));
   workload::fill_value(value, step.key, version);
   const auto stored = co_await session.put(key, value);
-  // The smallest stores have room for all keys only if the values are short.
-  const bool may_be_full = !stored && stored.error() == Error::out_of_space &&
-                           (lengths_.longest() > kShortValue || plan_.crowded);
+  // The smallest stores have room for all keys only if those are few and the values are short.
+  const bool may_be_full =
+      !stored && stored.error() == Error::out_of_space &&
+      (lengths_.longest() > kShortValue || plan_.keys > kFewKeys || plan_.crowded);
   if (may_be_full) co_return true;
   if (!stored && stored.error() != Error::disconnected) {
     note_problem(fmt::format("a put fails: {}", to_string(stored.error())));
@@ -379,19 +434,24 @@ std::span<const CrashSchedule> kv_schedules() { return kSchedules; }
 
 CrashHistory kv_crash_history(const systems::KvSystem& system, const CrashSetup& setup,
                               const CrashSchedule& schedule) {
-  const KvCrashPlan plan =
-      schedule.name == kSchedules[1].name ? slow_writer_plan() : equal_writers_plan(setup.seed);
-  return [&system, plan, config = small_store(system, setup, plan)] {
-    return std::make_unique<KvCrashScenario>(system, config, plan);
-  };
+  const bool slow = schedule.name == kSchedules[1].name;
+  const KvCrashPlan plan = slow ? slow_writer_plan() : equal_writers_plan(setup.seed);
+  Store store = small_store(system, setup, plan, 0);
+  if (slow) store.filling = {};  // it is about what a reader sees, not about growth
+  return [&system, plan, store] { return std::make_unique<KvCrashScenario>(system, store, plan); };
 }
 
 std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& system,
                                                      const CrashSetup& setup, pmem::Tape& tape,
                                                      std::uint32_t failures) {
   KvCrashPlan plan = generated_plan(tape, failures);
-  systems::KvConfig config = small_store(system, setup, plan);
-  return std::make_unique<KvCrashScenario>(system, std::move(config), std::move(plan), true);
+  const std::size_t stores = std::max<std::size_t>(system.small_stores.size(), 1);
+  const std::size_t number = tape.stream("store").choose(stores);
+  const bool filled = tape.stream("filling").choose(4) == 3;
+  if (filled) plan.key_size = KvCrashPlan{}.key_size;  // of the keys that it is filled with
+  Store store = small_store(system, setup, plan, number);
+  if (!filled) store.filling = {};
+  return std::make_unique<KvCrashScenario>(system, std::move(store), std::move(plan), true);
 }
 
 }  // namespace perdura::services

@@ -26,6 +26,7 @@
 #include "platform/fabric/needs.h"
 #include "platform/platform.h"
 #include "platform/runtime/task.h"
+#include "services/event.h"
 #include "services/footprint.h"
 #include "services/guarantee.h"
 #include "services/metric.h"
@@ -84,6 +85,11 @@ class KvPartition {
   virtual KvSpace space() const { return {}; }
   // KvSystem::partition_metrics, since it was opened; on its worker's thread.
   virtual std::vector<double> metrics() const { return {}; }
+  // How often each of KvSystem::events has happened since it was opened, recovery included.
+  virtual std::vector<std::uint64_t> events() const { return {}; }
+  // What contradicts itself in the store, such as space that is neither free nor in use, as a
+  // phrase; empty if nothing does. To be called on its worker's thread before it serves.
+  virtual std::string audit() { return {}; }
   // Accepts sessions and serves them; does not end by itself.
   virtual Task<> serve() = 0;
   // The same for a further one of KvConfig::workers; called on that worker's thread after serve()
@@ -114,6 +120,15 @@ class KvSession {
   virtual std::vector<double> metrics() const { return {}; }
 };
 
+// A way to make a store so small that what it does of itself, such as cleaning its log or growing,
+// happens within the short histories in which failures are explored.
+struct SmallStore {
+  std::span<const services::Setting> parameters{};
+  // The numbers of keys that it holds at the beginning, besides those of the history, which begin
+  // at 0. They are chosen so that those find their buckets full.
+  std::span<const std::uint64_t> filling{};
+};
+
 // An entry of the table of systems (systems/registry/registry.cc).
 struct KvSystem {
   std::string_view name;       // as on the command line: lower case with dashes
@@ -142,9 +157,11 @@ struct KvSystem {
   // The parameters that `[systems.NAME]` of an experiment may set, to be read by a ParameterReader
   // (systems/parameter_reader.h).
   std::span<const Parameter> parameters{};
-  // Parameters that make the store as small as possible, so that background work, such as
-  // wrap-around and cleaning of its log, happens within the short history that is explored.
-  std::span<const services::Setting> small_store{};
+  // The first is that of the histories in which failures are tried at every moment; random
+  // histories have any of them.
+  std::span<const SmallStore> small_stores{};
+  // What the system does of itself; each is to happen when failures are explored.
+  std::span<const services::Event> events{};
   // Parameters that change what the system guarantees; it is also explored with each of them.
   std::span<const services::Setting> changes_guarantee{};
 

@@ -29,6 +29,8 @@ constexpr std::uint64_t kFirstOfInspector = 1000;
 constexpr std::size_t kRecordSize = 64;
 constexpr Picoseconds kLook = Microseconds(5);
 
+constexpr Event kEvents[] = {{"laps of the log"}};
+
 constexpr CrashSchedule kSchedules[] = {
     {"appends", "a client appends to a log that goes around"},
 };
@@ -139,8 +141,9 @@ class LogCrashScenario final : public CrashScenario {
   }
 
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
-    return {{"laps of the log", content_ / config_.records}};
+    return {{std::string(kEvents[0].name), content_ / config_.records}};
   }
+  std::span<const Event> expected_events() const override { return kEvents; }
   void describe(SystemState& state) const override {
     CrashScenario::describe(state);
     state.add("place in the log", content_ % config_.records);

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "platform/base/error.h"
 #include "services/kv/kv.h"
@@ -69,6 +71,25 @@ class Server {
     space.free = space.capacity - index_.items() * kSlotSize;
     space.resizing = index_.resizing();
     return space;
+  }
+  std::vector<std::uint64_t> events() const { return index_.events(); }
+  // After recovery: what contradicts itself, as a phrase; empty if nothing does. Each item is there
+  // once, where a search finds it.
+  std::string audit() const {
+    std::string problem;
+    std::uint64_t items = 0;
+    std::set<std::string> keys;
+    index_.for_each([&](const Slot& slot) {
+      ++items;
+      const std::string key(reinterpret_cast<const char*>(slot.key_bytes().data()),
+                            slot.key_bytes().size());
+      if (!keys.insert(key).second) problem = "a key is there twice";
+      if (!index_.find(slot)) problem = "there is an item that no search finds";
+    });
+    if (problem.empty() && items != index_.items()) {
+      problem = fmt::format("there are {} items, but {} are counted", items, index_.items());
+    }
+    return problem;
   }
   // Registers the index for the READs of clients.
   fabric::MemoryRegion register_index(fabric::Endpoint& endpoint) const {

@@ -3,8 +3,10 @@
 //   kName, Parameters       the system's name in configurations, and its parameters there:
 //                           Parameters::kTable declares them, Parameters::of(config) has the
 //                           index's `geometry` and a `queue_depth`
+//   kSmallStores, kEvents   as in KvSystem
 //   Index                   what the server changes: recover(), begin_resize(), resize_step(),
-//                           slots(), items(), resizing(), geometry(), Outcome
+//                           slots(), items(), find(), for_each(), resizing(), geometry(), Outcome;
+//                           events() are the counts of kEvents
 //   shape_of(geometry)      the geometry as the pool's header stores it
 //   Hash, hash_of(slot)     what is computed once per operation from its key
 //   table_in_use(index)     the number of the table; every resize increments it
@@ -38,6 +40,8 @@ constexpr KvSystem system_of(std::string_view title, std::string_view paper) {
       .max_value_size = kMaxValueSize,
       .shares_partition = true,
       .parameters = Design::Parameters::kTable,
+      .small_stores = Design::kSmallStores,
+      .events = Design::kEvents,
       .footprint = kFootprint,
       .check = [](const KvConfig& config) { Design::Parameters::of(config); },
       .open = [](Thread& thread, std::string name,

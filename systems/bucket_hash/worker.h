@@ -135,6 +135,8 @@ class Partition final : public KvPartition {
   Partition(Thread& thread, std::shared_ptr<Server> server)
       : server_(std::move(server)), first_(std::make_shared<Worker<Server>>(thread, server_)) {}
   KvSpace space() const override { return server_->space(); }
+  std::vector<std::uint64_t> events() const override { return server_->events(); }
+  std::string audit() override { return server_->audit(); }
   Task<> serve() override { return Worker<Server>::serve(first_); }
   Task<> serve_also(Thread& thread) override {
     return Worker<Server>::serve(std::make_shared<Worker<Server>>(thread, server_));

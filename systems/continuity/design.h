@@ -14,6 +14,16 @@ struct Design {
   using Index = continuity::Index;
   using Reader = continuity::Reader;
 
+  // One segment pair that may have added SBuckets, almost full.
+  static constexpr std::array kSmallest{services::Setting{"buckets", 2},
+                                        services::Setting{"sbuckets", 1},
+                                        services::Setting{"added_percent", 100}};
+  // All slots but those of the added SBuckets.
+  static constexpr std::array<std::uint64_t, 12> kFilling{1000, 1001, 1002, 1003, 1004, 1005,
+                                                          1006, 1007, 1008, 1009, 1010, 1011};
+  static constexpr std::array kSmallStores{SmallStore{kSmallest, kFilling}};
+  static constexpr std::array kEvents = Index::kEvents;
+
   static std::array<std::uint64_t, 4> shape_of(const Geometry& geometry) {
     return {geometry.pairs, std::uint64_t{geometry.resized_sbuckets} << 32 | geometry.sbuckets,
             geometry.added_percent, geometry.resizes};

@@ -88,6 +88,7 @@ std::optional<SlotNumber> Index::room_in(std::uint32_t level, Home home, Indicat
   if (slot || group_of(indicator)) return slot;
   const std::optional<std::uint64_t> group = groups_[level].take();
   if (!group) return std::nullopt;
+  added_groups_.fetch_add(1, std::memory_order_relaxed);
   indicator = with_group(indicator, *group);
   return used.own_slots();
 }
@@ -222,6 +223,7 @@ bool Index::resize_step() {
     store_word(kStateOffset, resized.word());
     persist(kStateOffset, kWord);
     set_state(resized);
+    ++resizes_;
     return false;
   }
   const std::uint64_t pair = next_pair_++;
@@ -273,6 +275,7 @@ void Index::recover() {
   for (std::uint32_t level = this->level(); level <= last_level(state); ++level)
     recover_table(level);
   if (!state.resizing) return;
+  ++recovered_.resizes;
   delete_first_if_moved();
   next_pair_ = 0;
   while (resize_step()) {
@@ -339,6 +342,7 @@ void Index::delete_first_if_moved() {
     const Slot item = read_item(old, pair, slot, load_indicator(old, pair));
     const std::uint64_t hash = hash_of(item);
     if (look_up(next, next.home(hash), KeyWords::of(item), fingerprint_of(hash)).item) {
+      ++recovered_.movements;
       delete_moved({&old, pair, slot, 0}, item);
       items_.fetch_sub(1, std::memory_order_relaxed);
     }

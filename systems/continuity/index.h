@@ -92,6 +92,14 @@ class Index {
   std::uint32_t level() const { return state().level; }
   bool resizing() const { return state().resizing; }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
+  static constexpr std::array kEvents{services::Event{"resizes"},
+                                      services::Event{"added groups of SBuckets"},
+                                      services::Event{"resizes resumed", true},
+                                      services::Event{"halves of movements removed", true}};
+  std::vector<std::uint64_t> events() const {
+    return {resizes_, added_groups_.load(std::memory_order_relaxed), recovered_.resizes,
+            recovered_.movements};
+  }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
  private:
@@ -189,6 +197,13 @@ class Index {
   std::array<bucket_hash::IdAllocator, kMaxResizes + 1> groups_;
   std::atomic<State> state_{};
   std::uint64_t next_pair_ = 0;  // the next pair whose items a resize moves
+  std::uint64_t resizes_ = 0;    // that have ended since the index was opened
+  std::atomic<std::uint64_t> added_groups_{0};
+  // What recovery has completed or taken back.
+  struct {
+    std::uint64_t resizes = 0;
+    std::uint64_t movements = 0;
+  } recovered_;
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::uint64_t> slots_{0};
 };

@@ -9,9 +9,31 @@ namespace perdura::systems {
 
 namespace {
 
-constexpr std::array kSmallStore{services::Setting{"heads", 1}, services::Setting{"regions", 4},
-                                 services::Setting{"region_bytes", 1 * KiB},
-                                 services::Setting{"segment_bytes", 512}};
+using services::Event;
+using services::Setting;
+
+// A log that is cleaned every few operations, and keys that share so few home buckets that entries
+// are moved.
+constexpr std::array kOneHead{
+    Setting{"heads", 1},           Setting{"regions", 4}, Setting{"region_bytes", 1 * KiB},
+    Setting{"segment_bytes", 512}, Setting{"buckets", 5}, Setting{"neighborhood", 3}};
+// Heads that compete for regions.
+constexpr std::array kTwoHeads{
+    Setting{"heads", 2},           Setting{"regions", 5}, Setting{"region_bytes", 1 * KiB},
+    Setting{"segment_bytes", 512}, Setting{"buckets", 5}, Setting{"neighborhood", 3}};
+// Values of several packets.
+constexpr std::array kLargeSegments{Setting{"heads", 2}, Setting{"regions", 7},
+                                    Setting{"region_bytes", 20 * KiB},
+                                    Setting{"segment_bytes", 10 * KiB}};
+constexpr std::array kSmallStores{SmallStore{kOneHead, hopscotch::kCrowding},
+                                  SmallStore{kTwoHeads, hopscotch::kCrowding},
+                                  SmallStore{kLargeSegments}};
+constexpr std::array kEvents{Event{"cleanings"},
+                             Event{"displaced entries"},
+                             Event{"cleanings abandoned", true},
+                             Event{"cleanings completed", true},
+                             Event{"versions restored", true},
+                             Event{"halves of displacements removed", true}};
 constexpr std::array kChangesGuarantee{services::Setting{"persist_before_update", 1}};
 
 constexpr services::Footprint kFootprint{.process = 17'500'000,
@@ -40,7 +62,8 @@ const KvSystem kErda{
     .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::write},
     .needs = erda::kDeviceNeeds,
     .parameters = erda::kParameterTable,
-    .small_store = kSmallStore,
+    .small_stores = kSmallStores,
+    .events = kEvents,
     .changes_guarantee = kChangesGuarantee,
     .footprint = kFootprint,
     .check = [](const KvConfig& config) { erda::shape_for(config); },

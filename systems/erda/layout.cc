@@ -66,7 +66,7 @@ Superblock shape_for(const KvConfig& config) {
   shape.heads = given.number<std::uint64_t>("heads");
   const auto geometry = hopscotch::Geometry::for_records(
       config.records, config.key_size, given.number<std::uint32_t>("neighborhood"));
-  shape.buckets = geometry.buckets;
+  shape.buckets = given.number("buckets", geometry.buckets);
   shape.neighborhood = geometry.neighborhood;
 
   const ObjectFormat format(config.key_size, config.value_size);

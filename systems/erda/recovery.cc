@@ -26,6 +26,21 @@ void Store::recover() {
   space_.opened();
 }
 
+std::string Store::audit() const {
+  std::string problem = space_.audit();
+  if (problem.empty()) problem = table_.audit();
+  table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
+    const VersionWord word(entry.word);
+    const Bytes occupied = space_.region_1(entry.tag).occupied();
+    if (word.has_copy() || word.newest().bytes() >= occupied ||
+        word.previous().bytes() >= occupied) {
+      problem =
+          fmt::format("the entry in bucket {} points behind the end of its log", entry.bucket);
+    }
+  });
+  return problem;
+}
+
 void Store::check_entries() const {
   table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
     bool sound = entry.tag >= 1 && entry.tag <= space_.heads();
@@ -55,6 +70,7 @@ void Store::finish_cleaning(std::uint8_t head, Scratch& scratch) {
       if (space_.region_2(head).regions() > 0) end_cleaning(head);
       return;
     case Phase::merging:
+      ++recovered_.abandoned_cleanings;
       abandon_cleaning(head);
       return;
     case Phase::replicating:
@@ -62,6 +78,7 @@ void Store::finish_cleaning(std::uint8_t head, Scratch& scratch) {
       space_.begin_switching(head);
       [[fallthrough]];
     case Phase::switching:
+      ++recovered_.completed_cleanings;
       for_each_of(head, [&](const hopscotch::Entry& entry) {
         const VersionWord word(entry.word);
         if (word.has_copy()) set_word(entry, word.switched());
@@ -113,6 +130,7 @@ void Store::resume_log(std::uint8_t head, Scratch& scratch) {
       const Position newest = VersionWord(entry.word).newest();
       if (newest < log.segment_of(last)) return;
       if (!read(log, newest, scratch)) {
+        ++recovered_.restored_versions;
         restore(entry);
       } else if (newest == last) {
         end = position_behind(last, scratch);

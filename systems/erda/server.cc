@@ -89,6 +89,17 @@ Task<> ErdaPartition::serve() {
   }
 }
 
+std::vector<std::uint64_t> ErdaPartition::events() const {
+  const Store::Recovered& recovered = store_.recovered();
+  const hopscotch::Table& table = store_.table();
+  return {space().cleanings,
+          table.movements(),
+          recovered.abandoned_cleanings,
+          recovered.completed_cleanings,
+          recovered.restored_versions,
+          table.removed_copies()};
+}
+
 void ErdaPartition::accept(fabric::ConnectionRequest& request) {
   Session* const free = sessions_.find_free();
   if (free == nullptr) return request.reject();

@@ -39,6 +39,8 @@ class ErdaPartition final : public KvPartition {
   Task<> serve() override;
   Task<> settle() override { co_return; }  // nothing is deferred
   KvSpace space() const override { return store_.space().gauge(); }
+  std::vector<std::uint64_t> events() const override;
+  std::string audit() override { return store_.audit(); }
 
  private:
   // A version that a client has been told to write, and of which the server does not know yet

@@ -280,6 +280,32 @@ KvSpace Space::gauge() const {
           cleanings_now_.load(std::memory_order_relaxed)};
 }
 
+std::string Space::audit() const {
+  const std::uint64_t regions = layout_.shape().regions;
+  std::vector<std::uint32_t> uses(regions);
+  for (const std::uint32_t region : free_) ++uses[region];
+  for (std::uint8_t head = 1; head <= heads(); ++head) {
+    if (phase(head) != Phase::normal || region_2(head).regions() > 0) {
+      return fmt::format("head {} is still being cleaned", head);
+    }
+    for (const std::uint32_t chain : {0U, 1U}) {
+      bool ended = false;
+      for (std::uint64_t i = 0; i < regions; ++i) {
+        const auto link = Link::of(pool_.load(layout_.link_word(head, chain, i)));
+        if (link && ended) return fmt::format("a chain of head {} has a gap", head);
+        if (link) ++uses[link->region];
+        ended = !link;
+      }
+    }
+  }
+  for (std::uint64_t region = 0; region < regions; ++region) {
+    if (uses[region] == 1) continue;
+    return fmt::format("region {} is {}", region,
+                       uses[region] == 0 ? "neither free nor linked" : "free or linked twice");
+  }
+  return {};
+}
+
 Position Space::reserved_begin(std::uint8_t head) const {
   return {static_cast<std::uint32_t>(pool_.load(layout_.reserved_begin_word(head)))};
 }

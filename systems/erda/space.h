@@ -82,6 +82,10 @@ class Space {
   // The only member that may be called without the lock, on any thread.
   KvSpace gauge() const;
 
+  // After recovery: what contradicts itself, as a phrase; empty if nothing does. Each region is
+  // free, or linked once, in a chain without gaps, and no head is being cleaned.
+  std::string audit() const;
+
  private:
   struct Head {
     HeadState state;

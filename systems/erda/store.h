@@ -36,6 +36,7 @@ class Store {
   Space& space() { return space_; }
   const Space& space() const { return space_; }
   hopscotch::Table& table() { return table_; }
+  const hopscotch::Table& table() const { return table_; }
   // A buffer for reading objects; each thread has its own.
   Scratch make_scratch() const { return Scratch(layout_.shape().segment_bytes); }
 
@@ -98,6 +99,18 @@ class Store {
   void abandon_cleaning(std::uint8_t head);
   void end_cleaning(std::uint8_t head);
 
+  // --- recovery.cc
+
+  // What recovery did, counted.
+  struct Recovered {
+    std::uint64_t abandoned_cleanings = 0;
+    std::uint64_t completed_cleanings = 0;
+    std::uint64_t restored_versions = 0;
+  };
+  const Recovered& recovered() const { return recovered_; }
+  // After recovery: what contradicts itself, as a phrase; empty if nothing does.
+  std::string audit() const;
+
  private:
   static std::unique_ptr<pmem::Region> open_pool(Node& node, const std::string& name,
                                                  const Superblock& shape);
@@ -132,6 +145,7 @@ class Store {
   SpinLock lock_;
   bool persist_before_update_;
   std::vector<Position> unverified_before_;  // by head - 1
+  Recovered recovered_;
 };
 
 }  // namespace perdura::systems::erda

@@ -55,6 +55,10 @@ inline constexpr std::uint32_t kMaxNeighborhood = 32;
 
 using Bucket = std::uint64_t;
 
+// In a small store of 5 home buckets with neighborhoods of 3 (KvSystem::small_stores): keys because
+// of which others are moved when keys 0 to 3 of 24 bytes are inserted.
+inline constexpr std::array<std::uint64_t, 2> kCrowding{1010, 1011};
+
 // A key as an entry stores it. Refers to the bytes of the key that it was made from.
 struct StoredKey {
   std::uint8_t format = kTypicalFormat;
@@ -75,6 +79,8 @@ struct Geometry {
   // than one table in a thousand is expected to have a key without a bucket.
   static Geometry for_records(std::uint64_t records, Bytes key_size,
                               std::uint32_t neighborhood = kDefaultNeighborhood);
+  // With other numbers of home buckets, keys may find no room.
+  static constexpr std::uint64_t kMaxBuckets = std::uint64_t{1} << 40;
 
   Bytes slot_size() const { return key_size < kDigestSize ? kDigestSize : key_size; }
   Bytes stride() const { return round_up(kKeyOffset + slot_size(), kWord); }

@@ -1,5 +1,8 @@
 #include "systems/hopscotch/table.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "platform/runtime/work.h"
@@ -113,6 +116,7 @@ std::vector<Table::Move> Table::plan_moves(Bucket home) const {
 }
 
 void Table::move(Move step) {
+  ++movements_;
   std::vector<std::byte> bytes(geometry_.stride());
   const EntryHead head = read_entry(step.from, bytes);
   write_key(step.to, head.tag, head.format, stored_bytes(head, bytes));
@@ -170,7 +174,23 @@ std::uint64_t Table::recover() {
       ++copies;
     }
   });
+  removed_copies_ += copies;
   return copies;
+}
+
+std::string Table::audit() const {
+  std::string problem;
+  for_each([&](const Entry& entry, std::span<const std::byte> key) {
+    StoredKey stored{entry.format, key, {}};
+    if (entry.format == kDigestFormat) std::copy_n(key.begin(), kDigestSize, stored.digest.begin());
+    const std::optional<Entry> found = find(stored);
+    if (!found) {
+      problem = fmt::format("the key in bucket {} is outside of its neighborhood", entry.bucket);
+    } else if (found->bucket != entry.bucket) {
+      problem = fmt::format("buckets {} and {} hold the same key", found->bucket, entry.bucket);
+    }
+  });
+  return problem;
 }
 
 }  // namespace perdura::systems::hopscotch

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -106,6 +107,13 @@ class Table {
   // After a crash: removes the second copies of entries that were being moved. Returns how many it
   // removed.
   std::uint64_t recover();
+  // An entry that no search finds, or that is there twice, as a phrase; empty if there is none.
+  std::string audit() const;
+
+  // Since the table was opened: entries that were moved to make room, and second copies that
+  // recover() removed.
+  std::uint64_t movements() const { return movements_; }
+  std::uint64_t removed_copies() const { return removed_copies_; }
 
  private:
   // The movement of one entry into an empty bucket.
@@ -141,6 +149,8 @@ class Table {
   DisplacementCounter counter_;
   VacantWords vacant_;
   std::unordered_set<Bucket> reserved_;
+  std::uint64_t movements_ = 0;
+  std::uint64_t removed_copies_ = 0;
   mutable std::vector<std::byte> neighborhood_;  // buffer of find()
   std::vector<std::byte> scratch_;               // buffer for an entry
   std::vector<std::byte> zeros_;                 // as many as a key slot has bytes

@@ -14,6 +14,15 @@ struct Design {
   using Index = level::Index;
   using Reader = level::Reader;
 
+  // The candidate buckets of keys 0 and 1 are full. The first item can move to make room for one of
+  // them; for the other one the table must be resized.
+  static constexpr std::array kSmallest{services::Setting{"top_buckets", 4}};
+  static constexpr std::array<std::uint64_t, 16> kFilling{1002, 1001, 1007, 1011, 1012, 1015,
+                                                          1016, 1021, 1025, 1034, 1042, 1049,
+                                                          1054, 1055, 1056, 1064};
+  static constexpr std::array kSmallStores{SmallStore{kSmallest, kFilling}};
+  static constexpr std::array kEvents = Index::kEvents;
+
   static std::array<std::uint64_t, 4> shape_of(const Geometry& geometry) {
     return {geometry.buckets, geometry.resizes, geometry.logs, 0};
   }

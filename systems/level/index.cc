@@ -339,6 +339,7 @@ void Index::begin_resize() {
 bool Index::resize_step() {
   if (next_bucket_ == bottom_level().buckets) {
     store_state({bottom() + 1, false});
+    ++resizes_;
     return false;
   }
   rehash_bucket(next_bucket_++);

@@ -110,6 +110,16 @@ class Index {
   std::uint64_t movements() const { return movements_.load(std::memory_order_relaxed); }
   std::uint64_t overwrites() const { return overwrites_.load(std::memory_order_relaxed); }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
+  static constexpr std::array kEvents{services::Event{"resizes"},
+                                      services::Event{"movements"},
+                                      services::Event{"overwritten slots"},
+                                      services::Event{"resizes resumed", true},
+                                      services::Event{"halves of movements removed", true},
+                                      services::Event{"overwrites completed", true}};
+  std::vector<std::uint64_t> events() const {
+    return {resizes_,           movements(),          overwrites(),
+            recovered_.resizes, recovered_.movements, recovered_.overwrites};
+  }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
  private:
@@ -234,6 +244,13 @@ class Index {
   Level bottom_;
   std::vector<Log> logs_;
   std::uint64_t next_bucket_ = 0;  // the next bucket whose items a resize moves
+  std::uint64_t resizes_ = 0;      // that have ended since the index was opened
+  // What recovery has completed or taken back.
+  struct {
+    std::uint64_t resizes = 0;
+    std::uint64_t movements = 0;
+    std::uint64_t overwrites = 0;
+  } recovered_;
   std::atomic<std::uint64_t> movements_{0};
   std::atomic<std::uint64_t> overwrites_{0};
   std::atomic<std::uint64_t> items_{0};

@@ -25,6 +25,7 @@ void Index::recover() {
   }
   items_.store(items, std::memory_order_relaxed);
   if (!state.resizing) return;
+  ++recovered_.resizes;
   next_bucket_ = 0;
   while (resize_step()) {
   }
@@ -48,6 +49,7 @@ void Index::recover_log(LogNumber log) {
                       "exist; remove the pool",
                       log, region_.name(), number));
     }
+    ++recovered_.overwrites;
     region_.write_object(offset_ + entry.place, entry.item);
     persist(entry.place, kSlotSize);
     const Bytes mark = offset + offsetof(LogEntry, mark);
@@ -75,6 +77,7 @@ std::uint64_t Index::recover_bucket(const Level& level, std::uint64_t bucket) {
     const auto copy = bucket_of_copy(level, bucket, hashes);
     if (copy && find_in_bucket(*copy, KeyWords::of(item), hashes.tag())) {
       tokens = without_item(tokens, slot);
+      if (!resizing()) ++recovered_.movements;
     } else {
       check ^= check_term(slot, item);
     }

@@ -14,6 +14,15 @@ struct Design {
   using Index = pfarm::Index;
   using Reader = pfarm::Reader;
 
+  // Two homes and an overflow block: four items have the first home, six the second. Of keys 0 to
+  // 3, one finds room when an item has moved, one in the block, and one when the table is resized.
+  static constexpr std::array kSmallest{services::Setting{"buckets", 2},
+                                        services::Setting{"overflow_percent", 50}};
+  static constexpr std::array<std::uint64_t, 10> kFilling{1000, 1002, 1004, 1007, 1001,
+                                                          1003, 1005, 1006, 1009, 1011};
+  static constexpr std::array kSmallStores{SmallStore{kSmallest, kFilling}};
+  static constexpr std::array kEvents = Index::kEvents;
+
   static std::array<std::uint64_t, 4> shape_of(const Geometry& geometry) {
     return {geometry.homes, geometry.overflow_percent, geometry.resizes, geometry.logs};
   }

@@ -120,6 +120,7 @@ std::optional<Index::Place> Index::add_block(std::uint32_t level, std::uint64_t 
   const Table& used = tables_[level];
   const std::optional<std::uint64_t> block = blocks_[level].take();
   if (!block) return std::nullopt;
+  linked_blocks_.fetch_add(1, std::memory_order_relaxed);
   const Link link = *block + 1;
   const Bytes bucket = used.bucket_offset(last);
   memory_.store(bucket + kLinkOffset, link);
@@ -285,6 +286,7 @@ bool Index::resize_step() {
   const Table& old = table();
   if (next_bucket_ == used_buckets(level())) {
     store_state({level() + 1, false});
+    ++resizes_;
     return false;
   }
   const std::uint64_t bucket = next_bucket_++;
@@ -336,6 +338,7 @@ void Index::recover() {
   items_.store(0, std::memory_order_relaxed);
   for (std::uint32_t level = this->level(); level <= last_level(); ++level) recover_table(level);
   if (!resizing()) return;
+  ++recovered_.resizes;
   next_bucket_ = 0;
   while (resize_step()) {
   }
@@ -356,6 +359,7 @@ void Index::recover_log(RedoLog log) {
                     "remove the pool",
                     memory_.name()));
   }
+  ++recovered_.writes;
   write_slot(*record);
   write_headers(*record);
   flush_slot(*record);

@@ -102,6 +102,14 @@ class Index {
   // The number of items that were moved to make room for others.
   std::uint64_t movements() const { return movements_.load(std::memory_order_relaxed); }
   std::uint64_t items() const { return items_.load(std::memory_order_relaxed); }
+  static constexpr std::array kEvents{services::Event{"resizes"}, services::Event{"movements"},
+                                      services::Event{"overflow blocks linked"},
+                                      services::Event{"resizes resumed", true},
+                                      services::Event{"writes redone", true}};
+  std::vector<std::uint64_t> events() const {
+    return {resizes_, movements(), linked_blocks_.load(std::memory_order_relaxed),
+            recovered_.resizes, recovered_.writes};
+  }
   std::uint64_t slots() const { return slots_.load(std::memory_order_relaxed); }
 
  private:
@@ -192,6 +200,13 @@ class Index {
   std::array<bucket_hash::IdAllocator, kMaxResizes + 1> blocks_;
   std::atomic<State> state_{};
   std::uint64_t next_bucket_ = 0;  // the next bucket whose items a resize moves
+  std::uint64_t resizes_ = 0;      // that have ended since the index was opened
+  std::atomic<std::uint64_t> linked_blocks_{0};
+  // What recovery has completed.
+  struct {
+    std::uint64_t resizes = 0;
+    std::uint64_t writes = 0;
+  } recovered_;
   std::atomic<std::uint64_t> movements_{0};
   std::atomic<std::uint64_t> items_{0};
   std::atomic<std::uint64_t> slots_{0};

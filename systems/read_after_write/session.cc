@@ -72,6 +72,8 @@ std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConf
       std::make_shared<read_after_write::RingServer>(thread, name, config));
 }
 
+constexpr std::array kSmallStores{write_ahead::kOneLapStore, write_ahead::kTwoLapsStore};
+
 }  // namespace
 
 const KvSystem kReadAfterWrite{
@@ -84,7 +86,8 @@ const KvSystem kReadAfterWrite{
     .level = services::GuaranteeLevel::durable,
     .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::write},
     .parameters = write_ahead::kParameterTable,
-    .small_store = write_ahead::kSmallStore,
+    .small_stores = kSmallStores,
+    .events = write_ahead::kEvents,
     .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,
     .check =

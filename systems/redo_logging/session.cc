@@ -49,6 +49,8 @@ std::unique_ptr<KvPartition> open(Thread& thread, std::string name, const KvConf
       std::make_shared<redo_logging::RedoServer>(thread, name, config));
 }
 
+constexpr std::array kSmallStores{write_ahead::kTwoLapsStore, write_ahead::kOneLapStore};
+
 }  // namespace
 
 const KvSystem kRedoLogging{
@@ -61,7 +63,8 @@ const KvSystem kRedoLogging{
     // against the table whether there was room for it.
     .put = persistence::UpdateNeeds{.carrier = persistence::Carrier::send, .replay = false},
     .parameters = write_ahead::kParameterTable,
-    .small_store = write_ahead::kSmallStore,
+    .small_stores = kSmallStores,
+    .events = write_ahead::kEvents,
     .partition_metrics = write_ahead::kPartitionMetrics,
     .footprint = write_ahead::kFootprint,
     .check =

@@ -74,6 +74,10 @@ Parameters Parameters::of(const KvConfig& config, std::string_view system,
   result.long_keys = given.number("long_keys", config.records / 8 + 1);
   given.require_within("sessions", config.sessions, 1, 1U << 16);
   result.neighborhood = given.number<std::uint64_t>("neighborhood");
+  const auto neighborhood = static_cast<std::uint32_t>(result.neighborhood);
+  result.buckets = given.number(
+      "buckets",
+      hopscotch::Geometry::for_records(config.records, config.key_size, neighborhood).buckets);
   result.queue_depth = given.number<std::uint64_t>("queue_depth");
   const Bytes slot = write_ahead::log_slot_size(result.max_key_size, config.max_value_size);
   const std::uint64_t usual =
@@ -89,12 +93,9 @@ Shape::Shape(const KvConfig& config, const Parameters& parameters)
       max_value_size(config.max_value_size),
       records(config.records),
       long_keys(parameters.long_keys),
+      buckets(parameters.buckets),
       neighborhood(parameters.neighborhood),
-      log_slots(parameters.log_slots) {
-  buckets =
-      hopscotch::Geometry::for_records(records, key_size, static_cast<std::uint32_t>(neighborhood))
-          .buckets;
-}
+      log_slots(parameters.log_slots) {}
 
 Bytes Shape::log_slot_size() const {
   return write_ahead::log_slot_size(max_key_size, max_value_size);

@@ -32,8 +32,16 @@
 
 namespace perdura::systems::write_ahead {
 
-// The value of KvSystem::small_store for both baselines.
-inline constexpr std::array kSmallStore{services::Setting{"log_slots", 16}};
+// KvSystem::small_stores of both baselines: the log goes around within a history, once or twice,
+// and keys share so few home buckets that entries are moved.
+constexpr std::array<services::Setting, 3> small_settings(std::uint64_t log_slots) {
+  return {services::Setting{"log_slots", log_slots}, services::Setting{"buckets", 5},
+          services::Setting{"neighborhood", 3}};
+}
+inline constexpr std::array kOneLap = small_settings(16);
+inline constexpr std::array kTwoLaps = small_settings(12);
+inline constexpr SmallStore kOneLapStore{kOneLap, hopscotch::kCrowding};
+inline constexpr SmallStore kTwoLapsStore{kTwoLaps, hopscotch::kCrowding};
 
 // As an ObjectAddress has room for.
 inline constexpr Bytes kLongestKey = (Bytes{1} << 10) - 1;
@@ -56,6 +64,9 @@ inline constexpr std::array kParameterTable = std::to_array<Parameter>({
      .type = Count{1, hopscotch::kMaxNeighborhood},
      .usual = hopscotch::kDefaultNeighborhood,
      .what = "buckets in which hopscotch hashing looks for a key"},
+    {.name = "buckets",
+     .type = Count{1, hopscotch::Geometry::kMaxBuckets},
+     .what = "home buckets of the hash table; else as many as the records need"},
     {.name = "queue_depth",
      .type = Count{1, 4096},
      .usual = 32,
@@ -67,6 +78,7 @@ struct Parameters {
   std::uint64_t max_key_size = 0;  // the longest key that is taken
   std::uint64_t long_keys = 0;     // keys longer than the typical one that the store holds
   std::uint64_t neighborhood = 0;
+  std::uint64_t buckets = 0;      // home buckets of the hash table
   std::uint64_t queue_depth = 0;  // operations of one session under way at once
 
   // Throws UsageError if the configuration has other parameters, or is impossible.

@@ -17,6 +17,7 @@ Server::Server(Thread& thread, const std::string& name, std::string_view system,
     : thread_(thread),
       store_(thread.node, name, system, Shape(config, parameters)),
       queue_depth_(static_cast<std::uint32_t>(parameters.queue_depth)),
+      opened_at_(store_.log().tail()),
       request_room_(round_up(request_size(store_.shape().max_key_size), kCacheLine)),
       reply_room_(round_up(reply_size(store_.shape().max_value_size), kCacheLine)),
       buffers_(thread.node.create_region(
@@ -28,6 +29,13 @@ Server::Server(Thread& thread, const std::string& name, std::string_view system,
       sessions_(config.sessions) {
   // Recovery advances the log's tail, so no epoch of an earlier server is used again.
   for (Session& session : sessions_) session.epoch = store_.log().tail() << 24;
+}
+
+std::vector<std::uint64_t> Server::events() const {
+  const Log& log = store_.log();
+  const hopscotch::Table& table = store_.table();
+  return {(log.tail() - opened_at_) / log.slots(), table.movements(), store_.replayed(),
+          table.removed_copies()};
 }
 
 // --- connections ---------------------------------------------------------------------------------

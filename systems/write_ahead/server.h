@@ -45,6 +45,9 @@ class Server : public std::enable_shared_from_this<Server> {
     const Log& log = store_.log();
     return static_cast<double>(log.tail()) / static_cast<double>(log.slots());
   }
+  // KvSystem::events of both baselines.
+  std::vector<std::uint64_t> events() const;
+  std::string audit() const { return store_.audit(); }
 
  protected:
   struct Incoming {
@@ -72,6 +75,7 @@ class Server : public std::enable_shared_from_this<Server> {
   std::uint32_t queue_depth_;
 
  private:
+  Position opened_at_;  // the tail of the log
   Bytes request_room_;
   Bytes reply_room_;
   std::unique_ptr<pmem::Region> buffers_;
@@ -96,6 +100,10 @@ class Server : public std::enable_shared_from_this<Server> {
 
 inline constexpr std::array kPartitionMetrics{
     services::Metric{"log_laps", "laps of the log", "Laps of the log"}};
+inline constexpr std::array kEvents{services::Event{"laps of the log"},
+                                    services::Event{"displaced entries"},
+                                    services::Event{"replayed records", true},
+                                    services::Event{"halves of displacements removed", true}};
 
 // The partition that the harness holds. Background tasks share ownership of the server, which lives
 // as long as any of them.
@@ -105,6 +113,8 @@ class Partition final : public KvPartition {
   Task<> serve() override { return server_->serve(); }
   Task<> settle() override { return server_->settle(); }
   std::vector<double> metrics() const override { return {server_->log_laps()}; }
+  std::vector<std::uint64_t> events() const override { return server_->events(); }
+  std::string audit() override { return server_->audit(); }
 
  private:
   std::shared_ptr<Server> server_;

@@ -212,7 +212,26 @@ void Store::replay(Position p) {
   if (!record || !fits(*record)) return;
   // Space was reserved for everything that was acknowledged, so a record without space was not.
   Result<std::optional<Room>> room = room_for(record->key);
-  if (room) apply(*record, *room);
+  if (!room) return;
+  apply(*record, *room);
+  ++replayed_;
+}
+
+std::string Store::audit() const {
+  if (log_.pending()) return "the log holds records that recovery has not applied";
+  std::vector<std::uint32_t> uses(shape_.objects());
+  for (const auto* free : {&free_objects_, &free_long_objects_}) {
+    for (const std::uint32_t object : *free) ++uses[object];
+  }
+  table_.for_each([&](const hopscotch::Entry& entry, std::span<const std::byte>) {
+    ++uses[ObjectAddress::from(entry.word).object];
+  });
+  for (std::uint64_t object = 0; object < uses.size(); ++object) {
+    if (uses[object] == 1) continue;
+    return fmt::format("object {} is {}", object,
+                       uses[object] == 0 ? "neither free nor that of a key" : "used twice");
+  }
+  return table_.audit();
 }
 
 }  // namespace perdura::systems::write_ahead

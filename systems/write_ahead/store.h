@@ -68,6 +68,12 @@ class Store {
   // none, or if it is not known to be complete.
   bool apply_next();
 
+  // After recovery: what contradicts itself, as a phrase; empty if nothing does. Each object is
+  // free or belongs to one key.
+  std::string audit() const;
+  const hopscotch::Table& table() const { return table_; }
+  std::uint64_t replayed() const { return replayed_; }  // records that recovery applied
+
  private:
   void find_objects(std::vector<bool>& used);
   void replay_log();
@@ -100,6 +106,7 @@ class Store {
   std::vector<std::uint32_t> free_objects_;
   std::vector<std::uint32_t> free_long_objects_;
   std::vector<std::byte> scratch_;
+  std::uint64_t replayed_ = 0;
 };
 
 }  // namespace perdura::systems::write_ahead

@@ -17,6 +17,7 @@
 
 #include "platform/base/error.h"
 #include "systems/bucket_hash/flushing.h"
+#include "tests/support/explored_text.h"
 #include "tests/systems/bucket_hash/contents.h"
 #include "tests/systems/bucket_hash/explored_memory.h"
 #include "tests/systems/bucket_hash/mistaken_index.h"
@@ -41,37 +42,50 @@ bool any_key(const Contents& before, const Contents& after, const Predicate& is_
   return false;
 }
 
-// How an image fails to hold what it should, or "".
+// As recovered_wrong(), if nothing is so wrong that it throws.
 template <class Hash>
-std::string recovered_wrong(const Image& image, const typename Hash::Geometry& geometry,
-                            const Contents& before, const Contents& after) {
+std::string found_wrong(const Image& image, const typename Hash::Geometry& geometry,
+                        const Contents& before, const Contents& after) {
   PlainMemory memory(image);
   typename Hash::Index index(memory.region(), 0, geometry);
-  try {
-    index.recover();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
+  index.recover();
   Contents found;
   std::uint64_t items = 0;
   index.for_each([&](const systems::bucket_hash::Slot& slot) {
     found[as_text(slot.key_bytes())] = as_text(slot.value_bytes());
     ++items;
   });
-  if (items != found.size()) return "a key is there twice";
-  if (items != index.items()) return "items are miscounted";
-  if (found != before && found != after) return "other contents";
+  if (items != found.size()) {
+    return fmt::format("of {} items only {} have different keys", items, found.size());
+  }
+  if (items != index.items()) {
+    return fmt::format("there are {} items, but {} are counted", items, index.items());
+  }
+  if (found != before && found != after) return difference_text(found, before, after);
   std::string wrong;
   any_key(before, after, [&](const std::string& key) {
     const ClientRead read = Hash::read_as_client(memory.bytes(), geometry, Hash::table(index), key);
     if (read.torn) {
-      wrong = "a client reads for ever";
+      wrong = fmt::format("a client reads for ever where key {} is", key);
     } else if (read.value != value_in(found, key)) {
-      wrong = "a client finds something else";
+      wrong = fmt::format("a client finds '{}' of key {}, the server '{}'",
+                          read.value.value_or("nothing"), key,
+                          value_in(found, key).value_or("nothing"));
     }
     return !wrong.empty();
   });
   return wrong;
+}
+
+// How an image fails to hold what it should, or "".
+template <class Hash>
+std::string recovered_wrong(const Image& image, const typename Hash::Geometry& geometry,
+                            const Contents& before, const Contents& after) {
+  try {
+    return found_wrong<Hash>(image, geometry, before, after);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
 }
 
 // A function of the image in which no check occurs.
@@ -114,6 +128,7 @@ class Explored {
   }
 
   bool put(const std::string& key, const std::string& value) {
+    begin(fmt::format("put {} = '{}'", key, value));
     const auto item = item_of(key, value);
     while (wrong_.empty()) {
       after_[key] = value;
@@ -126,9 +141,10 @@ class Explored {
     return acknowledged();
   }
   bool erase(const std::string& key) {
+    begin(fmt::format("delete {}", key));
     const bool known = after_.erase(key) != 0;
-    if (index_.erase(item_of(key)).has_value() != known && wrong_.empty()) {
-      wrong_ = "a delete finds something else";
+    if (index_.erase(item_of(key)).has_value() != known) {
+      note(known ? "the key is not found" : "a key is found that is not there");
     }
     return acknowledged();
   }
@@ -139,6 +155,15 @@ class Explored {
   const Contents& contents() const { return before_; }
 
  private:
+  void begin(std::string operation) {
+    operation_ = std::move(operation);
+    ++operations_;
+  }
+  void note(const std::string& what) {
+    if (!wrong_.empty()) return;
+    wrong_ = fmt::format("operation {}, {}; {}: {}", operations_, operation_,
+                         live_.memory->step_text(), what);
+  }
   bool acknowledged() {
     ended();
     before_ = after_;
@@ -148,9 +173,12 @@ class Explored {
   // What has been done is durable.
   void ended() {
     look(after_, after_);
-    if (wrong_.empty() && !is_durable<Hash>(*live_.memory, geometry_)) wrong_ = "it is not durable";
+    if (wrong_.empty() && !is_durable<Hash>(*live_.memory, geometry_)) {
+      note("it has ended and is not durable");
+    }
   }
   void resize() {
+    operation_ += ", in a resize";
     index_.begin_resize();
     do {
       step_ended();
@@ -170,7 +198,9 @@ class Explored {
       if (!Hash::kRecoversEachCheck && !seen.insert(without_checks<Hash>(image, geometry_)).second)
         return;
       ++images_;
-      wrong_ = recovered_wrong<Hash>(image, geometry_, least, after);
+      const std::string wrong = recovered_wrong<Hash>(image, geometry_, least, after);
+      if (wrong.empty()) return;
+      note(fmt::format("{}: {}", lost_text(image, live_.memory->visible()), wrong));
     });
   }
   // Whether a client reads now what the operation under way changes: then it must stay.
@@ -191,6 +221,8 @@ class Explored {
   MistakenIndex<Hash> index_;
   Contents before_;
   Contents after_;
+  std::string operation_;
+  std::uint64_t operations_ = 0;
   std::string wrong_;
   std::uint64_t images_ = 0;
 };
@@ -280,6 +312,7 @@ class RecoveryExplored {
   }
   // Does not resize.
   Outcome put(const std::string& key, const std::string& value) {
+    operation_ = fmt::format("put {} = '{}'", key, value);
     after_[key] = value;
     const Outcome outcome = Hash::try_put(index_, item_of(key, value));
     if (outcome != Outcome::done) after_ = before_;
@@ -287,11 +320,13 @@ class RecoveryExplored {
     return outcome;
   }
   void erase(const std::string& key) {
+    operation_ = fmt::format("delete {}", key);
     after_.erase(key);
     EXPECT_TRUE(index_.erase(item_of(key)));
     settle();
   }
   void resize() {
+    operation_ = "resize";
     index_.begin_resize();
     do {
       if (Hash::kSettlesEachStep) settle();
@@ -309,7 +344,9 @@ class RecoveryExplored {
 
  private:
   void settle() {
-    if (!is_durable<Hash>(*live_.memory, geometry_)) wrong_ = "it is not durable";
+    if (!is_durable<Hash>(*live_.memory, geometry_) && wrong_.empty()) {
+      wrong_ = fmt::format("{}: it has ended and is not durable", operation_);
+    }
     before_ = after_;
     live_.memory->settle();
   }
@@ -321,7 +358,12 @@ class RecoveryExplored {
     second.memory->after_step = [&] {
       second.memory->for_each_image([&](const Image& again) {
         if (!is_new(twice_, again) || !wrong_.empty()) return;
-        wrong_ = recovered_wrong<Hash>(again, geometry_, before_, after_);
+        const std::string wrong = recovered_wrong<Hash>(again, geometry_, before_, after_);
+        if (wrong.empty()) return;
+        wrong_ =
+            fmt::format("{}; {}, {}; recovery, {}, {}: {}", operation_, live_.memory->step_text(),
+                        lost_text(image, live_.memory->visible()), second.memory->step_text(),
+                        lost_text(again, second.memory->visible()), wrong);
       });
     };
     typename Hash::Index recovering(second.region, 0, geometry_);
@@ -336,6 +378,7 @@ class RecoveryExplored {
   Contents after_;
   DistinctImages once_;
   DistinctImages twice_;
+  std::string operation_ = "nothing yet";
   std::string wrong_;
 };
 

@@ -3,12 +3,16 @@
 // a program and takes others instead of them.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -63,11 +67,18 @@ class ExploredMemory final : public pmem::RegionModel {
 
   // All that is visible is durable from now on.
   void settle() {
+    steps_ = 0;
     state_ = std::make_unique<pmem::PersistenceState>(model_);
     state_->attach(0, pmem::Medium::pm, visible_.data());
   }
 
   const Image& visible() const { return visible_; }
+  // The last step, and its number since all was durable.
+  std::string step_text() const {
+    std::string text = fmt::format("step {}, {}", steps_, last_what_);
+    if (last_length_ == 0) return text;
+    return text + fmt::format(" of bytes {}..{}", last_offset_, last_offset_ + last_length_ - 1);
+  }
 
   // From now on the program alone sees what it stores, until its steps are asked for.
   void record() {
@@ -142,7 +153,7 @@ class ExploredMemory final : public pmem::RegionModel {
         state_->store(writer, {0, offset}, part);
       }
       std::memcpy(&visible_[offset], part.data(), part.size());
-      step();
+      step("a store", offset, part.size());
       offset += part.size();
       from = from.subspan(part.size());
     }
@@ -150,12 +161,12 @@ class ExploredMemory final : public pmem::RegionModel {
   void flush(Bytes offset, Bytes length) override {
     if (recorded_) return recorded_->push_back(Step::flush(offset, length));
     state_->flush(writer, {0, offset}, length);
-    step();
+    step("a flush", offset, length);
   }
   void drain() override {
     if (recorded_) return recorded_->push_back(Step::fence());
     state_->fence(writer);
-    step();
+    step("a fence", 0, 0);
   }
 
  private:
@@ -171,7 +182,11 @@ class ExploredMemory final : public pmem::RegionModel {
                           .before = {at, end}});
     std::copy(from.begin(), from.end(), at);
   }
-  void step() {
+  void step(std::string_view what, Bytes offset, Bytes length) {
+    ++steps_;
+    last_what_ = what;
+    last_offset_ = offset;
+    last_length_ = length;
     if (after_step) after_step();
   }
   static void put_line(Image& image, const pmem::PersistenceState::Survivor& line,
@@ -185,6 +200,10 @@ class ExploredMemory final : public pmem::RegionModel {
   std::optional<Steps> recorded_;
   pmem::PersistenceModel model_;
   std::unique_ptr<pmem::PersistenceState> state_;
+  std::uint64_t steps_ = 0;
+  std::string_view last_what_ = "none";
+  Bytes last_offset_ = 0;
+  Bytes last_length_ = 0;
 };
 
 // A region of such memory.

@@ -3,16 +3,17 @@
 // is there at every moment and afterwards, and what was under way has taken effect or not.
 #include "platform/sim/failures.h"
 #include "systems/registry/registry.h"
+#include "tests/support/explore.h"
 #include "tests/systems/bucket_hash/workers.h"
 
 namespace perdura::systems::test {
 namespace {
 
-using perdura::sim::explore_failures;
 using perdura::sim::Explored;
 using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
+using perdura::test::explore_until_failure;
 
 constexpr std::uint64_t kKeysOfAClient =
     14;  // of each client; more than a table has slots at first
@@ -101,7 +102,7 @@ Explored PowerOfWorkers::fail_everywhere(const ExploreOptions& options) {
   Bytes least = ~Bytes{0};
   Bytes most = 0;
   std::uint64_t reads = 0;
-  const Explored explored = explore_failures(options, [&](Failure& failure) {
+  const Explored explored = explore_until_failure(options, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     const auto made = perdura::test::make_platform("sim", 4);
     auto& platform = static_cast<perdura::sim::SimPlatform&>(*made);

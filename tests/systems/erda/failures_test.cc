@@ -4,17 +4,18 @@
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
 #include "platform/runtime/work.h"
+#include "tests/support/explore.h"
 #include "tests/systems/erda/support.h"
 
 namespace perdura::systems::test {
 namespace {
 
-using perdura::sim::explore_failures;
 using perdura::sim::Explored;
 using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
 using perdura::sim::SimPlatform;
+using perdura::test::explore_until_failure;
 using pmem::PersistenceDomain;
 using pmem::PersistenceModel;
 
@@ -195,19 +196,28 @@ struct Met {
   }
 };
 
+// Each exploration tries every moment, or all of them together try each once.
+enum class Moments : std::uint8_t { every, shared };
 enum class Times : std::uint8_t { once, twice };
 
-void fail_power_everywhere(PersistenceModel model, const KvConfig& config, Times times) {
+void fail_power_everywhere(PersistenceModel model, const KvConfig& config,
+                           Moments moments = Moments::every, Times times = Times::once) {
   std::uint64_t runs = 0;
   std::uint64_t twice_failed = 0;
   Explored explored;
   Met met;
-  for (ExploreOptions options :
-       {ExploreOptions{.images = Images::least}, ExploreOptions{.images = Images::most},
-        ExploreOptions{.images = Images::random, .seed = 1}}) {
+  const std::array kinds{ExploreOptions{.images = Images::least},
+                         ExploreOptions{.images = Images::most},
+                         ExploreOptions{.images = Images::random, .seed = 1}};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    ExploreOptions options = kinds[i];
     // The second failure is at another moment in each run, so that no two runs are the same.
     if (times == Times::once) options.before = &explored;
-    explored = explore_failures(options, [&](Failure& failure) {
+    if (moments == Moments::shared) {
+      options.first = i;
+      options.stride = kinds.size();
+    }
+    explored = explore_until_failure(options, [&](Failure& failure) {
       SCOPED_TRACE(failure.text());
       Scenario scenario(model, {}, config);
       const auto fail = [&](pmem::Choices& choices) {
@@ -233,16 +243,15 @@ void fail_power_everywhere(PersistenceModel model, const KvConfig& config, Times
       scenario.expect_promised({.undone = history::Promise::Undone::last_version});
     });
     runs += explored.runs;
-    // The first exploration tries every moment.
+    // The first exploration skips no moment.
     if (options.images == Images::least) {
       EXPECT_GT(met.during, runs / 5);
     }
     if (testing::Test::HasFailure()) return;
   }
-  std::cout << to_string(model.domain) << (times == Times::twice ? ", twice" : "")
-            << ": power failed at each of " << explored.moments << " moments, " << runs
-            << " recoveries; " << met.during << " of them in the middle of a cleaning, "
-            << met.after << " after one\n";
+  std::cout << to_string(model.domain) << (times == Times::twice ? ", twice" : "") << ": "
+            << explored.moments << " moments, " << runs << " recoveries; " << met.during
+            << " of them in the middle of a cleaning, " << met.after << " after one\n";
   EXPECT_GT(met.after, 0U);
 }
 
@@ -251,28 +260,28 @@ constexpr PersistenceModel kVolatileCachesAndDdio{PersistenceDomain::dmp, true};
 constexpr PersistenceModel kPersistentCaches{PersistenceDomain::mhp, true};
 
 TEST(CleaningFailures, PowerFailsAnywhereWithVolatileCaches) {
-  fail_power_everywhere(kVolatileCaches, persisting(kOneCleaning), Times::once);
+  fail_power_everywhere(kVolatileCaches, persisting(kOneCleaning));
 }
 
 TEST(CleaningFailures, PowerFailsAnywhereWithVolatileCachesAndDdio) {
-  fail_power_everywhere(kVolatileCachesAndDdio, persisting(kOneCleaning), Times::once);
+  fail_power_everywhere(kVolatileCachesAndDdio, persisting(kOneCleaning));
 }
 
 TEST(CleaningFailures, PowerFailsAnywhereWithPersistentCaches) {
-  fail_power_everywhere(kPersistentCaches, kOneCleaning, Times::once);
+  fail_power_everywhere(kPersistentCaches, kOneCleaning);
 }
 
 TEST(CleaningFailures, PowerFailsAnywhereInCleaningAfterCleaning) {
-  fail_power_everywhere(kVolatileCaches, persisting(always_cleaning()), Times::once);
+  fail_power_everywhere(kVolatileCaches, persisting(always_cleaning()), Moments::shared);
 }
 
 TEST(CleaningFailures, PowerFailsAgainAfterRecovery) {
-  fail_power_everywhere(kVolatileCaches, persisting(kOneCleaning), Times::twice);
+  fail_power_everywhere(kVolatileCaches, persisting(kOneCleaning), Moments::every, Times::twice);
 }
 
 // The process dies, memory stays: nothing acknowledged is lost.
 TEST(CleaningFailures, TheServerDiesAnywhere) {
-  const Explored explored = explore_failures({}, [&](Failure& failure) {
+  const Explored explored = explore_until_failure({}, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     Scenario scenario({PersistenceDomain::mhp, true});
     failure.watch(scenario.platform, [&](pmem::Choices&) {
@@ -289,7 +298,7 @@ TEST(CleaningFailures, TheServerDiesAnywhere) {
 TEST(CleaningFailures, AClientDiesAnywhere) {
   std::uint64_t moments = 0;
   for (const NodeId client : {kWriter, kOther}) {
-    moments += explore_failures({}, [&](Failure& failure) {
+    moments += explore_until_failure({}, [&](Failure& failure) {
                  SCOPED_TRACE(failure.text());
                  Scenario scenario({PersistenceDomain::mhp, true});
                  failure.watch(scenario.platform, [&](pmem::Choices&) {
@@ -304,7 +313,7 @@ TEST(CleaningFailures, AClientDiesAnywhere) {
 }
 
 TEST(CleaningFailures, AClientConnectsAnywhere) {
-  const Explored explored = explore_failures({}, [&](Failure& failure) {
+  const Explored explored = explore_until_failure({}, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     Scenario scenario({PersistenceDomain::mhp, true});
     failure.watch(scenario.platform, [&](pmem::Choices&) {

@@ -4,15 +4,16 @@
 #include "platform/base/error.h"
 #include "platform/faults/faulty_thread.h"
 #include "platform/sim/failures.h"
+#include "tests/support/explore.h"
 #include "tests/systems/erda/support.h"
 
 namespace perdura::systems::test {
 namespace {
 
-using perdura::sim::explore_failures;
 using perdura::sim::Explored;
 using perdura::sim::Failure;
 using perdura::sim::SimPlatform;
+using perdura::test::explore_until_failure;
 
 constexpr std::uint64_t kOtherKeys = 4;  // 1 to 4; key 0 is the one in question
 constexpr std::uint64_t kPerSegment = 11;
@@ -132,7 +133,7 @@ class NeverWritten {
 };
 
 void explore_never_written(bool has_previous) {
-  const Explored explored = explore_failures({}, [&](Failure& failure) {
+  const Explored explored = explore_until_failure({}, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     NeverWritten(failure, has_previous).run();
   });

@@ -4,16 +4,17 @@
 #include "platform/sim/failures.h"
 #include "services/kv/service.h"
 #include "systems/registry/registry.h"
+#include "tests/support/explore.h"
 #include "tests/systems/faults/history.h"
 
 namespace perdura::systems::test {
 namespace {
 
-using perdura::sim::explore_failures;
 using perdura::sim::Explored;
 using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
+using perdura::test::explore_until_failure;
 using pmem::PersistenceDomain;
 using pmem::PersistenceModel;
 
@@ -71,7 +72,7 @@ class PowerOfTheServer : public testing::TestWithParam<Subject> {
   }
 
   enum class Times : std::uint8_t { once, twice };
-  Explored fail_everywhere(PersistenceModel model, ExploreOptions options,
+  Explored fail_everywhere(PersistenceModel model, const ExploreOptions& options,
                            Times times = Times::once);
   void check(PersistenceModel model);
 };
@@ -89,11 +90,11 @@ std::set<std::uint64_t> allowed(const Known& key, services::GuaranteeLevel level
   return versions;
 }
 
-Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, ExploreOptions options,
+Explored PowerOfTheServer::fail_everywhere(PersistenceModel model, const ExploreOptions& options,
                                            Times times) {
   int runs = 0;
   const Guaranteed guaranteed = this->guaranteed(model);
-  return explore_failures(options, [&](Failure& failure) {
+  return explore_until_failure(options, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     const auto made = perdura::test::make_platform("sim", 4);
     auto& platform = static_cast<perdura::sim::SimPlatform&>(*made);

@@ -7,80 +7,116 @@
 #include <string>
 
 #include "systems/hopscotch/table.h"
+#include "tests/support/explored_text.h"
 #include "tests/support/seed.h"
 #include "tests/systems/hopscotch/crash_memory.h"
 
 namespace perdura::systems::hopscotch {
 namespace {
 
+using perdura::test::difference_text;
+using perdura::test::lost_text;
 using test::as_key;
 using test::CrashRegion;
 using test::Image;
 using Contents = std::map<std::string, std::uint64_t>;
 
-const Geometry kGeometry{16, 4, 24};
-
-std::string numbered_key(std::uint64_t number) {
+// Longer keys than the typical one, typical ones and shorter ones.
+std::string numbered_key(std::uint64_t number, const Geometry& geometry) {
   std::string key = "key" + std::to_string(number);
-  key.resize(number % 3 == 0 ? 30 : number % 3 == 1 ? 16 : 11, '-');
+  key.resize(number % 3 == 0 ? 30 : number % 3 == 1 ? geometry.key_size : 11, '-');
   return key;
 }
-// The table holds `before`, or `after`: the operation under way may have taken effect.
-void expect_either(const Image& image, const Contents& before, const Contents& after) {
-  CrashRegion crashed(image);
-  Table table(crashed.region, 0, kGeometry);
-  table.recover();
-  std::uint64_t entries = 0;
-  table.for_each([&](const Entry&, Key) { ++entries; });
-  const auto holds = [&](const Contents& contents) {
-    if (entries != contents.size()) return false;
-    for (const auto& [key, word] : contents) {
-      const std::optional<Entry> found = table.find(as_key(key));
-      if (!found || found->word != word) return false;
-    }
-    return true;
-  };
-  ASSERT_TRUE(holds(before) || holds(after)) << entries << " entries after recovery";
-  EXPECT_EQ(table.recover(), 0u);
+
+Contents contents_of(const Table& table, std::uint64_t keys) {
+  Contents contents;
+  for (std::uint64_t number = 0; number < keys; ++number) {
+    const std::string key = numbered_key(number, table.geometry());
+    if (const auto found = table.find(as_key(key))) contents[key] = found->word;
+  }
+  return contents;
 }
 
-TEST(HopscotchCrash, LosesAndDuplicatesNothing) {
+class HopscotchCrash : public testing::TestWithParam<Bytes> {
+ protected:
+  static constexpr std::uint64_t kKeys = 40;
+
+  // The table holds `before_`, or `after_`: the operation under way may have taken effect.
+  void expect_either(const Image& image) {
+    ++crashes_;
+    if (HasFailure()) return;
+    CrashRegion crashed(image);
+    Table table(crashed.region, 0, geometry_);
+    table.recover();
+    std::uint64_t entries = 0;
+    table.for_each([&](const Entry&, Key) { ++entries; });
+    const Contents found = contents_of(table, kKeys);
+    std::string wrong;
+    if (found != before_ && found != after_) {
+      wrong = difference_text(found, before_, after_);
+    } else if (entries != found.size()) {
+      wrong = fmt::format("there are {} entries of {} keys", entries, found.size());
+    } else if (table.recover() != 0) {
+      wrong = "recovery has left the copy of an entry";
+    } else {
+      wrong = table.audit();
+    }
+    if (wrong.empty()) return;
+    ADD_FAILURE() << operation_ << "; store " << stores_ << ", "
+                  << lost_text(image, live_.memory->visible) << ": " << wrong;
+  }
+
+  const Geometry geometry_{GetParam(), 4, 24};
+  CrashRegion live_{Image(geometry_.size())};
+  Contents before_;
+  Contents after_;
+  std::string operation_;
+  std::uint64_t stores_ = 0;
+  std::uint64_t crashes_ = 0;
+};
+
+// An entry lies in one line, or in two.
+INSTANTIATE_TEST_SUITE_P(KeySize, HopscotchCrash, testing::Values(16, 24),
+                         testing::PrintToStringParamName());
+
+TEST_P(HopscotchCrash, LosesAndDuplicatesNothing) {
   const std::uint64_t seed = perdura::test::random_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  CrashRegion live(Image(kGeometry.size()));
-  Table table(live.region, 0, kGeometry);
-  Contents before;
-  Contents after;
-  std::uint64_t crashes = 0;
-  live.memory->after_store = [&] {
-    expect_either(live.memory->visible, before, after);
-    expect_either(live.memory->durable, before, after);
-    for (int i = 0; i < 3; ++i) expect_either(live.memory->possible_image(random), before, after);
-    crashes += 5;
+  Table table(live_.region, 0, geometry_);
+  live_.memory->after_store = [&] {
+    ++stores_;
+    expect_either(live_.memory->visible);
+    expect_either(live_.memory->durable);
+    for (int i = 0; i < 3; ++i) expect_either(live_.memory->possible_image(random));
   };
 
   std::uint64_t refused = 0;
-  for (int i = 0; i < 400 && !testing::Test::HasFailure(); ++i) {
-    const std::string key = numbered_key(random() % 40);
+  for (int i = 0; i < 400 && !HasFailure(); ++i) {
+    const std::string key = numbered_key(random() % kKeys, geometry_);
     const std::optional<Entry> found = table.find(as_key(key));
+    stores_ = 0;
     if (!found) {
-      after[key] = random() | 1;
-      if (!table.insert(as_key(key), static_cast<std::uint8_t>(random()), after[key])) {
+      after_[key] = random() | 1;
+      operation_ = fmt::format("operation {}, insert of {}", i, key);
+      if (!table.insert(as_key(key), static_cast<std::uint8_t>(random()), after_[key])) {
         ++refused;
-        after = before;
+        after_ = before_;
       }
     } else if (random() % 4 == 0) {
-      after.erase(key);
+      after_.erase(key);
+      operation_ = fmt::format("operation {}, delete of {}", i, key);
       table.clear(found->bucket);
     } else {
-      after[key] = random() | 1;
-      table.set_word(found->bucket, after[key]);
+      after_[key] = random() | 1;
+      operation_ = fmt::format("operation {}, update of {}", i, key);
+      table.set_word(found->bucket, after_[key]);
     }
-    before = after;
+    before_ = after_;
   }
   EXPECT_GT(refused, 0u);
-  EXPECT_GT(crashes, 5000u);
+  EXPECT_GT(table.movements(), 0u);
+  EXPECT_GT(crashes_, 5000u);
 }
 
 }  // namespace

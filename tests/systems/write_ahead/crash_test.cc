@@ -6,6 +6,8 @@
 #include <map>
 #include <random>
 
+#include "tests/support/explored_text.h"
+#include "tests/support/seed.h"
 #include "tests/systems/write_ahead/driver.h"
 
 namespace perdura::systems::write_ahead {
@@ -16,26 +18,20 @@ using Contents = std::map<std::string, std::string>;
 
 constexpr std::uint64_t kKeys = 20;
 
-std::string random_value(std::mt19937_64& random) {
-  const std::string word = std::to_string(random());
-  return (word + word).substr(0, random() % 3 == 0 ? random() % 32 : 24);
+// Mostly of the typical length.
+std::string random_value(std::mt19937_64& random, const Shape& shape) {
+  std::string value;
+  while (value.size() < shape.max_value_size) value += std::to_string(random());
+  return value.substr(0, random() % 3 == 0 ? random() % shape.max_value_size : shape.value_size);
 }
 
-bool holds(Store& store, const Contents& contents) {
+Contents contents_of(Store& store) {
+  Contents contents;
   for (std::uint64_t i = 0; i < kKeys; ++i) {
     const std::string key = key_number(i);
-    const auto expected = contents.find(key);
-    const std::optional<std::string> value = value_of(store, key);
-    if (value.has_value() != (expected != contents.end())) return false;
-    if (value && *value != expected->second) return false;
+    if (const std::optional<std::string> value = value_of(store, key)) contents[key] = *value;
   }
-  return true;
-}
-
-std::string describe(const Contents& contents) {
-  std::string text;
-  for (const auto& [key, value] : contents) text += key + "=" + value + " ";
-  return text;
+  return contents;
 }
 
 struct Checker {
@@ -43,23 +39,37 @@ struct Checker {
   std::mt19937_64 random;
   Contents before;
   Contents after;
+  std::string operation{};
   std::uint64_t crashes = 0;
+  std::uint64_t replayed = 0;
 
-  void check(const Image& image, int depth = 0) {
+  // `visible` is what a failure has made into the image.
+  void check(const Image& image, const Image& visible, int depth = 0) {
     ++crashes;
+    if (testing::Test::HasFailure()) return;
     if (depth == 0 && random() % 60 == 0) check_cut_off_recovery(image);
     Recovered crashed(shape, image);
-    ASSERT_TRUE(holds(crashed.store, before) || holds(crashed.store, after))
-        << "before: " << describe(before) << "\nafter: " << describe(after);
+    replayed += crashed.store.replayed();
+    std::string wrong = crashed.store.audit();
+    if (wrong.empty()) wrong = wrong_contents(crashed.store);
     // It goes on working: whatever the table and the free objects are, they take a new key or are
     // full.
     const std::string fresh = "a fresh key, one";
-    if (put_redo(crashed.store, fresh, "fresh")) {
+    if (wrong.empty() && put_redo(crashed.store, fresh, "fresh")) {
       while (crashed.store.apply_next()) {
       }
-      ASSERT_EQ(value_of(crashed.store, fresh), "fresh");
+      if (value_of(crashed.store, fresh) != "fresh") wrong = "a new key is not found";
     }
-    ASSERT_TRUE(holds(crashed.store, before) || holds(crashed.store, after));
+    if (wrong.empty()) wrong = wrong_contents(crashed.store);
+    if (wrong.empty()) return;
+    ADD_FAILURE() << operation << (depth == 0 ? "; " : "; in recovery from that, ")
+                  << perdura::test::lost_text(image, visible) << ": " << wrong;
+  }
+
+  std::string wrong_contents(Store& store) const {
+    const Contents found = contents_of(store);
+    if (found == before || found == after) return "";
+    return perdura::test::difference_text(found, before, after);
   }
 
   void check_cut_off_recovery(const Image& image) {
@@ -81,37 +91,43 @@ struct Checker {
         return;
       } catch (const Cut&) {
       }
-      check(memory->visible, 1);
-      check(memory->possible_image(random), 1);
-      if (testing::Test::HasFatalFailure()) return;
+      check(memory->visible, memory->visible, 1);
+      check(memory->possible_image(random), memory->visible, 1);
+      if (testing::Test::HasFailure()) return;
     }
   }
 };
 
 // Redo Logging: a put is acknowledged when its record is durable in the log, a delete when its
 // entry is gone.
-class Crash : public testing::TestWithParam<std::uint64_t> {
+class Crash : public testing::TestWithParam<std::pair<std::uint64_t, Bytes>> {
  protected:
-  const Shape shape_ = small_shape(GetParam());
+  const Shape shape_ = small_shape(GetParam().first, GetParam().second);
 };
-INSTANTIATE_TEST_SUITE_P(LogSlots, Crash, testing::Values(8, 40),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(LogSlotsAndValues, Crash,
+                         testing::Values(std::pair{8, 24}, std::pair{40, 24}, std::pair{8, 100}),
+                         [](const auto& test) {
+                           return fmt::format("{}_slots_{}_bytes", test.param.first,
+                                              test.param.second);
+                         });
 
 // A put is acknowledged when its record is durable in the log, a delete when its entry is gone.
 TEST_P(Crash, OfRedoLoggingLosesNothingAndInventsNothing) {
-  const std::uint64_t seed = std::random_device{}();
+  const std::uint64_t seed = perdura::test::random_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Checker checker{shape_, std::mt19937_64(seed), {}, {}};
   std::mt19937_64 random(seed + 1);
   Recovered live(shape_, Image(shape_.pool_size()));
   live.memory->after_store = [&] {
-    checker.check(live.memory->visible);
-    checker.check(live.memory->durable);
-    checker.check(live.memory->possible_image(checker.random));
+    const Image& visible = live.memory->visible;
+    checker.check(visible, visible);
+    checker.check(live.memory->durable, visible);
+    checker.check(live.memory->possible_image(checker.random), visible);
   };
   std::uint64_t refused = 0;
-  for (int i = 0; i < 250 && !testing::Test::HasFatalFailure(); ++i) {
+  for (int i = 0; i < 250 && !HasFailure(); ++i) {
     const std::string key = key_number(random() % kKeys);
+    checker.operation = fmt::format("operation {}, of key {}", i, key);
     switch (random() % 8) {
       case 0:
         if (checker.before.contains(key)) {
@@ -125,7 +141,7 @@ TEST_P(Crash, OfRedoLoggingLosesNothingAndInventsNothing) {
         live.store.apply_next();
         break;
       default: {
-        const std::string value = random_value(random);
+        const std::string value = random_value(random, shape_);
         checker.after[key] = value;
         if (!put_redo(live.store, key, value)) {
           checker.after = checker.before;
@@ -134,21 +150,22 @@ TEST_P(Crash, OfRedoLoggingLosesNothingAndInventsNothing) {
       }
     }
     checker.before = checker.after;
-    ASSERT_TRUE(holds(live.store, checker.before));
+    ASSERT_EQ(contents_of(live.store), checker.before) << checker.operation;
   }
   EXPECT_GT(refused, 0u);
   EXPECT_GT(checker.crashes, 3000u);
+  EXPECT_GT(checker.replayed, 1000u);
 }
 
 // Read After Write: a put is acknowledged when its record is visible, whether the server has seen
 // it or not, and several clients write at once.
 TEST_P(Crash, OfReadAfterWriteLosesNothingVisible) {
-  const std::uint64_t seed = std::random_device{}();
+  const std::uint64_t seed = perdura::test::random_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Checker checker{shape_, std::mt19937_64(seed), {}, {}};
   std::mt19937_64 random(seed + 1);
   Recovered live(shape_, Image(shape_.pool_size()));
-  live.memory->after_store = [&] { checker.check(live.memory->visible); };
+  live.memory->after_store = [&] { checker.check(live.memory->visible, live.memory->visible); };
 
   struct Put {
     Position position;
@@ -160,8 +177,9 @@ TEST_P(Crash, OfReadAfterWriteLosesNothingVisible) {
   Store& store = live.store;
   Log& log = store.log();
   std::uint64_t completed = 0;
-  for (int i = 0; i < 1500 && !testing::Test::HasFatalFailure(); ++i) {
+  for (int i = 0; i < 1500 && !HasFailure(); ++i) {
     const std::string key = key_number(random() % kKeys);
+    checker.operation = fmt::format("operation {}, of key {}", i, key);
     switch (random() % 8) {
       case 0: {
         const std::optional<Result<void>> erased = [&]() -> std::optional<Result<void>> {
@@ -186,7 +204,7 @@ TEST_P(Crash, OfReadAfterWriteLosesNothingVisible) {
       case 4:
       case 5:
         if (!log.full()) {
-          const std::string value = random_value(random);
+          const std::string value = random_value(random, shape_);
           if (const auto p = reserve_slot(store, key, value, 1))
             reserved.push_back({*p, key, value});
         }
@@ -206,7 +224,7 @@ TEST_P(Crash, OfReadAfterWriteLosesNothingVisible) {
         }
     }
     checker.before = checker.after;
-    ASSERT_TRUE(holds(store, checker.before)) << "operation " << i;
+    ASSERT_EQ(contents_of(store), checker.before) << checker.operation;
   }
   EXPECT_GT(completed, 100u);
 }

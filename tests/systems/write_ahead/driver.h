@@ -22,11 +22,12 @@ inline std::string key_number(std::uint64_t number) {
   return key;
 }
 
-inline Shape small_shape(std::uint64_t log_slots = 8) {
+// With records and objects within a line, or over several.
+inline Shape small_shape(std::uint64_t log_slots = 8, Bytes value_size = 24) {
   KvConfig config;
   config.key_size = 16;
-  config.value_size = 24;
-  config.max_value_size = 32;
+  config.value_size = value_size;
+  config.max_value_size = value_size + 8;
   config.records = 12;
   config.parameters = {
       {"log_slots", log_slots}, {"max_key_size", 30}, {"long_keys", 4}, {"neighborhood", 4}};

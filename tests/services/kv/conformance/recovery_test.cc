@@ -4,6 +4,7 @@
 
 #include "platform/base/error.h"
 #include "platform/sim/sim_platform.h"
+#include "services/kv/small_store.h"
 #include "systems/registry/registry.h"
 #include "tests/services/kv/conformance/support.h"
 
@@ -124,9 +125,7 @@ TEST_P(Recovery, NothingAcknowledgedIsLostWhereverTheServerDies) {
 TEST_P(Recovery, ARefusedPutIsNotThereAfterwards) {
   KvConfig full = config();
   full.writes = full.records;
-  for (const services::Setting& setting : system().small_store) {
-    full.parameters.emplace(setting.name, setting.value);
-  }
+  services::make_small(system(), 0, full);
   for (const std::size_t put_again : {0, 4}) {
     SCOPED_TRACE(testing::Message() << put_again << " keys are put again");
     const auto made = perdura::test::make_platform("sim", 2);
