@@ -64,7 +64,7 @@ Picoseconds drawn_delay(pmem::Choices& choices) {
 }  // namespace
 
 StreamOf stream_of(std::string_view name) {
-  if (name == "store" || name.starts_with("client-")) return StreamOf::clients;
+  if (name.starts_with("client-")) return StreamOf::clients;
   if (name == "messages" || name == "placements") return StreamOf::schedule;
   return name.starts_with("image-") ? StreamOf::image : StreamOf::rest;
 }
@@ -266,11 +266,6 @@ void GeneratedRun::note_change() {
 void GeneratedRun::end_client(const PlannedDeath& death) {
   disturbed_ = true;
   const Time now = platform_->engine().now();
-  if (moments_begin_) {
-    for (const Time moment : platform_->moments()) note_moment_before(std::min(moment, now));
-    note_moment_before(now);
-    return end_clients();
-  }
   const NodeId node = first_client() + death.client;
   if (death.connection) {
     ++happened_[std::string(kBrokenConnections)];
@@ -288,6 +283,11 @@ void GeneratedRun::end_client(const PlannedDeath& death) {
 void GeneratedRun::fail(const PlannedFailure& failure) {
   disturbed_ = true;
   const Time now = platform_->engine().now();
+  if (moments_begin_) {
+    for (const Time moment : platform_->moments()) note_moment_before(std::min(moment, now));
+    note_moment_before(now);
+    return end_clients();
+  }
   if (scenario_->clients_at_work() > 0) ++happened_[std::string(kWhileAtWork)];
   if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
   look(failure.kind == Kind::power ? "power fails" : "processes die");

@@ -2,8 +2,9 @@
 // late (with CrashSetup::late_placements, also which devices). For each schedule the power of the
 // servers fails at every moment at which that makes a difference.
 //
-// The histories are generated runs (generated_run.h) of few operations: most choices of their
-// clients are 0. Threads do not stall, and nobody dies. What is found is a tape, like that of a
+// The histories are generated runs (generated_run.h) of few operations: many choices of their
+// clients are 0, and the store is the simplest one, of one key. Threads do not stall, and nobody
+// dies. What is found is a tape, like that of a
 // soak, so it can be made simpler and repeated alike.
 #pragma once
 
