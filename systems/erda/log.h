@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "platform/base/error.h"
 #include "platform/pmem/region.h"
 #include "systems/erda/layout.h"
 
@@ -48,7 +49,9 @@ class Log {
   // Unlinks all regions and drops their contents; the links keep their lives. Returns the links.
   std::vector<Link> unlink_all();
 
-  // The offset in the pool of a position in a linked region, and the life of that region.
+  // The offset in the pool of a position in a linked region, and the life of that region. Throws
+  // PlatformError if no region is linked there: then an entry has survived a failure and the link
+  // has not.
   Bytes offset_of(Position position) const {
     return layout_->region_offset(link_of(position).region) +
            Bytes{position.units % region_units_} * kWord;
@@ -75,7 +78,11 @@ class Log {
   const std::vector<std::uint32_t>& objects() const { return objects_; }
 
  private:
-  const Link& link_of(Position position) const { return links_[position.units / region_units_]; }
+  const Link& link_of(Position position) const {
+    const std::size_t number = position.units / region_units_;
+    if (number >= links_.size()) throw PlatformError("erda: an entry points behind its log");
+    return links_[number];
+  }
   std::uint32_t units(Bytes bytes) const { return static_cast<std::uint32_t>(bytes / kWord); }
 
   pmem::Region* pool_;
