@@ -4,8 +4,7 @@
 //
 // The histories are generated runs (generated_run.h) of few operations: many choices of their
 // clients are 0, and the store is the simplest one, of one key. Threads do not stall, and nobody
-// dies. What is found is a tape, like that of a
-// soak, so it can be made simpler and repeated alike.
+// dies. What is found is a tape, like that of a soak, so it can be made simpler and repeated alike.
 #pragma once
 
 #include <cstdint>
