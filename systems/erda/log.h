@@ -31,6 +31,10 @@ class Log {
   std::optional<Position> place_from(Position from, Bytes size) const;
   // Whether a position lies in a region that is linked.
   bool reaches(Position position) const { return position.units / region_units_ < links_.size(); }
+  // The first position behind the linked regions.
+  Position end_of_regions() const {
+    return {static_cast<std::uint32_t>(links_.size() * region_units_)};
+  }
   // Whether a position is 0 or lies in a linked region.
   bool contains(Position position) const { return !position || reaches(position); }
 

@@ -139,14 +139,7 @@ void Store::resume_log(std::uint8_t head, Scratch& scratch) {
     log.resume(last, end, std::move(objects), space_.largest(head));
     unverified_before_[head - 1] = log.segment_of(last);
   }
-  // The server may have written one object that no entry refers to. It is erased, so that it is not
-  // mistaken for the object that is to be written in its place.
-  const Position next{static_cast<std::uint32_t>(log.occupied() / kWord)};
-  for (const Position position : {next, log.segment_after(next)}) {
-    if (!log.reaches(position)) continue;
-    pool_->store(log.offset_of(position), 0);
-    pool_->persist(log.offset_of(position), kWord);
-  }
+  remains_before_[head - 1] = log.end_of_regions();
 }
 
 Position Store::position_behind(Position position, const Scratch& object) const {

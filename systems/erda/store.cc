@@ -26,7 +26,8 @@ Store::Store(Node& node, const std::string& name, const KvConfig& config,
       space_(*pool_, layout_, read_parameters(config).number<std::uint64_t>("cleaning_threshold")),
       persist_before_update_(read_parameters(config).flag("persist_before_update") ||
                              sees_what_may_be_lost(config.put_method)),
-      unverified_before_(layout_.shape().heads) {
+      unverified_before_(layout_.shape().heads),
+      remains_before_(layout_.shape().heads) {
   recover();
 }
 
@@ -109,6 +110,11 @@ std::optional<ObjectFormat::Object> Store::read_newest(const hopscotch::Entry& e
   return std::nullopt;
 }
 
+bool Store::has_value(const hopscotch::Entry& entry, Scratch& scratch) {
+  const auto newest = read_newest(entry, scratch);
+  return newest && !newest->deleted;
+}
+
 void Store::restore(const hopscotch::Entry& entry) {
   const VersionWord word(entry.word);
   if (!word.previous() || word.has_copy()) {
@@ -124,12 +130,7 @@ Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
                                   const std::optional<hopscotch::Entry>& entry, Bytes object_size,
                                   Scratch& scratch) {
   if (object_size + kWord > layout_.shape().segment_bytes) return {Outcome::too_large, {}};
-  if (erase) {
-    if (!entry) return {Outcome::not_found, {}};
-    const Position newest = VersionWord(entry->word).newest();
-    const auto object = read(space_.region_1(entry->tag), newest, scratch);
-    if (object && object->deleted) return {Outcome::not_found, {}};
-  }
+  if (erase && (!entry || !has_value(*entry, scratch))) return {Outcome::not_found, {}};
   const std::uint8_t head = layout_.head_of(key);
   // A failed attempt must not allocate log space, or else each one would leave something to clean.
   Result<hopscotch::Bucket> bucket{};
@@ -139,6 +140,7 @@ Store::Begun Store::begin_version(bool erase, const hopscotch::StoredKey& key,
     if (!entry) table_.release(*bucket);
     return {Outcome::out_of_space, {}};
   }
+  if (*position < remains_before_[head - 1]) erase_remains(space_.region_1(head), *position);
   if (entry) {
     // The version that this update drops from the entry may be the last one that is surely durable,
     // so the newest one is made durable first.
@@ -155,11 +157,7 @@ Outcome Store::write_version(bool erase, const hopscotch::StoredKey& key,
                              const std::optional<hopscotch::Entry>& entry,
                              std::span<std::byte> object, Scratch& scratch) {
   if (object.size() + kWord > layout_.shape().segment_bytes) return Outcome::too_large;
-  if (erase) {
-    if (!entry) return Outcome::not_found;
-    const auto newest = read_newest(*entry, scratch);
-    if (!newest || newest->deleted) return Outcome::not_found;
-  }
+  if (erase && (!entry || !has_value(*entry, scratch))) return Outcome::not_found;
   const std::uint8_t head = layout_.head_of(key);
   const Phase phase = space_.phase(head);
   const bool to_region_2 = phase == Phase::replicating;
@@ -200,6 +198,11 @@ Outcome Store::write_version(bool erase, const hopscotch::StoredKey& key,
 void Store::persist_written(std::uint8_t head, Position position, Bytes size) {
   pool_->persist(space_.region_1(head).offset_of(position),
                  std::min(size, layout_.shape().segment_bytes));
+}
+
+void Store::erase_remains(const Log& log, Position position) {
+  pool_->store(log.offset_of(position), 0);
+  pool_->persist(log.offset_of(position), kWord);
 }
 
 void Store::persist(const Log& log, Position position, Scratch& scratch) {
@@ -319,6 +322,7 @@ void Store::abandon_cleaning(std::uint8_t head) {
 void Store::end_cleaning(std::uint8_t head) {
   space_.end_cleaning(head);
   unverified_before_[head - 1] = {};
+  remains_before_[head - 1] = {};
 }
 
 }  // namespace perdura::systems::erda

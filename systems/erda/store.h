@@ -127,6 +127,10 @@ class Store {
     });
   }
 
+  // Whether a reader would find a value.
+  bool has_value(const hopscotch::Entry& entry, Scratch& scratch);
+  // Makes unreadable, durably, what may be left at a place before an entry refers to it.
+  void erase_remains(const Log& log, Position position);
   // Makes durable a version that a client wrote, if it is complete.
   void persist(const Log& log, Position position, Scratch& scratch);
   // The position behind an object that has been read.
@@ -144,7 +148,12 @@ class Store {
   Space space_;
   SpinLock lock_;
   bool persist_before_update_;
-  std::vector<Position> unverified_before_;  // by head - 1
+  // By head - 1.
+  std::vector<Position> unverified_before_;
+  // Where regions end that were linked when the server started. A place before that, and behind the
+  // last object to which an entry refers, may hold a whole object of the same life: one that was
+  // written before the server died, and whose entry was not changed in time or has been removed.
+  std::vector<Position> remains_before_;
   Recovered recovered_;
 };
 

@@ -138,12 +138,12 @@ void RingServer::reserve_requested(Session& session, const Incoming& request) {
 }
 
 // The record is in its slot, since this request was sent behind its WRITE. Once it is applied, it
-// is durable.
+// is durable; the slot may then already belong to another record.
 void RingServer::persist_requested(Session& session, const Incoming& request) {
   Log& log = store_.log();
   ReplyStatus status = ReplyStatus::done;
   for (Position p = log.applied(); p < log.tail(); ++p) {
-    if (log.slot(p) != request.header.value_length) continue;
+    if (static_cast<std::uint32_t>(p) != request.header.value_length) continue;
     if (log.at(p).state == LogEntry::State::reserved && !store_.verify(p)) {
       status = ReplyStatus::corrupt;
     }

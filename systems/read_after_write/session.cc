@@ -47,9 +47,8 @@ Task<Result<void>> RingSession::put(Key key, Value value) {
     co_return tl::unexpected(Error::disconnected);
   }
   if (!durable_.asks_responder()) co_return Result<void>{};
-  const auto slot = static_cast<std::uint32_t>(reply->position % welcome_.log_slots);
-  const std::optional<Reply> flushed =
-      co_await request(held.call(), RequestKind::persist, {}, slot);
+  const std::optional<Reply> flushed = co_await request(
+      held.call(), RequestKind::persist, {}, static_cast<std::uint32_t>(reply->position));
   if (!flushed) co_return tl::unexpected(Error::disconnected);
   if (flushed->status != ReplyStatus::done) co_return tl::unexpected(error_of(flushed->status));
   co_return Result<void>{};

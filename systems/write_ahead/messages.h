@@ -34,13 +34,13 @@ struct Welcome {
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 enum class RequestKind : std::uint32_t {
   get,
   erase,
   reserve,
-  persist,  // makes the record in a log slot durable; `value_length` holds the slot's number
+  persist,  // makes a record in the log durable; `value_length` holds its position's lower half
 };
 
 // The key follows.

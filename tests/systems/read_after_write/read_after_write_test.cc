@@ -1,4 +1,7 @@
 // Read After Write beyond what every key-value system must do (tests/systems/kv).
+#include "persistence/chooser.h"
+#include "persistence/durable_write.h"
+#include "platform/faults/faulty_thread.h"
 #include "platform/sim/sim_platform.h"
 #include "systems/registry/registry.h"
 #include "tests/services/kv/conformance/support.h"
@@ -101,6 +104,48 @@ TEST(ReadAfterWriteOnSim, TheRingIsPolledOnlyWhileASlotIsReserved) {
     EXPECT_EQ(server.cpu_time(), used);
   });
   platform->run();
+}
+
+// With DDIO and volatile caches the client asks the server to make the record durable. When a slow
+// client's question arrives, its record may have been applied long ago and the slot been given to
+// another one, which is not complete yet.
+TEST(ReadAfterWriteOnSim, ARecordIsDurableAlthoughItsSlotBelongsToAnotherAlready) {
+  const auto platform = perdura::test::make_platform("sim", 3);
+  const KvSystem& system = find_kv_system("read-after-write");
+  const pmem::PersistenceModel server{.domain = pmem::PersistenceDomain::dmp, .ddio = true};
+  KvConfig config;
+  config.parameters = {{"log_slots", 2}};
+  config.put_method = persistence::choose({{server}}, *system.put, {});
+  ASSERT_TRUE(persistence::DurableWrite(*config.put_method, {}).asks_responder());
+  platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto partition = system.open(thread, "pool", config);
+    co_await partition->serve();
+  });
+  bool slow_is_done = false;
+  platform->start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    constexpr Picoseconds kLate = Microseconds(100);
+    faults::FaultyThread slow(thread, {.slow = {kLate, kLate}});
+    const auto session = co_await system.connect(slow.thread(), {0, 0}, config);
+    for (std::uint64_t version = 1; version <= 50; ++version) {
+      const Buffer key = key_of(1);
+      const Buffer value = value_of(1, version, 64);
+      const Result<void> put = co_await session->put(key, value);
+      EXPECT_TRUE(put) << to_string(put.error()) << ", version " << version;
+    }
+    slow_is_done = true;
+  });
+  std::uint64_t puts = 0;
+  platform->start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto session = co_await system.connect(thread, {0, 0}, config);
+    for (; !slow_is_done; ++puts) {
+      const Buffer key = key_of(2);
+      const Buffer value = value_of(2, puts, 64);
+      const Result<void> put = co_await session->put(key, value);
+      EXPECT_TRUE(put) << to_string(put.error());
+    }
+  });
+  platform->run();
+  EXPECT_GT(puts, 500U) << "the ring went around";
 }
 
 // A client that dies with a slot reserved must not block the ring.
