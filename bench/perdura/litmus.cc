@@ -26,6 +26,10 @@ struct LitmusArguments {
   std::string text;  // of the titles
   std::uint64_t runs = 1000;
   std::uint64_t seed = 1;
+  std::string platform;  // the only one, if there is one
+  bool counts = false;
+
+  bool on(std::string_view name) const { return platform.empty() || platform == name; }
 };
 
 litmus::Results run_on(Platform& platform, const Litmus& test, const LitmusArguments& arguments) {
@@ -43,21 +47,28 @@ litmus::Results run_on_shm(const Litmus& test, const LitmusArguments& arguments)
   return run_on(platform, test, arguments);
 }
 
-// What the RDMA device of this host can do; nothing if there is none.
-std::optional<fabric::Capabilities> device_of_this_host() {
+// What the RDMA device of this host can do; nothing if it is not needed, or if there is none and
+// other platforms are wanted, too.
+std::optional<fabric::Capabilities> device_of_this_host(const LitmusArguments& arguments) {
+  if (!arguments.on("verbs")) return std::nullopt;
 #ifdef PERDURA_HAVE_VERBS
   try {
     return fabric::verbs::Device({}).capabilities();
   } catch (const PlatformError&) {
+    if (!arguments.platform.empty()) throw;
+  }
+#else
+  if (!arguments.platform.empty()) {
+    throw UsageError("litmus: this build has no platform verbs, since libibverbs was not found");
   }
 #endif
   return std::nullopt;
 }
 
 // Empty if the device lacks an operation of the test.
-std::vector<bool> seen_on_verbs([[maybe_unused]] const Litmus& test,
-                                [[maybe_unused]] const fabric::Capabilities& device,
-                                [[maybe_unused]] const LitmusArguments& arguments) {
+std::vector<std::uint64_t> times_on_verbs([[maybe_unused]] const Litmus& test,
+                                          [[maybe_unused]] const fabric::Capabilities& device,
+                                          [[maybe_unused]] const LitmusArguments& arguments) {
 #ifdef PERDURA_HAVE_VERBS
   const bool lacks_flush = test.needs_flush && !device.flush;
   const bool lacks_atomic_write = test.needs_atomic_write && !device.atomic_write;
@@ -65,7 +76,7 @@ std::vector<bool> seen_on_verbs([[maybe_unused]] const Litmus& test,
     VerbsOptions options;
     options.node_count = test.nodes;
     VerbsPlatform platform(std::move(options));
-    return seen_in(test, run_on(platform, test, arguments));
+    return times_in(test, run_on(platform, test, arguments));
   }
 #endif
   return {};
@@ -74,19 +85,25 @@ std::vector<bool> seen_on_verbs([[maybe_unused]] const Litmus& test,
 std::vector<litmus::Column> columns_of(const Litmus& test, const sim::Profile& profile,
                                        const std::optional<fabric::Capabilities>& device,
                                        const LitmusArguments& arguments) {
-  sim::SimPlatform timed(profile, test.nodes);
-  std::vector<litmus::Column> columns{
-      {"sim", seen_in(test, run_on(timed, test, arguments))},
-      {"sim, every order", seen_in(test, litmus::explore(test, profile).results)},
-      {"shm", seen_in(test, run_on_shm(test, arguments))}};
-  if (device) columns.push_back({"verbs", seen_on_verbs(test, *device, arguments)});
+  std::vector<litmus::Column> columns;
+  if (arguments.on("sim")) {
+    sim::SimPlatform timed(profile, test.nodes);
+    columns.push_back({"sim", times_in(test, run_on(timed, test, arguments)), arguments.counts});
+    columns.push_back({"sim, every order", times_in(test, litmus::explore(test, profile).results)});
+  }
+  if (arguments.on("shm")) {
+    columns.push_back({"shm", times_in(test, run_on_shm(test, arguments)), arguments.counts});
+  }
+  if (device) {
+    columns.push_back({"verbs", times_on_verbs(test, *device, arguments), arguments.counts});
+  }
   return columns;
 }
 
 // What contradicts the model, if anything does.
 std::string contradiction(const Litmus& test, const std::vector<litmus::Column>& columns) {
   for (const litmus::Column& column : columns) {
-    if (const litmus::Outcome* const outcome = forbidden_in(test, column.seen)) {
+    if (const litmus::Outcome* const outcome = forbidden_in(test, column.times)) {
       return fmt::format("{} is forbidden and was seen on {}", outcome->text, column.name);
     }
   }
@@ -98,7 +115,7 @@ ExitCode run_litmus(const LitmusArguments& arguments, const CommandContext& cont
   sim::Profile profile =
       sim::load_profile(context.locations.find(FileKind::profile, {"erda-connectx3", ""}).string());
   profile.nic.flush = profile.nic.atomic_write = true;
-  const std::optional<fabric::Capabilities> device = device_of_this_host();
+  const std::optional<fabric::Capabilities> device = device_of_this_host(arguments);
   ExitCode code = ExitCode::done;
   bool is_first = true;
   for (const Litmus& test : litmus::catalog()) {
@@ -129,6 +146,12 @@ void add_litmus(CLI::App& app, CommandContext& context, Action& action) {
   command->add_option("--runs", arguments->runs, "How often each test runs on sim, shm and verbs")
       ->check(whole_number(1, 1'000'000));
   command->add_option("--seed", arguments->seed, "Seed of the pauses between steps");
+  command
+      ->add_option("--platform", arguments->platform,
+                   "Only on this platform; else on all there are")
+      ->check(CLI::IsMember({"sim", "shm", "verbs"}));
+  command->add_flag("--counts", arguments->counts,
+                    "How often each outcome was seen, in place of whether it was");
   command->callback([arguments, &context, &action] {
     action = [arguments, &context] { return run_litmus(*arguments, context); };
   });

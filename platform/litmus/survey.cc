@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 namespace perdura::litmus {
 
 namespace {
 
-const Outcome* first(const Litmus& litmus, const std::vector<bool>& seen, bool allowed,
+const Outcome* first(const Litmus& litmus, const std::vector<std::uint64_t>& times, bool allowed,
                      bool was_seen) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
+  for (std::size_t i = 0; i < times.size(); ++i) {
     const Outcome& outcome = litmus.outcomes[i];
-    if (outcome.allowed == allowed && seen[i] == was_seen) return &outcome;
+    if (outcome.allowed == allowed && (times[i] > 0) == was_seen) return &outcome;
   }
   return nullptr;
 }
@@ -29,24 +27,32 @@ std::string memory_of(const Litmus& litmus) {
   return text;
 }
 
+std::string cell(const Column& column, std::size_t outcome) {
+  if (column.times.empty()) return "not run";
+  const std::uint64_t times = column.times[outcome];
+  if (times == 0) return "never";
+  return column.shows_times ? fmt::format("{}", times) : "seen";
+}
+
 }  // namespace
 
-std::vector<bool> seen_in(const Litmus& litmus, const Results& results) {
-  std::vector<bool> seen;
+std::vector<std::uint64_t> times_in(const Litmus& litmus, const Results& results) {
+  std::vector<std::uint64_t> times;
   for (const Outcome& outcome : litmus.outcomes) {
-    seen.push_back(std::any_of(results.begin(), results.end(), [&outcome](const auto& entry) {
-      return matches(outcome, entry.first);
-    }));
+    std::uint64_t& of_outcome = times.emplace_back(0);
+    for (const auto& [result, seen] : results) {
+      if (matches(outcome, result)) of_outcome += seen;
+    }
   }
-  return seen;
+  return times;
 }
 
-const Outcome* forbidden_in(const Litmus& litmus, const std::vector<bool>& seen) {
-  return first(litmus, seen, false, true);
+const Outcome* forbidden_in(const Litmus& litmus, const std::vector<std::uint64_t>& times) {
+  return first(litmus, times, false, true);
 }
 
-const Outcome* missing_in(const Litmus& litmus, const std::vector<bool>& seen) {
-  return first(litmus, seen, true, false);
+const Outcome* missing_in(const Litmus& litmus, const std::vector<std::uint64_t>& times) {
+  return first(litmus, times, true, false);
 }
 
 std::string table_head(const std::vector<Column>& columns) {
@@ -71,7 +77,7 @@ std::string table_rows(const Litmus& litmus, const std::vector<Column>& columns)
     }
     rows += fmt::format(" `{}` | {} |", outcome.text, outcome.allowed ? "allowed" : "forbidden");
     for (const Column& column : columns) {
-      rows += column.seen.empty() ? " not run |" : column.seen[i] ? " seen |" : " never |";
+      rows += fmt::format(" {} |", cell(column, i));
     }
     rows += '\n';
   }

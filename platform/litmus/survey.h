@@ -1,6 +1,7 @@
 // What was seen of litmus tests, on which platform, as the rows of a table (docs/memory-model.md).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,18 +9,19 @@
 
 namespace perdura::litmus {
 
-// Which outcomes of a test the results have, by their place in Litmus::outcomes.
-std::vector<bool> seen_in(const Litmus& litmus, const Results& results);
+// How often the results have each outcome of a test, by its place in Litmus::outcomes.
+std::vector<std::uint64_t> times_in(const Litmus& litmus, const Results& results);
 
 // A forbidden outcome that was seen, or null.
-const Outcome* forbidden_in(const Litmus& litmus, const std::vector<bool>& seen);
+const Outcome* forbidden_in(const Litmus& litmus, const std::vector<std::uint64_t>& times);
 // An allowed outcome that was not seen, or null.
-const Outcome* missing_in(const Litmus& litmus, const std::vector<bool>& seen);
+const Outcome* missing_in(const Litmus& litmus, const std::vector<std::uint64_t>& times);
 
-// Where a test ran, and what was seen there; empty if it did not run.
+// Where a test ran, and how often each outcome was seen there; empty if it did not run.
 struct Column {
   std::string name;  // of the platform
-  std::vector<bool> seen;
+  std::vector<std::uint64_t> times;
+  bool shows_times = false;  // else whether an outcome was seen
 };
 
 std::string table_head(const std::vector<Column>& columns);

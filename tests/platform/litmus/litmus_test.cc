@@ -74,7 +74,7 @@ class EveryLitmus : public testing::TestWithParam<std::size_t> {
   const Litmus& litmus() const { return catalog()[GetParam()]; }
 
   void expect_nothing_forbidden(const Results& results) const {
-    EXPECT_EQ(text_of(forbidden_in(litmus(), seen_in(litmus(), results))), "")
+    EXPECT_EQ(text_of(forbidden_in(litmus(), times_in(litmus(), results))), "")
         << listed(litmus(), results);
   }
   // In one piece, but for what is behind each row: what was seen on shm.
@@ -105,15 +105,15 @@ TEST_P(EveryLitmus, OnSimHasWhatIsAllowedAndNothingElse) {
   RecordProperty("states", std::to_string(explored.states));
   const Results& all = explored.results;
   expect_nothing_forbidden(all);
-  EXPECT_EQ(text_of(missing_in(litmus(), seen_in(litmus(), all))), "") << listed(litmus(), all);
+  EXPECT_EQ(text_of(missing_in(litmus(), times_in(litmus(), all))), "") << listed(litmus(), all);
 
   // At random, and with times, the order is one of those: none was left out.
   expect_all_in(all, sample(litmus(), testbed(), 200, 1));
   const Results with_times = timed(litmus());
   expect_all_in(all, with_times);
 
-  expect_on_page(table_rows(litmus(), {{"sim", seen_in(litmus(), with_times)},
-                                       {"sim, every order", seen_in(litmus(), all)}}));
+  expect_on_page(table_rows(litmus(), {{"sim", times_in(litmus(), with_times)},
+                                       {"sim, every order", times_in(litmus(), all)}}));
 }
 
 TEST_P(EveryLitmus, OnShmHasNothingForbidden) {
