@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "bench/crash/recovery.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -83,6 +84,7 @@ pmem::Tape::Streams one_power_failure(Time when) {
 GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
                            const services::CrashSetup& setup, pmem::Tape& tape)
     : tape_(tape),
+      profile_(profile),
       late_placements_(setup.late_placements),
       planned_(drawn_failures()),
       scenario_(system.service->generated_scenario(system.info.name, setup, tape,
@@ -138,6 +140,19 @@ std::vector<GeneratedRun::PlannedFailure> GeneratedRun::drawn_failures() {
     planned.push_back({number, kind, drawn_moment(choices)});
   }
   return planned;
+}
+
+pmem::Tape::Streams GeneratedRun::anchored() const {
+  constexpr std::uint64_t kLongestWindow = 0;
+  pmem::Tape::Streams streams = tape_.drawn();
+  for (const auto& [number, moment] : met_) {
+    const auto delay = static_cast<std::size_t>(moment.delay.count());
+    if (moment.changes >= kMostChanges || delay >= kWindows[kLongestWindow]) continue;
+    std::vector<std::uint64_t>& failure = streams[fmt::format("failure-{}", number)];
+    failure.resize(kMomentOfFailure);
+    failure.insert(failure.end(), {moment.changes, kLongestWindow, delay});
+  }
+  return streams;
 }
 
 void GeneratedRun::draw_stalls() {
@@ -224,6 +239,7 @@ void GeneratedRun::draw_deaths() {
 // Starts the servers and clients, and what is to happen to them.
 void GeneratedRun::start() {
   changes_ = 0;
+  changed_at_ = platform_->engine().now();
   awaited_.clear();
   start_servers();
   start_clients();
@@ -257,6 +273,9 @@ void GeneratedRun::note_change() {
     });
   }
   ++changes_;
+  // From when at() counts: it adds what the running thread has still to be charged for.
+  const Time now = Executor::current().now();
+  changed_at_ = now + (now - platform_->engine().now());
   for (const auto& [moment, then] : awaited_) {
     if (moment.changes != changes_) continue;
     platform_->at(Executor::current().now() + moment.delay, then);
@@ -292,6 +311,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
   look(failure.kind == Kind::power ? "power fails" : "processes die");
   scenario_->stop_serving();
+  met_[failure.number] = {changes_, now - changed_at_};
   ++failures_;
   all_failures_.push_back(now);
   if (failure.kind == Kind::power) {
@@ -299,6 +319,9 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     power_failures_.push_back(now);
     power_failed_last_ = true;
     note(now, "the power of the servers fails");
+    const auto is_power = [](const PlannedFailure& later) { return later.kind == Kind::power; };
+    const auto later = planned_.begin() + failures_;
+    if (keeps_images_ && std::none_of(later, planned_.end(), is_power)) keep_what_is_left();
     MostIsSimplest image(tape_.stream(fmt::format("image-{}", failure.number)));
     std::vector<NodeId> servers(scenario_->servers());
     std::iota(servers.begin(), servers.end(), NodeId{0});
@@ -311,6 +334,66 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     for (NodeId node = 0; node < scenario_->servers(); ++node) platform_->kill(node);
     platform_->at(now + kRestart, [this] { restart(); });
   }
+}
+
+void GeneratedRun::keep_what_is_left() {
+  Left left;
+  left.failure = failures_ - 1;
+  left.power_failures = power_failures_;
+  bool several = false;
+  for (NodeId node = 0; node < scenario_->servers(); ++node) {
+    left.spaces.push_back(platform_->machine_of_node(node).images());
+    several = several || !left.spaces.back().words().empty();
+  }
+  if (!several) return;
+  for (NodeId node = 0; node < scenario_->servers(); ++node) {
+    left.memories.push_back(platform_->machine_of_node(node).crashed(left.spaces[node]));
+  }
+  left_ = std::move(left);
+  scenario_->keep();
+}
+
+GeneratedRun::ImagesTried GeneratedRun::try_images(
+    std::uint64_t most, const std::function<bool(const services::CrashVerdict&)>& fails) {
+  ImagesTried tried;
+  if (!left_ || !scenario_->problem().empty()) return tried;
+  const Time begin = platform_->engine().now();
+  platform_.reset();  // what its threads know of the scenario goes with them
+  scenario_->watch({});
+  scenario_->return_to_kept();
+  pmem::LazyImages images(std::move(left_->spaces), 1);
+  std::set<std::string> known;
+  while (images.runs() < most && images.next()) {
+    scenario_->stop_serving();
+    recover_from(images, *scenario_, profile_, begin, left_->memories);
+    ++tried.recoveries;
+    if (known.insert(scenario_->found()).second &&
+        fails(scenario_->judge(left_->power_failures, {}))) {
+      tried.failing = with_image(images);
+      break;
+    }
+    scenario_->return_to_kept();
+  }
+  return tried;
+}
+
+pmem::Tape::Streams GeneratedRun::with_image(const pmem::LazyImages& images) const {
+  pmem::Tape::Streams streams = tape_.drawn();
+  std::vector<std::uint64_t>& image =
+      streams[fmt::format("image-{}", planned_[left_->failure].number)];
+  image.clear();
+  for (std::size_t space = 0; space < images.spaces().size(); ++space) {
+    for (const auto& [taken, of] : images.choices(space)) image.push_back(of - 1 - taken);
+  }
+  for (std::size_t later = left_->failure + 1; later < planned_.size(); ++later) {
+    streams[fmt::format("failure-{}", planned_[later].number)].clear();
+  }
+  const std::size_t epochs = planned_.size() + 1;
+  for (auto& [name, choices] : streams) {
+    if (stream_of(name) != StreamOf::clients) continue;
+    choices.resize(places_of_epoch(choices.size(), epochs, left_->failure + 1).begin);
+  }
+  return streams;
 }
 
 void GeneratedRun::restart() {

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -32,7 +33,9 @@
 #include <vector>
 
 #include "bench/crash/explanation/lost_value.h"
+#include "platform/pmem/model/lazy_images.h"
 #include "platform/pmem/model/tape.h"
+#include "platform/pmem/sim/crashed_memory.h"
 #include "platform/sim/sim_platform.h"
 #include "services/crash.h"
 #include "services/service.h"
@@ -45,6 +48,20 @@ inline constexpr std::size_t kMomentOfFailure = 2;
 // Of GeneratedRun::happened().
 inline constexpr std::string_view kPowerFailures = "power failures";
 
+// The places of a client's stream that say what it does between two failures of the servers: those
+// with the numbers `begin` to `end` - 1.
+struct EpochPlaces {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+// Of a stream that holds all choices of a run with `epochs` epochs, one more than there are
+// failures: a client draws some choices once, then equally many for each of them.
+constexpr EpochPlaces places_of_epoch(std::size_t choices, std::size_t epochs, std::size_t epoch) {
+  const std::size_t length = choices / epochs;
+  const std::size_t begin = choices % epochs + epoch * length;
+  return {begin, begin + length};
+}
+
 // What GeneratedRun draws of whom, for those who decide it stream by stream.
 enum class StreamOf : std::uint8_t { clients, schedule, image, rest };
 StreamOf stream_of(std::string_view name);
@@ -54,6 +71,7 @@ pmem::Tape::Streams one_power_failure(Time when);
 
 class GeneratedRun {
  public:
+  // `profile` and `tape` must outlive this.
   GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
                const services::CrashSetup& setup, pmem::Tape& tape);
   GeneratedRun(const GeneratedRun&) = delete;
@@ -71,6 +89,25 @@ class GeneratedRun {
 
   // Runs it to its end, and judges it. It runs once.
   services::CrashVerdict run(const services::CrashLevels& levels = {});
+
+  // Behind run(): the choices of the same run with each failure of the servers drawn as one that
+  // follows the last beginning or end of an operation before it. So operations before that one can
+  // be left out, or take another time, without moving the failure.
+  pmem::Tape::Streams anchored() const;
+
+  // Must be called before run(): what the last failure of power leaves is kept for try_images().
+  void keep_images() { keeps_images_ = true; }
+  struct ImagesTried {
+    std::uint64_t recoveries = 0;
+    // A run in which the power leaves the first image of which `fails` said true; no client does
+    // anything behind it, and there is no further failure.
+    std::optional<pmem::Tape::Streams> failing{};
+  };
+  // Behind run(): recovers from several images of that failure (platform/pmem/model/lazy_images.h),
+  // at most so many times, and inspects. Ends when `fails` says true of a verdict. Nothing else may
+  // be called of the run then.
+  ImagesTried try_images(std::uint64_t most,
+                         const std::function<bool(const services::CrashVerdict&)>& fails);
 
   std::uint32_t clients() const { return scenario_->clients(); }
   // The number of failures that happened.
@@ -105,6 +142,14 @@ class GeneratedRun {
     Moment moment;
   };
 
+  // What a failure of power has left.
+  struct Left {
+    std::size_t failure = 0;           // which one of planned_
+    std::vector<Time> power_failures;  // up to this one
+    std::vector<pmem::ImageSpace> spaces;
+    std::deque<pmem::sim::CrashedMemory> memories;
+  };
+
   using Events = std::vector<std::pair<Time, std::string>>;
 
   static Moment drawn_moment(pmem::Choices& choices);
@@ -122,6 +167,8 @@ class GeneratedRun {
   void note_change();
   void end_client(const PlannedDeath& death);
   void fail(const PlannedFailure& failure);
+  void keep_what_is_left();
+  pmem::Tape::Streams with_image(const pmem::LazyImages& images) const;
   void restart();
   fabric::Port port_of(NodeId client) const;  // since the last failure
   void start_servers();
@@ -136,6 +183,7 @@ class GeneratedRun {
   NodeId inspector() const { return scenario_->servers() + scenario_->clients(); }
 
   pmem::Tape& tape_;
+  const sim::Profile& profile_;
   bool late_placements_;
   std::vector<PlannedFailure> planned_;
   std::vector<PlannedDeath> deaths_;
@@ -148,11 +196,15 @@ class GeneratedRun {
   Events events_;
   std::map<std::string, std::uint64_t> happened_;
   std::unordered_set<std::uint64_t> states_;
-  std::size_t changes_ = 0;  // operations begun or ended since the servers began to run
+  std::size_t changes_ = 0;              // operations begun or ended since the servers began to run
+  Time changed_at_{};                    // the last of them, or that beginning
+  std::map<std::uint32_t, Moment> met_;  // of the failures that happened, by number
   std::vector<std::pair<Moment, std::function<void()>>> awaited_;
   bool disturbed_ = false;         // clients may fail to connect
   bool ready_to_inspect_ = false;  // the last failure has been, or none is planned
   std::string client_problem_;
+  bool keeps_images_ = false;
+  std::optional<Left> left_;
   std::function<bool()> moments_begin_;  // null: they are not listed
   std::optional<Time> moments_from_;
   std::uint64_t client_steps_ = 0;

@@ -265,12 +265,7 @@ class ImageExploration {
   }
 
   void recover(Failed& failed, services::CrashScenario& scenario) const {
-    for (std::size_t i = 0; i < failed.memories.size(); ++i) {
-      failed.memories[i].begin(*failed.images, i);
-    }
-    Recovery(scenario, profile_, inspection_, failed.memories).run();
-    failed.images->end();
-    for (pmem::sim::CrashedMemory& memory : failed.memories) memory.restore();
+    recover_from(*failed.images, scenario, profile_, inspection_, failed.memories);
   }
 
   const services::CrashHistory& make_;

@@ -57,4 +57,13 @@ Task<> Recovery::inspect(Thread& thread) {
   }
 }
 
+void recover_from(pmem::LazyImages& images, services::CrashScenario& scenario,
+                  const sim::Profile& profile, Time begin,
+                  std::deque<pmem::sim::CrashedMemory>& memories) {
+  for (std::size_t i = 0; i < memories.size(); ++i) memories[i].begin(images, i);
+  Recovery(scenario, profile, begin, memories).run();
+  images.end();
+  for (pmem::sim::CrashedMemory& memory : memories) memory.restore();
+}
+
 }  // namespace perdura::bench

@@ -31,4 +31,10 @@ class Recovery {
   sim::SimPlatform platform_;
 };
 
+// Recovers from the images of which a run of `images` has begun, and inspects. `memories` are those
+// of its spaces, as they were before the first recovery; so they are again behind it.
+void recover_from(pmem::LazyImages& images, services::CrashScenario& scenario,
+                  const sim::Profile& profile, Time begin,
+                  std::deque<pmem::sim::CrashedMemory>& memories);
+
 }  // namespace perdura::bench

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "bench/crash/shrink.h"
 #include "platform/explore/bounded.h"
 #include "platform/explore/exhaustive.h"
 #include "platform/explore/pct.h"
@@ -27,7 +26,6 @@ constexpr std::size_t kRarityOfOperations = 2;
 // Of the choices of a random schedule.
 constexpr std::size_t kRarityOfDelays = 16;
 constexpr std::uint64_t kUsualRandomSchedules = 100;
-constexpr std::uint64_t kMostRunsOfShrinking = 2000;
 
 class ScheduleExploration {
  public:
@@ -48,7 +46,8 @@ class ScheduleExploration {
     bool ended = false;
     std::uint64_t failures = 0;
     std::optional<Tape::Streams> finding{};
-    bool image_had_choices = false;  // of the last run
+    services::GuaranteeLevel kept{};  // by the finding
+    bool image_had_choices = false;   // of the last run
   };
 
   // Histories take turns, since what is easy to find shows in the first schedules of one of them.
@@ -209,22 +208,15 @@ class ScheduleExploration {
     });
     if (run.kept >= one_.expected) return true;
     history.finding = std::move(drawn);
+    history.kept = run.kept;
     return false;
   }
 
   void make_finding(const History& history) {
-    const auto fails = [&](const Tape::Streams& simpler) {
-      attend();
-      Tape again{simpler};
-      return run_once(one_, profile_, again).kept < one_.expected;
-    };
-    Tape simplest(shrink(*history.finding, fails, kMostRunsOfShrinking).tape);
-    SoakFinding& found = result_.finding.emplace();
-    found.where = one_;
-    found.seed = history.seed;
-    found.schedule = history.strategy->runs();
-    found.run = run_once(one_, profile_, simplest);
-    found.tape = simplest.text();
+    result_.finding =
+        simplest_finding(one_, profile_, *history.finding, history.kept, options_.stop);
+    result_.finding->seed = history.seed;
+    result_.finding->schedule = history.strategy->runs();
   }
 
   void attend() const {

@@ -41,6 +41,8 @@ struct ScheduleOptions {
   // Called before each run with the share that is done, from 0 to 1; in any thread, but not in two
   // at once. What it throws ends the exploration.
   std::function<void(double share)> progress{};
+  // While what was found is made simpler, see ShrinkLimits.
+  std::function<bool()> stop{};
 };
 
 struct ScheduleResult {

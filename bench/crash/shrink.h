@@ -1,7 +1,8 @@
 // Makes the tape of a failing run simpler as long as the run still fails, so that what is left is
 // what the failure needs: first fewer clients, failures and stalls (whole streams of
 // bench/crash/generated_run.h), then fewer operations, then smaller delays, earlier times and fewer
-// lost lines.
+// lost lines. When no step of these makes it simpler any more, operations are left out and the
+// times of failures and what they lose are drawn anew, since a shorter run fails at another moment.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,21 @@ namespace perdura::bench {
 struct Shrunk {
   pmem::Tape::Streams tape;
   std::uint64_t runs = 0;
+  bool stopped = false;  // by `stop`
+};
+
+struct ShrinkLimits {
+  std::uint64_t most_runs = 0;
+  // Asked before each run; when it says true, what has been reached so far is the result. May be
+  // null.
+  std::function<bool()> stop{};
 };
 
 // `fails`: runs with this tape and says whether the run fails in the way that is to be kept; it
-// must return true for `tape`. Ends when no single step makes the tape simpler, or after
-// `most_runs`.
+// must return true for `tape`, which holds all choices of its run. Ends when no step makes the tape
+// simpler, or at the limits.
 Shrunk shrink(pmem::Tape::Streams tape,
               const std::function<bool(const pmem::Tape::Streams&)>& fails,
-              std::uint64_t most_runs);
+              const ShrinkLimits& limits);
 
 }  // namespace perdura::bench

@@ -18,6 +18,9 @@ using services::GuaranteeLevel;
 // Some seconds' worth.
 constexpr std::uint64_t kMostRunsOfShrinking = 2500;
 
+// Of SoakRun::happened, if it does.
+constexpr std::string_view kImageNotRepeated = "losses in images that no run repeats";
+
 GuaranteeLevel level_of(const services::CrashVerdict& verdict) {
   if (verdict.durable.empty()) return GuaranteeLevel::durable;
   if (verdict.ordered.empty()) {
@@ -125,8 +128,10 @@ Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& ta
   return explain(recording, run);
 }
 
-SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape) {
+SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape,
+                 std::uint64_t images) {
   GeneratedRun generated(one.system, profile, one.setup(), tape);
+  if (images > 0) generated.keep_images();
   const services::CrashVerdict verdict = generated.run();
   SoakRun run;
   run.failures = generated.failures();
@@ -135,31 +140,70 @@ SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& t
   run.events = generated.events();
   run.happened = generated.happened();
   run.states = generated.states();
+  if (images > 0 && run.loss.empty()) {
+    run.images = generated.try_images(images, [&](const services::CrashVerdict& of_image) {
+      return !keeps(level_of(of_image), one.expected);
+    });
+  }
   return run;
 }
 
-CaseSoak::CaseSoak(SoakCase one, const sim::Profile& profile, std::uint64_t seed, bool varies)
-    : case_(std::move(one)), profile_(profile), seed_(seed), search_(seed, varies) {}
+CaseSoak::CaseSoak(SoakCase one, const sim::Profile& profile, std::uint64_t seed, bool varies,
+                   std::uint64_t images)
+    : case_(std::move(one)),
+      profile_(profile),
+      seed_(seed),
+      images_(images),
+      search_(seed, varies) {}
 
-std::optional<SoakFinding> CaseSoak::next() {
+std::optional<SoakFinding> CaseSoak::next(const std::function<bool()>& stop) {
   pmem::Tape tape = search_.next();
-  SoakRun run = run_once(case_, profile_, tape);
+  SoakRun run = run_once(case_, profile_, tape, images_);
   search_.learn(tape.drawn(), run.states);
   ++counts_.schedules;
   counts_.fresh = search_.fresh();
   counts_.failures += run.failures;
-  counts_.crash_states += run.happened[std::string(kPowerFailures)];
+  counts_.crash_states += run.happened[std::string(kPowerFailures)] + run.images.recoveries;
   counts_.states = search_.states();
   for (const auto& [name, count] : run.happened) counts_.happened[name] += count;
-  if (keeps(run.kept, case_.expected)) return std::nullopt;
+  pmem::Tape::Streams failing = tape.drawn();
+  if (keeps(run.kept, case_.expected)) {
+    if (!run.images.failing) return std::nullopt;
+    pmem::Tape of_image(*run.images.failing);
+    run = run_once(case_, profile_, of_image);
+    if (keeps(run.kept, case_.expected)) {
+      ++counts_.happened[std::string(kImageNotRepeated)];
+      return std::nullopt;
+    }
+    failing = of_image.drawn();
+  }
+  SoakFinding finding = simplest_finding(case_, profile_, failing, run.kept, stop);
+  finding.seed = seed_;
+  finding.schedule = counts_.schedules;
+  return finding;
+}
+
+SoakFinding simplest_finding(const SoakCase& one, const sim::Profile& profile,
+                             const pmem::Tape::Streams& tape, services::GuaranteeLevel kept,
+                             const std::function<bool()>& stop) {
   // One that keeps still less has another cause.
   const auto fails = [&](const pmem::Tape::Streams& streams) {
     pmem::Tape again{streams};
-    return run_once(case_, profile_, again).kept == run.kept;
+    return run_once(one, profile, again).kept == kept;
   };
-  pmem::Tape simplest(shrink(tape.drawn(), fails, kMostRunsOfShrinking).tape);
-  run = run_once(case_, profile_, simplest);
-  return SoakFinding{case_, seed_, counts_.schedules, simplest.text(), std::move(run)};
+  pmem::Tape first(tape);
+  GeneratedRun generated(one.system, profile, one.setup(), first);
+  generated.run();
+  const pmem::Tape::Streams anchored = generated.anchored();
+  const ShrinkLimits limits{kMostRunsOfShrinking, stop};
+  Shrunk shrunk = shrink(fails(anchored) ? anchored : tape, fails, limits);
+  pmem::Tape simplest(std::move(shrunk.tape));
+  SoakFinding finding;
+  finding.where = one;
+  finding.run = run_once(one, profile, simplest);
+  finding.tape = simplest.text();
+  finding.stopped = shrunk.stopped;
+  return finding;
 }
 
 void SoakCounts::add(const SoakCounts& other) {
@@ -172,9 +216,10 @@ void SoakCounts::add(const SoakCounts& other) {
 }
 
 std::string SoakFinding::text() const {
-  return shortened(fmt::format("{}: kept {} instead of {} (seed {}, schedule {})\n{}{}",
-                               where.name(), to_string(run.kept), to_string(where.expected), seed,
-                               schedule, run.events, run.loss));
+  return shortened(fmt::format(
+      "{}: kept {} instead of {} (seed {}, schedule {}{})\n{}{}", where.name(), to_string(run.kept),
+      to_string(where.expected), seed, schedule,
+      stopped ? "; stopped before it was as simple as possible" : "", run.events, run.loss));
 }
 
 }  // namespace perdura::bench

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -55,9 +56,12 @@ struct SoakRun {
   std::uint32_t failures = 0;
   std::map<std::string, std::uint64_t> happened;
   std::unordered_set<std::uint64_t> states;
+  GeneratedRun::ImagesTried images;
 };
-// Throws UsageError if the system does not take the setting.
-SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape);
+// If the run has kept what is expected, also recovers from other images of its last power failure,
+// at most `images` times. Throws UsageError if the system does not take the setting.
+SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape,
+                 std::uint64_t images = 0);
 
 // The same run once more, explained.
 Diagram explain(const SoakCase& one, const sim::Profile& profile, pmem::Tape& tape);
@@ -69,17 +73,24 @@ struct SoakFinding {
   std::uint64_t schedule = 0;  // of that seed, from 1
   std::string tape;
   SoakRun run;
+  bool stopped = false;  // before it was as simple as possible
 
   // At most kMostLines lines.
   std::string text() const;
   static constexpr std::size_t kMostLines = 200;
 };
 
+// The finding of a run that kept `kept`, less than expected, made as simple as possible. `tape`
+// holds all choices of that run. `stop`: see ShrinkLimits.
+SoakFinding simplest_finding(const SoakCase& one, const sim::Profile& profile,
+                             const pmem::Tape::Streams& tape, services::GuaranteeLevel kept,
+                             const std::function<bool()>& stop);
+
 struct SoakCounts {
   std::uint64_t schedules = 0;  // runs, without those of shrinking
   std::uint64_t fresh = 0;      // of them, drawn anew; the others are variations
   std::uint64_t failures = 0;
-  std::uint64_t crash_states = 0;  // images of power failures that were recovered
+  std::uint64_t crash_states = 0;  // recoveries from images of power failures
   std::uint64_t states = 0;        // different states of the system (services::SystemState)
   std::map<std::string, std::uint64_t> happened;  // GeneratedRun::happened()
 
@@ -90,12 +101,16 @@ struct SoakCounts {
 // runs.
 class CaseSoak {
  public:
-  // `profile` must outlive this. `varies`: see TapeSearch.
-  CaseSoak(SoakCase one, const sim::Profile& profile, std::uint64_t seed, bool varies = true);
+  // Of images of a run's last power failure besides its own, see run_once().
+  static constexpr std::uint64_t kUsualImages = 8;
 
-  // Makes the next run; if it keeps less than expected, returns the finding, shrunk. Throws
-  // UsageError if the system does not take the setting.
-  std::optional<SoakFinding> next();
+  // `profile` must outlive this. `varies`: see TapeSearch.
+  CaseSoak(SoakCase one, const sim::Profile& profile, std::uint64_t seed, bool varies = true,
+           std::uint64_t images = kUsualImages);
+
+  // Makes the next run; if it keeps less than expected, returns the finding, shrunk until `stop`
+  // says true. Throws UsageError if the system does not take the setting.
+  std::optional<SoakFinding> next(const std::function<bool()>& stop = {});
 
   const SoakCase& where() const { return case_; }
   const SoakCounts& counts() const { return counts_; }
@@ -104,6 +119,7 @@ class CaseSoak {
   SoakCase case_;
   const sim::Profile& profile_;
   std::uint64_t seed_;
+  std::uint64_t images_;
   TapeSearch search_;
   SoakCounts counts_;
 };

@@ -110,19 +110,24 @@ ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& 
       continue;
     }
     options.progress = [&](double share) { work.within(one.name(), share); };
+    options.stop = [] { return interrupted(); };
     const bench::ScheduleResult result = explore_schedules(one, profile, options);
-    work.skip();
+    // Which throws if a signal has come, but what was found is printed first.
+    if (!result.finding) work.skip();
+    work.close();
     fmt::print("{}: {}; {}\n", one.name(),
                result.finding ? to_string(result.finding->run.kept) : "durable in all",
                text_of(options, result));
+    std::fflush(stdout);
     if (result.finding) {
       found = true;
       fmt::print(
           "{}\nperdura crash --replay {} repeats and explains it; beside it is a diagram\n\n",
           result.finding->text(),
           write_finding(*result.finding, profile_name, profile, arguments.folder).string());
+      std::fflush(stdout);
+      work.skip();
     }
-    std::fflush(stdout);
   }
   return found ? ExitCode::failed : ExitCode::done;
 }

@@ -39,6 +39,7 @@ struct SoakArguments {
   std::uint64_t minutes = 1;
   std::uint64_t runs = 0;  // of each case and process; 0: no limit
   std::uint64_t seed = 1;
+  std::uint64_t threads = 0;            // of a process; 0: see Soak
   std::optional<std::string> expected;  // a level, of all cases; absent: what the table says
   bool late_placements = false;
   std::string folder = "out/soak";
@@ -48,66 +49,100 @@ sim::Profile profile_named(const std::string& name, const CommandContext& contex
   return sim::load_profile(context.locations.find(FileKind::profile, {name, ""}).string());
 }
 
-// What a process has tried, by system.
+// What a process has tried and found, by system.
 struct SoakReport {
-  std::map<std::string, SoakCounts> systems;
-  std::uint64_t findings = 0;
+  struct OfSystem {
+    SoakCounts counts;
+    std::vector<std::string> files;  // of findings
+  };
+  std::map<std::string, OfSystem> systems;
+  bool interrupted = false;
 
   void add(const SoakReport& other) {
-    for (const auto& [system, counts] : other.systems) systems[system].add(counts);
-    findings += other.findings;
+    for (const auto& [name, of_other] : other.systems) {
+      OfSystem& system = systems[name];
+      system.counts.add(of_other.counts);
+      system.files.insert(system.files.end(), of_other.files.begin(), of_other.files.end());
+    }
+    interrupted = interrupted || other.interrupted;
+  }
+  std::size_t findings() const {
+    std::size_t count = 0;
+    for (const auto& [name, system] : systems) count += system.files.size();
+    return count;
   }
   SoakCounts sum() const {
     SoakCounts all;
-    for (const auto& [system, counts] : systems) all.add(counts);
+    for (const auto& [name, system] : systems) all.add(system.counts);
     return all;
   }
 };
 
 std::string to_text(const SoakReport& report) {
   json systems = json::object();
-  for (const auto& [system, counts] : report.systems) {
-    systems[system] = {
+  for (const auto& [name, system] : report.systems) {
+    const SoakCounts& counts = system.counts;
+    systems[name] = {
         {"numbers",
          {counts.schedules, counts.fresh, counts.failures, counts.crash_states, counts.states}},
-        {"happened", counts.happened}};
+        {"happened", counts.happened},
+        {"files", system.files}};
   }
-  return json{{"systems", systems}, {"findings", report.findings}}.dump();
+  return json{{"systems", systems}, {"interrupted", report.interrupted}}.dump();
 }
 
 SoakReport report_of(const std::string& text) {
   const json all = json::parse(text);
   SoakReport report;
-  report.findings = all.at("findings").get<std::uint64_t>();
-  for (const auto& [system, counts] : all.at("systems").items()) {
-    const auto numbers = counts.at("numbers").get<std::vector<std::uint64_t>>();
-    report.systems[system] = {
-        numbers[0], numbers[1], numbers[2],
-        numbers[3], numbers[4], counts.at("happened").get<std::map<std::string, std::uint64_t>>()};
+  report.interrupted = all.at("interrupted").get<bool>();
+  for (const auto& [name, system] : all.at("systems").items()) {
+    const auto numbers = system.at("numbers").get<std::vector<std::uint64_t>>();
+    report.systems[name] = {{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4],
+                             system.at("happened").get<std::map<std::string, std::uint64_t>>()},
+                            system.at("files").get<std::vector<std::string>>()};
   }
   return report;
 }
 
-std::string numbers_of(const SoakCounts& counts) {
-  return fmt::format("{} schedules ({} fresh, {} varied), {} failures, {} crash states, {} states",
-                     counts.schedules, counts.fresh, counts.schedules - counts.fresh,
-                     counts.failures, counts.crash_states, counts.states);
+void print_row(const std::string& name, const SoakCounts& counts, std::size_t findings) {
+  fmt::print("{:<18}{:>12}{:>12}{:>12}{:>14}{:>12}{:>10}\n", name, counts.schedules, counts.fresh,
+             counts.failures, counts.crash_states, counts.states, findings);
+}
+
+// "12 cleanings, 3 resizes": what happened at least once, or the names of what never did.
+std::string list_of(const std::map<std::string, std::uint64_t>& happened, bool at_least_once) {
+  std::string list;
+  for (const auto& [name, count] : happened) {
+    if ((count > 0) != at_least_once) continue;
+    if (!list.empty()) list += ", ";
+    list += count > 0 ? fmt::format("{} {}", count, name) : name;
+  }
+  return list;
 }
 
 void print(const SoakReport& report) {
-  for (const auto& [system, counts] : report.systems) {
-    fmt::print("{}: {}\n", system, numbers_of(counts));
-    std::string happened;
-    std::string never;
-    for (const auto& [name, count] : counts.happened) {
-      std::string& list = count > 0 ? happened : never;
-      if (!list.empty()) list += ", ";
-      list += count > 0 ? fmt::format("{} {}", count, name) : name;
-    }
-    if (!happened.empty()) fmt::print("  {}\n", happened);
-    if (!never.empty()) fmt::print("  warning: never happened: {}\n", never);
+  fmt::print("\n{:<18}{:>12}{:>12}{:>12}{:>14}{:>12}{:>10}\n", "system", "schedules", "drawn anew",
+             "failures", "crash states", "states", "findings");
+  for (const auto& [name, system] : report.systems) {
+    print_row(name, system.counts, system.files.size());
   }
-  fmt::print("all: {}; {} kept less than expected\n", numbers_of(report.sum()), report.findings);
+  print_row("all", report.sum(), report.findings());
+  fmt::print("\nwhat happened\n");
+  for (const auto& [name, system] : report.systems) {
+    fmt::print("  {}: {}\n", name, list_of(system.counts.happened, true));
+  }
+  for (const auto& [name, system] : report.systems) {
+    const std::string never = list_of(system.counts.happened, false);
+    if (!never.empty()) fmt::print("warning: {}: never happened: {}\n", name, never);
+  }
+  if (report.interrupted) fmt::print("interrupted before the time was over\n");
+  fmt::print("{} {} kept less than expected{}\n", report.findings(),
+             report.findings() == 1 ? "setting" : "settings", report.findings() > 0 ? ":" : "");
+  for (const auto& [name, system] : report.systems) {
+    for (const std::string& file : system.files) {
+      fmt::print("  perdura crash --replay {}\n", file);
+    }
+  }
 }
 
 // What the threads are running, for whoever looks for the cause if the process dies of it.
@@ -157,7 +192,9 @@ class Soak {
     }
     // The ranks of a job share the seeds, so a process of it needs one thread.
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-    threads_ = context.ranks.size() > 1 ? 1 : std::min(cores, cases_.size());
+    threads_ = context.ranks.size() > 1 ? 1 : cores;
+    if (arguments.threads > 0) threads_ = arguments.threads;
+    threads_ = std::min(threads_, cases_.size());
     under_test_.emplace(threads_);
     work_.begin("soak");
   }
@@ -177,9 +214,10 @@ class Soak {
     SoakReport report;
     for (const bench::CaseSoak& one : cases_) {
       if (one.counts().schedules == 0) continue;
-      report.systems[std::string(one.where().system.info.name)].add(one.counts());
+      report.systems[std::string(one.where().system.info.name)].counts.add(one.counts());
     }
-    report.findings = findings_;
+    for (const auto& [system, file] : files_) report.systems[system].files.push_back(file);
+    report.interrupted = interrupted();
     return report;
   }
 
@@ -221,21 +259,27 @@ class Soak {
       const std::lock_guard lock(mutex_);
       if (found_.contains(setting)) return false;
     }
-    const std::uint64_t failures = one.counts().failures;
+    const std::uint64_t crash_states = one.counts().crash_states;
     const std::uint64_t states = one.counts().states;
     std::optional<bench::SoakFinding> finding;
     try {
-      finding = one.next();
+      finding = one.next([this] { return shrinking_ends(); });
     } catch (const UsageError& error) {
       refuse(one.where(), error.what());
       return false;
     }
-    failures_ += one.counts().failures - failures;
+    crash_states_ += one.counts().crash_states - crash_states;
     states_ += one.counts().states - states;
+    // First of all, since showing progress throws if a signal has come.
+    if (finding) keep(*finding, setting);
     show_progress(++runs_);
-    if (!finding) return true;
-    keep(*finding, setting);
-    return false;
+    return !finding;
+  }
+
+  // What is found at the very end is made simpler for a little while.
+  bool shrinking_ends() const {
+    constexpr std::chrono::seconds kAfterTheEnd(3);
+    return interrupted() || Clock::now() >= end_ + kAfterTheEnd;
   }
 
   void refuse(const bench::SoakCase& one, const std::string& why) {
@@ -248,9 +292,10 @@ class Soak {
   void keep(const bench::SoakFinding& finding, const std::string& setting) {
     const std::lock_guard lock(mutex_);
     if (!found_.insert(setting).second) return;
-    ++findings_;
+    ++found_so_far_;
     const fs::path file =
         write_finding(finding, std::string(kSoakProfile), profile_, arguments_.folder);
+    files_.emplace_back(finding.where.system.info.name, file.string());
     work_.close();
     fmt::print("{}\nperdura crash --replay {} repeats and explains it; beside it is a diagram\n\n",
                finding.text(), file.string());
@@ -260,9 +305,11 @@ class Soak {
   void show_progress(std::uint64_t runs) {
     const std::chrono::duration<double> all = std::chrono::minutes(arguments_.minutes);
     const std::chrono::duration<double> left = end_ - Clock::now();
-    work_.within(
-        fmt::format("{} schedules, {} failures, {} states", runs, failures_.load(), states_.load()),
-        std::clamp(1 - left / all, 0.0, 1.0));
+    const double most = static_cast<double>(arguments_.runs) * static_cast<double>(cases_.size());
+    const double of_runs = most > 0 ? static_cast<double>(runs) / most : 0;
+    work_.within(fmt::format("{} schedules, {} crash states, {} states, {} findings", runs,
+                             crash_states_.load(), states_.load(), found_so_far_.load()),
+                 std::clamp(std::max(1 - left / all, of_runs), 0.0, 1.0));
   }
 
   const SoakArguments& arguments_;
@@ -274,13 +321,14 @@ class Soak {
   std::optional<UnderTest> under_test_;
   std::deque<bench::CaseSoak> cases_;
   std::atomic<std::uint64_t> runs_{0};
-  std::atomic<std::uint64_t> failures_{0};
+  std::atomic<std::uint64_t> crash_states_{0};
+  std::atomic<std::uint64_t> found_so_far_{0};
   std::atomic<std::uint64_t> states_{0};
   std::atomic<bool> stop_{false};
   std::mutex mutex_;  // of what follows
   std::deque<bench::CaseSoak*> waiting_;
-  std::set<std::string> found_;  // settings
-  std::uint64_t findings_ = 0;
+  std::set<std::string> found_;                             // settings
+  std::vector<std::pair<std::string, std::string>> files_;  // of findings, with their systems
   std::exception_ptr problem_;
 };
 
@@ -316,8 +364,8 @@ ExitCode soak(const SoakArguments& arguments, CommandContext& context) {
     report.add(report_of(of_rank));
   }
   if (context.ranks.is_root()) print(report);
-  return context.ranks.broadcast(report.findings > 0 ? 1 : 0) != 0 ? ExitCode::failed
-                                                                   : ExitCode::done;
+  return context.ranks.broadcast(report.findings() > 0 ? 1 : 0) != 0 ? ExitCode::failed
+                                                                     : ExitCode::done;
 }
 
 }  // namespace
@@ -366,6 +414,11 @@ void add_soak(CLI::App& app, CommandContext& context, Action& action) {
       ->add_option("--seed", arguments->seed,
                    "Seed of all choices (default: 1); a further process adds its rank")
       ->check(whole_number(0, ~std::uint64_t{0}));
+  command
+      ->add_option("-j,--threads", arguments->threads,
+                   "Threads of each process (default: one for each core, or one if there are "
+                   "several processes)")
+      ->check(whole_number(1, 1024));
   command
       ->add_option("--expect", arguments->expected,
                    "Looks for runs that keep less than this level, instead of less than the table "

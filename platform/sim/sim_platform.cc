@@ -10,6 +10,12 @@ namespace perdura::sim {
 
 namespace {
 
+// What is durable follows from when accesses reach memory and domains, and relaxed ones have no
+// times.
+constexpr const char* kRelaxedAndTracked =
+    "a simulation cannot be relaxed and track durability: use one for the order of accesses, one "
+    "for power failures";
+
 class SimBarrier final : public Platform::Barrier {
  public:
   explicit SimBarrier(std::uint32_t participants) : participants_(participants) {}
@@ -206,9 +212,7 @@ void SimPlatform::run() {
 
 void SimPlatform::relax(pmem::Choices& choices) {
   for (SimNode& node : nodes_) {
-    if (node.journal() != nullptr) {
-      throw UsageError("a simulation that is relaxed cannot track durability");
-    }
+    if (node.journal() != nullptr) throw UsageError(kRelaxedAndTracked);
   }
   choices_ = &choices;
   engine_.relax();
@@ -293,6 +297,7 @@ std::size_t SimPlatform::break_connections(fabric::Address at, fabric::Address p
 }
 
 void SimPlatform::track_durability(pmem::PersistenceModel model) {
+  if (engine_.relaxed()) throw UsageError(kRelaxedAndTracked);
   durability_.model = model;
   for (auto& [id, machine] : machines_) machine.track(durability_);
 }

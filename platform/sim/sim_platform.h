@@ -79,7 +79,7 @@ class SimPlatform final : public Platform {
   // reported to the persistence model (platform/pmem/sim/journal.h). Without this call nothing is
   // recorded, and there is no overhead. The model's DDIO and transport decide what survives; the
   // profile's DDIO decides what accesses cost in time. They are separate so that the same run, to
-  // the picosecond, can be judged under different models.
+  // the picosecond, can be judged under different models. Throws UsageError behind relax().
   void track_durability(pmem::PersistenceModel model);
   // From now on `observer`, which must outlive the run, is told what happens. Must be called behind
   // track_durability() and before threads are started.
@@ -108,7 +108,7 @@ class SimPlatform final : public Platform {
   // on, which store leaves a store buffer, which part of which operation a device carries out. All
   // that the order of the fabric and of the CPUs allows may come next (docs/memory-model.md);
   // times, which then mean nothing, do not matter. Tasks are indivisible between two suspensions.
-  // What `choices` throws ends the run. Throws UsageError with track_durability().
+  // What `choices` throws ends the run. Throws UsageError behind track_durability().
   void relax(pmem::Choices& choices);
   // Appends what a relaxed simulation's next steps depend on, besides memory and the state of
   // tasks.

@@ -189,6 +189,7 @@ class KvCrashScenario final : public CrashScenario {
   Task<> read(systems::KvSession& session);
   Task<bool> step(systems::KvSession& session, KvStep step, std::uint32_t number);
   history::History history() const;  // without the failures
+  history::History without_filling(const history::History& all) const;
 
   const systems::KvSystem& system_;
   systems::KvConfig config_;
@@ -229,10 +230,23 @@ std::string KvCrashScenario::found_since() const {
   return found;
 }
 
+// A problem is told together with all that happened, but for keys that the store was filled with
+// and found with.
+history::History KvCrashScenario::without_filling(const history::History& all) const {
+  history::History rest;
+  for (const history::Operation& operation : all.operations()) {
+    const bool of_filling =
+        std::find(filling_.begin(), filling_.end(), operation.key) != filling_.end();
+    if (!of_filling || operation.outcome != history::Outcome::ok) rest.add(operation);
+  }
+  return rest;
+}
+
 CrashVerdict KvCrashScenario::judge(std::span<const Time> failures,
                                     const CrashLevels& levels) const {
   if (!failures.empty()) {
-    return judge_crash(history(), failures, inspector(), problem(), levels);
+    return judge_crash(problem().empty() ? history() : without_filling(history()), failures,
+                       inspector(), problem(), levels);
   }
   CrashVerdict verdict;
   verdict.durable = problem();

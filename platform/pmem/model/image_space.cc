@@ -95,6 +95,14 @@ ImageSpace::ImageSpace(PersistenceState& state) {
     }
     of_connection[fragment.operation.connection].push_back(i);
   }
+  asked_.resize(open.size());
+  for (std::uint32_t i = 0; i < open.size(); ++i) {
+    asked_[i].before = changes_[i].before;
+    for (std::size_t at = 0; at < kWordsOfLine; ++at) {
+      const std::uint64_t word = std::uint64_t{0xFF} << (at * kWord);
+      if ((open[i]->mask & word) != 0) asked_[i].words |= static_cast<std::uint8_t>(1U << at);
+    }
+  }
   find_words(state, number);
   leave_out_ineffective();
   find_components();
@@ -152,7 +160,7 @@ void ImageSpace::leave_out_ineffective() {
   for (std::uint32_t i = 0; i < changes_.size(); ++i) {
     Change& change = changes_[i];
     if (change.words != 0) {
-      renumbered[i] = static_cast<std::uint32_t>(effective.size());
+      renumbered[i] = asked_[i].change = static_cast<std::uint32_t>(effective.size());
       effective.emplace_back().words = change.words;
       continue;
     }
@@ -180,7 +188,6 @@ void ImageSpace::leave_out_ineffective() {
 }
 
 void ImageSpace::find_components() {
-  constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   for (Change& change : changes_) change.component = kNone;
   for (std::uint32_t first = 0; first < changes_.size(); ++first) {
     if (changes_[first].component != kNone) continue;
@@ -265,6 +272,37 @@ ImageSpace::WordBytes PartialImage::word(std::size_t number, const Decide& decid
     missing &= ~bytes;
   }
   return content;
+}
+
+std::vector<ImageSpace::Choice> PartialImage::choices() const {
+  std::vector<ImageSpace::Choice> choices;
+  std::vector<bool> whole(space_.asked_.size());
+  for (std::size_t i = 0; i < space_.asked_.size(); ++i) {
+    const ImageSpace::Asked& asked = space_.asked_[i];
+    const auto is_whole = [&](std::uint32_t before) { return whole[before]; };
+    if (!std::all_of(asked.before.begin(), asked.before.end(), is_whole)) continue;
+    const unsigned lost = asked.change == ImageSpace::kNone ? 0 : lost_[asked.change];
+    const unsigned kept = asked.words & ~lost;
+    whole[i] = kept == asked.words;
+    const int count = std::popcount(asked.words);
+    if (count == 1) {
+      choices.push_back({whole[i] ? std::size_t{1} : 0, 2});
+      continue;
+    }
+    const bool torn = kept != 0 && !whole[i];
+    choices.push_back({torn ? std::size_t{1} : whole[i] ? 2 : 0, 3});
+    if (!torn) continue;
+    // The surviving words as bits, counted from the first word that the change has.
+    std::size_t chosen = 0;
+    std::size_t place = 0;
+    for (unsigned word = 1; word <= asked.words; word <<= 1) {
+      if ((asked.words & word) == 0) continue;
+      if ((kept & word) != 0) chosen |= std::size_t{1} << place;
+      ++place;
+    }
+    choices.push_back({chosen - 1, (std::size_t{1} << count) - 2});
+  }
+  return choices;
 }
 
 // Words of a change that are not decided.

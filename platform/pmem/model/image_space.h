@@ -51,6 +51,11 @@ class ImageSpace {
     std::uint8_t bytes = 0;  // of the word, those that it changes
     WordBytes content{};
   };
+  // A choice of PersistenceState::image(), and among how many alternatives.
+  struct Choice {
+    std::size_t taken = 0;
+    std::size_t of = 0;
+  };
   // A word of memory that may have several contents.
   struct Word {
     Place place;
@@ -79,6 +84,14 @@ class ImageSpace {
     std::uint32_t component = 0;  // changes of different ones do not depend on each other
   };
 
+  // Whatever image() asks about, whether it makes a difference or not.
+  struct Asked {
+    std::uint8_t words = 0;             // of its line, those that it changes
+    std::uint32_t change = kNone;       // its number in changes_; kNone if it makes no difference
+    std::vector<std::uint32_t> before;  // others that must survive whole, or it is not asked about
+  };
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
   void find_words(const PersistenceState& state,
                   const std::map<const void*, std::uint32_t>& number);
   void leave_out_ineffective();
@@ -87,6 +100,7 @@ class ImageSpace {
   std::vector<PersistenceState::Survivor> lines_;
   std::vector<Word> words_;
   std::vector<Change> changes_;
+  std::vector<Asked> asked_;  // in the order of image()
   std::vector<std::vector<std::uint32_t>> components_;
   std::vector<std::uint64_t> images_of_component_;
 };
@@ -107,6 +121,9 @@ class PartialImage {
   // The number of images that agree with all decisions; kCountless if there are more than can be
   // counted. If the order of changes is too complicated to count them, a lower bound.
   std::uint64_t completions() const;
+  // The choices with which PersistenceState::image() makes the image in which what was decided is
+  // so, and all else survives that may.
+  std::vector<ImageSpace::Choice> choices() const;
 
  private:
   friend class ImageSpace;

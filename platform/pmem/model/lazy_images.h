@@ -55,6 +55,10 @@ class LazyImages {
   bool exhausted() const { return exhausted_; }
   std::uint64_t runs() const { return runs_; }
   const Decisions& decisions() const { return decisions_; }
+  // The choices that make one of the images that the last run stood for (PartialImage::choices()).
+  std::vector<ImageSpace::Choice> choices(std::size_t space) const {
+    return partial_[space].choices();
+  }
 
  private:
   enum class Order : std::uint8_t { least, most, random, repeat };

@@ -28,8 +28,8 @@ TEST(SoakCommand, SaysWhatItTriedAndWhatNeverHappened) {
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   for (const std::string part :
        {"remote-log, write_with_immediate on dmp ddio iwarp, ", ": refused: needs WRITE_WITH_IMM",
-        "schedules (", " fresh, ", " varied), ", " crash states, ", " laps of the log",
-        "; 0 kept less than expected"}) {
+        "schedules", "drawn anew", "crash states", "findings", "what happened", " laps of the log",
+        "\n0 settings kept less than expected\n"}) {
     EXPECT_NE(outcome.text.find(part), std::string::npos) << part << " in\n" << outcome.text;
   }
   EXPECT_TRUE(files_in(temporary.path()).empty());
@@ -60,11 +60,45 @@ TEST(SoakCommand, RanksShareTheSeeds) {
   const Outcome together = shell(mpirun_command(2, soak));
   EXPECT_EQ(together.code, 0) << together.text;
   const auto schedules = [](const std::string& text) {
-    const std::size_t all = text.find("all: ");
+    const std::size_t all = text.find("\nall ");
     return all == std::string::npos ? 0 : std::stoul(text.substr(all + 5));
   };
   EXPECT_GT(schedules(alone.text), 0U) << alone.text;
   EXPECT_EQ(schedules(together.text), 2 * schedules(alone.text)) << together.text;
+}
+
+// No two ranks run the same schedules.
+TEST(SoakCommand, RanksHaveSeedsOfTheirOwn) {
+  const test::TemporaryFolder temporary;
+  const Outcome outcome = shell(mpirun_command(
+      2, "soak erda --expect durable --runs 40 --seed 5 -o " + temporary.path().string()));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_NE(outcome.text.find("(seed 5, schedule "), std::string::npos) << outcome.text;
+  EXPECT_NE(outcome.text.find("(seed 6, schedule "), std::string::npos) << outcome.text;
+  for (const std::string& file : files_in(temporary.path())) {
+    EXPECT_NE(outcome.text.find("\n  perdura crash --replay " + file + "\n"), std::string::npos)
+        << outcome.text;
+  }
+}
+
+// With what it has found so far, and what it has tried.
+TEST(SoakCommand, EndsSoonWhenItIsInterrupted) {
+  const test::TemporaryFolder temporary;
+  const fs::path log = temporary.path() / "log";
+  Running soak(perdura_command("soak erda read-after-write --expect durable --minutes 60 -j 2 -o " +
+                               temporary.path().string()),
+               log);
+  while (files_in(temporary.path()).empty()) {
+    ASSERT_FALSE(soak.ends_within(std::chrono::milliseconds(20))) << read(log);
+  }
+  soak.signal(SIGINT);
+  EXPECT_EQ(soak.wait(), 1) << read(log);
+  const std::string text = read(log);
+  EXPECT_NE(text.find("\ninterrupted before the time was over\n"), std::string::npos) << text;
+  for (const std::string& file : files_in(temporary.path())) {
+    EXPECT_NE(text.find("\n  perdura crash --replay " + file + "\n"), std::string::npos) << text;
+    EXPECT_EQ(perdura("crash --replay " + file).code, 1) << text;
+  }
 }
 
 // A finding whose choices are all 0: nothing happens in it.

@@ -111,6 +111,56 @@ TEST_P(LazyImagesTest, AreCountedByWhatIsRead) {
   EXPECT_GT(saved, kLazyHistories);
 }
 
+// Choices that were made elsewhere, and whether they were asked for in the same way.
+class Replayed final : public Choices {
+ public:
+  explicit Replayed(std::vector<ImageSpace::Choice> choices) : choices_(std::move(choices)) {}
+  std::size_t choose(std::size_t n) override {
+    if (next_ == choices_.size() || choices_[next_].of != n) {
+      differs_ = true;
+      return 0;
+    }
+    return choices_[next_++].taken;
+  }
+  bool all_asked_for() const { return !differs_ && next_ == choices_.size(); }
+
+ private:
+  std::vector<ImageSpace::Choice> choices_;
+  std::size_t next_ = 0;
+  bool differs_ = false;
+};
+
+// What a run has read is in the image that its choices make, and if it has read all, that is it.
+TEST_P(LazyImagesTest, AreMadeAgainByTheirChoices) {
+  std::uint64_t some = 0;
+  for (std::uint64_t seed = 0; seed < kLazyHistories; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto teller = node_after(GetParam(), seed);
+    LazyImages all(space_of(*teller), seed);
+    while (all.next()) {
+      const std::string memory = whole_memory(*teller, all);
+      all.end();
+      Replayed replayed(all.choices(0));
+      ASSERT_EQ(teller->node.image(replayed), memory);
+      ASSERT_TRUE(replayed.all_asked_for());
+    }
+    LazyImages few(space_of(*teller), seed);
+    const std::size_t words = few.spaces().front().words().size();
+    while (words > 0 && few.next()) {
+      const std::size_t number = seed % words;
+      const ImageSpace::WordBytes read = few.word(0, number);
+      few.end();
+      Replayed replayed(few.choices(0));
+      const std::string memory = teller->node.image(replayed);
+      const Bytes at = few.spaces().front().words()[number].place.offset;
+      ASSERT_EQ(std::memcmp(&memory[at], read.data(), kWord), 0);
+      ASSERT_TRUE(replayed.all_asked_for());
+      ++some;
+    }
+  }
+  EXPECT_GT(some, kLazyHistories);
+}
+
 TEST_P(LazyImagesTest, BeginWithTheLeastAndTheMost) {
   for (std::uint64_t seed = 0; seed < kLazyHistories; ++seed) {
     SCOPED_TRACE(seed);

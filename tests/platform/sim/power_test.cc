@@ -277,5 +277,25 @@ TEST(PowerFailure, MustBeAskedForBeforeTheRun) {
   EXPECT_THROW(platform.fail_power(0, least), UsageError);
 }
 
+// In whichever order the two are asked for.
+TEST(PowerFailure, IsRefusedWhereTimesDecideNothing) {
+  const auto refused = [](const std::function<void()>& ask) {
+    try {
+      ask();
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  pmem::RandomChoices choices(1);
+  SimPlatform tracked(testbed(), 1);
+  tracked.track_durability(kDmp);
+  const std::string why = refused([&] { tracked.relax(choices); });
+  EXPECT_NE(why.find("cannot be relaxed and track durability"), std::string::npos) << why;
+  SimPlatform relaxed(testbed(), 1);
+  relaxed.relax(choices);
+  EXPECT_EQ(refused([&] { relaxed.track_durability(kDmp); }), why);
+}
+
 }  // namespace
 }  // namespace perdura::sim::test
