@@ -15,9 +15,30 @@ set(perdura_test_headers
   <chrono> <fstream> <mutex> <numeric> <random> <sstream> <thread>
   <gtest/gtest.h>)
 
-# The templates of CLI11, JSON and GoogleTest are instantiated in every source that uses them: sources of a program are
-# compiled together, so many at a time that a change of one is built again within seconds.
-set(perdura_sources_together 10)
+# What several sources include, and the templates of CLI11, JSON and GoogleTest that they use, are compiled once for
+# sources that are compiled together: sources of one folder, so few that a change of one is built again within seconds.
+set(perdura_sources_together 4)
+set(perdura_tests_together 10)
+function(perdura_compile_together target most)
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(directory ${target} SOURCE_DIR)
+  foreach(source ${sources})
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${directory} NORMALIZE)
+    get_source_file_property(group ${source} TARGET_DIRECTORY ${target} UNITY_GROUP)
+    if(source MATCHES "\\.cc$" AND NOT group)
+      cmake_path(GET source PARENT_PATH folder)
+      cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+      string(MAKE_C_IDENTIFIER ${folder} folder)
+      list(APPEND in_${folder} ${source})
+      list(LENGTH in_${folder} count)
+      math(EXPR number "(${count} - 1) / ${most}")
+      set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${folder}_${number})
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # g++ takes each of them for a header, in which a class of an anonymous namespace would be a mistake.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endfunction()
 
 # One target compiles the headers, all others of its kind take the result.
 function(perdura_precompile name headers)
@@ -61,9 +82,10 @@ function(perdura_use_precompiled directory)
     elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
       target_precompile_headers(${target} REUSE_FROM perdura_product_precompiled)
     endif()
-    if(target MATCHES "^perdura(|_harness|_report|_compare)$" OR libraries MATCHES "GTest::")
-      set_target_properties(${target} PROPERTIES
-        UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${perdura_sources_together})
+    if(libraries MATCHES "GTest::")
+      perdura_compile_together(${target} ${perdura_tests_together})
+    elseif(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
+      perdura_compile_together(${target} ${perdura_sources_together})
     endif()
     # The compiler takes precompiled headers only where what they were compiled with is defined, too.
     if(type MATCHES "STATIC_LIBRARY|EXECUTABLE")
@@ -90,7 +112,7 @@ if(PERDURA_BUILD_TESTS)
   perdura_precompile(perdura_quick_test_precompiled "${perdura_test_headers}" fmt::fmt Threads::Threads GTest::gtest)
   target_compile_options(perdura_quick_test_precompiled PRIVATE ${perdura_quick_test_options})
 endif()
-foreach(folder platform systems harness report bench library tests)
+foreach(folder platform rpc persistence services systems harness report bench library tests)
   if(PERDURA_BUILD_TESTS OR NOT folder STREQUAL tests)
     perdura_use_precompiled(${PROJECT_SOURCE_DIR}/${folder})
   endif()

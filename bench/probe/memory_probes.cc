@@ -16,11 +16,11 @@ constexpr Bytes kHot = 16 * KiB;
 
 double nanoseconds(Picoseconds time) { return static_cast<double>(time.count()) * 1e-3; }
 
-// Creates a region of which all pages are populated.
-std::unique_ptr<pmem::Region> create_region(Node& node, const char* name, Medium medium, Bytes size,
-                                            MemoryPlace place = {}) {
-  auto region = node.create_region_at(place, name, size, medium);
-  std::memset(region->data(), 0, size);
+// Creates a region. On a real platform all its pages are populated; a model has none.
+std::unique_ptr<pmem::Region> create_region(Platform& platform, const char* name, Medium medium,
+                                            Bytes size, MemoryPlace place = {}) {
+  auto region = platform.local_node(0)->create_region_at(place, name, size, medium);
+  if (!platform.modelled()) std::memset(region->data(), 0, size);
   return region;
 }
 
@@ -254,8 +254,8 @@ Values load_latency(Platform& platform, Medium medium, Pattern pattern, CacheSta
                     const Effort& effort, MemoryPlace place) {
   std::unique_ptr<pmem::Region> region;
   const Bytes length = state == CacheState::cold ? effort.working_set : kHot;
-  if (Node* node = platform.local_node(0)) {
-    region = create_region(*node, "probe", medium, length, place);
+  if (platform.local_node(0) != nullptr) {
+    region = create_region(platform, "probe", medium, length, place);
     write_chain(*region, length, pattern);
   }
   const Chase chase{region.get(), length, state, effort.loads, effort.repetitions};
@@ -268,8 +268,8 @@ Values persist_latency(Platform& platform, Medium medium, Access access, CacheSt
                        const Effort& effort, MemoryPlace place) {
   std::unique_ptr<pmem::Region> region;
   const Bytes length = state == CacheState::cold ? effort.working_set : kHot;
-  if (Node* node = platform.local_node(0)) {
-    region = create_region(*node, "probe", medium, length, place);
+  if (platform.local_node(0) != nullptr) {
+    region = create_region(platform, "probe", medium, length, place);
   }
   const Persist persist{region.get(), access, state, length, effort.loads, effort.repetitions};
   return measure_alone(platform, [persist](Thread& thread, Values* values) {
@@ -278,13 +278,13 @@ Values persist_latency(Platform& platform, Medium medium, Access access, CacheSt
 }
 
 Values bandwidth(Platform& platform, Medium medium, Stream stream, const Effort& effort) {
-  Node* const node = platform.local_node(0);
+  const bool local = platform.local_node(0) != nullptr;
   std::unique_ptr<pmem::Region> region;
   std::vector<Streamer> streamers;
   std::vector<std::vector<Share>> shares(stream.threads, std::vector<Share>(effort.repetitions));
   const auto barrier = platform.create_barrier(stream.threads);
-  if (node != nullptr) {
-    region = create_region(*node, "probe", medium, effort.working_set, stream.place);
+  if (local) {
+    region = create_region(platform, "probe", medium, effort.working_set, stream.place);
     streamers = make_streamers(*region, stream, effort);
   }
   for (std::uint32_t i = 0; i < streamers.size(); ++i) {
@@ -295,7 +295,7 @@ Values bandwidth(Platform& platform, Medium medium, Stream stream, const Effort&
   }
   platform.run();
   Values values;
-  if (node == nullptr) return values;
+  if (!local) return values;
   for (std::uint32_t i = 0; i < effort.repetitions; ++i) {
     Share together;
     for (const std::vector<Share>& of_thread : shares) together.add(of_thread[i]);
@@ -306,17 +306,17 @@ Values bandwidth(Platform& platform, Medium medium, Stream stream, const Effort&
 
 Values loaded_latency(Platform& platform, Medium medium, Stream others, const Effort& effort) {
   Values values;
-  Node* const node = platform.local_node(0);
+  const bool local = platform.local_node(0) != nullptr;
   std::unique_ptr<pmem::Region> chased;
   std::unique_ptr<pmem::Region> streamed;
   std::vector<Streamer> streamers;
   std::atomic<bool> end = false;
   const auto barrier = platform.create_barrier(others.threads + 1);
-  if (node != nullptr) {
-    chased = create_region(*node, "chased", medium, effort.working_set);
+  if (local) {
+    chased = create_region(platform, "chased", medium, effort.working_set);
     write_chain(*chased, effort.working_set, Pattern::random);
     if (others.threads > 0) {
-      streamed = create_region(*node, "streamed", medium, effort.working_set);
+      streamed = create_region(platform, "streamed", medium, effort.working_set);
       streamers = make_streamers(*streamed, others, effort);
     }
     const Chase chase{chased.get(), effort.working_set, CacheState::cold, effort.loads,
@@ -335,8 +335,8 @@ Values loaded_latency(Platform& platform, Medium medium, Stream others, const Ef
 
 Values write_amplification(Platform& platform, Stream stream, const Effort& effort) {
   std::unique_ptr<pmem::Region> region;
-  if (Node* node = platform.local_node(0)) {
-    region = create_region(*node, "probe", Medium::pm, effort.working_set);
+  if (platform.local_node(0) != nullptr) {
+    region = create_region(platform, "probe", Medium::pm, effort.working_set);
   }
   return measure_alone(platform, [&](Thread& thread, Values* values) {
     stream.load_share = 0;

@@ -31,10 +31,8 @@ all:
     clients: {hosts: {}}
 INVENTORY
 
-for playbook in *.yml; do
-  for inventory in inventory/example.yml "$folder/this.yml"; do
-    ansible-playbook -i "$inventory" --syntax-check "$playbook" >"$folder/log" 2>&1 || fail "$playbook"
-  done
+for inventory in inventory/example.yml "$folder/this.yml"; do
+  ansible-playbook -i "$inventory" --syntax-check *.yml >"$folder/log" 2>&1 || fail "$inventory"
 done
 echo "ok: syntax"
 
