@@ -94,6 +94,11 @@ class LogCrashScenario final : public CrashScenario {
   Task<> serve(Thread& thread) override {
     const std::unique_ptr<LogStore> store = system_.open(
         thread, "log", config_, [this](std::uint64_t number, std::span<const std::byte> payload) {
+          // A server that takes remains for records would apply them for ever.
+          if (number > appends_begun()) {
+            throw PlatformError(
+                fmt::format("record {} is applied, and was never appended", number));
+          }
           const auto content = content_of(payload, config_.largest_record);
           if (!content) note_problem(fmt::format("record {} is torn", number));
           applied_[number] = content.value_or(0);
@@ -214,6 +219,14 @@ class LogCrashScenario final : public CrashScenario {
       }
       co_await sleep_for(kLook);
     }
+  }
+
+  // Each takes the number behind the last one, or one that a failure has taken back.
+  std::uint64_t appends_begun() const {
+    return static_cast<std::uint64_t>(
+        std::count_if(calls_.begin(), calls_.end(), [](const ClientCall<Operation>& one) {
+          return one.call.operation.kind == Operation::Kind::append;
+        }));
   }
 
   // Notes the beginning of an operation; returns its index.
