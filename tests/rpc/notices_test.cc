@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,52 @@ Task<> serve_at_most(std::uint64_t most, Thread& thread) {
   NoticeServer server;
   server.most = most;
   co_await server.serve(thread);
+}
+
+// Remembers what is sent; a device may read it any time later.
+class RememberingQueuePair final : public fabric::QueuePair {
+ public:
+  explicit RememberingQueuePair(std::vector<Bytes>& sent) : sent_(sent) {}
+  void post_unsignaled(const fabric::WorkRequest& request) override {
+    sent_.push_back(request.local.first().offset);
+  }
+  bool connected() const override { return true; }
+  fabric::Address peer() const override { return {}; }
+
+ private:
+  void post(fabric::Operation&) override {}
+  void abandon(fabric::Operation&) override {}
+  std::vector<Bytes>& sent_;
+};
+
+TEST(NoticeBuffers, AreOfOneSessionAndSlotEach) {
+  const auto platform = perdura::test::make_platform("sim", 1);
+  std::vector<Bytes> sent;
+  platform->start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    struct Receiver {
+      std::uint32_t number = 0;
+      std::unique_ptr<fabric::QueuePair> queue_pair;
+      bool is_free() const { return queue_pair == nullptr; }
+    };
+    SessionTable<Receiver> receivers(kClients);
+    const Bytes size = NoticeBuffers<Said>::size(kClients, kSlots);
+    const auto memory = thread.node.create_region("notices", size, pmem::Medium::dram);
+    const auto registered = thread.endpoint.register_memory(*memory, fabric::Access::local);
+    NoticeBuffers<Said> notices;
+    notices.open(registered, 0, kSlots);
+    for (Receiver& receiver : receivers) {
+      receiver.queue_pair = std::make_unique<RememberingQueuePair>(sent);
+    }
+    for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+      const Said notice{1, slot};
+      notices.send_all(receivers, slot, notice);
+    }
+    co_return;
+  });
+  platform->run();
+  ASSERT_EQ(sent.size(), kClients * kSlots);
+  std::sort(sent.begin(), sent.end());
+  for (std::size_t i = 0; i < sent.size(); ++i) EXPECT_EQ(sent[i], i * sizeof(Said));
 }
 
 class Notices : public testing::TestWithParam<std::string> {};
