@@ -72,7 +72,7 @@ class Build:
             code = child.wait()
             clock.cancel()
             if code < 0 and not ended:
-                end(None if code == -signal.SIGXCPU else code)
+                end(None if code in (-signal.SIGXCPU, -signal.SIGKILL) else code)
         return ended[0] if ended else code, "".join(lines), time.monotonic() - begin
 
 
