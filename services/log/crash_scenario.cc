@@ -28,6 +28,8 @@ constexpr std::size_t kAppends = 14;
 constexpr std::uint64_t kFirstOfInspector = 1000;
 constexpr std::size_t kRecordSize = 64;
 constexpr Picoseconds kLook = Microseconds(5);
+// A server that is there has applied a whole log long before.
+constexpr Picoseconds kForEver = Milliseconds(20);
 
 constexpr Event kEvents[] = {{"laps of the log"}};
 
@@ -94,6 +96,11 @@ class LogCrashScenario final : public CrashScenario {
   Task<> serve(Thread& thread) override {
     const std::unique_ptr<LogStore> store = system_.open(
         thread, "log", config_, [this](std::uint64_t number, std::span<const std::byte> payload) {
+          // A server that takes remains for records would apply them for ever.
+          if (number > appends_begun()) {
+            throw PlatformError(
+                fmt::format("record {} is applied, and was never appended", number));
+          }
           const auto content = content_of(payload, config_.largest_record);
           if (!content) note_problem(fmt::format("record {} is torn", number));
           applied_[number] = content.value_or(0);
@@ -103,6 +110,7 @@ class LogCrashScenario final : public CrashScenario {
       ~Opened() { scenario.store_ = nullptr; }
     } opened{*this};
     store_ = store.get();
+    ++opened_;
     // The effects of records behind the head that survived the failure are forgotten: recovery
     // applies these records again, or they count as never appended.
     applied_.erase(applied_.upper_bound(store->applied()), applied_.end());
@@ -216,6 +224,14 @@ class LogCrashScenario final : public CrashScenario {
     }
   }
 
+  // Each takes the number behind the last one, or one that a failure has taken back.
+  std::uint64_t appends_begun() const {
+    return static_cast<std::uint64_t>(
+        std::count_if(calls_.begin(), calls_.end(), [](const ClientCall<Operation>& one) {
+          return one.call.operation.kind == Operation::Kind::append;
+        }));
+  }
+
   // Notes the beginning of an operation; returns its index.
   std::size_t begin(const Operation& operation, std::uint32_t client) {
     ClientCall<Operation>& begun = calls_.emplace_back();
@@ -237,6 +253,7 @@ class LogCrashScenario final : public CrashScenario {
     Operation operation;
     operation.record = content;
     const std::size_t place = begin(operation, client);
+    Executor::current().spawn(expect_answer(place));
     const Record record = record_of(content, config_.largest_record);
     const auto number = co_await writer.append(std::as_bytes(std::span(record)));
     if (!number) {
@@ -248,12 +265,27 @@ class LogCrashScenario final : public CrashScenario {
     co_return true;
   }
 
+  Task<> expect_answer(std::size_t place) {
+    const std::uint32_t opened = opened_;
+    co_await sleep_for(kForEver);
+    if (opened_ != opened || place >= calls_.size() || calls_[place].call.answered) co_return;
+    note_problem("an append waits for ever");
+    changed();
+  }
+
   // Notes which records the server has applied once it has applied all of them.
   Task<> read(const LogWriter& writer) {
     Operation operation;
     operation.kind = Operation::Kind::read;
     const std::size_t place = begin(operation, kInspector);
-    while (store_ == nullptr || store_->applied() < writer.tail()) co_await sleep_for(kLook);
+    const Time late = Executor::current().now() + kForEver;
+    while (store_ == nullptr || store_->applied() < writer.tail()) {
+      if (Executor::current().now() > late) {
+        note_problem("the server does not apply all records of the log");
+        co_return;
+      }
+      co_await sleep_for(kLook);
+    }
     LogSpecification::State& found = calls_[place].call.operation.found;
     for (const auto& [number, content] : applied_) {
       if (number != found.size() + 1) {
@@ -268,6 +300,7 @@ class LogCrashScenario final : public CrashScenario {
   const LogConfig config_;
   const LogPlan plan_;
   std::uint32_t connected_ = 0;  // how often the client has connected
+  std::uint32_t opened_ = 0;     // how often the server has
   std::uint64_t content_ = 0;    // of the last record of the client
   // Records by number, as an application would make them durable.
   std::map<std::uint64_t, std::uint64_t> applied_;

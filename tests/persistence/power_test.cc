@@ -13,16 +13,17 @@
 #include "platform/base/error.h"
 #include "platform/sim/failures.h"
 #include "tests/persistence/support.h"
+#include "tests/support/explore.h"
 
 namespace perdura::persistence::test {
 namespace {
 
-using perdura::sim::explore_failures;
 using perdura::sim::Explored;
 using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
 using perdura::sim::SimPlatform;
+using perdura::test::explore_until_failure;
 
 constexpr std::uint64_t kHistory = 7;  // more than there are receive buffers
 constexpr std::uint32_t kReceiveBuffers = 4;
@@ -81,6 +82,9 @@ struct Trial {
   std::uint32_t receive_buffers = kReceiveBuffers;
   std::uint64_t history = kHistory;
   bool right = true;  // the method is, on this configuration
+  // The responder's process dies first. Its successor replays messages that are visible and may not
+  // be durable, and the power fails while it does so, or soon after.
+  bool dies_first = false;
 };
 
 struct Counts {
@@ -95,7 +99,8 @@ Explored fail_everywhere(const Trial& trial, const ExploreOptions& options, Coun
   PersisterSetup setup =
       setup_of(method, trial.configuration.receive_buffers, trial.receive_buffers);
   if (publishes) setup.sessions = 2;
-  return explore_failures(options, [&](Failure& failure) {
+  std::int64_t failures = 0;
+  return explore_until_failure(options, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     SimPlatform platform(full_profile(trial.configuration.model.ddio), 4);
     platform.track_durability(trial.configuration.model);
@@ -137,8 +142,20 @@ Explored fail_everywhere(const Trial& trial, const ExploreOptions& options, Coun
     }
     failure.watch(platform, [&](pmem::Choices& choices) {
       stop_reading = true;
-      platform.fail_power(0, choices);
-      platform.start_service(0, 0, CompletionMode::polling, serve_again);
+      const auto fail_power = [&] {
+        platform.fail_power(0, choices);
+        platform.start_service(0, 0, CompletionMode::polling, serve_again);
+      };
+      if (trial.dies_first) {
+        constexpr std::int64_t kReplay = 4'000'000;  // of all messages takes less, in picoseconds
+        constexpr Picoseconds kRestart = Microseconds(100);  // the devices are done by then
+        const Time restart = platform.engine().now() + kRestart;
+        platform.kill(0);
+        platform.at(restart, [&] { platform.start_service(0, 0, CompletionMode::polling, serve); });
+        platform.at(restart + Picoseconds(failures++ * 37'117 % kReplay), fail_power);
+      } else {
+        fail_power();
+      }
       platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
         while (!checked || !ended || !reader_ended) co_await sleep_for(Microseconds(10));
         // All that came before is replaced, whatever became of it.
@@ -190,6 +207,7 @@ TEST_P(PowerOfTheResponder, FailsAnywhere) {
                           .configuration = configuration,
                           .receive_buffers = 2 * kReceiveBuffers,
                           .history = 2 * kReceiveBuffers + 1});
+        trials.push_back({.method = method, .configuration = configuration, .dies_first = true});
       }
       for (const Trial& trial : trials) {
         SCOPED_TRACE(name_in_results(known, method.uses(pmem::StepKind::read)));

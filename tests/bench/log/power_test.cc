@@ -9,6 +9,7 @@
 #include "platform/base/error.h"
 #include "platform/sim/failures.h"
 #include "tests/bench/log/support.h"
+#include "tests/support/explore.h"
 
 namespace perdura::bench::test {
 namespace {
@@ -18,6 +19,7 @@ using perdura::sim::ExploreOptions;
 using perdura::sim::Failure;
 using perdura::sim::Images;
 using perdura::sim::SimPlatform;
+using perdura::test::explore_until_failure;
 using persistence::Configuration;
 
 constexpr std::uint64_t kPowerRecords = 6;
@@ -26,6 +28,7 @@ constexpr std::uint64_t kSlots = 3;
 struct Progress {
   std::uint64_t acknowledged = 0;
   std::uint64_t begun = 0;
+  std::uint64_t head = 0;  // up to which recovery has applied records
 };
 
 Task<> append_until(Thread& thread, const LogOptions* options, Progress* progress,
@@ -38,6 +41,7 @@ Task<> append_until(Thread& thread, const LogOptions* options, Progress* progres
   }
   EXPECT_GE(log->tail(), progress->acknowledged);
   EXPECT_LE(log->tail(), progress->begun);
+  EXPECT_GE(log->tail(), progress->head) << "a record would get the number of an applied one";
   while (log->tail() < last) {
     progress->begun = log->tail() + 1;
     const auto payload = payload_of(progress->begun);
@@ -49,7 +53,7 @@ Task<> append_until(Thread& thread, const LogOptions* options, Progress* progres
 
 Explored fail_everywhere(const LogOptions& options, const Configuration& configuration,
                          const ExploreOptions& exploration) {
-  return explore_failures(exploration, [&](Failure& failure) {
+  return explore_until_failure(exploration, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
     perdura::sim::Profile profile = perdura::test::erda_testbed();
     profile.ddio = configuration.model.ddio;
@@ -62,6 +66,10 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
     bool ended = false;
 
     const auto apply = [&](std::uint64_t number, std::span<const std::byte> payload) {
+      // A server that takes remains for records would apply them for ever.
+      if (number > progress.begun) {
+        throw PlatformError(fmt::format("record {} is applied, and was never appended", number));
+      }
       // After a failure some may come again.
       EXPECT_LE(number, applied + 1);
       EXPECT_TRUE(is_payload_of(number, payload)) << number;
@@ -75,6 +83,7 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
         }
         EXPECT_GE(server.head(), progress.acknowledged);
         EXPECT_LE(server.head(), progress.begun);
+        progress.head = server.head();
         recovered = true;
       }
       thread.executor.spawn(server.collect(Microseconds(2)));
