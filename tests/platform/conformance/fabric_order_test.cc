@@ -145,7 +145,7 @@ TEST_P(FabricOrder, AnAtomicTakesEffectBehindEarlierWrites) {
 // WRITEs alone, and with an atomic between them and the FLUSH.
 TEST_P(FabricOrder, BehindAFlushEarlierWritesAndAtomicsAreVisible) {
   PERDURA_NEEDS(atomics);
-  constexpr unsigned kRounds = 50;
+  constexpr unsigned kRounds = 400;
   constexpr std::uint32_t kSize = 8 * KiB;
   connected(
       [](Side& server) -> Task<> {
