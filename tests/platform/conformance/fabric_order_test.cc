@@ -130,15 +130,18 @@ TEST_P(FabricOrder, AnAtomicTakesEffectBehindEarlierWrites) {
   PERDURA_NEEDS(atomics);
   constexpr std::uint32_t kSize = 8 * KiB;
   with_idle_server([](Side& client) -> Task<> {
+    int missed = 0;
     for (std::uint64_t round = 1; round <= 50; ++round) {
       client.region->store(kSize - kWord, 100 * round);
       auto write = client.queue_pair->write(client.local(0, kSize), client.there);
       auto add = client.queue_pair->fetch_and_add(client.there + (kSize - kWord), 1);
       write.post();
       add.post();
-      EXPECT_EQ((co_await add).old_value, 100 * round);
+      const auto added = co_await add;
+      missed += added.old_value == 100 * round ? 0 : 1;
       EXPECT_TRUE(co_await write);
     }
+    EXPECT_EQ(missed, 0);
   });
 }
 
@@ -150,12 +153,15 @@ TEST_P(FabricOrder, BehindAFlushEarlierWritesAndAtomicsAreVisible) {
   connected(
       [](Side& server) -> Task<> {
         if (!server.thread.endpoint.capabilities().flush) co_return;
+        int missed = 0;
         for (unsigned round = 1; round <= kRounds; ++round) {
           co_await server.meet();
-          EXPECT_EQ(contents(*server.region, kCacheLine, kSize), pattern(kSize, round));
-          EXPECT_EQ(server.region->load(0), round / 2);
+          const auto found = contents(*server.region, kCacheLine, kSize);
+          missed += found == pattern(kSize, round) ? 0 : 1;
+          missed += server.region->load(0) == round / 2 ? 0 : 1;
           co_await server.meet();
         }
+        EXPECT_EQ(missed, 0) << "of a WRITE or an atomic";
       },
       [](Side& client) -> Task<> {
         if (!client.thread.endpoint.capabilities().flush) co_return;
@@ -211,9 +217,11 @@ TEST_P(FabricOrder, OperationsCompleteInTheOrderPosted) {
         first.post();
         second.post();
         EXPECT_TRUE(co_await second) << to_string(other.opcode);
-        EXPECT_TRUE(first.await_ready()) << to_string(other.opcode) << " has completed, "
-                                         << to_string(one.opcode) << " before it has not";
+        const bool in_order = first.await_ready();
+        EXPECT_TRUE(in_order) << to_string(other.opcode) << " has completed, "
+                              << to_string(one.opcode) << " before it has not";
         EXPECT_TRUE(co_await first) << to_string(one.opcode);
+        if (!in_order) co_return;
       }
     }
   });
