@@ -117,7 +117,6 @@ class ScheduleExploration {
   void note_probability(const explore::Strategy& strategy) {
     const auto* const pct = dynamic_cast<const explore::Pct*>(&strategy);
     if (pct == nullptr) return;
-    result_.agents = std::max(result_.agents, pct->agents());
     result_.choices = std::max(result_.choices, pct->choices());
     result_.probability = std::min(result_.probability, pct->probability());
   }

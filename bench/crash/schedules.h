@@ -52,9 +52,10 @@ struct ScheduleResult {
   // The first run that kept less than expected, made simpler; the exploration ends with it.
   std::optional<SoakFinding> finding{};
 
-  // Of `pct`, the largest of all histories: its n and k, and the least probability that one
-  // schedule of a history finds a bug of the depth.
-  std::uint64_t agents = 0;
+  // Of `pct`: the largest k of all histories, which is how many single delays a schedule has to
+  // choose from, and the least probability that one schedule of a history makes certain depth - 1
+  // of them. PCT's n does not occur: no task or thread has a priority, since times decide which is
+  // next.
   std::uint64_t choices = 0;
   double probability = 1;
 };

@@ -304,7 +304,7 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->check(whole_number(0, 16));
   command
       ->add_option("--depth", arguments->depth,
-                   "Of strategy pct: how many conditions on the order a bug may need (default: 2)")
+                   "Of strategy pct: one more than the late messages that a bug needs (default: 2)")
       ->needs(strategy)
       ->check(whole_number(1, 16));
   command

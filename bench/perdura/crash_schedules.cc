@@ -70,9 +70,9 @@ std::string text_of(const bench::ScheduleOptions& options, const bench::Schedule
   text += fmt::format(", {}, seed {}", count(result.failures, "failure", "failures"), options.seed);
   if (options.strategy != StrategyKind::pct) return text;
   return text + fmt::format(
-                    "; n = {}, k = {}: a schedule finds a bug of depth {} of its history with a "
+                    "; k = {}: a schedule finds a bug of depth {} of its history with a "
                     "probability of at least {:.2g}",
-                    result.agents, result.choices, options.depth, result.probability);
+                    result.choices, options.depth, result.probability);
 }
 
 }  // namespace

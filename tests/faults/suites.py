@@ -76,26 +76,27 @@ class Build:
         return ended[0] if ended else code, "".join(lines), time.monotonic() - begin
 
 
-def of_systems(systems, platform):
+def of_systems(systems, platform, suite):
     """A filter of parameterized tests, whose names end with those of their system and platform."""
     names = [name.replace("-", "_") for name in systems] or ["*"]
     if platform:
-        return [f"*/{name}_{platform}" for name in names]
-    return [f"*/{name}" for name in names] + [f"*/{name}_*" for name in names]
+        return [f"*{suite}.*/{name}_{platform}" for name in names]
+    return [f"*{suite}.*/{name}" for name in names] + [f"*{suite}.*/{name}_*" for name in names]
 
 
 class Tests:
     """A program of GoogleTest."""
 
-    def __init__(self, binary, only=(), without=(), by_system=False, platform=""):
+    def __init__(self, binary, only=(), without=(), by_system=False, platform="", suite="*"):
         self.target = binary
         self.only = list(only)
         self.without = list(without)
         self.by_system = by_system
         self.platform = platform
+        self.suite = suite
 
     def ask(self, build, fault, systems):
-        wanted = ":".join(self.only or (of_systems(systems, self.platform) if self.by_system else [])) or "*"
+        wanted = ":".join(self.only or (of_systems(systems, self.platform, self.suite) if self.by_system else [])) or "*"
         unwanted = ":".join(self.without + ["*verbs*", "Verbs*"])
         code, output, seconds = build.run(
             [build.binary(self.target), "--gtest_fail_fast", "--gtest_color=no", "--gtest_brief=0",
@@ -191,8 +192,8 @@ class References:
 
 # Suites that are generic: what is in a table is tried without a test of its own.
 GENERIC = {
-    "platform-sim": Tests("perdura_platform_test", only=["Sim/*"]),
-    "platform-shm": Tests("perdura_platform_test", only=["Shm/*", "ShmDelayed/*"]),
+    "platform-sim": Tests("perdura_platform_test", only=["Sim/*", "SimLate/*"]),
+    "platform-shm": Tests("perdura_platform_test", only=["Shm/*", "ShmEager/*", "ShmDelayed/*"]),
     "litmus-sim": Tests("perdura_litmus_test", only=["*OnSim*"]),
     "litmus-shm": Tests("perdura_litmus_test", only=["*OnShm*"]),
     "measure": Tests("perdura_measure_test"),
@@ -200,6 +201,11 @@ GENERIC = {
     "checker": Tests("perdura_history_test"),
     "linearizability": Tests("perdura_services_test"),
     "rpc": Tests("perdura_rpc_test"),
+    "strategies": Tests("perdura_explore_test"),
+    "schedules": Tests("perdura_crash_test", only=["Strategies.*", "Strategy/*"]),
+    "search": Tests("perdura_crash_test", only=["TapeSearches.*", "Tape.*", "Soak.*"]),
+    "restart": Tests("perdura_sim_test", only=["SimRestart.*"]),
+    "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
     "model": Tests("perdura_persistence_test"),
     "proofs": Tests("perdura_persistence_proof_test"),
     "methods": Tests("perdura_remote_persistence_test", without=["*Kill*", "*shm*"]),

@@ -129,6 +129,8 @@ void Flight::fire() {
       return from->peer_->executed(*this);
     case Stage::answered:
       return from->answered(*this);
+    case Stage::completes:
+      return;  // nothing is scheduled
   }
 }
 
@@ -291,14 +293,21 @@ void End::transmit(Flight& flight) {
   network_.engine.schedule(departure + first + path_.propagation, flight);
 }
 
+// Operations complete in the order posted: one that is answered before an earlier one waits for it.
 void End::answered(Flight& flight) {
   if (flight.flushed) return network_.release(flight);
+  flight.stage = Flight::Stage::completes;
+  while (!outstanding_.empty() && outstanding_.front().stage == Flight::Stage::completes) {
+    complete(outstanding_.take_front());
+  }
+}
+
+void End::complete(Flight& flight) {
   if (flight.observed) [[unlikely]] {
     observer().completed(flight.observed_as, flight.status, network_.engine.now(),
                          awaited_by(flight));
   }
   const SimThread::CompletionArrives completion_arrives(thread_);
-  outstanding_.erase(flight);
   --outstanding_count_;
   if (!is_posted(flight.request.opcode)) --outstanding_non_posted_;
   if (flight.status == Status::success && flight.request.opcode == Opcode::read &&
@@ -331,9 +340,11 @@ void End::enter_error() {
         operation->complete(Status::flushed);
       }
       // An operation that has left the device is released by an event that is scheduled already;
-      // one that still waits has no such event, so it is released here.
+      // one that still waits, or is answered, has no such event, so it is released here.
       flight->flushed = true;
-      if (line == &waiting_) network_.release(*flight);
+      if (line == &waiting_ || flight->stage == Flight::Stage::completes) {
+        network_.release(*flight);
+      }
     }
   }
   outstanding_count_ = 0;
@@ -356,6 +367,10 @@ void End::close() {
   state_ = State::closed;
   while (!outstanding_.empty()) {
     Flight& flight = outstanding_.take_front();
+    if (flight.stage == Flight::Stage::completes) {
+      network_.release(flight);
+      continue;
+    }
     flight.operation = nullptr;
     flight.flushed = true;
     cut_off(flight);

@@ -51,7 +51,7 @@ struct Targets {
 
 // A message and its answer. The members that every event of it reads are on the first cache line.
 struct alignas(kCacheLine) Flight final : Event {
-  enum class Stage : std::uint8_t { arrives, responds, executes, answered };
+  enum class Stage : std::uint8_t { arrives, responds, executes, answered, completes };
 
   Stage stage = Stage::arrives;
   Status status = Status::success;
@@ -99,16 +99,6 @@ class FlightQueue {
   template <class Visit>
   void for_each(Visit visit) {
     for (Flight* at = first_; at != nullptr; at = at->*kNext) visit(*at);
-  }
-  void erase(const Flight& flight) {
-    Flight* before = nullptr;
-    Flight* at = first_;
-    while (at != &flight) {
-      if (at == nullptr) return;
-      before = std::exchange(at, at->*kNext);
-    }
-    (before == nullptr ? first_ : before->*kNext) = flight.*kNext;
-    if (last_ == &flight) last_ = before;
   }
 
  private:
@@ -268,6 +258,7 @@ class alignas(kCacheLine) End {
   void advance();
   void transmit(Flight& flight);
   void answered(Flight& flight);
+  void complete(Flight& flight);
   void cut_off(Flight& flight);
   void enter_error();
   static bool is_posted(Opcode opcode) {
@@ -329,11 +320,10 @@ class alignas(kCacheLine) End {
   perdura::sim::LinkProfile path_;  // between the two nodes
 
   FlightQueue<&Flight::next> waiting_;      // posted, not yet started
-  FlightQueue<&Flight::next> outstanding_;  // started, not yet answered
+  FlightQueue<&Flight::next> outstanding_;  // started, not yet completed
   std::uint32_t outstanding_count_ = 0;
   std::uint32_t outstanding_non_posted_ = 0;
   Time last_departure_{};
-  Time last_completion_{};
 
   Time last_placement_{};
   Time last_atomic_{};  // when the last atomic that has begun takes effect

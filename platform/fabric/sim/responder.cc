@@ -501,9 +501,8 @@ void End::complete_at(Flight& flight, Time sent, Time at) {
     tell_completed(flight, sent);
   if (network_.delays.messages != nullptr) [[unlikely]]
     at += DelayChoices::draw(*network_.delays.messages);
-  last_completion_ = std::max(last_completion_, at);
   flight.stage = Flight::Stage::answered;
-  network_.engine.schedule(last_completion_, flight);
+  network_.engine.schedule(at, flight);
 }
 
 // From then on the requester may receive the completion, even if the responder fails. Completions

@@ -147,21 +147,40 @@ class DeathAndPowerFailure {
 
 class Restarted : public testing::TestWithParam<services::ServedSystem> {};
 
+// Explores the moments at which the process dies until one loses something. Returns how many were
+// tried.
+std::uint64_t explore_deaths(const SoakCase& one, std::uint64_t seed) {
+  struct Found {};
+  const Picoseconds later = Microseconds(seed % 2 == 0 ? 120 : 30);
+  // The first histories are short. All begin alike, with the making of the store, so they try
+  // different moments.
+  const std::uint64_t stride = seed <= 3 ? 2 : 7;
+  sim::ExploreOptions options{.first = seed / 2 % stride, .stride = stride};
+  options.progress = [](std::uint64_t, std::uint64_t) {
+    if (testing::Test::HasFailure()) throw Found();
+  };
+  try {
+    return sim::explore_failures(
+               options,
+               [&](sim::Failure& failure) {
+                 const std::string loss = DeathAndPowerFailure(one, seed, later).run(failure);
+                 EXPECT_EQ(loss, "") << one.name() << ", history " << seed
+                                     << ", the process dies at " << failure.text();
+               })
+        .tried;
+  } catch (const Found&) {
+    return 0;
+  }
+}
+
 TEST_P(Restarted, KeepsItsLevelWhenThePowerFailsNext) {
   constexpr std::uint64_t kHistories = 9;
   std::uint64_t tried = 0;
   for (const SoakCase& one : soak_cases({GetParam()}, restarted_testbed())) {
     if (one.model != pmem::PersistenceModel{pmem::PersistenceDomain::dmp, true}) continue;
     for (std::uint64_t seed = 1; seed <= kHistories; ++seed) {
-      const Picoseconds later = Microseconds(seed % 2 == 0 ? 120 : 30);
-      // The first histories are short.
-      const std::uint64_t stride = seed <= 3 ? 2 : 7;
-      const auto explored = sim::explore_failures({.stride = stride}, [&](sim::Failure& failure) {
-        const std::string loss = DeathAndPowerFailure(one, seed, later).run(failure);
-        EXPECT_EQ(loss, "") << one.name() << ", history " << seed << ", the process dies at "
-                            << failure.text();
-      });
-      tried += explored.tried;
+      tried += explore_deaths(one, seed);
+      if (HasFailure()) return;
     }
   }
   EXPECT_GT(tried, 200U);

@@ -1,4 +1,5 @@
 // Making, refusing, losing and renewing connections.
+#include <deque>
 #include <optional>
 
 #include "tests/platform/conformance/conformance.h"
@@ -132,6 +133,56 @@ TEST_P(FabricConnection, MessagesSentBeforeTheEndArriveBeforeIt) {
         }
         client.queue_pair.reset();
       });
+}
+
+// Connections that end with operations of all kinds under way, each a little later than the one
+// before: what has taken effect has done so when the end is reported.
+TEST_P(FabricConnection, NothingOfAConnectionComesBehindItsEnd) {
+  constexpr int kTimes = 40;
+  constexpr std::uint32_t kSize = 16 * KiB;
+  constexpr int kAtomics = 6;
+  const auto platform = make();
+  platform->start(0, 1, mode(), [&](Thread& thread) -> Task<> {
+    Side side(thread);
+    prepare(side, {});
+    int late = 0;
+    for (int i = 0; i < kTimes; ++i) {
+      co_await accept(&side, {});
+      ReceiveCompletion end = co_await side.completions.next();
+      while (end.status != Status::disconnected) {
+        side.post_receive(end.buffer_id);
+        end = co_await side.completions.next();
+      }
+      const auto found = contents(*side.region, 0, kSize + kCacheLine);
+      co_await sleep_for(Microseconds(50));
+      late += contents(*side.region, 0, kSize + kCacheLine) == found ? 0 : 1;
+      side.queue_pair.reset();
+    }
+    EXPECT_EQ(late, 0) << "connections of which something came behind their end";
+  });
+  platform->start(1, 1, mode(), [&](Thread& thread) -> Task<> {
+    Side side(thread);
+    prepare(side, {});
+    for (int i = 0; i < kTimes; ++i) {
+      co_await connect(&side, {0, 1}, {});
+      side.region->write(0, pattern(kSize, static_cast<unsigned>(i)));
+      std::deque<fabric::Operation> operations;
+      const auto post = [&](const fabric::WorkRequest& request) {
+        operations.emplace_back(*side.queue_pair, request).post();
+      };
+      post({.opcode = fabric::Opcode::write,
+            .local = side.local(0, kSize),
+            .remote = side.there + kCacheLine});
+      for (int n = 0; n < kAtomics && side.thread.endpoint.capabilities().atomics; ++n) {
+        post({.opcode = fabric::Opcode::fetch_and_add, .remote = side.there, .operand = 1});
+      }
+      if (i % 2 == 0) post({.opcode = fabric::Opcode::send, .local = side.local(0, kMessage)});
+      co_await sleep_for(Nanoseconds(500 * i));
+      operations.clear();
+      side.queue_pair.reset();
+    }
+  });
+  platform->run();
 }
 
 TEST_P(FabricConnection, OperationsUnderWayEndInAnErrorWhenThePeerGoes) {

@@ -255,6 +255,34 @@ TEST_P(FabricOperations, InlineDataIsTakenWhenTheOperationIsPosted) {
       });
 }
 
+// Also by one that has to wait for others to complete.
+TEST_P(FabricOperations, InlineDataOfAnOperationThatWaitsInLineIsTakenWhenItIsPosted) {
+  PairOptions options;
+  options.send_depth = 1;
+  connected(
+      options,
+      [](Side& server) -> Task<> {
+        for (int i = 0; i < 10; ++i) {
+          const ReceiveCompletion message = co_await server.completions.next();
+          EXPECT_EQ(text_of(message.buffer), "inline " + std::to_string(i));
+        }
+        co_await server.meet();
+      },
+      [](Side& client) -> Task<> {
+        for (int i = 0; i < 10; ++i) {
+          client.region->write(0, bytes_of("inline " + std::to_string(i)));
+          auto read = client.queue_pair->read(client.local(512, 8), client.there);
+          auto send = client.queue_pair->send(client.local(0, 8), {.inlined = true});
+          read.post();
+          send.post();
+          client.region->write(0, bytes_of("reused!!"));
+          EXPECT_TRUE(co_await send);
+          EXPECT_TRUE(co_await read);
+        }
+        co_await client.meet();
+      });
+}
+
 TEST_P(FabricOperations, UnsignaledOperationsTakeEffectBeforeLaterOnes) {
   with_idle_server([](Side& client) -> Task<> {
     for (std::uint64_t i = 1; i <= 200; ++i) {

@@ -126,6 +126,107 @@ TEST_P(FabricOrder, AReadSeesAnEarlierAtomic) {
   });
 }
 
+TEST_P(FabricOrder, AnAtomicTakesEffectBehindEarlierWrites) {
+  PERDURA_NEEDS(atomics);
+  constexpr std::uint32_t kSize = 8 * KiB;
+  with_idle_server([](Side& client) -> Task<> {
+    int missed = 0;
+    for (std::uint64_t round = 1; round <= 50; ++round) {
+      client.region->store(kSize - kWord, 100 * round);
+      auto write = client.queue_pair->write(client.local(0, kSize), client.there);
+      auto add = client.queue_pair->fetch_and_add(client.there + (kSize - kWord), 1);
+      write.post();
+      add.post();
+      const auto added = co_await add;
+      missed += added.old_value == 100 * round ? 0 : 1;
+      EXPECT_TRUE(co_await write);
+    }
+    EXPECT_EQ(missed, 0);
+  });
+}
+
+// WRITEs alone, and with an atomic between them and the FLUSH.
+TEST_P(FabricOrder, BehindAFlushEarlierWritesAndAtomicsAreVisible) {
+  PERDURA_NEEDS(atomics);
+  constexpr unsigned kRounds = 400;
+  constexpr std::uint32_t kSize = 8 * KiB;
+  connected(
+      [](Side& server) -> Task<> {
+        if (!server.thread.endpoint.capabilities().flush) co_return;
+        int missed = 0;
+        for (unsigned round = 1; round <= kRounds; ++round) {
+          co_await server.meet();
+          const auto found = contents(*server.region, kCacheLine, kSize);
+          missed += found == pattern(kSize, round) ? 0 : 1;
+          missed += server.region->load(0) == round / 2 ? 0 : 1;
+          co_await server.meet();
+        }
+        EXPECT_EQ(missed, 0) << "of a WRITE or an atomic";
+      },
+      [](Side& client) -> Task<> {
+        if (!client.thread.endpoint.capabilities().flush) co_return;
+        for (unsigned round = 1; round <= kRounds; ++round) {
+          client.region->write(0, pattern(kSize, round));
+          auto write = client.queue_pair->write(client.local(0, kSize), client.there + kCacheLine);
+          auto add = client.queue_pair->fetch_and_add(client.there, 1);
+          auto flush = client.queue_pair->flush(client.there, kSize + kCacheLine,
+                                                fabric::Placement::global_visibility);
+          write.post();
+          if (round % 2 == 0) add.post();
+          EXPECT_TRUE(co_await flush);
+          co_await client.meet();
+          EXPECT_TRUE(co_await write);
+          if (round % 2 == 0) {
+            const auto added = co_await add;
+            EXPECT_TRUE(added);
+          }
+          co_await client.meet();
+        }
+      });
+}
+
+// Whatever two operations are, when the second one has completed so has the first.
+TEST_P(FabricOrder, OperationsCompleteInTheOrderPosted) {
+  using fabric::Opcode;
+  constexpr std::uint32_t kLong = 16 * KiB;
+  with_idle_server([](Side& client) -> Task<> {
+    const auto can = client.thread.endpoint.capabilities();
+    std::vector<fabric::WorkRequest> kinds;
+    for (const Opcode opcode : {Opcode::read, Opcode::write}) {
+      for (const std::uint32_t length : {8U, kLong}) {
+        kinds.push_back(
+            {.opcode = opcode, .local = client.local(0, length), .remote = client.there});
+      }
+    }
+    kinds.push_back({.opcode = Opcode::send, .local = client.local(0, 8)});
+    if (can.atomics) kinds.push_back({.opcode = Opcode::fetch_and_add, .remote = client.there});
+    if (can.flush) {
+      kinds.push_back({.opcode = Opcode::flush, .remote = client.there, .flush_length = kLong});
+    }
+    const auto is_send = [](const fabric::WorkRequest& kind) {
+      return kind.opcode == Opcode::send;
+    };
+    std::uint32_t sent = 0;
+    for (const fabric::WorkRequest& one : kinds) {
+      for (const fabric::WorkRequest& other : kinds) {
+        // The server posts no more buffers.
+        sent += (is_send(one) ? 1U : 0U) + (is_send(other) ? 1U : 0U);
+        if (sent > kReceiveDepth) continue;
+        Operation first(*client.queue_pair, one);
+        Operation second(*client.queue_pair, other);
+        first.post();
+        second.post();
+        EXPECT_TRUE(co_await second) << to_string(other.opcode);
+        const bool in_order = first.await_ready();
+        EXPECT_TRUE(in_order) << to_string(other.opcode) << " has completed, "
+                              << to_string(one.opcode) << " before it has not";
+        EXPECT_TRUE(co_await first) << to_string(one.opcode);
+        if (!in_order) co_return;
+      }
+    }
+  });
+}
+
 TEST_P(FabricOrder, OperationsMayBeAwaitedInAnyOrder) {
   PERDURA_NEEDS(atomics);
   with_idle_server([](Side& client) -> Task<> {

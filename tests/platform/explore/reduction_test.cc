@@ -63,7 +63,7 @@ ToyProgram random_program(pmem::Choices& choices) {
   for (auto& thread : program.threads) {
     thread.resize(1 + choices.choose(3));
     for (ToyStep& step : thread) {
-      step = {static_cast<Kind>(choices.choose(3)),
+      step = {static_cast<Kind>(choices.choose(4)),
               static_cast<std::uint32_t>(choices.choose(program.variables)),
               static_cast<int>(1 + choices.choose(3))};
     }

@@ -1,5 +1,5 @@
 // Small concurrent programs whose interleavings a strategy chooses: threads that load and store
-// shared variables.
+// shared variables, and may choose whether to.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 namespace perdura::explore::test {
 
 struct ToyStep {
-  enum class Kind : std::uint8_t { load, store, add } kind = Kind::load;
+  enum class Kind : std::uint8_t { load, store, add, choose } kind = Kind::load;
   std::uint32_t variable = 0;
-  int value = 0;  // to store, or to add to what the thread has loaded
+  // To store, to add to what the thread has loaded, or to store or leave out, as is chosen.
+  int value = 0;
 };
 
 struct ToyProgram {
@@ -32,7 +33,7 @@ class ToyRun {
 
   std::string finish(pmem::Choices& choices) {
     std::vector<pmem::NextStep> steps;
-    while (list(steps), !steps.empty()) take(steps[choices.choose_step(steps)].agent);
+    while (list(steps), !steps.empty()) take(steps[choices.choose_step(steps)].agent, choices);
     return state();
   }
 
@@ -43,7 +44,7 @@ class ToyRun {
       for (const int number : *numbers) text += std::to_string(number) + ' ';
     }
     for (const std::size_t at : at_) text += std::to_string(at) + ' ';
-    return text;
+    return choosing_ ? text + "chooses" : text;
   }
 
  private:
@@ -56,7 +57,7 @@ class ToyRun {
     }
   }
 
-  void take(std::size_t thread) {
+  void take(std::size_t thread, pmem::Choices& choices) {
     const ToyStep& step = program_.threads[thread][at_[thread]++];
     int& variable = variables_[step.variable];
     switch (step.kind) {
@@ -69,6 +70,11 @@ class ToyRun {
       case ToyStep::Kind::add:
         variable = loaded_[thread] + step.value;
         return;
+      case ToyStep::Kind::choose:
+        choosing_ = true;
+        if (choices.choose(2) == 1) variable = step.value;
+        choosing_ = false;
+        return;
     }
   }
 
@@ -76,6 +82,7 @@ class ToyRun {
   std::vector<int> variables_;
   std::vector<int> loaded_;  // by each thread
   std::vector<std::size_t> at_;
+  bool choosing_ = false;
 };
 
 }  // namespace perdura::explore::test

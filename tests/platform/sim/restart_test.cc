@@ -183,6 +183,26 @@ TEST(SimRestart, NothingOfAnOldConnectionComesOnceTheSuccessorRuns) {
       << "what the device had begun at some moments";
 }
 
+TEST(SimRestart, AKeyOfThePredecessorMeansNothing) {
+  Cluster cluster(kShort);
+  SimPlatform& platform = cluster.platform;
+  cluster.start();
+  platform.start(2, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    while (cluster.key.value == 0) co_await sleep_for(Microseconds(1));
+    platform.kill(0);
+    platform.start_service(0, 6, CompletionMode::polling, [](Thread& successor) -> Task<> {
+      const auto client = (co_await successor.endpoint.next_connection())->accept({}, {});
+      co_await for_ever();
+    });
+    const auto region = thread.node.create_region("data", kCacheLine, Medium::dram);
+    const auto memory = thread.endpoint.register_memory(*region, Access::local);
+    const auto made = co_await thread.endpoint.connect({0, 6}, {}, {});
+    const auto read = co_await made.queue_pair->read(memory.local(0, kWord), {cluster.key, 0});
+    EXPECT_EQ(read.status, fabric::Status::remote_access_error);
+  });
+  platform.run();
+}
+
 // After a power failure the device begins anew.
 TEST(SimRestart, NothingOfAnOldConnectionComesAfterAPowerFailure) {
   for (const Images images : {Images::least, Images::most}) {

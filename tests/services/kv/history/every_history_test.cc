@@ -1,5 +1,6 @@
-// Every history of one key with up to five operations of three clients, and every one of up to four
-// with a power failure: the checker of keys, the search of any specification, and trying all orders
+// Every history of one key with up to five operations of three clients, every one of up to four
+// with a power failure, and every one with a power failure that consists of up to four changes and
+// a get behind them: the checker of keys, the search of any specification, and trying all orders
 // agree. PERDURA_TEST_OPERATIONS=6 tries one operation more, which takes some minutes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -95,21 +96,21 @@ class Overlaps {
   Time now_{};
 };
 
-// All that the operations may be and answer. A put writes its own number; a get returns what some
-// put of the history writes, or finds nothing.
+// All that the operations may be, of these kinds, and answer. A put writes its own number; a get
+// returns what some put of the history writes, or finds nothing.
 class Answers {
  public:
   using Take = std::function<void(const std::vector<Operation>&)>;
 
-  Answers(std::vector<Operation> operations, Time last, const Take& take)
-      : operations_(std::move(operations)), last_(last), take_(take) {
+  Answers(std::vector<Operation> operations, Time last, std::vector<Kind> kinds, const Take& take)
+      : operations_(std::move(operations)), last_(last), kinds_(std::move(kinds)), take_(take) {
     choose_kind(0);
   }
 
  private:
   void choose_kind(std::size_t i) {
     if (i == operations_.size()) return choose_answer(0);
-    for (const Kind kind : {Kind::get, Kind::put, Kind::erase}) {
+    for (const Kind kind : kinds_) {
       operations_[i].kind = kind;
       operations_[i].version = kind == Kind::put ? i + 1 : 0;
       choose_kind(i + 1);
@@ -145,8 +146,11 @@ class Answers {
 
   std::vector<Operation> operations_;
   Time last_;
+  std::vector<Kind> kinds_;
   const Take& take_;
 };
+
+const std::vector<Kind> kAllKinds{Kind::get, Kind::put, Kind::erase};
 
 class Agreement {
  public:
@@ -166,8 +170,12 @@ class Agreement {
     if (disagreements_++ > 0) return;
     std::string text;
     for (const Operation& operation : operations) text += describe(operation) + "\n";
-    ADD_FAILURE() << text << failures.size() << " failures; all orders: " << expected
-                  << ", keys: " << of_keys.accepted() << ", any: " << of_any.accepted();
+    for (const Time failure : failures) {
+      text +=
+          fmt::format("power failure at {:.3f} us\n", to_microseconds(failure.time_since_epoch()));
+    }
+    ADD_FAILURE() << text << "all orders: " << expected << ", keys: " << of_keys.accepted()
+                  << ", any: " << of_any.accepted();
   }
 
   std::uint64_t histories() const { return histories_; }
@@ -194,7 +202,7 @@ class EveryHistory : public testing::Test {
 TEST_F(EveryHistory, OfSomeOperations) {
   for (std::size_t operations = 1; operations <= most_operations(); ++operations) {
     Overlaps(operations, [&](const std::vector<Operation>& overlapping, Time last) {
-      Answers(overlapping, last, [&](const std::vector<Operation>& answered) {
+      Answers(overlapping, last, kAllKinds, [&](const std::vector<Operation>& answered) {
         agreement_.compare(answered, {}, {});
       });
     });
@@ -205,12 +213,65 @@ TEST_F(EveryHistory, OfSomeOperations) {
 TEST_F(EveryHistory, WithAPowerFailure) {
   for (std::size_t operations = 1; operations < most_operations(); ++operations) {
     Overlaps(operations, [&](const std::vector<Operation>& overlapping, Time last) {
-      Answers(overlapping, last, [&](const std::vector<Operation>& answered) {
+      Answers(overlapping, last, kAllKinds, [&](const std::vector<Operation>& answered) {
         for (Time failure = Time(Picoseconds(1)); failure <= last + Picoseconds(2);
              failure += Picoseconds(1)) {
           for (const auto undone : {Promise::Undone::nothing, Promise::Undone::last_version}) {
             agreement_.compare(answered, std::array{failure}, {.undone = undone});
           }
+        }
+      });
+    });
+  }
+}
+
+// The same history with no two events at the same time: what begins or ends in one step does so in
+// the order of the operations, ends also in the other one. The verdict is the same, but not the way
+// to it.
+std::vector<Operation> apart(std::vector<Operation> operations, bool last_ends_first) {
+  const auto count = static_cast<std::int64_t>(operations.size());
+  const auto at = [&](Time step, std::int64_t place) {
+    return Time(Microseconds(step.time_since_epoch().count() * count + place));
+  };
+  for (std::int64_t i = 0; i < count; ++i) {
+    Operation& operation = operations[static_cast<std::size_t>(i)];
+    operation.start = at(operation.start, i);
+    if (operation.end == Time::max()) continue;
+    operation.end = at(operation.end, last_ends_first ? count - 1 - i : i);
+  }
+  return operations;
+}
+
+// What an exploration sees: changes, of which a power failure may undo the last one, and at the end
+// what is found.
+TEST_F(EveryHistory, OfChangesAndAGetBehindThemWithAPowerFailure) {
+  constexpr Promise kPromise{.undone = Promise::Undone::last_version};
+  for (std::size_t changes = 1; changes < most_operations(); ++changes) {
+    Overlaps(changes, [&](const std::vector<Operation>& overlapping, Time last) {
+      const Operation get{.key = 1,
+                          .start = last + Picoseconds(3),
+                          .end = last + Picoseconds(4),
+                          .client = kClients};
+      const auto compare = [&](const std::vector<Operation>& all) {
+        const auto count = static_cast<std::int64_t>(all.size());
+        for (Time failure = Time(Picoseconds(1)); failure <= get.end + Picoseconds(2);
+             failure += Picoseconds(1)) {
+          const Time between(Microseconds(failure.time_since_epoch().count() * count - 1));
+          for (const bool last_ends_first : {false, true}) {
+            agreement_.compare(apart(all, last_ends_first), std::array{between}, kPromise);
+          }
+        }
+      };
+      Answers(overlapping, last, {Kind::put, Kind::erase}, [&](const std::vector<Operation>& made) {
+        std::vector<Operation> all = made;
+        all.push_back(get);
+        all.back().outcome = Outcome::not_found;
+        compare(all);
+        all.back().outcome = Outcome::ok;
+        for (const Operation& put : made) {
+          if (put.kind != Kind::put) continue;
+          all.back().version = put.version;
+          compare(all);
         }
       });
     });
