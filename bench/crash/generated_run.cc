@@ -14,8 +14,6 @@ namespace perdura::bench {
 
 namespace {
 
-// In virtual time: a system that has not served the inspector by then is assumed never to do so.
-constexpr Picoseconds kPatience = std::chrono::seconds(2);
 // Failures and deaths happen within one of these times after an operation has begun or ended, or
 // after the servers have begun to run; stalls after the run has begun. The short ones meet what
 // happens within an operation, or recovery. A time is drawn in steps of a picosecond, since a flush
@@ -87,6 +85,7 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
       planned_(drawn_failures()),
       scenario_(system.service->generated_scenario(system.info.name, setup, tape,
                                                    static_cast<std::uint32_t>(planned_.size()))),
+      patience_(*scenario_),
       platform_(std::make_unique<sim::SimPlatform>(
           profile, std::vector<sim::NodesOfRole>{{"server", scenario_->servers()},
                                                  {"client", scenario_->clients() + 1}})) {
@@ -104,6 +103,7 @@ void GeneratedRun::begin() {
   draw_deaths();
   start();
   start_inspector();
+  patience_.begin(*platform_, [this] { end_clients(); });
   try {
     platform_->run();
   } catch (const std::exception& error) {
@@ -249,6 +249,7 @@ void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
 }
 
 void GeneratedRun::note_change() {
+  patience_.note_progress();
   look("operation");
   // A problem counts as the loss of everything, so nothing else needs to be known.
   if (!scenario_->problem().empty()) {
@@ -303,23 +304,14 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     std::vector<NodeId> servers(scenario_->servers());
     std::iota(servers.begin(), servers.end(), NodeId{0});
     platform_->fail_power(servers, image);
-    restart();
+    start();
   } else {
     ++happened_[std::string(kProcessDeaths)];
     power_failed_last_ = false;
     note(now, "the servers' processes die");
     for (NodeId node = 0; node < scenario_->servers(); ++node) platform_->kill(node);
-    platform_->at(now + kRestart, [this] { restart(); });
+    platform_->at(now + kRestart, [this] { start(); });
   }
-}
-
-void GeneratedRun::restart() {
-  start();
-  if (!ready_to_inspect_) return;
-  platform_->at(platform_->engine().now() + kPatience, [this] {
-    scenario_->note_problem("the system does not answer any more");
-    end_clients();
-  });
 }
 
 // And the inspector.

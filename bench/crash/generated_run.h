@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "bench/crash/explanation/lost_value.h"
+#include "bench/crash/patience.h"
 #include "platform/pmem/model/tape.h"
 #include "platform/sim/sim_platform.h"
 #include "services/crash.h"
@@ -122,7 +123,6 @@ class GeneratedRun {
   void note_change();
   void end_client(const PlannedDeath& death);
   void fail(const PlannedFailure& failure);
-  void restart();
   fabric::Port port_of(NodeId client) const;  // since the last failure
   void start_servers();
   void start_clients();
@@ -140,6 +140,7 @@ class GeneratedRun {
   std::vector<PlannedFailure> planned_;
   std::vector<PlannedDeath> deaths_;
   std::unique_ptr<services::CrashScenario> scenario_;
+  Patience patience_;
   std::uint32_t failures_ = 0;
   // A process that dies leaves what is visible, so for those who judge only the power fails.
   std::vector<Time> power_failures_;

@@ -158,6 +158,7 @@ class KvCrashScenario final : public CrashScenario {
   bool prepares() const override { return !filling_.empty(); }
   std::vector<CrashCall> calls() const override;
   void describe(SystemState& state) const override { state_.describe(state); }
+  bool waits_for_operation() const override { return state_.operation_under_way(); }
 
  protected:
   void keep_observations() override {
