@@ -59,6 +59,14 @@ Picoseconds drawn_delay(pmem::Choices& choices) {
   return Picoseconds(static_cast<std::int64_t>(choices.choose(window)));
 }
 
+// With fences that take long, others often see what is not durable yet, and a failure often finds
+// it so; else they last for less than any message.
+sim::Profile drawn_profile(sim::Profile profile, pmem::Tape& tape) {
+  constexpr Picoseconds kLongFence = Microseconds(10);
+  if (tape.stream("fences").choose(4) == 3) profile.cpu.fence = kLongFence;
+  return profile;
+}
+
 }  // namespace
 
 StreamOf stream_of(std::string_view name) {
@@ -87,8 +95,9 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
                                                    static_cast<std::uint32_t>(planned_.size()))),
       patience_(*scenario_),
       platform_(std::make_unique<sim::SimPlatform>(
-          profile, std::vector<sim::NodesOfRole>{{"server", scenario_->servers()},
-                                                 {"client", scenario_->clients() + 1}})) {
+          drawn_profile(profile, tape),
+          std::vector<sim::NodesOfRole>{{"server", scenario_->servers()},
+                                        {"client", scenario_->clients() + 1}})) {
   platform_->track_durability(setup.model);
   for (const std::string_view name : {kPowerFailures, kProcessDeaths, kWhileRecovering,
                                       kWhileAtWork, kClientDeaths, kBrokenConnections}) {

@@ -7,7 +7,8 @@
 // out (its first choice is 0), so that what remains is not shifted:
 //
 //   store      the servers and what they hold (services::Service::generated_scenario())
-//   filling    whether that is almost full from the beginning
+//   filling    whether that is almost full from the beginning, and clients get what fills it
+//   fences     whether those of the processors take long
 //   client-N   what client N does
 //   stall-N    a thread that stands still: which one, when and for how long
 //   death-N    a client's process that dies or connection that breaks: which one, and when
