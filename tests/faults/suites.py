@@ -13,6 +13,7 @@ import threading
 import time
 
 SOAK_RUNS = 200  # of each setting of a system on each kind of server
+LONG_SOAK_RUNS = 1500  # the same, for what takes several unlikely things at once
 SOAK_SEED = 1
 MOST_SECONDS = 600  # of one suite
 MOST_CPU_SECONDS = 60  # of one program of it; what simulates and takes longer does not end
@@ -39,7 +40,7 @@ class Build:
     def binary(self, name):
         return next(path for path in (self.folder / "tests").rglob(name) if path.is_file())
 
-    def run(self, command, fault, seconds=MOST_SECONDS, until=None):
+    def run(self, command, fault, seconds=MOST_SECONDS, until=None, cpu_seconds=MOST_CPU_SECONDS):
         """(exit code or None if it was ended after so long, output, seconds). Ends the command behind a line that
         matches `until`, with code 1. Nothing of it stays behind."""
         environment = dict(os.environ, PERDURA_FAULT=fault)
@@ -47,7 +48,7 @@ class Build:
         lines, ended = [], []
         with tempfile.TemporaryDirectory(prefix="perdura-faults-") as folder:
             child = subprocess.Popen(
-                ["prlimit", f"--cpu={MOST_CPU_SECONDS}:{MOST_CPU_SECONDS + 5}", *(str(word) for word in command)],
+                ["prlimit", f"--cpu={cpu_seconds}:{cpu_seconds + 5}", *(str(word) for word in command)],
                 cwd=folder, env=environment, text=True, errors="replace",
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
             )
@@ -153,10 +154,14 @@ class Soak:
 
     target = "perdura"
 
+    def __init__(self, runs=SOAK_RUNS):
+        self.runs = runs
+
     def ask(self, build, fault, systems):
         code, output, seconds = build.run(
-            [build.program, "soak", "--runs", SOAK_RUNS, "--minutes", 60, "--seed", SOAK_SEED, "-o", "soak", *systems],
+            [build.program, "soak", "--runs", self.runs, "--minutes", 60, "--seed", SOAK_SEED, "-o", "soak", *systems],
             fault, until="^perdura crash --replay ",
+            cpu_seconds=MOST_CPU_SECONDS * max(1, self.runs // SOAK_RUNS),
         )
         if code == 0:
             return Answer(False, seconds=seconds)
@@ -203,6 +208,7 @@ GENERIC = {
     "log": Tests("perdura_remote_log_test", without=["Cells*", "*Kill*"]),
     "crash": Crash(),
     "soak": Soak(),
+    "long-soak": Soak(LONG_SOAK_RUNS),
     "kill": Tests("perdura_kill_test", by_system=True),
     "references": References(),
 }
