@@ -145,6 +145,9 @@ class CrashScenario {
   // Calls `look` whenever describe() may tell something new.
   void watch(std::function<void()> look) { look_ = std::move(look); }
 
+  // Whether a client that is alive and connected, or the inspector, waits for an operation.
+  virtual bool waits_for_operation() const { return false; }
+
   // Whether all servers that were started last have recovered what they hold, and serve it.
   bool serves(Time now) const { return serving_since_ && *serving_since_ <= now; }
   void stop_serving() { serving_since_.reset(); }

@@ -10,10 +10,8 @@ namespace perdura::bench {
 
 namespace {
 
-// In virtual time: a system that has not served the inspector by then is assumed never to do so.
-constexpr Picoseconds kPatience = std::chrono::seconds(2);
-
-// By then clients know that their servers are gone, except for those that were connecting.
+// In virtual time. By then clients know that their servers are gone, except for those that were
+// connecting.
 constexpr Picoseconds kUntilNoticed = std::chrono::milliseconds(1);
 
 // Passes choices on and keeps a digest of the alternatives that were taken.
@@ -38,9 +36,13 @@ CrashRun::CrashRun(services::CrashScenario& scenario, const sim::Profile& profil
                    const pmem::PersistenceModel& model, WhatFails failing)
     : scenario_(scenario),
       failing_(std::move(failing)),
+      patience_(scenario),
       platform_(profile, {{"server", scenario.servers()}, {"client", scenario.clients() + 1}}) {
   platform_.track_durability(model);
+  scenario_.watch([this] { patience_.note_progress(); });
 }
+
+CrashRun::~CrashRun() { scenario_.watch({}); }
 
 void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) {
   start(failure);
@@ -60,10 +62,7 @@ void CrashRun::run(sim::Failure& failure, const std::set<std::uint64_t>& known) 
       for (const NodeId node : failing_.servers) start_server(node);
     }
     start_inspector();
-    platform_.at(*failed_at_ + kPatience, [this] {
-      scenario_.note_problem("the system does not answer any more");
-      end_clients();
-    });
+    patience_.begin(platform_, [this] { end_clients(); });
   });
   run_platform();
   if (!failed_at_ && !client_problem_.empty()) scenario_.note_problem(client_problem_);

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "bench/crash/patience.h"
 #include "bench/crash/what_fails.h"
 #include "platform/sim/failures.h"
 #include "platform/sim/sim_platform.h"
@@ -23,6 +24,7 @@ class CrashRun {
            const pmem::PersistenceModel& model, WhatFails failing);
   CrashRun(const CrashRun&) = delete;
   CrashRun& operator=(const CrashRun&) = delete;
+  ~CrashRun();
 
   // `observer` is told what happens; it must outlive this. Must be called before run().
   void observe(sim::RunObserver& observer) { platform_.observe(observer); }
@@ -61,6 +63,7 @@ class CrashRun {
   std::optional<Time> failed_at_;
   std::uint64_t image_ = 0;
   bool image_was_known_ = false;
+  Patience patience_;
   // Declared last, so destroyed first: its threads use the members above.
   sim::SimPlatform platform_;
 };

@@ -15,8 +15,6 @@ namespace perdura::bench {
 
 namespace {
 
-// In virtual time: a system that has not served the inspector by then is assumed never to do so.
-constexpr Picoseconds kPatience = std::chrono::seconds(2);
 // Failures and deaths happen within one of these times after an operation has begun or ended, or
 // after the servers have begun to run; stalls after the run has begun. The short ones meet what
 // happens within an operation, or recovery. A time is drawn in steps of a picosecond, since a flush
@@ -62,6 +60,14 @@ Picoseconds drawn_delay(pmem::Choices& choices) {
   return Picoseconds(static_cast<std::int64_t>(choices.choose(window)));
 }
 
+// With fences that take long, others often see what is not durable yet, and a failure often finds
+// it so; else they last for less than any message.
+sim::Profile drawn_profile(sim::Profile profile, pmem::Tape& tape) {
+  constexpr Picoseconds kLongFence = Microseconds(10);
+  if (tape.stream("fences").choose(4) == 3) profile.cpu.fence = kLongFence;
+  return profile;
+}
+
 }  // namespace
 
 StreamOf stream_of(std::string_view name) {
@@ -84,14 +90,15 @@ pmem::Tape::Streams one_power_failure(Time when) {
 GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Profile& profile,
                            const services::CrashSetup& setup, pmem::Tape& tape)
     : tape_(tape),
-      profile_(profile),
+      profile_(drawn_profile(profile, tape)),
       late_placements_(setup.late_placements),
       planned_(drawn_failures()),
       scenario_(system.service->generated_scenario(system.info.name, setup, tape,
                                                    static_cast<std::uint32_t>(planned_.size()))),
+      patience_(*scenario_),
       platform_(std::make_unique<sim::SimPlatform>(
-          profile, std::vector<sim::NodesOfRole>{{"server", scenario_->servers()},
-                                                 {"client", scenario_->clients() + 1}})) {
+          profile_, std::vector<sim::NodesOfRole>{{"server", scenario_->servers()},
+                                                  {"client", scenario_->clients() + 1}})) {
   platform_->track_durability(setup.model);
   for (const std::string_view name : {kPowerFailures, kProcessDeaths, kWhileRecovering,
                                       kWhileAtWork, kClientDeaths, kBrokenConnections}) {
@@ -106,6 +113,7 @@ void GeneratedRun::begin() {
   draw_deaths();
   start();
   start_inspector();
+  patience_.begin(*platform_, [this] { end_clients(); });
   try {
     platform_->run();
   } catch (const std::exception& error) {
@@ -265,6 +273,7 @@ void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
 }
 
 void GeneratedRun::note_change() {
+  patience_.note_progress();
   look("operation");
   // A problem counts as the loss of everything, so nothing else needs to be known.
   if (!scenario_->problem().empty()) {
@@ -326,13 +335,13 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     std::vector<NodeId> servers(scenario_->servers());
     std::iota(servers.begin(), servers.end(), NodeId{0});
     platform_->fail_power(servers, image);
-    restart();
+    start();
   } else {
     ++happened_[std::string(kProcessDeaths)];
     power_failed_last_ = false;
     note(now, "the servers' processes die");
     for (NodeId node = 0; node < scenario_->servers(); ++node) platform_->kill(node);
-    platform_->at(now + kRestart, [this] { restart(); });
+    platform_->at(now + kRestart, [this] { start(); });
   }
 }
 
@@ -394,15 +403,6 @@ pmem::Tape::Streams GeneratedRun::with_image(const pmem::LazyImages& images) con
     choices.resize(places_of_epoch(choices.size(), epochs, left_->failure + 1).begin);
   }
   return streams;
-}
-
-void GeneratedRun::restart() {
-  start();
-  if (!ready_to_inspect_) return;
-  platform_->at(platform_->engine().now() + kPatience, [this] {
-    scenario_->note_problem("the system does not answer any more");
-    end_clients();
-  });
 }
 
 // And the inspector.

@@ -7,7 +7,8 @@
 // out (its first choice is 0), so that what remains is not shifted:
 //
 //   store      the servers and what they hold (services::Service::generated_scenario())
-//   filling    whether that is almost full from the beginning
+//   filling    whether that is almost full from the beginning, and clients get what fills it
+//   fences     whether those of the processors take long
 //   client-N   what client N does
 //   stall-N    a thread that stands still: which one, when and for how long
 //   death-N    a client's process that dies or connection that breaks: which one, and when
@@ -33,6 +34,7 @@
 #include <vector>
 
 #include "bench/crash/explanation/lost_value.h"
+#include "bench/crash/patience.h"
 #include "platform/pmem/model/lazy_images.h"
 #include "platform/pmem/model/tape.h"
 #include "platform/pmem/sim/crashed_memory.h"
@@ -169,7 +171,6 @@ class GeneratedRun {
   void fail(const PlannedFailure& failure);
   void keep_what_is_left();
   pmem::Tape::Streams with_image(const pmem::LazyImages& images) const;
-  void restart();
   fabric::Port port_of(NodeId client) const;  // since the last failure
   void start_servers();
   void start_clients();
@@ -183,11 +184,12 @@ class GeneratedRun {
   NodeId inspector() const { return scenario_->servers() + scenario_->clients(); }
 
   pmem::Tape& tape_;
-  const sim::Profile& profile_;
+  const sim::Profile profile_;
   bool late_placements_;
   std::vector<PlannedFailure> planned_;
   std::vector<PlannedDeath> deaths_;
   std::unique_ptr<services::CrashScenario> scenario_;
+  Patience patience_;
   std::uint32_t failures_ = 0;
   // A process that dies leaves what is visible, so for those who judge only the power fails.
   std::vector<Time> power_failures_;

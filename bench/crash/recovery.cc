@@ -6,21 +6,19 @@
 
 namespace perdura::bench {
 
-namespace {
-
-// In virtual time: a system that has not served the inspector by then is assumed never to do so.
-constexpr Picoseconds kPatienceOfInspector = std::chrono::seconds(2);
-
-}  // namespace
-
 Recovery::Recovery(services::CrashScenario& scenario, const sim::Profile& profile, Time begin,
                    std::deque<pmem::sim::CrashedMemory>& memories)
-    : scenario_(scenario), platform_(profile, {{"server", scenario.servers()}, {"client", 1}}) {
+    : scenario_(scenario),
+      patience_(scenario),
+      platform_(profile, {{"server", scenario.servers()}, {"client", 1}}) {
   platform_.engine().advance(begin - platform_.engine().now());
   for (NodeId node = 0; node < memories.size(); ++node) {
     platform_.machine_of_node(node).adopt(memories[node]);
   }
+  scenario_.watch([this] { patience_.note_progress(); });
 }
+
+Recovery::~Recovery() { scenario_.watch({}); }
 
 void Recovery::run() {
   const NodeId inspector = scenario_.servers();
@@ -30,10 +28,7 @@ void Recovery::run() {
   }
   platform_.start(inspector, static_cast<fabric::Port>(inspector), CompletionMode::polling,
                   [this](Thread& thread) { return inspect(thread); });
-  platform_.at(platform_.engine().now() + kPatienceOfInspector, [this, inspector] {
-    scenario_.note_problem("the system does not answer any more");
-    platform_.kill(inspector);
-  });
+  patience_.begin(platform_, [this, inspector] { platform_.kill(inspector); });
   try {
     platform_.run();
   } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 
 #include <deque>
 
+#include "bench/crash/patience.h"
 #include "platform/pmem/sim/crashed_memory.h"
 #include "platform/sim/sim_platform.h"
 #include "services/crash.h"
@@ -18,6 +19,7 @@ class Recovery {
            std::deque<pmem::sim::CrashedMemory>& memories);
   Recovery(const Recovery&) = delete;
   Recovery& operator=(const Recovery&) = delete;
+  ~Recovery();
 
   // What the inspector finds, problems included, is noted by the scenario.
   void run();
@@ -27,6 +29,7 @@ class Recovery {
   Task<> inspect(Thread& thread);
 
   services::CrashScenario& scenario_;
+  Patience patience_;
   // Declared last, so destroyed first: its threads use the members above.
   sim::SimPlatform platform_;
 };

@@ -52,7 +52,7 @@ KvCrashPlan slow_writer_plan();
 //
 //   store                how many servers and keys, how long keys and values are, how much room;
 //                        after that, which small store of the system
-//   filling              whether that holds other keys at the beginning
+//   filling              whether that holds other keys at the beginning, and clients get those
 //   client-0, client-1.. each client's speed and operations
 //
 // 0 is the simplest choice: one client, one key, one server, no operation, no delay.

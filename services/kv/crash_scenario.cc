@@ -44,9 +44,13 @@ constexpr CrashSchedule kSchedules[] = {
 
 using Key = std::vector<std::byte>;
 
+// No byte behind the first 16 of a longer key is always zero, so that in an index entry over
+// several cache lines it matters whether each of them has survived.
 Key key_of(std::uint64_t number, Bytes size) {
+  constexpr Bytes kShort = 16;
   Key key(size);
   std::memcpy(key.data(), &number, sizeof number);
+  for (Bytes i = kShort; i < size; ++i) key[i] = static_cast<std::byte>(number + i);
   return key;
 }
 
@@ -109,6 +113,18 @@ Store small_store(const systems::KvSystem& system, const CrashSetup& setup, cons
   return {std::move(config), filling};
 }
 
+// Makes the clients get, in place of the plan's keys, those that the store is filled with, from
+// this one on: it is they that the store moves when it makes room.
+void get_filling(KvCrashPlan& plan, std::span<const std::uint64_t> filling, std::size_t first) {
+  for (auto& of_client : plan.clients) {
+    for (KvClientPlan& client : of_client) {
+      for (KvStep& step : client.steps) {
+        if (step.kind == Kind::get) step.key = filling[(first + step.key) % filling.size()];
+      }
+    }
+  }
+}
+
 bool works(const KvClientPlan& plan) { return !plan.steps.empty() || plan.watches; }
 
 // The number of gets that returned a version before its put had been acknowledged.
@@ -158,6 +174,7 @@ class KvCrashScenario final : public CrashScenario {
   bool prepares() const override { return !filling_.empty(); }
   std::vector<CrashCall> calls() const override;
   void describe(SystemState& state) const override { state_.describe(state); }
+  bool waits_for_operation() const override { return state_.operation_under_way(); }
 
  protected:
   void keep_observations() override {
@@ -461,10 +478,15 @@ std::unique_ptr<CrashScenario> kv_generated_scenario(const systems::KvSystem& sy
   KvCrashPlan plan = generated_plan(tape, failures);
   const std::size_t stores = std::max<std::size_t>(system.small_stores.size(), 1);
   const std::size_t number = tape.stream("store").choose(stores);
-  const bool filled = tape.stream("filling").choose(4) == 3;
+  pmem::Choices& filling = tape.stream("filling");
+  const bool filled = filling.choose(4) == 3;
   if (filled) plan.key_size = KvCrashPlan{}.key_size;  // of the keys that it is filled with
   Store store = small_store(system, setup, plan, number);
   if (!filled) store.filling = {};
+  const bool gets_filling = filling.choose(2) == 1;
+  if (gets_filling && !store.filling.empty()) {
+    get_filling(plan, store.filling, filling.choose(store.filling.size()));
+  }
   return std::make_unique<KvCrashScenario>(system, std::move(store), std::move(plan), true);
 }
 

@@ -25,6 +25,7 @@ class KvCrashState {
   KvCrashState& operator=(const KvCrashState&) = delete;
 
   void describe(SystemState& state) const;
+  bool operation_under_way() const { return !under_way_.empty(); }
 
   // A partition for as long as it is open.
   class Opened {
