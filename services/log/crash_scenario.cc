@@ -28,8 +28,6 @@ constexpr std::size_t kAppends = 14;
 constexpr std::uint64_t kFirstOfInspector = 1000;
 constexpr std::size_t kRecordSize = 64;
 constexpr Picoseconds kLook = Microseconds(5);
-// A server that is there has applied a whole log long before.
-constexpr Picoseconds kForEver = Milliseconds(20);
 
 constexpr Event kEvents[] = {{"laps of the log"}};
 
@@ -110,7 +108,6 @@ class LogCrashScenario final : public CrashScenario {
       ~Opened() { scenario.store_ = nullptr; }
     } opened{*this};
     store_ = store.get();
-    ++opened_;
     // The effects of records behind the head that survived the failure are forgotten: recovery
     // applies these records again, or they count as never appended.
     applied_.erase(applied_.upper_bound(store->applied()), applied_.end());
@@ -159,6 +156,8 @@ class LogCrashScenario final : public CrashScenario {
     const std::uint64_t applied = store_ == nullptr ? content_ : applied_.size();
     state.add("to be applied", magnitude(content_ - std::min(content_, applied)));
   }
+
+  bool waits_for_operation() const override { return under_way_ > 0; }
 
   std::string kept_apart() const override { return text_of(applied_); }
 
@@ -224,6 +223,18 @@ class LogCrashScenario final : public CrashScenario {
     }
   }
 
+  // Counts an operation as long as somebody who lives waits for it.
+  class UnderWay {
+   public:
+    explicit UnderWay(LogCrashScenario& scenario) : count_(++scenario.under_way_) {}
+    ~UnderWay() { --count_; }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    std::uint32_t& count_;
+  };
+
   // Each takes the number behind the last one, or one that a failure has taken back.
   std::uint64_t appends_begun() const {
     return static_cast<std::uint64_t>(
@@ -253,7 +264,7 @@ class LogCrashScenario final : public CrashScenario {
     Operation operation;
     operation.record = content;
     const std::size_t place = begin(operation, client);
-    Executor::current().spawn(expect_answer(place));
+    const UnderWay under_way(*this);
     const Record record = record_of(content, config_.largest_record);
     const auto number = co_await writer.append(std::as_bytes(std::span(record)));
     if (!number) {
@@ -265,27 +276,13 @@ class LogCrashScenario final : public CrashScenario {
     co_return true;
   }
 
-  Task<> expect_answer(std::size_t place) {
-    const std::uint32_t opened = opened_;
-    co_await sleep_for(kForEver);
-    if (opened_ != opened || place >= calls_.size() || calls_[place].call.answered) co_return;
-    note_problem("an append waits for ever");
-    changed();
-  }
-
   // Notes which records the server has applied once it has applied all of them.
   Task<> read(const LogWriter& writer) {
     Operation operation;
     operation.kind = Operation::Kind::read;
     const std::size_t place = begin(operation, kInspector);
-    const Time late = Executor::current().now() + kForEver;
-    while (store_ == nullptr || store_->applied() < writer.tail()) {
-      if (Executor::current().now() > late) {
-        note_problem("the server does not apply all records of the log");
-        co_return;
-      }
-      co_await sleep_for(kLook);
-    }
+    const UnderWay under_way(*this);
+    while (store_ == nullptr || store_->applied() < writer.tail()) co_await sleep_for(kLook);
     LogSpecification::State& found = calls_[place].call.operation.found;
     for (const auto& [number, content] : applied_) {
       if (number != found.size() + 1) {
@@ -300,7 +297,7 @@ class LogCrashScenario final : public CrashScenario {
   const LogConfig config_;
   const LogPlan plan_;
   std::uint32_t connected_ = 0;  // how often the client has connected
-  std::uint32_t opened_ = 0;     // how often the server has
+  std::uint32_t under_way_ = 0;  // operations that are waited for
   std::uint64_t content_ = 0;    // of the last record of the client
   // Records by number, as an application would make them durable.
   std::map<std::uint64_t, std::uint64_t> applied_;
