@@ -2,7 +2,9 @@
 // persistent region of the server, which a client appends to by remote updates.
 //
 //   0      magic | slots | largest record      written last, when the log is created
-//   64     head: number of records applied; the server publishes it
+//   64     head: number of records applied
+//   72     the same, stored when the head is durable: what the client reads. A slot that it reused
+//          for a head that a power failure takes back would end the log there
 //   128    tail: number of records appended    the update "b" of methods with two updates; else 0
 //   256    the slots; record number i, from 1, is in slot (i - 1) mod slots
 //
@@ -35,6 +37,7 @@ struct RecordHeader {
 static_assert(sizeof(RecordHeader) == 16);
 
 inline constexpr Bytes kHeadOffset = 64;
+inline constexpr Bytes kPublishedHeadOffset = 72;
 inline constexpr Bytes kTailOffset = 128;
 inline constexpr Bytes kSlotsOffset = 256;
 

@@ -37,8 +37,9 @@ LogServer::LogServer(Thread& thread, const std::string& name, const LogOptions& 
   }
   if (region_->load(0) == 0 && region_->size() == options.region_size()) make();
   check_shape(name);
-  responder_ = std::make_shared<persistence::Responder>(thread, *region_, options.setup());
   head_ = region_->load(kHeadOffset);
+  region_->store(kPublishedHeadOffset, head_);
+  responder_ = std::make_shared<persistence::Responder>(thread, *region_, options.setup());
   // A record may be applied before the client can rely on it. A failure may then lose its tail, but
   // not its effect, so the tail must not be behind the head. Nor may it keep the mark of a client
   // that is gone.
@@ -119,6 +120,7 @@ std::uint64_t LogServer::apply_some(std::uint64_t most) {
   if (applied > 0) {
     region_->store(kHeadOffset, head_);
     region_->persist(kHeadOffset, kWord);
+    region_->store(kPublishedHeadOffset, head_);
   }
   return applied;
 }

@@ -53,7 +53,7 @@ Task<tl::expected<std::uint64_t, UpdateError>> RemoteLog::read_word(Bytes offset
 }
 
 Task<tl::expected<void, UpdateError>> RemoteLog::find_tail() {
-  const auto head = co_await read_word(kHeadOffset);
+  const auto head = co_await read_word(kPublishedHeadOffset);
   if (!head) co_return tl::unexpected(head.error());
   head_ = tail_ = *head;
   if (options_.has_tail()) {
@@ -79,7 +79,7 @@ Task<tl::expected<std::uint64_t, UpdateError>> RemoteLog::append(
   const std::uint64_t number = tail_ + 1;
   while (number - head_ > options_.slots) {
     ++head_reads_;
-    const auto head = co_await read_word(kHeadOffset);
+    const auto head = co_await read_word(kPublishedHeadOffset);
     if (!head) co_return tl::unexpected(head.error());
     head_ = *head;
     if (number - head_ > options_.slots && is_over()) {
