@@ -107,7 +107,7 @@ struct Client {
   fabric::LocalBuffer local(std::uint32_t length, Bytes offset = 0) const {
     return {&region, offset, length};
   }
-  Task<> measure(fabric::Opcode opcode, const LocalPieces& pieces, Bytes at, Picoseconds* time) {
+  Task<> measure(fabric::Opcode opcode, LocalPieces pieces, Bytes at, Picoseconds* time) {
     const Time begin = thread.executor.now();
     const auto done = co_await fabric::Operation(
         peer, {.opcode = opcode, .local = pieces, .remote = {key, at}, .operand = 1});
