@@ -97,6 +97,18 @@ struct CrashLevels {
   bool any() const { return durable || acknowledged || observed || ordered || atomic; }
 };
 
+// Adds one to a count as long as it lives.
+class ScopedCount {
+ public:
+  explicit ScopedCount(std::uint32_t& count) : count_(count) { ++count_; }
+  ~ScopedCount() { --count_; }
+  ScopedCount(const ScopedCount&) = delete;
+  ScopedCount& operator=(const ScopedCount&) = delete;
+
+ private:
+  std::uint32_t& count_;
+};
+
 // One run. The scenario's own data belongs to the observers and not to any simulated machine, so it
 // survives power failures.
 class CrashScenario {
@@ -180,15 +192,9 @@ class CrashScenario {
   // For inspect(): the number of clients that have not noticed the failure yet.
   std::uint32_t clients_at_work() const { return clients_at_work_; }
   // Counts a client as long as it lives, however it ends.
-  class AtWork {
+  class AtWork : public ScopedCount {
    public:
-    explicit AtWork(CrashScenario& scenario) : count_(++scenario.clients_at_work_) {}
-    ~AtWork() { --count_; }
-    AtWork(const AtWork&) = delete;
-    AtWork& operator=(const AtWork&) = delete;
-
-   private:
-    std::uint32_t& count_;
+    explicit AtWork(CrashScenario& scenario) : ScopedCount(scenario.clients_at_work_) {}
   };
 
  protected:

@@ -223,18 +223,6 @@ class LogCrashScenario final : public CrashScenario {
     }
   }
 
-  // Counts an operation as long as somebody who lives waits for it.
-  class UnderWay {
-   public:
-    explicit UnderWay(LogCrashScenario& scenario) : count_(++scenario.under_way_) {}
-    ~UnderWay() { --count_; }
-    UnderWay(const UnderWay&) = delete;
-    UnderWay& operator=(const UnderWay&) = delete;
-
-   private:
-    std::uint32_t& count_;
-  };
-
   // Each takes the number behind the last one, or one that a failure has taken back.
   std::uint64_t appends_begun() const {
     return static_cast<std::uint64_t>(
@@ -264,7 +252,7 @@ class LogCrashScenario final : public CrashScenario {
     Operation operation;
     operation.record = content;
     const std::size_t place = begin(operation, client);
-    const UnderWay under_way(*this);
+    const ScopedCount waits(under_way_);
     const Record record = record_of(content, config_.largest_record);
     const auto number = co_await writer.append(std::as_bytes(std::span(record)));
     if (!number) {
@@ -281,7 +269,7 @@ class LogCrashScenario final : public CrashScenario {
     Operation operation;
     operation.kind = Operation::Kind::read;
     const std::size_t place = begin(operation, kInspector);
-    const UnderWay under_way(*this);
+    const ScopedCount waits(under_way_);
     while (store_ == nullptr || store_->applied() < writer.tail()) co_await sleep_for(kLook);
     LogSpecification::State& found = calls_[place].call.operation.found;
     for (const auto& [number, content] : applied_) {
