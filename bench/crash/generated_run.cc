@@ -206,8 +206,12 @@ void GeneratedRun::draw_schedule() {
   const auto stream = [&](std::size_t bit, std::string_view name) -> pmem::Choices* {
     return (drawn & bit) != 0 ? &tape_.stream(name, kRarity) : nullptr;
   };
-  platform_->choose_schedule(
-      {.messages = stream(kMessages, "messages"), .devices = stream(kPlacements, "placements")});
+  // Nothing but a thread that stands still between an answer and what it does next shows that the
+  // answer came too early.
+  const bool paused = tape_.stream("paused", kRarityOfRuns).choose(2) == 1;
+  platform_->choose_schedule({.messages = stream(kMessages, "messages"),
+                              .devices = stream(kPlacements, "placements"),
+                              .threads = paused ? &tape_.stream("pauses", kRarity) : nullptr});
 }
 
 void GeneratedRun::list_moments(std::function<bool()> begins) {

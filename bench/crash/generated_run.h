@@ -19,6 +19,8 @@
 //   drawn       which of the next two are drawn, as a set of bits
 //   messages    by how much each message, answer and receive completion is late
 //   placements  by how much each placement in the servers' memory is late
+//   paused      whether the next one is drawn
+//   pauses      for how long a thread stands still behind each operation that it posts
 #pragma once
 
 #include <cstdint>

@@ -176,7 +176,7 @@ void SimPlatform::stall(NodeId node, std::uint32_t thread, std::vector<Stall> st
 }
 
 void SimPlatform::choose_schedule(const ScheduleChoices& choices) {
-  network_.delays = {choices.messages, choices.devices};
+  network_.delays = {choices.messages, choices.devices, choices.threads};
   for (SimNode& node : nodes_) node.choose_tasks(choices.tasks);
 }
 

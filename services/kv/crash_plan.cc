@@ -58,6 +58,7 @@ KvClientPlan generated_client(std::uint64_t keys, pmem::Choices& choices) {
   const auto& mix = one_of(kMixes, choices);
   client.pause = one_of(kPauses, choices);
   client.late = one_of(kDelays, choices);
+  client.at_once = choices.choose(4) == 3;
   for (std::size_t step = 0; step < kMostSteps; ++step) {
     const std::size_t what = choices.choose(kNothing + mix.size());
     const std::uint64_t key = choices.choose(keys);

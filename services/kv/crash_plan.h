@@ -19,8 +19,9 @@ struct KvStep {
 // A client between two failures.
 struct KvClientPlan {
   std::vector<KvStep> steps;
-  Picoseconds pause{};  // after each step
-  Picoseconds late{};   // each of its fabric operations is delayed by this
+  Picoseconds pause{};   // after each step
+  Picoseconds late{};    // each of its fabric operations is delayed by this
+  bool at_once = false;  // begins all steps at once, instead of one after the other
   // Instead of the steps, gets key 0 until the late clients have ended.
   bool watches = false;
 };

@@ -201,6 +201,10 @@ class KvCrashScenario final : public CrashScenario {
   Task<> fill(systems::KvSession& session);
   Task<> fill_one(systems::KvSession& session, std::uint64_t key, std::uint64_t& left,
                   WaitList& filled);
+  Task<> change_at_once(systems::KvSession& session, const KvClientPlan& plan,
+                        std::uint32_t number);
+  Task<> change_one(systems::KvSession& session, KvStep step, std::uint32_t number,
+                    std::uint64_t& left, WaitList& changed);
   Task<> change(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
   Task<> watch(systems::KvSession& session, const KvClientPlan& plan, std::uint32_t number);
   Task<> read(systems::KvSession& session);
@@ -390,10 +394,27 @@ Task<> KvCrashScenario::fill_one(systems::KvSession& session, std::uint64_t key,
 
 Task<> KvCrashScenario::change(systems::KvSession& session, const KvClientPlan& plan,
                                std::uint32_t number) {
+  if (plan.at_once) co_return co_await change_at_once(session, plan, number);
   for (const KvStep& next : plan.steps) {
     if (!co_await step(session, next, number)) co_return;
     if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
   }
+}
+
+Task<> KvCrashScenario::change_at_once(systems::KvSession& session, const KvClientPlan& plan,
+                                       std::uint32_t number) {
+  WaitList changed;
+  std::uint64_t left = plan.steps.size();
+  for (const KvStep& step : plan.steps) {
+    Executor::current().spawn(change_one(session, step, number, left, changed));
+  }
+  while (left > 0) co_await wait(changed);
+}
+
+Task<> KvCrashScenario::change_one(systems::KvSession& session, KvStep step, std::uint32_t number,
+                                   std::uint64_t& left, WaitList& changed) {
+  co_await this->step(session, step, number);
+  if (--left == 0) changed.wake_all();
 }
 
 // Gets the key as long as the slow writer is at work, besides this client.

@@ -73,6 +73,11 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
         ++counts_.torn_reads;
         continue;
       }
+      // What seems to be too long may be remains in the place of an object that is yet to be
+      // written, and only the server can tell.
+      if (!object && object.error() == Error::too_large) {
+        co_return co_await get_by_send(lane, key, into);
+      }
       if (!object) co_return tl::unexpected(object.error());
       // The READ of the entry may not have been atomic: it may have paired the version word of this
       // entry with the key of an entry that was stored in its place later.

@@ -131,6 +131,7 @@ struct DelayChoices {
 
   pmem::Choices* messages = nullptr;
   pmem::Choices* devices = nullptr;
+  pmem::Choices* threads = nullptr;
 };
 
 // The state that all connections of a simulation share.

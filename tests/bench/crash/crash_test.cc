@@ -106,6 +106,54 @@ INSTANTIATE_TEST_SUITE_P(All, Crashes,
                                   std::string(kMachines[std::get<1>(test.param)].name);
                          });
 
+// The table is about the first small store of each system. In the others it cleans, moves and goes
+// around in other ways, and must keep as much.
+struct SmallStoreOf {
+  services::ServedSystem system;
+  std::size_t number = 0;
+  std::span<const services::Setting> parameters;
+};
+std::vector<SmallStoreOf> other_small_stores() {
+  std::vector<SmallStoreOf> all;
+  for (const systems::KvSystem& system : systems::kv_systems()) {
+    for (std::size_t number = 1; number < system.small_stores.size(); ++number) {
+      all.push_back({system_of(system.name), number, system.small_stores[number].parameters});
+    }
+  }
+  return all;
+}
+
+class CrashesInSmallStores : public testing::TestWithParam<SmallStoreOf> {};
+
+TEST_P(CrashesInSmallStores, LeaveAtLeastWhatTheTableSays) {
+  const services::SystemInfo& info = GetParam().system.info;
+  const PersistenceModel& model = kMachines[0].model;
+  for (const ExploredSetting& setting : explored_settings(info)) {
+    const auto cell = explored_cell(info, setting.parameters, setting.correct, model);
+    ASSERT_TRUE(cell) << "scripts/reference makes bench/crash/explored.csv";
+    if (!cell->level || *cell->level == services::GuaranteeLevel::none) continue;
+    CrashOptions options{.setup = {.model = model}, .random_images = 1};
+    options.schedule = "equal-writers";
+    options.setup.parameters = setting.parameters;
+    options.setup.correct = setting.correct;
+    for (const services::Setting& parameter : GetParam().parameters) {
+      options.setup.parameters.emplace(parameter.name, parameter.value);
+    }
+    const CrashResult result = explore_crashes(GetParam().system, testbed(), options);
+    EXPECT_GE(result.strongest(), *cell->level)
+        << explored_name(info, setting) << ":\n"
+        << result.durable.first_loss << result.ordered.first_loss << result.atomic.first_loss;
+    EXPECT_GT(result.moments, 100U);
+    for (const auto& [event, count] : result.events) std::cout << count << " " << event << ", ";
+    std::cout << result.runs << " failures\n";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, CrashesInSmallStores, testing::ValuesIn(other_small_stores()), [](const auto& test) {
+      return test_name({test.param.system, {}}) + "_" + std::to_string(test.param.number);
+    });
+
 std::string_view said_of(std::string_view name, std::string_view setting,
                          const PersistenceModel& model) {
   const services::ServedSystem system = system_of(name);

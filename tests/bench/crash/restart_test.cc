@@ -1,6 +1,7 @@
 // Recovery after the death of a process finds what is visible, not what is durable
 // (docs/restart.md). At every moment of a history the servers' processes die and are started again
-// at once; the clients go on, and some time later the power fails.
+// at once; the clients go on, and the power fails some time later, or as soon as they were told
+// something.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,12 +26,19 @@ const sim::Profile& restarted_testbed() {
   return profile;
 }
 
+// When the power fails: so long after the death, or, if that comes first, when operations of the
+// restarted servers' clients have begun or ended so often.
+struct PowerFailure {
+  Picoseconds later{};
+  std::uint64_t changes = ~std::uint64_t{0};
+};
+
 class DeathAndPowerFailure {
  public:
-  // `later`: when the power fails, after the death. Its image is the one that keeps least.
-  DeathAndPowerFailure(const SoakCase& one, std::uint64_t seed, Picoseconds later)
+  // The power failure's image is the one that keeps least.
+  DeathAndPowerFailure(const SoakCase& one, std::uint64_t seed, const PowerFailure& planned)
       : expected_(one.expected),
-        later_(later),
+        planned_(planned),
         tape_(seed),
         scenario_(
             one.system.service->generated_scenario(one.system.info.name, one.setup(), tape_, 2)),
@@ -47,7 +55,11 @@ class DeathAndPowerFailure {
       start();
       platform_.start(scenario_->servers() + scenario_->clients(), next_port_++,
                       CompletionMode::polling, [this](Thread& thread) { return inspect(thread); });
-      platform_.at(platform_.engine().now() + later_, [this] { fail_power(); });
+      platform_.at(platform_.engine().now() + planned_.later, [this] { fail_power(); });
+      scenario_->watch([this, changes = std::uint64_t{0}]() mutable {
+        if (++changes != planned_.changes) return;
+        platform_.at(Executor::current().now(), [this] { fail_power(); });
+      });
     });
     try {
       platform_.run();
@@ -78,6 +90,7 @@ class DeathAndPowerFailure {
   }
 
   void fail_power() {
+    if (failed_at_) return;
     failed_at_ = platform_.engine().now();
     pmem::LeastChoices least;
     platform_.fail_power(servers(), least);
@@ -136,7 +149,7 @@ class DeathAndPowerFailure {
   }
 
   GuaranteeLevel expected_;
-  Picoseconds later_;
+  PowerFailure planned_;
   pmem::Tape tape_;
   std::unique_ptr<services::CrashScenario> scenario_;
   fabric::Port next_port_ = 1;
@@ -151,7 +164,9 @@ class Restarted : public testing::TestWithParam<services::ServedSystem> {};
 // tried.
 std::uint64_t explore_deaths(const SoakCase& one, std::uint64_t seed) {
   struct Found {};
-  const Picoseconds later = Microseconds(seed % 2 == 0 ? 120 : 30);
+  PowerFailure planned{.later = Microseconds(seed % 2 == 0 ? 120 : 30)};
+  // An operation has ended, and another one has begun.
+  if (seed % 3 == 2) planned.changes = 3;
   // The first histories are short. All begin alike, with the making of the store, so they try
   // different moments.
   const std::uint64_t stride = seed <= 3 ? 2 : 7;
@@ -163,7 +178,7 @@ std::uint64_t explore_deaths(const SoakCase& one, std::uint64_t seed) {
     return sim::explore_failures(
                options,
                [&](sim::Failure& failure) {
-                 const std::string loss = DeathAndPowerFailure(one, seed, later).run(failure);
+                 const std::string loss = DeathAndPowerFailure(one, seed, planned).run(failure);
                  EXPECT_EQ(loss, "") << one.name() << ", history " << seed
                                      << ", the process dies at " << failure.text();
                })
@@ -174,7 +189,7 @@ std::uint64_t explore_deaths(const SoakCase& one, std::uint64_t seed) {
 }
 
 TEST_P(Restarted, KeepsItsLevelWhenThePowerFailsNext) {
-  constexpr std::uint64_t kHistories = 9;
+  constexpr std::uint64_t kHistories = 14;
   std::uint64_t tried = 0;
   for (const SoakCase& one : soak_cases({GetParam()}, restarted_testbed())) {
     if (one.model != pmem::PersistenceModel{pmem::PersistenceDomain::dmp, true}) continue;

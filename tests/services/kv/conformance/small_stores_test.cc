@@ -1,0 +1,134 @@
+// Every key-value system in each of its small stores, in which it cleans, moves, grows and goes
+// around all the time, under clients that write, delete and read the same keys. Nothing fails.
+#include <random>
+
+#include "platform/base/error.h"
+#include "services/kv/small_store.h"
+#include "tests/services/kv/conformance/recording.h"
+#include "tests/support/seed.h"
+
+namespace perdura::systems::test {
+namespace {
+
+constexpr std::uint32_t kNodes = 4;  // the first is the server
+constexpr std::uint32_t kClients = 6;
+constexpr std::uint64_t kLanes = 4;
+constexpr std::uint64_t kOperationsOfLane = 300;
+constexpr std::uint64_t kAllOperations = kClients * kLanes * kOperationsOfLane;
+constexpr Picoseconds kPatience = Milliseconds(10);  // with which an operation is waited for
+constexpr Bytes kValueSize = 64;
+
+class SmallStores : public testing::TestWithParam<Subject> {
+ protected:
+  const KvSystem& system() const { return find_kv_system(GetParam().system); }
+
+  // Throws if no operation ends any more.
+  history::History run(const KvConfig& config, std::uint64_t keys, std::uint32_t seed);
+
+ private:
+  // Operations of a session one after the other. Refused puts have no effect, which the history
+  // shows.
+  Task<> lane(KvSession& session, const KvConfig& config, std::uint64_t keys, std::uint64_t number,
+              std::uint32_t seed, std::uint64_t& lanes);
+
+  std::uint64_t ended_ = 0;  // operations of a run
+};
+
+Task<> SmallStores::lane(KvSession& session, const KvConfig& config, std::uint64_t keys,
+                         std::uint64_t number, std::uint32_t seed, std::uint64_t& lanes) {
+  constexpr std::uint64_t kAllLanes = kClients * kLanes;
+  std::seed_seq of_lane{seed, static_cast<std::uint32_t>(number)};
+  std::mt19937_64 random(of_lane);
+  Buffer into(config.max_value_size);
+  for (std::uint64_t i = 1; i <= kOperationsOfLane; ++i) {
+    const std::uint64_t key_number = random() % keys;
+    const Buffer key = key_of(key_number, config.key_size);
+    const std::uint64_t kind = random() % 10;
+    if (kind < 5) {
+      const Buffer value = value_of(key_number, i * kAllLanes + number, config.value_size);
+      const auto put = co_await session.put(key, value);
+      if (!put) {
+        EXPECT_EQ(put.error(), Error::out_of_space);
+      }
+    } else if (kind < 6) {
+      const auto erased = co_await session.erase(key);
+      if (!erased && erased.error() != Error::not_found) {
+        EXPECT_EQ(erased.error(), Error::out_of_space);
+      }
+    } else {
+      const auto got = co_await session.get(key, into);
+      if (!got) {
+        EXPECT_EQ(got.error(), Error::not_found);
+      }
+    }
+    ++ended_;
+  }
+  --lanes;
+}
+
+history::History SmallStores::run(const KvConfig& config, std::uint64_t keys, std::uint32_t seed) {
+  ended_ = 0;
+  const auto platform = perdura::test::make_platform(GetParam().platform, kNodes);
+  platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto partition = system().open(thread, "pool", config);
+    co_await partition->serve();
+  });
+  Recording recording;
+  for (std::uint32_t client = 0; client < kClients; ++client) {
+    const auto recorded = recording.of([&, client](KvSession& session, Thread& thread) -> Task<> {
+      std::uint64_t lanes = kLanes;
+      for (std::uint64_t i = 0; i < kLanes; ++i) {
+        thread.executor.spawn(lane(session, config, keys, client * kLanes + i, seed, lanes));
+      }
+      while (lanes > 0) co_await sleep_for(Microseconds(5));
+    });
+    platform->start(1 + client % (kNodes - 1), static_cast<fabric::Port>(1 + client),
+                    CompletionMode::polling, [&, recorded](Thread& thread) -> Task<> {
+                      const auto session = co_await system().connect(thread, {0, 0}, config);
+                      co_await recorded(*session, thread);
+                    });
+  }
+  platform->start(1, kClients + 1, CompletionMode::polling, [&](Thread&) -> Task<> {
+    while (ended_ < kAllOperations) {
+      const std::uint64_t before = ended_;
+      co_await sleep_for(kPatience);
+      if (ended_ == before) throw PlatformError("no operation ends any more");
+    }
+  });
+  platform->run();
+  return recording.history();
+}
+
+// Few keys, of which each is written again and again, and more than the smallest stores have room
+// for.
+TEST_P(SmallStores, MakeALinearizableHistory) {
+  const std::uint32_t seed = perdura::test::random_seed();
+  for (std::size_t number = 0; number < system().small_stores.size(); ++number) {
+    for (const std::uint64_t keys : {6, 300}) {
+      SCOPED_TRACE(testing::Message() << "small store " << number << ", " << keys
+                                      << " keys, PERDURA_TEST_SEED=" << seed);
+      KvConfig config{.key_size = 16,
+                      .value_size = system().fit_value(kValueSize),
+                      .max_value_size = system().fit_value(kValueSize),
+                      .records = keys,
+                      .writes = kAllOperations,
+                      .sessions = kClients,
+                      .parameters = {}};
+      services::make_small(system(), number, config);
+      const auto verdict = history::check(run(config, keys, seed));
+      ASSERT_TRUE(verdict.accepted()) << describe(verdict);
+      EXPECT_EQ(verdict.operations, kAllOperations);
+    }
+  }
+}
+
+// Whatever the platform, the same is run; the simulation is the fastest.
+std::vector<Subject> simulated_subjects() {
+  std::vector<Subject> subjects;
+  for (const KvSystem& system : kv_systems()) subjects.push_back({std::string(system.name), "sim"});
+  return subjects;
+}
+INSTANTIATE_TEST_SUITE_P(All, SmallStores, testing::ValuesIn(simulated_subjects()), subject_name);
+
+}  // namespace
+}  // namespace perdura::systems::test
