@@ -165,7 +165,8 @@ struct Link {
   std::uint32_t region = 0;
   std::uint32_t life = 0;
 
-  // A word with 0 in its lower half links no region; its `life` is that of the region last linked.
+  // A word with 0 in its lower half links no region; its life is the next one, which no region has
+  // had there. So a word that has ever linked a region is not 0, which it is in a new pool.
   static constexpr std::optional<Link> of(std::uint64_t word) {
     const auto number = static_cast<std::uint32_t>(word);
     if (number == 0) return std::nullopt;
@@ -175,7 +176,7 @@ struct Link {
     return static_cast<std::uint32_t>(word >> 32);
   }
   constexpr std::uint64_t word() const { return std::uint64_t{life} << 32 | (region + 1); }
-  constexpr std::uint64_t unlinked() const { return std::uint64_t{life} << 32; }
+  constexpr std::uint64_t unlinked() const { return std::uint64_t{life + 1} << 32; }
 };
 
 // The offsets within a pool, computed from its superblock. Heads are numbered from 1.

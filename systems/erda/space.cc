@@ -20,7 +20,6 @@ Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t thresho
   // The share of each head of the log, counted as if there were one head more: the additional share
   // is for the head that is being cleaned.
   threshold_ = shape.regions * shape.region_bytes / (shape.heads + 1) / 100 * threshold_percent;
-  std::uint32_t last_life = 0;
   std::vector<bool> used(shape.regions);
   for (std::uint8_t head = 1; head <= heads(); ++head) {
     of(head).state = HeadState::of(pool.load(layout.state_word(head)));
@@ -30,8 +29,8 @@ Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t thresho
     for (const std::uint32_t chain : {0U, 1U}) {
       for (std::uint64_t i = 0; i < shape.regions; ++i) {
         const std::uint64_t word = pool.load(layout.link_word(head, chain, i));
-        last_life = std::max(last_life, Link::life_of(word));
         const std::optional<Link> link = Link::of(word);
+        next_life_ = std::max(next_life_, link ? link->life + 1 : Link::life_of(word));
         if (!link) continue;
         if (link->region >= shape.regions || used[link->region]) {
           throw UsageError(fmt::format(
@@ -44,9 +43,9 @@ Space::Space(pmem::Region& pool, const PoolLayout& layout, std::uint64_t thresho
       of(head).logs.emplace_back(pool, layout, head, chain);
     }
   }
-  // In an old pool nothing tells whether a free region has been used before.
-  fresh_ = std::none_of(used.begin(), used.end(), [](bool u) { return u; });
-  next_life_ = fresh_ ? 0 : last_life + 1;
+  // In an old pool nothing tells whether a free region has been used before. It need not have a
+  // linked one: cleaning a head whose keys are all deleted leaves none.
+  fresh_ = next_life_ == 0;
   for (std::uint64_t region = shape.regions; region-- > 0;) {
     if (!used[region]) free_.push_back(static_cast<std::uint32_t>(region));
   }

@@ -137,6 +137,21 @@ TEST(ErdaStore, APlaceHoldsNoObjectAfterTheServerDiedWhileWriting) {
   });
 }
 
+// All keys are deleted, so cleaning copies nothing and leaves the head without a region. The server
+// dies when recovery has completed that, and before it has given the head another one.
+TEST(ErdaStore, APlaceHoldsNoObjectAfterACleaningThatLeftNoRegion) {
+  on_a_server([](Node& node) {
+    {
+      Opened first(node);
+      first.put_twice_and_delete();
+      first.merge(3 * kStoreKeys);
+      ASSERT_TRUE(first.store.space().begin_replicating(kHead));
+    }
+    EXPECT_EQ(Opened(node).store.space().region_1(kHead).regions(), 0U);
+    Opened(node).expect_empty_places();
+  });
+}
+
 // A key whose only version was never written does not exist, whichever way the request came.
 TEST(ErdaStore, AKeyThatWasNeverWrittenCannotBeDeleted) {
   on_a_server([](Node& node) {
