@@ -125,10 +125,6 @@ class CrashScenario {
   // Called again on the same node when its power is back, or when its process is started again.
   // Throws if it cannot be opened.
   virtual Task<> serve(Thread& thread) = 0;
-  // Threads of a server, of which serve() is called on the first, at port 0, and serve_also() on
-  // each further one, at ports 1, 2, ...
-  virtual std::uint32_t workers() const { return 1; }
-  virtual Task<> serve_also([[maybe_unused]] Thread& thread) { co_return; }
   // The operations of client `number`. Returns when they are done, or when the server is gone. In
   // runs of several failures, called again after each but the last.
   // Throws PlatformError if the client cannot connect.
@@ -160,10 +156,6 @@ class CrashScenario {
   }
   // Calls `look` whenever describe() may tell something new.
   void watch(std::function<void()> look) { look_ = std::move(look); }
-
-  // How often a client has been told what is not acknowledged yet. A promise that only an observer
-  // was given is the easiest to break.
-  virtual std::uint64_t early_observations() const { return 0; }
 
   // Whether a client that is alive and connected, or the inspector, waits for an operation.
   virtual bool waits_for_operation() const { return false; }
