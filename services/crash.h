@@ -121,8 +121,11 @@ class CrashScenario {
   virtual NodeId servers() const { return 1; }
   virtual std::uint32_t clients() const = 0;
 
-  // Opens, and if necessary recovers, what the thread's node holds, and serves it; does not return.
-  // Called again on the same node when its power is back, or when its process is started again.
+  // Threads of each server. They listen at ports 0, 1, ... (bench/crash/servers.h starts them).
+  virtual std::uint32_t workers() const { return 1; }
+  // Called on each of those threads. The first opens, and if necessary recovers, what its node
+  // holds, and serves it; the others help to serve it. Does not return. Called again on the same
+  // node when its power is back, or when its process is started again.
   // Throws if it cannot be opened.
   virtual Task<> serve(Thread& thread) = 0;
   // The operations of client `number`. Returns when they are done, or when the server is gone. In
@@ -156,6 +159,10 @@ class CrashScenario {
   }
   // Calls `look` whenever describe() may tell something new.
   void watch(std::function<void()> look) { look_ = std::move(look); }
+
+  // How often a client has been told what is not acknowledged yet. A promise that only an observer
+  // was given is the easiest to break.
+  virtual std::uint64_t early_observations() const { return 0; }
 
   // Whether a client that is alive and connected, or the inspector, waits for an operation.
   virtual bool waits_for_operation() const { return false; }

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "bench/crash/servers.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -125,8 +126,8 @@ void CrashRun::end_clients() {
 }
 
 void CrashRun::start_server(NodeId node) {
-  platform_.start_service(node, 0, CompletionMode::polling,
-                          [this](Thread& thread) { return serve(thread); });
+  bench::start_server(platform_, scenario_, node,
+                      [this](Thread& thread) { return serve(thread); });
 }
 
 void CrashRun::start_client(std::uint32_t number) {

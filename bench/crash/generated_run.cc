@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bench/crash/recovery.h"
+#include "bench/crash/servers.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -25,10 +26,15 @@ constexpr std::array<std::size_t, 3> kWindows{std::size_t{1} << 27,   // 134 us
 constexpr Picoseconds kLatest{static_cast<std::int64_t>(kWindows[0])};
 // Of so many beginnings and ends of operations, one is what a failure is to follow.
 constexpr std::size_t kMostChanges = 32;
+// So many follow an early observation, one of the first few.
+constexpr std::size_t kEarly = 16;
+constexpr std::size_t kMostEarly = 4;
 // Ports of an epoch's clients differ from those of the epoch before, whose threads may still be
 // finding out that the server has gone.
 constexpr std::uint32_t kPortsOfEpoch = 64;
 constexpr std::uint32_t kMostFailures = 3;
+// If a store has not been filled until then, it is not going to be.
+constexpr Picoseconds kLongestPreparation = std::chrono::milliseconds(5);
 // A process is started again some time after its death, when the devices are done with what it had
 // begun.
 constexpr Picoseconds kRestart = Microseconds(100);
@@ -64,7 +70,9 @@ Picoseconds drawn_delay(pmem::Choices& choices) {
 // it so; else they last for less than any message.
 sim::Profile drawn_profile(sim::Profile profile, pmem::Tape& tape) {
   constexpr Picoseconds kLongFence = Microseconds(10);
+  constexpr double kSlowBus = 64e6;  // a cache line in a microsecond
   if (tape.stream("fences").choose(4) == 3) profile.cpu.fence = kLongFence;
+  if (tape.stream("bus").choose(8) == 7) profile.nic.pcie_bandwidth = kSlowBus;
   return profile;
 }
 
@@ -130,8 +138,10 @@ services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
 
 GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices) {
   // A third of them follow the beginning, and what is recovered then.
-  const std::size_t changes = choices.choose(kMostChanges + kMostChanges / 2);
+  constexpr std::size_t kOfBoth = kMostChanges + kMostChanges / 2;
+  const std::size_t changes = choices.choose(kOfBoth + kEarly);
   Moment moment;
+  if (changes >= kOfBoth) moment.early = 1 + (changes - kOfBoth) % kMostEarly;
   moment.changes = changes < kMostChanges ? changes : 0;
   moment.delay = drawn_delay(choices);
   return moment;
@@ -255,6 +265,18 @@ void GeneratedRun::start() {
   awaited_.clear();
   start_servers();
   start_clients();
+  // Filling a store may take longer than what is to happen then.
+  if (failures_ > 0 || !scenario_->prepares()) return plan_what_happens();
+  const auto plan_once = [this, planned = std::make_shared<bool>(false)] {
+    if (std::exchange(*planned, true)) return;
+    changed_at_ = platform_->engine().now();
+    plan_what_happens();
+  };
+  scenario_->when_prepared(plan_once);
+  platform_->at(platform_->engine().now() + kLongestPreparation, plan_once);
+}
+
+void GeneratedRun::plan_what_happens() {
   for (const PlannedDeath& death : deaths_) {
     if (death.failures == failures_) at(death.moment, [this, death] { end_client(death); });
   }
@@ -268,11 +290,11 @@ void GeneratedRun::start() {
   };
   at(planned_[before].moment, fail_once);
   // If there are fewer operations than that.
-  at({0, kLatest}, fail_once);
+  at({0, 0, kLatest}, fail_once);
 }
 
 void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
-  if (moment.changes > 0) return awaited_.push_back({moment, std::move(then)});
+  if (moment.changes > 0 || moment.early > 0) return awaited_.push_back({moment, std::move(then)});
   platform_->at(platform_->engine().now() + moment.delay, std::move(then));
 }
 
@@ -289,8 +311,11 @@ void GeneratedRun::note_change() {
   // From when at() counts: it adds what the running thread has still to be charged for.
   const Time now = Executor::current().now();
   changed_at_ = now + (now - platform_->engine().now());
+  const std::uint64_t early = std::exchange(early_, scenario_->early_observations());
   for (const auto& [moment, then] : awaited_) {
-    if (moment.changes != changes_) continue;
+    const bool is_now = moment.early > 0 ? moment.early > early && moment.early <= early_
+                                         : moment.changes == changes_;
+    if (!is_now) continue;
     platform_->at(Executor::current().now() + moment.delay, then);
   }
 }
@@ -302,7 +327,9 @@ void GeneratedRun::end_client(const PlannedDeath& death) {
   if (death.connection) {
     ++happened_[std::string(kBrokenConnections)];
     note(now, fmt::format("the connection of client {} breaks", death.client));
-    platform_->break_connections({node, port_of(node)}, {0, 0});
+    for (std::uint32_t worker = 0; worker < scenario_->workers(); ++worker) {
+      platform_->break_connections({node, port_of(node)}, {0, static_cast<fabric::Port>(worker)});
+    }
     look("connection breaks");
   } else {
     ++happened_[std::string(kClientDeaths)];
@@ -324,7 +351,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
   look(failure.kind == Kind::power ? "power fails" : "processes die");
   scenario_->stop_serving();
-  met_[failure.number] = {changes_, now - changed_at_};
+  met_[failure.number] = {changes_, 0, now - changed_at_};
   ++failures_;
   all_failures_.push_back(now);
   if (failure.kind == Kind::power) {
@@ -415,10 +442,7 @@ void GeneratedRun::end_clients() {
 }
 
 void GeneratedRun::start_servers() {
-  for (NodeId node = 0; node < scenario_->servers(); ++node) {
-    platform_->start_service(node, 0, CompletionMode::polling,
-                             [this](Thread& thread) { return serve(thread); });
-  }
+  bench::start_servers(*platform_, *scenario_, [this](Thread& thread) { return serve(thread); });
 }
 
 void GeneratedRun::start_clients() {

@@ -9,6 +9,7 @@
 //   store      the servers and what they hold (services::Service::generated_scenario())
 //   filling    whether that is almost full from the beginning, and clients get what fills it
 //   fences     whether those of the processors take long
+//   bus        whether devices reach memory so slowly that READs take apart what they read
 //   client-N   what client N does
 //   stall-N    a thread that stands still: which one, when and for how long
 //   death-N    a client's process that dies or connection that breaks: which one, and when
@@ -129,9 +130,11 @@ class GeneratedRun {
 
  private:
   enum class Kind : std::uint8_t { power, process };
-  // After so many operations have begun or ended since the servers began to run.
+  // After so many operations have begun or ended since the servers began to run, or after so many
+  // early observations of the run (services::CrashScenario), if that is not 0.
   struct Moment {
     std::size_t changes = 0;
+    std::uint64_t early = 0;
     Picoseconds delay{};
   };
   struct PlannedFailure {
@@ -167,6 +170,7 @@ class GeneratedRun {
   void note_moment_before(Time when);
   void draw_deaths();
   void start();
+  void plan_what_happens();
   void at(const Moment& moment, std::function<void()> then);
   void note_change();
   void end_client(const PlannedDeath& death);
@@ -201,6 +205,7 @@ class GeneratedRun {
   std::map<std::string, std::uint64_t> happened_;
   std::unordered_set<std::uint64_t> states_;
   std::size_t changes_ = 0;              // operations begun or ended since the servers began to run
+  std::uint64_t early_ = 0;              // early observations
   Time changed_at_{};                    // the last of them, or that beginning
   std::map<std::uint32_t, Moment> met_;  // of the failures that happened, by number
   std::vector<std::pair<Moment, std::function<void()>>> awaited_;

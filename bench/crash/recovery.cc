@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/crash/servers.h"
 #include "platform/base/error.h"
 
 namespace perdura::bench {
@@ -22,10 +23,7 @@ Recovery::~Recovery() { scenario_.watch({}); }
 
 void Recovery::run() {
   const NodeId inspector = scenario_.servers();
-  for (NodeId node = 0; node < inspector; ++node) {
-    platform_.start_service(node, 0, CompletionMode::polling,
-                            [this](Thread& thread) { return serve(thread); });
-  }
+  start_servers(platform_, scenario_, [this](Thread& thread) { return serve(thread); });
   platform_.start(inspector, static_cast<fabric::Port>(inspector), CompletionMode::polling,
                   [this](Thread& thread) { return inspect(thread); });
   patience_.begin(platform_, [this, inspector] { platform_.kill(inspector); });

@@ -102,6 +102,7 @@ KvCrashPlan slow_writer_plan() {
 KvCrashPlan generated_plan(pmem::Tape& tape, std::uint32_t failures) {
   constexpr std::uint32_t kMostClients = 3;
   KvCrashPlan plan = generated_store(tape.stream("store"));
+  plan.workers = tape.stream("workers").choose(4) == 3 ? 2 : 1;
   plan.clients.resize(kMostClients);
   for (std::uint32_t number = 0; number < kMostClients; ++number) {
     pmem::Choices& choices = tape.stream(fmt::format("client-{}", number));

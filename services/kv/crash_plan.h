@@ -38,6 +38,7 @@ struct KvCrashPlan {
   // Shorter, if the system does not support it. Entries with such keys may span two cache lines.
   Bytes key_size = 24;
   std::uint32_t servers = 1;  // each with a partition, unless the system spans several
+  std::uint32_t workers = 1;  // threads of each, if the system's can share a partition
   // The store is made for fewer keys than there are, so it may be full.
   bool crowded = false;
 };
@@ -53,6 +54,7 @@ KvCrashPlan slow_writer_plan();
 //
 //   store                how many servers and keys, how long keys and values are, how much room;
 //                        after that, which small store of the system
+//   workers              how many threads each server has
 //   filling              whether that holds other keys at the beginning, and clients get those
 //   client-0, client-1.. each client's speed and operations
 //

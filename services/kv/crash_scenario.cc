@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -33,7 +34,7 @@ constexpr std::uint32_t kSpannedServers = 2;
 constexpr std::uint32_t kSessions = 6;
 constexpr Bytes kShortValue = 64;
 constexpr std::uint64_t kFewKeys = 4;
-constexpr Picoseconds kMostFilling = Microseconds(200);
+constexpr Picoseconds kMostFilling = std::chrono::milliseconds(5);
 
 // The second schedule exists because two equally fast writers never show what a reader sees of a
 // write that is in flight for a long time.
@@ -105,6 +106,7 @@ Store small_store(const systems::KvSystem& system, const CrashSetup& setup, cons
                            .sessions = kSessions,
                            .parameters = setup.parameters};
   if (system.spans_servers) config.servers = kSpannedServers;
+  if (system.shares_partition) config.workers = plan.workers;
   if (setup.correct) {
     config.put_method = persistence::choose(
         {{setup.model, pmem::Medium::dram}, {setup.model, pmem::Medium::pm}}, *system.put, {});
@@ -161,6 +163,7 @@ class KvCrashScenario final : public CrashScenario {
   std::uint32_t clients() const override {
     return static_cast<std::uint32_t>(plan_.clients.size());
   }
+  std::uint32_t workers() const override { return config_.workers; }
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;
@@ -174,6 +177,7 @@ class KvCrashScenario final : public CrashScenario {
   bool prepares() const override { return !filling_.empty(); }
   std::vector<CrashCall> calls() const override;
   void describe(SystemState& state) const override { state_.describe(state); }
+  std::uint64_t early_observations() const override { return state_.early_reads(); }
   bool waits_for_operation() const override { return state_.operation_under_way(); }
 
  protected:
@@ -188,9 +192,27 @@ class KvCrashScenario final : public CrashScenario {
   std::string found_since() const override;
 
  private:
+  // A partition for as long as further workers may join it.
+  class Shared {
+   public:
+    Shared(KvCrashScenario& scenario, NodeId node, systems::KvPartition& partition)
+        : shared_(scenario.shared_), node_(node) {
+      shared_[node] = &partition;
+    }
+    ~Shared() { shared_.erase(node_); }
+    Shared(const Shared&) = delete;
+    Shared& operator=(const Shared&) = delete;
+
+   private:
+    std::map<NodeId, systems::KvPartition*>& shared_;
+    NodeId node_;
+  };
+
   std::uint32_t inspector() const { return clients(); }  // its client number in the history
 
-  Task<std::unique_ptr<systems::KvSession>> connect(Thread& thread);
+  Task<> serve_also(Thread& thread);
+  // A client's session with one worker of each server.
+  Task<std::unique_ptr<systems::KvSession>> connect(Thread& thread, std::uint32_t number);
   // The client that fills the store: the first that does anything.
   std::uint32_t filler() const {
     const auto first =
@@ -223,6 +245,7 @@ class KvCrashScenario final : public CrashScenario {
   std::uint32_t partitions_;
   bool generated_;
   KvCrashState state_;
+  std::map<NodeId, systems::KvPartition*> shared_;
   std::size_t kept_logs_ = 0;
   std::vector<std::uint64_t> kept_versions_;
   bool filled_ = false;
@@ -278,6 +301,7 @@ CrashVerdict KvCrashScenario::judge(std::span<const Time> failures,
 }
 
 Task<> KvCrashScenario::serve(Thread& thread) {
+  if (thread.endpoint.address().port > 0) co_return co_await serve_also(thread);
   const systems::KvConfig config = systems::partition_config(config_, partitions_);
   const std::unique_ptr<systems::KvPartition> partition = system_.open(thread, "pool", config);
   const StoreEvents::Opened counted(happened_, *partition);
@@ -287,6 +311,9 @@ Task<> KvCrashScenario::serve(Thread& thread) {
   }
   note_serving();
   changed();
+  // A simulated thread runs ahead of the others, so they would join a store that is not open yet.
+  if (workers() > 1) co_await yield();
+  const Shared shared(*this, thread.endpoint.address().node, *partition);
   std::string broken;
   try {
     co_await partition->serve();
@@ -301,11 +328,21 @@ Task<> KvCrashScenario::serve(Thread& thread) {
   for (;;) co_await sleep_for(std::chrono::seconds(1));
 }
 
-Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect(Thread& thread) {
+// The partition is opened before its first worker serves; a restart ends all of a node's threads.
+Task<> KvCrashScenario::serve_also(Thread& thread) {
+  constexpr Picoseconds kLook = Microseconds(1);
+  const NodeId node = thread.endpoint.address().node;
+  while (!shared_.contains(node)) co_await sleep_for(kLook);
+  co_await shared_.at(node)->serve_also(thread);
+}
+
+Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect(Thread& thread,
+                                                                   std::uint32_t number) {
+  const auto worker = static_cast<fabric::Port>(number % config_.workers);
   const systems::KvConfig config = systems::partition_config(config_, partitions_);
-  if (partitions_ == 1) co_return co_await system_.connect(thread, {kServer, 0}, config);
+  if (partitions_ == 1) co_return co_await system_.connect(thread, {kServer, worker}, config);
   std::vector<fabric::Address> servers;
-  for (NodeId node = kServer; node < partitions_; ++node) servers.push_back({node, 0});
+  for (NodeId node = kServer; node < partitions_; ++node) servers.push_back({node, worker});
   co_return co_await systems::PartitionedSession::connect(system_, thread, servers, config);
 }
 
@@ -317,7 +354,7 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
   std::optional<faults::FaultyThread> delayed;
   if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
   const std::unique_ptr<systems::KvSession> session =
-      co_await connect(late ? delayed->thread() : thread);
+      co_await connect(late ? delayed->thread() : thread, number);
   Format format(lengths_);
   history::RecordedSession recorded(*session, number, format, logs_.emplace_back());
   if (prepares() && epoch == 0) {
@@ -335,7 +372,7 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
 }
 
 Task<> KvCrashScenario::inspect(Thread& thread) {
-  const std::unique_ptr<systems::KvSession> session = co_await connect(thread);
+  const std::unique_ptr<systems::KvSession> session = co_await connect(thread, 0);
   Format format(lengths_);
   history::RecordedSession recorded(*session, inspector(), format, logs_.emplace_back());
   ObservedSession observed(recorded, state_, format, true);

@@ -38,7 +38,9 @@ class KvCrashState::UnderWay {
 
 void KvCrashState::note_read(std::uint64_t key, std::uint64_t version) {
   for (Operation& put : under_way_) {
-    if (put.kind == Kind::put && put.key == key && put.version == version) put.read = true;
+    if (put.kind != Kind::put || put.key != key || put.version != version) continue;
+    put.read = true;
+    ++early_reads_;
   }
 }
 

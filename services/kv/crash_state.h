@@ -26,6 +26,8 @@ class KvCrashState {
 
   void describe(SystemState& state) const;
   bool operation_under_way() const { return !under_way_.empty(); }
+  // Gets that have returned what its put had not acknowledged yet.
+  std::uint64_t early_reads() const { return early_reads_; }
 
   // A partition for as long as it is open.
   class Opened {
@@ -61,9 +63,10 @@ class KvCrashState {
   std::list<Operation> under_way_;
   std::map<std::uint64_t, std::uint64_t> acknowledged_;  // the last version of each key; 0: none
   std::map<std::uint64_t, bool> found_;                  // keys that the inspector has got
-  std::uint64_t newest_found_ = 0;                       // of them, with what was acknowledged last
-  std::uint64_t others_found_ = 0;                       // with another version
-  std::uint64_t lost_ = 0;                               // without the acknowledged version
+  std::uint64_t early_reads_ = 0;
+  std::uint64_t newest_found_ = 0;  // of them, with what was acknowledged last
+  std::uint64_t others_found_ = 0;  // with another version
+  std::uint64_t lost_ = 0;          // without the acknowledged version
 };
 
 // A session that forwards everything to another one and tells the state of the run about it.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/crash/servers.h"
 #include "bench/crash/soak.h"
 #include "platform/base/error.h"
 #include "platform/sim/failures.h"
@@ -79,10 +80,7 @@ class DeathAndPowerFailure {
   // The servers and the clients; each time with other ports for the clients, whose last threads may
   // still be finding out that their servers have gone.
   void start() {
-    for (const NodeId node : servers()) {
-      platform_.start_service(node, 0, CompletionMode::polling,
-                              [this](Thread& thread) { return serve(thread); });
-    }
+    start_servers(platform_, *scenario_, [this](Thread& thread) { return serve(thread); });
     for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
       platform_.start(scenario_->servers() + client, next_port_++, CompletionMode::polling,
                       [this, client](Thread& thread) { return use(thread, client); });
