@@ -74,6 +74,8 @@ void Network::release(Flight& flight) {
   flight.old_value = 0;
   flight.flushed = false;
   flight.observed = false;
+  flight.succeeded = false;
+  flight.told = false;
   flight.arrived = false;
   flight.cut = false;
   flight.payload.clear();

@@ -59,6 +59,8 @@ struct alignas(kCacheLine) Flight final : Event {
   bool cut = false;      // the requester died before the last packet had left
   bool flushed = false;  // completed early; only its event is still to come
   bool observed = false;
+  bool succeeded = false;  // at the responder; only where durability is tracked
+  bool told = false;       // to the responder's journal that it completes
   End* from = nullptr;
   Operation* operation = nullptr;  // null if unsignaled, or nobody waits any more
   Nic::Registered* memory = nullptr;
@@ -71,6 +73,7 @@ struct alignas(kCacheLine) Flight final : Event {
   pmem::sim::Journal::Operation known_as;  // to the responder's journal, if it has one
   Time departure{};                        // of the first packet
   Time last_arrival{};                     // of the last packet
+  Time sent{};                             // of the answer, if it has succeeded
   pmem::sim::LineTimes seen{};             // by a READ
   Time read_by{};                          // a READ: when its last packet can be sent
   Time placed{};  // a READ: when its last packet is with the requester's memory
@@ -292,7 +295,7 @@ class alignas(kCacheLine) End {
   void respond(Flight& flight);
   void refuse(Flight& flight, Status status, Time at);
   void complete_at(Flight& flight, Time sent, Time at);
-  void tell_completed(const Flight& flight, Time sent);
+  void tell_completed(Flight& flight, Time sent);
   Delivery& deliver(const ReceiveCompletion& completion, Time at);
   void report(ReceiveCompletion completion);
   void retry_held_later();
@@ -340,6 +343,7 @@ class alignas(kCacheLine) End {
   std::shared_ptr<pmem::sim::Journal> journal_;
   pmem::sim::Journal::ConnectionId connection_ = 0;
   std::vector<pmem::sim::Journal::Operation> unreported_;  // completed, but nobody waits for it
+  Time last_told_{};  // when the last operation completed that the journal knows of
 
   Time last_delayed_{};  // when the last message that may have been delayed has left
 

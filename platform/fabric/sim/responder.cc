@@ -506,12 +506,21 @@ void End::complete_at(Flight& flight, Time sent, Time at) {
 }
 
 // From then on the requester may receive the completion, even if the responder fails. Completions
-// come in order, so a signaled one also reports the unsignaled ones before it.
-void End::tell_completed(const Flight& flight, Time sent) {
-  unreported_.push_back(flight.known_as);
-  if (flight.operation == nullptr) return;
-  for (const auto& operation : unreported_) journal_->completed(operation, sent);
-  unreported_.clear();
+// come in order: one that is behind a READ waits for its answer, and a signaled one also reports
+// the unsignaled ones before it.
+void End::tell_completed(Flight& flight, Time sent) {
+  flight.succeeded = true;
+  flight.sent = sent;
+  outstanding_.for_each([this, all = true](Flight& next) mutable {
+    all = all && next.succeeded;
+    if (!all || next.told) return;
+    next.told = true;
+    last_told_ = std::max(last_told_, next.sent);
+    unreported_.push_back(next.known_as);
+    if (next.operation == nullptr) return;
+    for (const auto& operation : unreported_) journal_->completed(operation, last_told_);
+    unreported_.clear();
+  });
 }
 
 Delivery& End::deliver(const ReceiveCompletion& completion, Time at) {

@@ -16,6 +16,7 @@ using pmem::Transport;
 enum class After : std::uint8_t {
   write,
   read,
+  write_behind_read,
   flush_visibility,
   flush_persistence,
   unsignaled_read,
@@ -149,6 +150,13 @@ class Steps {
         message.post();
         known = bool(co_await read);
         break;
+      case After::write_behind_read: {
+        message.post();
+        read.post();
+        auto behind = to.write(server.elsewhere(kWord), server.there + kMessage);
+        known = bool(co_await behind);
+        break;
+      }
       case After::flush_visibility:
       case After::flush_persistence:
         message.post();
@@ -231,6 +239,7 @@ TEST(WhatMakesDurable, DependsOnTheModelAndOnWhatIsKnown) {
   constexpr Row kRows[] = {
       {After::write, "write", "nnnyn"},
       {After::read, "read", "ynyyy"},
+      {After::write_behind_read, "write behind a read", "ynyyy"},
       {After::flush_visibility, "flush for visibility", "ynyyy"},
       {After::flush_persistence, "flush for persistence", "yyyyy"},
       {After::unsignaled_read, "unsignaled read", "nnnyn"},
