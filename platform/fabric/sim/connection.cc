@@ -266,9 +266,10 @@ void End::transmit(Flight& flight) {
       observer().sent(flight.observed_as, journal_->machine(), flight.known_as);
     }
   }
-  const Time posted = SimThread::running() == &thread_ ? thread_.now() : network_.engine.now();
+  const Time now = network_.engine.now();
+  const Time posted = SimThread::running() == &thread_ ? thread_.now() : now;
   // The doorbell, a posted PCIe write, starts the device.
-  Time ready = nic_.transmit.take(posted + profile.nic.pcie_write, profile.nic.message) +
+  Time ready = nic_.transmit.take(now, posted + profile.nic.pcie_write, profile.nic.message) +
                profile.nic.processing;
   const bool carries_payload = is_posted(flight.request.opcode);
   const Bytes bytes = carries_payload ? payload_bytes(flight.request) : 0;
@@ -276,7 +277,7 @@ void End::transmit(Flight& flight) {
   if (bytes > 0 && !flight.request.flags.inlined) {
     ready = nic_.find_local(ready, flight.request.local, bytes);
     const Picoseconds whole = transfer_time(bytes, profile.nic.pcie_bandwidth);
-    const Time start = nic_.dma_read.take(ready, whole) + profile.nic.pcie_read;
+    const Time start = nic_.dma_read.take(now, ready, whole) + profile.nic.pcie_read;
     // A packet leaves as soon as it has been fetched.
     ready = start + transfer_time(std::min(bytes, path_.mtu), profile.nic.pcie_bandwidth);
     fetched = start + whole;
@@ -284,7 +285,7 @@ void End::transmit(Flight& flight) {
   }
   const Bytes on_wire = wire_bytes(path_, bytes);
   count_sent(on_wire);
-  last_departure_ = nic_.link.take(std::max(ready, last_departure_),
+  last_departure_ = nic_.link.take(now, std::max(ready, last_departure_),
                                    transfer_time(on_wire, profile.link.bandwidth));
   const Picoseconds wire = transfer_time(on_wire, path_.bandwidth);
   Time departure = enter_path(last_departure_, wire);

@@ -328,6 +328,7 @@ class alignas(kCacheLine) End {
   std::uint32_t outstanding_count_ = 0;
   std::uint32_t outstanding_non_posted_ = 0;
   Time last_departure_{};
+  Time last_answer_{};  // when the last one began to leave
 
   Time last_placement_{};
   Time last_atomic_{};  // when the last atomic that has begun takes effect

@@ -23,12 +23,15 @@ class Nic {
 
   const perdura::sim::Profile& profile;
   std::shared_ptr<pmem::sim::Journal> journal;  // of the node; null unless durability is tracked
-  perdura::sim::Resource transmit;              // message rate, out
-  perdura::sim::Resource receive;               // message rate, in
-  perdura::sim::Resource link;                  // out; the other direction is the peer's
-  perdura::sim::Resource slow_link_in;          // in, where the sender's link is faster than this
-  perdura::sim::Resource dma_read;              // PCIe, from memory
-  perdura::sim::Resource dma_write;             // PCIe, to memory
+  // What a thread posts occupies these. It may have run ahead of the engine, and what the device
+  // answers in the meantime must not wait for that.
+  perdura::sim::SharedResource transmit;  // message rate, out
+  perdura::sim::SharedResource link;      // out; the other direction is the peer's
+  perdura::sim::SharedResource dma_read;  // PCIe, from memory
+  // What arrives occupies these, in its order.
+  perdura::sim::Resource slow_link_in;           // where the sender's link is faster than this
+  perdura::sim::Resource receive;                // message rate, in
+  perdura::sim::Resource dma_write;              // PCIe, to memory
   perdura::sim::Resource atomics;
   bool in_atomic = false;                        // a relaxed simulation: between its two halves
   std::optional<TranslationCache> translations;  // else it knows where everything is

@@ -332,7 +332,8 @@ void End::execute_read(Flight& flight, Time at) {
   // A read pushes earlier placements of its connection in front of it (PCI Express ordering), and
   // waits for its earlier atomics.
   const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
-  const Time start = nic_.dma_read.take(std::max({at, last_placement_, last_atomic_}), bus);
+  const Time now = network_.engine.now();
+  const Time start = nic_.dma_read.take(now, std::max({at, last_placement_, last_atomic_}), bus);
   const Targets targets = remote_targets(flight, bytes);
   const Target& one = targets.first;
   const bool is_one = targets.more.empty();
@@ -461,9 +462,11 @@ Time End::send_response(Flight& flight, Bytes bytes, Time last_packet) {
   count_sent(on_wire);
   const Picoseconds wire = transfer_time(on_wire, path_.bandwidth);
   const Picoseconds packet = first_packet_time(path_, bytes);
-  const Time departure = enter_path(
-      nic_.link.take(network_.engine.now(), transfer_time(on_wire, nic_.profile.link.bandwidth)),
-      wire);
+  const Time now = network_.engine.now();
+  // Answers of a connection leave in the order of its operations.
+  last_answer_ = nic_.link.take(now, std::max(now, last_answer_),
+                                transfer_time(on_wire, nic_.profile.link.bandwidth));
+  const Time departure = enter_path(last_answer_, wire);
   const Time first_arrival = departure + packet + path_.propagation;
   const Time last_arrival = std::max(departure + wire, last_packet + packet) + path_.propagation;
   Nic& requester = flight.from->nic_;
