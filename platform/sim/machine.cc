@@ -197,6 +197,10 @@ void Machine::begin_death(const std::vector<const SimThread*>& threads) {
     for (auto& [name, ring] : rings_) ring->withdraw(*thread, from);
     if (journal_ != nullptr) journal_->withdraw(thread, from);
   }
+  // Until `from` others have seen what they did, though it lay ahead of the engine's time.
+  if (journal_ != nullptr) {
+    journal_->hasten(std::vector<pmem::sim::Journal::Writer>(threads.begin(), threads.end()));
+  }
   for (auto& [name, block] : persistent_) block.model->ignore_stores(true);
 }
 

@@ -93,7 +93,7 @@ disturb() {
   local name=$1 seconds=$2 line=$3
   shift 3
   : >log
-  on_three_hosts "${small[*]}" --set repetitions=9999 --heartbeat $heartbeat --out "$name" >log 2>&1 &
+  on_three_hosts "${small[*]}" --set repetitions=2500 --heartbeat $heartbeat --out "$name" >log 2>&1 &
   local job=$!
   # Each of the three ranks has ended its first 80 points, however long that takes on a machine that is busy.
   # Meanwhile the root has heard of each which point it runs: a rank says so every 0.4 s.

@@ -204,6 +204,7 @@ GENERIC = {
     "strategies": Tests("perdura_explore_test"),
     "schedules": Tests("perdura_crash_test", only=["Strategies.*", "Strategy/*"]),
     "search": Tests("perdura_crash_test", only=["TapeSearches.*", "Tape.*", "Soak.*"]),
+    "durability-sim": Tests("perdura_sim_test", only=["WhatMakesDurable.*"]),
     "restart": Tests("perdura_sim_test", only=["SimRestart.*"]),
     "restarted": Tests("perdura_crash_test", by_system=True, suite="Restarted"),
     "model": Tests("perdura_persistence_test"),

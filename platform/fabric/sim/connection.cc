@@ -108,6 +108,10 @@ Time Network::end_begun(NodeId node) {
     last = std::max(last, end.busy_until_);
     if (end.peer_ != nullptr && end.peer_->relaxed_ != nullptr) end.peer_->relaxed_->finish();
   }
+  for (const End& end : ends_) {
+    if (end.address().node != node || end.peer_ == nullptr) continue;
+    if (end.peer_->journal_) end.peer_->journal_->ended(end.peer_->connection_, last);
+  }
   return last;
 }
 

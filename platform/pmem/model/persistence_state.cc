@@ -143,6 +143,7 @@ void PersistenceState::place(Operation operation, Place place, std::span<const s
         of_connection.begin(), of_connection.end(), operation.index,
         [](std::uint32_t index, const Fragment* other) { return index < other->operation.index; });
     of_connection.insert(behind, &added);
+    if (connections_[operation.connection].ended) make_visible(added);
   });
 }
 
@@ -317,6 +318,12 @@ void PersistenceState::received(Operation operation) {
   each_up_to(operation, [&](Fragment& fragment, bool posted) {
     if (posted || takes_effect_before(fragment.operation, operation)) make_visible(fragment);
   });
+}
+
+void PersistenceState::ended(ConnectionId connection) {
+  changed_ = true;
+  connections_.at(connection).ended = true;
+  for (Fragment* fragment : connections_.at(connection).fragments) make_visible(*fragment);
 }
 
 // A fragment is known to be visible only when all of it has been seen.

@@ -114,6 +114,8 @@ class PersistenceState {
   void completed(Operation operation);
   // The responder's CPU has received the receive completion of a SEND or WRITE_WITH_IMM.
   void received(Operation operation);
+  // The responder's process is gone; what takes effect until its successor begins is visible to it.
+  void ended(ConnectionId connection);
   // Somebody has read a range and seen all changes of it, or those that the given operation made.
   void seen(Place place, Bytes length);
   void seen(Operation operation, Place place, Bytes length);
@@ -206,6 +208,7 @@ class PersistenceState {
   };
   struct Connection {
     bool ddio = false;
+    bool ended = false;  // so whatever takes effect is visible
     std::vector<OperationState> operations;
     std::uint32_t non_posted_end = 0;  // index of the last non-posted operation, + 1
     // Because of a fence, posted operations take effect after all operations with smaller indices.

@@ -89,6 +89,14 @@ void Journal::withdraw(Writer writer, Time from) {
   });
 }
 
+void Journal::hasten(std::span<const Writer> writers) {
+  for (auto next = ahead_.begin(); next != ahead_.end();) {
+    const auto fact = next++;
+    if (std::find(writers.begin(), writers.end(), fact->second.writer) == writers.end()) continue;
+    tell(engine_.now(), ahead_.extract(fact).mapped());
+  }
+}
+
 Journal::Operation Journal::post(ConnectionId connection, RemoteKind kind, bool fenced) {
   return state_.post(connection, kind, {.fenced = fenced});
 }
@@ -132,6 +140,10 @@ void Journal::received(Operation operation, Time at) {
   add(at, {.kind = Fact::Kind::received, .operation = operation});
 }
 
+void Journal::ended(ConnectionId connection, Time at) {
+  add(at, {.kind = Fact::Kind::ended, .operation = {connection, 0}});
+}
+
 // --- passing on to the persistence state ---------------------------------------------------------
 
 void Journal::catch_up() {
@@ -171,6 +183,9 @@ void Journal::tell(Time when, const Fact& fact) {
       break;
     case Fact::Kind::received:
       state_.received(fact.operation);
+      break;
+    case Fact::Kind::ended:
+      state_.ended(fact.operation.connection);
       break;
   }
   if (durability_.list_moments && state_.changes() != before) durability_.moments.insert(when);

@@ -66,8 +66,10 @@ class Journal {
   void flush(Writer writer, Place place, Bytes length, Time at);
   void fence(Writer writer, Time at);
   void load(Writer writer, Place place, Bytes length, Time at);
-  // The thread's process has died: what it would have done after `from` does not happen.
+  // The thread's process has died: what it would have done after `from` does not happen. What it
+  // would have done before happens at once, if all threads of the process have been withdrawn.
   void withdraw(Writer writer, Time from);
+  void hasten(std::span<const Writer> writers);
 
   // --- devices ---------------------------------------------------------------------------------
 
@@ -84,6 +86,8 @@ class Journal {
   void completed(Operation operation, Time sent);
   // The responder's CPU takes the receive completion.
   void received(Operation operation, Time at);
+  // The responder's process is gone (docs/restart.md): its successor sees all that was placed.
+  void ended(ConnectionId connection, Time at);
 
   // --- power failures --------------------------------------------------------------------------
 
@@ -116,7 +120,8 @@ class Journal {
       cover,
       seen,
       completed,
-      received
+      received,
+      ended
     };
     Kind kind = Kind::fence;
     Writer writer = nullptr;

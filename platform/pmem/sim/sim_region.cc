@@ -76,7 +76,7 @@ void SimRegion::cpu_read(Bytes offset, std::span<std::byte> into) {
 }
 
 void SimRegion::withdraw(const SimThread& thread, Time from) {
-  timeline_.withdraw(thread.storing(), from);
+  timeline_.withdraw(thread.storing(), engine_.now(), from);
 }
 
 std::uint64_t SimRegion::load(Bytes offset) {

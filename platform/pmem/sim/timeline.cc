@@ -131,11 +131,15 @@ void Timeline::cpu_read(Bytes offset, std::span<std::byte> into, Time when,
 
 // A CPU's stores become visible in the order of their addresses, so what was not made is the end of
 // a change. The newest goes first: what it replaced is what an earlier one of the thread has left.
-void Timeline::withdraw(const StoringThread& thread, Time from) {
+void Timeline::withdraw(const StoringThread& thread, Time now, Time from) {
   bool any = false;
   for (std::size_t i = changes_.size(); i-- > 0;) {
     Change& change = changes_[i];
-    if (change.thread != &thread || change.last_visible <= from) continue;
+    if (change.thread != &thread || change.last_visible <= now) continue;
+    if (change.last_visible <= from) {
+      hasten(change, now);
+      continue;
+    }
     any = true;
     Bytes begin = change.offset;
     for (Bytes line = 0; begin < change.end() && change.visible.of(line) <= from; ++line) {
@@ -144,6 +148,7 @@ void Timeline::withdraw(const StoringThread& thread, Time from) {
     }
     put_back(i, begin);
     change.replaced.resize(begin - change.offset);
+    if (!change.replaced.empty()) hasten(change, now);
   }
   if (!any) return;
   leave_chains();
@@ -153,6 +158,16 @@ void Timeline::withdraw(const StoringThread& thread, Time from) {
     if (!change.replaced.empty()) kept.push_back(std::move(change));
   }
   changes_ = std::move(kept);
+}
+
+// All of its lines are visible by `now`, in their order.
+void Timeline::hasten(Change& change, Time now) {
+  if (change.last_visible <= now) return;
+  const Time first = std::min(change.visible.first, now);
+  const Bytes lines = (change.end() - 1) / kCacheLine - change.offset / kCacheLine;
+  change.visible = {first, lines > 0 ? (now - first) / static_cast<std::int64_t>(lines)
+                                     : Picoseconds{}};
+  change.last_visible = now;
 }
 
 // Undoes a change from `begin` on: what it replaced goes to memory, or to the first later change

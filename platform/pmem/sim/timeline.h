@@ -72,8 +72,8 @@ class Timeline {
                 const StoringThread* reader = nullptr);
 
   // The thread's process has died: those of its stores that would become visible after `from` have
-  // never been made.
-  void withdraw(const StoringThread& thread, Time from);
+  // never been made. Those that were to become visible after `now`, up to then, are visible.
+  void withdraw(const StoringThread& thread, Time now, Time from);
 
   // Between these a device reads and may look at moments from `from` on.
   void begin_device_read(Time from) { readers_.add(from); }
@@ -124,6 +124,7 @@ class Timeline {
 
   void drop_visible(Time horizon);
   void put_back(std::size_t change, Bytes begin);
+  static void hasten(Change& change, Time now);
   void leave_chains();
   // Calls `visit(change, begin, end)` for the changes that touch a range, in parts of it that lie
   // apart; of each part from the newest to the oldest.

@@ -201,7 +201,7 @@ TEST(SimProcesses, OthersKeepWhatTheyHaveStoredAroundIt) {
   timeline.change(at(0), 0, filled(256, 2), Writer::cpu, {at(20), Nanoseconds(10)}, &dies);
   timeline.change(at(0), 130, filled(60, 3), Writer::cpu, {at(25), {}}, &lives);
   timeline.change(at(0), 128, filled(128, 4), Writer::cpu, {at(60), {}}, &dies);
-  timeline.withdraw(dies, at(35));
+  timeline.withdraw(dies, at(35), at(35));
   auto expected = filled(128, 2);
   expected.resize(256);
   std::fill_n(expected.begin() + 130, 60, std::byte{3});

@@ -183,6 +183,68 @@ TEST(SimRestart, NothingOfAnOldConnectionComesOnceTheSuccessorRuns) {
       << "what the device had begun at some moments";
 }
 
+// The successor sees all of it, so it can make it durable without having looked at it.
+TEST(SimRestart, WhatTheSuccessorFlushesIsDurable) {
+  std::uint64_t compared = 0;
+  for (const bool ddio : {false, true}) {
+    explore_failures({}, [&](Failure& failure) {
+      SCOPED_TRACE(failure.text());
+      Cluster cluster(kShort);
+      SimPlatform& platform = cluster.platform;
+      platform.track_durability({PersistenceDomain::dmp, ddio});
+      cluster.start();
+      failure.enable(false);
+      platform.start_service(1, 1, CompletionMode::polling, [&](Thread& thread) {
+        return cluster.use(thread, [&](bool busy) { failure.enable(busy); });
+      });
+      platform.start(2, 1, CompletionMode::polling,
+                     [](Thread&) -> Task<> { co_await sleep_for(Microseconds(200)); });
+      const auto fail_power = [&] {
+        const Lines before = cluster.lines();
+        pmem::LeastChoices least;
+        platform.fail_power(0, least);
+        EXPECT_EQ(cluster.lines(), before);
+        ++compared;
+      };
+      failure.watch(platform, [&](pmem::Choices&) {
+        platform.kill(0);
+        platform.start_service(0, 5, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+          thread.node.open_region("pool")->persist(0, cluster.layout.end());
+          platform.at(thread.executor.now(), fail_power);
+          co_await for_ever();
+        });
+      });
+      platform.run();
+    });
+  }
+  EXPECT_GT(compared, 20U);
+}
+
+// A thread runs ahead of the engine's time, and another one of its process has seen what it did. It
+// is there when the process has died, and what is stored later comes behind it.
+TEST(SimRestart, WhatAnotherThreadHasSeenIsThere) {
+  std::vector<std::byte> memory(kCacheLine);
+  pmem::sim::Timeline timeline(memory.data());
+  pmem::sim::StoringThread dies;
+  pmem::sim::StoringThread lives;
+  const auto at = [](int us) { return Time(Microseconds(us)); };
+  const auto filled = [](int with) { return std::vector(kWord, static_cast<std::byte>(with)); };
+  using Writer = pmem::sim::Timeline::Writer;
+  const auto found = [&](int when) {
+    std::vector<std::byte> word(kWord);
+    timeline.device_read(0, word, {at(when), {}});
+    return word;
+  };
+  timeline.begin_device_read(at(0));  // so that changes are remembered
+  timeline.change(at(0), 0, filled(1), Writer::cpu, {at(300), {}}, &dies);
+  timeline.withdraw(dies, at(100), at(300));
+  EXPECT_EQ(found(99), filled(0));
+  EXPECT_EQ(found(100), filled(1));
+  timeline.change(at(200), 0, filled(2), Writer::cpu, {at(210), {}}, &lives);
+  EXPECT_EQ(found(209), filled(1));
+  EXPECT_EQ(found(250), filled(2));
+}
+
 TEST(SimRestart, AKeyOfThePredecessorMeansNothing) {
   Cluster cluster(kShort);
   SimPlatform& platform = cluster.platform;

@@ -1,8 +1,10 @@
 // Every key-value system in each of its small stores, in which it cleans, moves, grows and goes
-// around all the time, under clients that write, delete and read the same keys. Nothing fails.
+// around all the time, under clients that write, delete and read the same keys. Nothing fails, also
+// where a READ lasts for so long that what it reads moves meanwhile.
 #include <random>
 
 #include "platform/base/error.h"
+#include "platform/sim/sim_platform.h"
 #include "services/kv/small_store.h"
 #include "tests/services/kv/conformance/recording.h"
 #include "tests/support/seed.h"
@@ -17,8 +19,25 @@ constexpr std::uint64_t kOperationsOfLane = 300;
 constexpr std::uint64_t kAllOperations = kClients * kLanes * kOperationsOfLane;
 constexpr Picoseconds kPatience = Milliseconds(10);  // with which an operation is waited for
 constexpr Bytes kValueSize = 64;
+constexpr double kSlowBus = 256e6;  // bytes in a second: four cache lines in a microsecond
 
-class SmallStores : public testing::TestWithParam<Subject> {
+// Whatever the platform, the same is run; the simulation is the fastest.
+enum class Bus : std::uint8_t { usual, slow };
+
+struct Simulated {
+  std::string system;
+  Bus bus;
+};
+
+std::ostream& operator<<(std::ostream& out, const Simulated& one) { return out << one.system; }
+
+sim::Profile testbed(Bus bus) {
+  sim::Profile profile = perdura::test::erda_testbed();
+  if (bus == Bus::slow) profile.nic.pcie_bandwidth = kSlowBus;
+  return profile;
+}
+
+class SmallStores : public testing::TestWithParam<Simulated> {
  protected:
   const KvSystem& system() const { return find_kv_system(GetParam().system); }
 
@@ -68,8 +87,8 @@ Task<> SmallStores::lane(KvSession& session, const KvConfig& config, std::uint64
 
 history::History SmallStores::run(const KvConfig& config, std::uint64_t keys, std::uint32_t seed) {
   ended_ = 0;
-  const auto platform = perdura::test::make_platform(GetParam().platform, kNodes);
-  platform->start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+  sim::SimPlatform platform(testbed(GetParam().bus), kNodes);
+  platform.start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     const auto partition = system().open(thread, "pool", config);
     co_await partition->serve();
   });
@@ -82,20 +101,20 @@ history::History SmallStores::run(const KvConfig& config, std::uint64_t keys, st
       }
       while (lanes > 0) co_await sleep_for(Microseconds(5));
     });
-    platform->start(1 + client % (kNodes - 1), static_cast<fabric::Port>(1 + client),
-                    CompletionMode::polling, [&, recorded](Thread& thread) -> Task<> {
-                      const auto session = co_await system().connect(thread, {0, 0}, config);
-                      co_await recorded(*session, thread);
-                    });
+    platform.start(1 + client % (kNodes - 1), static_cast<fabric::Port>(1 + client),
+                   CompletionMode::polling, [&, recorded](Thread& thread) -> Task<> {
+                     const auto session = co_await system().connect(thread, {0, 0}, config);
+                     co_await recorded(*session, thread);
+                   });
   }
-  platform->start(1, kClients + 1, CompletionMode::polling, [&](Thread&) -> Task<> {
+  platform.start(1, kClients + 1, CompletionMode::polling, [&](Thread&) -> Task<> {
     while (ended_ < kAllOperations) {
       const std::uint64_t before = ended_;
       co_await sleep_for(kPatience);
       if (ended_ == before) throw PlatformError("no operation ends any more");
     }
   });
-  platform->run();
+  platform.run();
   return recording.history();
 }
 
@@ -122,13 +141,19 @@ TEST_P(SmallStores, MakeALinearizableHistory) {
   }
 }
 
-// Whatever the platform, the same is run; the simulation is the fastest.
-std::vector<Subject> simulated_subjects() {
-  std::vector<Subject> subjects;
-  for (const KvSystem& system : kv_systems()) subjects.push_back({std::string(system.name), "sim"});
-  return subjects;
+std::vector<Simulated> on(Bus bus) {
+  std::vector<Simulated> all;
+  for (const KvSystem& system : kv_systems()) all.push_back({std::string(system.name), bus});
+  return all;
 }
-INSTANTIATE_TEST_SUITE_P(All, SmallStores, testing::ValuesIn(simulated_subjects()), subject_name);
+
+std::string name_of(const testing::TestParamInfo<Simulated>& one) {
+  std::string name = one.param.system + "_sim";
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(UsualBus, SmallStores, testing::ValuesIn(on(Bus::usual)), name_of);
+INSTANTIATE_TEST_SUITE_P(SlowBus, SmallStores, testing::ValuesIn(on(Bus::slow)), name_of);
 
 }  // namespace
 }  // namespace perdura::systems::test
