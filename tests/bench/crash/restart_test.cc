@@ -187,7 +187,7 @@ std::uint64_t explore_deaths(const SoakCase& one, std::uint64_t seed) {
 }
 
 TEST_P(Restarted, KeepsItsLevelWhenThePowerFailsNext) {
-  constexpr std::uint64_t kHistories = 14;
+  constexpr std::uint64_t kHistories = 9;
   std::uint64_t tried = 0;
   for (const SoakCase& one : soak_cases({GetParam()}, restarted_testbed())) {
     if (one.model != pmem::PersistenceModel{pmem::PersistenceDomain::dmp, true}) continue;

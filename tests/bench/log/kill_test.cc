@@ -95,7 +95,7 @@ TEST_P(KillOfTheLog, EndsTheClientAgainAndAgain) {
   Cluster cluster(GetParam());
   cluster.start_server();
   ASSERT_NO_FATAL_FAILURE(kill_again_and_again(
-      cluster.processes(), 15, kSteps, [&] { return cluster.start_client(); },
+      cluster.processes(), 8, kSteps, [&] { return cluster.start_client(); },
       [&](auto round, auto records) { return cluster.progress(round, records); }));
   EXPECT_EQ(cluster.shared().wrong, 0U);
 }
@@ -104,7 +104,7 @@ TEST_P(KillOfTheLog, EndsTheServerAgainAndAgain) {
   Cluster cluster(GetParam());
   cluster.start_client();
   ASSERT_NO_FATAL_FAILURE(kill_again_and_again(
-      cluster.processes(), 15, kSteps, [&] { return cluster.start_server(); },
+      cluster.processes(), 8, kSteps, [&] { return cluster.start_server(); },
       [&](auto round, auto records) { return cluster.progress(round, records); }));
   EXPECT_EQ(cluster.shared().wrong, 0U);
 }

@@ -161,8 +161,8 @@ TEST_P(PowerOfWorkers, LosesNothingWhereverItFails) {
   // With one worker more images, at fewer moments.
   const ExploreOptions all =
       GetParam().second == 1
-          ? ExploreOptions{.images = Images::all, .stride = 11, .most_images = 100}
-          : ExploreOptions{.images = Images::all, .stride = 7, .most_images = 60};
+          ? ExploreOptions{.images = Images::all, .stride = 23, .most_images = 100}
+          : ExploreOptions{.images = Images::all, .stride = 17, .most_images = 60};
   Explored explored;
   for (ExploreOptions options :
        {ExploreOptions{.images = Images::least}, ExploreOptions{.images = Images::most},

@@ -1,4 +1,4 @@
-// Erda's server is killed at a random moment in each of a hundred cleanings (section 4.4), while
+// Erda's server is killed at a random moment in each of many cleanings (section 4.4), while
 // clients update ten thousand keys in a store of twice the live data. What they did and were told
 // is recorded in memory that survives the server, and is linearizable.
 #include <atomic>
@@ -19,7 +19,7 @@ constexpr std::uint64_t kCleanedKeys = 10'000;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kKillsInCleaning = 10;
 #else
-constexpr int kKillsInCleaning = 100;
+constexpr int kKillsInCleaning = 40;
 #endif
 constexpr std::uint64_t kUpdatesPerKill = 10'000;
 constexpr std::uint64_t kUpdates = kKillsInCleaning * kUpdatesPerKill;
@@ -119,7 +119,7 @@ class CleaningCluster {
   KvProcesses processes_{"erda", config_of({8, kRegions, kRegion, kRegion}, kCleanedKeys)};
 };
 
-TEST(KillInCleaning, TheServerAHundredTimes) {
+TEST(KillInCleaning, TheServerAgainAndAgain) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);

@@ -171,7 +171,7 @@ TEST_P(Kill, TheServerAgainAndAgain) {
   cluster.start_reader();
   cluster.start_writer();
   ASSERT_NO_FATAL_FAILURE(kill_again_and_again(
-      cluster.processes(), 20, kSteps, [&] { return cluster.start_server(); },
+      cluster.processes(), 10, kSteps, [&] { return cluster.start_server(); },
       [&](auto, auto writes) { return cluster.progress(writes, 50); }));
   cluster.start_server();
   ASSERT_TRUE(cluster.progress(100, 1000));

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kKillsInResizes = 4;
 #else
-constexpr int kKillsInResizes = 30;
+constexpr int kKillsInResizes = 15;
 #endif
 constexpr Bytes kResizeValue = 15;
 constexpr NodeId kClientNodes = 2;

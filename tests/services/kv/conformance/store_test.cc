@@ -140,7 +140,7 @@ TEST_P(KvTest, ReadersOfAKeyWithOneWriterSeeALinearizableHistory) {
   Recording recording;
   serve();
   connect(recording.of([&](KvSession& session, Thread&) -> Task<> {
-    for (std::uint64_t version = 1; version <= 1500; ++version) {
+    for (std::uint64_t version = 1; version <= 800; ++version) {
       const Buffer key = key_of(1);
       const Buffer value = value_of(1, version, size);
       const auto put = co_await session.put(key, value);
@@ -152,7 +152,7 @@ TEST_P(KvTest, ReadersOfAKeyWithOneWriterSeeALinearizableHistory) {
     connect(recording.of([&](KvSession& session, Thread&) -> Task<> {
       Buffer into(4096);
       const Buffer key = key_of(1);
-      for (int reads = 0; reads < 500 || !done; ++reads) {
+      for (int reads = 0; reads < 250 || !done; ++reads) {
         const auto got = co_await session.get(key, into);
         if (!got) {
           EXPECT_EQ(got.error(), Error::not_found);
@@ -163,7 +163,7 @@ TEST_P(KvTest, ReadersOfAKeyWithOneWriterSeeALinearizableHistory) {
   run();
   const auto verdict = history::check(recording.history());
   EXPECT_TRUE(verdict.accepted()) << describe(verdict);
-  EXPECT_GE(verdict.operations, 1500U + 3 * 500U);
+  EXPECT_GE(verdict.operations, 800U + 3 * 250U);
 }
 
 // Several clients write, delete and read the same few keys, two operations each at a time.
