@@ -26,7 +26,7 @@ constexpr std::array<std::size_t, 3> kWindows{std::size_t{1} << 27,   // 134 us
 constexpr Picoseconds kLatest{static_cast<std::int64_t>(kWindows[0])};
 // Of so many beginnings and ends of operations, one is what a failure is to follow.
 constexpr std::size_t kMostChanges = 32;
-// So many follow an early observation, one of the first few.
+// So many other choices let it follow one of the first few early observations.
 constexpr std::size_t kEarly = 16;
 constexpr std::size_t kMostEarly = 4;
 // Ports of an epoch's clients differ from those of the epoch before, whose threads may still be
@@ -137,7 +137,7 @@ services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
 }
 
 GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices) {
-  // A third of them follow the beginning, and what is recovered then.
+  // A quarter of them follow the beginning, and what is recovered then.
   constexpr std::size_t kOfBoth = kMostChanges + kMostChanges / 2;
   const std::size_t changes = choices.choose(kOfBoth + kEarly);
   Moment moment;

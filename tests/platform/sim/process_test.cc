@@ -184,6 +184,34 @@ TEST(SimProcesses, WhatAnotherHasSeenWasStored) {
   platform.run();
 }
 
+// So it is also what a power failure right after that death leaves, if it was flushed.
+TEST(SimProcesses, WhatAnotherHasSeenIsInTheImage) {
+  SimPlatform platform(testbed(), 2, {0, 0});
+  platform.track_durability({PersistenceDomain::dmp, false});
+  const auto pool = platform.local_node(0)->create_region("pool", kPoolSize, Medium::pm);
+  constexpr std::uint64_t kSeen = 9;
+  bool failed = false;
+  platform.start_service(0, 0, CompletionMode::polling,
+                         [&](Thread&) { return count_in(*pool, true); });
+  platform.start_service(1, 1, CompletionMode::polling, [&](Thread&) -> Task<> {
+    const auto opened = platform.local_node(1)->open_region("pool");
+    EXPECT_EQ(opened->load((kSeen - 1) * kCacheLine), kSeen);
+    platform.at(platform.engine().now(), [&] {
+      platform.kill(0);
+      pmem::LeastChoices least;
+      platform.fail_power(0, least);
+      failed = true;
+      // The last of them was seen before it was flushed.
+      EXPECT_EQ(length_of_prefix(counted(*platform.local_node(0))), kSeen - 1);
+    });
+    co_await forever();
+  });
+  platform.start(1, 2, CompletionMode::polling,
+                 [](Thread&) -> Task<> { co_await sleep_for(Microseconds(100)); });
+  platform.run();
+  EXPECT_TRUE(failed);
+}
+
 // The bytes that a dead process would have stored come between those of another: each keeps what is
 // its own.
 TEST(SimProcesses, OthersKeepWhatTheyHaveStoredAroundIt) {

@@ -127,6 +127,16 @@ struct Cluster {
     busy(false);
     co_await for_ever();
   }
+  // The server, and a client while whose operations are under way failures are tried.
+  void start_with_client(Failure& failure) {
+    start();
+    failure.enable(false);
+    platform.start_service(1, 1, CompletionMode::polling, [this, &failure](Thread& thread) {
+      return use(thread, [&failure](bool busy) { failure.enable(busy); });
+    });
+    platform.start(2, 1, CompletionMode::polling,
+                   [](Thread&) -> Task<> { co_await sleep_for(Microseconds(200)); });
+  }
   // The next process of the server: it looks at the pool before it does anything else.
   void start_successor() {
     platform.start_service(0, 5, CompletionMode::polling, [this](Thread& thread) -> Task<> {
@@ -153,13 +163,7 @@ TEST(SimRestart, NothingOfAnOldConnectionComesOnceTheSuccessorRuns) {
     Cluster cluster(kLong);
     SimPlatform& platform = cluster.platform;
     platform.track_durability({PersistenceDomain::dmp, false});
-    cluster.start();
-    failure.enable(false);
-    platform.start_service(1, 1, CompletionMode::polling, [&](Thread& thread) {
-      return cluster.use(thread, [&](bool busy) { failure.enable(busy); });
-    });
-    platform.start(2, 1, CompletionMode::polling,
-                   [](Thread&) -> Task<> { co_await sleep_for(Microseconds(200)); });
+    cluster.start_with_client(failure);
     Time gone{};
     failure.watch(platform, [&](pmem::Choices&) {
       platform.kill(0);
@@ -192,13 +196,7 @@ TEST(SimRestart, WhatTheSuccessorFlushesIsDurable) {
       Cluster cluster(kShort);
       SimPlatform& platform = cluster.platform;
       platform.track_durability({PersistenceDomain::dmp, ddio});
-      cluster.start();
-      failure.enable(false);
-      platform.start_service(1, 1, CompletionMode::polling, [&](Thread& thread) {
-        return cluster.use(thread, [&](bool busy) { failure.enable(busy); });
-      });
-      platform.start(2, 1, CompletionMode::polling,
-                     [](Thread&) -> Task<> { co_await sleep_for(Microseconds(200)); });
+      cluster.start_with_client(failure);
       const auto fail_power = [&] {
         const Lines before = cluster.lines();
         pmem::LeastChoices least;
@@ -273,13 +271,7 @@ TEST(SimRestart, NothingOfAnOldConnectionComesAfterAPowerFailure) {
       Cluster cluster(kLong);
       SimPlatform& platform = cluster.platform;
       platform.track_durability({PersistenceDomain::mhp, false});
-      cluster.start();
-      failure.enable(false);
-      platform.start_service(1, 1, CompletionMode::polling, [&](Thread& thread) {
-        return cluster.use(thread, [&](bool busy) { failure.enable(busy); });
-      });
-      platform.start(2, 1, CompletionMode::polling,
-                     [](Thread&) -> Task<> { co_await sleep_for(Microseconds(200)); });
+      cluster.start_with_client(failure);
       Lines left;
       failure.watch(platform, [&](pmem::Choices& choices) {
         platform.fail_power(0, choices);
