@@ -59,6 +59,7 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
                                                std::span<std::byte> into) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) ++counts_.retries;
+    const std::uint64_t before = displacements_;
     const Result<hopscotch::Found> entry = co_await find_entry(lane, key);
     if (!entry) co_return tl::unexpected(entry.error());
 
@@ -95,10 +96,14 @@ Task<Result<Bytes>> ErdaSession::get_one_sided(Lane& lane, hopscotch::StoredKey 
       if (version != word.newest()) co_await report_incomplete(lane, key, entry->word);
       co_return result;
     }
-    if (!changed && !word.previous()) {
-      co_await report_incomplete(lane, key, entry->word);
-      co_return tl::unexpected(Error::not_found);
-    }
+    if (changed || word.previous()) continue;
+    // Either the key is being inserted, or its entry was moved while the READ was copying it, and
+    // the version word or the head is that of the entry which was there before.
+    const Result<bool> displaced = co_await displaced_since(lane, before);
+    if (!displaced) co_return tl::unexpected(displaced.error());
+    if (*displaced) continue;
+    co_await report_incomplete(lane, key, entry->word);
+    co_return tl::unexpected(Error::not_found);
   }
   co_return tl::unexpected(Error::corrupt);
 }
@@ -125,23 +130,32 @@ Task<Result<hopscotch::Found>> ErdaSession::find_entry(Lane& lane, hopscotch::St
   const auto length = static_cast<std::uint32_t>(table.neighborhood_length());
   const Bytes offset = layout_->table_offset() + table.neighborhood_offset(table.home(key));
   const fabric::LocalBuffer buffer = entry_buffer(lane, length);
-  do {
+  for (;;) {
+    const std::uint64_t before = displacements_;
     if (!co_await read(buffer, {welcome_.pool, offset})) {
       co_return tl::unexpected(Error::disconnected);
     }
     if (const auto found = hopscotch::find_in(buffer.bytes(), table, key)) co_return *found;
-  } while (!co_await no_entry_moved(lane));
-  co_return tl::unexpected(Error::not_found);
+    // The key may have been moved within its neighborhood while the READ was copying it.
+    const Result<bool> displaced = co_await displaced_since(lane, before);
+    if (!displaced) co_return tl::unexpected(displaced.error());
+    if (!*displaced) co_return tl::unexpected(Error::not_found);
+  }
 }
 
-// A key that was not found may have been moved within its neighborhood while the READ was copying
-// it.
-Task<bool> ErdaSession::no_entry_moved(Lane& lane) {
+// `before` is the last known value at that time. Lanes share it, and another lane may have read a
+// newer one since. The counter is odd while a displacement is under way.
+Task<Result<bool>> ErdaSession::displaced_since(Lane& lane, std::uint64_t before) {
+  if (!co_await read_displacements(lane)) co_return tl::unexpected(Error::disconnected);
+  const bool displaced = displacements_ != before || displacements_ % 2 != 0;
+  co_return displaced;
+}
+
+Task<bool> ErdaSession::read_displacements(Lane& lane) {
   const fabric::LocalBuffer buffer = entry_buffer(lane, kWord);
-  const std::uint64_t before = displacements_;
-  if (!co_await read(buffer, {welcome_.control, kDisplacements})) co_return true;
+  if (!co_await read(buffer, {welcome_.control, kDisplacements})) co_return false;
   std::memcpy(&displacements_, buffer.bytes().data(), kWord);
-  co_return displacements_ == before&& displacements_ % 2 == 0;
+  co_return true;
 }
 
 Task<Result<ObjectFormat::Object>> ErdaSession::read_version(Lane& lane, std::uint8_t head,
@@ -439,7 +453,7 @@ Task<> ErdaSession::open(fabric::Address server) {
     std::memcpy(&word, access.bytes().data() + (head - 1) * kWord, kWord);
     connection_->take_access(head, HeadAccess::of(word));
   }
-  co_await no_entry_moved(lane);
+  if (!co_await read_displacements(lane)) throw lost_server(server);
 }
 
 fabric::LocalBuffer ErdaSession::entry_buffer(const Lane& lane, std::uint32_t length) const {

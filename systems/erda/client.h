@@ -89,7 +89,9 @@ class ErdaSession final : public KvSession {
   };
   Task<Result<Place>> place_of(Lane& lane, std::uint8_t head, Position position);
   Task<> report_incomplete(Lane& lane, hopscotch::StoredKey key, std::uint64_t word);
-  Task<bool> no_entry_moved(Lane& lane);
+  // Whether the server has displaced entries, or is doing so.
+  Task<Result<bool>> displaced_since(Lane& lane, std::uint64_t before);
+  Task<bool> read_displacements(Lane& lane);  // false: the connection broke
 
   fabric::Operation read(const fabric::LocalBuffer& into, fabric::RemoteAddress from) {
     ++counts_.one_sided_reads;
