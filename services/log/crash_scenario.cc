@@ -122,7 +122,7 @@ class LogCrashScenario final : public CrashScenario {
     std::optional<faults::FaultyThread> delayed;
     if (late) delayed.emplace(thread, faults::FaultPlan{.slow = {plan.late, plan.late}});
     const std::unique_ptr<LogWriter> writer =
-        co_await system_.connect(late ? delayed->thread() : thread, kServer, config_);
+        co_await connect_after_another(late ? delayed->thread() : thread);
     for (std::size_t appends = 0; appends < plan.count; ++appends) {
       if (!co_await append(*writer, ++content_, kWriter)) co_return;
       if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
