@@ -70,9 +70,9 @@ Picoseconds drawn_delay(pmem::Choices& choices) {
 // it so; else they last for less than any message.
 sim::Profile drawn_profile(sim::Profile profile, pmem::Tape& tape) {
   constexpr Picoseconds kLongFence = Microseconds(10);
-  constexpr double kSlowBus = 64e6;  // a cache line in a microsecond
+  constexpr double kSlowReads = 64e6;  // over the bus, a cache line in a microsecond
   if (tape.stream("fences").choose(4) == 3) profile.cpu.fence = kLongFence;
-  if (tape.stream("bus").choose(8) == 7) profile.nic.pcie_bandwidth = kSlowBus;
+  if (tape.stream("bus").choose(8) == 7) profile.nic.pcie_read_bandwidth = kSlowReads;
   return profile;
 }
 

@@ -9,7 +9,7 @@
 //   store      the servers and what they hold (services::Service::generated_scenario())
 //   filling    whether that is almost full from the beginning, and clients get what fills it
 //   fences     whether those of the processors take long
-//   bus        whether devices reach memory so slowly that READs take apart what they read
+//   bus        whether devices read memory so slowly that READs take apart what they read
 //   client-N   what client N does
 //   stall-N    a thread that stands still: which one, when and for how long
 //   death-N    a client's process that dies or connection that breaks: which one, and when

@@ -233,6 +233,9 @@ class Profile {
                 device ? device->max_inline : base_.nic.max_inline, "as the device says");
     pcie_bandwidth_ = std::max(base_.nic.pcie_bandwidth * 1e-9, wire_bandwidth().value_or(0));
     keep("pcie_bandwidth_gb_s", pcie_bandwidth_);
+    if (base_.nic.pcie_read_bandwidth) {
+      keep("pcie_read_bandwidth_gb_s", *base_.nic.pcie_read_bandwidth * 1e-9);
+    }
     const Value fetched = rdma("rdma-latency", "WRITE");
     const Value inlined = rdma("rdma-latency-inline", "WRITE");
     put("pcie_read_ns",

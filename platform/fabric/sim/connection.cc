@@ -280,10 +280,10 @@ void End::transmit(Flight& flight) {
   Time fetched = ready;
   if (bytes > 0 && !flight.request.flags.inlined) {
     ready = nic_.find_local(ready, flight.request.local, bytes);
-    const Picoseconds whole = transfer_time(bytes, profile.nic.pcie_bandwidth);
+    const Picoseconds whole = transfer_time(bytes, profile.nic.dma_read_bandwidth());
     const Time start = nic_.dma_read.take(now, ready, whole) + profile.nic.pcie_read;
     // A packet leaves as soon as it has been fetched.
-    ready = start + transfer_time(std::min(bytes, path_.mtu), profile.nic.pcie_bandwidth);
+    ready = start + transfer_time(std::min(bytes, path_.mtu), profile.nic.dma_read_bandwidth());
     fetched = start + whole;
     gather(flight.request.local, flight.payload);
   }

@@ -331,7 +331,7 @@ void End::execute_read(Flight& flight, Time at) {
   const Bytes bytes = payload_bytes(flight.request);
   // A read pushes earlier placements of its connection in front of it (PCI Express ordering), and
   // waits for its earlier atomics.
-  const Picoseconds bus = transfer_time(bytes, profile.nic.pcie_bandwidth);
+  const Picoseconds bus = transfer_time(bytes, profile.nic.dma_read_bandwidth());
   const Time now = network_.engine.now();
   const Time start = nic_.dma_read.take(now, std::max({at, last_placement_, last_atomic_}), bus);
   const Targets targets = remote_targets(flight, bytes);

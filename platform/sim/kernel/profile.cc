@@ -253,6 +253,9 @@ NicProfile read_nic(Section section) {
   nic.processing = section.nanoseconds("processing_ns");
   nic.max_inline = section.count("max_inline_bytes", 0, 1U << 16);
   nic.pcie_bandwidth = section.gigabytes_per_second("pcie_bandwidth_gb_s");
+  if (section.has("pcie_read_bandwidth_gb_s")) {
+    nic.pcie_read_bandwidth = section.gigabytes_per_second("pcie_read_bandwidth_gb_s");
+  }
   nic.pcie_read = section.nanoseconds("pcie_read_ns");
   nic.pcie_write = section.nanoseconds("pcie_write_ns");
   nic.atomic = section.nanoseconds("atomic_ns");

@@ -95,13 +95,16 @@ struct NicProfile {
   Picoseconds message{};     // least time between two messages, each direction
   Picoseconds processing{};  // of a message passing through
   std::uint32_t max_inline = 0;
-  double pcie_bandwidth = 0;  // bytes per second, each direction
-  Picoseconds pcie_read{};    // round trip of a DMA read
-  Picoseconds pcie_write{};   // one way
-  Picoseconds atomic{};       // least time between two atomics
+  double pcie_bandwidth = 0;                    // bytes per second, each direction
+  std::optional<double> pcie_read_bandwidth{};  // of DMA reads, if that is less
+  Picoseconds pcie_read{};                      // round trip of a DMA read
+  Picoseconds pcie_write{};                     // one way
+  Picoseconds atomic{};                         // least time between two atomics
   bool flush = false;
   bool flush_persistence = false;
   bool atomic_write = false;
+
+  double dma_read_bandwidth() const { return pcie_read_bandwidth.value_or(pcie_bandwidth); }
 };
 
 // How the NIC finds registered memory (platform/fabric/sim/translation.h).

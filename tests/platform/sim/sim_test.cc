@@ -263,12 +263,14 @@ Picoseconds time_of(fabric::Opcode opcode, std::uint32_t bytes, const Profile& p
 // of a packet is what its narrowest place takes, whichever way it goes. (Rounding: a picosecond for
 // each of the few transfers.)
 TEST(Sim, ALongMessageTakesAsLongAsItsNarrowestPlace) {
-  for (const double pcie : {1.0, 3.2, 12.0}) {
+  // The bus, and what a device reads over it.
+  for (const auto& [pcie, reads] : {std::pair(1.0, 1.0), {3.2, 3.2}, {12.0, 12.0}, {3.2, 0.5}}) {
     Profile profile = testbed();
     profile.nic.pcie_bandwidth = pcie * 1e9;
+    if (reads < pcie) profile.nic.pcie_read_bandwidth = reads * 1e9;
     const double link = profile.link.bandwidth * static_cast<double>(profile.link.mtu) /
                         static_cast<double>(profile.link.mtu + profile.link.header);
-    const double narrowest = std::min(profile.nic.pcie_bandwidth, link);
+    const double narrowest = std::min(profile.nic.dma_read_bandwidth(), link);
     const auto packet = static_cast<std::uint32_t>(profile.link.mtu);
     for (const auto opcode : {fabric::Opcode::read, fabric::Opcode::write}) {
       for (const std::uint32_t packets : {2U, 16U, 256U}) {
