@@ -40,7 +40,8 @@ Task<std::unique_ptr<RemoteLog>> RemoteLog::connect(Thread& thread, fabric::Addr
         {.slots = slots});
   }
   std::unique_ptr<RemoteLog> log(new RemoteLog(std::move(persister), options));
-  const auto found = co_await log->find_tail();
+  auto found = co_await log->find_tail();
+  if (found) found = co_await log->persist_tail();
   if (!found) throw PlatformError("the server of the log went away while connecting");
   co_return log;
 }
@@ -63,14 +64,37 @@ Task<tl::expected<void, UpdateError>> RemoteLog::find_tail() {
     tail_ = options_.tail_in(tail_word_);
     co_return tl::expected<void, UpdateError>();
   }
-  std::vector<std::byte> record(sizeof(RecordHeader) + options_.largest_record);
-  while (tail_ - head_ < options_.slots) {
-    const auto read = co_await persister_->read(options_.slot_offset(tail_ + 1), record);
-    if (!read) co_return tl::unexpected(read.error());
-    if (!length_of(record, tail_ + 1, true)) break;
+  for (;;) {
+    const auto more = co_await read_record(tail_ + 1);
+    if (!more) co_return tl::unexpected(more.error());
+    if (!*more) break;
     ++tail_;
   }
   co_return tl::expected<void, UpdateError>();
+}
+
+Task<tl::expected<std::optional<std::size_t>, UpdateError>> RemoteLog::read_record(
+    std::uint64_t number) {
+  if (number - head_ > options_.slots) co_return std::optional<std::size_t>();
+  std::vector<std::byte> record(sizeof(RecordHeader) + options_.largest_record);
+  const auto read = co_await persister_->read(options_.slot_offset(number), record);
+  if (!read) co_return tl::unexpected(read.error());
+  const auto length = length_of(record, number, !options_.has_tail());
+  if (!length) co_return std::optional<std::size_t>();
+  const std::size_t size = sizeof(RecordHeader) + *length;
+  copy_bytes(persister_->room().first(size), std::span(record).first(size));
+  co_return std::optional(size);
+}
+
+Task<tl::expected<void, UpdateError>> RemoteLog::persist_tail() {
+  if (tail_ == head_) co_return tl::expected<void, UpdateError>();
+  const auto size = co_await read_record(tail_);
+  if (!size) co_return tl::unexpected(size.error());
+  if (!*size) {
+    throw PlatformError(
+        fmt::format("the log's tail is {}, but its last record is not there", tail_));
+  }
+  co_return co_await write(tail_, **size);
 }
 
 Task<tl::expected<std::uint64_t, UpdateError>> RemoteLog::append(
@@ -89,7 +113,14 @@ Task<tl::expected<std::uint64_t, UpdateError>> RemoteLog::append(
   const std::span<std::byte> room = persister_->room();
   copy_bytes(room.subspan(sizeof(RecordHeader), payload.size()), payload);
   const std::size_t size = write_header(room, number, payload.size(), !options_.has_tail());
-  persistence::UpdateRequest request{.a = {options_.slot_offset(number), room.first(size)}};
+  const auto done = co_await write(number, size);
+  if (!done) co_return tl::unexpected(done.error());
+  co_return number;
+}
+
+Task<tl::expected<void, UpdateError>> RemoteLog::write(std::uint64_t number, std::size_t size) {
+  persistence::UpdateRequest request{
+      .a = {options_.slot_offset(number), persister_->room().first(size)}};
   if (options_.has_tail()) {
     request.b = {kTailOffset, std::as_bytes(std::span(&number, 1))};
     request.expected = tail_word_;
@@ -105,7 +136,7 @@ Task<tl::expected<std::uint64_t, UpdateError>> RemoteLog::append(
   }
   if (!done) co_return tl::unexpected(done.error());
   tail_ = tail_word_ = number;
-  co_return number;
+  co_return tl::expected<void, UpdateError>();
 }
 
 }  // namespace perdura::bench

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <tl/expected.hpp>
 
 #include "persistence/remote_persister.h"
@@ -12,9 +13,9 @@ namespace perdura::bench {
 
 class RemoteLog {
  public:
-  // Connects to the log's server and finds the tail, behind which appends continue. Throws as
-  // RemotePersister::connect does, but LogDiffers instead of SetupDiffers, and also if the log has
-  // another size.
+  // Connects to the log's server and finds the tail, behind which appends continue; it is durable
+  // then. Throws as RemotePersister::connect does, but LogDiffers instead of SetupDiffers, and also
+  // if the log has another size.
   static Task<std::unique_ptr<RemoteLog>> connect(Thread& thread, fabric::Address server,
                                                   LogOptions options);
 
@@ -37,6 +38,14 @@ class RemoteLog {
   RemoteLog(std::unique_ptr<persistence::RemotePersister> persister, const LogOptions& options)
       : options_(options), persister_(std::move(persister)) {}
   Task<tl::expected<void, persistence::UpdateError>> find_tail();
+  // A client that went before its last append returned may have left a record that others see and
+  // that is not durable yet. Records behind it are lost with it, so it is appended once more.
+  Task<tl::expected<void, persistence::UpdateError>> persist_tail();
+  // Puts a record into the persister's room and returns its size; nothing if it is not there.
+  Task<tl::expected<std::optional<std::size_t>, persistence::UpdateError>> read_record(
+      std::uint64_t number);
+  // Writes the record of this size in the persister's room, as the last one.
+  Task<tl::expected<void, persistence::UpdateError>> write(std::uint64_t number, std::size_t size);
   Task<tl::expected<std::uint64_t, persistence::UpdateError>> read_word(Bytes offset);
 
   LogOptions options_;

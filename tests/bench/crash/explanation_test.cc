@@ -230,31 +230,33 @@ TEST(Explanation, OfARunThatLosesNothingNamesNoLine) {
 
 // --- systems -------------------------------------------------------------------------------------
 
-// A run that keeps less than `expected`, as small as shrinking makes it.
+// The first run that keeps less than `expected` and whose explanation says this, as small as
+// shrinking makes it. Other runs may have other reasons, and a get that finds nothing has read no
+// line that could be named.
 Diagram explained_finding(std::string_view system, std::string_view setting,
-                          std::string_view server, GuaranteeLevel expected) {
+                          std::string_view server, GuaranteeLevel expected, std::string_view said) {
   constexpr std::uint64_t kMostSchedules = 20'000;
   for (SoakCase one : soak_cases({systems::find_system(system).value()}, explained_testbed())) {
     if (one.setting.name != setting || explored_name(one.model) != server) continue;
     one.expected = expected;
-    // In what seed 1 finds first, the process dies between the read and the loss: then no line is
-    // named.
-    CaseSoak soak(one, explained_testbed(), 2);
+    CaseSoak soak(one, explained_testbed(), 1);
     while (soak.counts().schedules < kMostSchedules) {
       const auto found = soak.next();
       if (!found) continue;
       pmem::Tape tape = pmem::Tape::parse(found->tape);
-      return explain(one, explained_testbed(), tape);
+      Diagram diagram = explain(one, explained_testbed(), tape);
+      if (as_text(diagram).find(said) != std::string::npos) return diagram;
     }
   }
-  ADD_FAILURE() << "nothing was found";
+  ADD_FAILURE() << "nothing was found that is explained by: " << said;
   return {};
 }
 
 // A get of Erda returns what is in the cache.
 TEST(Explanation, OfADirtyReadNamesTheReadThatSawTheLine) {
   const Diagram diagram =
-      explained_finding("erda", "persistence = correct", "dmp ddio", GuaranteeLevel::durable);
+      explained_finding("erda", "persistence = correct", "dmp ddio", GuaranteeLevel::durable,
+                        "First relied on by systems/erda/client.");
   const std::string text = as_text(diagram);
   EXPECT_TRUE(holds(text, "which hold the value"));
   // Whichever of the two the search has met first.
@@ -263,7 +265,6 @@ TEST(Explanation, OfADirtyReadNamesTheReadThatSawTheLine) {
           ? "in the last-level cache, where DDIO had placed it [ddio_stays_in_cache]"
           : "Rule flush_waits_for_fence: before the fence, a flush guarantees nothing.";
   EXPECT_TRUE(holds(text, lost));
-  EXPECT_TRUE(holds(text, "First relied on by systems/erda/client."));
   EXPECT_TRUE(holds(text, "READ of client "));
   EXPECT_LE(lines_in(text), 200U) << text;
 }

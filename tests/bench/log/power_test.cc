@@ -25,6 +25,14 @@ using persistence::Configuration;
 constexpr std::uint64_t kPowerRecords = 6;
 constexpr std::uint64_t kSlots = 3;
 
+// With FLUSH and all that comes with it.
+perdura::sim::Profile testbed(const Configuration& configuration) {
+  perdura::sim::Profile profile = perdura::test::erda_testbed();
+  profile.ddio = configuration.model.ddio;
+  profile.nic.flush = profile.nic.flush_persistence = profile.nic.atomic_write = true;
+  return profile;
+}
+
 struct Progress {
   std::uint64_t acknowledged = 0;
   std::uint64_t begun = 0;
@@ -55,10 +63,7 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
                          const ExploreOptions& exploration) {
   return explore_until_failure(exploration, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
-    perdura::sim::Profile profile = perdura::test::erda_testbed();
-    profile.ddio = configuration.model.ddio;
-    profile.nic.flush = profile.nic.flush_persistence = profile.nic.atomic_write = true;
-    SimPlatform platform(profile, 3);
+    SimPlatform platform(testbed(configuration), 3);
     platform.track_durability(configuration.model);
     Progress progress;
     std::uint64_t applied = 0;
@@ -112,6 +117,68 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
   });
 }
 
+// The first client's connection breaks so long after it has begun to append its second record, and
+// the power fails, leaving as little as it may, when the next client has appended one more.
+void append_behind_a_client_that_went(const LogOptions& options, const Configuration& configuration,
+                                      Picoseconds after) {
+  constexpr fabric::Address kServer{0, 0};
+  constexpr fabric::Address kFirst{1, 1};
+  SimPlatform platform(testbed(configuration), 3);
+  platform.track_durability(configuration.model);
+  std::uint64_t acknowledged = 0;
+  bool gone = false;
+  bool failed = false;
+  bool recovered = false;
+  const auto serve = [&](Thread& thread) -> Task<> {
+    LogServer server(thread, "log", options, [](std::uint64_t, std::span<const std::byte>) {});
+    if (failed) {
+      while (server.apply_some(1) == 1) {
+      }
+      EXPECT_GE(server.head(), acknowledged);
+      recovered = true;
+    }
+    co_await server.serve();
+  };
+  const auto append = [](RemoteLog& log, std::uint64_t number) -> Task<bool> {
+    const auto payload = payload_of(number);
+    const auto appended = co_await log.append(payload);
+    co_return appended.has_value();
+  };
+  platform.start_service(kServer.node, kServer.port, CompletionMode::polling, serve);
+  platform.start(kFirst.node, kFirst.port, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto log = co_await RemoteLog::connect(thread, kServer, options);
+    const bool first = co_await append(*log, 1);
+    EXPECT_TRUE(first);
+    platform.at(thread.executor.now() + after, [&] {
+      platform.break_connections(kFirst, kServer);
+      gone = true;
+    });
+    co_await append(*log, 2);
+  });
+  platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    while (!gone) co_await sleep_for(Microseconds(1));
+    std::unique_ptr<RemoteLog> log;
+    while (log == nullptr) {
+      try {
+        log = co_await RemoteLog::connect(thread, kServer, options);
+      } catch (const persistence::RefusedForNow&) {
+      }
+      if (log == nullptr) co_await sleep_for(Microseconds(1));
+    }
+    const bool next = co_await append(*log, log->tail() + 1);
+    EXPECT_TRUE(next);
+    acknowledged = log->tail();
+    platform.at(thread.executor.now(), [&] {
+      pmem::LeastChoices least;
+      platform.fail_power(kServer.node, least);
+      failed = true;
+      platform.start_service(kServer.node, kServer.port, CompletionMode::polling, serve);
+    });
+    while (!recovered) co_await sleep_for(Microseconds(1));
+  });
+  platform.run();
+}
+
 using ConfigurationAndUpdate = std::tuple<Configuration, persistence::Update>;
 class PowerOfTheLogServer : public testing::TestWithParam<ConfigurationAndUpdate> {};
 std::string power_case_name(const testing::TestParamInfo<ConfigurationAndUpdate>& info) {
@@ -126,38 +193,56 @@ INSTANTIATE_TEST_SUITE_P(Table1, PowerOfTheLogServer,
                                           testing::ValuesIn(persistence::kUpdates)),
                          power_case_name);
 
-TEST_P(PowerOfTheLogServer, FailsAnywhere) {
-  const auto& [configuration, update] = GetParam();
-  std::uint64_t moments = 0;
-  std::uint64_t runs = 0;
-  std::uint64_t tested = 0;
+// The options of each log that the parameter stands for.
+std::vector<LogOptions> logs_of(const ConfigurationAndUpdate& parameter) {
+  const auto& [configuration, update] = parameter;
+  std::vector<LogOptions> logs;
   for (const persistence::Method& method : persistence::methods()) {
     if (method.update != update || is_wasteful(method, configuration) ||
         prove(method, configuration).correctness != persistence::Correctness::right) {
       continue;
     }
-    for (const bool read_for_flush : {false, true}) {
-      if (read_for_flush && !method.uses(pmem::StepKind::flush_visibility)) continue;
-      SCOPED_TRACE(persistence::name_in_results(method, read_for_flush));
-      LogOptions options = options_of(method, configuration.receive_buffers, kSlots);
-      options.read_for_flush = read_for_flush;
-      Explored explored;
-      for (ExploreOptions exploration :
-           {ExploreOptions{.images = Images::least}, ExploreOptions{.images = Images::most},
-            ExploreOptions{.images = Images::random, .seed = 1}}) {
-        exploration.before = &explored;
-        explored = fail_everywhere(options, configuration, exploration);
-        moments += explored.moments;
-        runs += explored.runs;
-        if (HasFailure()) return;
-      }
-      ++tested;
+    logs.push_back(options_of(method, configuration.receive_buffers, kSlots));
+    if (!method.uses(pmem::StepKind::flush_visibility)) continue;
+    logs.push_back(logs.back());
+    logs.back().read_for_flush = true;
+  }
+  return logs;
+}
+
+TEST_P(PowerOfTheLogServer, FailsAnywhere) {
+  const Configuration& configuration = std::get<Configuration>(GetParam());
+  std::uint64_t moments = 0;
+  std::uint64_t runs = 0;
+  const std::vector<LogOptions> logs = logs_of(GetParam());
+  for (const LogOptions& options : logs) {
+    SCOPED_TRACE(options.method_name());
+    Explored explored;
+    for (ExploreOptions exploration :
+         {ExploreOptions{.images = Images::least}, ExploreOptions{.images = Images::most},
+          ExploreOptions{.images = Images::random, .seed = 1}}) {
+      exploration.before = &explored;
+      explored = fail_everywhere(options, configuration, exploration);
+      moments += explored.moments;
+      runs += explored.runs;
+      if (HasFailure()) return;
     }
   }
   std::cout << to_string(configuration) << ": " << runs << " failures at " << moments
-            << " moments of " << tested << " methods\n";
-  EXPECT_GT(moments, 100U * tested);
-  EXPECT_GE(tested, 2U);
+            << " moments of " << logs.size() << " methods\n";
+  EXPECT_GT(moments, 100U * logs.size());
+  EXPECT_GE(logs.size(), 2U);
+}
+
+TEST_P(PowerOfTheLogServer, KeepsWhatIsBehindTheRecordOfAClientThatWent) {
+  constexpr Picoseconds kLongerThanAnAppend = Microseconds(12);
+  for (const LogOptions& options : logs_of(GetParam())) {
+    for (Picoseconds after{}; after < kLongerThanAnAppend; after += Nanoseconds(100)) {
+      SCOPED_TRACE(testing::Message() << options.method_name() << ", " << after.count() << " ps");
+      append_behind_a_client_that_went(options, std::get<Configuration>(GetParam()), after);
+      if (HasFailure()) return;
+    }
+  }
 }
 
 }  // namespace
