@@ -32,6 +32,7 @@ using history::Kind;
 constexpr NodeId kServer = 0;
 constexpr std::uint32_t kSpannedServers = 2;
 constexpr std::uint32_t kSessions = 6;
+constexpr Picoseconds kLook = Microseconds(1);  // between two looks at what is waited for
 constexpr Bytes kShortValue = 64;
 constexpr std::uint64_t kFewKeys = 4;
 constexpr Picoseconds kMostFilling = std::chrono::milliseconds(5);
@@ -213,6 +214,7 @@ class KvCrashScenario final : public CrashScenario {
   Task<> serve_also(Thread& thread);
   // A client's session with one worker of each server.
   Task<std::unique_ptr<systems::KvSession>> connect(Thread& thread, std::uint32_t number);
+  Task<std::unique_ptr<systems::KvSession>> connect_after_others(Thread& thread);
   // The client that fills the store: the first that does anything.
   std::uint32_t filler() const {
     const auto first =
@@ -330,7 +332,6 @@ Task<> KvCrashScenario::serve(Thread& thread) {
 
 // The partition is opened before its first worker serves; a restart ends all of a node's threads.
 Task<> KvCrashScenario::serve_also(Thread& thread) {
-  constexpr Picoseconds kLook = Microseconds(1);
   const NodeId node = thread.endpoint.address().node;
   while (!shared_.contains(node)) co_await sleep_for(kLook);
   co_await shared_.at(node)->serve_also(thread);
@@ -344,6 +345,20 @@ Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect(Thread& threa
   std::vector<fabric::Address> servers;
   for (NodeId node = kServer; node < partitions_; ++node) servers.push_back({node, worker});
   co_return co_await systems::PartitionedSession::connect(system_, thread, servers, config);
+}
+
+// A store whose sessions are all in use refuses another client, until it has heard that those
+// before are gone: those that have died, and those that had died before it answered them.
+Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect_after_others(Thread& thread) {
+  constexpr int kAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      co_return co_await connect(thread, 0);
+    } catch (const PlatformError&) {
+      if (attempt == kAttempts) throw;
+    }
+    co_await sleep_for(kLook);
+  }
 }
 
 Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
@@ -372,7 +387,7 @@ Task<> KvCrashScenario::use(Thread& thread, std::uint32_t number) {
 }
 
 Task<> KvCrashScenario::inspect(Thread& thread) {
-  const std::unique_ptr<systems::KvSession> session = co_await connect(thread, 0);
+  const std::unique_ptr<systems::KvSession> session = co_await connect_after_others(thread);
   Format format(lengths_);
   history::RecordedSession recorded(*session, inspector(), format, logs_.emplace_back());
   ObservedSession observed(recorded, state_, format, true);
