@@ -116,9 +116,29 @@ def place_of(fault, text):
     return places[0]
 
 
+def is_whole(snippet):
+    """Whether a snippet can be an expression or statements: each bracket in it is closed in it, and no statement is cut
+    off before its end."""
+    closing = {")": "(", "]": "[", "}": "{"}
+    opened = []
+    for character in snippet:
+        if character in closing.values():
+            opened.append(character)
+        elif character in closing and (not opened or opened.pop() != closing[character]):
+            return False
+    statement = re.match(r"\s*(if|for|while|do|return|co_return|continue|break|throw)\b", snippet)
+    return not opened and (not statement or snippet.rstrip()[-1] in ";}")
+
+
 def check(faults, tree):
     """The problems of a corpus with a tree, one line each."""
-    problems = []
+    problems = [
+        f"{fault.component}.toml: {fault.name}: '{name}' is neither an expression nor whole statements: {snippet}"
+        for fault in faults
+        for one in [fault, *fault.also]
+        for name, snippet in [("before", one.before), ("after", one.after)]
+        if not is_whole(snippet)
+    ]
     for file in sorted({fault.file for fault in faults}):
         try:
             plant_in(file, [fault for fault in faults if fault.file == file], pathlib.Path(tree))
