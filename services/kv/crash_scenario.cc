@@ -350,7 +350,7 @@ Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect(Thread& threa
 // A store whose sessions are all in use refuses another client, until it has heard that those
 // before are gone: those that have died, and those that had died before it answered them.
 Task<std::unique_ptr<systems::KvSession>> KvCrashScenario::connect_after_others(Thread& thread) {
-  constexpr int kAttempts = 100;
+  constexpr int kAttempts = 100;  // longer than a server takes to hear of all ends
   for (int attempt = 1;; ++attempt) {
     try {
       co_return co_await connect(thread, 0);

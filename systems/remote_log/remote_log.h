@@ -38,7 +38,7 @@ class RemoteLog {
   RemoteLog(std::unique_ptr<persistence::RemotePersister> persister, const LogOptions& options)
       : options_(options), persister_(std::move(persister)) {}
   Task<tl::expected<void, persistence::UpdateError>> find_tail();
-  // A client that went before its last append returned may have left a record that others see and
+  // A client that was lost before its last append returned may have left a record that others see and
   // that is not durable yet. Records behind it are lost with it, so it is appended once more.
   Task<tl::expected<void, persistence::UpdateError>> persist_tail();
   // Puts a record into the persister's room and returns its size; nothing if it is not there.

@@ -96,7 +96,7 @@ struct NicProfile {
   Picoseconds processing{};  // of a message passing through
   std::uint32_t max_inline = 0;
   double pcie_bandwidth = 0;                    // bytes per second, each direction
-  std::optional<double> pcie_read_bandwidth{};  // of DMA reads, if that is less
+  std::optional<double> pcie_read_bandwidth{};  // of DMA reads, if it is another
   Picoseconds pcie_read{};                      // round trip of a DMA read
   Picoseconds pcie_write{};                     // one way
   Picoseconds atomic{};                         // least time between two atomics

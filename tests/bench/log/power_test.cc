@@ -119,8 +119,8 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
 
 // The first client's connection breaks so long after it has begun to append its second record, and
 // the power fails, leaving as little as it may, when the next client has appended one more.
-void append_behind_a_client_that_went(const LogOptions& options, const Configuration& configuration,
-                                      Picoseconds after) {
+void append_behind_a_lost_client(const LogOptions& options, const Configuration& configuration,
+                                 Picoseconds after) {
   constexpr fabric::Address kServer{0, 0};
   constexpr fabric::Address kFirst{1, 1};
   SimPlatform platform(testbed(configuration), 3);
@@ -234,12 +234,12 @@ TEST_P(PowerOfTheLogServer, FailsAnywhere) {
   EXPECT_GE(logs.size(), 2U);
 }
 
-TEST_P(PowerOfTheLogServer, KeepsWhatIsBehindTheRecordOfAClientThatWent) {
+TEST_P(PowerOfTheLogServer, KeepsWhatFollowsTheLastRecordOfALostClient) {
   constexpr Picoseconds kLongerThanAnAppend = Microseconds(12);
   for (const LogOptions& options : logs_of(GetParam())) {
     for (Picoseconds after{}; after < kLongerThanAnAppend; after += Nanoseconds(100)) {
       SCOPED_TRACE(testing::Message() << options.method_name() << ", " << after.count() << " ps");
-      append_behind_a_client_that_went(options, std::get<Configuration>(GetParam()), after);
+      append_behind_a_lost_client(options, std::get<Configuration>(GetParam()), after);
       if (HasFailure()) return;
     }
   }
