@@ -26,10 +26,11 @@ Task<LockTable::Entry> LockTable::enter(std::uint32_t worker) {
 }
 
 // After pass_gates() no worker is inside, and a worker that locks its gate sees `closed_`.
-Task<LockTable::ExclusiveLock> LockTable::lock_exclusively() {
-  while (closed_.exchange(true, std::memory_order_acq_rel)) co_await sleep_for(kGlance);
+std::optional<LockTable::ExclusiveLock> LockTable::upgrade(Entry entry) {
+  if (closed_.exchange(true, std::memory_order_acq_rel)) return std::nullopt;
+  entry.leave();
   pass_gates();
-  co_return ExclusiveLock(*this);
+  return ExclusiveLock(*this);
 }
 
 // On `sim` a lock remembers until when it was held, so passing the gates makes them remember until

@@ -3,17 +3,21 @@
 // of threads due to locking mechanism"). They are in DRAM, so a crash releases them all; the
 // index's recovery repairs what an interrupted operation left.
 //
-// A worker first enters the index, for which it waits while another worker holds the exclusive lock
-// in order to resize. Then it locks, by number, the units that the index changes as a whole, such
-// as buckets or segment pairs. The table in use does not change while a worker is inside. A task
-// never suspends while it holds a unit's lock, so such a lock is held for less than one operation,
-// and waiting for it spins. A resize takes long, so waiting for the exclusive lock suspends the
-// task and lets others run on the thread.
+// A worker first enters the index, for which it waits while another worker has the exclusive lock.
+// Then it locks, by number, the units that the index changes as a whole, such as buckets or segment
+// pairs. A task never suspends while it is inside, so it is there for less than one operation, and
+// waiting for a unit's lock, or for others to leave, spins.
+//
+// The table in use does not change while a worker is inside. Of several workers that find no room
+// in it, one upgrades its entry to the exclusive lock and resizes; the others leave, enter the new
+// table and try again. A resize takes long, so waiting for its end suspends the task and lets
+// others run on the thread.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,13 +37,14 @@ class LockTable {
    public:
     Entry(Entry&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
     Entry& operator=(Entry&&) = delete;
-    ~Entry() {
-      if (gate_ != nullptr) gate_->unlock();
-    }
+    ~Entry() { leave(); }
 
    private:
     friend class LockTable;
     explicit Entry(SpinLock& gate) : gate_(&gate) {}
+    void leave() {
+      if (SpinLock* const gate = std::exchange(gate_, nullptr)) gate->unlock();
+    }
     SpinLock* gate_;
   };
   // Suspends while another worker holds the exclusive lock.
@@ -59,9 +64,10 @@ class LockTable {
     explicit ExclusiveLock(LockTable& table) : table_(&table) {}
     LockTable* table_;
   };
-  // Waits until no worker is inside. Another worker may have resized the index meanwhile, so the
-  // caller must check again what it knew of it.
-  Task<ExclusiveLock> lock_exclusively();
+  // The worker leaves, and waits until no other is inside; the table in use is still the one that
+  // it was in. Empty if another worker was faster, and will have resized when this one can enter
+  // again.
+  std::optional<ExclusiveLock> upgrade(Entry entry);
 
   // The locks of several units of the index, for a worker that is inside. Two units may share a
   // lock.

@@ -49,11 +49,14 @@ class Server {
   Task<Result<void>> put(std::uint32_t worker, Slot item) {
     const auto hash = Design::hash_of(item);
     for (;;) {
-      const std::uint32_t table = Design::table_in_use(index_);
-      const Outcome outcome = co_await try_put(worker, item, hash);
+      auto inside = co_await locks_.enter(worker);
+      const Outcome outcome = Design::put(index_, locks_, worker, item, hash);
       if (outcome == Outcome::done) co_return Result<void>{};
       if (outcome == Outcome::out_of_space) co_return tl::unexpected(Error::out_of_space);
-      co_await resize(table);
+      const auto lock = locks_.upgrade(std::move(inside));
+      if (!lock) continue;
+      index_.begin_resize();
+      while (index_.resize_step()) co_await yield();
     }
   }
   Task<Result<void>> erase(std::uint32_t worker, Slot key) {
@@ -111,18 +114,6 @@ class Server {
   }
 
  private:
-  Task<Outcome> try_put(std::uint32_t worker, Slot item, typename Design::Hash hash) {
-    const auto inside = co_await locks_.enter(worker);
-    co_return Design::put(index_, locks_, worker, item, hash);
-  }
-  // Resizes the table, unless another worker that found no room either has already resized it.
-  Task<> resize(std::uint32_t table) {
-    const auto lock = co_await locks_.lock_exclusively();
-    if (Design::table_in_use(index_) != table) co_return;
-    index_.begin_resize();
-    while (index_.resize_step()) co_await yield();
-  }
-
   std::string name_;
   std::uint32_t sessions_;
   std::uint32_t lanes_;
