@@ -128,7 +128,11 @@ SimEndpoint::SimEndpoint(Network& network, Directory& directory, Nic& nic, SimTh
   directory_.add(*this);
 }
 
-SimEndpoint::~SimEndpoint() { directory_.remove(*this); }
+// Who has not been answered learns that nobody listens any more, as who connects later does.
+SimEndpoint::~SimEndpoint() {
+  directory_.remove(*this);
+  while (!attempts_.empty()) SimConnectionRequest(*this, attempts_.take_front()).reject({});
+}
 
 Capabilities SimEndpoint::capabilities() const {
   const perdura::sim::NicProfile& nic = nic_.profile.nic;

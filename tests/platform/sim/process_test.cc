@@ -307,6 +307,40 @@ TEST(SimProcesses, ThePowerOfSeveralMachinesFailsAtOneInstant) {
   }
 }
 
+// Whoever waits for an answer from a listener that ends learns of it as soon as those that are
+// connected, not when it loses its patience.
+TEST(SimProcesses, WhoIsConnectingLearnsThatTheListenerHasEnded) {
+  for (const bool power_fails : {false, true}) {
+    SimPlatform platform(testbed(), 2);
+    platform.track_durability({});
+    platform.start_service(0, 5, CompletionMode::polling, [](Thread& thread) -> Task<> {
+      const auto never_answered = co_await thread.endpoint.next_connection();
+      co_await forever();
+    });
+    const Time end{Microseconds(100)};
+    platform.at(end, [&] {
+      pmem::LeastChoices least;
+      if (power_fails) {
+        platform.fail_power(0, least);
+      } else {
+        platform.kill(0);
+      }
+    });
+    int told = 0;
+    for (fabric::Port port = 1; port <= 2; ++port) {
+      platform.start(1, port, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+        const auto connection = co_await thread.endpoint.connect({0, 5}, {}, {});
+        EXPECT_EQ(connection.status, Status::disconnected);
+        EXPECT_GT(thread.executor.now(), end);
+        EXPECT_LT(thread.executor.now(), end + Microseconds(10));
+        ++told;
+      });
+    }
+    platform.run();
+    EXPECT_EQ(told, 2);
+  }
+}
+
 // Both sides of a broken connection learn of it; other connections of the same nodes do not break.
 TEST(SimProcesses, AConnectionBreaksAlone) {
   for (const bool server_first : {false, true}) {
