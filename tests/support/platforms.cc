@@ -16,13 +16,28 @@ const sim::Profile& erda_testbed() {
   return profile;
 }
 
-std::unique_ptr<Platform> make_platform(const std::string& name, NodeId nodes) {
+namespace {
+
+std::unique_ptr<Platform> make(const std::string& name, NodeId nodes, Nanoseconds flush) {
   if (name == "shm") {
     ShmOptions options;
     options.node_count = nodes;
+    options.write_latency = flush;
     return std::make_unique<ShmPlatform>(std::move(options));
   }
-  return std::make_unique<sim::SimPlatform>(erda_testbed(), nodes);
+  sim::Profile profile = erda_testbed();
+  profile.cpu.fence += flush;
+  return std::make_unique<sim::SimPlatform>(profile, nodes);
+}
+
+}  // namespace
+
+std::unique_ptr<Platform> make_platform(const std::string& name, NodeId nodes) {
+  return make(name, nodes, Nanoseconds(0));
+}
+
+std::unique_ptr<Platform> make_platform_of_slow_memory(const std::string& name, NodeId nodes) {
+  return make(name, nodes, Microseconds(2));
 }
 
 }  // namespace perdura::test

@@ -21,4 +21,8 @@ const sim::Profile& erda_testbed();
 // All nodes in this process; node 0 is the server.
 std::unique_ptr<Platform> make_platform(const std::string& name, NodeId nodes);
 
+// The same with memory so slow that a thread is nearly always in the middle of a change: flushing a
+// line takes microseconds.
+std::unique_ptr<Platform> make_platform_of_slow_memory(const std::string& name, NodeId nodes);
+
 }  // namespace perdura::test

@@ -103,13 +103,17 @@ Explored fail_everywhere(const LogOptions& options, const Configuration& configu
       platform.fail_power(0, choices);
       platform.start_service(0, 0, CompletionMode::polling, serve);
       platform.start(2, 2, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-        while (!recovered || !ended) co_await sleep_for(Microseconds(10));
+        // With a log that is not usable, what follows would never end.
+        const Time patience = thread.executor.now() + Milliseconds(10);
+        const auto waits = [&](bool over) { return !over && thread.executor.now() < patience; };
+        while (waits(recovered && ended)) co_await sleep_for(Microseconds(10));
         // The server may not know yet that the client before has gone.
-        while (progress.acknowledged < 2 * kPowerRecords) {
+        while (waits(progress.acknowledged == 2 * kPowerRecords)) {
           co_await append_until(thread, &options, &progress, 2 * kPowerRecords);
           co_await sleep_for(Microseconds(10));
         }
-        while (applied < 2 * kPowerRecords) co_await sleep_for(Microseconds(10));
+        while (waits(applied == 2 * kPowerRecords)) co_await sleep_for(Microseconds(10));
+        EXPECT_EQ(applied, 2 * kPowerRecords) << "of " << progress.acknowledged << " acknowledged";
       });
     });
     platform.run();
