@@ -29,7 +29,8 @@ SoakCase erda_with_correct_persistence() {
 // A get returns what the writer's flush, which is late, has not made durable yet.
 TEST(Strategies, OneLateMessageShowsThatAReaderOfErdaSeesWhatIsLost) {
   const SoakCase one = erda_with_correct_persistence();
-  const ScheduleResult result = explore_schedules(one, perdura::test::erda_testbed(), {});
+  const ScheduleResult result =
+      explore_schedules(one, perdura::test::erda_testbed(), {.histories = 2});
   ASSERT_TRUE(result.finding) << result.schedules << " schedules";
   EXPECT_EQ(result.finding->run.kept, GuaranteeLevel::durable_writes) << result.finding->text();
   EXPECT_NE(result.finding->run.loss.find("get of version"), std::string::npos)
