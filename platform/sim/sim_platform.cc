@@ -190,7 +190,7 @@ void SimPlatform::run() {
   constexpr int kEventsBetweenLooks = 4096;
   int events_until_look = 1;
   time_ran_out = false;
-  while (unfinished_ > 0 && !failure_) {
+  while (unfinished_ > 0 && !failure_ && engine_.now() < kEndOfTime) {
     if (--events_until_look == 0) {
       events_until_look = kEventsBetweenLooks;
       look_after_run();

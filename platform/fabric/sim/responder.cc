@@ -265,8 +265,10 @@ void End::place(Flight& flight, const Targets& targets, Time at) {
     }
   }
   Time first = std::max(start, last_placement_) + profile.nic.pcie_write;
-  end = std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
-        profile.nic.pcie_write;
+  // Each placement follows the last one, so that their times add up.
+  end = perdura::sim::limited(
+      std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
+      profile.nic.pcie_write);
   if (network_.delays.devices != nullptr) [[unlikely]] {
     const Picoseconds late = DelayChoices::draw(*network_.delays.devices);
     first += late;
