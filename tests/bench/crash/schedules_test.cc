@@ -26,7 +26,8 @@ SoakCase erda_with_correct_persistence() {
   return one;
 }
 
-// A get returns what the writer's flush, which is late, has not made durable yet.
+// A get returns what the writer's flush, which is late, has not made durable yet. The second
+// history shows it.
 TEST(Strategies, OneLateMessageShowsThatAReaderOfErdaSeesWhatIsLost) {
   const SoakCase one = erda_with_correct_persistence();
   const ScheduleResult result =
