@@ -128,6 +128,12 @@ class CrashScenario {
   // node when its power is back, or when its process is started again.
   // Throws if it cannot be opened.
   virtual Task<> serve(Thread& thread) = 0;
+  // The node on which client `number` runs: one of its own, or that of a server, whose power and
+  // process it then shares, as an application does that has a server's memory mapped.
+  virtual NodeId node_of_client(std::uint32_t number) const { return servers() + number; }
+  bool has_node_of_its_own(std::uint32_t client) const {
+    return node_of_client(client) >= servers();
+  }
   // The operations of client `number`. Returns when they are done, or when the server is gone. In
   // runs of several failures, called again after each but the last.
   // Throws PlatformError if the client cannot connect.
@@ -148,6 +154,10 @@ class CrashScenario {
   // then on, when `call` is called, which is never if a client dies before.
   virtual bool prepares() const { return false; }
   void when_prepared(std::function<void()> call) { prepared_ = std::move(call); }
+
+  // Whether the death of the servers' processes may take what was acknowledged, though memory keeps
+  // what was stored: where it waits in a process to be sent.
+  virtual bool loses_with_processes() const { return false; }
 
   // What all clients and the inspector have called.
   virtual std::vector<CrashCall> calls() const { return {}; }

@@ -45,8 +45,12 @@ class HistoryJudge {
   CrashVerdict judge(const CrashLevels& levels) {
     attend_ = levels.attend;
     CrashVerdict verdict;
-    verdict.durable = broken(specification_, calls_);
-    if (verdict.durable.empty()) return verdict;
+    // What is durable keeps every level. That it is not takes long to find out, and need not be
+    // found out again.
+    if (levels.durable || levels.acknowledged || levels.observed) {
+      verdict.durable = broken(specification_, calls_);
+      if (verdict.durable.empty()) return verdict;
+    }
     if (levels.acknowledged) verdict.acknowledged = broken(specification_, changes_alone());
     if (levels.observed) verdict.observed = broken(specification_, what_was_told());
     if (!levels.ordered && !levels.atomic) return verdict;

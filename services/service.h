@@ -3,7 +3,9 @@
 // needs a folder here and a line in the table (systems/registry/registry.cc).
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -64,6 +66,11 @@ class Service {
   // `setup.correct` only of a system that chooses a method.
   virtual CrashHistory crash_history(std::string_view system, const CrashSetup& setup,
                                      const CrashSchedule& schedule) const = 0;
+
+  // If set, the guarantees of its systems are explored by so many recoveries at each moment of a
+  // history, from images that are decided word by word, instead of by repeating the history for the
+  // images that keep least, most, and some at random. Takes less time where recovery is short.
+  virtual std::optional<std::uint64_t> recoveries() const { return std::nullopt; }
 
   // A scenario for `failures` failures whose store and clients are drawn from the tape: the same
   // choices make identical runs. Throws as crash_history() does. Each client has a stream of its

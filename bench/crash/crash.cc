@@ -109,6 +109,11 @@ class Exploration {
       if (!options.schedule.empty() && options.schedule != schedule.name) continue;
       const auto make = system.service->crash_history(system.info.name, options.setup, schedule);
       const NodeId servers = make()->servers();
+      if (options.failure == FailureKind::client && !make()->has_node_of_its_own(0)) {
+        throw UsageError(
+            fmt::format("{}'s clients are threads of its servers' processes; use --failure process",
+                        system.info.name));
+      }
       if (options.failing > servers) {
         throw UsageError(fmt::format("of {} {} server(s) cannot fail: it has {}", system.info.name,
                                      options.failing, servers));

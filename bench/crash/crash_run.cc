@@ -107,10 +107,10 @@ void CrashRun::fail(pmem::Choices& choices) {
       for (const NodeId node : failing_.servers) platform_.kill(node);
       return;
     case FailureKind::client:
-      return platform_.kill(node_of_client(failing_.client));
+      return platform_.kill(scenario_.node_of_client(failing_.client));
     case FailureKind::connection: {
-      const NodeId node = node_of_client(failing_.client);
-      const fabric::Address client{node, static_cast<fabric::Port>(node)};
+      const fabric::Address client{scenario_.node_of_client(failing_.client),
+                                   port_of_client(failing_.client)};
       const fabric::Address server{failing_.servers.front(), 0};
       platform_.break_connections(failing_.server_first ? server : client,
                                   failing_.server_first ? client : server);
@@ -120,19 +120,25 @@ void CrashRun::fail(pmem::Choices& choices) {
 }
 
 void CrashRun::end_clients() {
-  for (NodeId node = scenario_.servers(); node < platform_.node_count(); ++node) {
-    platform_.kill(node);
+  for (std::uint32_t number = 0; number < scenario_.clients(); ++number) {
+    platform_.kill(scenario_.node_of_client(number));
   }
+  platform_.kill(scenario_.servers() + scenario_.clients());
+}
+
+fabric::Port CrashRun::port_of_client(std::uint32_t number) const {
+  const fabric::Port first = scenario_.has_node_of_its_own(number)
+                                 ? static_cast<fabric::Port>(scenario_.servers())
+                                 : kPortsOfClients;
+  return static_cast<fabric::Port>(first + number);
 }
 
 void CrashRun::start_server(NodeId node) {
-  bench::start_server(platform_, scenario_, node,
-                      [this](Thread& thread) { return serve(thread); });
+  bench::start_server(platform_, scenario_, node, [this](Thread& thread) { return serve(thread); });
 }
 
 void CrashRun::start_client(std::uint32_t number) {
-  const NodeId node = node_of_client(number);
-  platform_.start(node, static_cast<fabric::Port>(node), CompletionMode::polling,
+  platform_.start(scenario_.node_of_client(number), port_of_client(number), CompletionMode::polling,
                   [this, number](Thread& thread) { return use(thread, number); });
 }
 

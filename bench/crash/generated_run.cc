@@ -133,7 +133,7 @@ services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
   begin();
   if (!disturbed_ && !client_problem_.empty()) scenario_->note_problem(client_problem_);
   look("end");
-  return scenario_->judge(power_failures_, levels);
+  return scenario_->judge(losing_failures_, levels);
 }
 
 GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices) {
@@ -236,7 +236,9 @@ void GeneratedRun::note_moment() {
   const Time now = platform_->engine().now();
   if (!moments_from_ && moments_begin_()) moments_from_ = now;
   std::uint64_t steps = 0;
-  for (NodeId node = first_client(); node < inspector(); ++node) steps += platform_->steps(node);
+  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
+    steps += platform_->steps(scenario_->node_of_client(client));
+  }
   if (std::exchange(client_steps_, steps) != steps) note_moment_before(now);
 }
 
@@ -254,7 +256,11 @@ void GeneratedRun::draw_deaths() {
     const auto client = static_cast<NodeId>(choices.choose(scenario_->clients()));
     const bool connection = choices.choose(2) == 1;
     const std::size_t failures = choices.choose(kMostFailures + 1);
-    deaths_.push_back({client, connection, failures, drawn_moment(choices)});
+    const Moment moment = drawn_moment(choices);
+    // Else the server dies with it.
+    if (connection || scenario_->has_node_of_its_own(client)) {
+      deaths_.push_back({client, connection, failures, moment});
+    }
   }
 }
 
@@ -323,12 +329,13 @@ void GeneratedRun::note_change() {
 void GeneratedRun::end_client(const PlannedDeath& death) {
   disturbed_ = true;
   const Time now = platform_->engine().now();
-  const NodeId node = first_client() + death.client;
+  const NodeId node = scenario_->node_of_client(death.client);
   if (death.connection) {
     ++happened_[std::string(kBrokenConnections)];
     note(now, fmt::format("the connection of client {} breaks", death.client));
     for (std::uint32_t worker = 0; worker < scenario_->workers(); ++worker) {
-      platform_->break_connections({node, port_of(node)}, {0, static_cast<fabric::Port>(worker)});
+      platform_->break_connections({node, port_of(death.client)},
+                                   {0, static_cast<fabric::Port>(worker)});
     }
     look("connection breaks");
   } else {
@@ -356,7 +363,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   all_failures_.push_back(now);
   if (failure.kind == Kind::power) {
     ++happened_[std::string(kPowerFailures)];
-    power_failures_.push_back(now);
+    losing_failures_.push_back(now);
     power_failed_last_ = true;
     note(now, "the power of the servers fails");
     const auto is_power = [](const PlannedFailure& later) { return later.kind == Kind::power; };
@@ -370,6 +377,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   } else {
     ++happened_[std::string(kProcessDeaths)];
     power_failed_last_ = false;
+    if (scenario_->loses_with_processes()) losing_failures_.push_back(now);
     note(now, "the servers' processes die");
     for (NodeId node = 0; node < scenario_->servers(); ++node) platform_->kill(node);
     platform_->at(now + kRestart, [this] { start(); });
@@ -379,7 +387,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
 void GeneratedRun::keep_what_is_left() {
   Left left;
   left.failure = failures_ - 1;
-  left.power_failures = power_failures_;
+  left.losing_failures = losing_failures_;
   bool several = false;
   for (NodeId node = 0; node < scenario_->servers(); ++node) {
     left.spaces.push_back(platform_->machine_of_node(node).images());
@@ -408,7 +416,7 @@ GeneratedRun::ImagesTried GeneratedRun::try_images(
     recover_from(images, *scenario_, profile_, begin, left_->memories);
     ++tried.recoveries;
     if (known.insert(scenario_->found()).second &&
-        fails(scenario_->judge(left_->power_failures, {}))) {
+        fails(scenario_->judge(left_->losing_failures, {}))) {
       tried.failing = with_image(images);
       break;
     }
@@ -438,7 +446,10 @@ pmem::Tape::Streams GeneratedRun::with_image(const pmem::LazyImages& images) con
 
 // And the inspector.
 void GeneratedRun::end_clients() {
-  for (NodeId node = first_client(); node <= inspector(); ++node) platform_->kill(node);
+  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
+    platform_->kill(scenario_->node_of_client(client));
+  }
+  platform_->kill(inspector());
 }
 
 void GeneratedRun::start_servers() {
@@ -447,14 +458,15 @@ void GeneratedRun::start_servers() {
 
 void GeneratedRun::start_clients() {
   for (std::uint32_t number = 0; number < scenario_->clients(); ++number) {
-    const NodeId node = first_client() + number;
-    platform_->start(node, port_of(node), CompletionMode::polling,
+    platform_->start(scenario_->node_of_client(number), port_of(number), CompletionMode::polling,
                      [this, number](Thread& thread) { return use(thread, number); });
   }
 }
 
-fabric::Port GeneratedRun::port_of(NodeId client) const {
-  return static_cast<fabric::Port>(1 + failures_ * kPortsOfEpoch + client);
+fabric::Port GeneratedRun::port_of(std::uint32_t client) const {
+  const std::uint32_t first =
+      scenario_->has_node_of_its_own(client) ? first_client() : kPortsOfClients;
+  return static_cast<fabric::Port>(1 + failures_ * kPortsOfEpoch + first + client);
 }
 
 void GeneratedRun::start_inspector() {

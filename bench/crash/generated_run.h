@@ -152,7 +152,7 @@ class GeneratedRun {
   // What a failure of power has left.
   struct Left {
     std::size_t failure = 0;           // which one of planned_
-    std::vector<Time> power_failures;  // up to this one
+    std::vector<Time> losing_failures;  // up to this one
     std::vector<pmem::ImageSpace> spaces;
     std::deque<pmem::sim::CrashedMemory> memories;
   };
@@ -177,7 +177,7 @@ class GeneratedRun {
   void fail(const PlannedFailure& failure);
   void keep_what_is_left();
   pmem::Tape::Streams with_image(const pmem::LazyImages& images) const;
-  fabric::Port port_of(NodeId client) const;  // since the last failure
+  fabric::Port port_of(std::uint32_t client) const;  // since the last failure
   void start_servers();
   void start_clients();
   void start_inspector();
@@ -197,8 +197,9 @@ class GeneratedRun {
   std::unique_ptr<services::CrashScenario> scenario_;
   Patience patience_;
   std::uint32_t failures_ = 0;
-  // A process that dies leaves what is visible, so for those who judge only the power fails.
-  std::vector<Time> power_failures_;
+  // A process that dies leaves what is visible, so for those who judge only the power fails, unless
+  // the scenario says otherwise.
+  std::vector<Time> losing_failures_;
   bool power_failed_last_ = false;
   std::vector<Time> all_failures_;
   Events events_;

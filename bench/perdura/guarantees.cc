@@ -124,6 +124,8 @@ class SystemsMatrix {
           options.setup.parameters = setting.parameters;
           options.setup.correct = setting.correct;
           options.random_images = 1;
+          options.recoveries = system.service->recoveries();
+          options.threads = 1;
           explorations_.push_back(Exploration{
               system, std::move(options),
               fmt::format("{} on {}", matrix_.rows.back().front(), bench::explored_name(model))});
