@@ -10,15 +10,31 @@
 #include "platform/base/error.h"
 #include "services/kv/service.h"
 #include "services/log/service.h"
+#include "services/memory/service.h"
 #include "systems/continuity/continuity.h"
 #include "systems/erda/erda.h"
 #include "systems/level/level.h"
+#include "systems/mojim/mojim.h"
 #include "systems/pfarm/pfarm.h"
 #include "systems/read_after_write/read_after_write.h"
 #include "systems/redo_logging/redo_logging.h"
 #include "systems/remote_log/system.h"
 
 namespace perdura::systems {
+
+namespace {
+
+template <class System, class NameOf>
+const System& find_in(std::span<const System> table, std::string_view name, NameOf name_of) {
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const System& system) { return name_of(system) == name; });
+  if (found != table.end()) return *found;
+  std::vector<std::string_view> names;
+  for (const System& system : table) names.push_back(name_of(system));
+  throw UsageError(fmt::format("unknown system '{}'; known are: {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace
 
 std::span<const KvSystem> kv_systems() {
   static const std::array table{
@@ -27,21 +43,23 @@ std::span<const KvSystem> kv_systems() {
   return table;
 }
 
+std::span<const services::MemorySystem> memory_systems() { return mojim_modes(); }
+
 const KvSystem& find_kv_system(std::string_view name) {
-  const std::span<const KvSystem> table = kv_systems();
-  const auto found = std::find_if(table.begin(), table.end(),
-                                  [&](const KvSystem& system) { return system.name == name; });
-  if (found != table.end()) return *found;
-  std::vector<std::string_view> names;
-  for (const KvSystem& system : table) names.push_back(system.name);
-  throw UsageError(fmt::format("unknown system '{}'; known are: {}", name, fmt::join(names, ", ")));
+  return find_in(kv_systems(), name, [](const KvSystem& system) { return system.name; });
+}
+
+const services::MemorySystem& find_memory_system(std::string_view name) {
+  return find_in(memory_systems(), name,
+                 [](const services::MemorySystem& system) { return system.info.name; });
 }
 
 std::span<const services::Service* const> all_services() {
   static const std::array logs{kRemoteLog};
   static const services::KvService kv(kv_systems());
   static const services::LogService log(logs);
-  static const std::array<const services::Service*, 2> table{&kv, &log};
+  static const services::MemoryService memory(memory_systems());
+  static const std::array<const services::Service*, 3> table{&kv, &log, &memory};
   return table;
 }
 

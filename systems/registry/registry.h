@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "services/kv/kv.h"
+#include "services/memory/memory.h"
 #include "services/service.h"
 
 namespace perdura::systems {
@@ -19,5 +20,8 @@ std::optional<services::ServedSystem> find_system(std::string_view name);
 std::span<const KvSystem> kv_systems();
 // Throws UsageError, which lists the known names, if there is none.
 const KvSystem& find_kv_system(std::string_view name);
+
+std::span<const services::MemorySystem> memory_systems();
+const services::MemorySystem& find_memory_system(std::string_view name);  // as above
 
 }  // namespace perdura::systems

@@ -1,0 +1,426 @@
+#include "services/memory/crash_scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "platform/base/error.h"
+#include "platform/pmem/view.h"
+#include "services/judge.h"
+#include "services/memory/specification.h"
+
+namespace perdura::services {
+
+namespace {
+
+using Operation = MemorySpecification::Operation;
+using State = MemorySpecification::State;
+
+constexpr NodeId kPrimary = 0;
+constexpr NodeId kMirror = 1;
+constexpr std::uint32_t kThreads = 2;
+constexpr Picoseconds kLook = Microseconds(10);  // at what is waited for
+constexpr Picoseconds kRead = Microseconds(3);   // between two reads of a copy
+constexpr Bytes kRegion = 1 * KiB;
+// What a cell is found to hold if its words differ.
+constexpr std::uint64_t kTorn = ~std::uint64_t{0};
+// Versions that client number c stores are those between c and c + 1 times this.
+constexpr std::uint64_t kVersionsOfClient = 1000;
+
+constexpr CrashSchedule kSchedules[] = {
+    {"threads", "two threads of an application sync, and the mirror's copy is read"},
+};
+
+// All words of a cell hold its version.
+struct Cell {
+  Bytes offset = 0;
+  Bytes length = 8;
+};
+
+// Cells of different threads share a line; the large one is not aligned to lines, and takes several
+// requests where slots are small.
+std::vector<Cell> cells_of(std::uint32_t thread) {
+  return {{thread * kWord, kWord}, {kCacheLine + thread * kWord, kWord}, {256 + thread * 384, 360}};
+}
+constexpr std::size_t kCellsOfThread = 3;
+// A cell that is stored to and never synced.
+constexpr Cell kUnsynced{2 * kCacheLine, kWord};
+
+// What a thread does between two failures.
+struct ThreadPlan {
+  std::size_t syncs = 0;
+  Picoseconds pause{};  // behind each
+};
+struct MemoryPlan {
+  std::vector<std::vector<ThreadPlan>> epochs;  // by thread
+  bool reads = true;                            // the mirror's copy is read meanwhile
+};
+
+class MemoryCrashScenario final : public CrashScenario {
+ public:
+  MemoryCrashScenario(const MemorySystem& system, MemoryConfig config, MemoryPlan plan)
+      : system_(system),
+        config_(std::move(config)),
+        plan_(std::move(plan)),
+        workers_(system.workers(config_)),
+        starts_(config_.nodes.size()),
+        replicas_(config_.nodes.size()),
+        versions_(config_.threads + 1),
+        epochs_(config_.threads) {
+    for (std::uint32_t thread = 0; thread < config_.threads; ++thread) {
+      for (const Cell& cell : cells_of(thread)) cells_.push_back(cell);
+    }
+    specification_.cells = cells_.size();
+  }
+
+  NodeId servers() const override { return static_cast<NodeId>(config_.nodes.size()); }
+  std::uint32_t clients() const override { return config_.threads; }
+  NodeId node_of_client(std::uint32_t) const override { return kPrimary; }
+  std::uint32_t workers() const override { return workers_; }
+
+  Task<> serve(Thread& thread) override {
+    const NodeId node = thread.node.id();
+    if (thread.endpoint.address().port > 0) {
+      while (!replicas_[node]) co_await sleep_for(kLook);
+      const std::shared_ptr<MemoryReplica> replica = replicas_[node];
+      if (node != kPrimary) co_await replica->serve(thread);
+      for (;;) co_await sleep_for(kForEver);
+    }
+    ++starts_[node];
+    const MemoryRole role = node == kPrimary  ? MemoryRole::primary
+                            : node == kMirror ? MemoryRole::mirror
+                                              : MemoryRole::backup;
+    const Opened opened(*this, node, system_.open(thread, "memory", config_, role));
+    note_serving();
+    changed();
+    if (node == kPrimary) {
+      co_await inspect_primary(thread);
+      for (;;) co_await sleep_for(kForEver);
+    }
+    if (node == kMirror && plan_.reads) thread.executor.spawn(watch(thread));
+    co_await replicas_[node]->serve(thread);
+  }
+
+  // An application's thread.
+  Task<> use(Thread& thread, std::uint32_t number) override {
+    const std::size_t epoch = epochs_[number]++;
+    if (epoch >= plan_.epochs[number].size()) co_return;
+    const ThreadPlan& plan = plan_.epochs[number][epoch];
+    if (plan.syncs == 0) co_return;
+    while (!replicas_[kPrimary]) co_await sleep_for(kLook);
+    const std::unique_ptr<MappedMemory> memory = co_await replicas_[kPrimary]->map(thread);
+    for (std::size_t i = 0; i < plan.syncs; ++i) {
+      const bool synced = co_await sync(*memory, number, number, i);
+      if (!synced) co_return;
+      if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
+    }
+    co_await memory->settle();
+  }
+
+  // The primary's own thread inspects, as an application on it.
+  Task<> inspect(Thread&) override {
+    while (clients_at_work() > 0) co_await sleep_for(kLook);
+    asked_ = true;
+    while (!answered_) co_await sleep_for(kLook);
+  }
+
+  CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const override {
+    CrashVerdict verdict =
+        judge_history(specification_, calls_, inspector(), failures, problem(), levels);
+    if (!verdict.durable.empty() || seen_.empty()) return verdict;
+    // What readers of a copy see may be old, but it is the outcome of sync points, and stays.
+    auto told = calls_;
+    for (auto& call : told) {
+      if (call.client != inspector()) call.call.answered = false;
+    }
+    told.insert(told.end(), seen_.begin(), seen_.end());
+    const CrashVerdict seen =
+        judge_history(specification_, told, inspector(), failures, problem(), levels);
+    if (seen.durable.empty()) return verdict;
+    verdict.durable = verdict.observed = seen.durable;
+    return verdict;
+  }
+
+  std::map<std::string, std::uint64_t, std::less<>> events() const override {
+    std::map<std::string, std::uint64_t, std::less<>> events;
+    for (std::size_t i = 0; i < system_.events.size(); ++i) {
+      std::uint64_t& count = events[std::string(system_.events[i].name)];
+      count = i < closed_.size() ? closed_[i] : 0;
+      for (const auto& replica : replicas_) {
+        if (replica) count += replica->events().at(i);
+      }
+    }
+    return events;
+  }
+  std::span<const Event> expected_events() const override { return system_.events; }
+  bool loses_with_processes() const override {
+    return system_.info.level < GuaranteeLevel::durable_writes;
+  }
+  bool waits_for_operation() const override { return under_way_ > 0 || (asked_ && !answered_); }
+  std::vector<CrashCall> calls() const override;
+
+ protected:
+  void keep_observations() override {
+    kept_calls_ = calls_.size();
+    kept_seen_ = seen_.size();
+    kept_starts_ = starts_;
+    kept_versions_ = versions_;
+  }
+  void return_to_observations() override {
+    calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
+    seen_.erase(seen_.begin() + static_cast<std::ptrdiff_t>(kept_seen_), seen_.end());
+    starts_ = kept_starts_;
+    versions_ = kept_versions_;
+    asked_ = answered_ = false;
+  }
+  std::string found_since() const override {
+    std::string found;
+    for (std::size_t i = kept_calls_; i < calls_.size(); ++i) {
+      const auto& call = calls_[i].call;
+      found += fmt::format("{}{};", specification_.text(call), call.answered);
+    }
+    return found;
+  }
+
+ private:
+  static constexpr Picoseconds kForEver = std::chrono::seconds(1);
+
+  // A replica for as long as it is open.
+  class Opened {
+   public:
+    Opened(MemoryCrashScenario& scenario, NodeId node, std::shared_ptr<MemoryReplica> replica)
+        : scenario_(scenario), node_(node) {
+      scenario.replicas_[node] = std::move(replica);
+    }
+    ~Opened() {
+      const std::vector<std::uint64_t> events = scenario_.replicas_[node_]->events();
+      scenario_.closed_.resize(events.size());
+      for (std::size_t i = 0; i < events.size(); ++i) scenario_.closed_[i] += events[i];
+      scenario_.replicas_[node_].reset();
+    }
+    Opened(const Opened&) = delete;
+    Opened& operator=(const Opened&) = delete;
+
+   private:
+    MemoryCrashScenario& scenario_;
+    NodeId node_;
+  };
+
+  std::uint32_t inspector() const { return clients(); }
+  std::uint32_t reader() const { return clients() + 1; }
+
+  // The cells that a thread stores to at its sync point number `turn`.
+  std::vector<std::size_t> cells_at(std::uint32_t thread, std::size_t turn) const {
+    constexpr std::array<std::array<bool, kCellsOfThread>, 4> kTurns{
+        {{true, false, false}, {true, false, true}, {false, true, false}, {true, true, true}}};
+    std::vector<std::size_t> cells;
+    for (std::size_t cell = 0; cell < kCellsOfThread; ++cell) {
+      if (kTurns[turn % kTurns.size()][cell]) cells.push_back(thread * kCellsOfThread + cell);
+    }
+    return cells;
+  }
+
+  void store(pmem::Region& region, const Cell& cell, std::uint64_t version) const {
+    const pmem::View<std::uint64_t> words(region, cell.offset, cell.length / kWord);
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = version;
+  }
+
+  Task<bool> sync(MappedMemory& memory, std::uint32_t client, std::uint32_t thread,
+                  std::size_t turn) {
+    const std::size_t index = calls_.size();
+    Operation operation;
+    std::vector<MemoryRange> ranges;
+    const std::uint64_t version = client * kVersionsOfClient + ++versions_[client];
+    for (const std::size_t cell : cells_at(thread, turn)) {
+      operation.stored.emplace_back(cell, version);
+      ranges.push_back({cells_[cell].offset, cells_[cell].length});
+    }
+    calls_.push_back({{operation, Executor::current().now(), Time::max(), false}, client});
+    const ScopedCount under_way(under_way_);
+    changed();
+    store(memory.region(), kUnsynced, version);
+    for (const auto& [cell, stored] : operation.stored) {
+      store(memory.region(), cells_[cell], stored);
+    }
+    const auto done = co_await memory.sync(ranges);
+    // A thread that waits for nobody runs ahead of the simulation's time: a failure before the end
+    // of the sync must find it unanswered.
+    co_await yield();
+    if (!done) {
+      note_problem(fmt::format("a sync ends with '{}'", to_string(done.error())));
+      co_return false;
+    }
+    calls_[index].call.end = Executor::current().now();
+    calls_[index].call.answered = true;
+    changed();
+    co_return true;
+  }
+
+  template <class ReadBytes>
+  std::uint64_t read_cell(const Cell& cell, ReadBytes read_bytes) const {
+    std::vector<std::uint64_t> words(cell.length / kWord);
+    read_bytes(cell.offset, std::as_writable_bytes(std::span(words)));
+    const bool whole = std::all_of(words.begin(), words.end(),
+                                   [&](std::uint64_t word) { return word == words.front(); });
+    return whole ? words.front() : kTorn;
+  }
+
+  // What all cells hold, of a copy that is read at one instant.
+  State read_all(MemoryReplica& replica) const {
+    std::vector<std::byte> region(config_.size);
+    replica.read(0, region);
+    const auto read_bytes = [&](Bytes offset, std::span<std::byte> into) {
+      std::copy_n(region.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
+    };
+    State found;
+    for (const Cell& cell : cells_) found.push_back(read_cell(cell, read_bytes));
+    return found;
+  }
+
+  void note_read(std::vector<ClientCall<Operation>>& calls, std::uint32_t client, Time start,
+                 State found) {
+    Operation operation{.kind = Operation::Kind::read, .found = std::move(found)};
+    calls.push_back({{std::move(operation), start, Executor::current().now(), true}, client});
+  }
+
+  // The mirror's reader, as long as there are application threads and nothing has failed.
+  Task<> watch(Thread& thread) {
+    while (clients_at_work() == 0) co_await sleep_for(kLook);
+    while (clients_at_work() > 0) {
+      const std::shared_ptr<MemoryReplica> replica = replicas_[kMirror];
+      const Time start = thread.executor.now();
+      State found = read_all(*replica);
+      co_await yield();  // as in sync()
+      if (seen_.empty() || seen_.back().call.operation.found != found) {
+        note_read(seen_, reader(), start, std::move(found));
+      }
+      std::uint64_t unsynced = 0;
+      replica->read(kUnsynced.offset, std::as_writable_bytes(std::span(&unsynced, 1)));
+      // A copy that was made of a running primary has what had been stored by then.
+      const bool was_copied = starts_[kMirror] > 1;
+      if (unsynced != 0 && !was_copied) note_problem("the mirror has what was never synced");
+      co_await sleep_for(kRead);
+    }
+  }
+
+  Task<> inspect_primary(Thread& thread) {
+    while (!asked_) co_await sleep_for(kLook);
+    const std::unique_ptr<MappedMemory> memory = co_await replicas_[kPrimary]->map(thread);
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      const Time start = thread.executor.now();
+      State found;
+      for (const Cell& cell : cells_) {
+        found.push_back(read_cell(cell, [&](Bytes offset, std::span<std::byte> into) {
+          memory->region().read(offset, into);
+        }));
+      }
+      note_read(calls_, inspector(), start, std::move(found));
+      changed();
+      if (i == 0) co_await sync(*memory, inspector(), 0, 1);
+    }
+    answered_ = true;
+    changed();
+  }
+
+  const MemorySystem& system_;
+  MemoryConfig config_;
+  MemoryPlan plan_;
+  std::uint32_t workers_;
+  MemorySpecification specification_;
+  std::vector<Cell> cells_;
+  std::vector<std::uint32_t> starts_;
+  std::vector<std::shared_ptr<MemoryReplica>> replicas_;
+  std::vector<std::uint64_t> versions_;  // syncs so far, by client
+  std::vector<std::size_t> epochs_;
+  std::vector<ClientCall<Operation>> calls_;
+  std::vector<ClientCall<Operation>> seen_;  // by the mirror's reader
+  std::vector<std::uint64_t> closed_;
+  std::uint32_t under_way_ = 0;
+  bool asked_ = false;
+  bool answered_ = false;
+  std::size_t kept_calls_ = 0;
+  std::size_t kept_seen_ = 0;
+  std::vector<std::uint32_t> kept_starts_;
+  std::vector<std::uint64_t> kept_versions_;
+};
+
+std::vector<CrashCall> MemoryCrashScenario::calls() const {
+  std::vector<CrashCall> calls;
+  for (const ClientCall<Operation>& one : calls_) {
+    const Operation& operation = one.call.operation;
+    CrashCall& call = calls.emplace_back();
+    call.client = one.client;
+    call.start = one.call.start;
+    if (one.call.answered) call.end = one.call.end;
+    call.changes = MemorySpecification{}.changes(operation);
+    call.what = MemorySpecification::what(operation);
+    if (one.call.answered) {
+      call.told = call.changes ? "done" : fmt::format("{}", fmt::join(operation.found, " "));
+    }
+    const auto add_value = [&](std::uint64_t version) {
+      const auto bytes = std::as_bytes(std::span(&version, 1));
+      call.values.push_back({version, {bytes.begin(), bytes.end()}});
+    };
+    for (const auto& [cell, version] : operation.stored) add_value(version);
+    for (const std::uint64_t version : operation.found) add_value(version);
+  }
+  return calls;
+}
+
+MemoryConfig config_for(const MemorySystem& system, const CrashSetup& setup) {
+  MemoryConfig config{.size = kRegion, .threads = kThreads, .parameters = setup.parameters};
+  config.nodes.clear();
+  for (NodeId node = 0; node <= system.copies.least; ++node) config.nodes.push_back(node);
+  for (const Setting& setting : system.small) {
+    config.parameters.try_emplace(std::string(setting.name), setting.value);
+  }
+  if (setup.correct) {
+    config.method = persistence::choose({{setup.model, pmem::Medium::pm}}, *system.update, {});
+  }
+  system.check(config);
+  return config;
+}
+
+}  // namespace
+
+std::span<const CrashSchedule> memory_schedules() { return kSchedules; }
+
+CrashHistory memory_crash_history(const MemorySystem& system, const CrashSetup& setup) {
+  return [&system, config = config_for(system, setup)] {
+    const MemoryPlan plan{.epochs = {{{4}}, {{3}}}};
+    return std::make_unique<MemoryCrashScenario>(system, config, plan);
+  };
+}
+
+std::unique_ptr<CrashScenario> memory_generated_scenario(const MemorySystem& system,
+                                                         const CrashSetup& setup, pmem::Tape& tape,
+                                                         std::uint32_t failures) {
+  constexpr std::size_t kMostSyncs = 5;
+  constexpr std::array<Picoseconds, 3> kPauses{Picoseconds{}, Microseconds(2), Microseconds(20)};
+  MemoryPlan plan;
+  for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+    pmem::Choices& choices = tape.stream(fmt::format("client-{}", thread));
+    std::vector<ThreadPlan>& epochs = plan.epochs.emplace_back();
+    for (std::uint32_t epoch = 0; epoch <= failures; ++epoch) {
+      ThreadPlan& one = epochs.emplace_back();
+      one.syncs = choices.choose(kMostSyncs);
+      one.pause = kPauses[choices.choose(kPauses.size())];
+    }
+  }
+  pmem::Choices& store = tape.stream("store");
+  plan.reads = store.choose(2) == 0;
+  MemoryConfig config = config_for(system, setup);
+  if (system.update) {
+    constexpr std::array<std::uint64_t, 3> kSlots{4, 5, 16};
+    constexpr std::array<std::uint64_t, 3> kThresh{1, 3, 100};
+    config.parameters["log_slots"] = kSlots[store.choose(kSlots.size())];
+    config.parameters["checkpoint_thresh"] = kThresh[store.choose(kThresh.size())];
+    config.parameters["connections"] = 2 - store.choose(2);
+  }
+  return std::make_unique<MemoryCrashScenario>(system, std::move(config), std::move(plan));
+}
+
+}  // namespace perdura::services

@@ -1,0 +1,147 @@
+// Replicated memory: a region of persistent memory of one node, the primary, which applications map
+// and change with loads and stores, and copies of it on other nodes. At a sync point an application
+// says which ranges the copies are to get: all of them or none ("Mojim: A Reliable and
+// Highly-Available Non-Volatile Memory System", section 3.1.1: msync takes one range, gmsync
+// several).
+//
+//   const auto replica = system.open(thread, "accounts", config, MemoryRole::primary);
+//   const auto memory = co_await replica->map(thread);
+//   pmem::View<std::uint64_t> balance(memory->region());
+//   balance[3] = balance[3] + 5;
+//   const auto done = co_await memory->sync({{balance.offset_of(3), 8}});
+//
+// What a copy holds, after a failure too, is the outcome of some of the sync points, each of them
+// whole; which ones is the system's promise. Stores that no sync point has named may or may not be
+// on the primary after a failure, and are on no copy.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "persistence/chooser.h"
+#include "platform/platform.h"
+#include "services/event.h"
+#include "services/metric.h"
+#include "services/service.h"
+
+namespace perdura::services {
+
+// Bytes of the region.
+struct MemoryRange {
+  Bytes offset = 0;
+  Bytes length = 0;
+};
+
+enum class SyncError : std::uint8_t {
+  outside,    // a range is not in the region
+  too_large,  // the ranges do not fit into the log of a copy, so they cannot get there atomically
+  replaced,   // another node is the primary now
+};
+std::string_view to_string(SyncError error);
+
+// What a node does for the others. Every system has a primary; which other roles it has is up to
+// it (MemorySystem::copies).
+enum class MemoryRole : std::uint8_t { primary, mirror, backup };
+std::string_view to_string(MemoryRole role);
+
+struct MemoryConfig {
+  Bytes size = 64 * KiB;
+  std::uint32_t threads = 1;  // of applications on the primary
+  // The nodes: the primary, then the mirror and the backups, as far as the system has them.
+  std::vector<NodeId> nodes{0, 1};
+  // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
+  GivenParameters parameters{};
+  // The method that makes what a copy receives durable before it is acknowledged; must fit
+  // MemorySystem::update. Absent: as in the paper, whatever that guarantees.
+  std::optional<persistence::Method> method{};
+};
+
+// The region as a thread of an application has it. Belongs to that thread.
+class MappedMemory {
+ public:
+  virtual ~MappedMemory() = default;
+  // What the application loads from and stores to, by views (pmem/view.h).
+  virtual pmem::Region& region() = 0;
+  // A sync point. What the thread has stored to the ranges before, and what other threads may have
+  // stored to them meanwhile, goes to the copies. When it returns, the ranges are as safe as the
+  // system promises.
+  virtual Task<tl::expected<void, SyncError>> sync(std::span<const MemoryRange> ranges) = 0;
+  // The same of a single range, as msync(2).
+  Task<tl::expected<void, SyncError>> sync(MemoryRange range) {
+    co_return co_await sync(std::span<const MemoryRange>(&range, 1));
+  }
+  // Waits until every sync point of this thread has arrived wherever it is to, also those for which
+  // sync() does not wait.
+  virtual Task<> settle() = 0;
+  // MemorySystem::session_metrics, since it was mapped.
+  virtual std::vector<double> metrics() const { return {}; }
+};
+
+// A node's copy of the region; the primary's is the one that applications change. Shared by the
+// node's threads.
+class MemoryReplica {
+ public:
+  virtual ~MemoryReplica() = default;
+  virtual MemoryRole role() const = 0;
+
+  // Of the primary, for an application's thread, which connects to the copies. Throws PlatformError
+  // if it cannot.
+  virtual Task<std::unique_ptr<MappedMemory>> map(Thread& thread) = 0;
+
+  // Of a copy: receives what is synced, on each of MemorySystem::workers threads, which listen at
+  // the ports from 0 on. Does not return.
+  virtual Task<> serve(Thread& thread) = 0;
+  // Grows with the sync points: on the primary with those that have begun, on a copy with those
+  // that are part of it. A copy for which it is the same as for the primary has all of them.
+  virtual std::uint64_t position() const = 0;
+
+  // What readers of this node see: the outcome of whole sync points.
+  virtual void read(Bytes offset, std::span<std::byte> into) = 0;
+  // Makes a copy the primary: it completes what has arrived, refuses the former primary, and can be
+  // mapped when this has returned. `nodes`: who follows it now, itself first.
+  virtual void promote(std::vector<NodeId> nodes) = 0;
+
+  // How often each of MemorySystem::events has happened since it was opened.
+  virtual std::vector<std::uint64_t> events() const { return {}; }
+  // MemorySystem::replica_metrics, since it was opened.
+  virtual std::vector<double> metrics() const { return {}; }
+};
+
+// An entry of the table of systems (systems/registry/registry.cc).
+struct MemorySystem {
+  SystemInfo info;
+  // Nodes that have copies, at least and at most.
+  struct Copies {
+    std::uint32_t least = 0;
+    std::uint32_t most = 0;
+  } copies{};
+  // Which of MemoryConfig::nodes has the safest copy when all have failed; 0 is the primary.
+  std::uint32_t safest = 0;
+  // What carries a sync point to a copy: the input of the chooser (MemoryConfig::method). Absent if
+  // the system persists in its own way only.
+  std::optional<persistence::UpdateNeeds> update{};
+  // Parameters that make its logs small, for the histories in which failures are tried.
+  std::span<const Setting> small{};
+  std::span<const Event> events{};
+  std::span<const Metric> session_metrics{};
+  std::span<const Metric> replica_metrics{};
+
+  // Threads of a node that has a copy.
+  std::uint32_t (*workers)(const MemoryConfig& config);
+  // Throws UsageError if the configuration is impossible, as open() does.
+  void (*check)(const MemoryConfig& config);
+  // Opens the copy `name` of the thread's node, recovering it, or makes it, filled with zeros.
+  // Throws UsageError if it is there with another configuration, or if the node may not have the
+  // role, as a primary that another one has replaced.
+  std::shared_ptr<MemoryReplica> (*open)(Thread& thread, std::string name,
+                                         const MemoryConfig& config, MemoryRole role);
+};
+
+}  // namespace perdura::services

@@ -1,0 +1,331 @@
+#include "systems/mojim/logs.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "platform/runtime/work.h"
+
+namespace perdura::systems::mojim {
+
+Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
+    : logs_region_(logs),
+      data_(data),
+      options_(options),
+      logs_(options.shape.logs),
+      scratch_(options.shape.slot_bytes) {
+  applied_ = logs.load(kAppliedOffset);
+  incomplete_ = logs.load(kIncompleteOffset) != 0;
+  for (std::uint32_t log = 0; log < logs_.size(); ++log) {
+    logs_[log].last_id = applied_;
+    recover(log);
+  }
+  // The failure may have come in the middle of a checkpoint. Who reads must not see what it has left.
+  apply_ready(false);
+}
+
+RequestHeader Logs::header_at(std::uint32_t log, std::uint64_t position) const {
+  return logs_region_.read_object<RequestHeader>(shape().slot_offset(log, position));
+}
+
+// Whether a request of this header can be in a log at all.
+bool Logs::is_sound(const RequestHeader& header) const {
+  return header.count > 0 && header.count <= shape().slots && header.index < header.count &&
+         header.length <= shape().slot_bytes && header.offset <= shape().size &&
+         header.length <= shape().size - header.offset;
+}
+
+bool Logs::is_intact(std::uint32_t log, std::uint64_t position, const RequestHeader& header) const {
+  if (!is_sound(header)) return false;
+  if (shape().checked == 0) return true;
+  std::vector<std::byte> data(header.length);
+  logs_region_.read(shape().slot_offset(log, position) + sizeof header, data);
+  return header.crc == checksum(header, data);
+}
+
+// --- recovery ------------------------------------------------------------------------------------
+
+// Section 3.2.3: only whole sync points are taken, with the help of end marks and ids. Slots whose
+// requests have been applied still hold them, as do slots of primaries that were replaced.
+void Logs::recover(std::uint32_t number) {
+  Log& log = logs_[number];
+  const std::uint64_t slots = shape().slots;
+  std::vector<RequestHeader> headers(slots);
+  std::uint64_t found = 0;
+  for (std::uint64_t slot = 0; slot < slots; ++slot) {
+    const RequestHeader header = header_at(number, slot);
+    if (header.id <= applied() || term_of(header.id) != term()) continue;
+    if (!is_intact(number, slot, header)) continue;
+    headers[slot] = header;
+    ++found;
+  }
+  for (std::uint64_t slot = 0; slot < slots; ++slot) {
+    const RequestHeader& first = headers[slot];
+    if (first.count == 0 || first.index != 0) continue;
+    std::uint32_t follows = 1;
+    for (; follows < first.count; ++follows) {
+      const RequestHeader& next = headers[(slot + follows) % slots];
+      if (next.id != first.id + follows || next.index != follows || next.count != first.count) {
+        break;
+      }
+    }
+    if (follows < first.count) continue;
+    log.whole.push_back({first.id, slot, first.count});
+    found -= first.count;
+  }
+  std::sort(log.whole.begin(), log.whole.end(),
+            [](const SyncPoint& a, const SyncPoint& b) { return a.id < b.id; });
+  std::uint64_t behind = 0;
+  for (SyncPoint& sync : log.whole) {
+    while (sync.position < behind) sync.position += slots;
+    behind = sync.end();
+  }
+  counts_.replayed += log.whole.size();
+  counts_.discarded += found;
+  if (log.whole.empty()) return;
+  log.received = behind;
+  log.last_id = log.whole.back().last_id();
+  log.applied_until = log.passed_until = log.whole.front().position;
+  ready_ += log.whole.size();
+}
+
+// --- receiving -----------------------------------------------------------------------------------
+
+std::uint64_t Logs::next_position(std::uint32_t log) const {
+  const std::lock_guard held(lock_);
+  return logs_[log].received;
+}
+
+std::uint64_t Logs::free_until(std::uint32_t number) const {
+  const std::lock_guard held(lock_);
+  const Log& log = logs_[number];
+  const std::uint64_t done =
+      kept_ ? std::min(log.applied_until, log.passed_until) : log.applied_until;
+  return done + shape().slots;
+}
+
+std::uint64_t Logs::last_id(std::uint32_t log) const {
+  const std::lock_guard held(lock_);
+  return std::max(logs_[log].last_id, applied());
+}
+
+Logs::Arrival Logs::arrived(std::uint32_t number, std::uint64_t position) {
+  const RequestHeader header = header_at(number, position);
+  if (is_closed() || !is_sound(header) || term_of(header.id) != term()) return Arrival::invalid;
+  if (options_.flushes_requests) {
+    logs_region_.flush(shape().slot_offset(number, position), sizeof header + header.length);
+  }
+  const bool ends = header.index + 1 == header.count;
+  if (ends && options_.flushes_requests) logs_region_.drain();
+  const std::lock_guard held(lock_);
+  Log& log = logs_[number];
+  if (header.index != log.part || position != log.received + log.part) return Arrival::invalid;
+  if (log.part == 0) log.part_id = header.id;
+  if (header.id != log.part_id + log.part || header.id <= log.last_id) return Arrival::invalid;
+  ++log.part;
+  ++since_checkpoint_;
+  if (!ends) return Arrival::more;
+  log.whole.push_back({log.part_id, log.received, header.count});
+  if (log.received / shape().slots != (log.received + log.part) / shape().slots) ++counts_.laps;
+  log.received += log.part;
+  log.last_id = header.id;
+  log.part = 0;
+  ++ready_;
+  return Arrival::complete;
+}
+
+void Logs::forget_part(std::uint32_t number) {
+  const std::lock_guard held(lock_);
+  logs_[number].part = 0;
+}
+
+void Logs::look_for_arrived(std::uint32_t log) {
+  std::uint64_t position = next_position(log);
+  for (;; ++position) {
+    const RequestHeader header = header_at(log, position);
+    const bool is_newer = term_of(header.id) == term() && header.id > last_id(log);
+    if (!is_newer || !is_intact(log, position, header)) break;
+    if (arrived(log, position) == Arrival::invalid) break;
+  }
+  forget_part(log);
+}
+
+// --- behind this copy ----------------------------------------------------------------------------
+
+std::optional<Logs::SyncPoint> Logs::whole_from(std::uint32_t number,
+                                                std::uint64_t position) const {
+  const std::lock_guard held(lock_);
+  for (const SyncPoint& sync : logs_[number].whole) {
+    if (sync.position >= position) return sync;
+  }
+  return std::nullopt;
+}
+
+void Logs::pass(std::uint32_t number, std::uint64_t position) {
+  const std::lock_guard held(lock_);
+  Log& log = logs_[number];
+  if (position <= log.passed_until) return;
+  log.passed_until = position;
+  drop_done(log);
+}
+
+std::uint64_t Logs::not_passed() const {
+  const std::lock_guard held(lock_);
+  std::uint64_t requests = 0;
+  for (const Log& log : logs_) requests += log.received - log.passed_until;
+  return kept_ ? requests : 0;
+}
+
+void Logs::drop_done(Log& log) {
+  while (log.applied > 0 && (!kept_ || log.whole.front().end() <= log.passed_until)) {
+    log.whole.pop_front();
+    --log.applied;
+  }
+}
+
+// --- checkpoints ---------------------------------------------------------------------------------
+
+bool Logs::wants_checkpoint() const {
+  const std::lock_guard held(lock_);
+  if (ready_ == 0) return false;
+  if (since_checkpoint_ >= options_.checkpoint_thresh) return true;
+  return std::any_of(logs_.begin(), logs_.end(), [&](const Log& log) {
+    return log.received + log.part - log.applied_until >= shape().slots / 2;
+  });
+}
+
+Logs::Log* Logs::log_with(std::uint64_t id) {
+  const auto found = std::find_if(logs_.begin(), logs_.end(), [&](const Log& log) {
+    return log.applied < log.whole.size() && log.whole[log.applied].id == id;
+  });
+  return found == logs_.end() ? nullptr : &*found;
+}
+
+Logs::Log* Logs::log_with_least_id() {
+  Log* least = nullptr;
+  for (Log& log : logs_) {
+    if (log.applied == log.whole.size()) continue;
+    if (least == nullptr || log.whole[log.applied].id < least->whole[least->applied].id) {
+      least = &log;
+    }
+  }
+  return least;
+}
+
+// Copies the data of a sync point to where it belongs, and begins to write it back. Whether that is
+// the end of a primary's copying.
+bool Logs::apply(std::uint32_t number, const SyncPoint& sync) {
+  bool ends_copy = false;
+  for (std::uint64_t position = sync.position; position < sync.end(); ++position) {
+    const RequestHeader header = header_at(number, position);
+    const std::span<std::byte> data = std::span(scratch_).first(header.length);
+    logs_region_.read(shape().slot_offset(number, position) + sizeof header, data);
+    data_.write(header.offset, data);
+    data_.flush(header.offset, data.size());
+    ends_copy |= header.copied == kEndOfCopy;
+  }
+  return ends_copy;
+}
+
+// To be called with data_lock_.
+bool Logs::apply_ready(bool over_gaps) {
+  std::uint64_t last = applied();
+  bool completes = false;
+  std::vector<std::uint64_t> until(logs_.size());
+  for (;;) {
+    std::optional<SyncPoint> sync;
+    std::uint32_t number = 0;
+    {
+      const std::lock_guard held(lock_);
+      Log* const log = over_gaps ? log_with_least_id() : log_with(last + 1);
+      if (log == nullptr) break;
+      number = static_cast<std::uint32_t>(log - logs_.data());
+      sync = log->whole[log->applied++];
+      --ready_;
+    }
+    completes |= apply(number, *sync);
+    last = sync->last_id();
+    until[number] = sync->end();
+  }
+  if (last == applied()) return false;
+  data_.drain();
+  if (completes) set_incomplete(false);
+  store_applied(last);
+  const std::lock_guard held(lock_);
+  ++counts_.checkpoints;
+  since_checkpoint_ = 0;
+  for (std::size_t number = 0; number < logs_.size(); ++number) {
+    Log& log = logs_[number];
+    log.applied_until = std::max(log.applied_until, until[number]);
+    if (!kept_) log.passed_until = log.applied_until;
+    drop_done(log);
+  }
+  return true;
+}
+
+// From then on recovery ignores these requests, and their slots may be filled again.
+void Logs::store_applied(std::uint64_t id) {
+  logs_region_.store(kAppliedOffset, id);
+  logs_region_.persist(kAppliedOffset, kWord);
+  applied_ = id;
+}
+
+void Logs::set_incomplete(bool incomplete) {
+  if (incomplete_ == incomplete) return;
+  logs_region_.store(kIncompleteOffset, incomplete ? 1 : 0);
+  logs_region_.persist(kIncompleteOffset, kWord);
+  incomplete_ = incomplete;
+}
+
+bool Logs::checkpoint() {
+  const std::unique_lock held(data_lock_, std::try_to_lock);
+  return held.owns_lock() && apply_ready(false);
+}
+
+void Logs::begin_term(std::uint64_t term) {
+  for (std::uint32_t log = 0; log < logs_.size(); ++log) look_for_arrived(log);
+  const std::lock_guard applying(data_lock_);
+  apply_ready(false);
+  if (options_.has_gaps) apply_ready(true);
+  store_applied(begin_of(term));
+  const std::lock_guard held(lock_);
+  for (Log& log : logs_) forget_not_applied(log, ~std::uint64_t{0});
+}
+
+void Logs::skip_to(std::uint64_t id) {
+  const std::lock_guard applying(data_lock_);
+  apply_ready(false);
+  if (applied() >= id) return;
+  set_incomplete(true);
+  store_applied(id);
+  const std::lock_guard held(lock_);
+  for (Log& log : logs_) forget_not_applied(log, id);
+}
+
+// To be called with lock_: of the sync points with ids up to this one.
+void Logs::forget_not_applied(Log& log, std::uint64_t id) {
+  while (log.applied < log.whole.size() && log.whole[log.applied].last_id() <= id) {
+    log.whole.erase(log.whole.begin() + static_cast<std::ptrdiff_t>(log.applied));
+    --ready_;
+  }
+  if (log.applied == log.whole.size()) {
+    log.part = 0;
+    log.last_id = std::max(applied(), log.last_id <= id ? std::uint64_t{0} : log.last_id);
+    log.applied_until = log.received;
+    if (log.whole.empty()) log.passed_until = log.received;
+  } else {
+    log.applied_until = log.whole[log.applied].position;
+    if (log.applied == 0) log.passed_until = log.applied_until;
+  }
+}
+
+void Logs::read(Bytes offset, std::span<std::byte> into) {
+  const std::lock_guard held(data_lock_);
+  data_.read(offset, into);
+}
+
+Logs::Counts Logs::counts() const {
+  const std::lock_guard held(lock_);
+  return counts_;
+}
+
+}  // namespace perdura::systems::mojim

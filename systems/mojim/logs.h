@@ -1,0 +1,156 @@
+// The logs of a copy, and the data area to which their contents are applied (sections 3.2.2 and
+// 3.2.3). A log is filled by the device; this class is told what has arrived. A sync point is
+// applied when all of its requests are there and all sync points with lower ids have been applied,
+// whichever logs they are in.
+//
+// All member functions may be called by any thread of the node.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "platform/pmem/region.h"
+#include "platform/runtime/sync.h"
+#include "systems/mojim/layout.h"
+
+namespace perdura::systems::mojim {
+
+class Logs {
+ public:
+  struct Options {
+    Shape shape;
+    std::uint64_t checkpoint_thresh = 1;
+    // What has been acknowledged may be behind what has not: sync points of other threads go on
+    // when one gets lost. Else (M-async) the first one that is missing is the end.
+    bool has_gaps = true;
+    // The device's placement of a request does not make it durable, so it is flushed before
+    // anything depends on it.
+    bool flushes_requests = false;
+  };
+
+  // Finds the sync points that had arrived and not been applied, if the regions are not new. Both
+  // must outlive this.
+  Logs(pmem::Region& logs, pmem::Region& data, const Options& options);
+
+  const Shape& shape() const { return options_.shape; }
+  std::uint64_t term() const { return term_of(applied()); }
+
+  // --- a log, on the thread that receives into it ------------------------------------------------
+
+  // The position behind the last request of whole sync points, where the next one is received.
+  std::uint64_t next_position(std::uint32_t log) const;
+  // Slots of positions below this one may be filled.
+  std::uint64_t free_until(std::uint32_t log) const;
+  // The id up to which a sender need not send any more.
+  std::uint64_t last_id(std::uint32_t log) const;
+
+  enum class Arrival : std::uint8_t { more, complete, invalid };
+  // The slot of this position has been filled. `complete`: its sync point is.
+  Arrival arrived(std::uint32_t log, std::uint64_t position);
+  // Behind the end of a connection whose last arrivals nobody has reported: looks into the slots.
+  void look_for_arrived(std::uint32_t log);
+  // The connection has ended: what it has sent of a sync point in part is forgotten.
+  void forget_part(std::uint32_t log);
+
+  // --- behind this copy --------------------------------------------------------------------------
+
+  // From now on slots are kept until pass() says that the copies behind this one have them, too.
+  void keep_for_others() { kept_ = true; }
+  struct SyncPoint {
+    std::uint64_t id = 0;        // of its first request
+    std::uint64_t position = 0;  // of that
+    std::uint32_t count = 0;
+    std::uint64_t last_id() const { return id + count - 1; }
+    std::uint64_t end() const { return position + count; }
+  };
+  // The first whole sync point of a log from this position on.
+  std::optional<SyncPoint> whole_from(std::uint32_t log, std::uint64_t position) const;
+  void pass(std::uint32_t log, std::uint64_t position);
+  // Requests that have not been passed, in all logs.
+  std::uint64_t not_passed() const;
+
+  // --- checkpoints -------------------------------------------------------------------------------
+
+  // Whether CHECKPOINT_THRESH requests have arrived since the last one, or a log is nearly full.
+  bool wants_checkpoint() const;
+  bool has_work() const { return ready_.load(std::memory_order_relaxed) > 0; }
+  // Applies what can be, durably. False if nothing was, or if another thread is at it.
+  bool checkpoint();
+
+  // A new primary: applies what the one before may have been told to be safe, forgets the rest, and
+  // takes nothing from a primary of a lower term any more.
+  void begin_term(std::uint64_t term);
+  // From now on takes requests behind this id, of the present term: those up to it will not come
+  // any more. What has not been applied of them is missing, so the copy is incomplete.
+  void skip_to(std::uint64_t id);
+  // Whether the data area may be something else than the outcome of sync points; durable when
+  // set_incomplete() returns. A copy becomes complete when the last request of a primary's copying
+  // is applied.
+  bool is_incomplete() const { return incomplete_.load(std::memory_order_relaxed); }
+  void set_incomplete(bool incomplete);
+  // The node is a primary now: nothing is taken from another one.
+  void close() { closed_ = true; }
+  bool is_closed() const { return closed_.load(std::memory_order_relaxed); }
+  // The greatest id that has been applied.
+  std::uint64_t applied() const { return applied_.load(std::memory_order_relaxed); }
+
+  // What readers see; between checkpoints.
+  void read(Bytes offset, std::span<std::byte> into);
+
+  struct Counts {
+    std::uint64_t checkpoints = 0;
+    std::uint64_t laps = 0;       // of logs
+    std::uint64_t replayed = 0;   // sync points found by recovery
+    std::uint64_t discarded = 0;  // parts of sync points that recovery found
+  };
+  Counts counts() const;
+
+ private:
+  struct Log {
+    std::deque<SyncPoint> whole;  // not yet applied, or not yet passed
+    std::size_t applied = 0;      // how many of them are applied
+    std::uint64_t received = 0;   // position behind the last one of them
+    std::uint64_t part = 0;       // requests that have come of the next one
+    std::uint64_t part_id = 0;    // of its first
+    std::uint64_t last_id = 0;
+    std::uint64_t applied_until = 0;  // positions
+    std::uint64_t passed_until = 0;
+  };
+
+  RequestHeader header_at(std::uint32_t log, std::uint64_t position) const;
+  bool is_sound(const RequestHeader& header) const;
+  bool is_intact(std::uint32_t log, std::uint64_t position, const RequestHeader& header) const;
+  void recover(std::uint32_t log);
+  Log* log_with(std::uint64_t id);
+  Log* log_with_least_id();
+  void drop_done(Log& log);
+  void forget_not_applied(Log& log, std::uint64_t id);
+  bool apply(std::uint32_t log, const SyncPoint& sync);
+  bool apply_ready(bool over_gaps);
+  void store_applied(std::uint64_t id);
+
+  pmem::Region& logs_region_;
+  pmem::Region& data_;
+  Options options_;
+  bool kept_ = false;
+
+  // Of the members below; held for short, never while something is flushed.
+  mutable SpinLock lock_;
+  std::vector<Log> logs_;
+  std::uint64_t since_checkpoint_ = 0;  // requests
+  Counts counts_;
+  std::atomic<std::uint64_t> applied_{0};
+  std::atomic<bool> incomplete_{false};
+  std::atomic<bool> closed_{false};
+  std::atomic<std::uint64_t> ready_{0};  // whole sync points that are not applied
+
+  // Held by who applies, and by readers: so that readers see no sync point in part.
+  SpinLock data_lock_;
+  std::vector<std::byte> scratch_;  // of who applies
+};
+
+}  // namespace perdura::systems::mojim

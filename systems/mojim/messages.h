@@ -1,0 +1,69 @@
+// What the two ends of a connection of Mojim say to each other when it is made, and how the sender
+// learns that a sync point has arrived.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "persistence/method.h"
+#include "platform/fabric/types.h"
+#include "systems/mojim/layout.h"
+
+namespace perdura::systems::mojim {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+struct Hello {
+  std::uint32_t version = 0;
+  std::uint16_t log = 0;
+  // What to do about a copy that has not taken part in this term so far. `equal`: it holds what it
+  // has to, as when the region is new, or has been loaded from it. `other`: the region has to be
+  // copied to it. `gone`: that, even if it has taken part: what it lacks is in no log any more.
+  enum class Contents : std::uint16_t { equal, other, gone } contents = Contents::equal;
+  // The id up to which the sender has nothing to send any more; it is of the sender's term.
+  std::uint64_t from = 0;
+  Shape shape;
+};
+static_assert(sizeof(Hello) == 56 && sizeof(Hello) <= fabric::kMaxPrivateData);
+
+struct Welcome {
+  std::uint64_t position = 0;    // of the next request in the log
+  std::uint64_t free_until = 0;  // positions below it have free slots
+  std::uint64_t last_id = 0;     // up to this one the log needs no requests
+  std::uint64_t safe = 0;        // up to this one they would be acknowledged
+  std::uint64_t applied = 0;     // all up to this one have arrived, in all logs
+  fabric::RemoteKey control;     // a word: free_until as it is now
+  fabric::RemoteKey data;        // the data area
+  // 1: the region has to be copied to it, or to a copy behind it.
+  std::uint16_t incomplete = 0;
+  std::uint16_t lacks_behind = 0;
+};
+static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
+
+struct Refusal {
+  enum class Reason : std::uint32_t { none, in_use, replaced, shape } reason = Reason::none;
+  std::uint32_t version = 0;
+  std::uint64_t term = 0;  // of the node that refuses
+};
+
+// What the sender waits for behind the last request of a sync point.
+enum class Acknowledgment : std::uint8_t {
+  device,  // the completion of the SEND: one round trip, without the receiver's CPU (section 3.2.1)
+  read,    // that of a READ behind it: what was placed before is visible
+  message,  // a message of the receiver, which has flushed it or has passed it on
+};
+
+// How a copy acknowledges by this method, or as in the paper.
+inline Acknowledgment acknowledgment_by(const std::optional<persistence::Method>& method) {
+  if (!method) return Acknowledgment::device;
+  if (!method->responder().empty()) return Acknowledgment::message;
+  const bool behind = method->uses(pmem::StepKind::flush_visibility);
+  return behind ? Acknowledgment::read : Acknowledgment::device;
+}
+
+// The message: every request up to this id is safe.
+struct Acknowledged {
+  std::uint64_t id = 0;
+};
+
+}  // namespace perdura::systems::mojim

@@ -1,0 +1,32 @@
+// Mojim's modes, and the two existing schemes with which it is compared (Table 3.1): who gets what
+// a sync point names, whom the application waits for, and whether the primary flushes its caches.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace perdura::systems::mojim {
+
+// Who has copies.
+enum class Copies : std::uint8_t {
+  none,       // nobody but the primary
+  mirror,     // the mirror
+  two_tiers,  // the mirror, which copies to the backups in the background
+  chain,      // each node copies to the next one, and acknowledges when that one has
+  broadcast,  // the primary copies to all
+};
+
+struct Mode {
+  std::string_view name;   // of the system: "m-sync"
+  std::string_view title;  // as in the paper: "M-sync"
+  Copies copies = Copies::mirror;
+  // The application waits until its sync point has arrived: at the mirror, or with `chain` and
+  // `broadcast` everywhere.
+  bool waits = true;
+  // Sync points are durable on the primary, too.
+  bool flushes = false;
+
+  bool is_replicated() const { return copies != Copies::none; }
+};
+
+}  // namespace perdura::systems::mojim

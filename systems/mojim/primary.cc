@@ -1,0 +1,258 @@
+#include "systems/mojim/primary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "platform/base/error.h"
+
+namespace perdura::systems::mojim {
+
+namespace {
+
+constexpr Bytes kPagesOfWord = 64;
+// How often a thread looks whether another one has done what it waits for.
+constexpr Picoseconds kLookAgain = Microseconds(10);
+constexpr Bytes kLoadedAtOnce = 256 * KiB;
+// Background threads of the primary that post listen at no port of a copy's thread.
+constexpr fabric::Port kPortOfPosting = 0x4000;
+
+}  // namespace
+
+std::vector<NodeId> copies_behind(const Mode& mode, std::span<const NodeId> nodes, NodeId node) {
+  const auto self = std::find(nodes.begin(), nodes.end(), node);
+  if (self == nodes.end()) return {};
+  const auto place = static_cast<std::size_t>(self - nodes.begin());
+  const std::span<const NodeId> behind = nodes.subspan(place + 1);
+  switch (mode.copies) {
+    case Copies::none:
+      return {};
+    case Copies::mirror:
+      return {behind.begin(), behind.end()};
+    case Copies::chain: {
+      const std::size_t next = std::min<std::size_t>(behind.size(), 1);
+      return {behind.begin(), behind.begin() + static_cast<std::ptrdiff_t>(next)};
+    }
+    case Copies::two_tiers:
+      if (place == 0 && !behind.empty()) return {behind.front()};
+      if (place == 1) return {behind.begin(), behind.end()};
+      return {};
+    case Copies::broadcast:
+      if (place == 0) return {behind.begin(), behind.end()};
+      return {};
+  }
+  return {};
+}
+
+Primary::Primary(Node& node, pmem::Region& region, const Mode& mode,
+                 const services::MemoryConfig& config, const Parameters& parameters,
+                 std::uint64_t term, Contents contents)
+    : node_(node),
+      region_(region),
+      mode_(mode),
+      parameters_(parameters),
+      shape_(config, parameters),
+      copies_(copies_behind(mode, config.nodes, node.id())),
+      acknowledgment_(mode.copies == Copies::chain && config.nodes.size() > 2
+                          ? Acknowledgment::message
+                          : acknowledgment_by(config.method)),
+      term_(term),
+      posts_itself_(mode.waits && config.threads <= parameters.connections),
+      next_id_(begin_of(term) + 1),
+      lost_(copies_.size()),
+      alone_(copies_.empty()),
+      loading_(contents == Contents::loaded ? Loading::necessary : Loading::done),
+      contents_(contents),
+      unflushed_(region.size() / (kPage * kPagesOfWord) + 1) {
+  for (std::uint32_t i = 0; i < parameters.connections; ++i) {
+    channels_.push_back(std::make_unique<Channel>());
+    if (posts_itself_ || copies_.empty()) continue;
+    channels_.back()->thread =
+        node.start_background_thread(static_cast<fabric::Port>(kPortOfPosting + i));
+  }
+}
+
+Primary::Turn Primary::take_turn(Channel& channel, std::uint32_t count) {
+  const std::lock_guard held(channel.lock);
+  channel.first_ids.push_back(next_id_.fetch_add(count));
+  return {channel.turns++, channel.first_ids.back()};
+}
+
+void Primary::end_turn(Channel& channel) {
+  {
+    const std::lock_guard held(channel.lock);
+    channel.first_ids.pop_front();
+  }
+  ++channel.serving;
+  channel.waiting.wake_all();
+}
+
+Task<> Primary::connect(Thread& thread, Channel& channel, std::uint32_t number) {
+  while (channel.connecting) co_await sleep_for(kLookAgain);
+  if (!channel.senders.empty()) co_return;
+  struct Connecting {
+    bool& now;
+    explicit Connecting(bool& flag) : now(flag) { now = true; }
+    ~Connecting() { now = false; }
+  } const connecting(channel.connecting);
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    channel.senders.push_back(std::make_unique<Sender>(
+        thread, copies_[copy], number % parameters_.connections, shape_, acknowledgment_));
+    Sender& sender = *channel.senders.back();
+    co_await connect_first(sender, copy);
+    if (copy == 0) co_await load_once(thread, sender);
+    note_incomplete(sender);
+  }
+}
+
+void Primary::note_incomplete(const Sender& sender) {
+  const bool lacks = sender.is_incomplete() || sender.lacks_behind();
+  if (!lacks || copying_ == Copying::begun) return;
+  copying_ = Copying::wanted;
+}
+
+Task<std::optional<Refusal>> Primary::connect_again(Sender& sender) {
+  // All that has a lower id has been acknowledged, and will not be sent again.
+  std::uint64_t next = next_id_;
+  for (const auto& channel : channels_) {
+    const std::lock_guard held(channel->lock);
+    if (!channel->first_ids.empty()) next = std::min(next, channel->first_ids.front());
+  }
+  const bool is_first = contents_ == Contents::fresh && next - 1 == begin_of(term_);
+  const auto refusal =
+      co_await sender.connect(next - 1, is_first ? Hello::Contents::equal : Hello::Contents::other);
+  if (refusal && refusal->reason == Refusal::Reason::none) note_incomplete(sender);
+  if (refusal && refusal->reason == Refusal::Reason::replaced) replaced_ = true;
+  co_return refusal;
+}
+
+Task<> Primary::connect_first(Sender& sender, std::size_t copy) {
+  // A copy may not have heard yet that the one before is gone.
+  constexpr int kAttempts = 100;
+  const bool is_equal =
+      contents_ == Contents::fresh || (contents_ == Contents::loaded && copy == 0);
+  const auto contents = is_equal ? Hello::Contents::equal : Hello::Contents::other;
+  std::optional<Refusal> refusal = co_await sender.connect(begin_of(term_), contents);
+  for (int attempt = 1; attempt < kAttempts; ++attempt) {
+    if (!refusal || refusal->reason != Refusal::Reason::in_use) break;
+    co_await sleep_for(kLookAgain);
+    refusal = co_await sender.connect(begin_of(term_), contents);
+  }
+  if (!refusal) {
+    throw PlatformError(fmt::format(
+        "node {} has no copy of the region: nobody answers; start it, or choose a mode without it",
+        copies_[copy]));
+  }
+  switch (refusal->reason) {
+    case Refusal::Reason::none:
+      co_return;
+    case Refusal::Reason::in_use:
+      throw PlatformError(fmt::format(
+          "the copy of node {} is in use by another primary; stop that one first", copies_[copy]));
+    case Refusal::Reason::replaced:
+      throw UsageError(fmt::format(
+          "node {} follows another primary (term {}, this one has {}); start this node as a copy",
+          copies_[copy], refusal->term, term_));
+    case Refusal::Reason::shape:
+      throw UsageError(fmt::format(
+          "the copy of node {} has another size, or other logs; give all nodes the same ones",
+          copies_[copy]));
+  }
+}
+
+bool Primary::begin_copying() {
+  Copying wanted = Copying::wanted;
+  return copying_.compare_exchange_strong(wanted, Copying::begun);
+}
+
+Task<> Primary::wait_for_copying() {
+  while (copying_ == Copying::begun) co_await sleep_for(kLookAgain);
+}
+
+// What this node holds may be less than was acknowledged, and more than was synced. Nobody may use
+// the region before it is loaded.
+Task<> Primary::load_once(Thread& thread, Sender& mirror) {
+  for (;;) {
+    Loading necessary = Loading::necessary;
+    if (loading_.compare_exchange_strong(necessary, Loading::begun)) break;
+    if (loading_ == Loading::done) co_return;
+    co_await sleep_for(kLookAgain);
+  }
+  struct Begun {
+    std::atomic<Loading>& loading;
+    ~Begun() {
+      if (loading == Loading::begun) loading = Loading::necessary;
+    }
+  } const begun{loading_};
+  if (mirror.is_incomplete()) {
+    throw UsageError(fmt::format(
+        "the copy of node {} is incomplete, so the region cannot be loaded from it; start the "
+        "primary where the region is complete",
+        mirror.to()));
+  }
+  co_await load_from_mirror(thread, mirror);
+  loading_ = Loading::done;
+}
+
+Task<> Primary::load_from_mirror(Thread& thread, Sender& mirror) {
+  const Bytes most = std::min(region_.size(), kLoadedAtOnce);
+  const auto buffer = thread.node.create_region("mojim load", most, pmem::Medium::dram);
+  const fabric::MemoryRegion memory =
+      thread.endpoint.register_memory(*buffer, fabric::Access::local);
+  std::vector<std::byte> bytes(most);
+  std::uint32_t attempts = 0;
+  for (Bytes done = 0; done < region_.size();) {
+    const Bytes length = std::min(most, region_.size() - done);
+    const bool read =
+        mirror.connected() &&
+        co_await mirror.read_data(done, memory.local(0, static_cast<std::uint32_t>(length)));
+    if (!read) {
+      // Also the mirror ends a connection, to tell of copies behind it.
+      if (attempts++ == parameters_.resends) {
+        throw PlatformError("the mirror is gone while the region is loaded from it");
+      }
+      co_await connect_first(mirror, 0);
+      continue;
+    }
+    const std::span<std::byte> part = std::span(bytes).first(length);
+    buffer->read(0, part);
+    region_.write(done, part);
+    region_.flush(done, length);
+    done += length;
+  }
+  region_.drain();
+  thread.endpoint.deregister_memory(memory);
+}
+
+void Primary::note_lost(std::size_t copy) {
+  lost_[copy] = true;
+  const bool any = std::any_of(lost_.begin(), lost_.end(), [](const auto& lost) { return !lost; });
+  if (!any) alone_ = true;
+}
+
+void Primary::note_unflushed(std::span<const services::MemoryRange> ranges) {
+  for (const services::MemoryRange& range : ranges) {
+    if (range.length == 0) continue;
+    const Bytes last = (range.offset + range.length - 1) / kPage;
+    for (Bytes page = range.offset / kPage; page <= last; ++page) {
+      std::atomic<std::uint64_t>& word = unflushed_[page / kPagesOfWord];
+      const std::uint64_t bit = std::uint64_t{1} << page % kPagesOfWord;
+      if ((word.load(std::memory_order_relaxed) & bit) == 0) word |= bit;
+    }
+  }
+}
+
+void Primary::flush_unflushed() {
+  for (std::size_t i = 0; i < unflushed_.size(); ++i) {
+    std::uint64_t pages = unflushed_[i].exchange(0);
+    for (; pages != 0; pages &= pages - 1) {
+      const auto bit = static_cast<Bytes>(std::countr_zero(pages));
+      const Bytes offset = (i * kPagesOfWord + bit) * kPage;
+      region_.flush(offset, std::min(kPage, region_.size() - offset));
+    }
+  }
+  region_.drain();
+}
+
+}  // namespace perdura::systems::mojim

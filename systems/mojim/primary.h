@@ -1,0 +1,136 @@
+// What the application threads of a primary share: ids, the connections to the copies, and what has
+// not been flushed (section 3.2.2).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platform/runtime/sync.h"
+#include "systems/mojim/layout.h"
+#include "systems/mojim/mode.h"
+#include "systems/mojim/sender.h"
+
+namespace perdura::systems::mojim {
+
+inline constexpr Bytes kPage = 4 * KiB;
+
+class Primary {
+ public:
+  enum class Contents : std::uint8_t {
+    fresh,   // just made, as those of the copies
+    own,     // what is to be copied
+    loaded,  // to be loaded from the mirror before anything is mapped
+  };
+  // `region` must outlive this.
+  Primary(Node& node, pmem::Region& region, const Mode& mode, const services::MemoryConfig& config,
+          const Parameters& parameters, std::uint64_t term, Contents contents);
+
+  pmem::Region& region() { return region_; }
+  const Mode& mode() const { return mode_; }
+  const Shape& shape() const { return shape_; }
+  const Parameters& parameters() const { return parameters_; }
+  const std::vector<NodeId>& copies() const { return copies_; }
+  bool is_checked() const { return shape_.checked != 0; }
+  // Whether what is sent is a copy of the region at the sync point, instead of being gathered from
+  // the region when it is sent: for checksums, and where the application goes on meanwhile.
+  bool copies_data() const { return is_checked() || !mode_.waits; }
+
+  // A connection to the copies, with a log on each: used by one thread, in turns.
+  struct Channel {
+    // Whoever takes an id also takes a turn, so that ids ascend in each log.
+    SpinLock lock;
+    std::uint64_t turns = 0;
+    std::deque<std::uint64_t> first_ids;  // of the turns that have not ended
+    // Of the thread that posts.
+    std::uint64_t serving = 0;
+    WaitList waiting;
+    std::vector<std::unique_ptr<Sender>> senders;  // by copy; none: not connected
+    std::unique_ptr<BackgroundThread> thread;      // null if an application's thread posts
+
+    bool connecting = false;
+    bool is_kept = false;  // a task of `thread` will disconnect
+
+    // To be called on the thread that posts, before its endpoint is gone.
+    void disconnect() { senders.clear(); }
+  };
+  struct Turn {
+    std::uint64_t number = 0;
+    std::uint64_t first_id = 0;
+  };
+  // For `count` requests.
+  Turn take_turn(Channel& channel, std::uint32_t count);
+  void end_turn(Channel& channel);
+  std::uint64_t last_id() const { return next_id_.load(std::memory_order_relaxed) - 1; }
+  // The channel of the application's thread of this number.
+  Channel& channel_of(std::uint32_t thread) { return *channels_[thread % channels_.size()]; }
+  // Whether an application's thread posts its own requests; else a background thread does, which
+  // several may share.
+  bool posts_itself() const { return posts_itself_; }
+  std::uint32_t add_thread() { return threads_.fetch_add(1); }
+
+  // Connects a channel's senders, which belong to `thread`, unless it is connected. Throws
+  // UsageError if another primary has replaced this one.
+  Task<> connect(Thread& thread, Channel& channel, std::uint32_t number);
+
+  // Connects again when the connection has broken; the copy may be another one now.
+  Task<std::optional<Refusal>> connect_again(Sender& sender);
+
+  // --- copies that are lost
+  // ------------------------------------------------------------------------
+
+  bool is_lost(std::size_t copy) const { return lost_[copy].load(std::memory_order_relaxed); }
+  bool is_alone() const { return alone_.load(std::memory_order_relaxed); }
+  void note_lost(std::size_t copy);
+  // Another node has become the primary.
+  bool is_replaced() const { return replaced_.load(std::memory_order_relaxed); }
+
+  // Whether a copy has to be given all of the region, which the first to ask does for all copies.
+  // Others that map the region wait until it has called end_copying().
+  bool begin_copying();
+  Task<> wait_for_copying();
+  void end_copying() { copying_ = Copying::ended; }
+
+  // These ranges are safe only because a copy has them.
+  void note_unflushed(std::span<const services::MemoryRange> ranges);
+  // Makes them durable here.
+  void flush_unflushed();
+
+ private:
+  Task<> connect_first(Sender& sender, std::size_t copy);
+  void note_incomplete(const Sender& sender);
+  Task<> load_once(Thread& thread, Sender& mirror);
+  Task<> load_from_mirror(Thread& thread, Sender& mirror);
+
+  Node& node_;
+  pmem::Region& region_;
+  const Mode& mode_;
+  Parameters parameters_;
+  Shape shape_;
+  std::vector<NodeId> copies_;
+  Acknowledgment acknowledgment_;
+  std::uint64_t term_;
+  bool posts_itself_;
+  std::atomic<std::uint64_t> next_id_;
+  std::atomic<std::uint32_t> threads_{0};
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<std::atomic<bool>> lost_;
+  std::atomic<bool> alone_;
+  std::atomic<bool> replaced_{false};
+  enum class Loading : std::uint8_t { necessary, begun, done };
+  std::atomic<Loading> loading_;
+  enum class Copying : std::uint8_t { unnecessary, wanted, begun, ended };
+  std::atomic<Copying> copying_{Copying::unnecessary};
+  Contents contents_;
+  // A bit for each page.
+  std::vector<std::atomic<std::uint64_t>> unflushed_;
+};
+
+// Who gets what the primary sends, of the nodes of a configuration.
+std::vector<NodeId> copies_behind(const Mode& mode, std::span<const NodeId> nodes, NodeId node);
+
+}  // namespace perdura::systems::mojim

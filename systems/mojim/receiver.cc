@@ -1,0 +1,256 @@
+#include "systems/mojim/receiver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "platform/base/error.h"
+#include "rpc/messages.h"
+#include "rpc/sessions.h"
+
+namespace perdura::systems::mojim {
+
+namespace {
+
+constexpr std::uint32_t kAcknowledgments = 64;
+
+}  // namespace
+
+Receiver::Receiver(Thread& thread, Logs& logs, pmem::Region& logs_region, pmem::Region& data,
+                   Options options)
+    : thread_(thread),
+      logs_(logs),
+      logs_region_(logs_region),
+      options_(std::move(options)),
+      log_(thread.endpoint.address().port),
+      memory_(thread.node.create_region(fmt::format("mojim receiver {}", log_),
+                                        kCacheLine + kAcknowledgments * kWord, pmem::Medium::dram)),
+      control_(thread.endpoint.register_memory(*memory_, fabric::Access::remote_read)),
+      slots_(thread.endpoint.register_memory(logs_region, fabric::Access::local)),
+      data_(thread.endpoint.register_memory(data, fabric::Access::remote_read)),
+      max_inline_(thread.endpoint.capabilities().max_inline),
+      applied_before_(logs.applied()),
+      passed_until_(options_.behind.size()) {}
+
+Receiver::~Receiver() { disconnect(); }
+
+Task<> Receiver::serve() {
+  thread_.executor.spawn(rpc::accept_connections(
+      thread_.endpoint, [this](fabric::ConnectionRequest& request) { accept(request); }));
+  for (std::size_t copy = 0; copy < options_.behind.size(); ++copy) {
+    thread_.executor.spawn(pass_on(copy));
+  }
+  bool is_idle = false;
+  for (;;) {
+    while (const auto completion = completions_.try_next()) {
+      handle(*completion);
+      is_idle = false;
+    }
+    // Section 3.2.2: after so many requests, when a log is full, and when there is nothing to do.
+    if ((is_idle && logs_.has_work()) || logs_.wants_checkpoint()) {
+      const bool applied = logs_.checkpoint();
+      if (applied) {
+        keep_slots_posted();
+        co_await yield();
+        continue;
+      }
+    }
+    keep_slots_posted();
+    const bool all_free =
+        !queue_pair_ || posted_until_ == logs_.next_position(log_) + logs_.shape().slots;
+    if (all_free && !logs_.has_work()) {
+      handle(co_await completions_.next());
+      is_idle = false;
+    } else {
+      co_await sleep_for(kLook);
+      is_idle = true;
+    }
+  }
+}
+
+// --- connections ---------------------------------------------------------------------------------
+
+void Receiver::accept(fabric::ConnectionRequest& request) {
+  const auto hello = rpc::read_message<Hello>(request.private_data());
+  Refusal refusal{.version = kProtocolVersion, .term = logs_.term()};
+  if (hello.version != kProtocolVersion || hello.log != log_ || !(hello.shape == logs_.shape())) {
+    refusal.reason = Refusal::Reason::shape;
+  } else if (logs_.is_closed() || term_of(hello.from) < logs_.term()) {
+    refusal.reason = Refusal::Reason::replaced;
+  } else if (queue_pair_ && queue_pair_->connected() && term_of(hello.from) == logs_.term()) {
+    refusal.reason = Refusal::Reason::in_use;
+  }
+  if (refusal.reason != Refusal::Reason::none) return request.reject(rpc::bytes_of(refusal));
+  // What had arrived on a connection that is replaced may not have been reported yet.
+  if (queue_pair_) looks_again_ = true;
+  disconnect();
+  if (std::exchange(looks_again_, false)) logs_.look_for_arrived(log_);
+  const bool is_new = term_of(hello.from) > logs_.term();
+  if (is_new) logs_.begin_term(term_of(hello.from));
+  if (is_new ? hello.contents != Hello::Contents::equal : hello.contents == Hello::Contents::gone) {
+    if (is_new) logs_.set_incomplete(true);
+    logs_.skip_to(hello.from);
+  }
+  arrived_.wake_all();
+  queue_ = thread_.endpoint.create_receive_queue(static_cast<std::uint32_t>(logs_.shape().slots));
+  posted_until_ = logs_.next_position(log_);
+  const std::uint64_t position = posted_until_;
+  keep_slots_posted();
+  const std::uint64_t last_id = logs_.last_id(log_);
+  const Welcome welcome{.position = position,
+                        .free_until = posted_until_,
+                        .last_id = last_id,
+                        .safe = options_.passes_first ? std::max(safe_, applied_before_) : last_id,
+                        .applied = logs_.applied(),
+                        .control = control_.key,
+                        .data = data_.key,
+                        .incomplete = logs_.is_incomplete(),
+                        .lacks_behind = std::exchange(lacks_behind_, false)};
+  queue_pair_ = request.accept({.receive_queue = queue_.get(), .completions = &completions_},
+                               rpc::bytes_of(welcome));
+}
+
+void Receiver::disconnect() {
+  queue_pair_.reset();
+  queue_.reset();
+  logs_.forget_part(log_);
+}
+
+// --- requests ------------------------------------------------------------------------------------
+
+void Receiver::handle(const fabric::ReceiveCompletion& completion) {
+  if (completion.queue_pair != queue_pair_.get()) return;
+  if (completion.status != fabric::Status::success) return disconnect();
+  switch (logs_.arrived(log_, completion.buffer_id)) {
+    case Logs::Arrival::more:
+      return;
+    case Logs::Arrival::invalid:
+      looks_again_ = true;
+      return disconnect();
+    case Logs::Arrival::complete:
+      break;
+  }
+  if (!options_.behind.empty()) {
+    arrived_.wake_all();
+    if (options_.passes_first) return;
+  }
+  acknowledge(logs_.last_id(log_));
+}
+
+void Receiver::acknowledge(std::uint64_t id) {
+  safe_ = id;
+  if (options_.acknowledgment != Acknowledgment::message || !queue_pair_) return;
+  const Bytes place = kCacheLine + acknowledged_++ % kAcknowledgments * kWord;
+  memory_->store(place, id);
+  rpc::send(*queue_pair_, control_.local(place, kWord), max_inline_);
+}
+
+// A slot is posted again when its request has been applied and passed on.
+void Receiver::keep_slots_posted() {
+  if (!queue_) return;
+  const bool is_behind =
+      logs_.not_passed() * logs_.shape().slot_bytes > options_.secondary_tier_thresh;
+  if (!options_.behind.empty() && is_behind) return;
+  const std::uint64_t end = logs_.free_until(log_);
+  if (posted_until_ >= end && memory_->load(0) == posted_until_) return;
+  const auto size = static_cast<std::uint32_t>(logs_.shape().slot_size());
+  for (; posted_until_ < end; ++posted_until_) {
+    queue_->post(
+        fabric::LocalBuffer{&logs_region_, logs_.shape().slot_offset(log_, posted_until_), size},
+        posted_until_);
+  }
+  memory_->store(0, posted_until_);
+}
+
+// --- copies behind this one ----------------------------------------------------------------------
+
+Task<> Receiver::pass_on(std::size_t copy) {
+  Sender sender(thread_, options_.behind[copy], log_, logs_.shape(), options_.behind_acknowledge);
+  bool is_lost = false;
+  for (;;) {
+    const auto sync = logs_.whole_from(log_, passed_until_[copy]);
+    if (!sync) {
+      co_await wait(arrived_);
+      continue;
+    }
+    if (!is_lost) {
+      const bool passed = co_await pass(sender, *sync);
+      is_lost = !passed;
+    }
+    note_passed(copy, *sync);
+  }
+}
+
+void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
+  const auto least = [this] {
+    return *std::min_element(passed_until_.begin(), passed_until_.end());
+  };
+  const std::uint64_t before = least();
+  passed_until_[copy] = sync.end();
+  if (least() == before) return;
+  logs_.pass(log_, least());
+  keep_slots_posted();
+  if (options_.passes_first) acknowledge(sync.last_id());
+}
+
+Task<bool> Receiver::pass(Sender& sender, const Logs::SyncPoint& sync) {
+  for (std::uint32_t attempt = 0; attempt <= options_.resends; ++attempt) {
+    if (!sender.connected() || sender.term() != term_of(sync.id)) {
+      const bool connected = co_await connect(sender, sync);
+      if (!connected) continue;
+    }
+    bool passed = false;
+    if (sender.last_id() >= sync.last_id()) {
+      passed = co_await sender.wait_for(sync.last_id());
+    } else {
+      passed = co_await try_to_pass(sender, sync);
+    }
+    if (passed) co_return true;
+  }
+  co_return false;
+}
+
+// What this node has applied before it was opened is in no log of it. A copy behind it that has
+// received all of that needs no more than what is in the logs; another one needs all of the region.
+Task<bool> Receiver::connect(Sender& sender, const Logs::SyncPoint& sync) {
+  constexpr int kAttempts = 5;  // what has arrived at a copy may not have been applied yet
+  const std::uint64_t term = term_of(sync.id);
+  const bool is_first = term == 1 && term_of(applied_before_) < 1;
+  const std::uint64_t from = term_of(applied_before_) == term ? applied_before_ : begin_of(term);
+  auto contents =
+      is_first || from > begin_of(term) ? Hello::Contents::equal : Hello::Contents::other;
+  for (int attempt = 1;; ++attempt) {
+    const auto refusal = co_await sender.connect(from, contents);
+    if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
+    if (sender.applied() >= from) break;
+    if (attempt == kAttempts) contents = Hello::Contents::gone;
+    co_await sleep_for(kLook);
+  }
+  if ((sender.is_incomplete() || sender.lacks_behind()) && !is_of_copy(sync)) {
+    lacks_behind_ = looks_again_ = true;
+    disconnect();  // when the primary connects again, it learns of it
+  }
+  co_return true;
+}
+
+bool Receiver::is_of_copy(const Logs::SyncPoint& sync) const {
+  const Bytes slot = logs_.shape().slot_offset(log_, sync.position);
+  return logs_region_.read_object<RequestHeader>(slot).copied != 0;
+}
+
+// A request is passed on as it is, from its slot.
+Task<bool> Receiver::try_to_pass(Sender& sender, const Logs::SyncPoint& sync) {
+  for (std::uint64_t position = sync.position; position < sync.end(); ++position) {
+    const Bytes slot = logs_.shape().slot_offset(log_, position);
+    const auto header = logs_region_.read_object<RequestHeader>(slot);
+    const auto length = static_cast<std::uint32_t>(sizeof header + header.length);
+    const fabric::LocalPieces request = fabric::LocalBuffer{&logs_region_, slot, length};
+    const bool ends = position + 1 == sync.end();
+    const bool sent = ends ? co_await sender.finish(request, sync.last_id(), true)
+                           : co_await sender.post(std::span(&request, 1));
+    if (!sent) co_return false;
+  }
+  co_return true;
+}
+
+}  // namespace perdura::systems::mojim

@@ -1,0 +1,77 @@
+// A thread of a copy: receives into one log, takes checkpoints, and passes sync points on to the
+// copies behind this one (sections 3.2.1 and 3.2.2).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "platform/platform.h"
+#include "systems/mojim/logs.h"
+#include "systems/mojim/messages.h"
+#include "systems/mojim/sender.h"
+
+namespace perdura::systems::mojim {
+
+// How often a thread looks for what other threads have done, while something is left to do.
+inline constexpr Picoseconds kLook = Microseconds(2);
+
+class Receiver {
+ public:
+  struct Options {
+    Acknowledgment acknowledgment{};  // of what is received
+    bool passes_first = false;        // it is acknowledged when it has been passed on (E-chain)
+    std::vector<NodeId> behind{};     // the copies to which it is passed on
+    Acknowledgment behind_acknowledge{};
+    Bytes secondary_tier_thresh = 0;
+    std::uint32_t resends = 0;
+  };
+
+  // `logs` and the regions must outlive this. Uses the log that has the number of the thread's
+  // port.
+  Receiver(Thread& thread, Logs& logs, pmem::Region& logs_region, pmem::Region& data,
+           Options options);
+  ~Receiver();
+
+  Task<> serve();
+
+ private:
+  void accept(fabric::ConnectionRequest& request);
+  void handle(const fabric::ReceiveCompletion& completion);
+  void disconnect();
+  void keep_slots_posted();
+  void acknowledge(std::uint64_t id);
+  Task<> pass_on(std::size_t copy);
+  Task<bool> pass(Sender& sender, const Logs::SyncPoint& sync);
+  Task<bool> try_to_pass(Sender& sender, const Logs::SyncPoint& sync);
+  Task<bool> connect(Sender& sender, const Logs::SyncPoint& sync);
+  bool is_of_copy(const Logs::SyncPoint& sync) const;
+  void note_passed(std::size_t copy, const Logs::SyncPoint& sync);
+
+  Thread& thread_;
+  Logs& logs_;
+  pmem::Region& logs_region_;
+  Options options_;
+  std::uint32_t log_;
+  // The control word, which senders READ, then acknowledgments.
+  std::unique_ptr<pmem::Region> memory_;
+  fabric::MemoryRegion control_;
+  fabric::MemoryRegion slots_;
+  fabric::MemoryRegion data_;
+  std::uint32_t max_inline_;
+  fabric::CompletionQueue completions_;
+  std::unique_ptr<fabric::ReceiveQueue> queue_;
+  std::unique_ptr<fabric::QueuePair> queue_pair_;
+  std::uint64_t posted_until_ = 0;
+  std::uint64_t acknowledged_ = 0;           // messages
+  std::uint64_t safe_ = 0;                   // the last id of them
+  std::uint64_t applied_before_;             // this node was opened
+  std::vector<std::uint64_t> passed_until_;  // by copy behind
+  WaitList arrived_;
+  // This end has closed the connection, so completions of what had arrived may have been dropped.
+  bool looks_again_ = false;
+  bool lacks_behind_ = false;  // a copy behind this one has to be given all of the region
+};
+
+}  // namespace perdura::systems::mojim

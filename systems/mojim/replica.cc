@@ -1,0 +1,99 @@
+#include "systems/mojim/replica.h"
+
+#include <fmt/format.h>
+
+#include "platform/base/error.h"
+#include "systems/mojim/receiver.h"
+#include "systems/mojim/session.h"
+
+namespace perdura::systems::mojim {
+
+using services::MemoryRole;
+
+namespace {
+
+Logs::Options log_options(const services::MemoryConfig& config, const Mode& mode,
+                          const Parameters& parameters) {
+  return {.shape = Shape(config, parameters),
+          .checkpoint_thresh = parameters.checkpoint_thresh,
+          .has_gaps = mode.waits,
+          .flushes_requests = config.method.has_value()};
+}
+
+}  // namespace
+
+Replica::Replica(Thread& thread, const std::string& name, const Mode& mode,
+                 const services::MemoryConfig& config, MemoryRole role)
+    : node_(thread.node),
+      mode_(mode),
+      config_(config),
+      parameters_(Parameters::of(config, mode)),
+      role_(role),
+      regions_(open_regions(thread.node, name, Shape(config, parameters_))),
+      logs_(*regions_.logs, *regions_.data, log_options(config, mode, parameters_)) {
+  if (role == MemoryRole::primary) {
+    be_primary(regions_.created       ? Primary::Contents::fresh
+               : mode.is_replicated() ? Primary::Contents::loaded
+                                      : Primary::Contents::own);
+  } else if (!copies_behind(mode_, config_.nodes, node_.id()).empty()) {
+    logs_.keep_for_others();
+  }
+}
+
+// From now on the data area is what applications make of it.
+void Replica::be_primary(Primary::Contents contents) {
+  logs_.close();
+  logs_.begin_term(logs_.term() + 1);
+  logs_.set_incomplete(true);
+  primary_ = std::make_shared<Primary>(node_, *regions_.data, mode_, config_, parameters_,
+                                       logs_.term(), contents);
+}
+
+Task<std::unique_ptr<services::MappedMemory>> Replica::map(Thread& thread) {
+  if (!primary_) {
+    throw UsageError(
+        fmt::format("node {} is a {}: only the primary's region can be changed; map it there, or "
+                    "promote this node",
+                    node_.id(), to_string(role_)));
+  }
+  co_return co_await Session::open(thread, primary_);
+}
+
+Task<> Replica::serve(Thread& thread) {
+  const std::vector<NodeId> behind = copies_behind(mode_, config_.nodes, node_.id());
+  const bool chain = mode_.copies == Copies::chain;
+  const Acknowledgment by_method = acknowledgment_by(config_.method);
+  const bool next_has_others =
+      !behind.empty() && !copies_behind(mode_, config_.nodes, behind.front()).empty();
+  Receiver receiver(
+      thread, logs_, *regions_.logs, *regions_.data,
+      {.acknowledgment = chain && !behind.empty() ? Acknowledgment::message : by_method,
+       .passes_first = chain && !behind.empty(),
+       .behind = behind,
+       .behind_acknowledge = chain && next_has_others ? Acknowledgment::message : by_method,
+       .secondary_tier_thresh = parameters_.secondary_tier_thresh,
+       .resends = parameters_.resends});
+  co_await receiver.serve();
+}
+
+std::uint64_t Replica::position() const { return primary_ ? primary_->last_id() : logs_.applied(); }
+
+void Replica::read(Bytes offset, std::span<std::byte> into) { logs_.read(offset, into); }
+
+void Replica::promote(std::vector<NodeId> nodes) {
+  if (logs_.is_incomplete()) {
+    throw UsageError(fmt::format(
+        "the copy of node {} is incomplete; promote another node, or start the former primary",
+        node_.id()));
+  }
+  role_ = MemoryRole::primary;
+  config_.nodes = std::move(nodes);
+  be_primary(Primary::Contents::own);
+}
+
+std::vector<std::uint64_t> Replica::events() const {
+  const Logs::Counts counts = logs_.counts();
+  return {counts.checkpoints, counts.laps, counts.replayed, counts.discarded};
+}
+
+}  // namespace perdura::systems::mojim

@@ -1,0 +1,42 @@
+// A node's copy of the region, and what the node does with it in its role.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/memory/memory.h"
+#include "systems/mojim/layout.h"
+#include "systems/mojim/logs.h"
+#include "systems/mojim/mode.h"
+#include "systems/mojim/primary.h"
+
+namespace perdura::systems::mojim {
+
+class Replica final : public services::MemoryReplica {
+ public:
+  Replica(Thread& thread, const std::string& name, const Mode& mode,
+          const services::MemoryConfig& config, services::MemoryRole role);
+
+  services::MemoryRole role() const override { return role_; }
+  Task<std::unique_ptr<services::MappedMemory>> map(Thread& thread) override;
+  Task<> serve(Thread& thread) override;
+  std::uint64_t position() const override;
+  void read(Bytes offset, std::span<std::byte> into) override;
+  void promote(std::vector<NodeId> nodes) override;
+  std::vector<std::uint64_t> events() const override;
+
+ private:
+  void be_primary(Primary::Contents contents);
+
+  Node& node_;
+  const Mode& mode_;
+  services::MemoryConfig config_;
+  Parameters parameters_;
+  services::MemoryRole role_;
+  Regions regions_;
+  Logs logs_;
+  std::shared_ptr<Primary> primary_;  // null unless it is the primary
+};
+
+}  // namespace perdura::systems::mojim

@@ -1,0 +1,134 @@
+#include "systems/mojim/sender.h"
+
+#include <fmt/format.h>
+
+#include "rpc/messages.h"
+
+namespace perdura::systems::mojim {
+
+namespace {
+
+constexpr Bytes kBuffersOffset = kCacheLine;
+
+}  // namespace
+
+Sender::Sender(Thread& thread, NodeId to, std::uint32_t log, const Shape& shape,
+               Acknowledgment acknowledgment)
+    : thread_(thread),
+      to_(to),
+      log_(log),
+      shape_(shape),
+      acknowledgment_(acknowledgment),
+      memory_(thread.node.create_region(
+          fmt::format("mojim sender {} {} {}", thread.endpoint.address().port, to, log),
+          kBuffersOffset + kWindow * kCacheLine, pmem::Medium::dram)),
+      registered_(thread.endpoint.register_memory(*memory_, fabric::Access::local)) {}
+
+Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents contents) {
+  queue_pair_.reset();
+  awaited_.clear();
+  calls_.emplace();
+  calls_->open(kWindow);
+  if (acknowledgment_ == Acknowledgment::message) {
+    buffers_.open(thread_.endpoint, kWindow);
+    buffers_.post_all({registered_, kBuffersOffset, kCacheLine, sizeof(Acknowledged)}, kWindow);
+  }
+  term_ = term_of(from);
+  const Hello hello{kProtocolVersion, static_cast<std::uint16_t>(log_), contents, from, shape_};
+  const auto bytes = rpc::bytes_of(hello);
+  fabric::Connection connection = co_await thread_.endpoint.connect(
+      {to_, static_cast<fabric::Port>(log_)},
+      {.receive_queue = acknowledgment_ == Acknowledgment::message ? buffers_.queue() : nullptr,
+       .completions = &completions_},
+      {bytes.begin(), bytes.end()});
+  if (connection.status != fabric::Status::success) {
+    const auto refusal = rpc::read_message<Refusal>(connection.private_data);
+    if (refusal.reason == Refusal::Reason::none) co_return std::nullopt;
+    co_return refusal;
+  }
+  welcome_ = rpc::read_message<Welcome>(connection.private_data);
+  position_ = welcome_.position;
+  queue_pair_ = std::move(connection.queue_pair);
+  co_return Refusal{};
+}
+
+// A READ also tells which slots are free.
+Task<bool> Sender::read_control() {
+  const fabric::LocalBuffer word = registered_.local(0, kWord);
+  const fabric::Completion done = co_await queue_pair_->read(word, {welcome_.control, 0});
+  if (!done) co_return false;
+  welcome_.free_until = memory_->load(0);
+  co_return true;
+}
+
+Task<bool> Sender::wait_for_room() {
+  if (position_ < welcome_.free_until) co_return true;
+  ++stalls_;
+  while (position_ >= welcome_.free_until) {
+    const bool read = co_await read_control();
+    if (!read) co_return false;
+  }
+  co_return true;
+}
+
+Task<bool> Sender::post(std::span<const fabric::LocalPieces> requests) {
+  for (const fabric::LocalPieces& request : requests) {
+    const bool room = co_await wait_for_room();
+    if (!room) co_return false;
+    queue_pair_->post_unsignaled({.opcode = fabric::Opcode::send, .local = request});
+    ++position_;
+  }
+  co_return connected();
+}
+
+Task<bool> Sender::finish(const fabric::LocalPieces& request, std::uint64_t id, bool ends) {
+  const bool room = co_await wait_for_room();
+  if (!room) co_return false;
+  ++position_;
+  switch (ends ? acknowledgment_ : Acknowledgment::device) {
+    case Acknowledgment::device: {
+      const fabric::Completion done = co_await queue_pair_->send(request);
+      co_return bool(done);
+    }
+    case Acknowledgment::read: {
+      fabric::Operation sent = queue_pair_->send(request);
+      sent.post();
+      const bool read = co_await read_control();
+      const fabric::Completion done = co_await sent;
+      co_return read&& bool(done);
+    }
+    case Acknowledgment::message:
+      break;
+  }
+  queue_pair_->post_unsignaled({.opcode = fabric::Opcode::send, .local = request});
+  const bool acknowledged = co_await wait_for(id);
+  co_return acknowledged;
+}
+
+Task<bool> Sender::wait_for(std::uint64_t id) {
+  if (acknowledgment_ != Acknowledgment::message || welcome_.safe >= id) co_return true;
+  const auto lease = co_await calls_->begin();
+  calls_->expect(lease.call());
+  awaited_.push_back({id, lease.call()});
+  const auto answer = co_await calls_->answer_to(
+      lease.call(), completions_,
+      [this](const fabric::ReceiveCompletion& completion) { take(completion); });
+  co_return answer.has_value();
+}
+
+void Sender::take(const fabric::ReceiveCompletion& completion) {
+  if (completion.status != fabric::Status::success) return calls_->fail();
+  const auto message = rpc::read_message<Acknowledged>(completion.buffer.bytes());
+  welcome_.safe = message.id;
+  for (; !awaited_.empty() && awaited_.front().id <= message.id; awaited_.pop_front()) {
+    calls_->deliver(awaited_.front().call, message);
+  }
+  buffers_.post(completion.buffer_id);
+}
+
+Task<bool> Sender::read_data(Bytes offset, fabric::LocalBuffer into) {
+  const fabric::Completion done = co_await queue_pair_->read(into, {welcome_.data, offset});
+  co_return bool(done);
+}
+
+}  // namespace perdura::systems::mojim

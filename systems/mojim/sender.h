@@ -1,0 +1,87 @@
+// The sending end of a connection: SENDs requests into a log of the node behind this one. The
+// primary has one for each connection and copy, a mirror for each of its logs and each backup.
+//
+// Belongs to the thread that made it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "platform/platform.h"
+#include "rpc/calls.h"
+#include "rpc/receive_buffers.h"
+#include "systems/mojim/messages.h"
+
+namespace perdura::systems::mojim {
+
+class Sender {
+ public:
+  // To the log `log` of the node `to`. What is sent is acknowledged as `acknowledgment` says.
+  Sender(Thread& thread, NodeId to, std::uint32_t log, const Shape& shape,
+         Acknowledgment acknowledgment);
+
+  // Makes the connection, anew if it has been made before (Hello). Refusal::none if that succeeded;
+  // nothing if nobody answers.
+  Task<std::optional<Refusal>> connect(std::uint64_t from, Hello::Contents contents);
+  bool connected() const { return queue_pair_ != nullptr && queue_pair_->connected(); }
+  // Behind connect(): the id up to which the log needs no requests.
+  std::uint64_t last_id() const { return welcome_.last_id; }
+  // The same: up to this one all have arrived, in all logs.
+  std::uint64_t applied() const { return welcome_.applied; }
+  // Whether the region has to be copied there, or to a copy behind it.
+  bool is_incomplete() const { return welcome_.incomplete != 0; }
+  bool lacks_behind() const { return welcome_.lacks_behind != 0; }
+  NodeId to() const { return to_; }
+  std::uint64_t term() const { return term_; }
+
+  // Posts requests that are not the last ones of a sync point. Waits while the log is full. False
+  // if the connection broke. Their memory must not change until finish() has returned.
+  Task<bool> post(std::span<const fabric::LocalPieces> requests);
+  // The same of a last request, of this id, and waits until it has arrived, or, if it ends the sync
+  // point, until that is acknowledged.
+  Task<bool> finish(const fabric::LocalPieces& request, std::uint64_t id, bool ends);
+  // Of a sync point that had arrived before the connection was made: waits until it is
+  // acknowledged.
+  Task<bool> wait_for(std::uint64_t id);
+
+  // Reads a range of the node's data area into registered memory.
+  Task<bool> read_data(Bytes offset, fabric::LocalBuffer into);
+
+  // How often it had to wait because the log was full.
+  std::uint64_t stalls() const { return stalls_; }
+
+ private:
+  static constexpr std::uint32_t kWindow = 32;  // acknowledgments under way
+
+  Task<bool> wait_for_room();
+  Task<bool> read_control();
+  void take(const fabric::ReceiveCompletion& completion);
+
+  Thread& thread_;
+  NodeId to_;
+  std::uint32_t log_;
+  Shape shape_;
+  Acknowledgment acknowledgment_;
+  // A word for what is read of the control word, then buffers for acknowledgments.
+  std::unique_ptr<pmem::Region> memory_;
+  fabric::MemoryRegion registered_;
+  rpc::ReceiveBuffers buffers_;
+  fabric::CompletionQueue completions_;
+  std::optional<rpc::Calls<Acknowledged>> calls_;
+  struct Awaited {
+    std::uint64_t id = 0;
+    rpc::Call call = 0;
+  };
+  std::deque<Awaited> awaited_;  // acknowledgments, by ascending ids
+  std::unique_ptr<fabric::QueuePair> queue_pair_;
+  Welcome welcome_;
+  std::uint64_t term_ = 0;
+  std::uint64_t position_ = 0;
+  std::uint64_t stalls_ = 0;
+};
+
+}  // namespace perdura::systems::mojim

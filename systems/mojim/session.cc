@@ -1,0 +1,303 @@
+#include "systems/mojim/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "platform/base/error.h"
+#include "rpc/messages.h"
+
+namespace perdura::systems::mojim {
+
+using services::MemoryRange;
+using services::SyncError;
+
+namespace {
+
+// Rounded to whole units of flushing.
+MemoryRange widened(MemoryRange range, Bytes unit, Bytes size) {
+  const Bytes first = range.offset / unit * unit;
+  return {first, std::min(round_up(range.offset + range.length, unit), size) - first};
+}
+
+class Mapped final : public services::MappedMemory {
+ public:
+  explicit Mapped(std::shared_ptr<Session> session) : session_(std::move(session)) {}
+  pmem::Region& region() override { return session_->region(); }
+  Task<tl::expected<void, SyncError>> sync(std::span<const MemoryRange> ranges) override {
+    return session_->sync(ranges);
+  }
+  Task<> settle() override { return session_->settle(); }
+  std::vector<double> metrics() const override { return session_->metrics(); }
+
+ private:
+  std::shared_ptr<Session> session_;
+};
+
+}  // namespace
+
+Session::Session(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t number)
+    : thread_(thread),
+      primary_(std::move(primary)),
+      channel_(primary_->channel_of(number)),
+      number_(number),
+      slot_size_(primary_->copies_data() ? primary_->shape().slot_size() : sizeof(RequestHeader)),
+      staging_(thread.node.create_region(fmt::format("mojim staging {}", number),
+                                         kAreas * kBatch * slot_size_, pmem::Medium::dram)) {}
+
+// The endpoint of an application's thread goes away with it.
+Session::~Session() {
+  if (primary_->posts_itself()) channel_.disconnect();
+}
+
+// Keeps the connections of a background thread until its tasks are destroyed, before its endpoint.
+Task<> keep_connected(Primary::Channel& channel) {
+  struct Connected {
+    Primary::Channel& channel;
+    ~Connected() { channel.disconnect(); }
+  } connected{channel};
+  WaitList for_ever;
+  co_await wait(for_ever);
+}
+
+Task<std::unique_ptr<services::MappedMemory>> Session::open(Thread& thread,
+                                                            std::shared_ptr<Primary> primary) {
+  const std::uint32_t number = primary->add_thread();
+  std::shared_ptr<Session> session(new Session(thread, std::move(primary), number));
+  if (session->primary_->copies().empty()) co_return std::make_unique<Mapped>(session);
+  if (session->primary_->posts_itself()) {
+    co_await session->prepare(thread);
+  } else {
+    BackgroundThread& posting = *session->channel_.thread;
+    co_await posting.run(session->prepare(posting.thread()));
+  }
+  if (session->primary_->begin_copying()) {
+    co_await session->copy_region();
+    session->primary_->end_copying();
+  }
+  co_await session->primary_->wait_for_copying();
+  co_return std::make_unique<Mapped>(session);
+}
+
+// On the thread that posts.
+Task<> Session::prepare(Thread& posting) {
+  posting.endpoint.register_memory(*staging_, fabric::Access::local);
+  posting.endpoint.register_memory(primary_->region(), fabric::Access::local);
+  co_await primary_->connect(posting, channel_, number_);
+  if (channel_.thread && !std::exchange(channel_.is_kept, true))
+    Executor::current().spawn(keep_connected(channel_));
+}
+
+// --- sync points ---------------------------------------------------------------------------------
+
+Task<tl::expected<void, SyncError>> Session::sync(std::span<const MemoryRange> ranges) {
+  for (const MemoryRange& range : ranges) {
+    const Bytes size = region().size();
+    if (range.offset > size || range.length > size - range.offset) {
+      co_return tl::unexpected(SyncError::outside);
+    }
+  }
+  ++counts_.syncs;
+  if (!primary_->mode().is_replicated()) {
+    flush(ranges, kPage);  // what an msync of Linux flushes at least (section 3.4.3)
+    co_return tl::expected<void, SyncError>{};
+  }
+  Sending sending{.ranges = ranges, .count = requests_of(ranges)};
+  if (sending.count == 0) co_return tl::expected<void, SyncError>{};
+  if (sending.count > primary_->shape().slots) co_return tl::unexpected(SyncError::too_large);
+  if (primary_->is_replaced()) co_return tl::unexpected(SyncError::replaced);
+  const bool alone = primary_->is_alone();
+  if (alone || primary_->mode().flushes) {
+    flush(ranges, kCacheLine);
+    if (alone) co_return tl::expected<void, SyncError>{};
+  } else {
+    primary_->note_unflushed(ranges);
+  }
+  counts_.requests += sending.count;
+  co_await send(sending);
+  if (primary_->begin_copying()) {
+    co_await copy_region();
+    primary_->end_copying();
+  }
+  if (primary_->is_replaced()) co_return tl::unexpected(SyncError::replaced);
+  co_return tl::expected<void, SyncError>{};
+}
+
+Task<> Session::send(Sending& sending) {
+  sending.area = next_area_;
+  next_area_ = (next_area_ + 1) % kAreas;
+  while (used_[sending.area]) co_await wait(freed_);
+  used_[sending.area] = true;
+  // The id is taken first: what is gathered later holds all that was stored before it was taken.
+  sending.turn = primary_->take_turn(channel_, sending.count);
+  sending.is_staged = sending.count <= kBatch;
+  if (sending.is_staged) {
+    for_each_request(sending.ranges,
+                     [&](std::uint32_t index, MemoryRange range) { stage(sending, index, range); });
+  }
+  if (!primary_->mode().waits && sending.is_staged) {
+    thread_.executor.spawn(
+        send_later(shared_from_this(), sending, {sending.ranges.begin(), sending.ranges.end()}));
+    co_return;
+  }
+  if (primary_->posts_itself()) {
+    co_await transmit(sending);
+  } else {
+    co_await channel_.thread->run(transmit(sending));
+  }
+  used_[sending.area] = false;
+  freed_.wake_all();
+}
+
+// Gives all of the region to copies that hold something else.
+Task<> Session::copy_region() {
+  const Bytes most = primary_->shape().slot_bytes;
+  const Bytes size = region().size();
+  for (Bytes done = 0; done < size; done += most) {
+    const MemoryRange range{done, std::min(most, size - done)};
+    Sending sending{.ranges = std::span(&range, 1), .count = 1};
+    sending.copied = done + most < size ? kOfCopy : kEndOfCopy;
+    co_await send(sending);
+  }
+}
+
+Task<> Session::send_later(std::shared_ptr<Session> self, Sending sending,
+                           std::vector<MemoryRange> ranges) {
+  sending.ranges = ranges;
+  co_await self->channel_.thread->run(self->transmit(sending));
+  self->used_[sending.area] = false;
+  self->freed_.wake_all();
+}
+
+Task<> Session::settle() {
+  while (std::find(used_.begin(), used_.end(), true) != used_.end()) co_await wait(freed_);
+}
+
+// On the thread that posts. The requests of a sync point are consecutive in each log.
+Task<> Session::transmit(const Sending& sending) {
+  while (channel_.serving != sending.turn.number) co_await wait(channel_.waiting);
+  for (std::size_t copy = 0; copy < channel_.senders.size(); ++copy) {
+    if (!primary_->is_lost(copy)) co_await transmit_to(copy, sending);
+  }
+  primary_->end_turn(channel_);
+}
+
+Task<> Session::transmit_to(std::size_t copy, const Sending& sending) {
+  Sender& sender = *channel_.senders[copy];
+  const std::uint64_t last = sending.turn.first_id + sending.count - 1;
+  for (std::uint32_t attempt = 0; attempt <= primary_->parameters().resends; ++attempt) {
+    if (!sender.connected()) {
+      const std::optional<Refusal> refusal = co_await primary_->connect_again(sender);
+      if (primary_->is_replaced()) co_return;
+      if (!refusal || refusal->reason != Refusal::Reason::none) continue;
+      ++counts_.resent;
+    }
+    bool sent = false;
+    if (sender.last_id() >= last) {
+      sent = co_await sender.wait_for(last);
+    } else {
+      sent = co_await try_to_send(sender, sending);
+    }
+    if (sent) co_return;
+  }
+  copy_is_lost(copy);
+}
+
+Task<bool> Session::try_to_send(Sender& sender, const Sending& sending) {
+  std::array<fabric::LocalPieces, kBatch> batch;
+  std::uint32_t first = 0;
+  while (first < sending.count) {
+    const std::uint32_t end = std::min(first + kBatch, sending.count);
+    for_each_request(sending.ranges, [&](std::uint32_t index, MemoryRange range) {
+      if (index < first || index >= end) return;
+      if (!sending.is_staged) stage(sending, index, range);
+      batch[index - first] = pieces_of(sending, index, range);
+    });
+    const std::span<const fabric::LocalPieces> requests = std::span(batch).first(end - first);
+    const bool posted = co_await sender.post(requests.first(requests.size() - 1));
+    if (!posted) co_return false;
+    // The staging memory is used again for the next batch, so that waits, too.
+    const bool done = co_await sender.finish(requests.back(), sending.turn.first_id + end - 1,
+                                             end == sending.count);
+    if (!done) co_return false;
+    first = end;
+  }
+  co_return true;
+}
+
+// --- requests ------------------------------------------------------------------------------------
+
+template <class Use>
+void Session::for_each_request(std::span<const MemoryRange> ranges, Use use) const {
+  const Bytes most = primary_->shape().slot_bytes;
+  std::uint32_t index = 0;
+  for (const MemoryRange& range : ranges) {
+    for (Bytes done = 0; done < range.length; done += most) {
+      use(index++, MemoryRange{range.offset + done, std::min(most, range.length - done)});
+    }
+  }
+}
+
+std::uint32_t Session::requests_of(std::span<const MemoryRange> ranges) const {
+  const Bytes most = primary_->shape().slot_bytes;
+  Bytes count = 0;
+  for (const MemoryRange& range : ranges) count += (range.length + most - 1) / most;
+  return static_cast<std::uint32_t>(std::min<Bytes>(count, ~std::uint32_t{0}));
+}
+
+Bytes Session::slot_of(const Sending& sending, std::uint32_t index) const {
+  return (sending.area * kBatch + index % kBatch) * slot_size_;
+}
+
+void Session::stage(const Sending& sending, std::uint32_t index, MemoryRange range) {
+  const Bytes slot = slot_of(sending, index);
+  RequestHeader header{.id = sending.turn.first_id + index,
+                       .offset = range.offset,
+                       .length = static_cast<std::uint32_t>(range.length),
+                       .index = index,
+                       .count = sending.count,
+                       .copied = sending.copied};
+  if (primary_->copies_data()) {
+    const std::span<std::byte> data(staging_->data() + slot + sizeof header, range.length);
+    region().read(range.offset, data);
+    if (primary_->is_checked()) header.crc = checksum(header, data);
+  }
+  rpc::write_message(std::span(staging_->data() + slot, sizeof header), header);
+}
+
+fabric::LocalPieces Session::pieces_of(const Sending& sending, std::uint32_t index,
+                                       MemoryRange range) const {
+  const auto length = static_cast<std::uint32_t>(range.length);
+  const auto header = static_cast<std::uint32_t>(sizeof(RequestHeader));
+  const Bytes slot = slot_of(sending, index);
+  if (primary_->copies_data()) return fabric::LocalBuffer{staging_.get(), slot, header + length};
+  return {fabric::LocalBuffer{staging_.get(), slot, header},
+          fabric::LocalBuffer{&primary_->region(), range.offset, length}};
+}
+
+void Session::flush(std::span<const MemoryRange> ranges, Bytes unit) {
+  for (const MemoryRange& range : ranges) {
+    if (range.length == 0) continue;
+    const MemoryRange whole = widened(range, unit, region().size());
+    region().flush(whole.offset, whole.length);
+  }
+  region().drain();
+}
+
+// What only the copy had safe becomes durable here (section 3.1.3, "Sync").
+void Session::copy_is_lost(std::size_t copy) {
+  const Time since = thread_.executor.now();
+  primary_->note_lost(copy);
+  if (!primary_->is_alone()) return;
+  primary_->flush_unflushed();
+  counts_.vulnerable += thread_.executor.now() - since;
+}
+
+std::vector<double> Session::metrics() const {
+  std::uint64_t stalls = 0;
+  for (const auto& sender : channel_.senders) stalls += sender->stalls();
+  return {static_cast<double>(counts_.requests), static_cast<double>(stalls),
+          static_cast<double>(counts_.resent), to_microseconds(counts_.vulnerable)};
+}
+
+}  // namespace perdura::systems::mojim
