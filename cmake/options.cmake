@@ -58,16 +58,17 @@ if(PERDURA_CCACHE)
     CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${PERDURA_CCACHE})
 endif()
 
-# What tests of the systems spend their time in is the product's code, and what of it stands in headers: little is
-# gained by more than this. Tests of what is executed once would be compiled for longer than they run.
-set(perdura_test_options $<$<CONFIG:Release>:-O1>)
-set(perdura_quick_test_options $<$<CONFIG:Release>:-O0>)
+# What tests spend their time in is the product's code, and what is executed once per command takes hardly any. Of all
+# levels g++ compiles fastest at -Og, as fast as at -O0 and a fifth faster than at -O1, which is for the tests that
+# spend their time in what headers hold: there -Og takes up to twice the time of -O1.
+set(perdura_test_options $<$<CONFIG:Release>:-Og>)
+set(perdura_busy_test_options $<$<CONFIG:Release>:-O1>)
 
-# What is executed once per command, per file or per page, never per operation: optimizing it fully takes half of its
-# compile time and gains nothing. What is measured, and what measures, is optimized in full.
+# What is executed once per command, per file or per page, never per operation: optimizing it fully takes more than
+# half of its compile time and gains nothing. What is measured, and what measures, is optimized in full.
 function(perdura_rarely_executed)
   foreach(target ${ARGN})
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Og>)
     set_target_properties(${target} PROPERTIES PERDURA_RARELY_EXECUTED ON)
   endforeach()
 endfunction()

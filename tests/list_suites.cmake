@@ -1,0 +1,47 @@
+# Writes into FILE what CTest runs of a program of GoogleTest (perdura_discover_tests):
+#
+#   cmake -DPROGRAM=... -DFILE=... -DLABEL=... -DEACH=REGEX -DPOLLING=REGEX -P list_suites.cmake
+#
+# Each suite is one test, LABEL/SUITE: programs may have suites of the same name. What POLLING matches of it is another,
+# LABEL/SUITE.Polling. What EACH matches is a test of its own.
+execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE " *#[^\n]*" "" listed "${listed}")  # types and values of parameters
+string(REGEX MATCHALL "[^\n]+" lines "${listed}")
+
+# The names of the tests in `tests`, and what GoogleTest is to run of each in filter_NAME.
+set(tests "")
+foreach(line ${lines})
+  if(line MATCHES "^([^ ]+)\\.$")
+    set(suite ${CMAKE_MATCH_1})
+  elseif(line MATCHES "^  (.+)$")
+    set(case ${suite}.${CMAKE_MATCH_1})
+    if(EACH AND case MATCHES "${EACH}")
+      set(test ${LABEL}/${case})
+      set(properties_${test} "COST 50")
+    elseif(POLLING AND case MATCHES "${POLLING}")
+      set(test ${LABEL}/${suite}.Polling)
+    else()
+      set(test ${LABEL}/${suite})
+    endif()
+    if(NOT DEFINED filter_${test})
+      list(APPEND tests ${test})
+      set(filter_${test} ${case})
+    else()
+      string(APPEND filter_${test} ":${case}")
+    endif()
+    if(POLLING AND case MATCHES "${POLLING}")
+      # As many places as there are of `ctest -j`, on two cores.
+      set(properties_${test} "PROCESSORS 3 COST 100")
+    endif()
+  endif()
+endforeach()
+
+# A test counts as skipped if all that it runs is.
+set(skipped "PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$")
+set(text "")
+foreach(test ${tests})
+  string(APPEND text "add_test([==[${test}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter_${test}}]==])
+set_tests_properties([==[${test}]==] PROPERTIES LABELS ${LABEL} ${properties_${test}}
+  SKIP_REGULAR_EXPRESSION [==[${skipped}]==])\n")
+endforeach()
+file(WRITE ${FILE} "${text}")
