@@ -136,7 +136,14 @@ class MemoryCrashScenario final : public CrashScenario {
     for (auto& call : told) {
       if (call.client != inspector()) call.call.answered = false;
     }
-    told.insert(told.end(), seen_.begin(), seen_.end());
+    // Of what they see while the inspector works nothing can be said: it reads on the primary, and
+    // copies lag behind.
+    Time inspected = Time::max();
+    for (const auto& call : calls_) {
+      if (call.client == inspector()) inspected = std::min(inspected, call.call.start);
+    }
+    std::copy_if(seen_.begin(), seen_.end(), std::back_inserter(told),
+                 [&](const auto& read) { return read.call.end < inspected; });
     const CrashVerdict seen =
         judge_history(specification_, told, inspector(), failures, problem(), levels);
     if (seen.durable.empty()) return verdict;
