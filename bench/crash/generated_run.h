@@ -151,7 +151,7 @@ class GeneratedRun {
 
   // What a failure of power has left.
   struct Left {
-    std::size_t failure = 0;           // which one of planned_
+    std::size_t failure = 0;            // which one of planned_
     std::vector<Time> losing_failures;  // up to this one
     std::vector<pmem::ImageSpace> spaces;
     std::deque<pmem::sim::CrashedMemory> memories;
