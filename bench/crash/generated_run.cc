@@ -275,6 +275,7 @@ void GeneratedRun::start() {
   if (failures_ > 0 || !scenario_->prepares()) return plan_what_happens();
   const auto plan_once = [this, planned = std::make_shared<bool>(false)] {
     if (std::exchange(*planned, true)) return;
+    changes_ = 0;  // what was before this is nothing that a failure may follow
     changed_at_ = platform_->engine().now();
     plan_what_happens();
   };
