@@ -80,8 +80,7 @@ class Primary {
   // Connects again when the connection has broken; the copy may be another one now.
   Task<std::optional<Refusal>> connect_again(Sender& sender);
 
-  // --- copies that are lost
-  // ------------------------------------------------------------------------
+  // --- lost copies and other primaries -----------------------------------------------------------
 
   bool is_lost(std::size_t copy) const { return lost_[copy].load(std::memory_order_relaxed); }
   bool is_alone() const { return alone_.load(std::memory_order_relaxed); }
