@@ -174,6 +174,11 @@ class CrashScenario {
   // was given is the easiest to break.
   virtual std::uint64_t early_observations() const { return 0; }
 
+  // How many steps of cleaning logs or of growing the servers have begun since they were started
+  // last. Recovery treats a failure in each of these steps in its own way, and few failures happen
+  // to meet one.
+  virtual std::uint64_t steps_begun() const { return 0; }
+
   // Whether a client that is alive and connected, or the inspector, waits for an operation.
   virtual bool waits_for_operation() const { return false; }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "bench/crash/recovery.h"
@@ -26,9 +27,11 @@ constexpr std::array<std::size_t, 3> kWindows{std::size_t{1} << 27,   // 134 us
 constexpr Picoseconds kLatest{static_cast<std::int64_t>(kWindows[0])};
 // Of so many beginnings and ends of operations, one is what a failure is to follow.
 constexpr std::size_t kMostChanges = 32;
-// So many other choices let it follow one of the first few early observations.
+// So many other choices let it follow one of the first few early observations, and as many one of
+// the first few steps in which a server cleans or grows.
 constexpr std::size_t kEarly = 16;
 constexpr std::size_t kMostEarly = 4;
+constexpr std::size_t kMostSteps = 16;
 // Ports of an epoch's clients differ from those of the epoch before, whose threads may still be
 // finding out that the server has gone.
 constexpr std::uint32_t kPortsOfEpoch = 64;
@@ -43,6 +46,9 @@ constexpr Picoseconds kRestart = Microseconds(100);
 constexpr std::size_t kMessages = 1;
 constexpr std::size_t kPlacements = 2;  // with CrashSetup::late_placements
 constexpr std::size_t kWholeSchedule = kMessages + kPlacements;
+// Bits of where threads pause.
+constexpr std::size_t kPosts = 1;
+constexpr std::size_t kYields = 2;
 
 constexpr std::string_view kProcessDeaths = "deaths of servers' processes";
 constexpr std::string_view kWhileRecovering = "failures while recovering";
@@ -61,8 +67,8 @@ class MostIsSimplest final : public pmem::Choices {
   pmem::Choices& tape_;
 };
 
-Picoseconds drawn_delay(pmem::Choices& choices) {
-  const std::size_t window = kWindows[choices.choose(kWindows.size())];
+Picoseconds drawn_delay(pmem::Choices& choices, std::span<const std::size_t> windows = kWindows) {
+  const std::size_t window = windows[choices.choose(windows.size())];
   return Picoseconds(static_cast<std::int64_t>(choices.choose(window)));
 }
 
@@ -119,6 +125,11 @@ void GeneratedRun::begin() {
   draw_stalls();
   draw_schedule();
   draw_deaths();
+  if (moments_begin_) {
+    platform_->between_events([this] { note_moment(); });
+  } else if (awaits_steps()) {
+    platform_->between_events([this] { note_steps(); });
+  }
   start();
   start_inspector();
   patience_.begin(*platform_, [this] { end_clients(); });
@@ -139,11 +150,20 @@ services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
 GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices) {
   // A quarter of them follow the beginning, and what is recovered then.
   constexpr std::size_t kOfBoth = kMostChanges + kMostChanges / 2;
-  const std::size_t changes = choices.choose(kOfBoth + kEarly);
+  const std::size_t drawn = choices.choose(kOfBoth + kEarly + kMostSteps);
+  std::span<const std::size_t> windows = kWindows;
   Moment moment;
-  if (changes >= kOfBoth) moment.early = 1 + (changes - kOfBoth) % kMostEarly;
-  moment.changes = changes < kMostChanges ? changes : 0;
-  moment.delay = drawn_delay(choices);
+  if (drawn < kMostChanges) {
+    moment.number = drawn;
+  } else if (drawn >= kOfBoth + kEarly) {
+    moment.of = Counted::steps;
+    moment.number = 1 + drawn - kOfBoth - kEarly;
+    windows = windows.subspan(1);  // a step is short
+  } else if (drawn >= kOfBoth) {
+    moment.of = Counted::early_observations;
+    moment.number = 1 + (drawn - kOfBoth) % kMostEarly;
+  }
+  moment.delay = drawn_delay(choices, windows);
   return moment;
 }
 
@@ -165,10 +185,10 @@ pmem::Tape::Streams GeneratedRun::anchored() const {
   pmem::Tape::Streams streams = tape_.drawn();
   for (const auto& [number, moment] : met_) {
     const auto delay = static_cast<std::size_t>(moment.delay.count());
-    if (moment.changes >= kMostChanges || delay >= kWindows[kLongestWindow]) continue;
+    if (moment.number >= kMostChanges || delay >= kWindows[kLongestWindow]) continue;
     std::vector<std::uint64_t>& failure = streams[fmt::format("failure-{}", number)];
     failure.resize(kMomentOfFailure);
-    failure.insert(failure.end(), {moment.changes, kLongestWindow, delay});
+    failure.insert(failure.end(), {moment.number, kLongestWindow, delay});
   }
   return streams;
 }
@@ -211,6 +231,8 @@ void GeneratedRun::draw_schedule() {
   // is become simpler by far.
   constexpr std::size_t kRarityOfRuns = 4;
   constexpr std::size_t kRarity = 24;
+  // What a server does of itself takes long if many of its steps do.
+  constexpr std::size_t kRarityOfYields = 2;
   const std::size_t whole = late_placements_ ? kWholeSchedule : kMessages;
   const std::size_t drawn = tape_.stream("drawn", kRarityOfRuns).choose(whole + 1);
   const auto stream = [&](std::size_t bit, std::string_view name) -> pmem::Choices* {
@@ -218,16 +240,18 @@ void GeneratedRun::draw_schedule() {
   };
   // Nothing but a thread that stands still between an answer and what it does next shows that the
   // answer came too early.
-  const bool paused = tape_.stream("paused", kRarityOfRuns).choose(2) == 1;
+  const std::size_t paused = tape_.stream("paused", kRarityOfRuns).choose(kPosts + kYields + 1);
+  sim::ThreadChoices threads;
+  if ((paused & kPosts) != 0) threads.posts = &tape_.stream("pauses", kRarity);
+  if ((paused & kYields) != 0) threads.yields = &tape_.stream("yields", kRarityOfYields);
   platform_->choose_schedule({.messages = stream(kMessages, "messages"),
                               .devices = stream(kPlacements, "placements"),
-                              .threads = paused ? &tape_.stream("pauses", kRarity) : nullptr});
+                              .threads = threads});
 }
 
 void GeneratedRun::list_moments(std::function<bool()> begins) {
   moments_begin_ = std::move(begins);
   platform_->list_moments();
-  platform_->between_events([this] { note_moment(); });
   begin();
 }
 
@@ -266,7 +290,7 @@ void GeneratedRun::draw_deaths() {
 
 // Starts the servers and clients, and what is to happen to them.
 void GeneratedRun::start() {
-  changes_ = 0;
+  counts_.clear();
   changed_at_ = platform_->engine().now();
   awaited_.clear();
   start_servers();
@@ -275,7 +299,7 @@ void GeneratedRun::start() {
   if (failures_ > 0 || !scenario_->prepares()) return plan_what_happens();
   const auto plan_once = [this, planned = std::make_shared<bool>(false)] {
     if (std::exchange(*planned, true)) return;
-    changes_ = 0;  // what was before this is nothing that a failure may follow
+    counts_.clear();  // what was before this is nothing that a failure may follow
     changed_at_ = platform_->engine().now();
     plan_what_happens();
   };
@@ -297,11 +321,11 @@ void GeneratedRun::plan_what_happens() {
   };
   at(planned_[before].moment, fail_once);
   // If there are fewer operations than that.
-  at({0, 0, kLatest}, fail_once);
+  at({.delay = kLatest}, fail_once);
 }
 
 void GeneratedRun::at(const Moment& moment, std::function<void()> then) {
-  if (moment.changes > 0 || moment.early > 0) return awaited_.push_back({moment, std::move(then)});
+  if (moment.number > 0) return awaited_.push_back({moment, std::move(then)});
   platform_->at(platform_->engine().now() + moment.delay, std::move(then));
 }
 
@@ -314,16 +338,32 @@ void GeneratedRun::note_change() {
       for (NodeId node = 0; node <= inspector(); ++node) platform_->kill(node);
     });
   }
-  ++changes_;
   // From when at() counts: it adds what the running thread has still to be charged for.
   const Time now = Executor::current().now();
   changed_at_ = now + (now - platform_->engine().now());
+  count(Counted::changes, 1, now);
   const std::uint64_t early = std::exchange(early_, scenario_->early_observations());
+  count(Counted::early_observations, early_ - early, now);
+}
+
+bool GeneratedRun::awaits_steps() const {
+  const auto awaits = [](const auto& planned) { return planned.moment.of == Counted::steps; };
+  return std::any_of(planned_.begin(), planned_.end(), awaits) ||
+         std::any_of(deaths_.begin(), deaths_.end(), awaits);
+}
+
+// Called between events.
+void GeneratedRun::note_steps() {
+  const std::uint64_t before = std::exchange(steps_, scenario_->steps_begun());
+  if (steps_ > before) count(Counted::steps, steps_ - before, platform_->engine().now());
+}
+
+void GeneratedRun::count(Counted what, std::uint64_t number, Time now) {
+  const std::uint64_t before = counts_[what];
+  const std::uint64_t after = counts_[what] += number;
   for (const auto& [moment, then] : awaited_) {
-    const bool is_now = moment.early > 0 ? moment.early > early && moment.early <= early_
-                                         : moment.changes == changes_;
-    if (!is_now) continue;
-    platform_->at(Executor::current().now() + moment.delay, then);
+    if (moment.of != what || moment.number <= before || moment.number > after) continue;
+    platform_->at(now + moment.delay, then);
   }
 }
 
@@ -359,7 +399,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   if (failures_ > 0 && !scenario_->serves(now)) ++happened_[std::string(kWhileRecovering)];
   look(failure.kind == Kind::power ? "power fails" : "processes die");
   scenario_->stop_serving();
-  met_[failure.number] = {changes_, 0, now - changed_at_};
+  met_[failure.number] = {Counted::changes, counts_[Counted::changes], now - changed_at_};
   ++failures_;
   all_failures_.push_back(now);
   if (failure.kind == Kind::power) {

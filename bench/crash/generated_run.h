@@ -20,8 +20,9 @@
 //   drawn       which of the next two are drawn, as a set of bits
 //   messages    by how much each message, answer and receive completion is late
 //   placements  by how much each placement in the servers' memory is late
-//   paused      whether the next one is drawn
+//   paused      which of the next two are drawn, as a set of bits
 //   pauses      for how long a thread stands still behind each operation that it posts
+//   yields      the same wherever a task lets the others of its thread run
 #pragma once
 
 #include <cstdint>
@@ -130,11 +131,16 @@ class GeneratedRun {
 
  private:
   enum class Kind : std::uint8_t { power, process };
-  // After so many operations have begun or ended since the servers began to run, or after so many
-  // early observations of the run (services::CrashScenario), if that is not 0.
+  // What is counted since the servers began to run.
+  enum class Counted : std::uint8_t {
+    changes,             // operations that have begun or ended
+    early_observations,  // services::CrashScenario::early_observations()
+    steps,               // services::CrashScenario::steps_begun()
+  };
+  // Some time after the `number`-th of them; after the servers began to run if it is 0.
   struct Moment {
-    std::size_t changes = 0;
-    std::uint64_t early = 0;
+    Counted of = Counted::changes;
+    std::uint64_t number = 0;
     Picoseconds delay{};
   };
   struct PlannedFailure {
@@ -173,6 +179,9 @@ class GeneratedRun {
   void plan_what_happens();
   void at(const Moment& moment, std::function<void()> then);
   void note_change();
+  bool awaits_steps() const;
+  void note_steps();
+  void count(Counted what, std::uint64_t number, Time now);
   void end_client(const PlannedDeath& death);
   void fail(const PlannedFailure& failure);
   void keep_what_is_left();
@@ -205,9 +214,10 @@ class GeneratedRun {
   Events events_;
   std::map<std::string, std::uint64_t> happened_;
   std::unordered_set<std::uint64_t> states_;
-  std::size_t changes_ = 0;              // operations begun or ended since the servers began to run
-  std::uint64_t early_ = 0;              // early observations
-  Time changed_at_{};                    // the last of them, or that beginning
+  std::map<Counted, std::uint64_t> counts_;
+  std::uint64_t early_ = 0;              // observations of the whole run
+  std::uint64_t steps_ = 0;              // of the servers
+  Time changed_at_{};                    // the last change, or when the servers began to run
   std::map<std::uint32_t, Moment> met_;  // of the failures that happened, by number
   std::vector<std::pair<Moment, std::function<void()>>> awaited_;
   bool disturbed_ = false;         // clients may fail to connect

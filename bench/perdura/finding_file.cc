@@ -21,7 +21,7 @@ using services::GuaranteeLevel;
 
 // How the streams of a tape are to be read (bench/crash/generated_run.h). To be raised when the
 // same tape means another run than before.
-constexpr int kStreams = 5;
+constexpr int kStreams = 6;
 
 std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines;

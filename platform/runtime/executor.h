@@ -31,6 +31,9 @@ class Executor {
   // Queues a suspended task of this executor; called on this executor's thread.
   virtual void make_ready(std::coroutine_handle<> task) = 0;
 
+  // The same for the running task, which lets others run first.
+  virtual void make_ready_again(std::coroutine_handle<> task) { make_ready(task); }
+
   // Queues a suspended task of this executor at `when`, or as soon as possible after it.
   virtual void make_ready_at(Time when, std::coroutine_handle<> task) = 0;
 
@@ -104,7 +107,9 @@ inline ArrivalAwaiter arrival_at(Time when) { return {when}; }
 
 struct YieldAwaiter {
   bool await_ready() const noexcept { return false; }
-  void await_suspend(std::coroutine_handle<> task) const { Executor::current().make_ready(task); }
+  void await_suspend(std::coroutine_handle<> task) const {
+    Executor::current().make_ready_again(task);
+  }
   void await_resume() const noexcept {}
 };
 inline YieldAwaiter yield() { return {}; }

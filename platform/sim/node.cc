@@ -123,7 +123,7 @@ SimThread& SimNode::add_thread(CompletionMode mode) {
                                             machine_.profile().wait, mode, failure_);
   const auto stalls = stalls_.find(threads_added_++);
   if (stalls != stalls_.end()) thread.stall(stalls->second);
-  thread.choose_tasks(task_choices_);
+  thread.choose_schedule(choices_);
   return thread;
 }
 

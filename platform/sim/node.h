@@ -47,8 +47,8 @@ class SimNode final : public Node, public MessageRings {
   void stall(std::uint32_t thread, std::vector<Stall> stalls) {
     stalls_[thread] = std::move(stalls);
   }
-  // Of all threads of the node that will be added (SimThread::choose_tasks).
-  void choose_tasks(pmem::Choices* choices) { task_choices_ = choices; }
+  // Of all threads of the node that will be added (SimThread::choose_schedule).
+  void choose_schedule(const ThreadChoices& choices) { choices_ = choices; }
   // Makes the endpoint of a thread of this node; others can connect to it at `port`.
   std::unique_ptr<fabric::sim::SimEndpoint> make_endpoint(SimThread& thread, fabric::Port port);
   std::list<SimThread>& threads() { return threads_; }
@@ -65,7 +65,7 @@ class SimNode final : public Node, public MessageRings {
   std::uint32_t threads_added_ = 0;
   Time free_from_{};
   std::map<std::uint32_t, std::vector<Stall>> stalls_;  // by the number of the thread
-  pmem::Choices* task_choices_ = nullptr;
+  ThreadChoices choices_;
   fabric::sim::Network& network_;
   fabric::sim::Directory& directory_;
   std::exception_ptr& failure_;

@@ -176,8 +176,8 @@ void SimPlatform::stall(NodeId node, std::uint32_t thread, std::vector<Stall> st
 }
 
 void SimPlatform::choose_schedule(const ScheduleChoices& choices) {
-  network_.delays = {choices.messages, choices.devices, choices.threads};
-  for (SimNode& node : nodes_) node.choose_tasks(choices.tasks);
+  network_.delays = {choices.messages, choices.devices};
+  for (SimNode& node : nodes_) node.choose_schedule(choices.threads);
 }
 
 std::uint64_t SimPlatform::steps(NodeId node) {

@@ -71,10 +71,7 @@ class SimPlatform final : public Platform {
   struct ScheduleChoices {
     pmem::Choices* messages = nullptr;  // by how much each is late (fabric::sim::DelayChoices)
     pmem::Choices* devices = nullptr;   // by how much each placement in memory is late
-    pmem::Choices* tasks = nullptr;     // which of a thread's ready tasks is next
-    // For how long a thread stands still behind each operation that it posts, before it does
-    // anything else.
-    pmem::Choices* threads = nullptr;
+    ThreadChoices threads{};            // of all of them
   };
   void choose_schedule(const ScheduleChoices& choices);
 

@@ -179,6 +179,7 @@ class KvCrashScenario final : public CrashScenario {
   std::vector<CrashCall> calls() const override;
   void describe(SystemState& state) const override { state_.describe(state); }
   std::uint64_t early_observations() const override { return state_.early_reads(); }
+  std::uint64_t steps_begun() const override { return state_.steps_begun(); }
   bool waits_for_operation() const override { return state_.operation_under_way(); }
 
  protected:

@@ -57,6 +57,12 @@ void KvCrashState::note_found(std::uint64_t key, std::optional<std::uint64_t> ve
   }
 }
 
+std::uint64_t KvCrashState::steps_begun() const {
+  std::uint64_t steps = 0;
+  for (const systems::KvPartition* partition : open_) steps += partition->space().steps;
+  return steps;
+}
+
 void KvCrashState::describe(SystemState& state) const {
   const auto count = [&](auto&& is_meant) {
     constexpr std::ptrdiff_t kSeveral = 2;

@@ -29,6 +29,9 @@ class KvCrashState {
   // Gets that have returned what its put had not acknowledged yet.
   std::uint64_t early_reads() const { return early_reads_; }
 
+  // KvSpace::steps of all open partitions.
+  std::uint64_t steps_begun() const;
+
   // A partition for as long as it is open.
   class Opened {
    public:

@@ -75,6 +75,7 @@ struct KvSpace {
   std::uint64_t cleanings = 0;  // that have ended since the server started
   std::uint32_t cleanings_now = 0;  // under way
   bool resizing = false;            // capacity is being added
+  std::uint64_t steps = 0;          // of all cleanings and resizes, begun since the server started
 };
 
 // The server's side of a partition. Lives on the worker thread that opened it.

@@ -56,7 +56,11 @@ class Server {
       const auto lock = locks_.upgrade(std::move(inside));
       if (!lock) continue;
       index_.begin_resize();
-      while (index_.resize_step()) co_await yield();
+      note_resize_step();
+      while (index_.resize_step()) {
+        note_resize_step();
+        co_await yield();
+      }
     }
   }
   Task<Result<void>> erase(std::uint32_t worker, Slot key) {
@@ -73,6 +77,7 @@ class Server {
     space.capacity = index_.slots() * kSlotSize;
     space.free = space.capacity - index_.items() * kSlotSize;
     space.resizing = index_.resizing();
+    space.steps = resize_steps_.load(std::memory_order_relaxed);
     return space;
   }
   std::vector<std::uint64_t> events() const { return index_.events(); }
@@ -114,11 +119,14 @@ class Server {
   }
 
  private:
+  void note_resize_step() { resize_steps_.fetch_add(1, std::memory_order_relaxed); }
+
   std::string name_;
   std::uint32_t sessions_;
   std::uint32_t lanes_;
   std::uint32_t workers_;
   std::atomic<std::uint32_t> started_{0};  // workers
+  std::atomic<std::uint64_t> resize_steps_{0};
   LockTable locks_;
   Pool pool_;
   Index index_;

@@ -21,13 +21,19 @@ constexpr std::array kOneHead{
 constexpr std::array kTwoHeads{
     Setting{"heads", 2},           Setting{"regions", 5}, Setting{"region_bytes", 1 * KiB},
     Setting{"segment_bytes", 512}, Setting{"buckets", 5}, Setting{"neighborhood", 3}};
+// Heads that are cleaned all the time, in a log with room for that. What recovery must know of the
+// second head's cleaning lies in two cache lines.
+constexpr std::array kCleanedAlways{
+    Setting{"heads", 2},           Setting{"regions", 13}, Setting{"region_bytes", 1 * KiB},
+    Setting{"segment_bytes", 512}, Setting{"buckets", 5},  Setting{"neighborhood", 3},
+    Setting{"clean_always", 1}};
 // Values of several packets.
 constexpr std::array kLargeSegments{Setting{"heads", 2}, Setting{"regions", 7},
                                     Setting{"region_bytes", 20 * KiB},
                                     Setting{"segment_bytes", 10 * KiB}};
-constexpr std::array kSmallStores{SmallStore{kOneHead, hopscotch::kCrowding},
-                                  SmallStore{kTwoHeads, hopscotch::kCrowding},
-                                  SmallStore{kLargeSegments}};
+constexpr std::array kSmallStores{
+    SmallStore{kOneHead, hopscotch::kCrowding}, SmallStore{kTwoHeads, hopscotch::kCrowding},
+    SmallStore{kCleanedAlways, hopscotch::kCrowding}, SmallStore{kLargeSegments}};
 constexpr std::array kEvents{Event{"cleanings"},
                              Event{"displaced entries"},
                              Event{"cleanings abandoned", true},

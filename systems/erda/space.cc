@@ -199,6 +199,7 @@ bool Space::promise(std::uint8_t head) {
 
 void Space::set_state(std::uint8_t head, HeadState state) {
   of(head).state = state;
+  steps_.fetch_add(1, std::memory_order_relaxed);
   pool_.store(layout_.state_word(head), state.word());
   pool_.persist(layout_.state_word(head), kWord);
 }
@@ -259,6 +260,7 @@ void Space::end_cleaning(std::uint8_t head) {
 void Space::opened() {
   measure();
   cleanings_.store(0, std::memory_order_relaxed);
+  steps_.store(0, std::memory_order_relaxed);
 }
 
 void Space::measure() {
@@ -274,9 +276,12 @@ void Space::measure() {
 
 KvSpace Space::gauge() const {
   const Bytes capacity = layout_.shape().regions * layout_.shape().region_bytes;
-  return {capacity, capacity - std::min(capacity, used_.load(std::memory_order_relaxed)),
+  return {capacity,
+          capacity - std::min(capacity, used_.load(std::memory_order_relaxed)),
           cleanings_.load(std::memory_order_relaxed),
-          cleanings_now_.load(std::memory_order_relaxed)};
+          cleanings_now_.load(std::memory_order_relaxed),
+          false,
+          steps_.load(std::memory_order_relaxed)};
 }
 
 std::string Space::audit() const {

@@ -131,6 +131,7 @@ class Space {
   std::atomic<Bytes> used_{0};
   std::atomic<std::uint64_t> cleanings_{0};
   std::atomic<std::uint32_t> cleanings_now_{0};
+  std::atomic<std::uint64_t> steps_{0};  // phases of cleanings begun
 };
 
 }  // namespace perdura::systems::erda

@@ -231,8 +231,7 @@ void End::post(const WorkRequest& request, Operation* operation) {
     observe(flight);
   waiting_.push_back(flight);
   advance();
-  if (network_.delays.threads != nullptr && SimThread::running() == &thread_) [[unlikely]]
-    thread_.charge_time(DelayChoices::draw(*network_.delays.threads));
+  if (SimThread::running() == &thread_) thread_.pause_behind_post();
 }
 
 std::coroutine_handle<> End::awaited_by(const Flight& flight) {

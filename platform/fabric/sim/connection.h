@@ -122,19 +122,12 @@ struct Delivery final : Event, CompletionTaken {
 
 // Who decides how late messages and devices are in a simulation with times: each message on its way
 // there, each answer and each receive completion on its way to the CPU, and each placement in the
-// responder's memory is delayed by one of kDelays. 0 is no delay. Whatever is late, a connection
-// keeps the order in which its messages arrive, are placed, complete and are reported. Null: none
-// is late.
+// responder's memory has one of the delays of choose_delay(). Whatever is late, a connection keeps
+// the order in which its messages arrive, are placed, complete and are reported. Null: none is
+// late.
 struct DelayChoices {
-  static constexpr std::array<Picoseconds, 3> kDelays{Picoseconds{}, Microseconds(5),
-                                                      Microseconds(25)};
-  static Picoseconds draw(pmem::Choices& choices) {
-    return kDelays[choices.choose(kDelays.size())];
-  }
-
   pmem::Choices* messages = nullptr;
   pmem::Choices* devices = nullptr;
-  pmem::Choices* threads = nullptr;
 };
 
 // The state that all connections of a simulation share.
@@ -244,7 +237,8 @@ class alignas(kCacheLine) End {
   }
   // The same of a message that DelayChoices may delay: those behind it wait until it has left.
   Time delayed(Time departure, Picoseconds wire) {
-    departure = std::max(departure + DelayChoices::draw(*network_.delays.messages), last_delayed_);
+    departure =
+        std::max(departure + perdura::sim::choose_delay(*network_.delays.messages), last_delayed_);
     last_delayed_ = departure + wire;
     return departure;
   }

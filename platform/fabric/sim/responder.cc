@@ -270,7 +270,7 @@ void End::place(Flight& flight, const Targets& targets, Time at) {
       std::max({end, flight.last_arrival + profile.nic.processing, last_placement_}) +
       profile.nic.pcie_write);
   if (network_.delays.devices != nullptr) [[unlikely]] {
-    const Picoseconds late = DelayChoices::draw(*network_.delays.devices);
+    const Picoseconds late = perdura::sim::choose_delay(*network_.delays.devices);
     first += late;
     end += late;
   }
@@ -505,7 +505,7 @@ void End::complete_at(Flight& flight, Time sent, Time at) {
   if (journal_ && flight.status == Status::success) [[unlikely]]
     tell_completed(flight, sent);
   if (network_.delays.messages != nullptr) [[unlikely]]
-    at += DelayChoices::draw(*network_.delays.messages);
+    at += perdura::sim::choose_delay(*network_.delays.messages);
   flight.stage = Flight::Stage::answered;
   network_.engine.schedule(at, flight);
 }
@@ -533,7 +533,7 @@ Delivery& End::deliver(const ReceiveCompletion& completion, Time at) {
   delivery.end = this;
   delivery.completion = completion;
   if (network_.delays.messages != nullptr) [[unlikely]]
-    at += DelayChoices::draw(*network_.delays.messages);
+    at += perdura::sim::choose_delay(*network_.delays.messages);
   last_delivery_ = std::max(last_delivery_, at);
   network_.engine.schedule(last_delivery_, delivery);
   return delivery;

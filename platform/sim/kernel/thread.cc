@@ -53,6 +53,11 @@ void SimThread::start_timer(Time when, std::coroutine_handle<> task, bool from_o
   engine_.schedule(when, timer);
 }
 
+void SimThread::make_ready_again(std::coroutine_handle<> task) {
+  make_ready(task);
+  pause(choices_.yields);
+}
+
 void SimThread::make_ready_at(Time when, std::coroutine_handle<> task) {
   start_timer(when, task, false);
 }
@@ -155,9 +160,9 @@ void SimThread::fire() {
 }
 
 std::coroutine_handle<> SimThread::take_ready() {
-  if (task_choices_ == nullptr || ready_.size() == 1) [[likely]]
+  if (choices_.tasks == nullptr || ready_.size() == 1) [[likely]]
     return ready_.take_front();
-  return ready_.take(task_choices_->choose(ready_.size()));
+  return ready_.take(choices_.tasks->choose(ready_.size()));
 }
 
 void SimThread::run_one() {

@@ -17,6 +17,7 @@
 #include "platform/platform.h"
 #include "platform/pmem/model/choices.h"
 #include "platform/runtime/ring.h"
+#include "platform/sim/kernel/choose_delay.h"
 #include "platform/sim/kernel/engine.h"
 #include "platform/sim/kernel/profile.h"
 #include "platform/sim/kernel/store_buffer.h"
@@ -32,6 +33,16 @@ class SimThread;
 struct Stall {
   Time begin{};
   Time end{};
+};
+
+// What decides what a thread otherwise does in the order of arrival and without a pause. Null: as
+// otherwise.
+struct ThreadChoices {
+  pmem::Choices* tasks = nullptr;  // which ready task is next; 0 has been ready for longest
+  // For how long it stands still (choose_delay()) before it does anything else: behind each
+  // operation that it posts, and wherever a task lets the others run.
+  pmem::Choices* posts = nullptr;
+  pmem::Choices* yields = nullptr;
 };
 
 // The cores of a node. Threads that have work queue for a core in FIFO order and run in time
@@ -66,6 +77,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // --- Executor
   Time now() const override;
   void make_ready(std::coroutine_handle<> task) override;
+  void make_ready_again(std::coroutine_handle<> task) override;
   void make_ready_at(Time when, std::coroutine_handle<> task) override;
   void make_ready_from_outside_at(Time when, std::coroutine_handle<> task) override;
 
@@ -121,9 +133,10 @@ class SimThread final : public Executor, public CostMeter, private Event {
   // stall may begin anywhere in the work of a task, for example between two stores. Must be called
   // before the thread has run.
   void stall(std::vector<Stall> stalls);
-  // From now on `choices` decides which ready task is next; 0 is the one that has been ready for
-  // longest, as it is without this call.
-  void choose_tasks(pmem::Choices* choices) { task_choices_ = choices; }
+  // From now on.
+  void choose_schedule(const ThreadChoices& choices) { choices_ = choices; }
+  // To be called by the running task when it has posted an operation.
+  void pause_behind_post() { pause(choices_.posts); }
   // How often one of its tasks has gone on.
   std::uint64_t steps() const { return steps_; }
 
@@ -156,6 +169,10 @@ class SimThread final : public Executor, public CostMeter, private Event {
   };
 
   void fire() override;
+  void pause(pmem::Choices* choices) {
+    if (choices != nullptr) [[unlikely]]
+      charge_time(choose_delay(*choices));
+  }
   void wake(Time at);
   void wake_from_outside();
   void start_timer(Time when, std::coroutine_handle<> task, bool from_outside);
@@ -188,7 +205,7 @@ class SimThread final : public Executor, public CostMeter, private Event {
   Time stopped_at_{};
   Time slice_start_{};
   Ring<std::coroutine_handle<>> ready_;
-  pmem::Choices* task_choices_ = nullptr;  // null: first come, first served
+  ThreadChoices choices_;
   std::uint64_t steps_ = 0;
   // Pointers, since scheduled events must not move. Most threads need one timer, for which a
   // std::deque would be large.

@@ -111,7 +111,7 @@ ordered_json plain_finding() {
           {"kept", "durable-writes"},
           {"seed", 1},
           {"schedule", 1},
-          {"streams", 5},
+          {"streams", 6},
           {"late_placements", false},
           {"choices", ""},
           {"found", {"  => something"}}};

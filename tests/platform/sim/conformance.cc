@@ -32,7 +32,7 @@ std::unique_ptr<perdura::Platform> make_late(const Options& options) {
   static std::deque<perdura::pmem::SparseChoices> all;
   auto platform = make(options);
   perdura::pmem::Choices& choices = all.emplace_back(kSeed, kRarity);
-  platform->choose_schedule({&choices, &choices, nullptr});
+  platform->choose_schedule({.messages = &choices, .devices = &choices});
   return platform;
 }
 

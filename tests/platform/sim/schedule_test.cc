@@ -73,7 +73,7 @@ TEST(Schedules, ChoicesOfZeroChangeNothing) {
   OneChoice messages(kNowhere, 0);
   OneChoice devices(kNowhere, 0);
   const Seen plain = write_and_read({});
-  const Seen chosen = write_and_read({&messages, &devices, nullptr});
+  const Seen chosen = write_and_read({.messages = &messages, .devices = &devices});
   EXPECT_EQ(chosen.completed, plain.completed);
   // There and back, of four operations; two of them place something.
   EXPECT_EQ(messages.asked, 8U);
@@ -85,7 +85,7 @@ TEST(Schedules, AnyMessageMayBeLateAndAllBehindItAreToo) {
   for (std::uint64_t late = 0; late < 8; ++late) {
     SCOPED_TRACE(late);
     OneChoice messages(late, 2);
-    const Seen seen = write_and_read({&messages, nullptr, nullptr});
+    const Seen seen = write_and_read({.messages = &messages});
     EXPECT_EQ(seen.read, (std::vector<std::uint64_t>{1, 2}));
     ASSERT_EQ(seen.completed.size(), plain.completed.size());
     EXPECT_TRUE(std::is_sorted(seen.completed.begin(), seen.completed.end()));
@@ -98,7 +98,7 @@ TEST(Schedules, AnyMessageMayBeLateAndAllBehindItAreToo) {
 TEST(Schedules, ALatePlacementDelaysTheReadBehindItAndNotTheCompletion) {
   const Seen plain = write_and_read({});
   OneChoice devices(0, 2);
-  const Seen seen = write_and_read({nullptr, &devices, nullptr});
+  const Seen seen = write_and_read({.devices = &devices});
   EXPECT_EQ(seen.read, (std::vector<std::uint64_t>{1, 2}));
   EXPECT_EQ(seen.completed[0], plain.completed[0]);
   EXPECT_GE(seen.completed[1], plain.completed[1] + Microseconds(24));
@@ -106,7 +106,7 @@ TEST(Schedules, ALatePlacementDelaysTheReadBehindItAndNotTheCompletion) {
 
 std::string order_of_tasks(pmem::Choices* tasks) {
   SimPlatform platform(perdura::test::erda_testbed(), 1);
-  platform.choose_schedule({nullptr, nullptr, tasks});
+  platform.choose_schedule({.threads = {.tasks = tasks}});
   std::string order;
   const auto named = [&order](char name) -> Task<> {
     order += name;
@@ -136,6 +136,41 @@ TEST(Schedules, AnyReadyTaskMayBeNext) {
   for (const std::string one : {"bacbac", "cabcab", "aabcbc", "abcacb"}) {
     EXPECT_NE(all.find(one), std::string::npos) << one << " is not among " << all;
   }
+}
+
+// For so long it does not even notice that the operation completes.
+TEST(Schedules, AThreadMayStandStillBehindWhatItPosts) {
+  const Seen plain = write_and_read({});
+  OneChoice posts(0, 2);
+  const Seen seen = write_and_read({.threads = {.posts = &posts}});
+  EXPECT_EQ(seen.read, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_GE(seen.completed[0], Time() + Microseconds(25));
+  EXPECT_LT(plain.completed[0], Time() + Microseconds(25));
+  EXPECT_EQ(posts.asked, 4U);
+}
+
+// When another task runs that was ready while the first one let it run.
+Time when_another_runs(pmem::Choices* yields) {
+  SimPlatform platform(perdura::test::erda_testbed(), 1);
+  platform.choose_schedule({.threads = {.yields = yields}});
+  Time when;
+  const auto another = [&when]() -> Task<> {
+    when = Executor::current().now();
+    co_return;
+  };
+  platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    thread.executor.spawn(another());
+    co_await yield();
+  });
+  platform.run();
+  return when;
+}
+
+TEST(Schedules, AThreadMayStandStillWhereATaskLetsOthersRun) {
+  const Time plain = when_another_runs(nullptr);
+  OneChoice yields(0, 2);
+  EXPECT_EQ(when_another_runs(&yields), plain + Microseconds(25));
+  EXPECT_EQ(yields.asked, 1U);
 }
 
 }  // namespace
