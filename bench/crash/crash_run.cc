@@ -110,7 +110,7 @@ void CrashRun::fail(pmem::Choices& choices) {
       return platform_.kill(scenario_.node_of_client(failing_.client));
     case FailureKind::connection: {
       const fabric::Address client{scenario_.node_of_client(failing_.client),
-                                   port_of_client(failing_.client)};
+                                   port_of_client(scenario_, failing_.client)};
       const fabric::Address server{failing_.servers.front(), 0};
       platform_.break_connections(failing_.server_first ? server : client,
                                   failing_.server_first ? client : server);
@@ -126,19 +126,13 @@ void CrashRun::end_clients() {
   platform_.kill(scenario_.servers() + scenario_.clients());
 }
 
-fabric::Port CrashRun::port_of_client(std::uint32_t number) const {
-  const fabric::Port first = scenario_.has_node_of_its_own(number)
-                                 ? static_cast<fabric::Port>(scenario_.servers())
-                                 : kPortsOfClients;
-  return static_cast<fabric::Port>(first + number);
-}
-
 void CrashRun::start_server(NodeId node) {
   bench::start_server(platform_, scenario_, node, [this](Thread& thread) { return serve(thread); });
 }
 
 void CrashRun::start_client(std::uint32_t number) {
-  platform_.start(scenario_.node_of_client(number), port_of_client(number), CompletionMode::polling,
+  platform_.start(scenario_.node_of_client(number), port_of_client(scenario_, number),
+                  CompletionMode::polling,
                   [this, number](Thread& thread) { return use(thread, number); });
 }
 

@@ -48,7 +48,6 @@ class CrashRun {
   void start(sim::Failure& failure);
   void run_platform();
   void fail(pmem::Choices& choices);
-  fabric::Port port_of_client(std::uint32_t number) const;
   void start_server(NodeId node);
   void start_client(std::uint32_t number);
   void start_inspector();

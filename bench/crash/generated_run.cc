@@ -32,9 +32,6 @@ constexpr std::size_t kMostChanges = 32;
 constexpr std::size_t kEarly = 16;
 constexpr std::size_t kMostEarly = 4;
 constexpr std::size_t kMostSteps = 16;
-// Ports of an epoch's clients differ from those of the epoch before, whose threads may still be
-// finding out that the server has gone.
-constexpr std::uint32_t kPortsOfEpoch = 64;
 constexpr std::uint32_t kMostFailures = 3;
 // If a store has not been filled until then, it is not going to be.
 constexpr Picoseconds kLongestPreparation = std::chrono::milliseconds(5);
@@ -114,9 +111,13 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
           profile_, std::vector<sim::NodesOfRole>{{"server", scenario_->servers()},
                                                   {"client", scenario_->clients() + 1}})) {
   platform_->track_durability(setup.model);
-  for (const std::string_view name : {kPowerFailures, kProcessDeaths, kWhileRecovering,
-                                      kWhileAtWork, kClientDeaths, kBrokenConnections}) {
+  for (const std::string_view name :
+       {kPowerFailures, kProcessDeaths, kWhileRecovering, kWhileAtWork}) {
     happened_[std::string(name)] = 0;
+  }
+  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
+    if (scenario_->has_node_of_its_own(client)) happened_[std::string(kClientDeaths)] = 0;
+    if (!links_of(client).empty()) happened_[std::string(kBrokenConnections)] = 0;
   }
   scenario_->watch([this] { note_change(); });
 }
@@ -281,11 +282,49 @@ void GeneratedRun::draw_deaths() {
     const bool connection = choices.choose(2) == 1;
     const std::size_t failures = choices.choose(kMostFailures + 1);
     const Moment moment = drawn_moment(choices);
-    // Else the server dies with it.
-    if (connection || scenario_->has_node_of_its_own(client)) {
-      deaths_.push_back({client, connection, failures, moment});
+    std::optional<Link> broken;
+    if (connection) {
+      const std::vector<Link> links = links_of(client);
+      if (links.empty()) continue;
+      broken = links[links.size() == 1 ? 0 : choices.choose(links.size())];
+    } else if (!scenario_->has_node_of_its_own(client)) {
+      continue;  // the server would die with it
+    }
+    deaths_.push_back({client, broken, failures, moment});
+  }
+}
+
+// The pairs of nodes whose connections may break because of it: those from a client's own node, or
+// those between the servers for whose sake a client on one of them has to wait.
+std::vector<GeneratedRun::Link> GeneratedRun::links_of(std::uint32_t client) const {
+  std::vector<Link> links;
+  const NodeId node = scenario_->node_of_client(client);
+  for (NodeId server = 0; server < scenario_->servers(); ++server) {
+    if (scenario_->has_node_of_its_own(client)) {
+      links.emplace_back(node, server);
+    } else {
+      for (NodeId peer = server + 1; peer < scenario_->servers(); ++peer) {
+        links.emplace_back(server, peer);
+      }
     }
   }
+  return links;
+}
+
+// Of a server's workers, and of the clients on the node.
+std::vector<fabric::Port> GeneratedRun::ports_of(NodeId node) const {
+  std::vector<fabric::Port> ports;
+  if (node < scenario_->servers()) {
+    for (std::uint32_t worker = 0; worker < scenario_->workers(); ++worker) {
+      ports.push_back(static_cast<fabric::Port>(worker));
+    }
+  }
+  for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
+    if (scenario_->node_of_client(client) == node) {
+      ports.push_back(port_of_client(*scenario_, client, failures_));
+    }
+  }
+  return ports;
 }
 
 // Starts the servers and clients, and what is to happen to them.
@@ -370,19 +409,20 @@ void GeneratedRun::count(Counted what, std::uint64_t number, Time now) {
 void GeneratedRun::end_client(const PlannedDeath& death) {
   disturbed_ = true;
   const Time now = platform_->engine().now();
-  const NodeId node = scenario_->node_of_client(death.client);
-  if (death.connection) {
+  if (death.broken) {
+    const auto [node, peer] = *death.broken;
     ++happened_[std::string(kBrokenConnections)];
-    note(now, fmt::format("the connection of client {} breaks", death.client));
-    for (std::uint32_t worker = 0; worker < scenario_->workers(); ++worker) {
-      platform_->break_connections({node, port_of(death.client)},
-                                   {0, static_cast<fabric::Port>(worker)});
+    note(now, fmt::format("the connections between nodes {} and {} break", node, peer));
+    for (const fabric::Port port : ports_of(node)) {
+      for (const fabric::Port of_peer : ports_of(peer)) {
+        platform_->break_connections({node, port}, {peer, of_peer});
+      }
     }
     look("connection breaks");
   } else {
     ++happened_[std::string(kClientDeaths)];
     note(now, fmt::format("client {} dies", death.client));
-    platform_->kill(node);
+    platform_->kill(scenario_->node_of_client(death.client));
     look("client dies");
   }
 }
@@ -499,15 +539,10 @@ void GeneratedRun::start_servers() {
 
 void GeneratedRun::start_clients() {
   for (std::uint32_t number = 0; number < scenario_->clients(); ++number) {
-    platform_->start(scenario_->node_of_client(number), port_of(number), CompletionMode::polling,
+    platform_->start(scenario_->node_of_client(number),
+                     port_of_client(*scenario_, number, failures_), CompletionMode::polling,
                      [this, number](Thread& thread) { return use(thread, number); });
   }
-}
-
-fabric::Port GeneratedRun::port_of(std::uint32_t client) const {
-  const std::uint32_t first =
-      scenario_->has_node_of_its_own(client) ? first_client() : kPortsOfClients;
-  return static_cast<fabric::Port>(1 + failures_ * kPortsOfEpoch + first + client);
 }
 
 void GeneratedRun::start_inspector() {

@@ -148,10 +148,11 @@ class GeneratedRun {
     Kind kind{};
     Moment moment;
   };
+  using Link = std::pair<NodeId, NodeId>;
   struct PlannedDeath {
-    NodeId client = 0;
-    bool connection = false;   // only its connection breaks
-    std::size_t failures = 0;  // of the servers that come before
+    std::uint32_t client = 0;
+    std::optional<Link> broken;  // instead of its death
+    std::size_t failures = 0;    // of the servers that come before
     Moment moment;
   };
 
@@ -182,11 +183,12 @@ class GeneratedRun {
   bool awaits_steps() const;
   void note_steps();
   void count(Counted what, std::uint64_t number, Time now);
+  std::vector<Link> links_of(std::uint32_t client) const;
+  std::vector<fabric::Port> ports_of(NodeId node) const;
   void end_client(const PlannedDeath& death);
   void fail(const PlannedFailure& failure);
   void keep_what_is_left();
   pmem::Tape::Streams with_image(const pmem::LazyImages& images) const;
-  fabric::Port port_of(std::uint32_t client) const;  // since the last failure
   void start_servers();
   void start_clients();
   void start_inspector();
@@ -195,7 +197,6 @@ class GeneratedRun {
   Task<> inspect(Thread& thread);
   void note(Time when, std::string what);
   void look(std::string_view at);  // notes the state that the system is in
-  NodeId first_client() const { return scenario_->servers(); }
   NodeId inspector() const { return scenario_->servers() + scenario_->clients(); }
 
   pmem::Tape& tape_;

@@ -1,6 +1,7 @@
-// Starts the servers of a scenario on a simulated cluster.
+// Starts the servers of a scenario on a simulated cluster, and says at which ports its clients are.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "platform/sim/sim_platform.h"
@@ -17,14 +18,22 @@ inline void start_server(sim::SimPlatform& platform, const services::CrashScenar
   }
 }
 
-// Ports of clients on nodes of servers begin here, behind those of the workers.
-inline constexpr fabric::Port kPortsOfClients = 0x1000;
-
 inline void start_servers(sim::SimPlatform& platform, const services::CrashScenario& scenario,
                           const std::function<Task<>(Thread&)>& serve) {
   for (NodeId node = 0; node < scenario.servers(); ++node) {
     start_server(platform, scenario, node, serve);
   }
+}
+
+// The port of a client that has been started `before` times before, whose threads of then may still
+// be finding out that their server has gone.
+inline fabric::Port port_of_client(const services::CrashScenario& scenario, std::uint32_t client,
+                                   std::uint32_t before = 0) {
+  constexpr std::uint32_t kBehindWorkers = 0x1000;  // on the node of a server
+  constexpr std::uint32_t kClients = 64;            // at most
+  const std::uint32_t first =
+      scenario.has_node_of_its_own(client) ? scenario.servers() : kBehindWorkers;
+  return static_cast<fabric::Port>(first + before * kClients + client);
 }
 
 }  // namespace perdura::bench

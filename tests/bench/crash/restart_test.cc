@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/crash/servers.h"
 #include "bench/crash/soak.h"
@@ -52,10 +53,11 @@ class DeathAndPowerFailure {
   std::string run(sim::Failure& failure) {
     start();
     failure.watch(platform_, [this](pmem::Choices&) {
+      if (scenario_->loses_with_processes()) losing_failures_.push_back(platform_.engine().now());
       for (const NodeId node : servers()) platform_.kill(node);
       start();
-      platform_.start(scenario_->servers() + scenario_->clients(), next_port_++,
-                      CompletionMode::polling, [this](Thread& thread) { return inspect(thread); });
+      platform_.start(scenario_->servers() + scenario_->clients(), 0, CompletionMode::polling,
+                      [this](Thread& thread) { return inspect(thread); });
       platform_.at(platform_.engine().now() + planned_.later, [this] { fail_power(); });
       scenario_->watch([this, changes = std::uint64_t{0}]() mutable {
         if (++changes != planned_.changes) return;
@@ -77,28 +79,27 @@ class DeathAndPowerFailure {
     return all;
   }
 
-  // The servers and the clients; each time with other ports for the clients, whose last threads may
-  // still be finding out that their servers have gone.
   void start() {
     start_servers(platform_, *scenario_, [this](Thread& thread) { return serve(thread); });
     for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
-      platform_.start(scenario_->servers() + client, next_port_++, CompletionMode::polling,
+      platform_.start(scenario_->node_of_client(client),
+                      port_of_client(*scenario_, client, starts_), CompletionMode::polling,
                       [this, client](Thread& thread) { return use(thread, client); });
     }
+    ++starts_;
   }
 
   void fail_power() {
     if (failed_at_) return;
     failed_at_ = platform_.engine().now();
+    losing_failures_.push_back(*failed_at_);
     pmem::LeastChoices least;
     platform_.fail_power(servers(), least);
     start();
     constexpr Picoseconds kPatience = std::chrono::seconds(2);
     platform_.at(*failed_at_ + kPatience, [this] {
       scenario_->note_problem("the system does not answer any more");
-      for (NodeId node = scenario_->servers(); node < platform_.node_count(); ++node) {
-        platform_.kill(node);
-      }
+      for (NodeId node = 0; node < platform_.node_count(); ++node) platform_.kill(node);
     });
   }
 
@@ -128,8 +129,7 @@ class DeathAndPowerFailure {
 
   std::string loss() const {
     if (!failed_at_) return "the power did not fail";
-    const Time failures[] = {*failed_at_};
-    const services::CrashVerdict verdict = scenario_->judge(failures, {});
+    const services::CrashVerdict verdict = scenario_->judge(losing_failures_, {});
     switch (expected_) {
       case GuaranteeLevel::durable:
         return verdict.durable;
@@ -150,8 +150,9 @@ class DeathAndPowerFailure {
   PowerFailure planned_;
   pmem::Tape tape_;
   std::unique_ptr<services::CrashScenario> scenario_;
-  fabric::Port next_port_ = 1;
+  std::uint32_t starts_ = 0;
   std::optional<Time> failed_at_;
+  std::vector<Time> losing_failures_;
   // Declared last, so destroyed first: its threads use the members above.
   sim::SimPlatform platform_;
 };
