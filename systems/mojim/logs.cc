@@ -19,8 +19,7 @@ Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
     logs_[log].last_id = applied_;
     recover(log);
   }
-  // The failure may have come in the middle of a checkpoint. Who reads must not see what it has
-  // left.
+  // The failure may have come in the middle of a checkpoint. Who reads must not see what it has left.
   apply_ready(false);
 }
 

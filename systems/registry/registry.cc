@@ -10,6 +10,7 @@
 #include "platform/base/error.h"
 #include "services/kv/service.h"
 #include "services/log/service.h"
+#include "services/memory/service.h"
 #include "systems/continuity/continuity.h"
 #include "systems/erda/erda.h"
 #include "systems/level/level.h"
@@ -57,7 +58,8 @@ std::span<const services::Service* const> all_services() {
   static const std::array logs{kRemoteLog};
   static const services::KvService kv(kv_systems());
   static const services::LogService log(logs);
-  static const std::array<const services::Service*, 2> table{&kv, &log};
+  static const services::MemoryService memory(memory_systems());
+  static const std::array<const services::Service*, 3> table{&kv, &log, &memory};
   return table;
 }
 

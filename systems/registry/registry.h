@@ -21,7 +21,6 @@ std::span<const KvSystem> kv_systems();
 // Throws UsageError, which lists the known names, if there is none.
 const KvSystem& find_kv_system(std::string_view name);
 
-// Not in the table of services yet: its explorations still find failures (docs/systems/mojim.md).
 std::span<const services::MemorySystem> memory_systems();
 const services::MemorySystem& find_memory_system(std::string_view name);  // as above
 

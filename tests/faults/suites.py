@@ -213,6 +213,8 @@ GENERIC = {
     "faults": Tests("perdura_system_faults_test", by_system=True),
     "conformance": Tests("perdura_kv_test", by_system=True, platform="sim"),
     "conformance-shm": Tests("perdura_kv_test", by_system=True, platform="shm"),
+    "memory": Tests("perdura_memory_test", by_system=True, platform="sim"),
+    "nodes": Tests("perdura_crash_test", by_system=True, suite="OneNode"),
     "log": Tests("perdura_remote_log_test", without=["Cells*", "*Kill*"]),
     "crash": Crash(),
     "small-stores": Tests("perdura_crash_test", by_system=True, suite="CrashesInSmallStores"),

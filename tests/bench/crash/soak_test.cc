@@ -120,7 +120,7 @@ TEST(Soak, FindsWhatIsLostInOtherImagesOfARun) {
   }
   // The recovered servers begin later than in a run, so now and then one does not show the loss.
   EXPECT_GT(repeated, 4 * found / 5);
-  EXPECT_GT(found, 40U);
+  EXPECT_GE(found, 20U) << "too few to say how many are repeated";
 }
 
 // So what is found at the end of a soak is written, too.
