@@ -13,6 +13,7 @@ namespace perdura::bench {
 inline constexpr std::array<std::string_view, 3> kDomains{"dmp", "mhp", "wsp"};
 inline constexpr std::array<std::string_view, 2> kOnOff{"on", "off"};
 inline constexpr std::array<std::string_view, 2> kMedia{"dram", "pm"};
+inline constexpr std::array<std::string_view, 2> kPersistenceWords{"paper", "correct"};
 inline constexpr std::array<std::string_view, 3> kTransports{"ib", "roce", "iwarp"};
 
 inline constexpr Parameter kDomain{
@@ -30,5 +31,11 @@ inline constexpr Parameter kTransport{.name = "transport",
                                       .type = OneOf{kTransports},
                                       .identifies = true,
                                       .what = "what carries RDMA"};
+
+inline constexpr Parameter kPersistence{
+    .name = "persistence",
+    .type = OneOf{kPersistenceWords},
+    .identifies = true,
+    .what = "changes persist as in the system's paper, or so that they are durable on the server"};
 
 }  // namespace perdura::bench

@@ -86,9 +86,10 @@ class Node {
   virtual void remove_region(std::string_view name) = 0;
 
   // With a port, the thread has an endpoint, to which others can connect at {id(), port} as soon as
-  // this function has returned.
+  // this function has returned. `mode`: how it waits for completions and for tasks.
   virtual std::unique_ptr<BackgroundThread> start_background_thread(
-      std::optional<fabric::Port> port = std::nullopt) = 0;
+      std::optional<fabric::Port> port = std::nullopt,
+      CompletionMode mode = CompletionMode::event) = 0;
 
   // CPU time that the node's threads have used so far.
   virtual Picoseconds cpu_time() const = 0;

@@ -47,6 +47,15 @@ persistence::StatedConfiguration known_server(const harness::Point& point) {
 }
 
 void check_server(const harness::Point& point, const services::SystemInfo& system) {
+  const harness::PointSettings& settings = point.settings;
+  for (const std::string_view stated : {"domain", "receive_buffers", "transport"}) {
+    if (!settings.given(stated) || settings.given("persistence")) continue;
+    throw UsageError(fmt::format(
+        "{}: '{}' has no effect as long as a system persists as in its paper; add persistence = "
+        "\"correct\", or \"paper\" to compare with it, or remove domain, receive_buffers and "
+        "transport",
+        settings.system.where, settings.text(stated)));
+  }
   const auto open = servers(stated_server(point.settings));
   std::string why;
   for (const pmem::PersistenceModel& model : open) {

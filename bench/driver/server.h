@@ -18,7 +18,8 @@ persistence::StatedConfiguration known_server(const harness::Point& point);
 
 // Throws UsageError, which begins with the place of the system in the experiment, if the devices of
 // every server that the point may mean lack what the system needs, or if it asks for
-// persistence = "correct" of a system that has no method to choose.
+// persistence = "correct" of a system that has no method to choose. Rejects a server that would
+// have no effect, since results would look as if it had one.
 void check_server(const harness::Point& point, const services::SystemInfo& system);
 
 // The guarantee that exploration found to hold on every kind of server that the point and its

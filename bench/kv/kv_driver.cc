@@ -69,18 +69,8 @@ systems::KvConfig partition_config(const Point& point, const systems::KvSystem& 
 
 namespace {
 
-// Rejects a server configuration that would have no effect, since results would look as if it had
-// one.
 void check_persistence(const Point& point, const systems::KvSystem& system) {
   const harness::PointSettings& settings = point.settings;
-  for (const std::string_view stated : {"domain", "receive_buffers", "transport"}) {
-    if (!settings.given(stated) || settings.given("persistence")) continue;
-    throw UsageError(fmt::format(
-        "{}: '{}' has no effect as long as a store persists as in its paper; add persistence = "
-        "\"correct\", or \"paper\" to compare with it, or remove domain, receive_buffers and "
-        "transport",
-        settings.system.where, settings.text(stated)));
-  }
   check_server(point, services::info_of(system));
   try {
     put_method(point, system);

@@ -13,7 +13,6 @@ constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;
 constexpr std::uint64_t kHour = 3'600'000;  // in milliseconds
 
 constexpr std::array<std::string_view, 3> kLoads{"closed", "fixed", "poisson"};
-constexpr std::array<std::string_view, 2> kPersistence{"paper", "correct"};
 
 constexpr Parameter::Need kWarmup{"warmup", "the most operations before the measured ones"};
 constexpr Parameter::Need kOperations{
@@ -125,10 +124,7 @@ constexpr Parameter kParameters[] = {
     kDdio,
     kReceiveBuffers,
     kTransport,
-    {.name = "persistence",
-     .type = OneOf{kPersistence},
-     .identifies = true,
-     .what = "puts persist as in the system's paper, or so that they are durable on the server"},
+    kPersistence,
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "bench/kv/kv_driver.h"
 #include "bench/log/log_driver.h"
+#include "bench/memory/memory_driver.h"
 #include "services/kv/kv.h"
 #include "systems/registry/registry.h"
 
@@ -55,7 +56,8 @@ ExperimentRequest ExperimentOptions::request() const {
 std::span<const Driver* const> all_drivers() {
   static const bench::KvDriver kv(systems::kv_systems());
   static const bench::LogDriver log;
-  static const std::array<const Driver*, 2> drivers{&kv, &log};
+  static const bench::MemoryDriver memory(systems::memory_systems());
+  static const std::array<const Driver*, 3> drivers{&kv, &log, &memory};
   return drivers;
 }
 

@@ -7,8 +7,9 @@ namespace perdura {
 
 using runtime::until;
 
-HostBackgroundThread::HostBackgroundThread(HostNode& node, std::optional<fabric::Port> port)
-    : node_(node), use_(node.add_thread()) {
+HostBackgroundThread::HostBackgroundThread(HostNode& node, std::optional<fabric::Port> port,
+                                           CompletionMode mode)
+    : node_(node), mode_(mode), use_(node.add_thread()) {
   if (!port) {
     executor_ = &alone_.emplace(node.clock(), node.threads().fail).executor;
     begun_.set_value();
@@ -57,6 +58,7 @@ void HostBackgroundThread::main(std::optional<fabric::Port> port) {
 void HostBackgroundThread::run_on(runtime::ThreadExecutor& executor) {
   WritesPublisher publisher(use_);
   executor.add_poller(publisher);
+  executor.set_mode(mode_);
   executor.run();
   const std::scoped_lock lock(ending_);
 }

@@ -18,7 +18,7 @@ class HostBackgroundThread final : public BackgroundThread {
  public:
   // The thread may run on all cores of the node's placement. Rethrows the exception if creating its
   // endpoint fails.
-  HostBackgroundThread(HostNode& node, std::optional<fabric::Port> port);
+  HostBackgroundThread(HostNode& node, std::optional<fabric::Port> port, CompletionMode mode);
   ~HostBackgroundThread() override;
 
   Task<> run(Task<> work) override;
@@ -37,6 +37,7 @@ class HostBackgroundThread final : public BackgroundThread {
   void run_on(runtime::ThreadExecutor& executor);
 
   HostNode& node_;
+  CompletionMode mode_;
   ThreadUse& use_;
   std::optional<Alone> alone_;
   runtime::ThreadExecutor* executor_ = nullptr;

@@ -138,8 +138,8 @@ std::unique_ptr<pmem::Region> HostNode::make_region(
 }
 
 std::unique_ptr<BackgroundThread> HostNode::start_background_thread(
-    std::optional<fabric::Port> port) {
-  return std::make_unique<HostBackgroundThread>(*this, port);
+    std::optional<fabric::Port> port, CompletionMode mode) {
+  return std::make_unique<HostBackgroundThread>(*this, port, mode);
 }
 
 Picoseconds HostNode::cpu_time() const {

@@ -90,8 +90,8 @@ class HostNode : public Node {
                                                  Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
-  std::unique_ptr<BackgroundThread> start_background_thread(
-      std::optional<fabric::Port> port) override;
+  std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
+                                                            CompletionMode mode) override;
 
   Picoseconds cpu_time() const override;
   // Exact for the calling thread and for threads that have ended. For other threads, the counts are

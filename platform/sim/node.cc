@@ -11,8 +11,8 @@ namespace {
 // A simulated thread that runs tasks given to it by another thread.
 class SimBackgroundThread final : public BackgroundThread {
  public:
-  SimBackgroundThread(SimNode& node, std::optional<fabric::Port> port)
-      : thread_(node.add_thread(CompletionMode::event)) {
+  SimBackgroundThread(SimNode& node, std::optional<fabric::Port> port, CompletionMode mode)
+      : thread_(node.add_thread(mode)) {
     if (!port) return;
     endpoint_ = node.make_endpoint(thread_, *port);
     context_.emplace(Thread{node, thread_, *endpoint_});
@@ -107,9 +107,9 @@ fabric::TrafficByNode SimNode::traffic() const {
   return {{id_, machine_.nic().traffic}};
 }
 
-std::unique_ptr<BackgroundThread> SimNode::start_background_thread(
-    std::optional<fabric::Port> port) {
-  return std::make_unique<SimBackgroundThread>(*this, port);
+std::unique_ptr<BackgroundThread> SimNode::start_background_thread(std::optional<fabric::Port> port,
+                                                                   CompletionMode mode) {
+  return std::make_unique<SimBackgroundThread>(*this, port, mode);
 }
 
 Picoseconds SimNode::cpu_time() const {

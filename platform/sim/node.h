@@ -28,8 +28,8 @@ class SimNode final : public Node, public MessageRings {
                                                  Bytes size, pmem::Medium medium) override;
   std::unique_ptr<pmem::Region> open_region(std::string_view name) override;
   void remove_region(std::string_view name) override;
-  std::unique_ptr<BackgroundThread> start_background_thread(
-      std::optional<fabric::Port> port) override;
+  std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port> port,
+                                                            CompletionMode mode) override;
   std::unique_ptr<RingProducer> open_producer(std::string_view name, RingShape shape) override {
     return machine_.ring(name, shape).producer();
   }

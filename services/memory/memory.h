@@ -56,6 +56,8 @@ struct MemoryConfig {
   std::uint32_t threads = 1;  // of applications on the primary
   // The nodes: the primary, then the mirror and the backups, as far as the system has them.
   std::vector<NodeId> nodes{0, 1};
+  // How threads that the system itself has on the primary wait.
+  CompletionMode completion = CompletionMode::event;
   // A system's own parameters, `[systems.NAME]` of an experiment; unknown ones throw UsageError.
   GivenParameters parameters{};
   // The method that makes what a copy receives durable before it is acknowledged; must fit

@@ -76,7 +76,8 @@ struct Shape {
 };
 static_assert(sizeof(Shape) == 40);
 
-// The id of the last request that is durably part of the data area, as all before it are.
+// The id of the last request that is part of the data area, as all before it are; durably, unless
+// persistence is as in the paper.
 inline constexpr Bytes kAppliedOffset = 256;
 // 1 while the data area is no outcome of sync points: it is being copied from the primary, or it is
 // the primary's own.

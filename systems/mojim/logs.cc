@@ -19,7 +19,8 @@ Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
     logs_[log].last_id = applied_;
     recover(log);
   }
-  // The failure may have come in the middle of a checkpoint. Who reads must not see what it has left.
+  // The failure may have come in the middle of a checkpoint. Who reads must not see what it has
+  // left.
   apply_ready(false);
 }
 
@@ -111,11 +112,11 @@ std::uint64_t Logs::last_id(std::uint32_t log) const {
 Logs::Arrival Logs::arrived(std::uint32_t number, std::uint64_t position) {
   const RequestHeader header = header_at(number, position);
   if (is_closed() || !is_sound(header) || term_of(header.id) != term()) return Arrival::invalid;
-  if (options_.flushes_requests) {
+  if (options_.flushes) {
     logs_region_.flush(shape().slot_offset(number, position), sizeof header + header.length);
   }
   const bool ends = header.index + 1 == header.count;
-  if (ends && options_.flushes_requests) logs_region_.drain();
+  if (ends && options_.flushes) logs_region_.drain();
   const std::lock_guard held(lock_);
   Log& log = logs_[number];
   if (header.index != log.part || position != log.received + log.part) return Arrival::invalid;
@@ -211,8 +212,8 @@ Logs::Log* Logs::log_with_least_id() {
   return least;
 }
 
-// Copies the data of a sync point to where it belongs, and begins to write it back. Whether that is
-// the end of a primary's copying.
+// Copies the data of a sync point to where it belongs, and begins to write it back if that is to be
+// durable. Whether that is the end of a primary's copying.
 bool Logs::apply(std::uint32_t number, const SyncPoint& sync) {
   bool ends_copy = false;
   for (std::uint64_t position = sync.position; position < sync.end(); ++position) {
@@ -220,7 +221,7 @@ bool Logs::apply(std::uint32_t number, const SyncPoint& sync) {
     const std::span<std::byte> data = std::span(scratch_).first(header.length);
     logs_region_.read(shape().slot_offset(number, position) + sizeof header, data);
     data_.write(header.offset, data);
-    data_.flush(header.offset, data.size());
+    if (options_.flushes) data_.flush(header.offset, data.size());
     ends_copy |= header.copied == kEndOfCopy;
   }
   return ends_copy;
@@ -247,7 +248,7 @@ bool Logs::apply_ready(bool over_gaps) {
     until[number] = sync->end();
   }
   if (last == applied()) return false;
-  data_.drain();
+  if (options_.flushes) data_.drain();
   if (completes) set_incomplete(false);
   store_applied(last);
   const std::lock_guard held(lock_);
@@ -265,7 +266,7 @@ bool Logs::apply_ready(bool over_gaps) {
 // From then on recovery ignores these requests, and their slots may be filled again.
 void Logs::store_applied(std::uint64_t id) {
   logs_region_.store(kAppliedOffset, id);
-  logs_region_.persist(kAppliedOffset, kWord);
+  if (options_.flushes) logs_region_.persist(kAppliedOffset, kWord);
   applied_ = id;
 }
 

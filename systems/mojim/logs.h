@@ -27,9 +27,9 @@ class Logs {
     // What has been acknowledged may be behind what has not: sync points of other threads go on
     // when one gets lost. Else (M-async) the first one that is missing is the end.
     bool has_gaps = true;
-    // The device's placement of a request does not make it durable, so it is flushed before
-    // anything depends on it.
-    bool flushes_requests = false;
+    // What the device places in a log and what a checkpoint stores in the data area are flushed
+    // before anything depends on them. As published, nothing is flushed on a copy.
+    bool flushes = false;
   };
 
   // Finds the sync points that had arrived and not been applied, if the regions are not new. Both
@@ -78,7 +78,8 @@ class Logs {
   // Whether CHECKPOINT_THRESH requests have arrived since the last one, or a log is nearly full.
   bool wants_checkpoint() const;
   bool has_work() const { return ready_.load(std::memory_order_relaxed) > 0; }
-  // Applies what can be, durably. False if nothing was, or if another thread is at it.
+  // Applies what can be, durably with Options::flushes. False if nothing was, or if another thread
+  // is at it.
   bool checkpoint();
 
   // A new primary: applies what the one before may have been told to be safe, forgets the rest, and

@@ -68,8 +68,8 @@ Primary::Primary(Node& node, pmem::Region& region, const Mode& mode,
   for (std::uint32_t i = 0; i < parameters.connections; ++i) {
     channels_.push_back(std::make_unique<Channel>());
     if (posts_itself_ || copies_.empty()) continue;
-    channels_.back()->thread =
-        node.start_background_thread(static_cast<fabric::Port>(kPortOfPosting + i));
+    channels_.back()->thread = node.start_background_thread(
+        static_cast<fabric::Port>(kPortOfPosting + i), config.completion);
   }
 }
 

@@ -17,7 +17,7 @@ Logs::Options log_options(const services::MemoryConfig& config, const Mode& mode
   return {.shape = Shape(config, parameters),
           .checkpoint_thresh = parameters.checkpoint_thresh,
           .has_gaps = mode.waits,
-          .flushes_requests = config.method.has_value()};
+          .flushes = config.method.has_value()};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "bench/kv/kv_driver.h"
 #include "bench/log/log_driver.h"
+#include "bench/memory/memory_driver.h"
 #include "systems/registry/registry.h"
 
 namespace perdura::test {
@@ -10,7 +11,8 @@ namespace perdura::test {
 inline const harness::Declarations& declarations() {
   static const bench::KvDriver kv(systems::kv_systems());
   static const bench::LogDriver log;
-  static const harness::Driver* const drivers[] = {&kv, &log};
+  static const bench::MemoryDriver memory(systems::memory_systems());
+  static const harness::Driver* const drivers[] = {&kv, &log, &memory};
   static const harness::Declarations all = harness::declarations_of(drivers);
   return all;
 }

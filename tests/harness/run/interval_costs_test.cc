@@ -15,7 +15,8 @@ class CountingNode : public Node {
   }
   std::unique_ptr<pmem::Region> open_region(std::string_view) override { return nullptr; }
   void remove_region(std::string_view) override {}
-  std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port>) override {
+  std::unique_ptr<BackgroundThread> start_background_thread(std::optional<fabric::Port>,
+                                                            CompletionMode) override {
     return nullptr;
   }
   Picoseconds cpu_time() const override { return cpu_; }

@@ -1,0 +1,74 @@
+#include "bench/memory/memory_parameters.h"
+
+#include <array>
+#include <string_view>
+
+#include "bench/server_parameters.h"
+
+namespace perdura::bench {
+namespace {
+
+constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;  // the largest count
+
+constexpr Parameter kParameters[] = {
+    {.name = "region_size",
+     .type = Count{4096, kLargest},
+     .usual = std::uint64_t{64} << 20,
+     .identifies = true,
+     .noun = "region size",
+     .title = "Region size",
+     .unit = "bytes",
+     .what = "of the memory that is replicated"},
+    {.name = "sync_size",
+     .type = Count{1, std::uint64_t{1} << 30},
+     .usual = 4096,
+     .identifies = true,
+     .noun = "sync size",
+     .title = "Sync size",
+     .unit = "bytes",
+     .what = "of each range that is stored to and then synced"},
+    {.name = "ranges",
+     .type = Count{1, 1024},
+     .usual = 1,
+     .identifies = true,
+     .noun = "ranges",
+     .title = "Ranges of a sync",
+     .what = "of each sync point: 1 is msync, more is gmsync"},
+    {.name = "alignment",
+     .type = Count{1, std::uint64_t{1} << 30},
+     .usual = 4096,
+     .unit = "bytes",
+     .what = "of what is stored to: multiples of it, at random"},
+    {.name = "operations",
+     .type = Count{1, kLargest},
+     .what = "sync points measured, of all threads together"},
+    {.name = "warmup",
+     .type = Count{0, kLargest},
+     .usual = 0,
+     .what = "sync points before that, of all threads together"},
+    {.name = "threads",
+     .type = Count{1, 1024},
+     .usual = 1,
+     .identifies = true,
+     .noun = "threads",
+     .title = "Application threads",
+     .what = "of the application on the primary; each has a part of the region"},
+    {.name = "backups",
+     .type = Count{1, 62},
+     .usual = 1,
+     .identifies = true,
+     .noun = "backups",
+     .title = "Backups",
+     .what = "nodes behind the mirror, of systems that have any"},
+    kDomain,
+    kDdio,
+    kReceiveBuffers,
+    kTransport,
+    kPersistence,
+};
+
+}  // namespace
+
+std::span<const Parameter> memory_parameters() { return kParameters; }
+
+}  // namespace perdura::bench

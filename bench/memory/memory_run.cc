@@ -1,0 +1,338 @@
+#include "bench/memory/memory_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "bench/driver/systems.h"
+#include "bench/memory/memory_driver.h"
+#include "harness/run/interrupt.h"
+#include "platform/base/error.h"
+#include "platform/base/random.h"
+#include "platform/pmem/view.h"
+#include "platform/runtime/work.h"
+
+namespace perdura::bench {
+
+using services::MappedMemory;
+using services::MemoryRange;
+using services::MemoryReplica;
+using services::MemoryRole;
+
+namespace {
+
+const harness::OperationKind kSync{0, "sync"};
+
+// Where the primary counts how often it has settled.
+Bytes counter_of(const harness::Point& point) { return point.settings.number("region_size"); }
+
+std::vector<double> difference(std::vector<double> after, const std::vector<double>& before) {
+  for (std::size_t i = 0; i < before.size(); ++i) after[i] -= before[i];
+  return after;
+}
+
+std::uint64_t share_of(std::uint64_t total, std::uint32_t index, std::uint32_t threads) {
+  return total / threads + (index < total % threads ? 1 : 0);
+}
+
+}  // namespace
+
+Bytes region_size_of(const harness::Point& point) {
+  return round_up(counter_of(point), kCacheLine) + kCacheLine;
+}
+
+MemoryRun::MemoryRun(Platform& platform, const harness::Point& point,
+                     const services::MemorySystem& system)
+    : platform_(platform),
+      point_(point),
+      system_(system),
+      config_(memory_config(point, system)),
+      workers_(system.workers(config_)),
+      replicas_(config_.nodes.size()),
+      applications_(config_.threads),
+      operations_at_work_(config_.threads),
+      session_metrics_(config_.threads),
+      replica_metrics_(config_.nodes.size()),
+      contents_(config_.nodes.size()) {}
+
+harness::Measurement MemoryRun::execute() {
+  const auto copies = static_cast<std::uint32_t>(config_.nodes.size() - 1);
+  const std::uint32_t threads = config_.threads + copies * workers_;
+  phases_.emplace(platform_, threads);
+  opened_ = platform_.create_barrier(threads);
+  served_ = platform_.create_barrier(threads);
+  start_threads();
+  platform_.run();
+  harness::Measurement result;
+  for (const harness::Measurement& of_node : contents_) result.merge(of_node);
+  std::uint64_t operations_at_work = 0;
+  for (std::uint32_t i = 0; i < config_.threads; ++i) {
+    result.merge(applications_[i]);
+    operations_at_work += operations_at_work_[i];
+  }
+  if (platform_.local_node(config_.nodes.front()) != nullptr) {
+    const std::uint64_t clock = platform_.modelled() ? 0 : measure::clock_of_this_host();
+    result.at_work = {crew_->at_work(clock, operations_at_work)};
+    result.elapsed = result.at_work.front().end - result.at_work.front().begin;
+    if (platform_.modelled()) result.harness_per_operation = Picoseconds{};
+  }
+  phases_->costs().add_to(result, point_.roles);
+  add_counted(system_.session_metrics, session_metrics_, result);
+  add_counted(system_.replica_metrics, replica_metrics_, result);
+  return result;
+}
+
+void MemoryRun::start_threads() {
+  const harness::PointSettings& settings = point_.settings;
+  for (const NodeId node : config_.nodes) {
+    if (is_primary(node) || platform_.local_node(node) == nullptr) continue;
+    const CompletionMode mode = settings.completion(point_.roles.place_of(node).role.name);
+    for (std::uint32_t worker = 0; worker < workers_; ++worker) {
+      platform_.start_service(node, static_cast<fabric::Port>(worker), mode,
+                              [this](Thread& thread) { return serve(thread); });
+    }
+  }
+  const NodeId primary = config_.nodes.front();
+  if (platform_.local_node(primary) == nullptr) return;
+  crew_.emplace(config_.threads);
+  for (std::uint32_t index = 0; index < config_.threads; ++index) {
+    platform_.start(primary, static_cast<fabric::Port>(index), settings.completion("primary"),
+                    [this, index](Thread& thread) { return use(thread, index); });
+  }
+}
+
+std::size_t MemoryRun::number_of(Thread& thread) const {
+  return thread.node.id() - config_.nodes.front();
+}
+
+void MemoryRun::open(Thread& thread) {
+  constexpr std::array kRoles{MemoryRole::primary, MemoryRole::mirror, MemoryRole::backup};
+  const std::size_t number = number_of(thread);
+  const MemoryRole role = kRoles[std::min(number, kRoles.size() - 1)];
+  replicas_[number] = system_.open(thread, "memory", config_, role);
+}
+
+void MemoryRun::note_contents(Thread& thread) {
+  constexpr Bytes kPiece = 1 * MiB;
+  const std::size_t number = number_of(thread);
+  std::vector<std::byte> piece(kPiece);
+  std::uint32_t sum = 0;
+  for (Bytes done = 0; done < config_.size; done += kPiece) {
+    const auto part = std::span(piece).first(std::min(kPiece, config_.size - done));
+    replicas_[number]->read(done, part);
+    sum = crc32(sum, part);
+  }
+  contents_[number].evidence.push_back(sum);
+}
+
+// A thread of the application.
+class MemoryRun::Application final : public harness::PhaseWork {
+ public:
+  Application(MemoryRun& run, Thread& thread, std::uint32_t index)
+      : run_(run),
+        thread_(thread),
+        index_(index),
+        result_(run.applications_[index]),
+        random_(run.point_.seed, index),
+        ranges_(run.point_.settings.number("ranges")),
+        sync_size_(run.point_.settings.number("sync_size")),
+        alignment_(run.point_.settings.number("alignment")),
+        stored_(sync_size_) {
+    const Bytes size = run.point_.settings.number("region_size") / run.config_.threads;
+    begin_ = index * size / alignment_ * alignment_;
+    places_ = (size - std::min(size, sync_size_)) / alignment_ + 1;
+    if (begin_ + (places_ - 1) * alignment_ + sync_size_ > (index + 1) * size) --places_;
+    result_.kinds[kSync];  // so that nothing is allocated while measuring
+  }
+
+  Task<> prepare() override {
+    std::exception_ptr problem;
+    try {
+      if (index_ == 0) run_.open(thread_);
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    co_await run_.opened_->arrive_and_wait();
+    co_await run_.served_->arrive_and_wait();
+    if (problem) std::rethrow_exception(problem);
+    const auto replica = run_.replicas_.front();
+    if (replica) memory_ = co_await replica->map(thread_);
+    if (run_.config_.method) {
+      result_.method = persistence::name_in_results(*run_.config_.method,
+                                                    !thread_.endpoint.capabilities().flush);
+    }
+  }
+  void failed(std::exception_ptr problem) override {
+    note(std::move(problem), "the application", result_);
+  }
+  Task<> warm_up() override { co_await sync_often("warmup", nullptr); }
+  Task<> operate() override {
+    if (!memory_) co_return;
+    const std::vector<double> before = memory_->metrics();
+    co_await sync_often("operations", &*run_.crew_);
+    run_.session_metrics_[index_] = difference(memory_->metrics(), before);
+  }
+  Task<> settle() override {
+    if (!memory_) co_return;
+    co_await memory_->settle();
+    if (index_ > 0) co_return;
+    const Bytes counter = round_up(counter_of(run_.point_), kCacheLine);
+    memory_->region().store(counter, ++settled_);
+    const auto synced = co_await memory_->sync(MemoryRange{counter, kWord});
+    check(synced);
+    co_await memory_->settle();
+  }
+  void collect() override {
+    if (index_ == 0 && memory_) run_.note_contents(thread_);
+  }
+
+ private:
+  bool check(const tl::expected<void, services::SyncError>& synced) {
+    if (synced) return true;
+    result_.judge(harness::Verdict::failed,
+                  fmt::format("a sync ended with '{}'", to_string(synced.error())));
+    return false;
+  }
+  void store(std::vector<MemoryRange>& ranges);
+  Task<> sync_often(std::string_view number, Crew* crew);
+
+  MemoryRun& run_;
+  Thread& thread_;
+  std::uint32_t index_;
+  harness::Measurement& result_;
+  workload::Random random_;
+  std::uint64_t ranges_;
+  Bytes sync_size_;
+  Bytes alignment_;
+  Bytes begin_ = 0;           // of the thread's part
+  std::uint64_t places_ = 0;  // in it
+  std::vector<std::byte> stored_;
+  std::uint64_t settled_ = 0;
+  std::unique_ptr<MappedMemory> memory_;
+};
+
+// Something else each time, to all bytes that are synced next.
+void MemoryRun::Application::store(std::vector<MemoryRange>& ranges) {
+  for (MemoryRange& range : ranges) {
+    range = {begin_ + random_.uniform_below(places_) * alignment_, sync_size_};
+    std::uint64_t word = random_();
+    for (std::byte& byte : stored_) {
+      byte = static_cast<std::byte>(word & 0xff);
+      word = word >> 8 | word << 56;
+    }
+    memory_->region().write(range.offset, stored_);
+  }
+}
+
+Task<> MemoryRun::Application::sync_often(std::string_view number, Crew* crew) {
+  harness::KindMeasurement& kind = result_.kinds[kSync];
+  Executor& executor = Executor::current();
+  std::vector<MemoryRange> ranges(ranges_);
+  const std::uint64_t operations =
+      memory_ ? share_of(run_.point_.settings.number(number), index_, run_.config_.threads) : 0;
+  Time end = executor.now();
+  if (crew != nullptr) crew->begin(end);
+  for (std::uint64_t i = 0; i < operations; ++i) {
+    if (harness::interrupted()) [[unlikely]] {
+      result_.interrupted = true;
+      break;
+    }
+    store(ranges);
+    // A sync that waits for nobody does not let simulated time pass for others.
+    co_await yield();
+    const Time start = executor.begin();
+    const auto synced = co_await memory_->sync(ranges);
+    end = executor.now();
+    if (crew != nullptr) ++kind.operations;
+    if (!check(synced)) {
+      if (crew != nullptr) ++kind.errors;
+      break;
+    }
+    if (crew == nullptr) continue;
+    kind.latency.record(
+        static_cast<std::uint64_t>(std::chrono::duration_cast<Nanoseconds>(end - start).count()));
+    if (crew->were_at_work(end)) ++run_.operations_at_work_[index_];
+  }
+  if (crew != nullptr) crew->end(end);
+}
+
+// A thread of a node that has a copy.
+class MemoryRun::Copy final : public harness::PhaseWork {
+ public:
+  Copy(MemoryRun& run, Thread& thread) : run_(run), thread_(thread) {}
+
+  Task<> prepare() override {
+    std::exception_ptr problem;
+    try {
+      if (is_first()) run_.open(thread_);
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    co_await run_.opened_->arrive_and_wait();
+    replica_ = run_.replicas_[run_.number_of(thread_)];
+    if (replica_) thread_.executor.spawn(replica_->serve(thread_));
+    co_await run_.served_->arrive_and_wait();
+    if (problem) std::rethrow_exception(problem);
+  }
+  void failed(std::exception_ptr problem) override {
+    note(std::move(problem), place(), run_.contents_[run_.number_of(thread_)]);
+  }
+  Task<> settle() override {
+    constexpr Picoseconds kLook = Microseconds(20);
+    constexpr Picoseconds kPatience = std::chrono::seconds(20);
+    if (!is_first() || !replica_) co_return;
+    ++settled_;
+    const Time since = Executor::current().now();
+    while (counter() != settled_) {
+      if (Executor::current().now() - since > kPatience) {
+        run_.contents_[run_.number_of(thread_)].judge(
+            harness::Verdict::invalid,
+            fmt::format("the {} does not get what has been synced", place()));
+        co_return;
+      }
+      co_await sleep_for(kLook);
+    }
+  }
+  Task<> operate() override {
+    if (is_first() && replica_) metrics_before_ = replica_->metrics();
+    co_return;
+  }
+  void collect() override {
+    if (!is_first() || !replica_) return;
+    run_.replica_metrics_[run_.number_of(thread_)] =
+        difference(replica_->metrics(), metrics_before_);
+    run_.note_contents(thread_);
+  }
+
+ private:
+  bool is_first() const { return thread_.endpoint.address().port == 0; }
+  const std::string& place() const {
+    return run_.point_.roles.place_of(thread_.node.id()).role.name;
+  }
+  std::uint64_t counter() const {
+    std::uint64_t count = 0;
+    replica_->read(round_up(counter_of(run_.point_), kCacheLine),
+                   std::as_writable_bytes(std::span(&count, 1)));
+    return count;
+  }
+
+  MemoryRun& run_;
+  Thread& thread_;
+  std::shared_ptr<MemoryReplica> replica_;
+  std::uint64_t settled_ = 0;
+  std::vector<double> metrics_before_;
+};
+
+Task<> MemoryRun::use(Thread& thread, std::uint32_t index) {
+  Application application(*this, thread, index);
+  co_await phases_->take_part(thread, application, index == 0);
+}
+
+Task<> MemoryRun::serve(Thread& thread) {
+  Copy copy(*this, thread);
+  co_await phases_->serve(thread, copy, thread.endpoint.address().port == 0);
+}
+
+}  // namespace perdura::bench

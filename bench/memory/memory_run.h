@@ -1,0 +1,62 @@
+// One point of a sweep of replicated memory on one process: starts the threads of the nodes that
+// this process runs, defines what they do in each phase (harness/run/phases.h), and collects what
+// they measured.
+//
+// Behind the region that applications use there is a cache line of the driver's own. In the settle
+// phase the primary counts in it how often it has settled, and syncs that; a copy has settled when
+// it says so, too.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bench/driver/crew.h"
+#include "harness/run/phases.h"
+#include "harness/run/point.h"
+#include "services/memory/memory.h"
+
+namespace perdura::bench {
+
+// Of the region as the system has it.
+Bytes region_size_of(const harness::Point& point);
+
+class MemoryRun {
+ public:
+  MemoryRun(Platform& platform, const harness::Point& point, const services::MemorySystem& system);
+  // Rethrows the exception that left the platform's run(); nothing more is known of such a run.
+  harness::Measurement execute();
+
+ private:
+  class Application;
+  class Copy;
+
+  bool is_primary(NodeId node) const { return node == config_.nodes.front(); }
+  void start_threads();
+  Task<> use(Thread& thread, std::uint32_t index);
+  Task<> serve(Thread& thread);
+  void open(Thread& thread);
+  std::size_t number_of(Thread& thread) const;  // of its node
+  // What the copy of the thread's node holds, for MemoryDriver::conclude.
+  void note_contents(Thread& thread);
+
+  Platform& platform_;
+  const harness::Point& point_;
+  const services::MemorySystem& system_;
+  services::MemoryConfig config_;
+  std::uint32_t workers_;  // of each copy
+  std::optional<harness::Phases> phases_;
+  std::unique_ptr<Platform::Barrier> opened_;
+  std::unique_ptr<Platform::Barrier> served_;
+  std::optional<Crew> crew_;
+  std::vector<std::shared_ptr<services::MemoryReplica>> replicas_;  // by node, of this process
+  // What each application's thread measured, by index.
+  std::vector<harness::Measurement> applications_;
+  std::vector<std::uint64_t> operations_at_work_;
+  std::vector<std::vector<double>> session_metrics_;
+  // By node.
+  std::vector<std::vector<double>> replica_metrics_;
+  std::vector<harness::Measurement> contents_;
+};
+
+}  // namespace perdura::bench
