@@ -63,19 +63,28 @@ class Measuring {
     return fmt::format("run {}", fmt::join(claim_.experiments, " or "));
   }
 
+  /// A column that the claim names and the run does not have; empty: none.
+  std::string lacks(const Points& points) const {
+    for (const std::string& column : claim_.declared) {
+      if (!points.has(column)) return column;
+    }
+    return {};
+  }
+
+  void add_not_measured(const ResultFolder& folder, const Origin& origin, std::string why) {
+    results_.push_back({&paper_,
+                        &claim_,
+                        Outcome::not_measured,
+                        folder.name,
+                        origin,
+                        std::move(why),
+                        std::nullopt,
+                        {}});
+  }
+
   void add(const ResultFolder& folder, const Origin& origin, std::string measured,
            std::optional<double> deviation, bool holds) {
-    if (!folder.unfinished().empty()) {
-      results_.push_back({&paper_,
-                          &claim_,
-                          Outcome::not_measured,
-                          folder.name,
-                          origin,
-                          how_far(folder),
-                          std::nullopt,
-                          {}});
-      return;
-    }
+    if (!folder.unfinished().empty()) return add_not_measured(folder, origin, how_far(folder));
     results_.push_back({&paper_,
                         &claim_,
                         holds ? Outcome::holds : Outcome::differs,
@@ -157,6 +166,11 @@ class Measuring {
       if (measures(folder.points, row, claim_)) rows[origin_of(folder.points, row)].push_back(row);
     }
     for (const auto& [origin, candidates] : rows) {
+      if (const std::string lacking = lacks(folder.points); !lacking.empty()) {
+        add_not_measured(folder, origin,
+                         fmt::format("it has no column '{}'; see docs/claims.md", lacking));
+        continue;
+      }
       if (claim_.lower.empty()) {
         std::vector<double> values = values_of(claim_, folder.points, candidates);
         if (claim_.over.empty()) {

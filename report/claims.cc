@@ -88,10 +88,9 @@ class ClaimReader {
   }
 
   void known(const std::string& column) {
-    if (!column.empty() && !is_column(column)) {
-      wrong(fmt::format("neither points.csv nor probes.csv has a column '{}'", column));
-    }
+    if (!column.empty() && !is_column(column)) declared_.push_back(column);
   }
+  const std::vector<std::string>& declared() const { return declared_; }
 
   void wrong(const std::string& what) {
     if (mistake_.empty()) mistake_ = what;
@@ -101,6 +100,7 @@ class ClaimReader {
  private:
   const CsvTable& table_;
   const CsvRow& row_;
+  std::vector<std::string> declared_;
   std::string mistake_;
 };
 
@@ -348,6 +348,7 @@ Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file) {
     ClaimReader reader(*table, row);
     Claim claim = read_claim(reader);
     claim.line = row.line;
+    claim.declared = reader.declared();
     if (!ids.insert(claim.id).second) reader.wrong(fmt::format("id '{}' is used twice", claim.id));
     if (!reader.mistake().empty()) {
       return fail(

@@ -52,6 +52,8 @@ struct Claim {
   std::vector<std::string> same;  ///< further columns in which they must
   /// Each y is divided by that of the row that agrees in all key columns but these; empty: by none.
   std::vector<Condition> over;
+  /// Of the columns that these name, those that only runs of some driver have.
+  std::vector<std::string> declared;
   Basis basis = Basis::prediction;
   std::string note;
   std::string not_covered;  ///< why nothing here measures it; empty if something does
@@ -70,7 +72,7 @@ std::string_view to_string(Claim::Kind kind);    // "exact", "ratio", "at least"
 std::string_view to_string(Claim::Basis basis);  // "prediction", "fitted", "input"
 
 /// All rows of a claims.csv, in its order. Errors: file, line, and what is wrong: a cell that
-/// cannot be read, a column that points.csv does not have, an id used twice.
+/// cannot be read, an id used twice.
 Expected<std::vector<Claim>> read_claims(const std::filesystem::path& file);
 
 /// All pairs of rows that a claim with `lower` and `higher` compares: the two rows agree in all key

@@ -70,7 +70,8 @@ class Points {
   /// valid, with the columns of probes.csv besides.
   static Expected<Points> read_probes(const std::filesystem::path& file);
 
-  bool are_probes() const { return columns_.has("probe"); }
+  bool has(std::string_view column) const { return columns_.has(column); }
+  bool are_probes() const { return has("probe"); }
   const std::filesystem::path& file() const { return table_.file; }
   std::size_t size() const { return table_.rows.size(); }
   std::size_t line(std::size_t row) const { return table_.rows[row].line; }

@@ -60,6 +60,35 @@ class HistoryJudge {
     return verdict;
   }
 
+  // The history, and what is wrong with it.
+  std::string trace(const std::string& conclusion) const {
+    Calls ordered = calls_;
+    std::stable_sort(ordered.begin(), ordered.end(),
+                     [](const auto& a, const auto& b) { return a.call.start < b.call.start; });
+    std::string text;
+    std::size_t failed = 0;
+    const auto fail_before = [&](Time when) {
+      for (; failed < failures_.size() && when > failures_[failed]; ++failed) {
+        const bool last = failed + 1 == failures_.size();
+        text +=
+            fmt::format("  ---- the server fails at {:.3f} us{} ----\n",
+                        to_microseconds(failures_[failed].time_since_epoch()),
+                        last ? fmt::format("; client {} comes after recovery", inspector_) : "");
+      }
+    };
+    for (const auto& call : ordered) {
+      fail_before(call.call.start);
+      text += fmt::format("  {} by client {}, from {:.3f} us", specification_.text(call.call),
+                          call.client, to_microseconds(call.call.start.time_since_epoch()));
+      if (call.call.answered) {
+        text += fmt::format(" to {:.3f} us", to_microseconds(call.call.end.time_since_epoch()));
+      }
+      text += "\n";
+    }
+    fail_before(Time::max());
+    return text + fmt::format("  => {}\n", conclusion);
+  }
+
  private:
   bool before(const ClientCall<typename S::Operation>& call) const {
     return call.client != inspector_;
@@ -110,34 +139,6 @@ class HistoryJudge {
       return trace("not decided: too many operations at the same time");
     }
     return trace(fmt::format("impossible: {}", specification_.text(calls[result.refused])));
-  }
-
-  std::string trace(const std::string& conclusion) const {
-    Calls ordered = calls_;
-    std::stable_sort(ordered.begin(), ordered.end(),
-                     [](const auto& a, const auto& b) { return a.call.start < b.call.start; });
-    std::string text;
-    std::size_t failed = 0;
-    const auto fail_before = [&](Time when) {
-      for (; failed < failures_.size() && when > failures_[failed]; ++failed) {
-        const bool last = failed + 1 == failures_.size();
-        text +=
-            fmt::format("  ---- the server fails at {:.3f} us{} ----\n",
-                        to_microseconds(failures_[failed].time_since_epoch()),
-                        last ? fmt::format("; client {} comes after recovery", inspector_) : "");
-      }
-    };
-    for (const auto& call : ordered) {
-      fail_before(call.call.start);
-      text += fmt::format("  {} by client {}, from {:.3f} us", specification_.text(call.call),
-                          call.client, to_microseconds(call.call.start.time_since_epoch()));
-      if (call.call.answered) {
-        text += fmt::format(" to {:.3f} us", to_microseconds(call.call.end.time_since_epoch()));
-      }
-      text += "\n";
-    }
-    fail_before(Time::max());
-    return text + fmt::format("  => {}\n", conclusion);
   }
 
   const S& specification_;

@@ -45,6 +45,13 @@ std::string loss_of(const services::CrashVerdict& verdict, GuaranteeLevel level)
 
 bool keeps(GuaranteeLevel kept, GuaranteeLevel expected) { return kept >= expected; }
 
+// What has to be judged: nothing can be less than none, and to find out that no level is kept takes
+// longest.
+services::CrashLevels levels_of(GuaranteeLevel expected) {
+  const bool any = expected > GuaranteeLevel::none;
+  return {any, any, any, any, any};
+}
+
 // Calls `with` for each system, setting and kind of server, and why it is refused, if it is.
 template <class Function>
 void for_each_cell(const std::vector<services::ServedSystem>& systems, const sim::Profile& profile,
@@ -132,7 +139,8 @@ SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& t
                  std::uint64_t images) {
   GeneratedRun generated(one.system, profile, one.setup(), tape);
   if (images > 0) generated.keep_images();
-  const services::CrashVerdict verdict = generated.run();
+  const services::CrashLevels levels = levels_of(one.expected);
+  const services::CrashVerdict verdict = generated.run(levels);
   SoakRun run;
   run.failures = generated.failures();
   run.kept = level_of(verdict);
@@ -140,7 +148,7 @@ SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& t
   run.events = generated.events();
   run.happened = generated.happened();
   run.states = generated.states();
-  if (images > 0 && run.loss.empty()) {
+  if (images > 0 && run.loss.empty() && levels.any()) {
     run.images = generated.try_images(images, [&](const services::CrashVerdict& of_image) {
       return !keeps(level_of(of_image), one.expected);
     });

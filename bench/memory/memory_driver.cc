@@ -70,7 +70,7 @@ void MemoryDriver::check(const Point& point) const {
         "or lower threads or sync_size",
         settings.where("sync_size"), part, needed));
   }
-  check_server(point, system.info);
+  check_server(point, services::info_of(system));
   try {
     system.check(memory_config(point, system));
   } catch (const UsageError& error) {
@@ -109,7 +109,7 @@ std::optional<Bytes> MemoryDriver::memory(const Point& point) const {
 }
 
 void MemoryDriver::conclude(const Point& point, harness::Measurement& measurement) const {
-  if (const auto level = guarantee_of(point, system_of(point, systems_).info)) {
+  if (const auto level = guarantee_of(point, services::info_of(system_of(point, systems_)))) {
     measurement.guarantee = to_string(*level);
   }
   const std::vector<std::uint64_t> copies = std::exchange(measurement.evidence, {});

@@ -52,6 +52,8 @@ MemoryRun::MemoryRun(Platform& platform, const harness::Point& point,
       workers_(system.workers(config_)),
       replicas_(config_.nodes.size()),
       applications_(config_.threads),
+      first_starts_(config_.threads, Time::max()),
+      last_ends_(config_.threads, Time::min()),
       operations_at_work_(config_.threads),
       session_metrics_(config_.threads),
       replica_metrics_(config_.nodes.size()),
@@ -75,7 +77,9 @@ harness::Measurement MemoryRun::execute() {
   if (platform_.local_node(config_.nodes.front()) != nullptr) {
     const std::uint64_t clock = platform_.modelled() ? 0 : measure::clock_of_this_host();
     result.at_work = {crew_->at_work(clock, operations_at_work)};
-    result.elapsed = result.at_work.front().end - result.at_work.front().begin;
+    const Time first = *std::min_element(first_starts_.begin(), first_starts_.end());
+    const Time last = *std::max_element(last_ends_.begin(), last_ends_.end());
+    if (first < last) result.elapsed = last - first;
     if (platform_.modelled()) result.harness_per_operation = Picoseconds{};
   }
   phases_->costs().add_to(result, point_.roles);
@@ -245,7 +249,11 @@ Task<> MemoryRun::Application::sync_often(std::string_view number, Crew* crew) {
     const Time start = executor.begin();
     const auto synced = co_await memory_->sync(ranges);
     end = executor.now();
-    if (crew != nullptr) ++kind.operations;
+    if (crew != nullptr) {
+      ++kind.operations;
+      run_.first_starts_[index_] = std::min(run_.first_starts_[index_], start);
+      run_.last_ends_[index_] = end;
+    }
     if (!check(synced)) {
       if (crew != nullptr) ++kind.errors;
       break;

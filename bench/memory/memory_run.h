@@ -52,6 +52,8 @@ class MemoryRun {
   std::vector<std::shared_ptr<services::MemoryReplica>> replicas_;  // by node, of this process
   // What each application's thread measured, by index.
   std::vector<harness::Measurement> applications_;
+  std::vector<Time> first_starts_;
+  std::vector<Time> last_ends_;
   std::vector<std::uint64_t> operations_at_work_;
   std::vector<std::vector<double>> session_metrics_;
   // By node.

@@ -36,6 +36,7 @@ void add_doctor(CLI::App& app, CommandContext& context, Action& action);
 void add_history(CLI::App& app, CommandContext& context, Action& action);
 void add_litmus(CLI::App& app, CommandContext& context, Action& action);
 void add_completion(CLI::App& app, CommandContext& context, Action& action);
+void add_mojim(CLI::App& app, CommandContext& context, Action& action);
 void add_soak(CLI::App& app, CommandContext& context, Action& action);
 
 }  // namespace perdura::harness

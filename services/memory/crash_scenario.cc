@@ -10,6 +10,7 @@
 #include "platform/base/error.h"
 #include "platform/pmem/view.h"
 #include "services/judge.h"
+#include "services/memory/copy_reads.h"
 #include "services/memory/specification.h"
 
 namespace perdura::services {
@@ -130,24 +131,24 @@ class MemoryCrashScenario final : public CrashScenario {
   CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const override {
     CrashVerdict verdict =
         judge_history(specification_, calls_, inspector(), failures, problem(), levels);
-    if (!verdict.durable.empty() || seen_.empty()) return verdict;
-    // What readers of a copy see may be old, but it is the outcome of sync points, and stays.
-    auto told = calls_;
-    for (auto& call : told) {
-      if (call.client != inspector()) call.call.answered = false;
-    }
+    const bool is_judged = levels.durable || levels.observed;
+    if (!is_judged || !verdict.durable.empty() || seen_.empty()) return verdict;
     // Of what they see while the inspector works nothing can be said: it reads on the primary, and
     // copies lag behind.
-    Time inspected = Time::max();
-    for (const auto& call : calls_) {
-      if (call.client == inspector()) inspected = std::min(inspected, call.call.start);
+    const auto inspection = std::find_if(
+        calls_.begin(), calls_.end(), [&](const auto& call) { return call.client == inspector(); });
+    auto reads = seen_;
+    if (inspection != calls_.end()) {
+      std::erase_if(reads,
+                    [&](const auto& read) { return read.call.end >= inspection->call.start; });
+      reads.push_back(*inspection);
     }
-    std::copy_if(seen_.begin(), seen_.end(), std::back_inserter(told),
-                 [&](const auto& read) { return read.call.end < inspected; });
-    const CrashVerdict seen =
-        judge_history(specification_, told, inspector(), failures, problem(), levels);
-    if (seen.durable.empty()) return verdict;
-    verdict.durable = verdict.observed = seen.durable;
+    const std::string wrong = impossible_read(calls_, reads, config_.threads, kCellsOfThread);
+    if (wrong.empty()) return verdict;
+    auto told = calls_;
+    told.insert(told.end(), seen_.begin(), seen_.end());
+    verdict.durable = verdict.observed =
+        HistoryJudge<MemorySpecification>(specification_, told, inspector(), failures).trace(wrong);
     return verdict;
   }
 
@@ -237,6 +238,8 @@ class MemoryCrashScenario final : public CrashScenario {
 
   Task<bool> sync(MappedMemory& memory, std::uint32_t client, std::uint32_t thread,
                   std::size_t turn) {
+    // A thread that has worked without a pause, as for mapping, is ahead of the simulation's time.
+    co_await yield();
     const std::size_t index = calls_.size();
     Operation operation;
     std::vector<MemoryRange> ranges;
@@ -253,8 +256,7 @@ class MemoryCrashScenario final : public CrashScenario {
       store(memory.region(), cells_[cell], stored);
     }
     const auto done = co_await memory.sync(ranges);
-    // A thread that waits for nobody runs ahead of the simulation's time: a failure before the end
-    // of the sync must find it unanswered.
+    // The same: a failure before the end of the sync must find it unanswered.
     co_await yield();
     if (!done) {
       note_problem(fmt::format("a sync ends with '{}'", to_string(done.error())));

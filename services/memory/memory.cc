@@ -26,4 +26,10 @@ std::string_view to_string(MemoryRole role) {
   return "";
 }
 
+SystemInfo info_of(const MemorySystem& system) {
+  SystemInfo info = system.info;
+  info.chooses_method = system.update.has_value();
+  return info;
+}
+
 }  // namespace perdura::services

@@ -106,8 +106,11 @@ class MemoryReplica {
 
   // What readers of this node see: the outcome of whole sync points.
   virtual void read(Bytes offset, std::span<std::byte> into) = 0;
-  // Makes a copy the primary: it completes what has arrived, refuses the former primary, and can be
-  // mapped when this has returned. `nodes`: who follows it now, itself first.
+  // Whether a copy is the outcome of sync points; else the region is being copied to it, or it has
+  // been a primary.
+  virtual bool is_complete() const = 0;
+  // Makes a complete copy the primary: it completes what has arrived, refuses the former primary,
+  // and can be mapped when this has returned. `nodes`: who follows it now, itself first.
   virtual void promote(std::vector<NodeId> nodes) = 0;
 
   // How often each of MemorySystem::events has happened since it was opened.
@@ -140,10 +143,14 @@ struct MemorySystem {
   // Throws UsageError if the configuration is impossible, as open() does.
   void (*check)(const MemoryConfig& config);
   // Opens the copy `name` of the thread's node, recovering it, or makes it, filled with zeros.
-  // Throws UsageError if it is there with another configuration, or if the node may not have the
-  // role, as a primary that another one has replaced.
+  // A complete copy that is opened as the primary is promoted; a former primary gets the region
+  // from the mirror. Throws UsageError if it is there with another configuration, or if the node
+  // may not have the role, as a primary that another one has replaced.
   std::shared_ptr<MemoryReplica> (*open)(Thread& thread, std::string name,
                                          const MemoryConfig& config, MemoryRole role);
 };
+
+// What the table of services says of it.
+SystemInfo info_of(const MemorySystem& system);
 
 }  // namespace perdura::services

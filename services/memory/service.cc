@@ -9,8 +9,7 @@ namespace perdura::services {
 std::vector<SystemInfo> MemoryService::systems() const {
   std::vector<SystemInfo> all;
   for (const MemorySystem& system : systems_) {
-    all.push_back(system.info);
-    all.back().chooses_method = system.update.has_value();
+    all.push_back(info_of(system));
   }
   return all;
 }

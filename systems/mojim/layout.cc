@@ -78,7 +78,8 @@ Regions open_regions(Node& node, const std::string& name, const Shape& shape) {
     regions.logs->persist(0, regions.logs->size());
     return regions;
   }
-  regions.created = true;
+  // A file that somebody else has made may hold something.
+  regions.created = regions.data == nullptr;
   if (regions.data == nullptr) {
     regions.data = node.create_region(name, shape.size, pmem::Medium::pm);
   }

@@ -250,7 +250,7 @@ bool Logs::apply_ready(bool over_gaps) {
   if (last == applied()) return false;
   if (options_.flushes) data_.drain();
   if (completes) set_incomplete(false);
-  store_applied(last);
+  store_applied(last, options_.flushes);
   const std::lock_guard held(lock_);
   ++counts_.checkpoints;
   since_checkpoint_ = 0;
@@ -264,9 +264,9 @@ bool Logs::apply_ready(bool over_gaps) {
 }
 
 // From then on recovery ignores these requests, and their slots may be filled again.
-void Logs::store_applied(std::uint64_t id) {
+void Logs::store_applied(std::uint64_t id, bool durably) {
   logs_region_.store(kAppliedOffset, id);
-  if (options_.flushes) logs_region_.persist(kAppliedOffset, kWord);
+  if (durably) logs_region_.persist(kAppliedOffset, kWord);
   applied_ = id;
 }
 
@@ -287,7 +287,7 @@ void Logs::begin_term(std::uint64_t term) {
   const std::lock_guard applying(data_lock_);
   apply_ready(false);
   if (options_.has_gaps) apply_ready(true);
-  store_applied(begin_of(term));
+  store_applied(begin_of(term), true);
   const std::lock_guard held(lock_);
   for (Log& log : logs_) forget_not_applied(log, ~std::uint64_t{0});
 }
@@ -297,7 +297,7 @@ void Logs::skip_to(std::uint64_t id) {
   apply_ready(false);
   if (applied() >= id) return;
   set_incomplete(true);
-  store_applied(id);
+  store_applied(id, true);
   const std::lock_guard held(lock_);
   for (Log& log : logs_) forget_not_applied(log, id);
 }

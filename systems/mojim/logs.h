@@ -132,7 +132,7 @@ class Logs {
   void forget_not_applied(Log& log, std::uint64_t id);
   bool apply(std::uint32_t log, const SyncPoint& sync);
   bool apply_ready(bool over_gaps);
-  void store_applied(std::uint64_t id);
+  void store_applied(std::uint64_t id, bool durably);
 
   pmem::Region& logs_region_;
   pmem::Region& data_;

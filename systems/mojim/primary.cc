@@ -45,11 +45,12 @@ std::vector<NodeId> copies_behind(const Mode& mode, std::span<const NodeId> node
   return {};
 }
 
-Primary::Primary(Node& node, pmem::Region& region, const Mode& mode,
+Primary::Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
                  const services::MemoryConfig& config, const Parameters& parameters,
-                 std::uint64_t term, Contents contents)
+                 Contents contents)
     : node_(node),
       region_(region),
+      logs_(logs),
       mode_(mode),
       parameters_(parameters),
       shape_(config, parameters),
@@ -57,9 +58,9 @@ Primary::Primary(Node& node, pmem::Region& region, const Mode& mode,
       acknowledgment_(mode.copies == Copies::chain && config.nodes.size() > 2
                           ? Acknowledgment::message
                           : acknowledgment_by(config.method)),
-      term_(term),
+      term_(logs.term()),
       posts_itself_(mode.waits && config.threads <= parameters.connections),
-      next_id_(begin_of(term) + 1),
+      next_id_(begin_of(term_) + 1),
       lost_(copies_.size()),
       alone_(copies_.empty()),
       loading_(contents == Contents::loaded ? Loading::necessary : Loading::done),
@@ -225,10 +226,27 @@ Task<> Primary::load_from_mirror(Thread& thread, Sender& mirror) {
   thread.endpoint.deregister_memory(memory);
 }
 
+bool Primary::has_lost_all() const {
+  return std::all_of(lost_.begin(), lost_.end(), [](const auto& lost) { return lost.load(); });
+}
+
+// Section 3.1.3, "Sync": the primary flushes when the mirror is lost. From then on its own region
+// is what it has to begin with if it fails, too, and no longer the mirror's.
 void Primary::note_lost(std::size_t copy) {
   lost_[copy] = true;
-  const bool any = std::any_of(lost_.begin(), lost_.end(), [](const auto& lost) { return !lost; });
-  if (!any) alone_ = true;
+  if (!has_lost_all()) return;
+  const std::lock_guard held(completeness_);
+  flush_unflushed();
+  logs_.set_incomplete(false);
+  alone_ = true;
+}
+
+void Primary::end_copying() {
+  {
+    const std::lock_guard held(completeness_);
+    if (!alone_) logs_.set_incomplete(true);
+  }
+  copying_ = Copying::ended;
 }
 
 void Primary::note_unflushed(std::span<const services::MemoryRange> ranges) {

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "platform/runtime/sync.h"
 #include "systems/mojim/layout.h"
+#include "systems/mojim/logs.h"
 #include "systems/mojim/mode.h"
 #include "systems/mojim/sender.h"
 
@@ -26,9 +28,11 @@ class Primary {
     own,     // what is to be copied
     loaded,  // to be loaded from the mirror before anything is mapped
   };
-  // `region` must outlive this.
-  Primary(Node& node, pmem::Region& region, const Mode& mode, const services::MemoryConfig& config,
-          const Parameters& parameters, std::uint64_t term, Contents contents);
+  // `region` and the node's own `logs`, which say whether the region is complete, must outlive
+  // this. It is as long as its contents are nowhere else: until the copies have been given it, and
+  // when all of them are lost.
+  Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
+          const services::MemoryConfig& config, const Parameters& parameters, Contents contents);
 
   pmem::Region& region() { return region_; }
   const Mode& mode() const { return mode_; }
@@ -83,7 +87,10 @@ class Primary {
   // --- lost copies and other primaries -----------------------------------------------------------
 
   bool is_lost(std::size_t copy) const { return lost_[copy].load(std::memory_order_relaxed); }
+  bool has_lost_all() const;
+  // All are lost, and what had been safe only there is durable here.
   bool is_alone() const { return alone_.load(std::memory_order_relaxed); }
+  // When it was the last copy, what only copies had safe becomes durable here, before is_alone().
   void note_lost(std::size_t copy);
   // Another node has become the primary.
   bool is_replaced() const { return replaced_.load(std::memory_order_relaxed); }
@@ -92,21 +99,21 @@ class Primary {
   // Others that map the region wait until it has called end_copying().
   bool begin_copying();
   Task<> wait_for_copying();
-  void end_copying() { copying_ = Copying::ended; }
+  void end_copying();
 
   // These ranges are safe only because a copy has them.
   void note_unflushed(std::span<const services::MemoryRange> ranges);
-  // Makes them durable here.
-  void flush_unflushed();
 
  private:
   Task<> connect_first(Sender& sender, std::size_t copy);
   void note_incomplete(const Sender& sender);
+  void flush_unflushed();
   Task<> load_once(Thread& thread, Sender& mirror);
   Task<> load_from_mirror(Thread& thread, Sender& mirror);
 
   Node& node_;
   pmem::Region& region_;
+  Logs& logs_;
   const Mode& mode_;
   Parameters parameters_;
   Shape shape_;
@@ -119,6 +126,7 @@ class Primary {
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::atomic<bool>> lost_;
   std::atomic<bool> alone_;
+  std::mutex completeness_;  // of the region, while that changes
   std::atomic<bool> replaced_{false};
   enum class Loading : std::uint8_t { necessary, begun, done };
   std::atomic<Loading> loading_;

@@ -32,9 +32,10 @@ Replica::Replica(Thread& thread, const std::string& name, const Mode& mode,
       regions_(open_regions(thread.node, name, Shape(config, parameters_))),
       logs_(*regions_.logs, *regions_.data, log_options(config, mode, parameters_)) {
   if (role == MemoryRole::primary) {
-    be_primary(regions_.created       ? Primary::Contents::fresh
-               : mode.is_replicated() ? Primary::Contents::loaded
-                                      : Primary::Contents::own);
+    const bool is_lost = logs_.is_incomplete() && mode.is_replicated();
+    be_primary(regions_.created ? Primary::Contents::fresh
+               : is_lost        ? Primary::Contents::loaded
+                                : Primary::Contents::own);
   } else if (!copies_behind(mode_, config_.nodes, node_.id()).empty()) {
     logs_.keep_for_others();
   }
@@ -44,9 +45,10 @@ Replica::Replica(Thread& thread, const std::string& name, const Mode& mode,
 void Replica::be_primary(Primary::Contents contents) {
   logs_.close();
   logs_.begin_term(logs_.term() + 1);
-  logs_.set_incomplete(true);
-  primary_ = std::make_shared<Primary>(node_, *regions_.data, mode_, config_, parameters_,
-                                       logs_.term(), contents);
+  // Until others have been given it, its own is the only one.
+  if (contents != Primary::Contents::own) logs_.set_incomplete(true);
+  primary_ = std::make_shared<Primary>(node_, *regions_.data, logs_, mode_, config_, parameters_,
+                                       contents);
 }
 
 Task<std::unique_ptr<services::MappedMemory>> Replica::map(Thread& thread) {

@@ -22,6 +22,7 @@ class Replica final : public services::MemoryReplica {
   Task<std::unique_ptr<services::MappedMemory>> map(Thread& thread) override;
   Task<> serve(Thread& thread) override;
   std::uint64_t position() const override;
+  bool is_complete() const override { return !logs_.is_incomplete(); }
   void read(Bytes offset, std::span<std::byte> into) override;
   void promote(std::vector<NodeId> nodes) override;
   std::vector<std::uint64_t> events() const override;

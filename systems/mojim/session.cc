@@ -115,6 +115,11 @@ Task<tl::expected<void, SyncError>> Session::sync(std::span<const MemoryRange> r
   }
   counts_.requests += sending.count;
   co_await send(sending);
+  if (primary_->has_lost_all() && !primary_->mode().flushes) {
+    // No copy may have it, and others' flushing may have come before it was noted.
+    flush(ranges, kCacheLine);
+    while (!primary_->is_alone()) co_await sleep_for(Microseconds(2));
+  }
   if (primary_->begin_copying()) {
     co_await copy_region();
     primary_->end_copying();
@@ -159,6 +164,7 @@ Task<> Session::copy_region() {
     sending.copied = done + most < size ? kOfCopy : kEndOfCopy;
     co_await send(sending);
   }
+  co_await settle();
 }
 
 Task<> Session::send_later(std::shared_ptr<Session> self, Sending sending,
@@ -289,7 +295,6 @@ void Session::copy_is_lost(std::size_t copy) {
   const Time since = thread_.executor.now();
   primary_->note_lost(copy);
   if (!primary_->is_alone()) return;
-  primary_->flush_unflushed();
   counts_.vulnerable += thread_.executor.now() - since;
 }
 

@@ -126,13 +126,6 @@ TEST_F(ClaimsTest, MistakesAreNamedWithTheirPlace) {
   EXPECT_EQ(mistake(order, "lower", ""), "lower and higher need each other");
   EXPECT_EQ(mistake(order, "lower", "system"),
             "lower: 'system' must be COLUMN=VALUE or COLUMN=VALUE|VALUE");
-  EXPECT_EQ(mistake(order, "where", "color=red"),
-            "neither points.csv nor probes.csv has a column 'color'");
-  for (const std::string column : {"y", "any", "same"}) {
-    EXPECT_EQ(mistake(order, column, "color"),
-              "neither points.csv nor probes.csv has a column 'color'")
-        << column;
-  }
 }
 
 TEST_F(ClaimsTest, CompareRowsThatAgreeInWhatIsNotNamed) {

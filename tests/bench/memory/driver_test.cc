@@ -98,7 +98,9 @@ TEST_P(MemoryDriverOn, MeasuresEachSyncOfEachSystemAndLeavesEqualCopies) {
       EXPECT_EQ(result.kinds.at(kSync).latency.count(), 300U);
       EXPECT_EQ(result.kinds.at(kSync).errors, 0U);
       EXPECT_GT(result.elapsed, Picoseconds{});
-      EXPECT_TRUE(result.throughput());
+      if (threads == 1) {  // else they may not have been at work together, they are so few
+        EXPECT_TRUE(result.throughput());
+      }
       // The ranges of a sync may overlap; each copy stores what it gets in its data area.
       const auto copies = point.roles.node_count() - 1;
       if (copies > 0) {

@@ -1,0 +1,217 @@
+// perdura mojim run and recover: programs that know nothing of Mojim, on a file that it replicates
+// (docs/systems/mojim.md).
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <vector>
+
+#include "bench/perdura/commands.h"
+#include "library/mojim/cluster.h"
+#include "platform/base/error.h"
+
+extern char** environ;
+
+namespace perdura::harness {
+
+namespace fs = std::filesystem;
+using mojim::Cluster;
+
+namespace {
+
+struct MojimArguments {
+  Cluster cluster{};
+  std::string primary;
+  std::string mirror;
+  std::vector<std::string> backups;
+  std::string persistence = "correct";
+  std::string ddio = "on";
+  std::vector<std::string> command;
+};
+
+Cluster cluster_of(const MojimArguments& arguments) {
+  Cluster cluster = arguments.cluster;
+  cluster.files = {arguments.primary};
+  if (!arguments.mirror.empty()) cluster.files.push_back(arguments.mirror);
+  if (arguments.mirror.empty() && !arguments.backups.empty()) {
+    throw UsageError("--backup: the backups are behind a mirror; add --mirror FILE");
+  }
+  cluster.files.insert(cluster.files.end(), arguments.backups.begin(), arguments.backups.end());
+  for (std::string& file : cluster.files) {
+    file = fs::absolute(file).lexically_normal().string();
+    if (file.find(':') != std::string::npos) {
+      throw UsageError(fmt::format("{}: the name of a replicated file has no ':'", file));
+    }
+    if (std::count(cluster.files.begin(), cluster.files.end(), file) > 1) {
+      throw UsageError(fmt::format("{}: given twice; each node has a file of its own", file));
+    }
+    if (!fs::is_directory(fs::path(file).parent_path())) {
+      throw UsageError(
+          fmt::format("{}: there is no such folder", fs::path(file).parent_path().string()));
+    }
+  }
+  cluster.job = fmt::format("mojim-{}", getpid());
+  cluster.size = round_up(cluster.size, 4 * KiB);
+  cluster.ddio = arguments.ddio == "on";
+  if (arguments.persistence == "paper") cluster.domain.clear();
+  cluster.system();
+  return cluster;
+}
+
+// Beside the program where it was built, or where it was installed.
+fs::path preloaded_library() {
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  for (const fs::path& candidate :
+       {folder / "libperdura_mojim.so",
+        folder.parent_path() / PERDURA_LIBRARY_FOLDER / "libperdura_mojim.so"}) {
+    if (fs::exists(candidate)) return candidate;
+  }
+  throw UsageError(fmt::format("libperdura_mojim.so is neither in {} nor in ../{}", folder.string(),
+                               PERDURA_LIBRARY_FOLDER));
+}
+
+pid_t start(const std::vector<std::string>& command, const std::vector<std::string>& more) {
+  std::vector<char*> arguments;
+  for (const std::string& argument : command)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    environment.push_back(*variable);
+  for (const std::string& variable : more)
+    environment.push_back(const_cast<char*>(variable.c_str()));
+  environment.push_back(nullptr);
+  pid_t process = 0;
+  const int problem =
+      posix_spawnp(&process, arguments[0], nullptr, nullptr, arguments.data(), environment.data());
+  if (problem != 0) throw UsageError(fmt::format("{}: {}", command[0], std::strerror(problem)));
+  return process;
+}
+
+int wait_for(pid_t process) {
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+// Ends copies, however this process goes on.
+class Copies {
+ public:
+  explicit Copies(const Cluster& cluster) {
+    const std::string program = fs::read_symlink("/proc/self/exe");
+    for (NodeId node = 1; node < cluster.files.size(); ++node) {
+      processes_.push_back(
+          start({program, "mojim", "copy", fmt::to_string(node)}, cluster.environment()));
+    }
+  }
+  ~Copies() { end(); }
+  Copies(const Copies&) = delete;
+  Copies& operator=(const Copies&) = delete;
+  void end() {
+    for (const pid_t process : processes_) kill(process, SIGTERM);
+    for (const pid_t process : processes_) wait_for(process);
+    processes_.clear();
+  }
+
+ private:
+  std::vector<pid_t> processes_;
+};
+
+void recover(const Cluster& cluster, NodeId node) {
+  const bool complete = mojim::recover_copy(cluster, node);
+  std::cerr << fmt::format("perdura mojim: {} {}\n", cluster.files[node],
+                           complete
+                               ? "holds all sync points that it has received"
+                               : "is incomplete: the program ended before the file was copied");
+}
+
+ExitCode run_mojim(const MojimArguments& arguments) {
+  const Cluster cluster = cluster_of(arguments);
+  for (NodeId node = 1; node < cluster.files.size(); ++node) prepare_files(cluster, node);
+  std::vector<std::string> environment = cluster.environment();
+  environment.push_back("LD_PRELOAD=" + preloaded_library().string());
+  int status = 0;
+  {
+    Copies copies(cluster);
+    status = wait_for(start(arguments.command, environment));
+  }
+  for (NodeId node = 1; node < cluster.files.size(); ++node) recover(cluster, node);
+  if (WIFSIGNALED(status)) {
+    std::cerr << fmt::format("perdura mojim: {} was ended by signal {}\n",
+                             arguments.command.front(), WTERMSIG(status));
+    return ExitCode::failed;
+  }
+  // The program's own.
+  return static_cast<ExitCode>(WEXITSTATUS(status));
+}
+
+void add_cluster(CLI::App& command, MojimArguments& arguments) {
+  command.add_option("--mode", arguments.cluster.mode, "m-sync, m-async, ... (perdura list)")
+      ->required();
+  command
+      .add_option("--size", arguments.cluster.size,
+                  "size of the file, as large as the program ever maps: 64MiB")
+      ->required()
+      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--primary", arguments.primary, "the program's file")->required();
+  command.add_option("--mirror", arguments.mirror, "the mirror's copy of it");
+  command.add_option("--backup", arguments.backups, "a copy behind the mirror's")
+      ->allow_extra_args(false);
+  command
+      .add_option("--persistence", arguments.persistence,
+                  "correct: what is acknowledged is durable on the nodes that --domain and --ddio "
+                  "describe; paper: as published")
+      ->check(CLI::IsMember({"correct", "paper"}));
+  command.add_option("--domain", arguments.cluster.domain, "persistence domain: dmp, mhp or wsp")
+      ->check(CLI::IsMember({"dmp", "mhp", "wsp"}));
+  command.add_option("--ddio", arguments.ddio, "of the nodes: on or off")
+      ->check(CLI::IsMember({"on", "off"}));
+}
+
+}  // namespace
+
+void add_mojim(CLI::App& app, CommandContext&, Action& action) {
+  auto* const mojim =
+      app.add_subcommand("mojim", "Runs programs on a file that Mojim replicates on this host");
+  mojim->require_subcommand(1);
+  const auto arguments = std::make_shared<MojimArguments>();
+
+  auto* const run = mojim->add_subcommand(
+      "run", "Starts the copies and a program that maps the file, and ends the copies after it");
+  add_cluster(*run, *arguments);
+  run->add_option("command", arguments->command, "the program and its arguments, behind --")
+      ->required();
+  run->callback([arguments, &action] { action = [arguments] { return run_mojim(*arguments); }; });
+
+  auto* const recover_command = mojim->add_subcommand(
+      "recover", "Completes what had arrived at the copies, after perdura mojim run was killed");
+  add_cluster(*recover_command, *arguments);
+  recover_command->callback([arguments, &action] {
+    action = [arguments] {
+      const Cluster cluster = cluster_of(*arguments);
+      for (NodeId node = 1; node < cluster.files.size(); ++node) recover(cluster, node);
+      return ExitCode::done;
+    };
+  });
+
+  // A process of `run`, which learns all else from its environment.
+  auto* const copy = mojim->add_subcommand("copy", "A node that has a copy")->group("");
+  const auto node = std::make_shared<NodeId>();
+  copy->add_option("node", *node)->required();
+  copy->callback([node, &action] {
+    action = [node] {
+      mojim::serve_copy(Cluster::from_environment(), *node);
+      return ExitCode::done;
+    };
+  });
+}
+
+}  // namespace perdura::harness

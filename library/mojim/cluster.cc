@@ -1,0 +1,223 @@
+#include "library/mojim/cluster.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+
+#include "persistence/chooser.h"
+#include "platform/base/error.h"
+#include "systems/registry/registry.h"
+
+namespace perdura::mojim {
+
+namespace fs = std::filesystem;
+using services::MemoryConfig;
+using services::MemoryReplica;
+using services::MemoryRole;
+using services::MemorySystem;
+
+namespace {
+
+constexpr char kBetween = ':';  // files, in a variable
+constexpr Bytes kPage = 4 * KiB;
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr || *value == '\0') {
+    throw UsageError(
+        fmt::format("{} is not set; start the program with 'perdura mojim run'", name));
+  }
+  return value;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(kBetween, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+[[noreturn]] void fail(const std::string& file, const char* what) {
+  throw PlatformError(fmt::format("{}: {}: {}", file, what, std::strerror(errno)));
+}
+
+void give_size(const std::string& file, Bytes size, bool create) {
+  const int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0);
+  const int descriptor = open(file.c_str(), flags, 0644);
+  if (descriptor < 0) fail(file, "cannot be opened");
+  struct stat found {};
+  fstat(descriptor, &found);
+  const auto has = static_cast<Bytes>(found.st_size);
+  // Allocated now, so that a full medium is found now.
+  const int problem = has < size ? posix_fallocate(descriptor, 0, static_cast<off_t>(size)) : 0;
+  close(descriptor);
+  if (problem == ENOSPC) {
+    throw UsageError(fmt::format("{}: there is no room for {} bytes", file, size));
+  }
+  errno = problem;
+  if (problem != 0) fail(file, "cannot get its size");
+  if (has > size) {
+    throw UsageError(
+        fmt::format("{}: has {} bytes, and the region has {}; raise --size", file, has, size));
+  }
+}
+
+}  // namespace
+
+Cluster Cluster::from_environment() {
+  Cluster cluster;
+  cluster.job = variable("PERDURA_MOJIM_JOB");
+  cluster.mode = variable("PERDURA_MOJIM_MODE");
+  const std::string size = variable("PERDURA_MOJIM_SIZE");
+  const auto read = std::from_chars(size.data(), size.data() + size.size(), cluster.size);
+  if (read.ec != std::errc() || read.ptr != size.data() + size.size()) {
+    throw UsageError(fmt::format("PERDURA_MOJIM_SIZE is '{}'; it must be a number of bytes", size));
+  }
+  cluster.files = split(variable("PERDURA_MOJIM_FILES"));
+  const std::string domain = variable("PERDURA_MOJIM_DOMAIN");
+  cluster.domain = domain == "paper" ? "" : domain;
+  cluster.ddio = variable("PERDURA_MOJIM_DDIO") == "on";
+  return cluster;
+}
+
+std::vector<std::string> Cluster::environment() const {
+  std::string all;
+  for (const std::string& file : files) all += (all.empty() ? "" : ":") + file;
+  return {"PERDURA_MOJIM_JOB=" + job,
+          "PERDURA_MOJIM_MODE=" + mode,
+          fmt::format("PERDURA_MOJIM_SIZE={}", size),
+          "PERDURA_MOJIM_FILES=" + all,
+          "PERDURA_MOJIM_DOMAIN=" + (domain.empty() ? "paper" : domain),
+          fmt::format("PERDURA_MOJIM_DDIO={}", ddio ? "on" : "off")};
+}
+
+const MemorySystem& Cluster::system() const {
+  const MemorySystem& system = systems::find_memory_system(mode);
+  const std::size_t copies = files.size() - 1;
+  if (copies < system.copies.least || copies > system.copies.most) {
+    throw UsageError(system.copies.least == 0
+                         ? fmt::format("{} has no copies; leave --mirror and --backup out", mode)
+                     : copies < system.copies.least && copies == 1
+                         ? fmt::format("{} needs a backup; add --backup FILE", mode)
+                     : copies == 0
+                         ? fmt::format("{} needs a mirror; add --mirror FILE", mode)
+                         : fmt::format("{} has {} copies at most; leave {} out", mode,
+                                       system.copies.most,
+                                       system.copies.most == 1 ? "--backup" : "some --backup"));
+  }
+  return system;
+}
+
+MemoryConfig Cluster::config() const {
+  MemoryConfig config{.size = size, .threads = 1};
+  config.nodes.resize(files.size());
+  std::iota(config.nodes.begin(), config.nodes.end(), NodeId{0});
+  const MemorySystem& memory = system();
+  if (!domain.empty() && memory.update) {
+    const auto configurations = persistence::configurations({.domain = domain,
+                                                             .ddio = ddio ? "on" : "off",
+                                                             .receive_buffers = "pm",
+                                                             .transport = "ib"});
+    config.method = persistence::choose(configurations, *memory.update, {});
+  }
+  return config;
+}
+
+MemoryRole Cluster::role(NodeId node) const {
+  return node == 0 ? MemoryRole::primary : node == 1 ? MemoryRole::mirror : MemoryRole::backup;
+}
+
+std::string state_folder(const std::string& file) { return file + ".mojim"; }
+
+void prepare_files(const Cluster& cluster, NodeId node) {
+  const std::string& file = cluster.files.at(node);
+  if (cluster.size == 0 || cluster.size % kPage != 0) {
+    throw UsageError(fmt::format("{}: the size must be whole pages of {} bytes", file, kPage));
+  }
+  const fs::path folder = state_folder(file);
+  const fs::path known = folder / kRegion;
+  give_size(file, cluster.size, node > 0);
+  std::error_code error;
+  fs::create_directory(folder, error);
+  if (fs::exists(known, error)) {
+    if (fs::equivalent(file, known, error)) return;
+    throw UsageError(
+        fmt::format("{} is another file than the one that {} belongs to; remove the folder if the "
+                    "copies of the former file are not needed any more",
+                    file, folder.string()));
+  }
+  fs::create_hard_link(file, known, error);
+  if (error) {
+    throw PlatformError(fmt::format("{}: {}", known.string(), error.message()));
+  }
+}
+
+std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> nodes) {
+  // Where the platform looks for a node's memory: links to the nodes' own folders.
+  const fs::path links = state_folder(cluster.files.front()) + ".nodes";
+  std::error_code error;
+  fs::create_directories(links, error);
+  for (NodeId node = 0; node < cluster.files.size(); ++node) {
+    const fs::path link = links / fmt::format("node-{}", node);
+    if (fs::read_symlink(link, error) == state_folder(cluster.files[node])) continue;
+    fs::remove(link, error);
+    fs::create_directory_symlink(state_folder(cluster.files[node]), link, error);
+    // Another process of the cluster may be at it, too.
+    if (error && fs::read_symlink(link) != state_folder(cluster.files[node])) {
+      throw PlatformError(fmt::format("{}: {}", link.string(), error.message()));
+    }
+  }
+  ShmOptions options;
+  options.job = nodes.empty() ? "" : cluster.job;
+  options.node_count = static_cast<NodeId>(cluster.files.size());
+  options.local_nodes = std::move(nodes);
+  options.pm_directory = links.string();
+  options.accounting = pmem::WriteMeter::Level::issued;
+  return std::make_unique<ShmPlatform>(std::move(options));
+}
+
+void serve_copy(const Cluster& cluster, NodeId node) {
+  prepare_files(cluster, node);
+  const MemorySystem& system = cluster.system();
+  const MemoryConfig config = cluster.config();
+  const auto platform = join(cluster, {node});
+  std::shared_ptr<MemoryReplica> replica;
+  for (std::uint32_t worker = 0; worker < system.workers(config); ++worker) {
+    platform->start_service(node, static_cast<fabric::Port>(worker), CompletionMode::event,
+                            [&](Thread& thread) -> Task<> {
+                              if (thread.endpoint.address().port == 0) {
+                                replica = system.open(thread, kRegion, config, cluster.role(node));
+                              }
+                              while (!replica) co_await sleep_for(Microseconds(100));
+                              co_await replica->serve(thread);
+                            });
+  }
+  platform->run();
+}
+
+bool recover_copy(const Cluster& cluster, NodeId node) {
+  prepare_files(cluster, node);
+  bool complete = false;
+  const auto platform = join(cluster, {});
+  platform->start(node, 0, CompletionMode::event, [&](Thread& thread) -> Task<> {
+    complete =
+        cluster.system().open(thread, kRegion, cluster.config(), cluster.role(node))->is_complete();
+    co_return;
+  });
+  platform->run();
+  return complete;
+}
+
+}  // namespace perdura::mojim

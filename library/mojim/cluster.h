@@ -1,0 +1,61 @@
+// A file that Mojim replicates, and the cluster of processes of one host that do it: the
+// application is the primary, and each copy has a process of its own (the platform `shm`).
+//
+// Each node has a folder beside its file, FILE.mojim, with the file itself under the name that the
+// service knows, and the log of a copy:
+//
+//   accounts.db                     of the application, or a copy that others may read
+//   accounts.db.mojim/data          the same file (a hard link)
+//   accounts.db.mojim/data.logs     the logs of Mojim
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platform/shm/shm_platform.h"
+#include "services/memory/memory.h"
+
+namespace perdura::mojim {
+
+struct Cluster {
+  std::string job;                 // names the cluster; processes with the same name meet
+  std::string mode;                // "m-sync"
+  Bytes size = 0;                  // of the file, whole pages
+  std::vector<std::string> files;  // absolute paths, by node: the primary's, the mirror's, ...
+  // The persistence domain ("dmp") and DDIO of all nodes, for which what is acknowledged is durable
+  // (persistence/chooser.h). Empty: persistence as in the paper.
+  std::string domain = "dmp";
+  bool ddio = true;
+
+  // From and to the environment of a process (PERDURA_MOJIM_*), which is how an application's
+  // process learns of it. Throws UsageError if a variable is missing or makes no sense.
+  static Cluster from_environment();
+  std::vector<std::string> environment() const;  // "NAME=VALUE"
+
+  // Throws UsageError if there is no such mode, or if it needs other nodes.
+  const services::MemorySystem& system() const;
+  services::MemoryConfig config() const;
+  services::MemoryRole role(NodeId node) const;
+};
+
+// The name of the region.
+inline constexpr const char* kRegion = "data";
+
+std::string state_folder(const std::string& file);
+// Makes the node's file, if there is none, and what belongs to it. The file of a primary is the
+// application's, which must exist, and may be shorter; it gets its whole size here. Throws
+// UsageError if the file is longer, or another one than it was.
+void prepare_files(const Cluster& cluster, NodeId node);
+
+// The process' part of the cluster: of these nodes; of all of them, without others, if it is empty.
+std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> nodes);
+
+// Of a copy: receives what the application syncs, until the primary's process has ended.
+void serve_copy(const Cluster& cluster, NodeId node);
+// When no process has the file of a copy open: applies what had arrived. Then the file holds every
+// sync point that it has received, whole. False if the copy is incomplete, because the file was
+// still being copied to it.
+bool recover_copy(const Cluster& cluster, NodeId node);
+
+}  // namespace perdura::mojim
