@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -105,12 +106,23 @@ int wait_for(pid_t process) {
 // Ends copies, however this process goes on.
 class Copies {
  public:
+  // Returns when all of them serve. Throws PlatformError if one does not.
   explicit Copies(const Cluster& cluster) {
     const std::string program = fs::read_symlink("/proc/self/exe");
+    std::array<int, 2> said{};
+    if (pipe(said.data()) != 0) throw PlatformError(fmt::format("pipe: {}", std::strerror(errno)));
     for (NodeId node = 1; node < cluster.files.size(); ++node) {
       processes_.push_back(
-          start({program, "mojim", "copy", fmt::to_string(node)}, cluster.environment()));
+          start({program, "mojim", "copy", fmt::to_string(node), fmt::to_string(said[1])},
+                cluster.environment()));
     }
+    close(said[1]);
+    std::size_t serving = 0;
+    for (char one = 0; serving < processes_.size() && read(said[0], &one, 1) == 1;) ++serving;
+    close(said[0]);
+    if (serving == processes_.size()) return;
+    end();
+    throw PlatformError("a node that has a copy has ended; see above");
   }
   ~Copies() { end(); }
   Copies(const Copies&) = delete;
@@ -205,10 +217,15 @@ void add_mojim(CLI::App& app, CommandContext&, Action& action) {
   // A process of `run`, which learns all else from its environment.
   auto* const copy = mojim->add_subcommand("copy", "A node that has a copy")->group("");
   const auto node = std::make_shared<NodeId>();
+  const auto said = std::make_shared<int>();
   copy->add_option("node", *node)->required();
-  copy->callback([node, &action] {
-    action = [node] {
-      mojim::serve_copy(Cluster::from_environment(), *node);
+  copy->add_option("descriptor", *said, "to which it writes a byte when it serves")->required();
+  copy->callback([node, said, &action] {
+    action = [node, said] {
+      mojim::serve_copy(Cluster::from_environment(), *node, [said] {
+        if (write(*said, "+", 1) != 1) throw PlatformError("nobody waits for the copy");
+        close(*said);
+      });
       return ExitCode::done;
     };
   });

@@ -170,6 +170,7 @@ std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> no
   std::error_code error;
   fs::create_directories(links, error);
   for (NodeId node = 0; node < cluster.files.size(); ++node) {
+    fs::create_directory(state_folder(cluster.files[node]), error);
     const fs::path link = links / fmt::format("node-{}", node);
     if (fs::read_symlink(link, error) == state_folder(cluster.files[node])) continue;
     fs::remove(link, error);
@@ -185,10 +186,12 @@ std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> no
   options.local_nodes = std::move(nodes);
   options.pm_directory = links.string();
   options.accounting = pmem::WriteMeter::Level::issued;
+  // A node that has died does not answer; all others are there before the program begins.
+  options.fabric.connection_timeout = Milliseconds(500);
   return std::make_unique<ShmPlatform>(std::move(options));
 }
 
-void serve_copy(const Cluster& cluster, NodeId node) {
+void serve_copy(const Cluster& cluster, NodeId node, const std::function<void()>& serves) {
   prepare_files(cluster, node);
   const MemorySystem& system = cluster.system();
   const MemoryConfig config = cluster.config();
@@ -201,6 +204,7 @@ void serve_copy(const Cluster& cluster, NodeId node) {
                                 replica = system.open(thread, kRegion, config, cluster.role(node));
                               }
                               while (!replica) co_await sleep_for(Microseconds(100));
+                              if (thread.endpoint.address().port == 0) serves();
                               co_await replica->serve(thread);
                             });
   }

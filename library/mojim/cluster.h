@@ -9,6 +9,7 @@
 //   accounts.db.mojim/data.logs     the logs of Mojim
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,8 +52,9 @@ void prepare_files(const Cluster& cluster, NodeId node);
 // The process' part of the cluster: of these nodes; of all of them, without others, if it is empty.
 std::unique_ptr<ShmPlatform> join(const Cluster& cluster, std::vector<NodeId> nodes);
 
-// Of a copy: receives what the application syncs, until the primary's process has ended.
-void serve_copy(const Cluster& cluster, NodeId node);
+// Of a copy: receives what the application syncs, until the primary's process has ended. Calls
+// `serves` when it can be connected to.
+void serve_copy(const Cluster& cluster, NodeId node, const std::function<void()>& serves);
 // When no process has the file of a copy open: applies what had arrived. Then the file holds every
 // sync point that it has received, whole. False if the copy is incomplete, because the file was
 // still being copied to it.

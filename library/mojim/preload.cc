@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -177,12 +178,22 @@ class File {
   std::unique_ptr<Application> application_;
 };
 
-File& file() {
-  static File one;
-  return one;
+// From before main() until after it. Null while it begins: what it calls itself is not its
+// business.
+std::atomic<File*> current{nullptr};
+[[gnu::constructor]] void begin() { current = new File; }
+[[gnu::destructor]] void end() { delete current.exchange(nullptr); }
+
+// The file that this descriptor is of, or this address is in, if that is replicated already; else
+// null.
+File* replicated(int descriptor) {
+  File* const file = current.load(std::memory_order_acquire);
+  return file != nullptr && file->is_replicated(descriptor) ? file : nullptr;
 }
-// Before main().
-[[gnu::constructor]] void begin() { file(); }
+File* replicated(const void* address) {
+  File* const file = current.load(std::memory_order_acquire);
+  return file != nullptr && file->has(address) ? file : nullptr;
+}
 
 // Where a write(2) through this descriptor has ended.
 off_t place_of(int descriptor) { return lseek(descriptor, 0, SEEK_CUR); }
@@ -190,8 +201,9 @@ off_t place_of(int descriptor) { return lseek(descriptor, 0, SEEK_CUR); }
 template <class Map>
 void* map(Map* otherwise, void* address, std::size_t length, int protection, int flags,
           int descriptor, off_t offset) {
+  File* const file = current.load(std::memory_order_acquire);
   const bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
-  if (inside || descriptor < 0 || !shared || !file().is(descriptor)) {
+  if (file == nullptr || descriptor < 0 || !shared || !file->is(descriptor)) {
     return otherwise(address, length, protection, flags, descriptor, offset);
   }
   if ((flags & MAP_FIXED) != 0) {
@@ -199,13 +211,15 @@ void* map(Map* otherwise, void* address, std::size_t length, int protection, int
     errno = ENOTSUP;
     return MAP_FAILED;
   }
-  return file().map(length, offset);
+  return file->map(length, offset);
 }
 
 template <class Truncate>
 int truncate_file(Truncate* otherwise, int descriptor, off_t length) {
-  if (!file().is_replicated(descriptor)) return otherwise(descriptor, length);
-  if (static_cast<Bytes>(length) == file().size()) return 0;
+  const File* const file = replicated(descriptor);
+  if (file == nullptr) return otherwise(descriptor, length);
+  // Programs give a file the size that they are about to map, and find that it has more.
+  if (static_cast<Bytes>(length) <= file->size() && length > 0) return 0;
   say("a file that is replicated keeps its size; the program wants to change it");
   errno = EPERM;
   return -1;
@@ -214,13 +228,23 @@ int truncate_file(Truncate* otherwise, int descriptor, off_t length) {
 template <class Function>
 ssize_t noted(int descriptor, off_t offset, Function write_it) {
   const ssize_t length = write_it();
-  return file().is_replicated(descriptor) ? file().written(descriptor, offset, length) : length;
+  File* const file = replicated(descriptor);
+  return file != nullptr ? file->written(descriptor, offset, length) : length;
+}
+
+template <class Function>
+ssize_t noted_at_end(int descriptor, Function write_it) {
+  const ssize_t length = write_it();
+  File* const file = replicated(descriptor);
+  if (file == nullptr) return length;
+  return file->written(descriptor, place_of(descriptor) - length, length);
 }
 
 int sync_all(int descriptor, int (*otherwise)(int)) {
-  if (!file().is_replicated(descriptor)) return otherwise(descriptor);
-  const MemoryRange all{0, file().size()};
-  return file().sync({&all, 1});
+  File* const file = replicated(descriptor);
+  if (file == nullptr) return otherwise(descriptor);
+  const MemoryRange all{0, file->size()};
+  return file->sync({&all, 1});
 }
 
 }  // namespace
@@ -236,14 +260,15 @@ void* mmap64(void* address, size_t length, int protection, int flags, int descri
   return map(REAL(mmap64), address, length, protection, flags, descriptor, offset);
 }
 int munmap(void* address, size_t length) noexcept {
-  if (file().has(address)) return 0;  // until the process ends
+  if (replicated(address) != nullptr) return 0;  // it stays until the process ends
   return REAL(munmap)(address, length);
 }
 
 int msync(void* address, size_t length, int flags) {
-  if (!file().has(address)) return REAL(msync)(address, length, flags);
-  const MemoryRange range{file().offset_of(address), length};
-  return file().sync({&range, 1});
+  File* const file = replicated(address);
+  if (file == nullptr) return REAL(msync)(address, length, flags);
+  const MemoryRange range{file->offset_of(address), length};
+  return file->sync({&range, 1});
 }
 int fsync(int descriptor) { return sync_all(descriptor, REAL(fsync)); }
 int fdatasync(int descriptor) { return sync_all(descriptor, REAL(fdatasync)); }
@@ -256,14 +281,10 @@ int ftruncate64(int descriptor, off64_t length) noexcept {
 }
 
 ssize_t write(int descriptor, const void* data, size_t length) {
-  if (inside || !file().is_replicated(descriptor)) return REAL(write)(descriptor, data, length);
-  const ssize_t done = REAL(write)(descriptor, data, length);
-  return file().written(descriptor, place_of(descriptor) - done, done);
+  return noted_at_end(descriptor, [&] { return REAL(write)(descriptor, data, length); });
 }
 ssize_t writev(int descriptor, const iovec* parts, int count) {
-  if (inside || !file().is_replicated(descriptor)) return REAL(writev)(descriptor, parts, count);
-  const ssize_t done = REAL(writev)(descriptor, parts, count);
-  return file().written(descriptor, place_of(descriptor) - done, done);
+  return noted_at_end(descriptor, [&] { return REAL(writev)(descriptor, parts, count); });
 }
 ssize_t pwrite(int descriptor, const void* data, size_t length, off_t offset) {
   return noted(descriptor, offset, [&] { return REAL(pwrite)(descriptor, data, length, offset); });
@@ -282,17 +303,19 @@ ssize_t pwritev64(int descriptor, const iovec* parts, int count, off64_t offset)
 
 int perdura_gmsync(const struct gmsync_range* ranges, int count) {
   std::vector<MemoryRange> given;
+  File* file = nullptr;
   for (int i = 0; i < count; ++i) {
     const auto* const begin = static_cast<const char*>(ranges[i].address);
     if (ranges[i].length == 0) continue;
-    if (!file().has(begin) || !file().has(begin + ranges[i].length - 1)) {
+    file = replicated(begin);
+    if (file == nullptr || !file->has(begin + ranges[i].length - 1)) {
       say("gmsync: a range is not in the mapped file");
       errno = ENOMEM;
       return -1;
     }
-    given.push_back({file().offset_of(begin), ranges[i].length});
+    given.push_back({file->offset_of(begin), ranges[i].length});
   }
-  return file().sync(given, Application::Atomicity::required);
+  return given.empty() ? 0 : file->sync(given, Application::Atomicity::required);
 }
 
 }  // extern "C"

@@ -176,6 +176,12 @@ std::uint64_t Logs::not_passed() const {
   return kept_ ? requests : 0;
 }
 
+void Logs::skip(std::uint64_t id) {
+  std::uint64_t before = skipped();
+  while (before < id && !skipped_.compare_exchange_weak(before, id)) {
+  }
+}
+
 void Logs::drop_done(Log& log) {
   while (log.applied > 0 && (!kept_ || log.whole.front().end() <= log.passed_until)) {
     log.whole.pop_front();
@@ -229,6 +235,7 @@ bool Logs::apply(std::uint32_t number, const SyncPoint& sync) {
 
 // To be called with data_lock_.
 bool Logs::apply_ready(bool over_gaps) {
+  if (is_being_written()) return false;
   std::uint64_t last = applied();
   bool completes = false;
   std::vector<std::uint64_t> until(logs_.size());
@@ -249,6 +256,10 @@ bool Logs::apply_ready(bool over_gaps) {
   }
   if (last == applied()) return false;
   if (options_.flushes) data_.drain();
+  if (complete_from_ && last >= *complete_from_) {
+    complete_from_.reset();
+    completes = true;
+  }
   if (completes) set_incomplete(false);
   store_applied(last, options_.flushes);
   const std::lock_guard held(lock_);
@@ -285,6 +296,8 @@ bool Logs::checkpoint() {
 void Logs::begin_term(std::uint64_t term) {
   for (std::uint32_t log = 0; log < logs_.size(); ++log) look_for_arrived(log);
   const std::lock_guard applying(data_lock_);
+  being_written_ = false;
+  complete_from_.reset();
   apply_ready(false);
   if (options_.has_gaps) apply_ready(true);
   store_applied(begin_of(term), true);
@@ -300,6 +313,28 @@ void Logs::skip_to(std::uint64_t id) {
   store_applied(id, true);
   const std::lock_guard held(lock_);
   for (Log& log : logs_) forget_not_applied(log, id);
+}
+
+void Logs::begin_writing(std::uint64_t id) {
+  const std::lock_guard applying(data_lock_);
+  being_written_ = true;
+  complete_from_.reset();
+  set_incomplete(true);
+  if (applied() >= id) return;
+  store_applied(id, true);
+  const std::lock_guard held(lock_);
+  for (Log& log : logs_) forget_not_applied(log, id);
+}
+
+void Logs::end_writing(std::uint64_t complete_from) {
+  const std::lock_guard applying(data_lock_);
+  if (options_.flushes) data_.persist(0, data_.size());
+  being_written_ = false;
+  if (applied() >= complete_from) {
+    set_incomplete(false);
+  } else {
+    complete_from_ = complete_from;
+  }
 }
 
 // To be called with lock_: of the sync points with ids up to this one.

@@ -6,6 +6,7 @@
 // All member functions may be called by any thread of the node.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -21,6 +22,8 @@ namespace perdura::systems::mojim {
 
 class Logs {
  public:
+  static constexpr std::size_t kMostCopies = 64;  // behind one
+
   struct Options {
     Shape shape;
     std::uint64_t checkpoint_thresh = 1;
@@ -72,6 +75,13 @@ class Logs {
   void pass(std::uint32_t log, std::uint64_t position);
   // Requests that have not been passed, in all logs.
   std::uint64_t not_passed() const;
+  // What arrives while this copy is incomplete is not passed on: the copies behind it need all of
+  // the region when it is complete. The greatest id of it.
+  void skip(std::uint64_t id);
+  std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
+  // One thread at a time gives the region to the copy of this number behind this one.
+  bool begin_giving(std::size_t copy) { return !giving_[copy].exchange(true); }
+  void end_giving(std::size_t copy) { giving_[copy] = false; }
 
   // --- checkpoints -------------------------------------------------------------------------------
 
@@ -88,6 +98,12 @@ class Logs {
   // From now on takes requests behind this id, of the present term: those up to it will not come
   // any more. What has not been applied of them is missing, so the copy is incomplete.
   void skip_to(std::uint64_t id);
+  // The node before this one begins to write its data area into this one's, which holds all up to
+  // this id: nothing is applied until it ends, and the copy is complete when all up to the id is
+  // applied that it names then.
+  void begin_writing(std::uint64_t id);
+  void end_writing(std::uint64_t complete_from);
+  bool is_being_written() const { return being_written_.load(std::memory_order_relaxed); }
   // Whether the data area may be something else than the outcome of sync points; durable when
   // set_incomplete() returns. A copy becomes complete when the last request of a primary's copying
   // is applied.
@@ -147,6 +163,10 @@ class Logs {
   std::atomic<std::uint64_t> applied_{0};
   std::atomic<bool> incomplete_{false};
   std::atomic<bool> closed_{false};
+  std::atomic<bool> being_written_{false};
+  std::optional<std::uint64_t> complete_from_;  // with data_lock_
+  std::atomic<std::uint64_t> skipped_{0};
+  std::array<std::atomic<bool>, kMostCopies> giving_{};
   std::atomic<std::uint64_t> ready_{0};  // whole sync points that are not applied
 
   // Held by who applies, and by readers: so that readers see no sync point in part.

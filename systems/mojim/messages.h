@@ -18,8 +18,9 @@ struct Hello {
   std::uint16_t log = 0;
   // What to do about a copy that has not taken part in this term so far. `equal`: it holds what it
   // has to, as when the region is new, or has been loaded from it. `other`: the region has to be
-  // copied to it. `gone`: that, even if it has taken part: what it lacks is in no log any more.
-  enum class Contents : std::uint16_t { equal, other, gone } contents = Contents::equal;
+  // copied to it. `written`: the sender now WRITEs its own data area to it, whatever it holds, and
+  // then says in the control memory (kWritten) which id must be applied before it is complete.
+  enum class Contents : std::uint16_t { equal, other, written } contents = Contents::equal;
   // The id up to which the sender has nothing to send any more; it is of the sender's term.
   std::uint64_t from = 0;
   Shape shape;
@@ -32,13 +33,15 @@ struct Welcome {
   std::uint64_t last_id = 0;     // up to this one the log needs no requests
   std::uint64_t safe = 0;        // up to this one they would be acknowledged
   std::uint64_t applied = 0;     // all up to this one have arrived, in all logs
-  fabric::RemoteKey control;     // a word: free_until as it is now
+  fabric::RemoteKey control;     // the control memory
   fabric::RemoteKey data;        // the data area
-  // 1: the region has to be copied to it, or to a copy behind it.
-  std::uint16_t incomplete = 0;
-  std::uint16_t lacks_behind = 0;
+  std::uint16_t incomplete = 0;  // 1: the region has to be copied to it
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
+
+// The control memory of a log: free_until as it is now, and a word that the sender WRITEs.
+inline constexpr Bytes kFreeUntil = 0;
+inline constexpr Bytes kWritten = kWord;
 
 struct Refusal {
   enum class Reason : std::uint32_t { none, in_use, replaced, shape } reason = Reason::none;

@@ -61,6 +61,7 @@ Primary::Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
       term_(logs.term()),
       posts_itself_(mode.waits && config.threads <= parameters.connections),
       next_id_(begin_of(term_) + 1),
+      has_number_(config.threads),
       lost_(copies_.size()),
       alone_(copies_.empty()),
       loading_(contents == Contents::loaded ? Loading::necessary : Loading::done),
@@ -72,6 +73,20 @@ Primary::Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
     channels_.back()->thread = node.start_background_thread(
         static_cast<fabric::Port>(kPortOfPosting + i), config.completion);
   }
+}
+
+Task<std::uint32_t> Primary::take_number() {
+  constexpr Picoseconds kPatience = std::chrono::seconds(1);
+  const Time since = Executor::current().now();
+  while (Executor::current().now() - since < kPatience) {
+    for (std::uint32_t number = 0; number < has_number_.size(); ++number) {
+      if (!has_number_[number].exchange(true)) co_return number;
+    }
+    co_await sleep_for(kLookAgain);
+  }
+  throw UsageError(
+      fmt::format("the region is mapped by {} threads, as many as it was made for; raise threads",
+                  has_number_.size()));
 }
 
 Primary::Turn Primary::take_turn(Channel& channel, std::uint32_t count) {
@@ -108,8 +123,7 @@ Task<> Primary::connect(Thread& thread, Channel& channel, std::uint32_t number) 
 }
 
 void Primary::note_incomplete(const Sender& sender) {
-  const bool lacks = sender.is_incomplete() || sender.lacks_behind();
-  if (!lacks || copying_ == Copying::begun) return;
+  if (!sender.is_incomplete() || copying_ == Copying::begun) return;
   copying_ = Copying::wanted;
 }
 
@@ -209,7 +223,6 @@ Task<> Primary::load_from_mirror(Thread& thread, Sender& mirror) {
         mirror.connected() &&
         co_await mirror.read_data(done, memory.local(0, static_cast<std::uint32_t>(length)));
     if (!read) {
-      // Also the mirror ends a connection, to tell of copies behind it.
       if (attempts++ == parameters_.resends) {
         throw PlatformError("the mirror is gone while the region is loaded from it");
       }

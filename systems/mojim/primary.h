@@ -75,7 +75,11 @@ class Primary {
   // Whether an application's thread posts its own requests; else a background thread does, which
   // several may share.
   bool posts_itself() const { return posts_itself_; }
-  std::uint32_t add_thread() { return threads_.fetch_add(1); }
+  // A number for a thread of the application, below MemoryConfig::threads, until it gives it back:
+  // it decides which channel the thread has. Waits for one that is about to be given back. Throws
+  // UsageError if none is.
+  Task<std::uint32_t> take_number();
+  void give_back(std::uint32_t number) { has_number_[number] = false; }
 
   // Connects a channel's senders, which belong to `thread`, unless it is connected. Throws
   // UsageError if another primary has replaced this one.
@@ -122,7 +126,7 @@ class Primary {
   std::uint64_t term_;
   bool posts_itself_;
   std::atomic<std::uint64_t> next_id_;
-  std::atomic<std::uint32_t> threads_{0};
+  std::vector<std::atomic<bool>> has_number_;  // threads
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<std::atomic<bool>> lost_;
   std::atomic<bool> alone_;

@@ -25,9 +25,11 @@ Receiver::Receiver(Thread& thread, Logs& logs, pmem::Region& logs_region, pmem::
       log_(thread.endpoint.address().port),
       memory_(thread.node.create_region(fmt::format("mojim receiver {}", log_),
                                         kCacheLine + kAcknowledgments * kWord, pmem::Medium::dram)),
-      control_(thread.endpoint.register_memory(*memory_, fabric::Access::remote_read)),
+      control_(thread.endpoint.register_memory(
+          *memory_, fabric::Access::remote_read | fabric::Access::remote_write)),
       slots_(thread.endpoint.register_memory(logs_region, fabric::Access::local)),
-      data_(thread.endpoint.register_memory(data, fabric::Access::remote_read)),
+      data_(thread.endpoint.register_memory(
+          data, fabric::Access::remote_read | fabric::Access::remote_write)),
       max_inline_(thread.endpoint.capabilities().max_inline),
       applied_before_(logs.applied()),
       passed_until_(options_.behind.size()) {}
@@ -81,14 +83,14 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
     refusal.reason = Refusal::Reason::in_use;
   }
   if (refusal.reason != Refusal::Reason::none) return request.reject(rpc::bytes_of(refusal));
-  // What had arrived on a connection that is replaced may not have been reported yet.
-  if (queue_pair_) looks_again_ = true;
-  disconnect();
-  if (std::exchange(looks_again_, false)) logs_.look_for_arrived(log_);
+  close();
   const bool is_new = term_of(hello.from) > logs_.term();
   if (is_new) logs_.begin_term(term_of(hello.from));
-  if (is_new ? hello.contents != Hello::Contents::equal : hello.contents == Hello::Contents::gone) {
-    if (is_new) logs_.set_incomplete(true);
+  memory_->store(kWritten, 0);
+  if (hello.contents == Hello::Contents::written) {
+    logs_.begin_writing(hello.from);
+  } else if (is_new && hello.contents == Hello::Contents::other) {
+    logs_.set_incomplete(true);
     logs_.skip_to(hello.from);
   }
   arrived_.wake_all();
@@ -104,10 +106,27 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
                         .applied = logs_.applied(),
                         .control = control_.key,
                         .data = data_.key,
-                        .incomplete = logs_.is_incomplete(),
-                        .lacks_behind = std::exchange(lacks_behind_, false)};
+                        .incomplete = logs_.is_incomplete()};
   queue_pair_ = request.accept({.receive_queue = queue_.get(), .completions = &completions_},
                                rpc::bytes_of(welcome));
+  ++connections_;
+  if (hello.contents == Hello::Contents::written) {
+    thread_.executor.spawn(await_written(connections_));
+  }
+}
+
+// No message says that the data area is written, so that nothing depends on a free slot.
+Task<> Receiver::await_written(std::uint64_t connection) {
+  while (connection == connections_) {
+    const std::uint64_t written = memory_->load(kWritten);
+    if (written != 0) {
+      logs_.end_writing(written);
+      logs_.checkpoint();
+      keep_slots_posted();
+      co_return;
+    }
+    co_await sleep_for(kLook);
+  }
 }
 
 void Receiver::disconnect() {
@@ -116,17 +135,23 @@ void Receiver::disconnect() {
   logs_.forget_part(log_);
 }
 
+// Nobody may ever connect to this log again, and others wait for what has arrived in it.
+void Receiver::close() {
+  disconnect();
+  logs_.look_for_arrived(log_);
+  arrived_.wake_all();
+}
+
 // --- requests ------------------------------------------------------------------------------------
 
 void Receiver::handle(const fabric::ReceiveCompletion& completion) {
   if (completion.queue_pair != queue_pair_.get()) return;
-  if (completion.status != fabric::Status::success) return disconnect();
+  if (completion.status != fabric::Status::success) return close();
   switch (logs_.arrived(log_, completion.buffer_id)) {
     case Logs::Arrival::more:
       return;
     case Logs::Arrival::invalid:
-      looks_again_ = true;
-      return disconnect();
+      return close();
     case Logs::Arrival::complete:
       break;
   }
@@ -173,8 +198,11 @@ Task<> Receiver::pass_on(std::size_t copy) {
       co_await wait(arrived_);
       continue;
     }
-    if (!is_lost) {
-      const bool passed = co_await pass(sender, *sync);
+    if (logs_.is_incomplete()) {
+      sender.disconnect();
+      logs_.skip(sync->last_id());
+    } else if (!is_lost) {
+      const bool passed = co_await pass(sender, copy, *sync);
       is_lost = !passed;
     }
     note_passed(copy, *sync);
@@ -193,10 +221,10 @@ void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
   if (options_.passes_first) acknowledge(sync.last_id());
 }
 
-Task<bool> Receiver::pass(Sender& sender, const Logs::SyncPoint& sync) {
+Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
   for (std::uint32_t attempt = 0; attempt <= options_.resends; ++attempt) {
     if (!sender.connected() || sender.term() != term_of(sync.id)) {
-      const bool connected = co_await connect(sender, sync);
+      const bool connected = co_await connect(sender, copy, sync);
       if (!connected) continue;
     }
     bool passed = false;
@@ -212,30 +240,38 @@ Task<bool> Receiver::pass(Sender& sender, const Logs::SyncPoint& sync) {
 
 // What this node has applied before it was opened is in no log of it. A copy behind it that has
 // received all of that needs no more than what is in the logs; another one needs all of the region.
-Task<bool> Receiver::connect(Sender& sender, const Logs::SyncPoint& sync) {
+Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
   constexpr int kAttempts = 5;  // what has arrived at a copy may not have been applied yet
   const std::uint64_t term = term_of(sync.id);
   const bool is_first = term == 1 && term_of(applied_before_) < 1;
   const std::uint64_t from = term_of(applied_before_) == term ? applied_before_ : begin_of(term);
-  auto contents =
+  const auto contents =
       is_first || from > begin_of(term) ? Hello::Contents::equal : Hello::Contents::other;
-  for (int attempt = 1;; ++attempt) {
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    if (attempt > 1) co_await sleep_for(kLook);
     const auto refusal = co_await sender.connect(from, contents);
     if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
     if (sender.applied() >= from) break;
-    if (attempt == kAttempts) contents = Hello::Contents::gone;
-    co_await sleep_for(kLook);
   }
-  if ((sender.is_incomplete() || sender.lacks_behind()) && !is_of_copy(sync)) {
-    lacks_behind_ = looks_again_ = true;
-    disconnect();  // when the primary connects again, it learns of it
-  }
-  co_return true;
+  const bool has_gap = sender.applied() < std::max(from, logs_.skipped());
+  if (!sender.is_incomplete() && !has_gap) co_return true;
+  if (!logs_.begin_giving(copy)) co_return true;  // another log's thread does it
+  const bool given = co_await give_region(sender);
+  logs_.end_giving(copy);
+  co_return given;
 }
 
-bool Receiver::is_of_copy(const Logs::SyncPoint& sync) const {
-  const Bytes slot = logs_.shape().slot_offset(log_, sync.position);
-  return logs_region_.read_object<RequestHeader>(slot).copied != 0;
+// Writes the data area as it is. Sync points go on meanwhile, so what is written may hold more of
+// them than all up to an id; that is set right when those are applied there, too.
+Task<bool> Receiver::give_region(Sender& sender) {
+  const std::uint64_t least = std::max(sender.applied(), logs_.skipped());
+  while (logs_.applied() < least) co_await sleep_for(kLook);
+  const auto refusal = co_await sender.connect(logs_.applied(), Hello::Contents::written);
+  if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
+  const bool written = co_await sender.write_data(data_, logs_.shape().size);
+  if (!written) co_return false;
+  const bool ended = co_await sender.end_data(logs_.applied());
+  co_return ended;
 }
 
 // A request is passed on as it is, from its slot.

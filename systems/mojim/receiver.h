@@ -38,15 +38,18 @@ class Receiver {
 
  private:
   void accept(fabric::ConnectionRequest& request);
+  Task<> await_written(std::uint64_t connection);
   void handle(const fabric::ReceiveCompletion& completion);
   void disconnect();
+  // The same, and takes what has arrived and has not been reported.
+  void close();
   void keep_slots_posted();
   void acknowledge(std::uint64_t id);
   Task<> pass_on(std::size_t copy);
-  Task<bool> pass(Sender& sender, const Logs::SyncPoint& sync);
+  Task<bool> pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
   Task<bool> try_to_pass(Sender& sender, const Logs::SyncPoint& sync);
-  Task<bool> connect(Sender& sender, const Logs::SyncPoint& sync);
-  bool is_of_copy(const Logs::SyncPoint& sync) const;
+  Task<bool> connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
+  Task<bool> give_region(Sender& sender);
   void note_passed(std::size_t copy, const Logs::SyncPoint& sync);
 
   Thread& thread_;
@@ -63,15 +66,13 @@ class Receiver {
   fabric::CompletionQueue completions_;
   std::unique_ptr<fabric::ReceiveQueue> queue_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
+  std::uint64_t connections_ = 0;  // accepted so far
   std::uint64_t posted_until_ = 0;
   std::uint64_t acknowledged_ = 0;           // messages
   std::uint64_t safe_ = 0;                   // the last id of them
   std::uint64_t applied_before_;             // this node was opened
   std::vector<std::uint64_t> passed_until_;  // by copy behind
   WaitList arrived_;
-  // This end has closed the connection, so completions of what had arrived may have been dropped.
-  bool looks_again_ = false;
-  bool lacks_behind_ = false;  // a copy behind this one has to be given all of the region
 };
 
 }  // namespace perdura::systems::mojim

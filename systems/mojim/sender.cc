@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "rpc/messages.h"
 
 namespace perdura::systems::mojim {
 
 namespace {
 
+constexpr Bytes kRead = 0;  // words of a sender's memory
+constexpr Bytes kWrite = kWord;
 constexpr Bytes kBuffersOffset = kCacheLine;
 
 }  // namespace
@@ -54,10 +58,10 @@ Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents
 
 // A READ also tells which slots are free.
 Task<bool> Sender::read_control() {
-  const fabric::LocalBuffer word = registered_.local(0, kWord);
-  const fabric::Completion done = co_await queue_pair_->read(word, {welcome_.control, 0});
+  const fabric::LocalBuffer word = registered_.local(kRead, kWord);
+  const fabric::Completion done = co_await queue_pair_->read(word, {welcome_.control, kFreeUntil});
   if (!done) co_return false;
-  welcome_.free_until = memory_->load(0);
+  welcome_.free_until = memory_->load(kRead);
   co_return true;
 }
 
@@ -129,6 +133,27 @@ void Sender::take(const fabric::ReceiveCompletion& completion) {
 Task<bool> Sender::read_data(Bytes offset, fabric::LocalBuffer into) {
   const fabric::Completion done = co_await queue_pair_->read(into, {welcome_.data, offset});
   co_return bool(done);
+}
+
+Task<bool> Sender::write_data(const fabric::MemoryRegion& data, Bytes size) {
+  constexpr Bytes kAtOnce = 64 * KiB;
+  for (Bytes done = 0; done < size;) {
+    const Bytes length = std::min(kAtOnce, size - done);
+    const fabric::Completion written = co_await queue_pair_->write(
+        data.local(done, static_cast<std::uint32_t>(length)), {welcome_.data, done});
+    if (!written) co_return false;
+    done += length;
+  }
+  // All of it is placed when a READ behind it is answered.
+  const bool placed = co_await read_control();
+  co_return placed;
+}
+
+Task<bool> Sender::end_data(std::uint64_t complete_from) {
+  memory_->store(kWrite, complete_from);
+  const fabric::Completion written =
+      co_await queue_pair_->write(registered_.local(kWrite, kWord), {welcome_.control, kWritten});
+  co_return bool(written);
 }
 
 }  // namespace perdura::systems::mojim

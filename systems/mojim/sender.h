@@ -32,9 +32,9 @@ class Sender {
   std::uint64_t last_id() const { return welcome_.last_id; }
   // The same: up to this one all have arrived, in all logs.
   std::uint64_t applied() const { return welcome_.applied; }
-  // Whether the region has to be copied there, or to a copy behind it.
+  // Whether the region has to be copied there.
   bool is_incomplete() const { return welcome_.incomplete != 0; }
-  bool lacks_behind() const { return welcome_.lacks_behind != 0; }
+  void disconnect() { queue_pair_.reset(); }
   NodeId to() const { return to_; }
   std::uint64_t term() const { return term_; }
 
@@ -50,6 +50,11 @@ class Sender {
 
   // Reads a range of the node's data area into registered memory.
   Task<bool> read_data(Bytes offset, fabric::LocalBuffer into);
+
+  // Behind connect() with Contents::written: WRITEs a data area to that of the node, and says then
+  // that it is complete once this id is applied. It may change meanwhile.
+  Task<bool> write_data(const fabric::MemoryRegion& data, Bytes size);
+  Task<bool> end_data(std::uint64_t complete_from);
 
   // How often it had to wait because the log was full.
   std::uint64_t stalls() const { return stalls_; }

@@ -48,6 +48,7 @@ Session::Session(Thread& thread, std::shared_ptr<Primary> primary, std::uint32_t
 // The endpoint of an application's thread goes away with it.
 Session::~Session() {
   if (primary_->posts_itself()) channel_.disconnect();
+  primary_->give_back(number_);
 }
 
 // Keeps the connections of a background thread until its tasks are destroyed, before its endpoint.
@@ -62,7 +63,7 @@ Task<> keep_connected(Primary::Channel& channel) {
 
 Task<std::unique_ptr<services::MappedMemory>> Session::open(Thread& thread,
                                                             std::shared_ptr<Primary> primary) {
-  const std::uint32_t number = primary->add_thread();
+  const std::uint32_t number = co_await primary->take_number();
   std::shared_ptr<Session> session(new Session(thread, std::move(primary), number));
   if (session->primary_->copies().empty()) co_return std::make_unique<Mapped>(session);
   if (session->primary_->posts_itself()) {

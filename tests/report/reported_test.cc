@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tests/harness/declarations.h"
 #include "tests/report/fixture.h"
 
 namespace perdura::report {
@@ -115,7 +116,7 @@ TEST(CommittedNotes, AreEachOnAFigureOrTableOfAnExperiment) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(PERDURA_EXPERIMENTS)) {
     if (entry.path().extension() != ".toml") continue;
-    const auto specs = read_specs(entry.path());
+    const auto specs = read_specs(entry.path(), perdura::test::declarations().columns);
     ASSERT_TRUE(specs) << specs.error().message;
     const auto add = [&](const DataSpec& spec) {
       if (spec.paper.empty()) return;

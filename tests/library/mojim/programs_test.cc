@@ -1,0 +1,161 @@
+// Programs that know nothing of Mojim, or only its C header, on files that it replicates: copies
+// hold what was synced, and wrong use gets one clear line.
+#include "tests/library/mojim/running.h"
+
+namespace perdura::test {
+namespace {
+
+class ProgramOn : public testing::TestWithParam<std::string> {};
+
+TEST_P(ProgramOn, LmdbIsOnEachCopy) {
+  for (const std::string how : {"", "map"}) {
+    SCOPED_TRACE(how);
+    const SharedFolder folder;
+    std::vector<std::string> writer{PERDURA_LMDB_WRITER, folder.file("a"), "1", "40"};
+    if (!how.empty()) writer.push_back(how);
+    Running running(mojim("run", GetParam(), folder, writer));
+    const std::string output = running.rest();
+    EXPECT_EQ(running.wait(), 0) << output;
+    EXPECT_EQ(last_transaction(folder.file("a")), 40U);
+    if (GetParam() == "s-unreplicated") continue;
+    EXPECT_EQ(last_transaction(folder.file("b")), 40U) << output;
+    if (fs::exists(folder.file("c"))) {
+      // The backup of M-syncsec gets it in the background, and may lack the last.
+      const std::uint64_t last = last_transaction(folder.file("c"));
+      if (GetParam() != "m-syncsec") {
+        EXPECT_EQ(last, 40U) << output;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ProgramOn,
+                         testing::Values("s-unreplicated", "m-sync", "m-syncflush", "m-async",
+                                         "m-syncsec", "e-chain", "e-broadcast"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// Figure 3.1: each run maps the file again, and finds what the runs before have left.
+TEST(Program, AppendsToALogBySyncsOfTwoRanges) {
+  const SharedFolder folder;
+  std::string bytes;
+  for (int run = 1; run <= 3; ++run) {
+    const std::string entry = fmt::format("entry {}", run);
+    Running running(mojim("run", "m-sync", folder, {PERDURA_APPEND_LOG, folder.file("a"), entry}));
+    EXPECT_EQ(running.line(), fmt::format("{} accesses, {} bytes", run, run * 8)) << running.rest();
+    running.rest();
+    EXPECT_EQ(running.wait(), 0);
+    bytes += entry + '\0';
+  }
+  for (const char* node : {"a", "b"}) {
+    std::ifstream file(folder.file(node));
+    std::string found(16 + bytes.size(), '\0');
+    file.read(found.data(), static_cast<std::streamsize>(found.size()));
+    EXPECT_EQ(found.substr(16), bytes) << node;
+  }
+}
+
+// The mirror's file becomes the program's, as after the loss of the primary's node.
+TEST(Program, GoesOnOnTheMirrorsCopy) {
+  const SharedFolder folder;
+  {
+    Running running(
+        mojim("run", "m-sync", folder, {PERDURA_LMDB_WRITER, folder.file("a"), "1", "30", "map"}));
+    running.rest();
+    EXPECT_EQ(running.wait(), 0);
+  }
+  const std::vector<std::string> other{PERDURA_PROGRAM,
+                                       "mojim",
+                                       "run",
+                                       "--mode",
+                                       "m-sync",
+                                       "--size",
+                                       "4MiB",
+                                       "--primary",
+                                       folder.file("b"),
+                                       "--mirror",
+                                       folder.file("a"),
+                                       "--",
+                                       PERDURA_LMDB_WRITER,
+                                       folder.file("b"),
+                                       "31",
+                                       "60",
+                                       "map"};
+  Running running(other);
+  const std::string output = running.rest();
+  EXPECT_EQ(running.wait(), 0) << output;
+  EXPECT_EQ(last_transaction(folder.file("b")), 60U);
+  EXPECT_EQ(last_transaction(folder.file("a")), 60U) << output;
+}
+
+// --- wrong use -----------------------------------------------------------------------------------
+
+struct Outcome {
+  int code = 0;
+  std::string text;
+};
+
+Outcome run(const std::vector<std::string>& arguments) {
+  Running running(arguments);
+  Outcome outcome;
+  outcome.text = running.rest();
+  outcome.code = running.wait();
+  return outcome;
+}
+
+void expect_refusal(const Outcome& outcome, const std::string& words) {
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_NE(outcome.text.find(words), std::string::npos) << outcome.text;
+  EXPECT_EQ(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 1) << outcome.text;
+}
+
+TEST(Program, WrongUseGetsOneLine) {
+  const SharedFolder folder;
+  const std::string a = folder.file("a");
+  const auto with = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> arguments{PERDURA_PROGRAM, "mojim", "run"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(), {"--", PERDURA_LMDB_WRITER, a, "1", "3"});
+    return run(arguments);
+  };
+  expect_refusal(with({"--mode", "m-sync", "--size", "4MiB", "--primary", a}),
+                 "m-sync needs a mirror; add --mirror FILE");
+  expect_refusal(
+      with({"--mode", "m-syncsec", "--size", "4MiB", "--primary", a, "--mirror", folder.file("b")}),
+      "m-syncsec needs a backup; add --backup FILE");
+  expect_refusal(with({"--mode", "m-sync", "--size", "4MiB", "--primary", a, "--mirror",
+                       folder.file("b"), "--backup", folder.file("c")}),
+                 "m-sync has 1 copies at most; leave --backup out");
+  expect_refusal(with({"--mode", "m-sync", "--size", "4MiB", "--primary", a, "--mirror", a}),
+                 "given twice; each node has a file of its own");
+  expect_refusal(with({"--mode", "sync", "--size", "4MiB", "--primary", a}),
+                 "unknown system 'sync'");
+  expect_refusal(with({"--mode", "m-sync", "--size", "4MiB", "--primary", "/nowhere/x", "--mirror",
+                       folder.file("b")}),
+                 "/nowhere: there is no such folder");
+}
+
+TEST(Program, SaysWhenNothingIsReplicated) {
+  const SharedFolder folder;
+  const Outcome outcome = run(mojim("run", "m-sync", folder, {"/bin/true"}));
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.text.find("nothing was replicated: the program has not mapped"),
+            std::string::npos)
+      << outcome.text;
+}
+
+TEST(Program, SaysWhenItMapsMoreThanTheRegion) {
+  const SharedFolder folder;
+  std::vector<std::string> arguments =
+      mojim("run", "m-sync", folder, {PERDURA_LMDB_WRITER, folder.file("a"), "1", "3", "map"});
+  std::replace(arguments.begin(), arguments.end(), std::string("4MiB"), std::string("1MiB"));
+  const Outcome outcome = run(arguments);
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.text.find("raise --size"), std::string::npos) << outcome.text;
+}
+
+}  // namespace
+}  // namespace perdura::test

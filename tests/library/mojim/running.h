@@ -1,0 +1,189 @@
+// perdura mojim run, as a process whose output is read line by line, and databases that it leaves.
+#pragma once
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <lmdb.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace perdura::test {
+
+namespace fs = std::filesystem;
+
+// A folder in shared memory, for files that are mapped.
+class SharedFolder {
+ public:
+  SharedFolder() {
+    char name[] = "/dev/shm/perdura-mojim-XXXXXX";
+    path_ = mkdtemp(name);
+    for (const char* node : {"a", "b", "c"}) fs::create_directory(path_ / node);
+  }
+  ~SharedFolder() { fs::remove_all(path_); }
+  std::string file(const char* node) const { return (path_ / node / "file").string(); }
+
+ private:
+  fs::path path_;
+};
+
+class Running {
+ public:
+  // Standard output and error of the program, and of what it starts, are read together.
+  explicit Running(const std::vector<std::string>& arguments) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    process_ = fork();
+    if (process_ == 0) {
+      dup2(ends[1], 1);
+      dup2(ends[1], 2);
+      std::vector<char*> given;
+      for (const std::string& argument : arguments) {
+        given.push_back(const_cast<char*>(argument.c_str()));
+      }
+      given.push_back(nullptr);
+      execv(given[0], given.data());
+      _exit(127);
+    }
+    close(ends[1]);
+    output_ = fdopen(ends[0], "r");
+  }
+  ~Running() {
+    if (output_ != nullptr) fclose(output_);
+    if (process_ > 0) {
+      kill(process_, SIGKILL);
+      waitpid(process_, nullptr, 0);
+    }
+  }
+
+  // Nothing at the end.
+  std::optional<std::string> line() {
+    char* text = nullptr;
+    std::size_t room = 0;
+    const ssize_t length = getline(&text, &room, output_);
+    std::optional<std::string> read;
+    if (length > 0) read.emplace(text, static_cast<std::size_t>(length) - 1);
+    std::free(text);
+    return read;
+  }
+  std::string rest() {
+    std::string all;
+    while (const auto next = line()) all += *next + "\n";
+    return all;
+  }
+  int wait() {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    process_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+  // The process that it has started whose command line holds this; 0 if there is none.
+  pid_t child(const std::string& with) const {
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const pid_t id = std::atoi(entry.path().filename().c_str());
+      if (id <= 0) continue;
+      std::ifstream status(entry.path() / "stat");
+      std::string text((std::istreambuf_iterator<char>(status)), {});
+      const std::size_t behind = text.rfind(") ");
+      if (behind == std::string::npos || std::atoi(text.c_str() + behind + 4) != process_) continue;
+      std::ifstream command(entry.path() / "cmdline");
+      std::string line((std::istreambuf_iterator<char>(command)), {});
+      std::replace(line.begin(), line.end(), '\0', ' ');
+      if (line.find(with) != std::string::npos) return id;
+    }
+    return 0;
+  }
+
+ private:
+  pid_t process_ = 0;
+  std::FILE* output_ = nullptr;
+};
+
+// What LMDB finds in a file that nobody has open: its entries. Fails the test if LMDB finds fault
+// with the file.
+inline std::map<std::string, std::string> entries_of(const std::string& file) {
+  std::map<std::string, std::string> entries;
+  MDB_env* env = nullptr;
+  MDB_txn* txn = nullptr;
+  MDB_dbi dbi = 0;
+  MDB_cursor* cursor = nullptr;
+  const auto good = [&](int result, const char* what) {
+    EXPECT_EQ(result, 0) << file << ": " << what << ": " << mdb_strerror(result);
+    return result == 0;
+  };
+  if (good(mdb_env_create(&env), "create") && good(mdb_env_set_mapsize(env, 4 << 20), "size") &&
+      good(mdb_env_open(env, file.c_str(), MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK, 0644), "open") &&
+      good(mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn), "begin") &&
+      good(mdb_dbi_open(txn, nullptr, 0, &dbi), "open") &&
+      good(mdb_cursor_open(txn, dbi, &cursor), "cursor")) {
+    MDB_val key;
+    MDB_val value;
+    while (mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0) {
+      entries.emplace(std::string(static_cast<char*>(key.mv_data), key.mv_size),
+                      std::string(static_cast<char*>(value.mv_data), value.mv_size));
+    }
+    mdb_cursor_close(cursor);
+  }
+  if (txn != nullptr) mdb_txn_abort(txn);
+  if (env != nullptr) mdb_env_close(env);
+  return entries;
+}
+
+// Of lmdb_writer: the last transaction that is there, with all before it. Fails the test if one is
+// missing, or there in part.
+inline std::uint64_t last_transaction(const std::string& file) {
+  const auto entries = entries_of(file);
+  const auto head = entries.find("last");
+  if (head == entries.end()) {
+    EXPECT_TRUE(entries.empty());
+    return 0;
+  }
+  std::uint64_t last = 0;
+  EXPECT_EQ(head->second.size(), sizeof last);
+  std::memcpy(&last, head->second.data(), sizeof last);
+  constexpr std::uint64_t kKeys = 500;
+  EXPECT_EQ(entries.size(), 1 + std::min(last, kKeys));
+  for (std::uint64_t number = last > kKeys ? last - kKeys + 1 : 1; number <= last; ++number) {
+    const auto found = entries.find(fmt::format("{:08}", number % kKeys));
+    if (found == entries.end()) {
+      ADD_FAILURE() << "transaction " << number << " of " << last << " is missing";
+      return last;
+    }
+    const std::string expected(1 + number * 37 % 900, static_cast<char>('a' + number % 26));
+    EXPECT_EQ(found->second, expected) << "transaction " << number;
+  }
+  return last;
+}
+
+inline std::vector<std::string> mojim(const char* command, const std::string& mode,
+                                      const SharedFolder& folder,
+                                      const std::vector<std::string>& program = {}) {
+  std::vector<std::string> arguments{PERDURA_PROGRAM, "mojim", command,     "--mode",        mode,
+                                     "--size",        "4MiB",  "--primary", folder.file("a")};
+  if (mode != "s-unreplicated") {
+    arguments.insert(arguments.end(), {"--mirror", folder.file("b")});
+  }
+  if (mode == "m-syncsec" || mode.starts_with("e-")) {
+    arguments.insert(arguments.end(), {"--backup", folder.file("c")});
+  }
+  if (!program.empty()) {
+    arguments.push_back("--");
+    arguments.insert(arguments.end(), program.begin(), program.end());
+  }
+  return arguments;
+}
+
+}  // namespace perdura::test
