@@ -48,8 +48,10 @@ persistence::StatedConfiguration known_server(const harness::Point& point) {
 
 void check_server(const harness::Point& point, const services::SystemInfo& system) {
   const harness::PointSettings& settings = point.settings;
+  const bool may_choose = settings.declares("persistence");
   for (const std::string_view stated : {"domain", "receive_buffers", "transport"}) {
-    if (!settings.given(stated) || settings.given("persistence")) continue;
+    if (!may_choose || !settings.declares(stated) || !settings.given(stated)) continue;
+    if (settings.given("persistence")) continue;
     throw UsageError(fmt::format(
         "{}: '{}' has no effect as long as a system persists as in its paper; add persistence = "
         "\"correct\", or \"paper\" to compare with it, or remove domain, receive_buffers and "

@@ -78,21 +78,22 @@ class File {
   ~File() {
     if (!known_ || getpid() != process_) return;
     const Inside now;
-    if (!application_) {
+    if (application_ == nullptr) {
       std::fprintf(
           stderr,
           "perdura mojim: nothing was replicated: the program has not mapped %s (mmap with "
           "MAP_SHARED)\n",
           path().c_str());
     }
-    application_.reset();
+    application_ = nullptr;
+    owned_.reset();
   }
 
   bool is(int descriptor) const {
     if (!known_ || inside || getpid() != process_) return false;
     struct stat its {};
     struct stat ours = state_;
-    if (!application_ && stat(path().c_str(), &ours) != 0) return false;
+    if (application_ == nullptr && stat(path().c_str(), &ours) != 0) return false;
     return fstat(descriptor, &its) == 0 && its.st_ino == ours.st_ino && its.st_dev == ours.st_dev;
   }
   bool is_replicated(int descriptor) const { return application_ != nullptr && is(descriptor); }
@@ -102,13 +103,13 @@ class File {
     const Inside now;
     const std::lock_guard held(beginning_);
     try {
-      if (!application_) begin();
+      if (application_ == nullptr) begin();
     } catch (const std::exception& error) {
       say(error.what());
       errno = ENOMEM;
       return MAP_FAILED;
     }
-    const std::span<std::byte> memory = application_->memory();
+    const std::span<std::byte> memory = application()->memory();
     const auto begin = static_cast<Bytes>(offset);
     if (begin > memory.size() || length > memory.size() - begin) {
       std::fprintf(stderr,
@@ -123,22 +124,22 @@ class File {
 
   // Whether the memory is part of the file.
   bool has(const void* address) const {
-    if (application_ == nullptr || inside || getpid() != process_) return false;
-    const std::span<std::byte> memory = application_->memory();
+    if (application() == nullptr || inside || getpid() != process_) return false;
+    const std::span<std::byte> memory = application()->memory();
     const auto* const at = static_cast<const std::byte*>(address);
     return at >= memory.data() && at < memory.data() + memory.size();
   }
   Bytes offset_of(const void* address) const {
     return static_cast<Bytes>(static_cast<const std::byte*>(address) -
-                              application_->memory().data());
+                              application()->memory().data());
   }
-  Bytes size() const { return application_->memory().size(); }
-  Application& application() { return *application_; }
+  Application* application() const { return application_.load(std::memory_order_acquire); }
+  Bytes size() const { return application()->memory().size(); }
 
   int sync(std::span<const MemoryRange> ranges,
            Application::Atomicity atomicity = Application::Atomicity::if_possible) {
     const Inside now;
-    const char* const problem = application_->sync(ranges, atomicity);
+    const char* const problem = application()->sync(ranges, atomicity);
     if (problem == nullptr) return 0;
     say(problem);
     errno = atomicity == Application::Atomicity::required ? ENOSPC : EIO;
@@ -149,7 +150,7 @@ class File {
   ssize_t written(int descriptor, off_t offset, ssize_t length) {
     if (length <= 0) return length;
     const MemoryRange range{static_cast<Bytes>(offset), static_cast<Bytes>(length)};
-    application_->note_written(range.offset, range.length);
+    application()->note_written(range.offset, range.length);
     const int flags = fcntl(descriptor, F_GETFL);
     if ((flags & (O_SYNC | O_DSYNC)) != 0 && sync({&range, 1}) != 0) return -1;
     return length;
@@ -162,8 +163,9 @@ class File {
     return stat(path().c_str(), &found) == 0;
   }
   void begin() {
-    application_ = std::make_unique<Application>(cluster_, [] { inside = true; });
+    owned_ = std::make_unique<Application>(cluster_, [] { inside = true; });
     stat(path().c_str(), &state_);
+    application_ = owned_.get();  // other threads may use it from now on
   }
   [[noreturn]] static void end_process(const std::exception& error) {
     say(error.what());
@@ -175,7 +177,8 @@ class File {
   pid_t process_ = 0;
   std::mutex beginning_;
   struct stat state_ {};  // which file it is, once it is replicated
-  std::unique_ptr<Application> application_;
+  std::unique_ptr<Application> owned_;
+  std::atomic<Application*> application_{nullptr};
 };
 
 // From before main() until after it. Null while it begins: what it calls itself is not its

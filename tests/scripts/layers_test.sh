@@ -7,7 +7,7 @@ set -eu
 cd "$1"
 
 # Each may include those behind it, and itself.
-order="examples library bench report harness systems services persistence rpc platform"
+order="examples bench report harness library systems services persistence rpc platform"
 
 pairs=$(mktemp)
 trap 'rm -f "$pairs"' EXIT
