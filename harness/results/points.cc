@@ -126,8 +126,13 @@ void add_costs(Row& row, const Measurement& measurement, bool compared) {
   };
   const auto bytes = [](std::uint64_t bits) { return static_cast<double>(bits) / 8.0; };
 
-  row.number(per_operation(to_microseconds(measurement.costs_of("server").cpu)));
-  row.number(per_operation(to_microseconds(measurement.costs_of("client").cpu)));
+  for (const std::string_view role : {"server", "client"}) {
+    if (measurement.roles.contains(role)) {
+      row.number(per_operation(to_microseconds(measurement.costs_of(role).cpu)));
+    } else {
+      row.not_measured(1);
+    }
+  }
   const pmem::Writes writes = measurement.writes();
   const pmem::WriteCounts total = writes.total();
   row.number(per_operation(bytes(total.field_bits)));
