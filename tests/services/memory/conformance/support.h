@@ -109,8 +109,14 @@ class MemoryTest : public testing::TestWithParam<Subject> {
   Task<> look(Thread& thread, NodeId node, Ended look_at_copy) {
     if (reader_) thread.executor.spawn(reader_(*replicas_[node], thread));
     co_await ended_->arrive_and_wait();
+    // On a real platform it may have to wait for a core.
+    const Picoseconds patience = std::chrono::seconds(platform_->modelled() ? 1 : 60);
+    const Time since = thread.executor.now();
     while (replicas_[node]->position() != replicas_[0]->position()) {
       co_await sleep_for(Microseconds(10));
+      if (thread.executor.now() - since < patience) continue;
+      ADD_FAILURE() << "the copy of node " << node << " does not get all that was synced";
+      break;
     }
     if (look_at_copy) look_at_copy(*replicas_[node]);
     co_await looked_->arrive_and_wait();
