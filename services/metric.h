@@ -24,4 +24,10 @@ inline void add_metrics(std::span<const double> values, std::vector<double>& sum
   for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
 }
 
+// What has been counted since the values were `before`.
+inline std::vector<double> metrics_since(std::vector<double> now, std::span<const double> before) {
+  for (std::size_t i = 0; i < before.size(); ++i) now[i] -= before[i];
+  return now;
+}
+
 }  // namespace perdura::services

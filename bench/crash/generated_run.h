@@ -130,6 +130,8 @@ class GeneratedRun {
   ExplainedRun story() const;
 
  private:
+  // The latest that a failure or a death is drawn behind what it follows.
+  static constexpr Picoseconds kLatest{std::int64_t{1} << 27};  // 134 us
   enum class Kind : std::uint8_t { power, process };
   // What is counted since the servers began to run.
   enum class Counted : std::uint8_t {

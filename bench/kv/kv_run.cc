@@ -17,11 +17,6 @@ namespace {
 // Usually long enough for a sleeping thread to wake up (docs/performance.md).
 constexpr Picoseconds kAwakeBeforeDue = Microseconds(50);
 
-std::vector<double> difference(std::vector<double> after, const std::vector<double>& before) {
-  for (std::size_t i = 0; i < before.size(); ++i) after[i] -= before[i];
-  return after;
-}
-
 Picoseconds in_time(const std::optional<std::uint64_t>& milliseconds) {
   return milliseconds ? Picoseconds(std::chrono::milliseconds(*milliseconds)) : Picoseconds::max();
 }
@@ -144,7 +139,8 @@ class KvRun::Worker final : public harness::PhaseWork {
   }
   void collect() override {
     if (!partition_) return;
-    run_.partition_metrics_[index_] = difference(partition_->metrics(), metrics_before_);
+    run_.partition_metrics_[index_] =
+        services::metrics_since(partition_->metrics(), metrics_before_);
     const systems::KvSpace space = partition_->space();
     run_.spaces_[index_] = {space.capacity, space.free};
   }
@@ -201,7 +197,7 @@ class KvRun::User final : public harness::PhaseWork {
     if (session_ == nullptr) co_return;
     const std::vector<double> before = session_->metrics();
     co_await client_.run(*session_, run_.stretch(index_, true));
-    run_.session_metrics_[index_] = difference(session_->metrics(), before);
+    run_.session_metrics_[index_] = services::metrics_since(session_->metrics(), before);
   }
 
  private:

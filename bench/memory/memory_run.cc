@@ -8,6 +8,7 @@
 
 #include "bench/driver/systems.h"
 #include "bench/memory/memory_driver.h"
+#include "bench/ycsb/workload_spec.h"
 #include "harness/run/interrupt.h"
 #include "platform/base/error.h"
 #include "platform/base/random.h"
@@ -26,22 +27,13 @@ namespace {
 const harness::OperationKind kSync{0, "sync"};
 
 // Where the primary counts how often it has settled.
-Bytes counter_of(const harness::Point& point) { return point.settings.number("region_size"); }
-
-std::vector<double> difference(std::vector<double> after, const std::vector<double>& before) {
-  for (std::size_t i = 0; i < before.size(); ++i) after[i] -= before[i];
-  return after;
-}
-
-std::uint64_t share_of(std::uint64_t total, std::uint32_t index, std::uint32_t threads) {
-  return total / threads + (index < total % threads ? 1 : 0);
+Bytes counter_of(const harness::Point& point) {
+  return round_up(point.settings.number("region_size"), kCacheLine);
 }
 
 }  // namespace
 
-Bytes region_size_of(const harness::Point& point) {
-  return round_up(counter_of(point), kCacheLine) + kCacheLine;
-}
+Bytes region_size_of(const harness::Point& point) { return counter_of(point) + kCacheLine; }
 
 MemoryRun::MemoryRun(Platform& platform, const harness::Point& point,
                      const services::MemorySystem& system)
@@ -176,13 +168,13 @@ class MemoryRun::Application final : public harness::PhaseWork {
     if (!memory_) co_return;
     const std::vector<double> before = memory_->metrics();
     co_await sync_often("operations", &*run_.crew_);
-    run_.session_metrics_[index_] = difference(memory_->metrics(), before);
+    run_.session_metrics_[index_] = services::metrics_since(memory_->metrics(), before);
   }
   Task<> settle() override {
     if (!memory_) co_return;
     co_await memory_->settle();
     if (index_ > 0) co_return;
-    const Bytes counter = round_up(counter_of(run_.point_), kCacheLine);
+    const Bytes counter = counter_of(run_.point_);
     memory_->region().store(counter, ++settled_);
     const auto synced = co_await memory_->sync(MemoryRange{counter, kWord});
     check(synced);
@@ -235,7 +227,9 @@ Task<> MemoryRun::Application::sync_often(std::string_view number, Crew* crew) {
   Executor& executor = Executor::current();
   std::vector<MemoryRange> ranges(ranges_);
   const std::uint64_t operations =
-      memory_ ? share_of(run_.point_.settings.number(number), index_, run_.config_.threads) : 0;
+      memory_ ? workload::operations_of_client(run_.point_.settings.number(number), index_,
+                                               run_.config_.threads)
+              : 0;
   Time end = executor.now();
   if (crew != nullptr) crew->begin(end);
   for (std::uint64_t i = 0; i < operations; ++i) {
@@ -310,7 +304,7 @@ class MemoryRun::Copy final : public harness::PhaseWork {
   void collect() override {
     if (!is_first() || !replica_) return;
     run_.replica_metrics_[run_.number_of(thread_)] =
-        difference(replica_->metrics(), metrics_before_);
+        services::metrics_since(replica_->metrics(), metrics_before_);
     run_.note_contents(thread_);
   }
 
@@ -321,8 +315,7 @@ class MemoryRun::Copy final : public harness::PhaseWork {
   }
   std::uint64_t counter() const {
     std::uint64_t count = 0;
-    replica_->read(round_up(counter_of(run_.point_), kCacheLine),
-                   std::as_writable_bytes(std::span(&count, 1)));
+    replica_->read(counter_of(run_.point_), std::as_writable_bytes(std::span(&count, 1)));
     return count;
   }
 

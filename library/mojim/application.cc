@@ -123,38 +123,31 @@ std::vector<MemoryRange> Application::take_changed(std::span<const MemoryRange> 
   return merged(std::move(changed));
 }
 
-const char* Application::sync(std::span<const MemoryRange> ranges, Atomicity atomicity) {
+std::optional<SyncError> Application::sync(std::span<const MemoryRange> ranges,
+                                           Atomicity atomicity) {
   const std::lock_guard held(syncing_);
   std::vector<MemoryRange> changed = take_changed(ranges);
-  if (changed.empty()) return nullptr;
-  const char* problem = nullptr;
+  std::optional<SyncError> problem;
+  if (changed.empty()) return problem;
   executor_->inbox()->post([&] { return send(std::move(changed), atomicity, problem); }).get();
   return problem;
 }
 
 Task<> Application::send(std::vector<MemoryRange> changed, Atomicity atomicity,
-                         const char*& problem) {
-  const auto reason = [](SyncError error) {
-    return error == SyncError::replaced    ? "another node is the primary now"
-           : error == SyncError::too_large ? "the ranges do not fit into a log"
-                                           : "a range is outside of the file";
-  };
-  const auto done = co_await mapped_->sync(changed);
-  if (done) co_return;
-  if (done.error() != SyncError::too_large || atomicity == Atomicity::required) {
-    problem = reason(done.error());
+                         std::optional<SyncError>& problem) {
+  const auto whole = co_await mapped_->sync(changed);
+  if (whole) co_return;
+  if (whole.error() != SyncError::too_large || atomicity == Atomicity::required) {
+    problem = whole.error();
     co_return;
   }
   // One after the other: an application that calls msync expects no more of Linux.
-  constexpr Bytes kPart = 1 * MiB;
+  constexpr Bytes kPart = 1 * MiB;  // fits into a log
   for (const MemoryRange& range : changed) {
-    for (Bytes sent = 0; sent < range.length; sent += kPart) {
+    for (Bytes sent = 0; sent < range.length && !problem; sent += kPart) {
       const MemoryRange part{range.offset + sent, std::min(kPart, range.length - sent)};
       const auto of_part = co_await mapped_->sync(part);
-      if (!of_part) {
-        problem = reason(of_part.error());
-        co_return;
-      }
+      if (!of_part) problem = of_part.error();
     }
   }
 }

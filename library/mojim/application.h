@@ -13,6 +13,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -36,14 +37,15 @@ class Application {
   // What a system call has written to the file; is part of the next sync point that covers it.
   void note_written(Bytes offset, Bytes length);
   // A sync point: all that was changed within these ranges goes to the copies, atomically if it
-  // fits into a log. Null or why it is not as safe as the mode promises.
+  // fits into a log. Nothing, or why it is not as safe as the mode promises.
   enum class Atomicity : std::uint8_t { required, if_possible };
-  const char* sync(std::span<const services::MemoryRange> ranges, Atomicity atomicity);
+  std::optional<services::SyncError> sync(std::span<const services::MemoryRange> ranges,
+                                          Atomicity atomicity);
 
  private:
   Task<> be_primary(Thread& thread);
   Task<> send(std::vector<services::MemoryRange> changed, Atomicity atomicity,
-              const char*& problem);
+              std::optional<services::SyncError>& problem);
   std::vector<services::MemoryRange> take_changed(std::span<const services::MemoryRange> ranges);
 
   Cluster cluster_;

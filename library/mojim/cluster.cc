@@ -106,16 +106,20 @@ std::vector<std::string> Cluster::environment() const {
 const MemorySystem& Cluster::system() const {
   const MemorySystem& system = systems::find_memory_system(mode);
   const std::size_t copies = files.size() - 1;
-  if (copies < system.copies.least || copies > system.copies.most) {
-    throw UsageError(system.copies.least == 0
-                         ? fmt::format("{} has no copies; leave --mirror and --backup out", mode)
-                     : copies < system.copies.least && copies == 1
-                         ? fmt::format("{} needs a backup; add --backup FILE", mode)
-                     : copies == 0
-                         ? fmt::format("{} needs a mirror; add --mirror FILE", mode)
-                         : fmt::format("{} has {} copies at most; leave {} out", mode,
-                                       system.copies.most,
-                                       system.copies.most == 1 ? "--backup" : "some --backup"));
+  if (copies > 0 && system.copies.most == 0) {
+    throw UsageError(fmt::format("{} has no copies; leave --mirror and --backup out", mode));
+  }
+  if (copies == 0 && system.copies.least > 0) {
+    throw UsageError(fmt::format("{} needs a mirror; add --mirror FILE", mode));
+  }
+  if (copies < system.copies.least) {
+    throw UsageError(fmt::format("{} needs a backup; add --backup FILE", mode));
+  }
+  if (copies > system.copies.most) {
+    throw UsageError(
+        system.copies.most == 1
+            ? fmt::format("{} has no backups; leave --backup out", mode)
+            : fmt::format("{} has no more than {} backups", mode, system.copies.most - 1));
   }
   return system;
 }

@@ -139,10 +139,11 @@ class File {
   int sync(std::span<const MemoryRange> ranges,
            Application::Atomicity atomicity = Application::Atomicity::if_possible) {
     const Inside now;
-    const char* const problem = application()->sync(ranges, atomicity);
-    if (problem == nullptr) return 0;
-    say(problem);
-    errno = atomicity == Application::Atomicity::required ? ENOSPC : EIO;
+    const auto problem = application()->sync(ranges, atomicity);
+    if (!problem) return 0;
+    std::fprintf(stderr, "perdura mojim: a sync point failed: %s\n",
+                 std::string(to_string(*problem)).c_str());
+    errno = *problem == perdura::services::SyncError::too_large ? ENOSPC : EIO;
     return -1;
   }
 

@@ -238,7 +238,8 @@ class MemoryCrashScenario final : public CrashScenario {
 
   Task<bool> sync(MappedMemory& memory, std::uint32_t client, std::uint32_t thread,
                   std::size_t turn) {
-    // A thread that has worked without a pause, as for mapping, is ahead of the simulation's time.
+    // A thread that has worked without a pause, as to map the region, is ahead of the simulation's
+    // time: others would see its stores too early.
     co_await yield();
     const std::size_t index = calls_.size();
     Operation operation;
@@ -256,7 +257,7 @@ class MemoryCrashScenario final : public CrashScenario {
       store(memory.region(), cells_[cell], stored);
     }
     const auto done = co_await memory.sync(ranges);
-    // The same: a failure before the end of the sync must find it unanswered.
+    // So is one whose sync waits for nobody: a failure before the end must find it unanswered.
     co_await yield();
     if (!done) {
       note_problem(fmt::format("a sync ends with '{}'", to_string(done.error())));

@@ -79,6 +79,10 @@ class Logs {
   // the region when it is complete. The greatest id of it.
   void skip(std::uint64_t id);
   std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
+  // A copy behind this one that does not answer is lost for all logs: it would wait for ever for
+  // what one of them does not pass.
+  void note_lost(std::size_t copy) { lost_[copy] = true; }
+  bool is_lost(std::size_t copy) const { return lost_[copy].load(std::memory_order_relaxed); }
   // One thread at a time gives the region to the copy of this number behind this one.
   bool begin_giving(std::size_t copy) { return !giving_[copy].exchange(true); }
   void end_giving(std::size_t copy) { giving_[copy] = false; }
@@ -167,6 +171,7 @@ class Logs {
   std::optional<std::uint64_t> complete_from_;  // with data_lock_
   std::atomic<std::uint64_t> skipped_{0};
   std::array<std::atomic<bool>, kMostCopies> giving_{};
+  std::array<std::atomic<bool>, kMostCopies> lost_{};
   std::atomic<std::uint64_t> ready_{0};  // whole sync points that are not applied
 
   // Held by who applies, and by readers: so that readers see no sync point in part.

@@ -254,6 +254,10 @@ void Primary::note_lost(std::size_t copy) {
   alone_ = true;
 }
 
+Task<> Primary::wait_until_alone() {
+  while (!is_alone()) co_await sleep_for(kLookAgain);
+}
+
 void Primary::end_copying() {
   {
     const std::lock_guard held(completeness_);

@@ -94,6 +94,7 @@ class Primary {
   bool has_lost_all() const;
   // All are lost, and what had been safe only there is durable here.
   bool is_alone() const { return alone_.load(std::memory_order_relaxed); }
+  Task<> wait_until_alone();
   // When it was the last copy, what only copies had safe becomes durable here, before is_alone().
   void note_lost(std::size_t copy);
   // Another node has become the primary.

@@ -113,16 +113,30 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
   if (hello.contents == Hello::Contents::written) {
     thread_.executor.spawn(await_written(connections_));
   }
+  apply_without_arrivals();
 }
 
-// No message says that the data area is written, so that nothing depends on a free slot.
+// serve() waits for arrivals, and none comes if the log is full of what close() has found.
+void Receiver::apply_without_arrivals() {
+  if (logs_.has_work() && !std::exchange(applies_, true)) thread_.executor.spawn(apply_all());
+}
+
+Task<> Receiver::apply_all() {
+  while (logs_.has_work()) {
+    logs_.checkpoint();
+    keep_slots_posted();
+    co_await sleep_for(kLook);
+  }
+  applies_ = false;
+}
+
+// No message says that the data area is written: a log that is full has no slot for it.
 Task<> Receiver::await_written(std::uint64_t connection) {
   while (connection == connections_) {
     const std::uint64_t written = memory_->load(kWritten);
     if (written != 0) {
       logs_.end_writing(written);
-      logs_.checkpoint();
-      keep_slots_posted();
+      apply_without_arrivals();
       co_return;
     }
     co_await sleep_for(kLook);
@@ -191,7 +205,6 @@ void Receiver::keep_slots_posted() {
 
 Task<> Receiver::pass_on(std::size_t copy) {
   Sender sender(thread_, options_.behind[copy], log_, logs_.shape(), options_.behind_acknowledge);
-  bool is_lost = false;
   for (;;) {
     const auto sync = logs_.whole_from(log_, passed_until_[copy]);
     if (!sync) {
@@ -201,9 +214,9 @@ Task<> Receiver::pass_on(std::size_t copy) {
     if (logs_.is_incomplete()) {
       sender.disconnect();
       logs_.skip(sync->last_id());
-    } else if (!is_lost) {
+    } else if (!logs_.is_lost(copy)) {
       const bool passed = co_await pass(sender, copy, *sync);
-      is_lost = !passed;
+      if (!passed) logs_.note_lost(copy);
     }
     note_passed(copy, *sync);
   }
@@ -223,6 +236,8 @@ void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
 
 Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
   for (std::uint32_t attempt = 0; attempt <= options_.resends; ++attempt) {
+    // A new primary has come meanwhile, of whose region this is part or not.
+    if (term_of(sync.id) < logs_.term()) co_return true;
     if (!sender.connected() || sender.term() != term_of(sync.id)) {
       const bool connected = co_await connect(sender, copy, sync);
       if (!connected) continue;
@@ -235,7 +250,7 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
     }
     if (passed) co_return true;
   }
-  co_return false;
+  co_return term_of(sync.id) < logs_.term();
 }
 
 // What this node has applied before it was opened is in no log of it. A copy behind it that has

@@ -39,6 +39,8 @@ class Receiver {
  private:
   void accept(fabric::ConnectionRequest& request);
   Task<> await_written(std::uint64_t connection);
+  void apply_without_arrivals();
+  Task<> apply_all();
   void handle(const fabric::ReceiveCompletion& completion);
   void disconnect();
   // The same, and takes what has arrived and has not been reported.
@@ -67,6 +69,7 @@ class Receiver {
   std::unique_ptr<fabric::ReceiveQueue> queue_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
   std::uint64_t connections_ = 0;  // accepted so far
+  bool applies_ = false;           // apply_all() is under way
   std::uint64_t posted_until_ = 0;
   std::uint64_t acknowledged_ = 0;           // messages
   std::uint64_t safe_ = 0;                   // the last id of them

@@ -119,7 +119,7 @@ Task<tl::expected<void, SyncError>> Session::sync(std::span<const MemoryRange> r
   if (primary_->has_lost_all() && !primary_->mode().flushes) {
     // No copy may have it, and others' flushing may have come before it was noted.
     flush(ranges, kCacheLine);
-    while (!primary_->is_alone()) co_await sleep_for(Microseconds(2));
+    co_await primary_->wait_until_alone();
   }
   if (primary_->begin_copying()) {
     co_await copy_region();

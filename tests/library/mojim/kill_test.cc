@@ -18,6 +18,13 @@ int kills() {
 
 class KilledMojim : public testing::TestWithParam<std::string> {
  protected:
+  // A program that goes on until it is killed.
+  std::vector<std::string> writer(const SharedFolder& folder, std::uint64_t first,
+                                  const std::string& how) {
+    constexpr const char* kLast = "1000000";
+    return mojim("run", GetParam(), folder,
+                 {PERDURA_LMDB_WRITER, folder.file("a"), fmt::format("{}", first), kLast, how});
+  }
   // Reads acknowledgments until the target, and a little further.
   std::uint64_t read_until(Running& running, std::uint64_t target) {
     std::uint64_t last = 0;
@@ -41,8 +48,6 @@ class KilledMojim : public testing::TestWithParam<std::string> {
   std::string output_;
 };
 
-constexpr std::uint64_t kMany = 1'000'000;
-
 // The next program goes on where the one before has left off, in the same files.
 TEST_P(KilledMojim, ThePrograms) {
   SCOPED_TRACE(fmt::format("seed {}", seed_));
@@ -51,9 +56,7 @@ TEST_P(KilledMojim, ThePrograms) {
   for (int kill_number = 1; kill_number <= kills(); ++kill_number) {
     SCOPED_TRACE(fmt::format("kill {}", kill_number));
     const std::string how = kill_number % 2 == 0 ? "map" : "write";
-    Running running(mojim("run", GetParam(), folder,
-                          {PERDURA_LMDB_WRITER, folder.file("a"), fmt::format("{}", there + 1),
-                           fmt::format("{}", kMany), how}));
+    Running running(writer(folder, there + 1, how));
     std::uint64_t acknowledged = read_until(running, there + 1 + random_() % 60);
     const pid_t program = running.child("lmdb_writer");
     ASSERT_GT(program, 0) << running.rest();
@@ -82,9 +85,7 @@ TEST_P(KilledMojim, TheMirrorAndThenTheProgram) {
   // It takes the program two seconds to find that the mirror is lost.
   for (int kill_number = 1; kill_number <= (kills() + 3) / 4; ++kill_number) {
     SCOPED_TRACE(fmt::format("kill {}", kill_number));
-    Running running(mojim("run", GetParam(), folder,
-                          {PERDURA_LMDB_WRITER, folder.file("a"), fmt::format("{}", there + 1),
-                           fmt::format("{}", kMany), "map"}));
+    Running running(writer(folder, there + 1, "map"));
     std::uint64_t acknowledged = read_until(running, there + 1 + random_() % 30);
     const pid_t mirror = running.child("mojim copy 1");
     ASSERT_GT(mirror, 0);
