@@ -197,6 +197,8 @@ struct QueuePairOptions {
   // The queue pair that receive completions name; if null, the one that is made. For a queue pair
   // that stands in front of another (platform/faults).
   QueuePair* reported_as = nullptr;
+  // Of connect(): for how long the peer may not answer; 0: as long as the platform usually waits.
+  Picoseconds connection_timeout{};
 };
 
 class QueuePair {
@@ -333,7 +335,8 @@ class Endpoint {
 
   virtual std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) = 0;
 
-  // Connects to a listening thread; waits for it to listen up to the platform's connection timeout.
+  // Connects to a listening thread; waits for it to listen up to
+  // QueuePairOptions::connection_timeout.
   virtual Task<Connection> connect(Address to, QueuePairOptions options,
                                    std::vector<std::byte> private_data) = 0;
   // The next peer that wants to connect. The first call starts listening.

@@ -216,7 +216,9 @@ void ShmEndpoint::reject(const Request& request, std::span<const std::byte> priv
 Task<Connection> ShmEndpoint::connect(Address to, QueuePairOptions options,
                                       std::vector<std::byte> private_data) {
   check_private_data(private_data.size());
-  const Time deadline = executor_.now() + options_.connection_timeout;
+  const Picoseconds given = options.connection_timeout;
+  const Time deadline =
+      executor_.now() + (given > Picoseconds{} ? given : options_.connection_timeout);
   for (;;) {
     std::shared_ptr<PeerSegment> segment;
     std::shared_ptr<PeerNode> node = reach(to, segment);

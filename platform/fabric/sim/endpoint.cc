@@ -201,11 +201,12 @@ std::unique_ptr<ReceiveQueue> SimEndpoint::create_receive_queue(std::uint32_t de
 Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
                                       std::vector<std::byte> private_data) {
   assert(private_data.size() <= kMaxPrivateData);
-  const Time deadline = thread_.now() + kConnectTimeout;
+  const Picoseconds given = options.connection_timeout;
+  const Time deadline = thread_.now() + (given > Picoseconds{} ? given : kConnectTimeout);
   SimEndpoint* listener = directory_.find(to);
   while (listener == nullptr || !listener->listening_) {
     if (thread_.now() >= deadline) co_return Connection{Status::retry_exceeded, nullptr, {}};
-    co_await sleep_for(kConnectRetry);
+    co_await sleep_for(std::min(kConnectRetry, deadline - thread_.now()));
     listener = directory_.find(to);
   }
   struct Guard {

@@ -127,7 +127,9 @@ struct VerbsEndpoint::Pending {
 Task<Connection> VerbsEndpoint::connect(Address to, QueuePairOptions options,
                                         std::vector<std::byte> private_data) {
   check_private_data(private_data.size());
-  const Time deadline = executor_.now() + options_.connection_timeout;
+  const Picoseconds given = options.connection_timeout;
+  const Time deadline =
+      executor_.now() + (given > Picoseconds{} ? given : options_.connection_timeout);
   auto queue_pair = std::make_unique<VerbsQueuePair>(*this, next_id(), options);
   Pending pending(*this, queue_pair->id(), to);
   const Pending* const asked = &pending;

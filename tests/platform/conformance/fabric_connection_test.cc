@@ -72,6 +72,20 @@ TEST_P(FabricConnection, AConnectionToNobodyTimesOut) {
   platform->run();
 }
 
+TEST_P(FabricConnection, WhoConnectsMayWaitForLessThanThePlatformDoes) {
+  constexpr Picoseconds kOfPlatform = std::chrono::seconds(3600);
+  const auto platform = make({.node_count = 2, .connection_timeout = kOfPlatform});
+  platform->start(1, 1, mode(), [&](Thread& thread) -> Task<> {
+    const Time before = thread.executor.now();
+    const Connection connection =
+        co_await thread.endpoint.connect({0, 1}, {.connection_timeout = Milliseconds(5)}, {});
+    EXPECT_EQ(connection.status, Status::retry_exceeded);
+    EXPECT_GE(thread.executor.now() - before, Milliseconds(5));
+    EXPECT_LT(thread.executor.now() - before, kOfPlatform);
+  });
+  platform->run();
+}
+
 TEST_P(FabricConnection, AnAcceptorThatDoesNotAnswerIsGivenUp) {
   const auto platform = make({.node_count = 2, .connection_timeout = Milliseconds(50)});
   const auto barrier = platform->create_barrier(2);
