@@ -36,10 +36,10 @@ struct Progress {
 
 // Makes updates until `last`, going on after what has been begun; false if the connection breaks.
 Task<> make_updates(Thread& thread, const PersisterSetup* setup, Progress* progress,
-                    std::uint64_t last) {
+                    std::uint64_t last, std::uint32_t session = 0) {
   std::unique_ptr<RemotePersister> persister;
   try {
-    persister = co_await RemotePersister::connect(thread, {0, 0}, 0, *setup);
+    persister = co_await RemotePersister::connect(thread, {0, 0}, session, *setup);
   } catch (const PlatformError&) {
     co_return;  // the power failed while connecting
   }
@@ -98,7 +98,9 @@ Explored fail_everywhere(const Trial& trial, const ExploreOptions& options, Coun
   const bool publishes = method.update == Update::publish;
   PersisterSetup setup =
       setup_of(method, trial.configuration.receive_buffers, trial.receive_buffers);
-  if (publishes) setup.sessions = 2;
+  // The last client has one of its own: the server may not have heard yet that others are gone.
+  const std::uint32_t last_session = publishes ? 2 : 1;
+  setup.sessions = last_session + 1;
   std::int64_t failures = 0;
   return explore_until_failure(options, [&](Failure& failure) {
     SCOPED_TRACE(failure.text());
@@ -160,7 +162,7 @@ Explored fail_everywhere(const Trial& trial, const ExploreOptions& options, Coun
         while (!checked || !ended || !reader_ended) co_await sleep_for(Microseconds(10));
         // All that came before is replaced, whatever became of it.
         Progress rest{.begun = trial.history};
-        co_await make_updates(thread, &setup, &rest, 2 * trial.history);
+        co_await make_updates(thread, &setup, &rest, 2 * trial.history, last_session);
         EXPECT_EQ(rest.acknowledged, 2 * trial.history);
       });
     });

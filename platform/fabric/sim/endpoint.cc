@@ -88,14 +88,16 @@ class SimConnectionRequest final : public ConnectionRequest {
   }
 
  private:
+  // It leaves when the thread has done what the task did before. If the process dies sooner, the
+  // connection is broken when the answer would arrive, and nobody gets one.
   void answer(End* end) {
-    to_.network_.after(attempt_->propagation, [attempt = attempt_, end] {
-      if (attempt->abandoned) {
-        if (end != nullptr) end->close();
-        return;
-      }
+    to_.network_.after(to_.ahead() + attempt_->propagation, [attempt = attempt_, end] {
+      const bool was_sent = end == nullptr || end->connected();
+      if (end != nullptr && (attempt->abandoned || !was_sent)) end->close();
+      if (attempt->abandoned) return;
+      if (!was_sent) attempt->answer.clear();
       attempt->answered = true;
-      attempt->end = end;
+      attempt->end = was_sent ? end : nullptr;
       attempt->waiting.wake_all();
     });
   }
@@ -133,6 +135,8 @@ SimEndpoint::~SimEndpoint() {
   directory_.remove(*this);
   while (!attempts_.empty()) SimConnectionRequest(*this, attempts_.take_front()).reject({});
 }
+
+Picoseconds SimEndpoint::ahead() const { return thread_.now() - network_.engine.now(); }
 
 Capabilities SimEndpoint::capabilities() const {
   const perdura::sim::NicProfile& nic = nic_.profile.nic;
@@ -224,7 +228,7 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
   attempt.options = options;
   attempt.private_data = std::move(private_data);
   attempt.propagation = path_between(nic_.profile.link, listener->nic_.profile.link).propagation;
-  network_.after(attempt.propagation, [&directory = directory_, to, a = guard.attempt] {
+  network_.after(ahead() + attempt.propagation, [&directory = directory_, to, a = guard.attempt] {
     SimEndpoint* there = directory.find(to);
     if (there == nullptr) {  // the listener was stopped meanwhile
       a->answered = true;

@@ -43,6 +43,8 @@ class SimEndpoint final : public Endpoint {
   friend class SimConnectionRequest;
   struct Attempt;
 
+  // Of the thread to the engine: what the running task has done and still has to be charged for.
+  Picoseconds ahead() const;
   void charge_registration(RemoteKey key);
   void charge_change(std::uint64_t entries);
 

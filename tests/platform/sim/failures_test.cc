@@ -195,6 +195,37 @@ TEST(Failures, AClientHearsOfTheEndOfAConnectionThatItHasJustMade) {
   EXPECT_GT(connected, 0);
 }
 
+// A task runs ahead of its thread's time: what it has flushed before it accepts is durable when the
+// answer leaves, and if the process dies sooner, nobody gets the answer.
+TEST(Failures, TheAnswerToAConnectionLeavesBehindTheWorkBeforeIt) {
+  constexpr Bytes kWork = 100'000;  // some 35 us
+  const auto accepted = [&](std::optional<Picoseconds> dies) {
+    SimPlatform platform(testbed(), 2);
+    std::optional<Time> ready;
+    std::optional<bool> said;
+    platform.start_service(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      const auto request = co_await thread.endpoint.next_connection();
+      charge(Work::crc32, kWork);
+      ready = thread.executor.now();
+      const std::byte yes{1};
+      const auto client = request->accept({}, std::span(&yes, 1));
+      co_await sleep_for(std::chrono::seconds(10));
+    });
+    platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      const auto made = co_await thread.endpoint.connect(
+          {0, 0}, {.connection_timeout = std::chrono::milliseconds(1)}, {});
+      said = !made.private_data.empty();
+      EXPECT_EQ(*said, made.queue_pair != nullptr);
+      EXPECT_GE(thread.executor.now(), ready.value());
+    });
+    if (dies) platform.at(Time() + *dies, [&] { platform.kill(0); });
+    platform.run();
+    return said;
+  };
+  EXPECT_EQ(accepted(std::nullopt), true);
+  EXPECT_EQ(accepted(Microseconds(20)), false) << "it died within that work";
+}
+
 // Once the server hears that a connection has ended, nothing that came over it changes memory.
 TEST(Failures, NoAtomicOfAConnectionTakesEffectAfterItsEnd) {
   std::set<std::uint64_t> found;
