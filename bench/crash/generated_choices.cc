@@ -90,8 +90,22 @@ std::vector<GeneratedRun::PlannedFailure> GeneratedRun::drawn_failures() {
     const Kind kind = choices.choose(4) == 3 ? Kind::process : Kind::power;
     static_assert(kMomentOfFailure == 2);
     planned.push_back({number, kind, drawn_moment(choices)});
+    draw_apart(planned.back());
   }
   return planned;
+}
+
+// How long a server is away: less than others wait for it, about as long, or longer.
+void GeneratedRun::draw_apart(PlannedFailure& failure) {
+  constexpr std::array<Picoseconds, 4> kAway{Picoseconds{}, Microseconds(100), Microseconds(500),
+                                             Microseconds(2000)};
+  constexpr std::size_t kTogether = 3;
+  constexpr std::size_t kServers = 6;
+  pmem::Choices& choices = tape_.stream(fmt::format("apart-{}", failure.number));
+  const std::size_t drawn = choices.choose(kTogether + kServers);
+  if (drawn < kTogether) return;
+  failure.alone = drawn - kTogether;
+  failure.away = kAway[choices.choose(kAway.size())];
 }
 
 pmem::Tape::Streams GeneratedRun::anchored() const {

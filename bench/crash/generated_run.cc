@@ -26,6 +26,8 @@ constexpr std::string_view kWhileRecovering = "failures while recovering";
 constexpr std::string_view kWhileAtWork = "failures while clients are at work";
 constexpr std::string_view kClientDeaths = "deaths of clients";
 constexpr std::string_view kBrokenConnections = "broken connections";
+constexpr std::string_view kOfOneServer = "failures of one server alone";
+constexpr std::string_view kWhileAway = "failures while a server is away";
 
 // The tape's simplest image is the one that keeps the most, so that the simplest run that fails
 // loses only what it has to.
@@ -59,6 +61,8 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
       scenario_(system.service->generated_scenario(system.info.name, setup, tape,
                                                    static_cast<std::uint32_t>(planned_.size()))),
       patience_(*scenario_),
+      away_(scenario_->servers()),
+      clients_(scenario_->clients()),
       platform_(std::make_unique<sim::SimPlatform>(
           profile_, std::vector<sim::NodesOfRole>{{"server", scenario_->servers()},
                                                   {"client", scenario_->clients() + 1}})) {
@@ -66,6 +70,9 @@ GeneratedRun::GeneratedRun(const services::ServedSystem& system, const sim::Prof
   for (const std::string_view name :
        {kPowerFailures, kProcessDeaths, kWhileRecovering, kWhileAtWork}) {
     happened_[std::string(name)] = 0;
+  }
+  if (scenario_->servers() > 1) {
+    happened_[std::string(kOfOneServer)] = happened_[std::string(kWhileAway)] = 0;
   }
   for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
     if (scenario_->has_node_of_its_own(client)) happened_[std::string(kClientDeaths)] = 0;
@@ -83,7 +90,7 @@ void GeneratedRun::begin() {
   } else if (awaits_steps()) {
     platform_->between_events([this] { note_steps(); });
   }
-  start();
+  start_all();
   start_inspector();
   patience_.begin(*platform_, [this] { end_clients(); });
   try {
@@ -131,20 +138,55 @@ std::vector<fabric::Port> GeneratedRun::ports_of(NodeId node) const {
     }
   }
   for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
-    if (scenario_->node_of_client(client) == node) {
-      ports.push_back(port_of_client(*scenario_, client, failures_));
-    }
+    if (scenario_->node_of_client(client) == node) ports.push_back(clients_[client].port);
   }
   return ports;
 }
 
-// Starts the servers and clients, and what is to happen to them.
-void GeneratedRun::start() {
+std::vector<NodeId> GeneratedRun::all_servers() const {
+  std::vector<NodeId> servers(scenario_->servers());
+  std::iota(servers.begin(), servers.end(), NodeId{0});
+  return servers;
+}
+
+void GeneratedRun::start_all() {
+  for (const NodeId node : all_servers()) start_server(node);
+  for (std::uint32_t number = 0; number < scenario_->clients(); ++number) {
+    clients_[number].turns = 1;
+    start_client(number);
+  }
+  begin_epoch();
+}
+
+// Clients that are at work go on when they are done, or when they find out that it has gone. Those
+// on its node come back with it.
+void GeneratedRun::go_on_without(NodeId server) {
+  for (std::uint32_t number = 0; number < scenario_->clients(); ++number) {
+    ++clients_[number].turns;
+    if (scenario_->node_of_client(number) != server && !clients_[number].is_at_work) {
+      start_client(number);
+    }
+  }
+  begin_epoch();
+}
+
+void GeneratedRun::return_alone(NodeId server) {
+  away_[server] = 0;
+  start_server(server);
+  for (std::uint32_t number = 0; number < scenario_->clients(); ++number) {
+    if (scenario_->node_of_client(number) == server) start_client(number);
+  }
+}
+
+bool GeneratedRun::is_any_away() const {
+  return std::any_of(away_.begin(), away_.end(), [](std::uint32_t since) { return since > 0; });
+}
+
+// What is to happen until the next failure.
+void GeneratedRun::begin_epoch() {
   counts_.clear();
   changed_at_ = platform_->engine().now();
   awaited_.clear();
-  start_servers();
-  start_clients();
   // Filling a store may take longer than what is to happen then.
   if (failures_ > 0 || !scenario_->prepares()) return plan_what_happens();
   const auto plan_once = [this, planned = std::make_shared<bool>(false)] {
@@ -234,6 +276,8 @@ void GeneratedRun::end_client(const PlannedDeath& death) {
     ++happened_[std::string(kClientDeaths)];
     note(now, fmt::format("client {} dies", death.client));
     platform_->kill(scenario_->node_of_client(death.client));
+    clients_[death.client].turns = 0;
+    clients_[death.client].is_at_work = false;
     look("client dies");
   }
 }
@@ -253,26 +297,45 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
   met_[failure.number] = {Counted::changes, counts_[Counted::changes], now - changed_at_};
   ++failures_;
   all_failures_.push_back(now);
+  if (is_any_away()) ++happened_[std::string(kWhileAway)];
+  std::vector<NodeId> failing = all_servers();
+  const bool is_alone = failure.alone && failing.size() > 1;
+  if (is_alone) {
+    ++happened_[std::string(kOfOneServer)];
+    failing = {static_cast<NodeId>(*failure.alone % failing.size())};
+  }
+  const std::string whose =
+      is_alone ? fmt::format("server {}", failing.front()) : std::string("the servers");
+  power_failed_last_ = failure.kind == Kind::power;
   if (failure.kind == Kind::power) {
     ++happened_[std::string(kPowerFailures)];
     losing_failures_.push_back(now);
-    power_failed_last_ = true;
-    note(now, "the power of the servers fails");
+    note(now, fmt::format("the power of {} fails", whose));
     const auto is_power = [](const PlannedFailure& later) { return later.kind == Kind::power; };
     const auto later = planned_.begin() + failures_;
-    if (keeps_images_ && std::none_of(later, planned_.end(), is_power)) keep_what_is_left();
+    const bool is_last = std::none_of(later, planned_.end(), is_power);
+    if (keeps_images_ && is_last && !is_alone) keep_what_is_left();
     MostIsSimplest image(tape_.stream(fmt::format("image-{}", failure.number)));
-    std::vector<NodeId> servers(scenario_->servers());
-    std::iota(servers.begin(), servers.end(), NodeId{0});
-    platform_->fail_power(servers, image);
-    start();
+    platform_->fail_power(failing, image);
   } else {
     ++happened_[std::string(kProcessDeaths)];
-    power_failed_last_ = false;
     if (scenario_->loses_with_processes()) losing_failures_.push_back(now);
-    note(now, "the servers' processes die");
-    for (NodeId node = 0; node < scenario_->servers(); ++node) platform_->kill(node);
-    platform_->at(now + kRestart, [this] { start(); });
+    note(now, fmt::format("the {} of {} {}", is_alone ? "process" : "processes", whose,
+                          is_alone ? "dies" : "die"));
+    for (const NodeId node : failing) platform_->kill(node);
+  }
+  for (const NodeId node : failing) away_[node] = is_alone ? failures_ : 0;
+  const Time back = now + std::max(failure.away, power_failed_last_ ? Picoseconds{} : kRestart);
+  if (is_alone) {
+    const NodeId server = failing.front();
+    platform_->at(back, [this, server, since = failures_] {
+      if (away_[server] == since) return_alone(server);
+    });
+    go_on_without(server);
+  } else if (power_failed_last_) {
+    start_all();
+  } else {
+    platform_->at(back, [this] { start_all(); });
   }
 }
 
@@ -340,20 +403,22 @@ pmem::Tape::Streams GeneratedRun::with_image(const pmem::LazyImages& images) con
 void GeneratedRun::end_clients() {
   for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
     platform_->kill(scenario_->node_of_client(client));
+    clients_[client].turns = 0;
   }
   platform_->kill(inspector());
 }
 
-void GeneratedRun::start_servers() {
-  bench::start_servers(*platform_, *scenario_, [this](Thread& thread) { return serve(thread); });
+void GeneratedRun::start_server(NodeId node) {
+  bench::start_server(*platform_, *scenario_, node,
+                      [this](Thread& thread) { return serve(thread); });
 }
 
-void GeneratedRun::start_clients() {
-  for (std::uint32_t number = 0; number < scenario_->clients(); ++number) {
-    platform_->start(scenario_->node_of_client(number),
-                     port_of_client(*scenario_, number, failures_), CompletionMode::polling,
-                     [this, number](Thread& thread) { return use(thread, number); });
-  }
+void GeneratedRun::start_client(std::uint32_t number) {
+  clients_[number].port = port_of_client(*scenario_, number, failures_);
+  clients_[number].is_at_work = true;
+  platform_->start(scenario_->node_of_client(number), clients_[number].port,
+                   CompletionMode::polling,
+                   [this, number](Thread& thread) { return use(thread, number); });
 }
 
 void GeneratedRun::start_inspector() {
@@ -371,17 +436,32 @@ Task<> GeneratedRun::serve(Thread& thread) {
 
 Task<> GeneratedRun::use(Thread& thread, std::uint32_t number) {
   const services::CrashScenario::AtWork at_work(*scenario_);
-  try {
-    co_await scenario_->use(thread, number);
-  } catch (const PlatformError& error) {
-    if (client_problem_.empty()) client_problem_ = error.what();
+  struct Working {
+    Client& client;
+    fabric::Port port;
+    bool is_current() const { return port == client.port; }
+    ~Working() {
+      if (is_current()) client.is_at_work = false;
+    }
+  };
+  Client& client = clients_[number];
+  const Working working{client, thread.endpoint.address().port};
+  for (; client.turns > 0 && working.is_current(); co_await yield()) {
+    --client.turns;
+    try {
+      co_await scenario_->use(thread, number);
+    } catch (const PlatformError& error) {
+      if (client_problem_.empty()) client_problem_ = error.what();
+    }
   }
 }
 
-// Begins when the last failure has been and no client is at work any more.
+// Begins when the last failure has been, all servers are back and no client is at work any more.
 Task<> GeneratedRun::inspect(Thread& thread) {
   constexpr Picoseconds kLook = Microseconds(20);
-  while (!ready_to_inspect_ || scenario_->clients_at_work() > 0) {
+  const auto has_turn = [](const Client& client) { return client.turns > 0; };
+  while (!ready_to_inspect_ || is_any_away() || scenario_->clients_at_work() > 0 ||
+         std::any_of(clients_.begin(), clients_.end(), has_turn)) {
     co_await sleep_for(kLook);
   }
   try {

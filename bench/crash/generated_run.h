@@ -2,11 +2,15 @@
 // drawn from a tape: what the clients do, when threads stall, which clients die, when the servers
 // fail, how, and which image each power failure leaves.
 //
-// After each failure but the last the clients connect again and go on. After the last one an
-// inspector reads what is left. Streams of the tape, of which each holds one thing that may be left
-// out (its first choice is 0), so that what remains is not shifted:
+// After each failure but the last the clients connect again and go on. Where there are several
+// servers, one of them may fail alone, and stay away while the others and their clients go on, or
+// fail, too. After the last failure an inspector reads what is left. Streams of the tape, of which
+// each holds one thing that may be left out (its first choice is 0), so that what remains is not
+// shifted:
 //
 //   store      the servers and what they hold (services::Service::generated_scenario())
+//   promoted   which copy is promoted for the inspection (services/memory)
+//   patience   for how long, and how often, a copy may not answer
 //   filling    whether that is almost full from the beginning, and clients get what fills it
 //   fences     whether those of the processors take long
 //   bus        whether devices read memory so slowly that READs take apart what they read
@@ -15,6 +19,7 @@
 //   death-N    a client's process that dies or connection that breaks: which one, and when
 //   failure-N  a failure of the servers: of which kind, and when; a moment follows the beginning or
 //              end of an operation, so that it stays what it is if other operations are left out
+//   apart-N    whether that failure is of one server alone, of which, and for how long it is away
 //   image-N    what that failure of power leaves of persistent memory; 0 keeps the most
 //
 //   drawn       which of the next two are drawn, as a set of bits
@@ -32,6 +37,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -149,6 +155,9 @@ class GeneratedRun {
     std::uint32_t number = 0;  // of its streams
     Kind kind{};
     Moment moment;
+    // If it is of one server alone: a number, of which the remainder says which one.
+    std::optional<std::size_t> alone{};
+    Picoseconds away{};  // for how long that one is
   };
   using Link = std::pair<NodeId, NodeId>;
   struct PlannedDeath {
@@ -170,6 +179,7 @@ class GeneratedRun {
 
   static Moment drawn_moment(pmem::Choices& choices);
   std::vector<PlannedFailure> drawn_failures();
+  void draw_apart(PlannedFailure& failure);
   Events events_in_order() const;
   void begin();
   void end_clients();
@@ -178,7 +188,11 @@ class GeneratedRun {
   void note_moment();
   void note_moment_before(Time when);
   void draw_deaths();
-  void start();
+  std::vector<NodeId> all_servers() const;
+  void start_all();
+  void go_on_without(NodeId server);
+  void return_alone(NodeId server);
+  void begin_epoch();
   void plan_what_happens();
   void at(const Moment& moment, std::function<void()> then);
   void note_change();
@@ -189,10 +203,11 @@ class GeneratedRun {
   std::vector<fabric::Port> ports_of(NodeId node) const;
   void end_client(const PlannedDeath& death);
   void fail(const PlannedFailure& failure);
+  bool is_any_away() const;
   void keep_what_is_left();
   pmem::Tape::Streams with_image(const pmem::LazyImages& images) const;
-  void start_servers();
-  void start_clients();
+  void start_server(NodeId node);
+  void start_client(std::uint32_t number);
   void start_inspector();
   Task<> serve(Thread& thread);
   Task<> use(Thread& thread, std::uint32_t number);
@@ -209,6 +224,15 @@ class GeneratedRun {
   std::unique_ptr<services::CrashScenario> scenario_;
   Patience patience_;
   std::uint32_t failures_ = 0;
+  // By server: how many failures there had been when it failed, as long as it is away.
+  std::vector<std::uint32_t> away_;
+  struct Client {
+    // Of its thread; those of before a failure of all servers may not have noticed it yet.
+    fabric::Port port = 0;
+    bool is_at_work = false;
+    std::size_t turns = 0;  // between two failures, which have not begun
+  };
+  std::vector<Client> clients_;
   // A process that dies leaves what is visible, so for those who judge only the power fails, unless
   // the scenario says otherwise.
   std::vector<Time> losing_failures_;

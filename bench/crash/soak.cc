@@ -144,7 +144,10 @@ SoakRun run_once(const SoakCase& one, const sim::Profile& profile, pmem::Tape& t
   SoakRun run;
   run.failures = generated.failures();
   run.kept = level_of(verdict);
-  if (!keeps(run.kept, one.expected)) run.loss = loss_of(verdict, one.expected);
+  if (!keeps(run.kept, one.expected)) {
+    run.loss = loss_of(verdict, one.expected);
+    if (!run.loss.ends_with('\n')) run.loss += '\n';  // a problem is no more than a message
+  }
   run.events = generated.events();
   run.happened = generated.happened();
   run.states = generated.states();

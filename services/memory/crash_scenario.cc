@@ -10,6 +10,7 @@
 #include "platform/base/error.h"
 #include "platform/pmem/view.h"
 #include "services/judge.h"
+#include "services/memory/cell_judge.h"
 #include "services/memory/copy_reads.h"
 #include "services/memory/specification.h"
 
@@ -26,8 +27,6 @@ constexpr std::uint32_t kThreads = 2;
 constexpr Picoseconds kLook = Microseconds(10);  // at what is waited for
 constexpr Picoseconds kRead = Microseconds(3);   // between two reads of a copy
 constexpr Bytes kRegion = 1 * KiB;
-// What a cell is found to hold if its words differ.
-constexpr std::uint64_t kTorn = ~std::uint64_t{0};
 // Versions that client number c stores are those between c and c + 1 times this.
 constexpr std::uint64_t kVersionsOfClient = 1000;
 
@@ -57,7 +56,9 @@ struct ThreadPlan {
 };
 struct MemoryPlan {
   std::vector<std::vector<ThreadPlan>> epochs;  // by thread
-  bool reads = true;                            // the mirror's copy is read meanwhile
+  bool reads = true;                            // the copies are read meanwhile
+  // The copy that is promoted for the inspection, if it may be; 0: none, the primary is inspected.
+  NodeId promoted = kPrimary;
 };
 
 class MemoryCrashScenario final : public CrashScenario {
@@ -70,7 +71,8 @@ class MemoryCrashScenario final : public CrashScenario {
         starts_(config_.nodes.size()),
         replicas_(config_.nodes.size()),
         versions_(config_.threads + 1),
-        epochs_(config_.threads) {
+        epochs_(config_.threads),
+        seen_(config_.nodes.size()) {
     for (std::uint32_t thread = 0; thread < config_.threads; ++thread) {
       for (const Cell& cell : cells_of(thread)) cells_.push_back(cell);
     }
@@ -98,10 +100,12 @@ class MemoryCrashScenario final : public CrashScenario {
     note_serving();
     changed();
     if (node == kPrimary) {
-      co_await inspect_primary(thread);
+      while (!asked_) co_await sleep_for(kLook);
+      if (inspected_ == kPrimary) co_await inspect_on(thread);
       for (;;) co_await sleep_for(kForEver);
     }
-    if (node == kMirror && plan_.reads) thread.executor.spawn(watch(thread));
+    if (plan_.reads) thread.executor.spawn(watch(thread));
+    if (node == plan_.promoted) thread.executor.spawn(be_promoted(thread));
     co_await replicas_[node]->serve(thread);
   }
 
@@ -111,7 +115,7 @@ class MemoryCrashScenario final : public CrashScenario {
     if (epoch >= plan_.epochs[number].size()) co_return;
     const ThreadPlan& plan = plan_.epochs[number][epoch];
     if (plan.syncs == 0) co_return;
-    while (!replicas_[kPrimary]) co_await sleep_for(kLook);
+    while (!all_open()) co_await sleep_for(kLook);
     const std::unique_ptr<MappedMemory> memory = co_await replicas_[kPrimary]->map(thread);
     for (std::size_t i = 0; i < plan.syncs; ++i) {
       const bool synced = co_await sync(*memory, number, number, i);
@@ -119,36 +123,37 @@ class MemoryCrashScenario final : public CrashScenario {
       if (plan.pause > Picoseconds{}) co_await sleep_for(plan.pause);
     }
     co_await memory->settle();
+    note_lost_copies();
   }
 
-  // The primary's own thread inspects, as an application on it.
+  // A thread of the node itself inspects, as an application on it.
   Task<> inspect(Thread&) override {
-    while (clients_at_work() > 0) co_await sleep_for(kLook);
+    while (clients_at_work() > 0 || !all_open()) co_await sleep_for(kLook);
+    note_lost_copies();
+    inspected_ = may_be_promoted(plan_.promoted) ? plan_.promoted : kPrimary;
     asked_ = true;
     while (!answered_) co_await sleep_for(kLook);
   }
 
   CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const override {
+    if (losses_.failed_alone) {
+      return judge_cells(calls_, cells_.size(), inspector(), failures, problem(), levels);
+    }
     CrashVerdict verdict =
         judge_history(specification_, calls_, inspector(), failures, problem(), levels);
     const bool is_judged = levels.durable || levels.observed;
-    if (!is_judged || !verdict.durable.empty() || seen_.empty()) return verdict;
-    // Of what they see while the inspector works nothing can be said: it reads on the primary, and
-    // copies lag behind.
-    const auto inspection = std::find_if(
-        calls_.begin(), calls_.end(), [&](const auto& call) { return call.client == inspector(); });
-    auto reads = seen_;
-    if (inspection != calls_.end()) {
-      std::erase_if(reads,
-                    [&](const auto& read) { return read.call.end >= inspection->call.start; });
-      reads.push_back(*inspection);
+    if (!is_judged || !verdict.durable.empty() || losses_.one_of_several) return verdict;
+    for (NodeId copy = kMirror; copy < seen_.size(); ++copy) {
+      const std::string wrong =
+          impossible_read(calls_, what_was_read(copy), config_.threads, kCellsOfThread);
+      if (wrong.empty()) continue;
+      auto told = calls_;
+      told.insert(told.end(), seen_[copy].begin(), seen_[copy].end());
+      verdict.durable = verdict.observed =
+          HistoryJudge<MemorySpecification>(specification_, told, inspector(), failures)
+              .trace(fmt::format("{} of node {}", wrong, copy));
+      return verdict;
     }
-    const std::string wrong = impossible_read(calls_, reads, config_.threads, kCellsOfThread);
-    if (wrong.empty()) return verdict;
-    auto told = calls_;
-    told.insert(told.end(), seen_.begin(), seen_.end());
-    verdict.durable = verdict.observed =
-        HistoryJudge<MemorySpecification>(specification_, told, inspector(), failures).trace(wrong);
     return verdict;
   }
 
@@ -173,15 +178,20 @@ class MemoryCrashScenario final : public CrashScenario {
  protected:
   void keep_observations() override {
     kept_calls_ = calls_.size();
-    kept_seen_ = seen_.size();
+    kept_seen_ = seen_;
     kept_starts_ = starts_;
     kept_versions_ = versions_;
+    // This failure is not over yet.
+    note_lost_copies();
+    kept_losses_ = losses_;
+    if (is_unreplicated(replicas_[kPrimary])) kept_losses_.failed_alone = true;
   }
   void return_to_observations() override {
     calls_.erase(calls_.begin() + static_cast<std::ptrdiff_t>(kept_calls_), calls_.end());
-    seen_.erase(seen_.begin() + static_cast<std::ptrdiff_t>(kept_seen_), seen_.end());
+    seen_ = kept_seen_;
     starts_ = kept_starts_;
     versions_ = kept_versions_;
+    losses_ = kept_losses_;
     asked_ = answered_ = false;
   }
   std::string found_since() const override {
@@ -204,6 +214,8 @@ class MemoryCrashScenario final : public CrashScenario {
       scenario.replicas_[node] = std::move(replica);
     }
     ~Opened() {
+      scenario_.note_lost_copies();
+      if (is_unreplicated(scenario_.replicas_[node_])) scenario_.losses_.failed_alone = true;
       const std::vector<std::uint64_t> events = scenario_.replicas_[node_]->events();
       scenario_.closed_.resize(events.size());
       for (std::size_t i = 0; i < events.size(); ++i) scenario_.closed_[i] += events[i];
@@ -218,7 +230,44 @@ class MemoryCrashScenario final : public CrashScenario {
   };
 
   std::uint32_t inspector() const { return clients(); }
-  std::uint32_t reader() const { return clients() + 1; }
+  std::uint32_t reader_of(NodeId copy) const { return clients() + copy; }
+
+  bool all_open() const {
+    return std::all_of(replicas_.begin(), replicas_.end(),
+                       [](const auto& replica) { return replica != nullptr; });
+  }
+  static bool is_unreplicated(const std::shared_ptr<MemoryReplica>& replica) {
+    return replica && replica->is_unreplicated();
+  }
+  // Who has given up a copy may have gone on without it.
+  void note_lost_copies() {
+    for (const auto& replica : replicas_) {
+      for (NodeId copy = kMirror; replica && copy < replicas_.size(); ++copy) {
+        losses_.any_copy = losses_.any_copy || replica->has_lost(copy);
+      }
+    }
+    const auto& primary = replicas_[kPrimary];
+    for (NodeId copy = kMirror; primary && copy < replicas_.size(); ++copy) {
+      losses_.one_of_several =
+          losses_.one_of_several || (primary->has_lost(copy) && !primary->is_unreplicated());
+    }
+  }
+  // Whether a copy has all that was acknowledged.
+  bool may_be_promoted(NodeId copy) const {
+    return copy != kPrimary && !losses_.any_copy && replicas_[copy]->is_complete();
+  }
+  // By a reader of this copy. Of what it sees while the inspector works nothing can be said: copies
+  // lag behind. But the inspector must see all that it has seen if its node has got it before this
+  // copy, as the mirror, from which a primary that has failed is loaded, always has.
+  std::vector<ClientCall<Operation>> what_was_read(NodeId copy) const {
+    std::vector<ClientCall<Operation>> reads = seen_[copy];
+    const auto inspection = std::find_if(
+        calls_.begin(), calls_.end(), [&](const auto& call) { return call.client == inspector(); });
+    if (inspection == calls_.end()) return reads;
+    std::erase_if(reads, [&](const auto& read) { return read.call.end >= inspection->call.start; });
+    if (inspected_ <= copy) reads.push_back(*inspection);
+    return reads;
+  }
 
   // The cells that a thread stores to at its sync point number `turn`.
   std::vector<std::size_t> cells_at(std::uint32_t thread, std::size_t turn) const {
@@ -257,6 +306,7 @@ class MemoryCrashScenario final : public CrashScenario {
       store(memory.region(), cells_[cell], stored);
     }
     const auto done = co_await memory.sync(ranges);
+    note_lost_copies();
     // So is one whose sync waits for nobody: a failure before the end must find it unanswered.
     co_await yield();
     if (!done) {
@@ -275,7 +325,7 @@ class MemoryCrashScenario final : public CrashScenario {
     read_bytes(cell.offset, std::as_writable_bytes(std::span(words)));
     const bool whole = std::all_of(words.begin(), words.end(),
                                    [&](std::uint64_t word) { return word == words.front(); });
-    return whole ? words.front() : kTorn;
+    return whole ? words.front() : kTornCell;
   }
 
   // What all cells hold, of a copy that is read at one instant.
@@ -296,29 +346,47 @@ class MemoryCrashScenario final : public CrashScenario {
     calls.push_back({{std::move(operation), start, Executor::current().now(), true}, client});
   }
 
-  // The mirror's reader, as long as there are application threads and nothing has failed.
+  // A reader of the thread's copy, as long as there are application threads.
   Task<> watch(Thread& thread) {
+    const NodeId copy = thread.node.id();
+    std::vector<ClientCall<Operation>>& seen = seen_[copy];
     while (clients_at_work() == 0) co_await sleep_for(kLook);
     while (clients_at_work() > 0) {
-      const std::shared_ptr<MemoryReplica> replica = replicas_[kMirror];
+      const std::shared_ptr<MemoryReplica> replica = replicas_[copy];
+      if (!replica->is_complete()) {
+        co_await sleep_for(kRead);
+        continue;
+      }
       const Time start = thread.executor.now();
       State found = read_all(*replica);
       co_await yield();  // as in sync()
-      if (seen_.empty() || seen_.back().call.operation.found != found) {
-        note_read(seen_, reader(), start, std::move(found));
+      if (seen.empty() || seen.back().call.operation.found != found) {
+        note_read(seen, reader_of(copy), start, std::move(found));
       }
       std::uint64_t unsynced = 0;
       replica->read(kUnsynced.offset, std::as_writable_bytes(std::span(&unsynced, 1)));
-      // A copy that was made of a running primary has what had been stored by then.
-      const bool was_copied = starts_[kMirror] > 1;
-      if (unsynced != 0 && !was_copied) note_problem("the mirror has what was never synced");
+      // A copy that was made of a running primary, or of one that has gone on alone, has what had
+      // been stored by then.
+      const bool was_copied =
+          losses_.any_copy || std::any_of(starts_.begin() + kMirror, starts_.end(),
+                                          [](std::uint32_t starts) { return starts > 1; });
+      if (unsynced != 0 && !was_copied) {
+        note_problem(fmt::format("the copy of node {} has what was never synced", copy));
+      }
       co_await sleep_for(kRead);
     }
   }
 
-  Task<> inspect_primary(Thread& thread) {
+  Task<> be_promoted(Thread& thread) {
     while (!asked_) co_await sleep_for(kLook);
-    const std::unique_ptr<MappedMemory> memory = co_await replicas_[kPrimary]->map(thread);
+    const NodeId self = thread.node.id();
+    if (inspected_ != self) co_return;
+    replicas_[self]->promote({config_.nodes.begin() + self, config_.nodes.end()});
+    co_await inspect_on(thread);
+  }
+
+  Task<> inspect_on(Thread& thread) {
+    const std::unique_ptr<MappedMemory> memory = co_await replicas_[inspected_]->map(thread);
     for (std::uint32_t i = 0; i < 2; ++i) {
       const Time start = thread.executor.now();
       State found;
@@ -346,15 +414,24 @@ class MemoryCrashScenario final : public CrashScenario {
   std::vector<std::uint64_t> versions_;  // syncs so far, by client
   std::vector<std::size_t> epochs_;
   std::vector<ClientCall<Operation>> calls_;
-  std::vector<ClientCall<Operation>> seen_;  // by the mirror's reader
+  std::vector<std::vector<ClientCall<Operation>>> seen_;  // by the reader of each copy
+  // In the whole run.
+  struct Losses {
+    bool any_copy = false;        // has been given up
+    bool one_of_several = false;  // so what was seen only there may be lost
+    bool failed_alone = false;    // the primary
+  };
+  Losses losses_;
   std::vector<std::uint64_t> closed_;
   std::uint32_t under_way_ = 0;
+  NodeId inspected_ = kPrimary;
   bool asked_ = false;
   bool answered_ = false;
   std::size_t kept_calls_ = 0;
-  std::size_t kept_seen_ = 0;
+  std::vector<std::vector<ClientCall<Operation>>> kept_seen_;
   std::vector<std::uint32_t> kept_starts_;
   std::vector<std::uint64_t> kept_versions_;
+  Losses kept_losses_;
 };
 
 std::vector<CrashCall> MemoryCrashScenario::calls() const {
@@ -422,6 +499,8 @@ std::unique_ptr<CrashScenario> memory_generated_scenario(const MemorySystem& sys
   }
   pmem::Choices& store = tape.stream("store");
   plan.reads = store.choose(2) == 0;
+  plan.promoted = static_cast<NodeId>(
+      tape.stream("promoted").choose(1 + std::min(system.synced_copies, system.copies.least)));
   MemoryConfig config = config_for(system, setup);
   if (system.update) {
     constexpr std::array<std::uint64_t, 3> kSlots{4, 5, 16};
@@ -429,6 +508,10 @@ std::unique_ptr<CrashScenario> memory_generated_scenario(const MemorySystem& sys
     config.parameters["log_slots"] = kSlots[store.choose(kSlots.size())];
     config.parameters["checkpoint_thresh"] = kThresh[store.choose(kThresh.size())];
     config.parameters["connections"] = 2 - store.choose(2);
+    constexpr std::array<std::uint64_t, 3> kTimeouts{500'000, 100, 10};
+    pmem::Choices& patience = tape.stream("patience");
+    config.parameters["timeout_us"] = kTimeouts[patience.choose(kTimeouts.size())];
+    config.parameters["resends"] = 3 - patience.choose(4);
   }
   return std::make_unique<MemoryCrashScenario>(system, std::move(config), std::move(plan));
 }

@@ -109,6 +109,13 @@ class MemoryReplica {
   // Whether a copy is the outcome of sync points; else the region is being copied to it, or it has
   // been a primary.
   virtual bool is_complete() const = 0;
+  // Whether it has given up this copy, which it gives what is synced, since it was opened, because
+  // that did not answer any more. Such a copy may lack sync points.
+  virtual bool has_lost(NodeId copy) const = 0;
+  // Of a primary that is to have copies: none of them is complete and answers, so it flushes what
+  // is synced. What it has acknowledged is durable, but a failure may leave a part of a sync point
+  // that is under way.
+  virtual bool is_unreplicated() const = 0;
   // Makes a complete copy the primary: it completes what has arrived, refuses the former primary,
   // and can be mapped when this has returned. `nodes`: who follows it now, itself first.
   virtual void promote(std::vector<NodeId> nodes) = 0;
@@ -129,6 +136,8 @@ struct MemorySystem {
   } copies{};
   // Which of MemoryConfig::nodes has the safest copy when all have failed; 0 is the primary.
   std::uint32_t safest = 0;
+  // So many copies, from the mirror on, have what a completed sync point names.
+  std::uint32_t synced_copies = 0;
   // What carries a sync point to a copy: the input of the chooser (MemoryConfig::method). Absent if
   // the system persists in its own way only.
   std::optional<persistence::UpdateNeeds> update{};

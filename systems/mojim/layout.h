@@ -4,7 +4,7 @@
 //   0      +--------------------------------------------------------------+
 //          | magic | version, crc | shape                                 |   never changes
 //   256    +--------------------------------------------------------------+
-//          | applied | incomplete                                         |   the state
+//          | applied | incomplete | given up                              |   the state
 //   512    +--------------------------------------------------------------+
 //          | log 0: slots, a ring; each a request: header | data          |
 //          | log 1: ...                                                   |
@@ -82,6 +82,9 @@ inline constexpr Bytes kAppliedOffset = 256;
 // 1 while the data area is no outcome of sync points: it is being copied from the primary, or it is
 // the primary's own.
 inline constexpr Bytes kIncompleteOffset = 264;
+// Of a primary: which copies it has given up, a bit for each, since they had all of the region.
+// They lack sync points.
+inline constexpr Bytes kGivenUpOffset = 272;
 inline constexpr Bytes kSlotsOffset = 512;
 
 struct Regions {

@@ -109,9 +109,13 @@ std::uint64_t Logs::last_id(std::uint32_t log) const {
   return std::max(logs_[log].last_id, applied());
 }
 
-Logs::Arrival Logs::arrived(std::uint32_t number, std::uint64_t position) {
+Logs::Arrival Logs::arrived(std::uint32_t log, std::uint64_t position) {
+  return is_closed() ? Arrival::invalid : take(log, position);
+}
+
+Logs::Arrival Logs::take(std::uint32_t number, std::uint64_t position) {
   const RequestHeader header = header_at(number, position);
-  if (is_closed() || !is_sound(header) || term_of(header.id) != term()) return Arrival::invalid;
+  if (!is_sound(header) || term_of(header.id) != term()) return Arrival::invalid;
   if (options_.flushes) {
     logs_region_.flush(shape().slot_offset(number, position), sizeof header + header.length);
   }
@@ -140,12 +144,13 @@ void Logs::forget_part(std::uint32_t number) {
 }
 
 void Logs::look_for_arrived(std::uint32_t log) {
+  forget_part(log);
   std::uint64_t position = next_position(log);
   for (;; ++position) {
     const RequestHeader header = header_at(log, position);
     const bool is_newer = term_of(header.id) == term() && header.id > last_id(log);
     if (!is_newer || !is_intact(log, position, header)) break;
-    if (arrived(log, position) == Arrival::invalid) break;
+    if (take(log, position) == Arrival::invalid) break;
   }
   forget_part(log);
 }
@@ -174,6 +179,32 @@ std::uint64_t Logs::not_passed() const {
   std::uint64_t requests = 0;
   for (const Log& log : logs_) requests += log.received - log.passed_until;
   return kept_ ? requests : 0;
+}
+
+bool Logs::begin_giving(std::size_t copy) {
+  const std::lock_guard held(lock_);
+  if (giving_[copy] != Giving::none) return false;
+  giving_[copy] = Giving::awaited;
+  return true;
+}
+
+bool Logs::skip_until_given(std::size_t copy, std::uint64_t id) {
+  const std::lock_guard held(lock_);
+  if (giving_[copy] != Giving::awaited) return false;
+  skip(id);
+  return true;
+}
+
+std::optional<std::uint64_t> Logs::given_from(std::size_t copy, std::uint64_t least) {
+  const std::lock_guard held(lock_);
+  if (applied() < std::max(least, skipped())) return std::nullopt;
+  giving_[copy] = Giving::begun;
+  return applied();
+}
+
+void Logs::end_giving(std::size_t copy) {
+  const std::lock_guard held(lock_);
+  giving_[copy] = Giving::none;
 }
 
 void Logs::skip(std::uint64_t id) {
@@ -286,6 +317,12 @@ void Logs::set_incomplete(bool incomplete) {
   logs_region_.store(kIncompleteOffset, incomplete ? 1 : 0);
   logs_region_.persist(kIncompleteOffset, kWord);
   incomplete_ = incomplete;
+}
+
+void Logs::set_given_up(std::uint64_t copies) {
+  if (given_up() == copies) return;
+  logs_region_.store(kGivenUpOffset, copies);
+  logs_region_.persist(kGivenUpOffset, kWord);
 }
 
 bool Logs::checkpoint() {

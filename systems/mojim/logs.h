@@ -82,10 +82,17 @@ class Logs {
   // A copy behind this one that does not answer is lost for all logs: it would wait for ever for
   // what one of them does not pass.
   void note_lost(std::size_t copy) { lost_[copy] = true; }
+  const std::atomic<bool>& lost(std::size_t copy) const { return lost_[copy]; }
   bool is_lost(std::size_t copy) const { return lost_[copy].load(std::memory_order_relaxed); }
-  // One thread at a time gives the region to the copy of this number behind this one.
-  bool begin_giving(std::size_t copy) { return !giving_[copy].exchange(true); }
-  void end_giving(std::size_t copy) { giving_[copy] = false; }
+  // One thread at a time gives the region to the copy of this number behind this one. Until it
+  // begins to, when all is applied here that the copy does not get otherwise, nothing is passed on:
+  // what would wait to be passed would fill the logs, and something that has to be applied first
+  // might not get into one.
+  bool begin_giving(std::size_t copy);
+  bool skip_until_given(std::size_t copy, std::uint64_t id);  // false: it is to be passed on
+  // The id up to which the region that is given holds all; nothing: not yet. At least `least`.
+  std::optional<std::uint64_t> given_from(std::size_t copy, std::uint64_t least);
+  void end_giving(std::size_t copy);
 
   // --- checkpoints -------------------------------------------------------------------------------
 
@@ -113,6 +120,9 @@ class Logs {
   // is applied.
   bool is_incomplete() const { return incomplete_.load(std::memory_order_relaxed); }
   void set_incomplete(bool incomplete);
+  // Which copies a primary has given up, a bit for each; durable when set_given_up() returns.
+  std::uint64_t given_up() const { return logs_region_.load(kGivenUpOffset); }
+  void set_given_up(std::uint64_t copies);
   // The node is a primary now: nothing is taken from another one.
   void close() { closed_ = true; }
   bool is_closed() const { return closed_.load(std::memory_order_relaxed); }
@@ -142,6 +152,7 @@ class Logs {
     std::uint64_t passed_until = 0;
   };
 
+  Arrival take(std::uint32_t log, std::uint64_t position);
   RequestHeader header_at(std::uint32_t log, std::uint64_t position) const;
   bool is_sound(const RequestHeader& header) const;
   bool is_intact(std::uint32_t log, std::uint64_t position, const RequestHeader& header) const;
@@ -170,7 +181,8 @@ class Logs {
   std::atomic<bool> being_written_{false};
   std::optional<std::uint64_t> complete_from_;  // with data_lock_
   std::atomic<std::uint64_t> skipped_{0};
-  std::array<std::atomic<bool>, kMostCopies> giving_{};
+  enum class Giving : std::uint8_t { none, awaited, begun };
+  std::array<Giving, kMostCopies> giving_{};  // with lock_
   std::array<std::atomic<bool>, kMostCopies> lost_{};
   std::atomic<std::uint64_t> ready_{0};  // whole sync points that are not applied
 

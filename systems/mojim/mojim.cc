@@ -39,6 +39,10 @@ std::uint32_t workers(const MemoryConfig& config) {
   return mojim::Parameters::of(config, kSync).connections;
 }
 
+std::uint32_t synced_copies(const Mode& mode, MemorySystem::Copies copies) {
+  return mode.copies == Copies::two_tiers ? 1 : copies.most;
+}
+
 template <const Mode& mode>
 MemorySystem entry(std::string_view guarantee, GuaranteeLevel level, MemorySystem::Copies copies) {
   MemorySystem system{
@@ -50,6 +54,7 @@ MemorySystem entry(std::string_view guarantee, GuaranteeLevel level, MemorySyste
                .parameters = mojim::kParameters},
       .copies = copies,
       .safest = mode.is_replicated() ? 1U : 0U,
+      .synced_copies = synced_copies(mode, copies),
       .session_metrics = mojim::kSessionMetrics,
       .workers = workers,
       .check = [](const MemoryConfig& config) { mojim::Parameters::of(config, mode); },

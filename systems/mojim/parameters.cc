@@ -15,6 +15,7 @@ Parameters Parameters::of(const services::MemoryConfig& config, const Mode& mode
   result.checkpoint_thresh = given.number<std::uint64_t>("checkpoint_thresh");
   result.secondary_tier_thresh = given.number<std::uint64_t>("secondary_tier_thresh") * KiB;
   result.resends = given.number<std::uint32_t>("resends");
+  result.timeout = Microseconds(given.number<std::uint32_t>("timeout_us"));
   return result;
 }
 

@@ -38,6 +38,11 @@ inline constexpr std::array kParameters = std::to_array<Parameter>({
      .type = Count{0, 1000},
      .usual = 3,
      .what = "how often a sync point is sent again before its copy counts as lost"},
+    {.name = "timeout_us",
+     .type = Count{1, 1'000'000'000},
+     .usual = 500'000,
+     .unit = "us",
+     .what = "how long a copy that has failed may take to answer each time"},
 });
 
 struct Parameters {
@@ -47,6 +52,7 @@ struct Parameters {
   std::uint64_t checkpoint_thresh = 0;
   Bytes secondary_tier_thresh = 0;
   std::uint32_t resends = 0;
+  Picoseconds timeout{};
 
   // Throws UsageError if the configuration has other parameters, or is impossible.
   static Parameters of(const services::MemoryConfig& config, const Mode& mode);

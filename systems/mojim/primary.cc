@@ -45,6 +45,16 @@ std::vector<NodeId> copies_behind(const Mode& mode, std::span<const NodeId> node
   return {};
 }
 
+namespace {
+
+// The first copy that has not been given up.
+std::size_t source_of(std::uint64_t given_up, std::size_t copies) {
+  const auto first = static_cast<std::size_t>(std::countr_one(given_up));
+  return first < copies ? first : 0;
+}
+
+}  // namespace
+
 Primary::Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
                  const services::MemoryConfig& config, const Parameters& parameters,
                  Contents contents)
@@ -55,6 +65,7 @@ Primary::Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
       parameters_(parameters),
       shape_(config, parameters),
       copies_(copies_behind(mode, config.nodes, node.id())),
+      source_(source_of(contents == Contents::loaded ? logs.given_up() : 0, copies_.size())),
       acknowledgment_(mode.copies == Copies::chain && config.nodes.size() > 2
                           ? Acknowledgment::message
                           : acknowledgment_by(config.method)),
@@ -63,7 +74,8 @@ Primary::Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
       next_id_(begin_of(term_) + 1),
       has_number_(config.threads),
       lost_(copies_.size()),
-      alone_(copies_.empty()),
+      incomplete_(copies_.size()),
+      keeps_own_(contents == Contents::own),
       loading_(contents == Contents::loaded ? Loading::necessary : Loading::done),
       contents_(contents),
       unflushed_(region.size() / (kPage * kPagesOfWord) + 1) {
@@ -108,23 +120,42 @@ Task<> Primary::connect(Thread& thread, Channel& channel, std::uint32_t number) 
   while (channel.connecting) co_await sleep_for(kLookAgain);
   if (!channel.senders.empty()) co_return;
   struct Connecting {
-    bool& now;
-    explicit Connecting(bool& flag) : now(flag) { now = true; }
-    ~Connecting() { now = false; }
-  } const connecting(channel.connecting);
+    Channel& channel;
+    bool done = false;
+    explicit Connecting(Channel& which) : channel(which) { channel.connecting = true; }
+    ~Connecting() {
+      channel.connecting = false;
+      if (!done) channel.disconnect();
+    }
+  } connecting(channel);
+  std::vector<std::unique_ptr<Sender>> senders;
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
-    channel.senders.push_back(std::make_unique<Sender>(
-        thread, copies_[copy], number % parameters_.connections, shape_, acknowledgment_));
-    Sender& sender = *channel.senders.back();
-    co_await connect_first(sender, copy);
-    if (copy == 0) co_await load_once(thread, sender);
-    note_incomplete(sender);
+    senders.push_back(std::make_unique<Sender>(thread, copies_[copy],
+                                               number % parameters_.connections, shape_,
+                                               acknowledgment_, lost_[copy]));
   }
+  channel.senders = std::move(senders);
+  // What the others hold may be given up when the region is loaded.
+  if (!is_lost(source_)) {
+    co_await connect_first(*channel.senders[source_], source_);
+    co_await load_once(thread, *channel.senders[source_]);
+    note_completeness(*channel.senders[source_], source_);
+  }
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    if (copy == source_ || is_lost(copy)) continue;
+    co_await connect_first(*channel.senders[copy], copy);
+    note_completeness(*channel.senders[copy], copy);
+  }
+  connecting.done = true;
 }
 
-void Primary::note_incomplete(const Sender& sender) {
+void Primary::note_completeness(const Sender& sender, std::size_t copy) {
   if (!sender.is_incomplete() || copying_ == Copying::begun) return;
+  // It has got the region, and only has to apply it.
+  if (sender.applied() < copied_until_) return;
+  incomplete_[copy] = true;
   copying_ = Copying::wanted;
+  if (!has_complete_copy()) keep_own();
 }
 
 Task<std::optional<Refusal>> Primary::connect_again(Sender& sender) {
@@ -135,9 +166,12 @@ Task<std::optional<Refusal>> Primary::connect_again(Sender& sender) {
     if (!channel->first_ids.empty()) next = std::min(next, channel->first_ids.front());
   }
   const bool is_first = contents_ == Contents::fresh && next - 1 == begin_of(term_);
-  const auto refusal =
-      co_await sender.connect(next - 1, is_first ? Hello::Contents::equal : Hello::Contents::other);
-  if (refusal && refusal->reason == Refusal::Reason::none) note_incomplete(sender);
+  const auto contents = is_first ? Hello::Contents::equal : Hello::Contents::other;
+  const auto refusal = co_await sender.connect(next - 1, contents, parameters_.timeout);
+  if (refusal && refusal->reason == Refusal::Reason::none) {
+    const auto copy = std::find(copies_.begin(), copies_.end(), sender.to());
+    note_completeness(sender, static_cast<std::size_t>(copy - copies_.begin()));
+  }
   if (refusal && refusal->reason == Refusal::Reason::replaced) replaced_ = true;
   co_return refusal;
 }
@@ -146,7 +180,7 @@ Task<> Primary::connect_first(Sender& sender, std::size_t copy) {
   // A copy may not have heard yet that the one before is gone.
   constexpr int kAttempts = 100;
   const bool is_equal =
-      contents_ == Contents::fresh || (contents_ == Contents::loaded && copy == 0);
+      contents_ == Contents::fresh || (contents_ == Contents::loaded && copy == source_);
   const auto contents = is_equal ? Hello::Contents::equal : Hello::Contents::other;
   std::optional<Refusal> refusal = co_await sender.connect(begin_of(term_), contents);
   for (int attempt = 1; attempt < kAttempts; ++attempt) {
@@ -187,7 +221,7 @@ Task<> Primary::wait_for_copying() {
 
 // What this node holds may be less than was acknowledged, and more than was synced. Nobody may use
 // the region before it is loaded.
-Task<> Primary::load_once(Thread& thread, Sender& mirror) {
+Task<> Primary::load_once(Thread& thread, Sender& source) {
   for (;;) {
     Loading necessary = Loading::necessary;
     if (loading_.compare_exchange_strong(necessary, Loading::begun)) break;
@@ -200,17 +234,17 @@ Task<> Primary::load_once(Thread& thread, Sender& mirror) {
       if (loading == Loading::begun) loading = Loading::necessary;
     }
   } const begun{loading_};
-  if (mirror.is_incomplete()) {
+  if (source.is_incomplete()) {
     throw UsageError(fmt::format(
         "the copy of node {} is incomplete, so the region cannot be loaded from it; start the "
         "primary where the region is complete",
-        mirror.to()));
+        source.to()));
   }
-  co_await load_from_mirror(thread, mirror);
+  co_await load_from(thread, source);
   loading_ = Loading::done;
 }
 
-Task<> Primary::load_from_mirror(Thread& thread, Sender& mirror) {
+Task<> Primary::load_from(Thread& thread, Sender& source) {
   const Bytes most = std::min(region_.size(), kLoadedAtOnce);
   const auto buffer = thread.node.create_region("mojim load", most, pmem::Medium::dram);
   const fabric::MemoryRegion memory =
@@ -220,13 +254,13 @@ Task<> Primary::load_from_mirror(Thread& thread, Sender& mirror) {
   for (Bytes done = 0; done < region_.size();) {
     const Bytes length = std::min(most, region_.size() - done);
     const bool read =
-        mirror.connected() &&
-        co_await mirror.read_data(done, memory.local(0, static_cast<std::uint32_t>(length)));
+        source.connected() &&
+        co_await source.read_data(done, memory.local(0, static_cast<std::uint32_t>(length)));
     if (!read) {
       if (attempts++ == parameters_.resends) {
-        throw PlatformError("the mirror is gone while the region is loaded from it");
+        throw PlatformError("the copy is gone from which the region is loaded");
       }
-      co_await connect_first(mirror, 0);
+      co_await connect_first(source, source_);
       continue;
     }
     const std::span<std::byte> part = std::span(bytes).first(length);
@@ -239,29 +273,62 @@ Task<> Primary::load_from_mirror(Thread& thread, Sender& mirror) {
   thread.endpoint.deregister_memory(memory);
 }
 
+bool Primary::has_lost(NodeId node) const {
+  const auto found = std::find(copies_.begin(), copies_.end(), node);
+  return found != copies_.end() && is_lost(static_cast<std::size_t>(found - copies_.begin()));
+}
+
 bool Primary::has_lost_all() const {
   return std::all_of(lost_.begin(), lost_.end(), [](const auto& lost) { return lost.load(); });
 }
 
+std::uint64_t Primary::lost_copies() const {
+  std::uint64_t bits = 0;
+  for (std::size_t copy = 0; copy < lost_.size(); ++copy) {
+    if (is_lost(copy)) bits |= std::uint64_t{1} << copy;
+  }
+  return bits;
+}
+
+bool Primary::has_complete_copy() const {
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    if (!is_lost(copy) && !incomplete_[copy]) return true;
+  }
+  return false;
+}
+
 // Section 3.1.3, "Sync": the primary flushes when the mirror is lost. From then on its own region
-// is what it has to begin with if it fails, too, and no longer the mirror's.
+// is what it has to begin with if it fails, too, and no longer the mirror's; as long as another
+// copy is complete, that one's.
 void Primary::note_lost(std::size_t copy) {
   lost_[copy] = true;
-  if (!has_lost_all()) return;
+  if (!has_complete_copy()) return keep_own();
   const std::lock_guard held(completeness_);
+  logs_.set_given_up(logs_.given_up() | lost_copies());
+}
+
+void Primary::keep_own() {
+  const std::lock_guard held(completeness_);
+  if (loading_ != Loading::done) return;  // it holds nothing yet
   flush_unflushed();
   logs_.set_incomplete(false);
-  alone_ = true;
+  keeps_own_ = true;
 }
 
-Task<> Primary::wait_until_alone() {
-  while (!is_alone()) co_await sleep_for(kLookAgain);
+Task<> Primary::wait_until_own() {
+  while (!has_complete_copy() && !keeps_own()) co_await sleep_for(kLookAgain);
 }
 
-void Primary::end_copying() {
+void Primary::end_copying(std::uint64_t last_id) {
   {
     const std::lock_guard held(completeness_);
-    if (!alone_) logs_.set_incomplete(true);
+    copied_until_ = last_id;
+    for (auto& incomplete : incomplete_) incomplete = false;
+    logs_.set_given_up(lost_copies());
+    if (has_complete_copy()) {
+      keeps_own_ = false;
+      logs_.set_incomplete(true);
+    }
   }
   copying_ = Copying::ended;
 }

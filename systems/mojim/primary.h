@@ -26,7 +26,7 @@ class Primary {
   enum class Contents : std::uint8_t {
     fresh,   // just made, as those of the copies
     own,     // what is to be copied
-    loaded,  // to be loaded from the mirror before anything is mapped
+    loaded,  // to be loaded from a copy before anything is mapped
   };
   // `region` and the node's own `logs`, which say whether the region is complete, must outlive
   // this. It is as long as its contents are nowhere else: until the copies have been given it, and
@@ -91,30 +91,37 @@ class Primary {
   // --- lost copies and other primaries -----------------------------------------------------------
 
   bool is_lost(std::size_t copy) const { return lost_[copy].load(std::memory_order_relaxed); }
+  bool has_lost(NodeId node) const;
   bool has_lost_all() const;
   // All are lost, and what had been safe only there is durable here.
-  bool is_alone() const { return alone_.load(std::memory_order_relaxed); }
-  Task<> wait_until_alone();
-  // When it was the last copy, what only copies had safe becomes durable here, before is_alone().
+  bool is_alone() const { return keeps_own() && has_lost_all(); }
+  // Whether there is a copy that is complete, as far as is known, and not lost. If there is none,
+  // the region is what this node begins with if it fails, too: what only copies had safe becomes
+  // durable here, before keeps_own(), and sync points are flushed as long as that is so.
+  bool has_complete_copy() const;
+  bool keeps_own() const { return keeps_own_.load(std::memory_order_relaxed); }
+  Task<> wait_until_own();
   void note_lost(std::size_t copy);
   // Another node has become the primary.
   bool is_replaced() const { return replaced_.load(std::memory_order_relaxed); }
 
   // Whether a copy has to be given all of the region, which the first to ask does for all copies.
-  // Others that map the region wait until it has called end_copying().
+  // Others that map the region wait until it has called end_copying() with the last id of it.
   bool begin_copying();
   Task<> wait_for_copying();
-  void end_copying();
+  void end_copying(std::uint64_t last_id);
 
   // These ranges are safe only because a copy has them.
   void note_unflushed(std::span<const services::MemoryRange> ranges);
 
  private:
   Task<> connect_first(Sender& sender, std::size_t copy);
-  void note_incomplete(const Sender& sender);
+  void note_completeness(const Sender& sender, std::size_t copy);
+  void keep_own();
   void flush_unflushed();
-  Task<> load_once(Thread& thread, Sender& mirror);
-  Task<> load_from_mirror(Thread& thread, Sender& mirror);
+  Task<> load_once(Thread& thread, Sender& source);
+  Task<> load_from(Thread& thread, Sender& source);
+  std::uint64_t lost_copies() const;  // a bit for each
 
   Node& node_;
   pmem::Region& region_;
@@ -123,20 +130,23 @@ class Primary {
   Parameters parameters_;
   Shape shape_;
   std::vector<NodeId> copies_;
+  std::size_t source_;  // the copy from which the region is loaded
   Acknowledgment acknowledgment_;
   std::uint64_t term_;
   bool posts_itself_;
   std::atomic<std::uint64_t> next_id_;
   std::vector<std::atomic<bool>> has_number_;  // threads
   std::vector<std::unique_ptr<Channel>> channels_;
-  std::vector<std::atomic<bool>> lost_;
-  std::atomic<bool> alone_;
+  std::vector<std::atomic<bool>> lost_;        // by copy
+  std::vector<std::atomic<bool>> incomplete_;  // by copy
+  std::atomic<bool> keeps_own_;
   std::mutex completeness_;  // of the region, while that changes
   std::atomic<bool> replaced_{false};
   enum class Loading : std::uint8_t { necessary, begun, done };
   std::atomic<Loading> loading_;
   enum class Copying : std::uint8_t { unnecessary, wanted, begun, ended };
   std::atomic<Copying> copying_{Copying::unnecessary};
+  std::atomic<std::uint64_t> copied_until_{0};  // ids
   Contents contents_;
   // A bit for each page.
   std::vector<std::atomic<std::uint64_t>> unflushed_;

@@ -58,9 +58,7 @@ Task<> Receiver::serve() {
       }
     }
     keep_slots_posted();
-    const bool all_free =
-        !queue_pair_ || posted_until_ == logs_.next_position(log_) + logs_.shape().slots;
-    if (all_free && !logs_.has_work()) {
+    if (all_free() && !logs_.has_work()) {
       handle(co_await completions_.next());
       is_idle = false;
     } else {
@@ -85,12 +83,15 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
   if (refusal.reason != Refusal::Reason::none) return request.reject(rpc::bytes_of(refusal));
   close();
   const bool is_new = term_of(hello.from) > logs_.term();
-  if (is_new) logs_.begin_term(term_of(hello.from));
+  if (is_new) {
+    // First of all: a failure must not leave a copy that is of this term and counts as complete.
+    if (hello.contents != Hello::Contents::equal) logs_.set_incomplete(true);
+    logs_.begin_term(term_of(hello.from));
+  }
   memory_->store(kWritten, 0);
   if (hello.contents == Hello::Contents::written) {
     logs_.begin_writing(hello.from);
   } else if (is_new && hello.contents == Hello::Contents::other) {
-    logs_.set_incomplete(true);
     logs_.skip_to(hello.from);
   }
   arrived_.wake_all();
@@ -116,13 +117,19 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
   apply_without_arrivals();
 }
 
-// serve() waits for arrivals, and none comes if the log is full of what close() has found.
+bool Receiver::all_free() const {
+  return !queue_pair_ || posted_until_ == logs_.next_position(log_) + logs_.shape().slots;
+}
+
+// serve() waits for arrivals, and none comes if the log is full of what close() has found, which
+// may have to wait for what arrives in other logs.
 void Receiver::apply_without_arrivals() {
-  if (logs_.has_work() && !std::exchange(applies_, true)) thread_.executor.spawn(apply_all());
+  if (all_free() && !logs_.has_work()) return;
+  if (!std::exchange(applies_, true)) thread_.executor.spawn(apply_all());
 }
 
 Task<> Receiver::apply_all() {
-  while (logs_.has_work()) {
+  while (!all_free() || logs_.has_work()) {
     logs_.checkpoint();
     keep_slots_posted();
     co_await sleep_for(kLook);
@@ -204,7 +211,8 @@ void Receiver::keep_slots_posted() {
 // --- copies behind this one ----------------------------------------------------------------------
 
 Task<> Receiver::pass_on(std::size_t copy) {
-  Sender sender(thread_, options_.behind[copy], log_, logs_.shape(), options_.behind_acknowledge);
+  Sender sender(thread_, options_.behind[copy], log_, logs_.shape(), options_.behind_acknowledge,
+                logs_.lost(copy));
   for (;;) {
     const auto sync = logs_.whole_from(log_, passed_until_[copy]);
     if (!sync) {
@@ -214,6 +222,8 @@ Task<> Receiver::pass_on(std::size_t copy) {
     if (logs_.is_incomplete()) {
       sender.disconnect();
       logs_.skip(sync->last_id());
+    } else if (logs_.skip_until_given(copy, sync->last_id())) {
+      sender.disconnect();
     } else if (!logs_.is_lost(copy)) {
       const bool passed = co_await pass(sender, copy, *sync);
       if (!passed) logs_.note_lost(copy);
@@ -227,7 +237,7 @@ void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
     return *std::min_element(passed_until_.begin(), passed_until_.end());
   };
   const std::uint64_t before = least();
-  passed_until_[copy] = sync.end();
+  passed_until_[copy] = std::max(passed_until_[copy], sync.end());
   if (least() == before) return;
   logs_.pass(log_, least());
   keep_slots_posted();
@@ -236,11 +246,13 @@ void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
 
 Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
   for (std::uint32_t attempt = 0; attempt <= options_.resends; ++attempt) {
+    if (logs_.is_closed()) co_return true;
     // A new primary has come meanwhile, of whose region this is part or not.
     if (term_of(sync.id) < logs_.term()) co_return true;
     if (!sender.connected() || sender.term() != term_of(sync.id)) {
       const bool connected = co_await connect(sender, copy, sync);
       if (!connected) continue;
+      if (logs_.skip_until_given(copy, sync.last_id())) co_return true;
     }
     bool passed = false;
     if (sender.last_id() >= sync.last_id()) {
@@ -249,6 +261,7 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
       passed = co_await try_to_pass(sender, sync);
     }
     if (passed) co_return true;
+    if (logs_.is_lost(copy)) break;
   }
   co_return term_of(sync.id) < logs_.term();
 }
@@ -262,29 +275,37 @@ Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncP
   const std::uint64_t from = term_of(applied_before_) == term ? applied_before_ : begin_of(term);
   const auto contents =
       is_first || from > begin_of(term) ? Hello::Contents::equal : Hello::Contents::other;
+  const Picoseconds timeout = sender.term() == 0 ? Picoseconds{} : options_.timeout;
   for (int attempt = 1; attempt <= kAttempts; ++attempt) {
     if (attempt > 1) co_await sleep_for(kLook);
-    const auto refusal = co_await sender.connect(from, contents);
+    const auto refusal = co_await sender.connect(from, contents, timeout);
     if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
     if (sender.applied() >= from) break;
   }
   const bool has_gap = sender.applied() < std::max(from, logs_.skipped());
   if (!sender.is_incomplete() && !has_gap) co_return true;
   if (!logs_.begin_giving(copy)) co_return true;  // another log's thread does it
-  const bool given = co_await give_region(sender);
+  const bool given = co_await give_region(sender, copy);
   logs_.end_giving(copy);
   co_return given;
 }
 
 // Writes the data area as it is. Sync points go on meanwhile, so what is written may hold more of
 // them than all up to an id; that is set right when those are applied there, too.
-Task<bool> Receiver::give_region(Sender& sender) {
-  const std::uint64_t least = std::max(sender.applied(), logs_.skipped());
-  while (logs_.applied() < least) co_await sleep_for(kLook);
-  const auto refusal = co_await sender.connect(logs_.applied(), Hello::Contents::written);
+Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
+  std::optional<std::uint64_t> from = logs_.given_from(copy, sender.applied());
+  for (; !from; from = logs_.given_from(copy, sender.applied())) {
+    while (const auto sync = logs_.whole_from(log_, passed_until_[copy])) {
+      logs_.skip_until_given(copy, sync->last_id());
+      note_passed(copy, *sync);
+    }
+    co_await sleep_for(kLook);
+  }
+  if (logs_.is_closed()) co_return false;  // it is for the new primary's connections to do
+  const auto refusal = co_await sender.connect(*from, Hello::Contents::written);
   if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
   const bool written = co_await sender.write_data(data_, logs_.shape().size);
-  if (!written) co_return false;
+  if (!written || logs_.is_closed()) co_return false;
   const bool ended = co_await sender.end_data(logs_.applied());
   co_return ended;
 }

@@ -26,6 +26,7 @@ class Receiver {
     Acknowledgment behind_acknowledge{};
     Bytes secondary_tier_thresh = 0;
     std::uint32_t resends = 0;
+    Picoseconds timeout{};  // of attempts to connect again to one of them
   };
 
   // `logs` and the regions must outlive this. Uses the log that has the number of the thread's
@@ -39,6 +40,7 @@ class Receiver {
  private:
   void accept(fabric::ConnectionRequest& request);
   Task<> await_written(std::uint64_t connection);
+  bool all_free() const;  // slots of the log, where there is a connection
   void apply_without_arrivals();
   Task<> apply_all();
   void handle(const fabric::ReceiveCompletion& completion);
@@ -51,7 +53,7 @@ class Receiver {
   Task<bool> pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
   Task<bool> try_to_pass(Sender& sender, const Logs::SyncPoint& sync);
   Task<bool> connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
-  Task<bool> give_region(Sender& sender);
+  Task<bool> give_region(Sender& sender, std::size_t copy);
   void note_passed(std::size_t copy, const Logs::SyncPoint& sync);
 
   Thread& thread_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "platform/base/error.h"
 #include "systems/mojim/receiver.h"
 #include "systems/mojim/session.h"
@@ -74,13 +76,21 @@ Task<> Replica::serve(Thread& thread) {
        .behind = behind,
        .behind_acknowledge = chain && next_has_others ? Acknowledgment::message : by_method,
        .secondary_tier_thresh = parameters_.secondary_tier_thresh,
-       .resends = parameters_.resends});
+       .resends = parameters_.resends,
+       .timeout = parameters_.timeout});
   co_await receiver.serve();
 }
 
 std::uint64_t Replica::position() const { return primary_ ? primary_->last_id() : logs_.applied(); }
 
 void Replica::read(Bytes offset, std::span<std::byte> into) { logs_.read(offset, into); }
+
+bool Replica::has_lost(NodeId copy) const {
+  if (primary_) return primary_->has_lost(copy);
+  const std::vector<NodeId> behind = copies_behind(mode_, config_.nodes, node_.id());
+  const auto found = std::find(behind.begin(), behind.end(), copy);
+  return found != behind.end() && logs_.is_lost(static_cast<std::size_t>(found - behind.begin()));
+}
 
 void Replica::promote(std::vector<NodeId> nodes) {
   if (logs_.is_incomplete()) {

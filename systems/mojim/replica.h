@@ -24,6 +24,10 @@ class Replica final : public services::MemoryReplica {
   std::uint64_t position() const override;
   bool is_complete() const override { return !logs_.is_incomplete(); }
   void read(Bytes offset, std::span<std::byte> into) override;
+  bool has_lost(NodeId copy) const override;
+  bool is_unreplicated() const override {
+    return primary_ && !primary_->copies().empty() && primary_->keeps_own();
+  }
   void promote(std::vector<NodeId> nodes) override;
   std::vector<std::uint64_t> events() const override;
 

@@ -17,18 +17,20 @@ constexpr Bytes kBuffersOffset = kCacheLine;
 }  // namespace
 
 Sender::Sender(Thread& thread, NodeId to, std::uint32_t log, const Shape& shape,
-               Acknowledgment acknowledgment)
+               Acknowledgment acknowledgment, const std::atomic<bool>& is_lost)
     : thread_(thread),
       to_(to),
       log_(log),
       shape_(shape),
       acknowledgment_(acknowledgment),
+      is_lost_(is_lost),
       memory_(thread.node.create_region(
           fmt::format("mojim sender {} {} {}", thread.endpoint.address().port, to, log),
           kBuffersOffset + kWindow * kCacheLine, pmem::Medium::dram)),
       registered_(thread.endpoint.register_memory(*memory_, fabric::Access::local)) {}
 
-Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents contents) {
+Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents contents,
+                                             Picoseconds timeout) {
   queue_pair_.reset();
   awaited_.clear();
   calls_.emplace();
@@ -43,7 +45,8 @@ Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents
   fabric::Connection connection = co_await thread_.endpoint.connect(
       {to_, static_cast<fabric::Port>(log_)},
       {.receive_queue = acknowledgment_ == Acknowledgment::message ? buffers_.queue() : nullptr,
-       .completions = &completions_},
+       .completions = &completions_,
+       .connection_timeout = timeout},
       {bytes.begin(), bytes.end()});
   if (connection.status != fabric::Status::success) {
     const auto refusal = rpc::read_message<Refusal>(connection.private_data);
@@ -69,6 +72,7 @@ Task<bool> Sender::wait_for_room() {
   if (position_ < welcome_.free_until) co_return true;
   ++stalls_;
   while (position_ >= welcome_.free_until) {
+    if (is_lost_) co_return false;
     const bool read = co_await read_control();
     if (!read) co_return false;
   }

@@ -4,6 +4,7 @@
 // Belongs to the thread that made it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -21,12 +22,15 @@ namespace perdura::systems::mojim {
 class Sender {
  public:
   // To the log `log` of the node `to`. What is sent is acknowledged as `acknowledgment` says.
+  // `is_lost`: somebody has given up this node, which may then wait for ever for what another log
+  // does not get. It must outlive this.
   Sender(Thread& thread, NodeId to, std::uint32_t log, const Shape& shape,
-         Acknowledgment acknowledgment);
+         Acknowledgment acknowledgment, const std::atomic<bool>& is_lost);
 
   // Makes the connection, anew if it has been made before (Hello). Refusal::none if that succeeded;
-  // nothing if nobody answers.
-  Task<std::optional<Refusal>> connect(std::uint64_t from, Hello::Contents contents);
+  // nothing if nobody answers: for `timeout`, or as long as the platform usually waits.
+  Task<std::optional<Refusal>> connect(std::uint64_t from, Hello::Contents contents,
+                                       Picoseconds timeout = {});
   bool connected() const { return queue_pair_ != nullptr && queue_pair_->connected(); }
   // Behind connect(): the id up to which the log needs no requests.
   std::uint64_t last_id() const { return welcome_.last_id; }
@@ -36,10 +40,12 @@ class Sender {
   bool is_incomplete() const { return welcome_.incomplete != 0; }
   void disconnect() { queue_pair_.reset(); }
   NodeId to() const { return to_; }
+  // 0 before the first connect().
   std::uint64_t term() const { return term_; }
 
   // Posts requests that are not the last ones of a sync point. Waits while the log is full. False
-  // if the connection broke. Their memory must not change until finish() has returned.
+  // if the connection broke, or the node is lost. Their memory must not change until finish() has
+  // returned.
   Task<bool> post(std::span<const fabric::LocalPieces> requests);
   // The same of a last request, of this id, and waits until it has arrived, or, if it ends the sync
   // point, until that is acknowledged.
@@ -71,6 +77,7 @@ class Sender {
   std::uint32_t log_;
   Shape shape_;
   Acknowledgment acknowledgment_;
+  const std::atomic<bool>& is_lost_;
   // A word for what is read of the control word, then buffers for acknowledgments.
   std::unique_ptr<pmem::Region> memory_;
   fabric::MemoryRegion registered_;

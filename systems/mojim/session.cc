@@ -72,10 +72,7 @@ Task<std::unique_ptr<services::MappedMemory>> Session::open(Thread& thread,
     BackgroundThread& posting = *session->channel_.thread;
     co_await posting.run(session->prepare(posting.thread()));
   }
-  if (session->primary_->begin_copying()) {
-    co_await session->copy_region();
-    session->primary_->end_copying();
-  }
+  if (session->primary_->begin_copying()) co_await session->copy_region();
   co_await session->primary_->wait_for_copying();
   co_return std::make_unique<Mapped>(session);
 }
@@ -107,24 +104,21 @@ Task<tl::expected<void, SyncError>> Session::sync(std::span<const MemoryRange> r
   if (sending.count == 0) co_return tl::expected<void, SyncError>{};
   if (sending.count > primary_->shape().slots) co_return tl::unexpected(SyncError::too_large);
   if (primary_->is_replaced()) co_return tl::unexpected(SyncError::replaced);
-  const bool alone = primary_->is_alone();
-  if (alone || primary_->mode().flushes) {
+  const bool flushes = primary_->mode().flushes || primary_->keeps_own();
+  if (flushes) {
     flush(ranges, kCacheLine);
-    if (alone) co_return tl::expected<void, SyncError>{};
+    if (primary_->is_alone()) co_return tl::expected<void, SyncError>{};
   } else {
     primary_->note_unflushed(ranges);
   }
   counts_.requests += sending.count;
   co_await send(sending);
-  if (primary_->has_lost_all() && !primary_->mode().flushes) {
+  if (!primary_->has_complete_copy()) {
     // No copy may have it, and others' flushing may have come before it was noted.
-    flush(ranges, kCacheLine);
-    co_await primary_->wait_until_alone();
+    if (!flushes) flush(ranges, kCacheLine);
+    co_await primary_->wait_until_own();
   }
-  if (primary_->begin_copying()) {
-    co_await copy_region();
-    primary_->end_copying();
-  }
+  if (primary_->begin_copying()) co_await copy_region();
   if (primary_->is_replaced()) co_return tl::unexpected(SyncError::replaced);
   co_return tl::expected<void, SyncError>{};
 }
@@ -159,13 +153,16 @@ Task<> Session::send(Sending& sending) {
 Task<> Session::copy_region() {
   const Bytes most = primary_->shape().slot_bytes;
   const Bytes size = region().size();
+  std::uint64_t last_id = 0;
   for (Bytes done = 0; done < size; done += most) {
     const MemoryRange range{done, std::min(most, size - done)};
     Sending sending{.ranges = std::span(&range, 1), .count = 1};
     sending.copied = done + most < size ? kOfCopy : kEndOfCopy;
     co_await send(sending);
+    last_id = sending.turn.first_id;
   }
   co_await settle();
+  primary_->end_copying(last_id);
 }
 
 Task<> Session::send_later(std::shared_ptr<Session> self, Sending sending,
@@ -205,7 +202,7 @@ Task<> Session::transmit_to(std::size_t copy, const Sending& sending) {
     } else {
       sent = co_await try_to_send(sender, sending);
     }
-    if (sent) co_return;
+    if (sent || primary_->is_lost(copy)) co_return;
   }
   copy_is_lost(copy);
 }

@@ -123,31 +123,88 @@ TEST(Soak, FindsWhatIsLostInOtherImagesOfARun) {
   EXPECT_GE(found, 20U) << "too few to say how many are repeated";
 }
 
-// A soak finds each of these in one of some ten thousand schedules: a mirror whose log is full of
-// what it found itself when a connection was replaced, and a backup that counted as lost because a
-// sync point of an earlier term could not be passed on.
+// A soak finds each of these in one of some thousands or ten thousands of schedules.
 TEST(Soak, WhatItFoundInReplicatedMemoryStaysMended) {
   struct Found {
-    std::string_view system, server, tape;
+    std::string_view what, system, server, tape;
   };
   constexpr Found kFound[] = {
-      {"e-broadcast", "wsp no-ddio iwarp",
+      {"a mirror whose log is full of what it found itself when a connection was replaced",
+       "e-broadcast", "wsp no-ddio iwarp",
        "client-0 0 0 4; client-1 0 0 1; drawn 1; failure-3 1 0*3 1851800; messages 0*140 2"},
-      {"m-sync", "mhp ddio iwarp",
+      {"the same", "m-sync", "mhp ddio iwarp",
        "client-0 0 0 1 0 4 1; client-1 0*4 1; drawn 1; failure-1 1 0*3 10140800; failure-2 1 0 1 0 "
        "80208000; fences 3; messages 0*8 1 0*83 2 0*59 2; store 0 0 1"},
-      {"m-syncflush", "wsp no-ddio",
+      {"the same", "m-syncflush", "wsp no-ddio",
        "bus 7; client-0 0 0 2 0 3 1; client-1 0 0 2 0 2; drawn 1; failure-2 1 0 1 0 108775872; "
        "failure-3 1 0 11; messages 0*53 2"},
-      {"m-syncsec", "wsp ddio",
+      {"a full log that waits for what arrives in another one", "m-sync", "wsp no-ddio",
+       "client-0 3; client-1 1; drawn 1; messages 0 0 2; store 0 1"},
+      {"a backup that counted as lost because a sync point of an earlier term could not be passed "
+       "on",
+       "m-syncsec", "wsp ddio",
        "client-0 2 0 4 0 4; client-1 2 0 2 2 1; drawn 1; failure-2 1 0 4 0 15129301; failure-3 1 0 "
        "13 0 5109901; messages 0*87 2"},
+      {"a promoted mirror without what had arrived and had not been reported", "m-syncflush",
+       "wsp ddio",
+       "client-0 0 0 3 1; client-1 3 0 2; drawn 1; failure-1 1 0 8; messages 0*44 2; promoted 1; "
+       "store 0 1"},
+      {"the same", "e-chain", "mhp ddio",
+       "apart-1 3; client-0 1 0*3 4; client-1 0*4 2; drawn 1; failure-1 1; failure-3 1 0 5; "
+       "messages 0*130 2; promoted 2; store 0 0 1"},
+      {"a connection that failed to be made counted as made, so the region was loaded when it was "
+       "in use",
+       "m-async", "wsp no-ddio",
+       "apart-1 3; apart-2 3; apart-3 6; client-0 0*6 1; client-1 0*4 1 0 1; failure-1 1 0 1 0 "
+       "51455728; failure-2 1 3 0 0 5735128; failure-3 1 0 1; fences 3; stall-4 1 1 0 2 0 0 2"},
+      {"the region was loaded from a copy that had been given up", "e-broadcast", "mhp ddio iwarp",
+       "apart-1 4 1; apart-2 8 1; client-0 2 1 1; client-1 0 0 1; failure-1 1 0*3 29224300; "
+       "failure-2 1 0 2; failure-3 1 0 1 0 31163600; patience 2 3; store 0*3 1"},
+      {"the last complete copy was given up while the region was copied to others", "e-broadcast",
+       "dmp no-ddio",
+       "apart-2 4; client-0 0 0 1; failure-1 1 0*3 1378800; failure-2 1 3 0 0 84775000; failure-3 "
+       "1 0 1; patience 2 3; store 0*3 1"},
+      {"a copy that has to apply the end of the region was given the region again", "e-broadcast",
+       "wsp ddio",
+       "apart-1 7 2; apart-2 3 1; client-0 0*4 1; client-1 1 0 1; failure-1 1; failure-2 1 0 1 0 "
+       "26576401; paused 2; yields 0*4 1 0*5 2 0*12 2"},
+      {"one connection waited for a copy that another one had given up", "m-async",
+       "dmp ddio iwarp",
+       "apart-3 6; client-0 1 0 1 0 1; client-1 0*4 3 2; failure-1 1 0 1; failure-2 1 0 1 0 "
+       "30839795; failure-3 1 0 1 0 86971201; fences 3; patience 2; paused 2; yields 0*28 2 0*7 2 "
+       "0 2 0*3 1 0*4 1 1 0 1 1 2 2 2 2 0 1 1 0 2 2 2"},
+      {"a full log waited for the region to be given, which waited for what could not arrive",
+       "m-syncsec", "wsp ddio",
+       "apart-1 7 2; apart-2 7; client-0 4 2 0 0 1 0 1; client-1 3 0 1 0 1 0 1; drawn 1; failure-1 "
+       "1 0 16 0 9927301; failure-2 1 3 1; failure-3 1 0 2; messages 0*61 1 0*23 2; patience 1 1; "
+       "store 0 1"},
+      {"a copy counted as complete if it failed when it had begun a term", "m-syncsec", "wsp ddio",
+       "apart-2 3; apart-3 8; client-0 2 1 1 0 2; client-1 0 0 2; failure-2 1 0 8; failure-3 1 0*3 "
+       "56863300; fences 3; patience 2; store 0 0 1"},
+      {"a promoted mirror went on as a mirror", "m-syncsec", "mhp ddio",
+       "apart-3 5 3; bus 7; client-0 3 0 1; failure-2 1 3 7 0 13842301; failure-3 1 3 0 0 50000; "
+       "promoted 1"},
   };
   for (const Found& found : kFound) {
     const SoakCase one =
         case_of(found.system, "persistence = correct", found.server, GuaranteeLevel::durable);
     Tape tape = Tape::parse(std::string(found.tape));
-    EXPECT_EQ(run_once(one, soaked_testbed(), tape).loss, "") << one.name();
+    EXPECT_EQ(run_once(one, soaked_testbed(), tape).loss, "") << one.name() << ": " << found.what;
+  }
+}
+
+// A pair of failures, each of one server, is what a primary that goes on alone depends on.
+TEST(Soak, EachServerFailsAloneAndTheOthersWhileItIsAway) {
+  CaseSoak search(case_of("m-sync", "persistence = correct", "dmp ddio", GuaranteeLevel::durable),
+                  soaked_testbed(), 1);
+  while (search.counts().schedules < 300) {
+    const auto found = search.next();
+    EXPECT_FALSE(found) << found->text();
+  }
+  const auto& happened = search.counts().happened;
+  for (const std::string_view event :
+       {"failures of one server alone", "failures while a server is away"}) {
+    EXPECT_GE(happened.at(std::string(event)), 20U) << event;
   }
 }
 
