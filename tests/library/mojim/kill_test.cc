@@ -1,6 +1,6 @@
-// kill -9 of the program, of the mirror's process and of the backup's at random moments: whatever
-// was acknowledged is on a copy, or on the primary if it was alone, and LMDB finds no fault with
-// it. PERDURA_MOJIM_KILLS says how often (8).
+// kill -9 of the program (LMDB, Google's dense_hash_map, SQLite), of the mirror's process and of
+// the backup's at random moments: whatever was acknowledged is on a copy, or on the primary if it
+// was alone, and the program finds no fault with it. PERDURA_MOJIM_KILLS says how often (8).
 #include "tests/library/mojim/running.h"
 
 #include <cstdlib>
@@ -43,6 +43,33 @@ class KilledMojim : public testing::TestWithParam<std::string> {
     return last;
   }
 
+  // Again and again, and looks into this node's file then.
+  void kill_and_then_the_program(const char* copy, const char* node) {
+    SCOPED_TRACE(fmt::format("seed {}", seed_));
+    const SharedFolder folder;
+    std::uint64_t there = 0;
+    // It takes two seconds to find that a copy is lost.
+    for (int kill_number = 1; kill_number <= (kills() + 3) / 4; ++kill_number) {
+      SCOPED_TRACE(fmt::format("kill {}", kill_number));
+      Running running(writer(folder, there + 1, "map"));
+      std::uint64_t acknowledged = read_until(running, there + 1 + random_() % 30);
+      const pid_t process = running.child(copy);
+      ASSERT_GT(process, 0);
+      kill(process, SIGKILL);
+      acknowledged = read_until(running, acknowledged + 1 + random_() % 30);
+      const pid_t program = running.child("lmdb_writer");
+      ASSERT_GT(program, 0) << running.rest();
+      kill(program, SIGKILL);
+      acknowledged = read_rest(running, acknowledged);
+      EXPECT_EQ(running.wait(), 1);
+      const std::uint64_t found = last_transaction(folder.file(node));
+      EXPECT_GE(found, acknowledged) << output_;
+      EXPECT_LE(found, acknowledged + 1) << output_;
+      if (HasFailure()) return;
+      there = found;
+    }
+  }
+
   unsigned seed_ = random_seed();
   std::mt19937 random_{seed_};
   std::string output_;
@@ -79,28 +106,76 @@ TEST_P(KilledMojim, ThePrograms) {
 // and the next one gives that to a mirror that has come back.
 TEST_P(KilledMojim, TheMirrorAndThenTheProgram) {
   if (GetParam() != "m-sync" && GetParam() != "m-syncflush") GTEST_SKIP() << "has several copies";
+  kill_and_then_the_program("mojim copy 1", "a");
+}
+
+// The mirror goes on without it. A backup that has come back is given what it lacks, by the next
+// program or by the mirror.
+TEST_P(KilledMojim, TheBackupAndThenTheProgram) {
+  if (GetParam() != "m-syncsec" && !GetParam().starts_with("e-")) GTEST_SKIP() << "has no backup";
+  kill_and_then_the_program("mojim copy 2", "b");
+}
+
+// A table that nobody made for replication: each insertion is a sync point, and the table is synced
+// as a whole before its head is when it has grown.
+TEST_P(KilledMojim, TheHashTable) {
   SCOPED_TRACE(fmt::format("seed {}", seed_));
-  const SharedFolder folder;
-  std::uint64_t there = 0;
-  // It takes the program two seconds to find that the mirror is lost.
   for (int kill_number = 1; kill_number <= (kills() + 3) / 4; ++kill_number) {
     SCOPED_TRACE(fmt::format("kill {}", kill_number));
-    Running running(writer(folder, there + 1, "map"));
-    std::uint64_t acknowledged = read_until(running, there + 1 + random_() % 30);
-    const pid_t mirror = running.child("mojim copy 1");
-    ASSERT_GT(mirror, 0);
-    kill(mirror, SIGKILL);
-    acknowledged = read_until(running, acknowledged + 1 + random_() % 30);
-    const pid_t program = running.child("lmdb_writer");
+    const SharedFolder folder;
+    Running running(
+        mojim("run", GetParam(), folder, {PERDURA_HASH_INSERTS, folder.file("a"), "100000"}));
+    std::uint64_t acknowledged = read_until(running, 100 + random_() % 1000);
+    const pid_t program = running.child("hash_inserts");
     ASSERT_GT(program, 0) << running.rest();
     kill(program, SIGKILL);
     acknowledged = read_rest(running, acknowledged);
     EXPECT_EQ(running.wait(), 1);
-    const std::uint64_t found = last_transaction(folder.file("a"));
-    EXPECT_GE(found, acknowledged) << output_;
-    EXPECT_LE(found, acknowledged + 1) << output_;
-    if (HasFailure()) return;
-    there = found;
+    Running check({PERDURA_HASH_INSERTS, folder.file("b")});
+    const std::string found = check.rest();
+    EXPECT_EQ(check.wait(), 0) << found;
+    if (GetParam() == "m-async") continue;
+    EXPECT_GE(std::strtoull(found.c_str(), nullptr, 10), acknowledged) << output_;
+  }
+}
+
+// SQLite's own shell. A commit is one fsync of the database, so with Mojim it needs no journal.
+TEST_P(KilledMojim, Sqlite) {
+  SCOPED_TRACE(fmt::format("seed {}", seed_));
+  const auto sqlite = [](const std::string& file, const std::string& statements) {
+    Running running({PERDURA_SQLITE, file, statements});
+    const std::string output = running.rest();
+    EXPECT_EQ(running.wait(), 0) << output;
+    return output;
+  };
+  for (int kill_number = 1; kill_number <= (kills() + 3) / 4; ++kill_number) {
+    SCOPED_TRACE(fmt::format("kill {}", kill_number));
+    const SharedFolder folder;
+    sqlite(folder.file("a"), "create table t(k integer primary key, v text)");
+    fs::resize_file(folder.file("a"), 4 << 20);
+    const std::string statements = folder.file("c") + ".sql";
+    std::ofstream script(statements);
+    script << "pragma mmap_size = 4194304;\npragma journal_mode = memory;\n";
+    for (int key = 1; key <= 5000; ++key) {
+      script << fmt::format("insert into t values({}, '{:0>500}'); select max(k) from t;\n", key,
+                            key);
+    }
+    script.close();
+    Running running(mojim("run", GetParam(), folder,
+                          {PERDURA_SQLITE, folder.file("a"), ".read " + statements}));
+    running.line();  // of the pragmas
+    running.line();
+    std::uint64_t acknowledged = read_until(running, 1 + random_() % 200);
+    const pid_t program = running.child("sqlite3");
+    ASSERT_GT(program, 0) << running.rest();
+    kill(program, SIGKILL);
+    acknowledged = read_rest(running, acknowledged);
+    EXPECT_EQ(running.wait(), 1);
+    EXPECT_EQ(sqlite(folder.file("b"), "pragma integrity_check"), "ok\n");
+    const std::string found = sqlite(folder.file("b"), "select count(*) from t");
+    EXPECT_EQ(sqlite(folder.file("b"), "select coalesce(max(k), 0) from t"), found);
+    if (GetParam() == "m-async") continue;
+    EXPECT_GE(std::strtoull(found.c_str(), nullptr, 10), acknowledged) << output_;
   }
 }
 
