@@ -44,7 +44,7 @@ struct SimEndpoint::Attempt {
   Picoseconds propagation{};  // one way
   bool abandoned = false;     // whether the connecting task was destroyed
   bool answered = false;
-  End* end = nullptr;  // null if rejected
+  End* end = nullptr;  // from when it is accepted; null if it is rejected
   std::vector<std::byte> answer;
   WaitList waiting;
 };
@@ -76,7 +76,8 @@ class SimConnectionRequest final : public ConnectionRequest {
     End& there = from.network_.new_end(from.nic_, from.thread_, from.address_, attempt_->options);
     End::join(here, there);
     attempt_->answer.assign(private_data.begin(), private_data.end());
-    answer(&there);
+    attempt_->end = &there;
+    answer();
     return queue_pair;
   }
 
@@ -84,20 +85,20 @@ class SimConnectionRequest final : public ConnectionRequest {
     assert(private_data.size() <= kMaxPrivateData);
     answered_ = true;
     attempt_->answer.assign(private_data.begin(), private_data.end());
-    answer(nullptr);
+    answer();
   }
 
  private:
   // It leaves when the thread has done what the task did before. If the process dies sooner, the
   // connection is broken when the answer would arrive, and nobody gets one.
-  void answer(End* end) {
-    to_.network_.after(to_.ahead() + attempt_->propagation, [attempt = attempt_, end] {
-      const bool was_sent = end == nullptr || end->connected();
-      if (end != nullptr && (attempt->abandoned || !was_sent)) end->close();
+  void answer() {
+    to_.network_.after(to_.ahead() + attempt_->propagation, [attempt = attempt_] {
       if (attempt->abandoned) return;
-      if (!was_sent) attempt->answer.clear();
+      if (attempt->end != nullptr && !attempt->end->connected()) {
+        std::exchange(attempt->end, nullptr)->close();
+        attempt->answer.clear();
+      }
       attempt->answered = true;
-      attempt->end = was_sent ? end : nullptr;
       attempt->waiting.wake_all();
     });
   }
@@ -215,7 +216,8 @@ Task<Connection> SimEndpoint::connect(Address to, QueuePairOptions options,
   }
   struct Guard {
     std::shared_ptr<Attempt> attempt;
-    // If the task is destroyed before it has its queue pair, nobody else would close this end.
+    // If the task is destroyed before it has its queue pair, nobody else would close this end, to
+    // which the peer may send as soon as it has accepted.
     ~Guard() {
       attempt->abandoned = true;
       if (attempt->end != nullptr) attempt->end->close();
