@@ -59,7 +59,40 @@ struct CrashVerdict {
     std::optional<std::uint64_t> durable{}, acknowledged{}, observed{}, ordered{}, atomic{};
   };
   About about{};
+
+  // What another one of several independent objects kept, or did not.
+  void add(const CrashVerdict& other) {
+    add(durable, about.durable, other.durable, other.about.durable);
+    add(acknowledged, about.acknowledged, other.acknowledged, other.about.acknowledged);
+    add(observed, about.observed, other.observed, other.about.observed);
+    add(ordered, about.ordered, other.ordered, other.about.ordered);
+    add(atomic, about.atomic, other.atomic, other.about.atomic);
+  }
+  // Where nothing may be lost, whatever is lost breaks all guarantees.
+  void let_nothing_be_lost() {
+    acknowledged = observed = ordered = atomic = durable;
+    about.acknowledged = about.observed = about.ordered = about.atomic = about.durable;
+  }
+
+ private:
+  static void add(std::string& why, std::optional<std::uint64_t>& about, const std::string& other,
+                  const std::optional<std::uint64_t>& of_other) {
+    if (!why.empty() || other.empty()) return;
+    why = other;
+    about = of_other;
+  }
 };
+
+// A failure that may lose something: of all servers, or of one of them alone.
+struct ServerFailure {
+  Time when{};
+  std::optional<NodeId> alone{};
+};
+inline std::vector<Time> times_of(std::span<const ServerFailure> failures) {
+  std::vector<Time> times;
+  for (const ServerFailure& failure : failures) times.push_back(failure.when);
+  return times;
+}
 
 // What a client called, and what it was told; for an explanation of what a failure has undone.
 struct CrashCall {
@@ -142,9 +175,10 @@ class CrashScenario {
   // used.
   virtual Task<> inspect(Thread& thread) = 0;
 
-  // `failures` are the times at which servers failed, by power or as processes, in order. If none
-  // did, be it that a client or a connection failed, everything that is wrong goes to `durable`.
-  virtual CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const = 0;
+  // `failures` are those of servers, by power or as processes, in the order of time. If there was
+  // none, be it that a client or a connection failed, everything that is wrong goes to `durable`.
+  virtual CrashVerdict judge(std::span<const ServerFailure> failures,
+                             const CrashLevels& levels) const = 0;
   // How often what the history is about has happened in this run, such as "cleanings".
   virtual std::map<std::string, std::uint64_t, std::less<>> events() const { return {}; }
   // Those of them that an exploration must meet, with their counts 0 if they have not happened.

@@ -309,10 +309,10 @@ class Exploration {
 
   services::CrashVerdict judge(const services::CrashScenario& scenario, Time failed_at,
                                const services::CrashLevels& levels) const {
-    const Time failures[] = {failed_at};
+    const services::ServerFailure failures[] = {{failed_at}};
     if (of_servers(options_.failure)) return scenario.judge(failures, levels);
     services::CrashVerdict verdict = scenario.judge({}, levels);
-    verdict.acknowledged = verdict.observed = verdict.ordered = verdict.atomic = verdict.durable;
+    verdict.let_nothing_be_lost();
     return verdict;
   }
 
@@ -373,7 +373,7 @@ Diagram explain_loss(const services::ServedSystem& system, const sim::Profile& p
     run.observe(recording);
     run.run(failure, {});
     if (!run.failed_at()) return;
-    const Time failed_at[] = {*run.failed_at()};
+    const services::ServerFailure failed_at[] = {{*run.failed_at()}};
     const bool servers_fail = of_servers(losing.failing.kind);
     ExplainedRun story;
     story.title = fmt::format("{}: {}", system.info.name, failure.text());

@@ -304,12 +304,15 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     ++happened_[std::string(kOfOneServer)];
     failing = {static_cast<NodeId>(*failure.alone % failing.size())};
   }
+  const auto losing = [&] {
+    losing_failures_.push_back({now, is_alone ? std::optional(failing.front()) : std::nullopt});
+  };
   const std::string whose =
       is_alone ? fmt::format("server {}", failing.front()) : std::string("the servers");
   power_failed_last_ = failure.kind == Kind::power;
   if (failure.kind == Kind::power) {
     ++happened_[std::string(kPowerFailures)];
-    losing_failures_.push_back(now);
+    losing();
     note(now, fmt::format("the power of {} fails", whose));
     const auto is_power = [](const PlannedFailure& later) { return later.kind == Kind::power; };
     const auto later = planned_.begin() + failures_;
@@ -319,7 +322,7 @@ void GeneratedRun::fail(const PlannedFailure& failure) {
     platform_->fail_power(failing, image);
   } else {
     ++happened_[std::string(kProcessDeaths)];
-    if (scenario_->loses_with_processes()) losing_failures_.push_back(now);
+    if (scenario_->loses_with_processes()) losing();
     note(now, fmt::format("the {} of {} {}", is_alone ? "process" : "processes", whose,
                           is_alone ? "dies" : "die"));
     for (const NodeId node : failing) platform_->kill(node);

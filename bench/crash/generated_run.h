@@ -169,8 +169,8 @@ class GeneratedRun {
 
   // What a failure of power has left.
   struct Left {
-    std::size_t failure = 0;            // which one of planned_
-    std::vector<Time> losing_failures;  // up to this one
+    std::size_t failure = 0;                               // which one of planned_
+    std::vector<services::ServerFailure> losing_failures;  // up to this one
     std::vector<pmem::ImageSpace> spaces;
     std::deque<pmem::sim::CrashedMemory> memories;
   };
@@ -235,7 +235,7 @@ class GeneratedRun {
   std::vector<Client> clients_;
   // A process that dies leaves what is visible, so for those who judge only the power fails, unless
   // the scenario says otherwise.
-  std::vector<Time> losing_failures_;
+  std::vector<services::ServerFailure> losing_failures_;
   bool power_failed_last_ = false;
   std::vector<Time> all_failures_;
   Events events_;

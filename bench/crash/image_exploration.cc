@@ -210,7 +210,7 @@ class ImageExploration {
     }
     void judge(const services::CrashScenario& scenario, std::uint64_t recovery) {
       if (!levels.any()) return;
-      const Time failures[] = {failed_at};
+      const services::ServerFailure failures[] = {{failed_at}};
       const CrashVerdict verdict = scenario.judge(failures, levels);
       for (std::size_t i = 0; i < kGuarantees.size(); ++i) {
         const std::string& why = verdict.*kGuarantees[i];

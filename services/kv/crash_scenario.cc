@@ -168,7 +168,8 @@ class KvCrashScenario final : public CrashScenario {
   Task<> serve(Thread& thread) override;
   Task<> use(Thread& thread, std::uint32_t number) override;
   Task<> inspect(Thread& thread) override;
-  CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const override;
+  CrashVerdict judge(std::span<const ServerFailure> failures,
+                     const CrashLevels& levels) const override;
   std::map<std::string, std::uint64_t, std::less<>> events() const override {
     auto counts = happened_.counts();
     counts.emplace("early reads", early_reads(history()));
@@ -236,6 +237,7 @@ class KvCrashScenario final : public CrashScenario {
   Task<bool> step(systems::KvSession& session, KvStep step, std::uint32_t number);
   history::History history() const;  // without the failures
   history::History without_filling(const history::History& all) const;
+  history::History of_partition(const history::History& all, NodeId server) const;
 
   const systems::KvSystem& system_;
   systems::KvConfig config_;
@@ -277,6 +279,17 @@ std::string KvCrashScenario::found_since() const {
   return found;
 }
 
+// The operations on the keys of this server.
+history::History KvCrashScenario::of_partition(const history::History& all, NodeId server) const {
+  if (partitions_ == 1) return all;
+  history::History its;
+  for (const history::Operation& operation : all.operations()) {
+    const Key key = key_of(operation.key, config_.key_size);
+    if (systems::partition_of(key, partitions_) == server) its.add(operation);
+  }
+  return its;
+}
+
 // A problem is told together with all that happened, but for keys that the store was filled with
 // and found with.
 history::History KvCrashScenario::without_filling(const history::History& all) const {
@@ -289,17 +302,34 @@ history::History KvCrashScenario::without_filling(const history::History& all) c
   return rest;
 }
 
-CrashVerdict KvCrashScenario::judge(std::span<const Time> failures,
+// Each server has keys of its own, unless the system spans them, so each is judged alone: what has
+// survived the failure of another one may still be lost.
+CrashVerdict KvCrashScenario::judge(std::span<const ServerFailure> failures,
                                     const CrashLevels& levels) const {
-  if (!failures.empty()) {
-    return judge_crash(problem().empty() ? history() : without_filling(history()), failures,
-                       inspector(), problem(), levels);
+  const history::History all = history();
+  if (!problem().empty() && !failures.empty()) {
+    return judge_crash(without_filling(all), times_of(failures), inspector(), problem(), levels);
   }
   CrashVerdict verdict;
   verdict.durable = problem();
   if (!verdict.durable.empty()) return verdict;
-  const history::CheckResult result = history::check(history());
-  if (!result.accepted()) verdict.durable = history::describe(result);
+  for (NodeId server = 0; server < partitions_; ++server) {
+    std::vector<Time> of_server;
+    for (const ServerFailure& failure : failures) {
+      const bool is_its = partitions_ == 1 || failure.alone.value_or(server) == server;
+      if (is_its) of_server.push_back(failure.when);
+    }
+    const history::History its = of_partition(all, server);
+    CrashVerdict one;
+    if (of_server.empty()) {
+      const history::CheckResult result = history::check(its);
+      if (!result.accepted()) one.durable = history::describe(result);
+      if (!failures.empty()) one.let_nothing_be_lost();
+    } else {
+      one = judge_crash(its, of_server, inspector(), "", levels);
+    }
+    verdict.add(one);
+  }
   return verdict;
 }
 

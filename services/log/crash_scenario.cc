@@ -141,8 +141,10 @@ class LogCrashScenario final : public CrashScenario {
     co_await read(*writer);
   }
 
-  CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const override {
-    return judge_history(LogSpecification{}, calls_, kInspector, failures, problem(), levels);
+  CrashVerdict judge(std::span<const ServerFailure> failures,
+                     const CrashLevels& levels) const override {
+    return judge_history(LogSpecification{}, calls_, kInspector, times_of(failures), problem(),
+                         levels);
   }
 
   std::map<std::string, std::uint64_t, std::less<>> events() const override {

@@ -33,18 +33,9 @@ CrashVerdict judge_cells(std::span<const Calls::value_type> calls, std::size_t c
                          std::uint32_t inspector, std::span<const Time> failures,
                          const std::string& problem, const CrashLevels& levels) {
   CrashVerdict all;
-  const auto add = [](std::string& to, const std::string& one) {
-    if (to.empty()) to = one;
-  };
   for (std::size_t cell = 0; cell < cells; ++cell) {
     const Calls of_cell = calls_of(calls, cell);
-    const CrashVerdict one =
-        judge_history(MemorySpecification{1}, of_cell, inspector, failures, problem, levels);
-    add(all.durable, one.durable);
-    add(all.acknowledged, one.acknowledged);
-    add(all.observed, one.observed);
-    add(all.ordered, one.ordered);
-    add(all.atomic, one.atomic);
+    all.add(judge_history(MemorySpecification{1}, of_cell, inspector, failures, problem, levels));
   }
   return all;
 }

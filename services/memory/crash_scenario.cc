@@ -135,7 +135,19 @@ class MemoryCrashScenario final : public CrashScenario {
     while (!answered_) co_await sleep_for(kLook);
   }
 
-  CrashVerdict judge(std::span<const Time> failures, const CrashLevels& levels) const override {
+  // A copy that fails alone takes nothing from applications, which go on.
+  CrashVerdict judge(std::span<const ServerFailure> failures,
+                     const CrashLevels& levels) const override {
+    std::vector<Time> of_primary;
+    for (const ServerFailure& failure : failures) {
+      if (failure.alone.value_or(kPrimary) == kPrimary) of_primary.push_back(failure.when);
+    }
+    CrashVerdict verdict = judge_with(of_primary, levels);
+    if (of_primary.empty() && !failures.empty()) verdict.let_nothing_be_lost();
+    return verdict;
+  }
+
+  CrashVerdict judge_with(std::span<const Time> failures, const CrashLevels& levels) const {
     if (losses_.failed_alone) {
       return judge_cells(calls_, cells_.size(), inspector(), failures, problem(), levels);
     }

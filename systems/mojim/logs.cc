@@ -12,7 +12,8 @@ Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
       data_(data),
       options_(options),
       logs_(options.shape.logs),
-      scratch_(options.shape.slot_bytes) {
+      scratch_(options.shape.slot_bytes),
+      applied_now_(options.shape.logs) {
   applied_ = logs.load(kAppliedOffset);
   incomplete_ = logs.load(kIncompleteOffset) != 0;
   for (std::uint32_t log = 0; log < logs_.size(); ++log) {
@@ -52,6 +53,7 @@ void Logs::recover(std::uint32_t number) {
   const std::uint64_t slots = shape().slots;
   std::vector<RequestHeader> headers(slots);
   std::uint64_t found = 0;
+  std::vector<SyncPoint> whole;
   for (std::uint64_t slot = 0; slot < slots; ++slot) {
     const RequestHeader header = header_at(number, slot);
     if (header.id <= applied() || term_of(header.id) != term()) continue;
@@ -70,23 +72,24 @@ void Logs::recover(std::uint32_t number) {
       }
     }
     if (follows < first.count) continue;
-    log.whole.push_back({first.id, slot, first.count});
+    whole.push_back({first.id, slot, first.count});
     found -= first.count;
   }
-  std::sort(log.whole.begin(), log.whole.end(),
+  std::sort(whole.begin(), whole.end(),
             [](const SyncPoint& a, const SyncPoint& b) { return a.id < b.id; });
   std::uint64_t behind = 0;
-  for (SyncPoint& sync : log.whole) {
+  for (SyncPoint& sync : whole) {
     while (sync.position < behind) sync.position += slots;
     behind = sync.end();
+    log.whole.push_back(sync);
   }
-  counts_.replayed += log.whole.size();
+  counts_.replayed += whole.size();
   counts_.discarded += found;
-  if (log.whole.empty()) return;
+  if (whole.empty()) return;
   log.received = behind;
-  log.last_id = log.whole.back().last_id();
-  log.applied_until = log.passed_until = log.whole.front().position;
-  ready_ += log.whole.size();
+  log.last_id = whole.back().last_id();
+  log.applied_until = log.passed_until = whole.front().position;
+  ready_ += whole.size();
 }
 
 // --- receiving -----------------------------------------------------------------------------------
@@ -160,8 +163,9 @@ void Logs::look_for_arrived(std::uint32_t log) {
 std::optional<Logs::SyncPoint> Logs::whole_from(std::uint32_t number,
                                                 std::uint64_t position) const {
   const std::lock_guard held(lock_);
-  for (const SyncPoint& sync : logs_[number].whole) {
-    if (sync.position >= position) return sync;
+  const Ring<SyncPoint>& whole = logs_[number].whole;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    if (whole[i].position >= position) return whole[i];
   }
   return std::nullopt;
 }
@@ -190,7 +194,8 @@ bool Logs::begin_giving(std::size_t copy) {
 
 bool Logs::skip_until_given(std::size_t copy, std::uint64_t id) {
   const std::lock_guard held(lock_);
-  if (giving_[copy] != Giving::awaited) return false;
+  const bool is_given = giving_[copy] == Giving::begun && id <= giving_from_[copy];
+  if (giving_[copy] != Giving::awaited && !is_given) return false;
   skip(id);
   return true;
 }
@@ -199,7 +204,8 @@ std::optional<std::uint64_t> Logs::given_from(std::size_t copy, std::uint64_t le
   const std::lock_guard held(lock_);
   if (applied() < std::max(least, skipped())) return std::nullopt;
   giving_[copy] = Giving::begun;
-  return applied();
+  giving_from_[copy] = applied();
+  return giving_from_[copy];
 }
 
 void Logs::end_giving(std::size_t copy) {
@@ -269,7 +275,7 @@ bool Logs::apply_ready(bool over_gaps) {
   if (is_being_written()) return false;
   std::uint64_t last = applied();
   bool completes = false;
-  std::vector<std::uint64_t> until(logs_.size());
+  std::fill(applied_now_.begin(), applied_now_.end(), 0);
   for (;;) {
     std::optional<SyncPoint> sync;
     std::uint32_t number = 0;
@@ -283,7 +289,7 @@ bool Logs::apply_ready(bool over_gaps) {
     }
     completes |= apply(number, *sync);
     last = sync->last_id();
-    until[number] = sync->end();
+    applied_now_[number] = sync->end();
   }
   if (last == applied()) return false;
   if (options_.flushes) data_.drain();
@@ -298,7 +304,7 @@ bool Logs::apply_ready(bool over_gaps) {
   since_checkpoint_ = 0;
   for (std::size_t number = 0; number < logs_.size(); ++number) {
     Log& log = logs_[number];
-    log.applied_until = std::max(log.applied_until, until[number]);
+    log.applied_until = std::max(log.applied_until, applied_now_[number]);
     if (!kept_) log.passed_until = log.applied_until;
     drop_done(log);
   }
@@ -365,6 +371,7 @@ void Logs::begin_writing(std::uint64_t id) {
 
 void Logs::end_writing(std::uint64_t complete_from) {
   const std::lock_guard applying(data_lock_);
+  if (!is_being_written()) return;  // a new term has begun, of which this may not be the region
   if (options_.flushes) data_.persist(0, data_.size());
   being_written_ = false;
   if (applied() >= complete_from) {
@@ -377,7 +384,7 @@ void Logs::end_writing(std::uint64_t complete_from) {
 // To be called with lock_: of the sync points with ids up to this one.
 void Logs::forget_not_applied(Log& log, std::uint64_t id) {
   while (log.applied < log.whole.size() && log.whole[log.applied].last_id() <= id) {
-    log.whole.erase(log.whole.begin() + static_cast<std::ptrdiff_t>(log.applied));
+    log.whole.take(log.applied);
     --ready_;
   }
   if (log.applied == log.whole.size()) {

@@ -9,12 +9,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "platform/pmem/region.h"
+#include "platform/runtime/ring.h"
 #include "platform/runtime/sync.h"
 #include "systems/mojim/layout.h"
 
@@ -92,6 +92,9 @@ class Logs {
   bool skip_until_given(std::size_t copy, std::uint64_t id);  // false: it is to be passed on
   // The id up to which the region that is given holds all; nothing: not yet. At least `least`.
   std::optional<std::uint64_t> given_from(std::size_t copy, std::uint64_t least);
+  // The copy knows that it is incomplete until it has been given that.
+  void note_given(std::size_t copy, std::uint64_t from) { given_until_[copy] = from; }
+  std::uint64_t given_until(std::size_t copy) const { return given_until_[copy]; }
   void end_giving(std::size_t copy);
 
   // --- checkpoints -------------------------------------------------------------------------------
@@ -142,11 +145,11 @@ class Logs {
 
  private:
   struct Log {
-    std::deque<SyncPoint> whole;  // not yet applied, or not yet passed
-    std::size_t applied = 0;      // how many of them are applied
-    std::uint64_t received = 0;   // position behind the last one of them
-    std::uint64_t part = 0;       // requests that have come of the next one
-    std::uint64_t part_id = 0;    // of its first
+    Ring<SyncPoint> whole;       // not yet applied, or not yet passed
+    std::size_t applied = 0;     // how many of them are applied
+    std::uint64_t received = 0;  // position behind the last one of them
+    std::uint64_t part = 0;      // requests that have come of the next one
+    std::uint64_t part_id = 0;   // of its first
     std::uint64_t last_id = 0;
     std::uint64_t applied_until = 0;  // positions
     std::uint64_t passed_until = 0;
@@ -182,13 +185,17 @@ class Logs {
   std::optional<std::uint64_t> complete_from_;  // with data_lock_
   std::atomic<std::uint64_t> skipped_{0};
   enum class Giving : std::uint8_t { none, awaited, begun };
-  std::array<Giving, kMostCopies> giving_{};  // with lock_
+  std::array<Giving, kMostCopies> giving_{};              // with lock_
+  std::array<std::uint64_t, kMostCopies> giving_from_{};  // with lock_
+  std::array<std::atomic<std::uint64_t>, kMostCopies> given_until_{};
   std::array<std::atomic<bool>, kMostCopies> lost_{};
   std::atomic<std::uint64_t> ready_{0};  // whole sync points that are not applied
 
   // Held by who applies, and by readers: so that readers see no sync point in part.
   SpinLock data_lock_;
-  std::vector<std::byte> scratch_;  // of who applies
+  // Of who applies.
+  std::vector<std::byte> scratch_;
+  std::vector<std::uint64_t> applied_now_;  // by log: position behind the last one
 };
 
 }  // namespace perdura::systems::mojim

@@ -44,7 +44,13 @@ inline constexpr Bytes kFreeUntil = 0;
 inline constexpr Bytes kWritten = kWord;
 
 struct Refusal {
-  enum class Reason : std::uint32_t { none, in_use, replaced, shape } reason = Reason::none;
+  enum class Reason : std::uint32_t {
+    none,
+    in_use,
+    replaced,
+    shape,
+    broken,  // said by nobody: the connection broke before it was answered
+  } reason = Reason::none;
   std::uint32_t version = 0;
   std::uint64_t term = 0;  // of the node that refuses
 };

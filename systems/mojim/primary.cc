@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "platform/base/error.h"
 
@@ -76,6 +77,7 @@ Primary::Primary(Node& node, pmem::Region& region, Logs& logs, const Mode& mode,
       lost_(copies_.size()),
       incomplete_(copies_.size()),
       keeps_own_(contents == Contents::own),
+      giving_up_(copies_.size()),
       loading_(contents == Contents::loaded ? Loading::necessary : Loading::done),
       contents_(contents),
       unflushed_(region.size() / (kPage * kPagesOfWord) + 1) {
@@ -103,8 +105,9 @@ Task<std::uint32_t> Primary::take_number() {
 
 Primary::Turn Primary::take_turn(Channel& channel, std::uint32_t count) {
   const std::lock_guard held(channel.lock);
-  channel.first_ids.push_back(next_id_.fetch_add(count));
-  return {channel.turns++, channel.first_ids.back()};
+  const std::uint64_t first_id = next_id_.fetch_add(count);
+  channel.first_ids.push_back(first_id);
+  return {channel.turns++, first_id};
 }
 
 void Primary::end_turn(Channel& channel) {
@@ -139,23 +142,23 @@ Task<> Primary::connect(Thread& thread, Channel& channel, std::uint32_t number) 
   if (!is_lost(source_)) {
     co_await connect_first(*channel.senders[source_], source_);
     co_await load_once(thread, *channel.senders[source_]);
-    note_completeness(*channel.senders[source_], source_);
+    co_await note_completeness(*channel.senders[source_], source_);
   }
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
     if (copy == source_ || is_lost(copy)) continue;
     co_await connect_first(*channel.senders[copy], copy);
-    note_completeness(*channel.senders[copy], copy);
+    co_await note_completeness(*channel.senders[copy], copy);
   }
   connecting.done = true;
 }
 
-void Primary::note_completeness(const Sender& sender, std::size_t copy) {
-  if (!sender.is_incomplete() || copying_ == Copying::begun) return;
+Task<> Primary::note_completeness(const Sender& sender, std::size_t copy) {
+  if (!sender.is_incomplete() || copying_ == Copying::begun) co_return;
   // It has got the region, and only has to apply it.
-  if (sender.applied() < copied_until_) return;
+  if (sender.applied() < copied_until_) co_return;
   incomplete_[copy] = true;
   copying_ = Copying::wanted;
-  if (!has_complete_copy()) keep_own();
+  if (!has_complete_copy()) co_await keep_own();
 }
 
 Task<std::optional<Refusal>> Primary::connect_again(Sender& sender) {
@@ -170,7 +173,7 @@ Task<std::optional<Refusal>> Primary::connect_again(Sender& sender) {
   const auto refusal = co_await sender.connect(next - 1, contents, parameters_.timeout);
   if (refusal && refusal->reason == Refusal::Reason::none) {
     const auto copy = std::find(copies_.begin(), copies_.end(), sender.to());
-    note_completeness(sender, static_cast<std::size_t>(copy - copies_.begin()));
+    co_await note_completeness(sender, static_cast<std::size_t>(copy - copies_.begin()));
   }
   if (refusal && refusal->reason == Refusal::Reason::replaced) replaced_ = true;
   co_return refusal;
@@ -184,17 +187,20 @@ Task<> Primary::connect_first(Sender& sender, std::size_t copy) {
   const auto contents = is_equal ? Hello::Contents::equal : Hello::Contents::other;
   std::optional<Refusal> refusal = co_await sender.connect(begin_of(term_), contents);
   for (int attempt = 1; attempt < kAttempts; ++attempt) {
-    if (!refusal || refusal->reason != Refusal::Reason::in_use) break;
+    const bool may_end = refusal && (refusal->reason == Refusal::Reason::in_use ||
+                                     refusal->reason == Refusal::Reason::broken);
+    if (!may_end) break;
     co_await sleep_for(kLookAgain);
     refusal = co_await sender.connect(begin_of(term_), contents);
   }
-  if (!refusal) {
+  if (!refusal || refusal->reason == Refusal::Reason::broken) {
     throw PlatformError(fmt::format(
         "node {} has no copy of the region: nobody answers; start it, or choose a mode without it",
         copies_[copy]));
   }
   switch (refusal->reason) {
     case Refusal::Reason::none:
+    case Refusal::Reason::broken:
       co_return;
     case Refusal::Reason::in_use:
       throw PlatformError(fmt::format(
@@ -282,10 +288,10 @@ bool Primary::has_lost_all() const {
   return std::all_of(lost_.begin(), lost_.end(), [](const auto& lost) { return lost.load(); });
 }
 
-std::uint64_t Primary::lost_copies() const {
+std::uint64_t Primary::given_up() const {
   std::uint64_t bits = 0;
-  for (std::size_t copy = 0; copy < lost_.size(); ++copy) {
-    if (is_lost(copy)) bits |= std::uint64_t{1} << copy;
+  for (std::size_t copy = 0; copy < giving_up_.size(); ++copy) {
+    if (giving_up_[copy]) bits |= std::uint64_t{1} << copy;
   }
   return bits;
 }
@@ -300,19 +306,36 @@ bool Primary::has_complete_copy() const {
 // Section 3.1.3, "Sync": the primary flushes when the mirror is lost. From then on its own region
 // is what it has to begin with if it fails, too, and no longer the mirror's; as long as another
 // copy is complete, that one's.
-void Primary::note_lost(std::size_t copy) {
+Task<> Primary::note_lost(std::size_t copy) {
+  bool is_first = true;
+  {
+    const std::lock_guard held(completeness_);
+    if (giving_up_[copy]) is_first = false;
+    giving_up_[copy] = true;
+    bool is_other_complete = false;
+    for (std::size_t other = 0; other < copies_.size(); ++other) {
+      is_other_complete = is_other_complete || (!giving_up_[other] && !incomplete_[other]);
+    }
+    if (is_other_complete) logs_.set_given_up(logs_.given_up() | given_up());
+  }
+  co_await yield();  // a task is ahead of time, and others must not go on before that is durable
+  while (!is_first && !is_lost(copy)) co_await sleep_for(kLookAgain);
   lost_[copy] = true;
-  if (!has_complete_copy()) return keep_own();
-  const std::lock_guard held(completeness_);
-  logs_.set_given_up(logs_.given_up() | lost_copies());
+  if (!has_complete_copy()) co_await keep_own();
 }
 
-void Primary::keep_own() {
+Task<> Primary::keep_own() {
+  {
+    const std::lock_guard held(completeness_);
+    if (loading_ != Loading::done) co_return;  // it holds nothing yet
+    if (keeps_own() || std::exchange(begins_to_keep_own_, true)) co_return;
+    flush_unflushed();
+    logs_.set_incomplete(false);
+  }
+  co_await yield();  // as in note_lost()
   const std::lock_guard held(completeness_);
-  if (loading_ != Loading::done) return;  // it holds nothing yet
-  flush_unflushed();
-  logs_.set_incomplete(false);
-  keeps_own_ = true;
+  begins_to_keep_own_ = false;
+  if (!has_complete_copy()) keeps_own_ = true;
 }
 
 Task<> Primary::wait_until_own() {
@@ -324,7 +347,7 @@ void Primary::end_copying(std::uint64_t last_id) {
     const std::lock_guard held(completeness_);
     copied_until_ = last_id;
     for (auto& incomplete : incomplete_) incomplete = false;
-    logs_.set_given_up(lost_copies());
+    logs_.set_given_up(given_up());
     if (has_complete_copy()) {
       keeps_own_ = false;
       logs_.set_incomplete(true);

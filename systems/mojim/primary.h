@@ -4,13 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "platform/runtime/ring.h"
 #include "platform/runtime/sync.h"
 #include "systems/mojim/layout.h"
 #include "systems/mojim/logs.h"
@@ -49,7 +49,7 @@ class Primary {
     // Whoever takes an id also takes a turn, so that ids ascend in each log.
     SpinLock lock;
     std::uint64_t turns = 0;
-    std::deque<std::uint64_t> first_ids;  // of the turns that have not ended
+    Ring<std::uint64_t> first_ids;  // of the turns that have not ended
     // Of the thread that posts.
     std::uint64_t serving = 0;
     WaitList waiting;
@@ -101,7 +101,8 @@ class Primary {
   bool has_complete_copy() const;
   bool keeps_own() const { return keeps_own_.load(std::memory_order_relaxed); }
   Task<> wait_until_own();
-  void note_lost(std::size_t copy);
+  // Before is_lost(), it is durable here that the copy has been given up.
+  Task<> note_lost(std::size_t copy);
   // Another node has become the primary.
   bool is_replaced() const { return replaced_.load(std::memory_order_relaxed); }
 
@@ -116,12 +117,12 @@ class Primary {
 
  private:
   Task<> connect_first(Sender& sender, std::size_t copy);
-  void note_completeness(const Sender& sender, std::size_t copy);
-  void keep_own();
+  Task<> note_completeness(const Sender& sender, std::size_t copy);
+  Task<> keep_own();
   void flush_unflushed();
   Task<> load_once(Thread& thread, Sender& source);
   Task<> load_from(Thread& thread, Sender& source);
-  std::uint64_t lost_copies() const;  // a bit for each
+  std::uint64_t given_up() const;  // with completeness_; a bit for each copy
 
   Node& node_;
   pmem::Region& region_;
@@ -141,6 +142,9 @@ class Primary {
   std::vector<std::atomic<bool>> incomplete_;  // by copy
   std::atomic<bool> keeps_own_;
   std::mutex completeness_;  // of the region, while that changes
+  // With completeness_.
+  std::vector<bool> giving_up_;  // by copy; it will be lost
+  bool begins_to_keep_own_ = false;
   std::atomic<bool> replaced_{false};
   enum class Loading : std::uint8_t { necessary, begun, done };
   std::atomic<Loading> loading_;

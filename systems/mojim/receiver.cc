@@ -103,7 +103,7 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
   const Welcome welcome{.position = position,
                         .free_until = posted_until_,
                         .last_id = last_id,
-                        .safe = options_.passes_first ? std::max(safe_, applied_before_) : last_id,
+                        .safe = options_.passes_first ? safe_ : last_id,
                         .applied = logs_.applied(),
                         .control = control_.key,
                         .data = data_.key,
@@ -213,8 +213,15 @@ void Receiver::keep_slots_posted() {
 Task<> Receiver::pass_on(std::size_t copy) {
   Sender sender(thread_, options_.behind[copy], log_, logs_.shape(), options_.behind_acknowledge,
                 logs_.lost(copy));
+  if (options_.passes_first) co_await catch_up(sender, copy);
   for (;;) {
+    const bool is_skipped = options_.passes_first && skipped_until_ > safe_;
+    if (is_skipped && is_skipped_safe(copy)) acknowledge(skipped_until_);
     const auto sync = logs_.whole_from(log_, passed_until_[copy]);
+    if (!sync && is_skipped) {
+      co_await sleep_for(kLook);
+      continue;
+    }
     if (!sync) {
       co_await wait(arrived_);
       continue;
@@ -223,6 +230,7 @@ Task<> Receiver::pass_on(std::size_t copy) {
       sender.disconnect();
       logs_.skip(sync->last_id());
     } else if (logs_.skip_until_given(copy, sync->last_id())) {
+      skipped_until_ = sync->last_id();
       sender.disconnect();
     } else if (!logs_.is_lost(copy)) {
       const bool passed = co_await pass(sender, copy, *sync);
@@ -230,6 +238,19 @@ Task<> Receiver::pass_on(std::size_t copy) {
     }
     note_passed(copy, *sync);
   }
+}
+
+// What a node of E-chain has recovered may not have been passed on before it failed.
+Task<> Receiver::catch_up(Sender& sender, std::size_t copy) {
+  if (applied_before_ == begin_of(term_of(applied_before_)) || logs_.is_incomplete()) co_return;
+  const bool passed =
+      co_await pass(sender, copy, {.id = applied_before_, .position = 0, .count = 1});
+  if (!passed) logs_.note_lost(copy);
+  if (applied_before_ > std::max(safe_, skipped_until_)) acknowledge(applied_before_);
+}
+
+bool Receiver::is_skipped_safe(std::size_t copy) const {
+  return logs_.given_until(copy) >= skipped_until_ || logs_.is_lost(copy);
 }
 
 void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
@@ -241,7 +262,7 @@ void Receiver::note_passed(std::size_t copy, const Logs::SyncPoint& sync) {
   if (least() == before) return;
   logs_.pass(log_, least());
   keep_slots_posted();
-  if (options_.passes_first) acknowledge(sync.last_id());
+  if (options_.passes_first && sync.last_id() > skipped_until_) acknowledge(sync.last_id());
 }
 
 Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync) {
@@ -252,7 +273,10 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
     if (!sender.connected() || sender.term() != term_of(sync.id)) {
       const bool connected = co_await connect(sender, copy, sync);
       if (!connected) continue;
-      if (logs_.skip_until_given(copy, sync.last_id())) co_return true;
+      if (logs_.skip_until_given(copy, sync.last_id())) {
+        skipped_until_ = std::max(skipped_until_, sync.last_id());
+        co_return true;
+      }
     }
     bool passed = false;
     if (sender.last_id() >= sync.last_id()) {
@@ -297,6 +321,7 @@ Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
   for (; !from; from = logs_.given_from(copy, sender.applied())) {
     while (const auto sync = logs_.whole_from(log_, passed_until_[copy])) {
       logs_.skip_until_given(copy, sync->last_id());
+      skipped_until_ = sync->last_id();
       note_passed(copy, *sync);
     }
     co_await sleep_for(kLook);
@@ -304,8 +329,10 @@ Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
   if (logs_.is_closed()) co_return false;  // it is for the new primary's connections to do
   const auto refusal = co_await sender.connect(*from, Hello::Contents::written);
   if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
+  logs_.note_given(copy, *from);
   const bool written = co_await sender.write_data(data_, logs_.shape().size);
-  if (!written || logs_.is_closed()) co_return false;
+  // In another term it has to be given from the beginning.
+  if (!written || logs_.is_closed() || term_of(*from) < logs_.term()) co_return false;
   const bool ended = co_await sender.end_data(logs_.applied());
   co_return ended;
 }

@@ -50,6 +50,8 @@ class Receiver {
   void keep_slots_posted();
   void acknowledge(std::uint64_t id);
   Task<> pass_on(std::size_t copy);
+  Task<> catch_up(Sender& sender, std::size_t copy);
+  bool is_skipped_safe(std::size_t copy) const;
   Task<bool> pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
   Task<bool> try_to_pass(Sender& sender, const Logs::SyncPoint& sync);
   Task<bool> connect(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
@@ -75,6 +77,7 @@ class Receiver {
   std::uint64_t posted_until_ = 0;
   std::uint64_t acknowledged_ = 0;           // messages
   std::uint64_t safe_ = 0;                   // the last id of them
+  std::uint64_t skipped_until_ = 0;          // ids that were not passed on: a region will be given
   std::uint64_t applied_before_;             // this node was opened
   std::vector<std::uint64_t> passed_until_;  // by copy behind
   WaitList arrived_;

@@ -26,7 +26,7 @@ class Replica final : public services::MemoryReplica {
   void read(Bytes offset, std::span<std::byte> into) override;
   bool has_lost(NodeId copy) const override;
   bool is_unreplicated() const override {
-    return primary_ && !primary_->copies().empty() && primary_->keeps_own();
+    return primary_ && !primary_->copies().empty() && !logs_.is_incomplete();
   }
   void promote(std::vector<NodeId> nodes) override;
   std::vector<std::uint64_t> events() const override;

@@ -49,9 +49,11 @@ Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents
        .connection_timeout = timeout},
       {bytes.begin(), bytes.end()});
   if (connection.status != fabric::Status::success) {
-    const auto refusal = rpc::read_message<Refusal>(connection.private_data);
-    if (refusal.reason == Refusal::Reason::none) co_return std::nullopt;
-    co_return refusal;
+    if (!connection.private_data.empty()) {
+      co_return rpc::read_message<Refusal>(connection.private_data);
+    }
+    if (connection.status != fabric::Status::disconnected) co_return std::nullopt;
+    co_return Refusal{.reason = Refusal::Reason::broken};
   }
   welcome_ = rpc::read_message<Welcome>(connection.private_data);
   position_ = welcome_.position;

@@ -6,13 +6,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "platform/platform.h"
+#include "platform/runtime/ring.h"
 #include "rpc/calls.h"
 #include "rpc/receive_buffers.h"
 #include "systems/mojim/messages.h"
@@ -88,7 +88,7 @@ class Sender {
     std::uint64_t id = 0;
     rpc::Call call = 0;
   };
-  std::deque<Awaited> awaited_;  // acknowledgments, by ascending ids
+  Ring<Awaited> awaited_;  // acknowledgments, by ascending ids
   std::unique_ptr<fabric::QueuePair> queue_pair_;
   Welcome welcome_;
   std::uint64_t term_ = 0;

@@ -204,7 +204,7 @@ Task<> Session::transmit_to(std::size_t copy, const Sending& sending) {
     }
     if (sent || primary_->is_lost(copy)) co_return;
   }
-  copy_is_lost(copy);
+  co_await copy_is_lost(copy);
 }
 
 Task<bool> Session::try_to_send(Sender& sender, const Sending& sending) {
@@ -289,10 +289,10 @@ void Session::flush(std::span<const MemoryRange> ranges, Bytes unit) {
 }
 
 // What only the copy had safe becomes durable here (section 3.1.3, "Sync").
-void Session::copy_is_lost(std::size_t copy) {
+Task<> Session::copy_is_lost(std::size_t copy) {
   const Time since = thread_.executor.now();
-  primary_->note_lost(copy);
-  if (!primary_->is_alone()) return;
+  co_await primary_->note_lost(copy);
+  if (!primary_->is_alone()) co_return;
   counts_.vulnerable += thread_.executor.now() - since;
 }
 

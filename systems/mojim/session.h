@@ -76,7 +76,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   fabric::LocalPieces pieces_of(const Sending& sending, std::uint32_t index,
                                 services::MemoryRange range) const;
   Bytes slot_of(const Sending& sending, std::uint32_t index) const;
-  void copy_is_lost(std::size_t copy);
+  Task<> copy_is_lost(std::size_t copy);
 
   Thread& thread_;
   std::shared_ptr<Primary> primary_;

@@ -206,7 +206,8 @@ class RegisterScenario final : public CrashScenario {
     found_ = buffer->load(0);
   }
 
-  CrashVerdict judge(std::span<const Time> failures, const services::CrashLevels&) const override {
+  CrashVerdict judge(std::span<const services::ServerFailure> failures,
+                     const services::CrashLevels&) const override {
     CrashVerdict verdict;
     verdict.durable = problem();
     const bool lost = found_ && *found_ != acknowledged_ && *found_ != acknowledged_ + 1;

@@ -191,7 +191,7 @@ TEST_P(Images, BreakTheSameGuaranteesAsRunsOfTheWholeHistory) {
                          power_of(scenario->servers()));
             run.run(failure, {});
             if (!run.failed_at()) return;
-            const Time failures[] = {*run.failed_at()};
+            const services::ServerFailure failures[] = {{*run.failed_at()}};
             const CrashVerdict verdict = scenario->judge(failures, {});
             for (const auto guarantee :
                  {&CrashVerdict::durable, &CrashVerdict::acknowledged, &CrashVerdict::observed,
@@ -300,7 +300,8 @@ class LinesScenario final : public CrashScenario {
   Task<> inspect(Thread&) override {
     while (!recovered_) co_await sleep_for(Microseconds(1));
   }
-  CrashVerdict judge(std::span<const Time> failures, const services::CrashLevels&) const override {
+  CrashVerdict judge(std::span<const services::ServerFailure> failures,
+                     const services::CrashLevels&) const override {
     CrashVerdict verdict;
     if (!failures.empty() && wrong_) verdict.durable = "a combination of lines is lost";
     return verdict;

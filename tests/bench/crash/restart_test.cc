@@ -53,7 +53,7 @@ class DeathAndPowerFailure {
   std::string run(sim::Failure& failure) {
     start();
     failure.watch(platform_, [this](pmem::Choices&) {
-      if (scenario_->loses_with_processes()) losing_failures_.push_back(platform_.engine().now());
+      if (scenario_->loses_with_processes()) losing_failures_.push_back({platform_.engine().now()});
       for (const NodeId node : servers()) platform_.kill(node);
       start();
       platform_.start(scenario_->servers() + scenario_->clients(), 0, CompletionMode::polling,
@@ -92,7 +92,7 @@ class DeathAndPowerFailure {
   void fail_power() {
     if (failed_at_) return;
     failed_at_ = platform_.engine().now();
-    losing_failures_.push_back(*failed_at_);
+    losing_failures_.push_back({*failed_at_});
     pmem::LeastChoices least;
     platform_.fail_power(servers(), least);
     start();
@@ -152,7 +152,7 @@ class DeathAndPowerFailure {
   std::unique_ptr<services::CrashScenario> scenario_;
   std::uint32_t starts_ = 0;
   std::optional<Time> failed_at_;
-  std::vector<Time> losing_failures_;
+  std::vector<services::ServerFailure> losing_failures_;
   // Declared last, so destroyed first: its threads use the members above.
   sim::SimPlatform platform_;
 };

@@ -184,6 +184,37 @@ TEST(Soak, WhatItFoundInReplicatedMemoryStaysMended) {
       {"a promoted mirror went on as a mirror", "m-syncsec", "mhp ddio",
        "apart-3 5 3; bus 7; client-0 3 0 1; failure-2 1 3 7 0 13842301; failure-3 1 3 0 0 50000; "
        "promoted 1"},
+      {"a backup counted as complete when a region was given to it that had been begun in another "
+       "term",
+       "m-syncsec", "wsp no-ddio iwarp",
+       "apart-3 3; client-0 2 2 2 2 3; client-1 3 0 1 1 1; failure-2 1 0 12 0 21512100; failure-3 "
+       "1 0 9 0 12966401; paused 2; store 0 2 1; yields 0*9 2 0*6 2 2 0*21 2 0 2 0*15 2 0 1 0*4 1 "
+       "2 1 0 2 0 2 2 0 2 2 0 0 2 0 0 2"},
+      {"a mirror answered before it had flushed what it had found", "m-syncflush",
+       "dmp no-ddio iwarp",
+       "apart-1 4; client-0 2; client-1 2; death-2 3 0 1 0*3 121430900; failure-1 1 3 6 0 "
+       "31901831; failure-2 1 0*3 23163970; fences 3; image-2 0*13 1; paused 2; store 1 0 1; "
+       "yields 0 1"},
+      {"a second thread took what a first one was about to keep for durable", "e-chain",
+       "dmp no-ddio",
+       "apart-1 4; apart-2 7; client-0 1; client-1 1; failure-1 1 0*3 50000; failure-2 1 3 2; "
+       "failure-3 1 0 2; patience 2"},
+      {"a node of E-chain acknowledged what it had recovered and not passed on", "e-chain",
+       "mhp ddio",
+       "apart-1 5 1; apart-2 4; client-0 1; failure-1 1 0*3 50509728; failure-2 1 0*3 3259372; "
+       "failure-3 1 0 2; promoted 2"},
+      {"others went on alone before the primary had made durable that it is alone", "e-chain",
+       "wsp no-ddio iwarp",
+       "apart-1 4 1; apart-2 4; client-0 1; client-1 1; failure-1 1 0 1 0 44809800; failure-2 1 0 "
+       "2 0 8409324; failure-3 1 0*3 1632676; fences 3; patience 2 3; store 0*3 1"},
+      {"a connection that broke before it was answered counted as a copy that is not there",
+       "m-sync", "wsp no-ddio iwarp",
+       "apart-1 4; apart-2 3 1; client-0 3 1 3 1 4; client-1 2 0*3 1; death-1 3 0 1 2 5 0 "
+       "87210701; failure-1 1 0 9 0 3815300; failure-2 1 0 3; paused 3; pauses 0*18 1; yields 0 2 "
+       "1 0 0 2 0*3 2 0 1 1 0 0 2 2 0*4 2 0*16 2 0*3 1 0 1 0*4 2"},
+      {"what the region that is given holds was passed on, too", "m-syncsec", "wsp no-ddio",
+       "apart-1 7 1; apart-2 3 1; apart-3 4; client-0 1 0 2 0 1 1; client-1 0*4 2 0 3; failure-1 1 "
+       "0 4; failure-2 1 0 1; failure-3 1; fences 3; patience 1 2"},
   };
   for (const Found& found : kFound) {
     const SoakCase one =
@@ -191,6 +222,18 @@ TEST(Soak, WhatItFoundInReplicatedMemoryStaysMended) {
     Tape tape = Tape::parse(std::string(found.tape));
     EXPECT_EQ(run_once(one, soaked_testbed(), tape).loss, "") << one.name() << ": " << found.what;
   }
+}
+
+// What has survived the failure of another server may still be lost, and Erda promises no more than
+// the order of changes.
+TEST(Soak, TheFailureOfAnotherServerMakesNothingDurable) {
+  const SoakCase one =
+      case_of("erda", "persist_before_update", "dmp ddio", GuaranteeLevel::ordered);
+  Tape tape = Tape::parse(
+      "apart-1 3; apart-2 5; client-0 1 1 0*13 1 0 1 0 1; client-1 1 0*14 1; failure-1 1 0 7 0 "
+      "1757520; failure-2 1 0*3 6708486; failure-3 1; image-3 0 1; store 0*5 3");
+  const SoakRun run = run_once(one, soaked_testbed(), tape);
+  EXPECT_EQ(run.kept, GuaranteeLevel::ordered) << run.loss;
 }
 
 // A pair of failures, each of one server, is what a primary that goes on alone depends on.
@@ -291,7 +334,7 @@ class CodeScenario final : public services::CrashScenario {
     }
   }
   Task<> inspect(Thread&) override { co_return; }
-  services::CrashVerdict judge(std::span<const Time> failures,
+  services::CrashVerdict judge(std::span<const services::ServerFailure> failures,
                                const services::CrashLevels&) const override {
     services::CrashVerdict verdict;
     if (!failures.empty() && right_ == kCode.size()) verdict.durable = "the door is open\n";

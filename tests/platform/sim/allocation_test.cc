@@ -2,46 +2,18 @@
 // nor the memory with its past. In a program of its own, since it replaces operator new.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
+#include <memory>
 
 #include "platform/sim/sim_platform.h"
-
-namespace {
-
-std::uint64_t allocations = 0;
-
-void* allocate(std::size_t size, std::size_t alignment) {
-  ++allocations;
-  // aligned_alloc wants whole multiples of the alignment.
-  void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-// Not inline, or g++ sees free() of what it takes for memory of its own operator new.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  return allocate(size, alignof(std::max_align_t));
-}
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  return allocate(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
+#include "tests/support/count_allocations.h"
 
 namespace perdura::sim {
 namespace {
 
 using fabric::Access;
+using perdura::test::allocations;
 
 constexpr std::uint32_t kMessage = 200;
 constexpr std::uint32_t kBuffers = 8;
