@@ -99,10 +99,10 @@ std::vector<GeneratedRun::PlannedFailure> GeneratedRun::drawn_failures() {
 void GeneratedRun::draw_apart(PlannedFailure& failure) {
   constexpr std::array<Picoseconds, 4> kAway{Picoseconds{}, Microseconds(100), Microseconds(500),
                                              Microseconds(2000)};
-  constexpr std::size_t kTogether = 3;
-  constexpr std::size_t kServers = 6;
+  constexpr std::size_t kTogether = 3;  // so many of the choices are of all servers
+  constexpr std::size_t kAlone = 6;  // and so many of one, a multiple of two and of three servers
   pmem::Choices& choices = tape_.stream(fmt::format("apart-{}", failure.number));
-  const std::size_t drawn = choices.choose(kTogether + kServers);
+  const std::size_t drawn = choices.choose(kTogether + kAlone);
   if (drawn < kTogether) return;
   failure.alone = drawn - kTogether;
   failure.away = kAway[choices.choose(kAway.size())];
