@@ -4,7 +4,7 @@
 //   0      +--------------------------------------------------------------+
 //          | magic | version, crc | shape                                 |   never changes
 //   256    +--------------------------------------------------------------+
-//          | applied | incomplete | given up                              |   the state
+//          | applied | incomplete | given up | term that begins           |   the state
 //   512    +--------------------------------------------------------------+
 //          | log 0: slots, a ring; each a request: header | data          |
 //          | log 1: ...                                                   |
@@ -85,6 +85,9 @@ inline constexpr Bytes kIncompleteOffset = 264;
 // Of a primary: which copies it has given up, a bit for each, since they had all of the region.
 // They lack sync points.
 inline constexpr Bytes kGivenUpOffset = 272;
+// The term that a copy has begun last. While it is later than that of the id that was applied last,
+// the copy applies what the primary before may have been told to be safe, whatever is missing.
+inline constexpr Bytes kBegunOffset = 280;
 inline constexpr Bytes kSlotsOffset = 512;
 
 struct Regions {

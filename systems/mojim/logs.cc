@@ -23,6 +23,7 @@ Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
   // The failure may have come in the middle of a checkpoint. Who reads must not see what it has
   // left.
   apply_ready(false);
+  if (const std::uint64_t begun = logs.load(kBegunOffset); begun > term()) end_term(begun);
 }
 
 RequestHeader Logs::header_at(std::uint32_t log, std::uint64_t position) const {
@@ -128,10 +129,15 @@ Logs::Arrival Logs::take(std::uint32_t number, std::uint64_t position) {
   Log& log = logs_[number];
   if (header.index != log.part || position != log.received + log.part) return Arrival::invalid;
   if (log.part == 0) log.part_id = header.id;
-  if (header.id != log.part_id + log.part || header.id <= log.last_id) return Arrival::invalid;
+  if (header.id != log.part_id + log.part) return Arrival::invalid;
   ++log.part;
   ++since_checkpoint_;
   if (!ends) return Arrival::more;
+  // It was sent before the region was given to this copy, which holds it therefore.
+  if (header.id <= log.last_id) {
+    pass_over(log, log.received + log.part);
+    return Arrival::complete;
+  }
   log.whole.push_back({log.part_id, log.received, header.count});
   if (log.received / shape().slots != (log.received + log.part) / shape().slots) ++counts_.laps;
   log.received += log.part;
@@ -146,16 +152,44 @@ void Logs::forget_part(std::uint32_t number) {
   logs_[number].part = 0;
 }
 
+void Logs::pass_over(Log& log, std::uint64_t position) {
+  log.received = position;
+  log.part = 0;
+  if (log.applied == log.whole.size()) log.applied_until = position;
+  if (log.whole.empty()) log.passed_until = position;
+}
+
 void Logs::look_for_arrived(std::uint32_t log) {
   forget_part(log);
-  std::uint64_t position = next_position(log);
-  for (;; ++position) {
-    const RequestHeader header = header_at(log, position);
-    const bool is_newer = term_of(header.id) == term() && header.id > last_id(log);
-    if (!is_newer || !is_intact(log, position, header)) break;
-    if (take(log, position) == Arrival::invalid) break;
+  while (const auto position = first_newer(log)) {
+    {
+      const std::lock_guard held(lock_);
+      if (*position > logs_[log].received) pass_over(logs_[log], *position);
+    }
+    Arrival arrival = Arrival::more;
+    for (std::uint64_t next = *position; arrival == Arrival::more; ++next) {
+      const bool is_there = is_newer(log, next, header_at(log, next));
+      arrival = is_there ? take(log, next) : Arrival::invalid;
+    }
+    if (arrival == Arrival::invalid) break;
   }
   forget_part(log);
+}
+
+bool Logs::is_newer(std::uint32_t log, std::uint64_t position, const RequestHeader& header) const {
+  return term_of(header.id) == term() && header.id > last_id(log) &&
+         is_intact(log, position, header);
+}
+
+// Slots in front of it hold what was sent before the region was given to this copy: a connection
+// fills them in turn.
+std::optional<std::uint64_t> Logs::first_newer(std::uint32_t log) const {
+  const std::uint64_t begin = next_position(log);
+  for (std::uint64_t position = begin; position < begin + shape().slots; ++position) {
+    const RequestHeader header = header_at(log, position);
+    if (header.index == 0 && is_newer(log, position, header)) return position;
+  }
+  return std::nullopt;
 }
 
 // --- behind this copy ----------------------------------------------------------------------------
@@ -174,7 +208,8 @@ void Logs::pass(std::uint32_t number, std::uint64_t position) {
   const std::lock_guard held(lock_);
   Log& log = logs_[number];
   if (position <= log.passed_until) return;
-  log.passed_until = position;
+  const bool is_all = log.whole.empty() || log.whole[log.whole.size() - 1].end() <= position;
+  log.passed_until = is_all ? log.received : position;
   drop_done(log);
 }
 
@@ -304,7 +339,9 @@ bool Logs::apply_ready(bool over_gaps) {
   since_checkpoint_ = 0;
   for (std::size_t number = 0; number < logs_.size(); ++number) {
     Log& log = logs_[number];
-    log.applied_until = std::max(log.applied_until, applied_now_[number]);
+    log.applied_until = log.applied == log.whole.size()
+                            ? log.received
+                            : std::max(log.applied_until, applied_now_[number]);
     if (!kept_) log.passed_until = log.applied_until;
     drop_done(log);
   }
@@ -341,9 +378,16 @@ void Logs::begin_term(std::uint64_t term) {
   const std::lock_guard applying(data_lock_);
   being_written_ = false;
   complete_from_.reset();
+  logs_region_.store(kBegunOffset, term);
+  logs_region_.persist(kBegunOffset, kWord);
+  end_term(term);
+}
+
+// To be called with data_lock_.
+void Logs::end_term(std::uint64_t next) {
   apply_ready(false);
   if (options_.has_gaps) apply_ready(true);
-  store_applied(begin_of(term), true);
+  store_applied(begin_of(next), true);
   const std::lock_guard held(lock_);
   for (Log& log : logs_) forget_not_applied(log, ~std::uint64_t{0});
 }

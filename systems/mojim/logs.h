@@ -156,6 +156,9 @@ class Logs {
   };
 
   Arrival take(std::uint32_t log, std::uint64_t position);
+  bool is_newer(std::uint32_t log, std::uint64_t position, const RequestHeader& header) const;
+  // The position of the first request of a sync point that has arrived and has not been taken.
+  std::optional<std::uint64_t> first_newer(std::uint32_t log) const;
   RequestHeader header_at(std::uint32_t log, std::uint64_t position) const;
   bool is_sound(const RequestHeader& header) const;
   bool is_intact(std::uint32_t log, std::uint64_t position, const RequestHeader& header) const;
@@ -163,9 +166,12 @@ class Logs {
   Log* log_with(std::uint64_t id);
   Log* log_with_least_id();
   void drop_done(Log& log);
+  // To be called with lock_: what is in the slots up to this position is not needed any more.
+  static void pass_over(Log& log, std::uint64_t position);
   void forget_not_applied(Log& log, std::uint64_t id);
   bool apply(std::uint32_t log, const SyncPoint& sync);
   bool apply_ready(bool over_gaps);
+  void end_term(std::uint64_t next);
   void store_applied(std::uint64_t id, bool durably);
 
   pmem::Region& logs_region_;

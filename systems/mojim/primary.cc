@@ -307,10 +307,10 @@ bool Primary::has_complete_copy() const {
 // is what it has to begin with if it fails, too, and no longer the mirror's; as long as another
 // copy is complete, that one's.
 Task<> Primary::note_lost(std::size_t copy) {
-  bool is_first = true;
+  bool is_first = false;
   {
     const std::lock_guard held(completeness_);
-    if (giving_up_[copy]) is_first = false;
+    is_first = !giving_up_[copy];
     giving_up_[copy] = true;
     bool is_other_complete = false;
     for (std::size_t other = 0; other < copies_.size(); ++other) {

@@ -242,7 +242,11 @@ Task<> Receiver::pass_on(std::size_t copy) {
 
 // What a node of E-chain has recovered may not have been passed on before it failed.
 Task<> Receiver::catch_up(Sender& sender, std::size_t copy) {
-  if (applied_before_ == begin_of(term_of(applied_before_)) || logs_.is_incomplete()) co_return;
+  if (applied_before_ == begin_of(term_of(applied_before_))) co_return;
+  if (logs_.is_incomplete()) {  // as in pass_on()
+    logs_.skip(applied_before_);
+    co_return acknowledge(applied_before_);
+  }
   const bool passed =
       co_await pass(sender, copy, {.id = applied_before_, .position = 0, .count = 1});
   if (!passed) logs_.note_lost(copy);

@@ -106,6 +106,12 @@ TEST(Soak, WhatItFoundInReplicatedMemoryStaysMended) {
       {"what the region that is given holds was passed on, too", "m-syncsec", "wsp no-ddio",
        "apart-1 7 1; apart-2 3 1; apart-3 4; client-0 1 0 2 0 1 1; client-1 0*4 2 0 3; failure-1 1 "
        "0 4; failure-2 1 0 1; failure-3 1; fences 3; patience 1 2"},
+      {"an incomplete node of E-chain did not acknowledge what it had recovered", "e-chain",
+       "wsp ddio",
+       "apart-2 7; client-0 0 0 1; failure-1 1 0*3 50000; failure-2 1 0 1 0 31297701; fences 3"},
+      {"a copy that failed as it ended a term showed a part of a sync point", "m-sync", "dmp ddio",
+       "apart-1 3; client-0 1 0 1 0 1; client-1 2; drawn 1; failure-1 1 0 5 0 2081600; failure-2 1 "
+       "3 1; failure-3 1; fences 3; image-3 0*6 1; messages 2"},
   };
   for (const Found& found : kFound) {
     const SoakCase one =

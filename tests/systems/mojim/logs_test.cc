@@ -1,0 +1,118 @@
+// A copy's logs, and what arrives in them while the region is given to the copy.
+#include "systems/mojim/logs.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <span>
+
+#include "platform/sim/sim_platform.h"
+#include "tests/support/platforms.h"
+
+namespace perdura::systems::mojim {
+namespace {
+
+constexpr std::uint64_t kSlots = 4;
+constexpr std::uint64_t kTerm = begin_of(1);
+
+class MojimLogs : public testing::Test {
+ protected:
+  void run(const std::function<void()>& test) {
+    sim::SimPlatform platform(sim::load_profile(perdura::test::profile_path("mojim-pmep")), 1);
+    platform.start(0, 0, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+      Shape shape;
+      shape.size = 256;
+      shape.logs = 1;
+      shape.slots = kSlots;
+      shape.slot_bytes = 64;
+      regions_.data = thread.node.create_region("data", shape.size, pmem::Medium::pm);
+      regions_.logs = thread.node.create_region("logs", shape.logs_size(), pmem::Medium::pm);
+      Logs logs(*regions_.logs, *regions_.data,
+                {.shape = shape, .checkpoint_thresh = 1, .has_gaps = true, .flushes = true});
+      logs_ = &logs;
+      logs.begin_term(1);
+      test();
+      co_return;
+    });
+    platform.run();
+  }
+
+  // As a device places it: a sync point of one request that stores `value` to the first word.
+  void place(std::uint64_t position, std::uint64_t number, std::uint64_t value) {
+    const RequestHeader header{.id = kTerm + number, .length = kWord, .count = 1};
+    const Bytes slot = logs_->shape().slot_offset(0, position);
+    regions_.logs->write(slot, std::as_bytes(std::span(&header, 1)));
+    regions_.logs->store(slot + sizeof header, value);
+  }
+  std::uint64_t value() const { return regions_.data->load(0); }
+
+  Regions regions_;
+  Logs* logs_ = nullptr;
+};
+
+// It was sent before the region was given, which holds it. What follows it was acknowledged by the
+// device, so it must not be lost.
+TEST_F(MojimLogs, WhatTheGivenRegionHoldsIsPassedOver) {
+  run([&] {
+    logs_->begin_writing(kTerm + 5);
+    place(0, 4, 400);
+    place(1, 6, 600);
+    EXPECT_EQ(logs_->arrived(0, 0), Logs::Arrival::complete);
+    EXPECT_EQ(logs_->arrived(0, 1), Logs::Arrival::complete);
+    logs_->end_writing(kTerm + 5);
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(logs_->applied(), kTerm + 6);
+    EXPECT_EQ(value(), 600U);
+    EXPECT_EQ(logs_->free_until(0), 2 + kSlots) << "the slots of both are free";
+  });
+}
+
+TEST_F(MojimLogs, WhatNobodyHasReportedIsFoundBehindIt) {
+  run([&] {
+    logs_->begin_writing(kTerm + 5);
+    place(0, 4, 400);
+    place(1, 6, 600);
+    place(2, 7, 700);
+    logs_->look_for_arrived(0);
+    logs_->end_writing(kTerm + 5);
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(logs_->applied(), kTerm + 7);
+    EXPECT_EQ(value(), 700U);
+    EXPECT_EQ(logs_->next_position(0), 3U);
+  });
+}
+
+// Slots keep what has been applied until they are used again.
+TEST_F(MojimLogs, WhatIsThereFromTheLastLapIsNotTakenAgain) {
+  run([&] {
+    for (std::uint64_t position = 0; position < kSlots; ++position) {
+      place(position, position + 1, position);
+      EXPECT_EQ(logs_->arrived(0, position), Logs::Arrival::complete);
+    }
+    EXPECT_TRUE(logs_->checkpoint());
+    logs_->look_for_arrived(0);
+    EXPECT_EQ(logs_->next_position(0), kSlots);
+    EXPECT_FALSE(logs_->has_work());
+    place(kSlots, kSlots + 1, 50);
+    logs_->look_for_arrived(0);
+    EXPECT_EQ(logs_->next_position(0), kSlots + 1);
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(value(), 50U);
+  });
+}
+
+// It is behind one that still has to be applied.
+TEST_F(MojimLogs, SlotsThatArePassedOverBecomeFreeWithThoseInFront) {
+  run([&] {
+    place(0, 1, 10);
+    EXPECT_EQ(logs_->arrived(0, 0), Logs::Arrival::complete);
+    place(1, 1, 10);
+    EXPECT_EQ(logs_->arrived(0, 1), Logs::Arrival::complete);
+    EXPECT_EQ(logs_->free_until(0), kSlots);
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(logs_->free_until(0), 2 + kSlots);
+  });
+}
+
+}  // namespace
+}  // namespace perdura::systems::mojim
