@@ -161,19 +161,15 @@ void Logs::pass_over(Log& log, std::uint64_t position) {
 
 void Logs::look_for_arrived(std::uint32_t log) {
   forget_part(log);
-  while (const auto position = first_newer(log)) {
+  while (const auto sync = first_newer(log)) {
     {
       const std::lock_guard held(lock_);
-      if (*position > logs_[log].received) pass_over(logs_[log], *position);
+      if (sync->position > logs_[log].received) pass_over(logs_[log], sync->position);
     }
-    Arrival arrival = Arrival::more;
-    for (std::uint64_t next = *position; arrival == Arrival::more; ++next) {
-      const bool is_there = is_newer(log, next, header_at(log, next));
-      arrival = is_there ? take(log, next) : Arrival::invalid;
+    for (std::uint64_t next = sync->position; next < sync->end(); ++next) {
+      if (take(log, next) == Arrival::invalid) return forget_part(log);
     }
-    if (arrival == Arrival::invalid) break;
   }
-  forget_part(log);
 }
 
 bool Logs::is_newer(std::uint32_t log, std::uint64_t position, const RequestHeader& header) const {
@@ -182,12 +178,23 @@ bool Logs::is_newer(std::uint32_t log, std::uint64_t position, const RequestHead
 }
 
 // Slots in front of it hold what was sent before the region was given to this copy: a connection
-// fills them in turn.
-std::optional<std::uint64_t> Logs::first_newer(std::uint32_t log) const {
+// fills them in turn. A part of one is of a connection that has ended; the present one may not have
+// got so far.
+std::optional<Logs::SyncPoint> Logs::first_newer(std::uint32_t log) const {
   const std::uint64_t begin = next_position(log);
   for (std::uint64_t position = begin; position < begin + shape().slots; ++position) {
-    const RequestHeader header = header_at(log, position);
-    if (header.index == 0 && is_newer(log, position, header)) return position;
+    const RequestHeader first = header_at(log, position);
+    if (first.index != 0 || !is_newer(log, position, first)) continue;
+    std::uint32_t follows = 1;
+    while (follows < first.count) {
+      const RequestHeader next = header_at(log, position + follows);
+      if (next.id != first.id + follows || next.index != follows || next.count != first.count ||
+          !is_newer(log, position + follows, next)) {
+        break;
+      }
+      ++follows;
+    }
+    if (follows == first.count) return SyncPoint{first.id, position, first.count};
   }
   return std::nullopt;
 }

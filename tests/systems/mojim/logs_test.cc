@@ -38,8 +38,10 @@ class MojimLogs : public testing::Test {
   }
 
   // As a device places it: a sync point of one request that stores `value` to the first word.
-  void place(std::uint64_t position, std::uint64_t number, std::uint64_t value) {
-    const RequestHeader header{.id = kTerm + number, .length = kWord, .count = 1};
+  // `count`: of its requests, if there are to be more.
+  void place(std::uint64_t position, std::uint64_t number, std::uint64_t value,
+             std::uint32_t count = 1) {
+    const RequestHeader header{.id = kTerm + number, .length = kWord, .count = count};
     const Bytes slot = logs_->shape().slot_offset(0, position);
     regions_.logs->write(slot, std::as_bytes(std::span(&header, 1)));
     regions_.logs->store(slot + sizeof header, value);
@@ -98,6 +100,20 @@ TEST_F(MojimLogs, WhatIsThereFromTheLastLapIsNotTakenAgain) {
     EXPECT_EQ(logs_->next_position(0), kSlots + 1);
     EXPECT_TRUE(logs_->checkpoint());
     EXPECT_EQ(value(), 50U);
+  });
+}
+
+// A connection that broke has left it; the one after it has not filled the slots in front of it.
+TEST_F(MojimLogs, APartOfASyncPointIsNoReasonToPassOverSlots) {
+  run([&] {
+    place(2, 3, 30, 2);
+    logs_->look_for_arrived(0);
+    EXPECT_EQ(logs_->next_position(0), 0U);
+    EXPECT_EQ(logs_->free_until(0), kSlots);
+    place(0, 1, 10);
+    EXPECT_EQ(logs_->arrived(0, 0), Logs::Arrival::complete);
+    EXPECT_TRUE(logs_->checkpoint());
+    EXPECT_EQ(value(), 10U);
   });
 }
 
