@@ -1,0 +1,118 @@
+// What Mojim's M-sync adds to the SEND that it needs: both between the same two processes over
+// shared memory, from a thread that polls to one that polls. Needs two idle cores.
+#include <benchmark/benchmark.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "platform/shm/shm_platform.h"
+#include "services/memory/memory.h"
+#include "systems/registry/registry.h"
+
+namespace perdura {
+namespace {
+
+constexpr std::uint32_t kPage = 4 * KiB;
+constexpr std::uint32_t kRequest = kCacheLine + kPage;  // a page and its header
+
+using Work = std::function<Task<>(Thread&)>;
+
+// Runs `primary` in this process, as node 0, and `mirror` in another one.
+void run(benchmark::State& state, const Work& primary, const Work& mirror) {
+  ShmOptions options;
+  options.node_count = 2;
+  options.accounting = pmem::WriteMeter::Level::issued;
+  options.job = "mojim-" + std::to_string(::getpid());
+  std::fflush(nullptr);
+  const pid_t other = ::fork();  // this process has no other threads
+  if (other < 0) return state.SkipWithError("cannot fork");
+  if (other == 0) {
+    int code = 0;
+    try {
+      options.local_nodes = {1};
+      ShmPlatform platform(options);
+      platform.start_service(1, 0, CompletionMode::polling, mirror);
+      platform.run();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "mirror: %s\n", error.what());
+      code = 1;
+    }
+    ::_exit(code);
+  }
+  try {
+    options.local_nodes = {0};
+    ShmPlatform platform(options);
+    platform.start(0, 0, CompletionMode::polling, primary);
+    platform.run();
+  } catch (const std::exception& error) {
+    state.SkipWithError(error.what());
+  }
+  int status = 0;
+  if (::waitpid(other, &status, 0) != other || status != 0) {
+    state.SkipWithError("the mirror's process failed");
+  }
+}
+
+// Receives into persistent memory, and posts each buffer again.
+Task<> receive(Thread& thread) {
+  constexpr std::uint32_t kBuffers = 4096;  // as Mojim's log
+  const auto region =
+      thread.node.create_region("log", Bytes{kBuffers} * kRequest, pmem::Medium::pm);
+  const auto memory = thread.endpoint.register_memory(*region, fabric::Access::local);
+  const auto buffers = thread.endpoint.create_receive_queue(kBuffers);
+  const auto post = [&](std::uint64_t id) {
+    buffers->post(memory.local(id * kRequest, kRequest), id);
+  };
+  for (std::uint64_t id = 0; id < kBuffers; ++id) post(id);
+  fabric::CompletionQueue completions;
+  const auto peer = (co_await thread.endpoint.next_connection())
+                        ->accept({.receive_queue = buffers.get(), .completions = &completions}, {});
+  for (;;) {
+    const auto message = co_await completions.next();
+    if (message.status != fabric::Status::success) co_return;
+    post(message.buffer_id);
+  }
+}
+
+void send_of_a_page(benchmark::State& state) {
+  run(
+      state,
+      [&](Thread& thread) -> Task<> {
+        const auto region = thread.node.create_region("page", kRequest, pmem::Medium::pm);
+        const auto memory = thread.endpoint.register_memory(*region, fabric::Access::local);
+        const auto made = co_await thread.endpoint.connect({1, 0}, {}, {});
+        for ([[maybe_unused]] auto _ : state) {
+          const fabric::Completion sent = co_await made.queue_pair->send(memory.local(0, kRequest));
+          if (!sent) state.SkipWithError("the SEND failed");
+        }
+      },
+      receive);
+}
+BENCHMARK(send_of_a_page)->UseRealTime();
+
+void sync_of_a_page(benchmark::State& state) {
+  const services::MemorySystem& system = systems::find_memory_system("m-sync");
+  const services::MemoryConfig config{.size = 64 * KiB, .completion = CompletionMode::polling};
+  run(
+      state,
+      [&](Thread& thread) -> Task<> {
+        const auto primary = system.open(thread, "memory", config, services::MemoryRole::primary);
+        const auto memory = co_await primary->map(thread);
+        for ([[maybe_unused]] auto _ : state) {
+          if (!co_await memory->sync({0, kPage})) state.SkipWithError("a sync failed");
+        }
+      },
+      [&](Thread& thread) -> Task<> {
+        const auto mirror = system.open(thread, "memory", config, services::MemoryRole::mirror);
+        co_await mirror->serve(thread);
+      });
+}
+BENCHMARK(sync_of_a_page)->UseRealTime();
+
+}  // namespace
+}  // namespace perdura
