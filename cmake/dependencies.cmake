@@ -28,6 +28,10 @@ if(PERDURA_BUILD_TESTS)
 endif()
 find_package(benchmark)
 
+# An application for replicated memory.
+find_path(LMDB_INCLUDE_DIR lmdb.h)
+find_library(LMDB_LIBRARY lmdb)
+
 # Persistent memory on DAX.
 pkg_check_modules(PMEM2 IMPORTED_TARGET libpmem2)
 # For the platform verbs, and to ask RDMA devices for their features.

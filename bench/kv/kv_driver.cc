@@ -138,7 +138,7 @@ void KvDriver::check(const Point& point) const {
   const workload::WorkloadSpec& spec = workload_of(point);
   if (spec.uses(OperationKind::scan)) {
     throw UsageError(
-        fmt::format("{}: workload {} scans, and no system scans yet; leave it out, or set its "
+        fmt::format("{}: workload {} scans, and only driver lmdb does; leave it out, or set its "
                     "scanproportion to 0",
                     point.settings.where("workload"), workload_name(point)));
   }

@@ -4,18 +4,17 @@
 #include <string_view>
 
 #include "bench/server_parameters.h"
+#include "bench/ycsb/workload_parameters.h"
 
 namespace perdura::bench {
 namespace {
 
-// The largest count, and the limit of key numbers.
-constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;
 constexpr std::uint64_t kHour = 3'600'000;  // in milliseconds
 
 constexpr std::array<std::string_view, 3> kLoads{"closed", "fixed", "poisson"};
 
-constexpr Parameter::Need kWarmup{"warmup", "the most operations before the measured ones"};
-constexpr Parameter::Need kOperations{
+constexpr Parameter::Need kNeedsWarmup{"warmup", "the most operations before the measured ones"};
+constexpr Parameter::Need kNeedsOperations{
     "operations", "the most that may be measured, for which the store is made large enough"};
 constexpr Parameter::Need kWindow{"steady_window_ms",
                                   "the time within which the rate is looked at"};
@@ -23,29 +22,12 @@ constexpr Parameter::Need kCheckHistory{"check_history", "what records them"};
 constexpr Parameter::Need kSlope{"steady_slope", "the part by which the rate may change within it"};
 
 constexpr Parameter kParameters[] = {
-    {.name = "workload",
-     .type = Name{},
-     .identifies = true,
-     .what = "workloads/NAME, or the path of any YCSB property file"},
-    {.name = "records",
-     .type = Count{0, kLargest},
-     .identifies = true,
-     .what = "loaded before anything is measured"},
-    {.name = "operations", .type = Count{1, kLargest}, .what = "measured, of all clients together"},
-    {.name = "warmup",
-     .type = Count{0, kLargest},
-     .usual = 0,
-     .what = "operations before that, of all clients together"},
-    {.name = "key_size",
-     .type = Count{1, 65535},
-     .identifies = true,
-     .unit = "bytes",
-     .what = "of a key"},
-    {.name = "value_size",
-     .type = Count{0, std::uint64_t{1} << 30},
-     .identifies = true,
-     .unit = "bytes",
-     .what = "of a value"},
+    kWorkload,
+    kRecords,
+    kOperations,
+    kWarmup,
+    kKeySize,
+    kValueSize,
     {.name = "clients",
      .type = Count{1, 65535},
      .usual = 1,
@@ -89,7 +71,7 @@ constexpr Parameter kParameters[] = {
      .type = Count{1, kHour},
      .unit = "ms",
      .what = "most time that is measured",
-     .needs = {kOperations},
+     .needs = {kNeedsOperations},
      .sets_time = true},
     {.name = "until_full",
      .type = Flag{},
@@ -99,12 +81,12 @@ constexpr Parameter kParameters[] = {
      .type = Count{1, kHour},
      .unit = "ms",
      .what = "most time before the measured interval",
-     .needs = {kWarmup},
+     .needs = {kNeedsWarmup},
      .sets_time = true},
     {.name = "steady_slope",
      .type = Share{},
      .what = "measures once the rate changes by less than this part",
-     .needs = {kWindow, kWarmup},
+     .needs = {kWindow, kNeedsWarmup},
      .sets_time = true},
     {.name = "steady_window_ms",
      .type = Count{1, kHour},

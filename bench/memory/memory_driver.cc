@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bench/copies.h"
 #include "bench/driver/server.h"
 #include "bench/driver/systems.h"
 #include "bench/memory/memory_parameters.h"
@@ -22,8 +23,7 @@ namespace {
 
 // Of the nodes that hold the region, the primary among them.
 NodeId node_count(const harness::PointSettings& settings, const MemorySystem& system) {
-  const auto backups = static_cast<NodeId>(settings.number("backups"));
-  return 1 + std::min(system.copies.most, std::max(system.copies.least, backups + 1));
+  return 1 + copies_of(settings, system);
 }
 
 }  // namespace

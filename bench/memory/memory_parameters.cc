@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "bench/copies.h"
 #include "bench/server_parameters.h"
 
 namespace perdura::bench {
@@ -53,13 +54,7 @@ constexpr Parameter kParameters[] = {
      .noun = "threads",
      .title = "Application threads",
      .what = "of the application on the primary; each has a part of the region"},
-    {.name = "backups",
-     .type = Count{1, 62},
-     .usual = 1,
-     .identifies = true,
-     .noun = "backups",
-     .title = "Backups",
-     .what = "nodes behind the mirror, of systems that have any"},
+    kBackups,
     kDomain,
     kDdio,
     kReceiveBuffers,

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "bench/kv/kv_driver.h"
+#include "bench/lmdb/lmdb_driver.h"
 #include "bench/log/log_driver.h"
 #include "bench/memory/memory_driver.h"
 #include "services/kv/kv.h"
@@ -57,7 +58,8 @@ std::span<const Driver* const> all_drivers() {
   static const bench::KvDriver kv(systems::kv_systems());
   static const bench::LogDriver log;
   static const bench::MemoryDriver memory(systems::memory_systems());
-  static const std::array<const Driver*, 3> drivers{&kv, &log, &memory};
+  static const bench::LmdbDriver lmdb(systems::memory_systems());
+  static const std::array<const Driver*, 4> drivers{&kv, &log, &memory, &lmdb};
   return drivers;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bench/perdura/commands.h"
+#include "harness/program/companion.h"
 #include "library/mojim/cluster.h"
 #include "platform/base/error.h"
 
@@ -64,18 +65,6 @@ Cluster cluster_of(const MojimArguments& arguments) {
   if (arguments.persistence == "paper") cluster.domain.clear();
   cluster.system();
   return cluster;
-}
-
-// Beside the program where it was built, or where it was installed.
-fs::path preloaded_library() {
-  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const fs::path& candidate :
-       {folder / "libperdura_mojim.so",
-        folder.parent_path() / PERDURA_LIBRARY_FOLDER / "libperdura_mojim.so"}) {
-    if (fs::exists(candidate)) return candidate;
-  }
-  throw UsageError(fmt::format("libperdura_mojim.so is neither in {} nor in ../{}", folder.string(),
-                               PERDURA_LIBRARY_FOLDER));
 }
 
 pid_t start(const std::vector<std::string>& command, const std::vector<std::string>& more) {
@@ -149,7 +138,9 @@ ExitCode run_mojim(const MojimArguments& arguments) {
   const Cluster cluster = cluster_of(arguments);
   for (NodeId node = 1; node < cluster.files.size(); ++node) prepare_files(cluster, node);
   std::vector<std::string> environment = cluster.environment();
-  environment.push_back("LD_PRELOAD=" + preloaded_library().string());
+  environment.push_back(
+      "LD_PRELOAD=" +
+      companion("libperdura_mojim.so", "build or install all, not this program alone").string());
   int status = 0;
   {
     Copies copies(cluster);

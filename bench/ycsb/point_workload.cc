@@ -35,11 +35,11 @@ void prepare_workload(harness::Point& point, const harness::Locations& locations
   };
   const harness::Located name{settings.text("workload"), settings.where("workload")};
   const auto file = locations.find(harness::FileKind::workload, name);
-  auto spec =
-      workload::workload_from_file(file, {.record_count = settings.number_if_given("records"),
-                                          .operation_count = settings.number_if_given("operations"),
-                                          .key_size = size("key_size"),
-                                          .value_size = size("value_size")});
+  const workload::Overrides overrides{.record_count = settings.number_if_given("records"),
+                                      .operation_count = settings.number_if_given("operations"),
+                                      .key_size = size("key_size"),
+                                      .value_size = size("value_size")};
+  auto spec = workload::workload_from_file(file, overrides);
   if (!spec) throw UsageError(fmt::format("{}: {}", name.where, spec.error().message));
   if (spec->operation_count == 0) {
     throw UsageError(
@@ -47,6 +47,7 @@ void prepare_workload(harness::Point& point, const harness::Locations& locations
   }
   PointWorkload& own = own_workload(point);
   own.spec = std::move(*spec);
+  own.overrides = overrides;
   own.name = plain_name(harness::FileKind::workload, name.text);
   point.files.push_back({"workload", name, own.name, file, settings_of(file)});
   settings.set("workload", own.name, name.where);
@@ -61,6 +62,10 @@ const workload::WorkloadSpec& workload_of(const harness::Point& point) {
 }
 
 const std::string& workload_name(const harness::Point& point) { return prepared(point).name; }
+
+const workload::Overrides& overrides_of(const harness::Point& point) {
+  return prepared(point).overrides;
+}
 
 PointWorkload& own_workload(harness::Point& point) {
   const auto own = point.prepared ? std::make_shared<PointWorkload>(prepared(point))

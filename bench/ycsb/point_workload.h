@@ -12,7 +12,8 @@ namespace perdura::bench {
 
 struct PointWorkload final : harness::PreparedPoint {
   workload::WorkloadSpec spec;
-  std::string name;  // as results have it
+  std::string name;                    // as results have it
+  workload::Overrides overrides = {};  // what the experiment says instead of the file
 };
 
 // For Driver::prepare, of drivers whose points have the parameters workload, records, operations,
@@ -21,6 +22,7 @@ void prepare_workload(harness::Point& point, const harness::Locations& locations
 
 const workload::WorkloadSpec& workload_of(const harness::Point& point);
 const std::string& workload_name(const harness::Point& point);
+const workload::Overrides& overrides_of(const harness::Point& point);
 
 // Returns a workload that belongs to this point alone and may be changed: a copy of the one that
 // the point has, or a new one.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <string_view>
 
 namespace perdura::harness {
 
@@ -42,7 +43,8 @@ std::string Roles::to_text() const {
   for (std::size_t i = 0; i < roles_.size(); ++i) {
     const Role& role = roles_[i];
     if (i > 0) text += i + 1 == roles_.size() ? " and " : ", ";
-    text += role.nodes == 1 ? fmt::format("a {}", role.name)
+    const bool vowel = std::string_view("aeiou").find(role.name.front()) != std::string_view::npos;
+    text += role.nodes == 1 ? fmt::format("{} {}", vowel ? "an" : "a", role.name)
                             : fmt::format("{} {}s", role.nodes, role.name);
   }
   return text;

@@ -107,7 +107,8 @@ constexpr std::size_t kCostColumns = 14;  // the number of columns from the serv
 
 void add_costs(Row& row, const Measurement& measurement, bool compared) {
   const std::uint64_t operations = measurement.operations();
-  if (operations == 0) {
+  // A driver whose operations run in processes of others has no roles.
+  if (operations == 0 || measurement.roles.empty()) {
     row.not_measured(kCostColumns);
     return;
   }

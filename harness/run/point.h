@@ -84,6 +84,8 @@ class Driver {
   // Throws UsageError if the point asks for something impossible. Called for all points before any
   // runs.
   virtual void check(const Point& point) const = 0;
+  // Throws UsageError if points cannot run on the platform of this name; `where` it was chosen.
+  virtual void check_platform(std::string_view, const std::string&) const {}
   // Remarks, one line each, on points that are run differently from what their files say.
   virtual std::vector<std::string> remarks(const std::vector<Point>&) const { return {}; }
   // What the nodes of a point are there for. `nodes`: how many there are if the point does not say;

@@ -66,6 +66,7 @@ PreparedSweep prepare_here(const ExperimentRequest& request, const Locations& lo
   sweep.driver = *std::find_if(drivers.begin(), drivers.end(), [&](const Driver* driver) {
     return driver->name() == sweep.experiment.declared.name;
   });
+  sweep.driver->check_platform(sweep.experiment.platform.text, sweep.experiment.platform.where);
   sweep.platforms = create_platform_factory(sweep.experiment, locations, ranks, sweep.site);
   sweep.points = plan_points(sweep.experiment, locations, *sweep.driver, sweep.platforms->nodes());
   for (Point& point : sweep.points) {

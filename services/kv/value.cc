@@ -87,6 +87,11 @@ std::uint64_t stored_version(std::span<const std::byte> value) {
   return load_word(value.data() + kWord);
 }
 
+std::optional<std::uint64_t> stored_key_number(std::span<const std::byte> value) {
+  if (value.size() < kLeastWithKey) return std::nullopt;
+  return load_word(value.data()) & ((std::uint64_t{1} << kKeyBits) - 1);
+}
+
 std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
                                          std::uint64_t key_number) {
   if (value.empty()) return 0;

@@ -37,5 +37,7 @@ std::optional<std::uint64_t> check_value(std::span<const std::byte> value,
 
 // The version that a value holds, or the part of it that fits into a short value; not verified.
 std::uint64_t stored_version(std::span<const std::byte> value);
+// The key number that a value holds; not verified. Nothing if it is too short to hold one.
+std::optional<std::uint64_t> stored_key_number(std::span<const std::byte> value);
 
 }  // namespace perdura::workload

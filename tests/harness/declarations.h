@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/kv/kv_driver.h"
+#include "bench/lmdb/lmdb_driver.h"
 #include "bench/log/log_driver.h"
 #include "bench/memory/memory_driver.h"
 #include "systems/registry/registry.h"
@@ -12,7 +13,8 @@ inline const harness::Declarations& declarations() {
   static const bench::KvDriver kv(systems::kv_systems());
   static const bench::LogDriver log;
   static const bench::MemoryDriver memory(systems::memory_systems());
-  static const harness::Driver* const drivers[] = {&kv, &log, &memory};
+  static const bench::LmdbDriver lmdb(systems::memory_systems());
+  static const harness::Driver* const drivers[] = {&kv, &log, &memory, &lmdb};
   static const harness::Declarations all = harness::declarations_of(drivers);
   return all;
 }

@@ -435,7 +435,7 @@ TEST_F(KvRunTest, RefusesWhatItCannotDriveBeforeAnythingRuns) {
   };
   share({{OperationKind::scan, 1}});
   EXPECT_EQ(error(),
-            "x.toml:9: workload w scans, and no system scans yet; leave it out, or set its "
+            "x.toml:9: workload w scans, and only driver lmdb does; leave it out, or set its "
             "scanproportion to 0");
   point_.settings.set("check_history", true);
   own_workload(point_).spec.field_length = 7;

@@ -1,0 +1,27 @@
+// How many copies a point of replicated memory has, of drivers that have the parameter `backups`.
+#pragma once
+
+#include <algorithm>
+
+#include "harness/config/experiment.h"
+#include "platform/base/parameter.h"
+#include "services/memory/memory.h"
+
+namespace perdura::bench {
+
+inline constexpr Parameter kBackups{.name = "backups",
+                                    .type = Count{1, 62},
+                                    .usual = 1,
+                                    .identifies = true,
+                                    .noun = "backups",
+                                    .title = "Backups",
+                                    .what = "nodes behind the mirror, of systems that have any"};
+
+// The mirror and the backups.
+inline NodeId copies_of(const harness::PointSettings& settings,
+                        const services::MemorySystem& system) {
+  const auto backups = static_cast<NodeId>(settings.number("backups"));
+  return std::min(system.copies.most, std::max(system.copies.least, backups + 1));
+}
+
+}  // namespace perdura::bench

@@ -1,0 +1,67 @@
+// A thread that performs the operations of a YCSB client on a database, one after the other, and
+// measures them. Every value that it reads is checked, after the operation has ended.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/driver/crew.h"
+#include "bench/lmdb/database.h"
+#include "bench/lmdb/result.h"
+#include "bench/ycsb/generator.h"
+#include "services/kv/key_format.h"
+
+namespace perdura::bench::lmdb {
+
+// Since this process has started.
+Time now();
+
+class Client {
+ public:
+  Client(Database& database, const workload::WorkloadSpec& spec, std::uint64_t seed,
+         std::uint32_t index, std::uint32_t clients);
+
+  // Performs this client's share of so many operations. Measures them if there is a crew.
+  void operate(std::uint64_t operations, Crew* crew);
+
+  // What was measured, and problems of all operations.
+  const Result& result() const { return result_; }
+  Time first_start() const { return first_start_; }
+  Time last_end() const { return last_end_; }
+
+ private:
+  enum class Outcome : std::uint8_t { success, not_found, wrong_value };
+
+  Outcome perform(const workload::Operation& operation);
+  bool is_right(std::uint64_t key_number) const;  // what was read
+  bool are_right() const;                         // what was scanned
+  void fail(const workload::Operation& operation, const std::string& what);
+
+  workload::WorkloadSpec spec_;
+  workload::KeyFormat key_format_;
+  std::uint32_t index_;
+  std::uint32_t clients_;
+  Database& database_;
+  Database::Reader reader_;
+  workload::OperationGenerator generator_;
+  std::vector<std::byte> key_;
+  std::vector<std::byte> written_;
+  std::vector<std::byte> read_;
+  struct Scanned {
+    std::size_t begin = 0;  // in read_: the key, then the value
+    std::size_t value = 0;
+    std::size_t end = 0;
+  };
+  std::vector<Scanned> scanned_;
+  Result result_;
+  Time first_start_ = Time::max();
+  Time last_end_ = Time::min();
+};
+
+// Loads the records of a workload.
+void load(Database& database, const workload::WorkloadSpec& spec, std::uint64_t seed);
+// How many entries a database has; throws Error if one of them is not what some operation of the
+// workload has written.
+std::uint64_t checked_entries(Database& database, const workload::WorkloadSpec& spec);
+
+}  // namespace perdura::bench::lmdb

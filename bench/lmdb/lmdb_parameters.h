@@ -1,0 +1,12 @@
+// The parameters of points of LMDB (experiments/README.md). This table is the only list of them.
+#pragma once
+
+#include <span>
+
+#include "platform/base/parameter.h"
+
+namespace perdura::bench {
+
+std::span<const Parameter> lmdb_parameters();
+
+}  // namespace perdura::bench

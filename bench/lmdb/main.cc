@@ -1,0 +1,218 @@
+// perdura-lmdb: a YCSB client on a database of LMDB. It knows nothing of replication; the driver
+// `lmdb` starts it, as perdura mojim run does any program.
+//
+//   perdura-lmdb run --file a.db --size 64MiB --workload workloads/workloada
+//   perdura-lmdb check --file b.db --size 64MiB --workload workloads/workloada
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <barrier>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "bench/lmdb/client.h"
+#include "bench/lmdb/database.h"
+#include "bench/lmdb/result.h"
+#include "bench/ycsb/workload_spec.h"
+#include "harness/program/command_line.h"
+#include "platform/base/error.h"
+
+namespace perdura::bench::lmdb {
+namespace {
+
+struct Arguments {
+  Database::Options database;
+  std::string workload;
+  workload::Overrides overrides;
+  std::uint64_t warmup = 0;
+  std::uint32_t clients = 1;
+  std::uint64_t seed = 1;
+  int said = -1;  // descriptors (result.h); -1: nobody listens
+  int told = -1;
+};
+
+workload::WorkloadSpec spec_of(const Arguments& arguments) {
+  auto spec = workload::workload_from_file(arguments.workload, arguments.overrides);
+  if (!spec) throw UsageError(spec.error().message);
+  return *spec;
+}
+
+void say(const Arguments& arguments, const void* data, std::size_t size) {
+  const auto* bytes = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t written = write(arguments.said, bytes, size);
+    if (written <= 0) throw PlatformError("nobody waits for the result");
+    bytes += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+void tell(const Arguments& arguments, char what) {
+  if (arguments.said < 0) return;
+  say(arguments, &what, 1);
+  char answer = 0;
+  if (read(arguments.told, &answer, 1) != 1 || answer != kGoOn) {
+    throw PlatformError("nobody waits for the result");
+  }
+}
+
+void give(const Arguments& arguments, const Result& result) {
+  if (arguments.said < 0) {
+    std::uint64_t operations = 0;
+    for (const auto& [kind, measured] : result.kinds) operations += measured.operations;
+    const double seconds = static_cast<double>(result.elapsed.count()) * 1e-12;
+    fmt::print("{} operations in {:.3f} s, {:.0f} a second; {} entries\n", operations, seconds,
+               static_cast<double>(operations) / seconds, result.entries);
+    if (!result.problem.empty()) fmt::print(stderr, "perdura-lmdb: {}\n", result.problem);
+    return;
+  }
+  harness::WordWriter writer;
+  visit(writer, result);
+  const std::uint64_t count = writer.words().size();
+  say(arguments, &kResult, 1);
+  say(arguments, &count, sizeof count);
+  say(arguments, writer.words().data(), count * sizeof count);
+}
+
+Result merged(std::span<const std::unique_ptr<Client>> clients) {
+  Result all;
+  Time first = Time::max();
+  Time last = Time::min();
+  for (const auto& client : clients) {
+    const Result& own = client->result();
+    for (const auto& [kind, measured] : own.kinds) {
+      Kind& sum = all.kinds[kind];
+      sum.operations += measured.operations;
+      sum.errors += measured.errors;
+      sum.not_found += measured.not_found;
+      sum.latency.merge(measured.latency);
+    }
+    all.operations_at_work += own.operations_at_work;
+    all.failed = all.failed || own.failed;
+    if (all.problem.empty()) all.problem = own.problem;
+    first = std::min(first, client->first_start());
+    last = std::max(last, client->last_end());
+  }
+  if (first < last) all.elapsed = last - first;
+  return all;
+}
+
+Result measure(const Arguments& arguments, Database& database, const workload::WorkloadSpec& spec) {
+  load(database, spec, arguments.seed);
+  const std::uint32_t count = arguments.clients;
+  Crew crew(count);
+  std::vector<std::unique_ptr<Client>> clients(count);
+  std::exception_ptr problem;
+  std::barrier together(count + 1);
+  std::vector<std::thread> threads;
+  for (std::uint32_t index = 0; index < count; ++index) {
+    threads.emplace_back([&, index] {
+      auto& client = clients[index];
+      client = std::make_unique<Client>(database, spec, arguments.seed, index, count);
+      client->operate(arguments.warmup, nullptr);
+      together.arrive_and_wait();
+      together.arrive_and_wait();
+      client->operate(spec.operation_count, &crew);
+      together.arrive_and_wait();
+      together.arrive_and_wait();
+    });
+  }
+  // Also if nobody listens any more, so that the threads end.
+  const auto tell_between = [&](char what) {
+    together.arrive_and_wait();
+    try {
+      tell(arguments, what);
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    together.arrive_and_wait();
+  };
+  tell_between(kBegins);
+  tell_between(kEnds);
+  for (std::thread& thread : threads) thread.join();
+  if (problem) std::rethrow_exception(problem);
+  Result result = merged(clients);
+  const measure::AtWork at_work = crew.at_work(0, result.operations_at_work);
+  result.all_begin = at_work.begin;
+  result.all_end = at_work.end;
+  result.entries = database.entries();
+  return result;
+}
+
+harness::ExitCode run(const Arguments& arguments) {
+  const workload::WorkloadSpec spec = spec_of(arguments);
+  Result result;
+  try {
+    Database database(arguments.database);
+    result = measure(arguments, database, spec);
+  } catch (const Error& error) {  // while loading
+    result.problem = fmt::format("loading: {}", error.what());
+    result.failed = true;
+  }
+  give(arguments, result);
+  return result.problem.empty() ? harness::ExitCode::done : harness::ExitCode::failed;
+}
+
+harness::ExitCode check(Arguments arguments) {
+  arguments.database.read_only = true;
+  Database database(arguments.database);
+  fmt::print("{}\n", checked_entries(database, spec_of(arguments)));
+  return harness::ExitCode::done;
+}
+
+void add_database(CLI::App& command, Arguments& arguments) {
+  command.add_option("--file", arguments.database.file, "of the database")->required();
+  command.add_option("--size", arguments.database.size, "of the file, at the most: 64MiB")
+      ->required()
+      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--workload", arguments.workload, "a YCSB property file")->required();
+  command.add_option("--records", arguments.overrides.record_count, "instead of the file's");
+  command.add_option("--operations", arguments.overrides.operation_count, "instead of the file's");
+  command.add_option("--key-size", arguments.overrides.key_size, "bytes, instead of the file's");
+  command.add_option("--value-size", arguments.overrides.value_size,
+                     "bytes, instead of the file's");
+}
+
+}  // namespace
+}  // namespace perdura::bench::lmdb
+
+int main(int count, char** values) {
+  using namespace perdura::bench::lmdb;
+  using perdura::harness::ExitCode;
+  CLI::App app("A YCSB client on a database of LMDB", "perdura-lmdb");
+  app.require_subcommand(1);
+  Arguments arguments;
+  auto* const run_command = app.add_subcommand("run", "Loads a new database and measures");
+  add_database(*run_command, arguments);
+  run_command->add_flag("--no-sync{false}", arguments.database.syncs, "with MDB_NOSYNC");
+  run_command->add_flag("--no-write-map{false}", arguments.database.write_map,
+                        "without MDB_WRITEMAP: pages are written by system calls");
+  run_command->add_option("--warmup", arguments.warmup, "operations before those that count");
+  run_command->add_option("--clients", arguments.clients, "threads")->check(CLI::Range(1, 64));
+  run_command->add_option("--seed", arguments.seed);
+  run_command->add_option("--said", arguments.said)->group("");
+  run_command->add_option("--told", arguments.told)->group("");
+  auto* const check_command =
+      app.add_subcommand("check", "Whether each entry is what the workload writes; counts them");
+  add_database(*check_command, arguments);
+  try {
+    app.parse(count, values);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return static_cast<int>(
+        perdura::harness::complain(true, ExitCode::usage, perdura::harness::misuse(app, error)));
+  }
+  try {
+    return static_cast<int>(perdura::harness::run_and_print(
+        [&] { return run_command->parsed() ? run(arguments) : check(arguments); }));
+  } catch (const perdura::UsageError& error) {
+    return static_cast<int>(perdura::harness::complain(true, ExitCode::usage, error.what()));
+  } catch (const std::exception& error) {
+    return static_cast<int>(perdura::harness::complain(true, ExitCode::failed, error.what()));
+  }
+}
