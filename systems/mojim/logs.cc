@@ -227,11 +227,18 @@ std::uint64_t Logs::not_passed() const {
   return kept_ ? requests : 0;
 }
 
-bool Logs::begin_giving(std::size_t copy) {
+bool Logs::begin_giving(std::size_t copy, std::uint64_t term) {
   const std::lock_guard held(lock_);
   if (giving_[copy] != Giving::none) return false;
   giving_[copy] = Giving::awaited;
+  giving_term_[copy] = term;
   return true;
+}
+
+bool Logs::is_giving_for(std::size_t copy, std::uint64_t term) const {
+  const std::lock_guard held(lock_);
+  return giving_[copy] == Giving::awaited ||
+         (giving_[copy] == Giving::begun && giving_term_[copy] >= term);
 }
 
 bool Logs::skip_until_given(std::size_t copy, std::uint64_t id) {
@@ -409,20 +416,23 @@ void Logs::skip_to(std::uint64_t id) {
   for (Log& log : logs_) forget_not_applied(log, id);
 }
 
-void Logs::begin_writing(std::uint64_t id) {
+std::uint64_t Logs::begin_writing(std::uint64_t id) {
   const std::lock_guard applying(data_lock_);
   being_written_ = true;
   complete_from_.reset();
   set_incomplete(true);
-  if (applied() >= id) return;
-  store_applied(id, true);
-  const std::lock_guard held(lock_);
-  for (Log& log : logs_) forget_not_applied(log, id);
+  if (applied() < id) {
+    store_applied(id, true);
+    const std::lock_guard held(lock_);
+    for (Log& log : logs_) forget_not_applied(log, id);
+  }
+  return ++writings_;
 }
 
-void Logs::end_writing(std::uint64_t complete_from) {
+void Logs::end_writing(std::uint64_t writing, std::uint64_t complete_from) {
   const std::lock_guard applying(data_lock_);
-  if (!is_being_written()) return;  // a new term has begun, of which this may not be the region
+  // Another writing has begun, or a new term, of which this may not be the region.
+  if (!is_being_written() || writing != writings_) return;
   if (options_.flushes) data_.persist(0, data_.size());
   being_written_ = false;
   if (applied() >= complete_from) {

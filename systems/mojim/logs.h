@@ -88,7 +88,10 @@ class Logs {
   // begins to, when all is applied here that the copy does not get otherwise, nothing is passed on:
   // what would wait to be passed would fill the logs, and something that has to be applied first
   // might not get into one.
-  bool begin_giving(std::size_t copy);
+  bool begin_giving(std::size_t copy, std::uint64_t term);
+  // Whether somebody is at it, be it that nothing may be passed on until then. One who has begun to
+  // in an earlier term gives something else.
+  bool is_giving_for(std::size_t copy, std::uint64_t term) const;
   bool skip_until_given(std::size_t copy, std::uint64_t id);  // false: it is to be passed on
   // The id up to which the region that is given holds all; nothing: not yet. At least `least`.
   std::optional<std::uint64_t> given_from(std::size_t copy, std::uint64_t least);
@@ -115,8 +118,8 @@ class Logs {
   // The node before this one begins to write its data area into this one's, which holds all up to
   // this id: nothing is applied until it ends, and the copy is complete when all up to the id is
   // applied that it names then.
-  void begin_writing(std::uint64_t id);
-  void end_writing(std::uint64_t complete_from);
+  std::uint64_t begin_writing(std::uint64_t id);  // a number of this writing
+  void end_writing(std::uint64_t writing, std::uint64_t complete_from);
   bool is_being_written() const { return being_written_.load(std::memory_order_relaxed); }
   // Whether the data area may be something else than the outcome of sync points; durable when
   // set_incomplete() returns. A copy becomes complete when the last request of a primary's copying
@@ -189,10 +192,12 @@ class Logs {
   std::atomic<bool> closed_{false};
   std::atomic<bool> being_written_{false};
   std::optional<std::uint64_t> complete_from_;  // with data_lock_
+  std::uint64_t writings_ = 0;                  // with data_lock_
   std::atomic<std::uint64_t> skipped_{0};
   enum class Giving : std::uint8_t { none, awaited, begun };
   std::array<Giving, kMostCopies> giving_{};              // with lock_
   std::array<std::uint64_t, kMostCopies> giving_from_{};  // with lock_
+  std::array<std::uint64_t, kMostCopies> giving_term_{};  // with lock_
   std::array<std::atomic<std::uint64_t>, kMostCopies> given_until_{};
   std::array<std::atomic<bool>, kMostCopies> lost_{};
   std::atomic<std::uint64_t> ready_{0};  // whole sync points that are not applied

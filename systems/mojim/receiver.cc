@@ -89,8 +89,9 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
     logs_.begin_term(term_of(hello.from));
   }
   memory_->store(kWritten, 0);
+  std::uint64_t writing = 0;
   if (hello.contents == Hello::Contents::written) {
-    logs_.begin_writing(hello.from);
+    writing = logs_.begin_writing(hello.from);
   } else if (is_new && hello.contents == Hello::Contents::other) {
     logs_.skip_to(hello.from);
   }
@@ -112,7 +113,7 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
                                rpc::bytes_of(welcome));
   ++connections_;
   if (hello.contents == Hello::Contents::written) {
-    thread_.executor.spawn(await_written(connections_));
+    thread_.executor.spawn(await_written(connections_, writing));
   }
   apply_without_arrivals();
 }
@@ -138,11 +139,11 @@ Task<> Receiver::apply_all() {
 }
 
 // No message says that the data area is written: a log that is full has no slot for it.
-Task<> Receiver::await_written(std::uint64_t connection) {
+Task<> Receiver::await_written(std::uint64_t connection, std::uint64_t writing) {
   while (connection == connections_) {
     const std::uint64_t written = memory_->load(kWritten);
     if (written != 0) {
-      logs_.end_writing(written);
+      logs_.end_writing(writing, written);
       apply_without_arrivals();
       co_return;
     }
@@ -243,10 +244,6 @@ Task<> Receiver::pass_on(std::size_t copy) {
 // What a node of E-chain has recovered may not have been passed on before it failed.
 Task<> Receiver::catch_up(Sender& sender, std::size_t copy) {
   if (applied_before_ == begin_of(term_of(applied_before_))) co_return;
-  if (logs_.is_incomplete()) {  // as in pass_on()
-    logs_.skip(applied_before_);
-    co_return acknowledge(applied_before_);
-  }
   const bool passed =
       co_await pass(sender, copy, {.id = applied_before_, .position = 0, .count = 1});
   if (!passed) logs_.note_lost(copy);
@@ -274,11 +271,17 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
     if (logs_.is_closed()) co_return true;
     // A new primary has come meanwhile, of whose region this is part or not.
     if (term_of(sync.id) < logs_.term()) co_return true;
+    if (logs_.is_incomplete()) {  // as in pass_on()
+      sender.disconnect();
+      logs_.skip(sync.last_id());
+      co_return true;
+    }
     if (!sender.connected() || sender.term() != term_of(sync.id)) {
       const bool connected = co_await connect(sender, copy, sync);
       if (!connected) continue;
       if (logs_.skip_until_given(copy, sync.last_id())) {
         skipped_until_ = std::max(skipped_until_, sync.last_id());
+        sender.disconnect();  // if it is not given after all, the next one finds the gap
         co_return true;
       }
     }
@@ -312,7 +315,10 @@ Task<bool> Receiver::connect(Sender& sender, std::size_t copy, const Logs::SyncP
   }
   const bool has_gap = sender.applied() < std::max(from, logs_.skipped());
   if (!sender.is_incomplete() && !has_gap) co_return true;
-  if (!logs_.begin_giving(copy)) co_return true;  // another log's thread does it
+  while (!logs_.begin_giving(copy, term)) {
+    if (logs_.is_giving_for(copy, term)) co_return true;  // another log's thread does it
+    co_await sleep_for(kLook);
+  }
   const bool given = co_await give_region(sender, copy);
   logs_.end_giving(copy);
   co_return given;
@@ -330,13 +336,17 @@ Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
     }
     co_await sleep_for(kLook);
   }
-  if (logs_.is_closed()) co_return false;  // it is for the new primary's connections to do
+  // It is for the new primary's connections to do.
+  if (logs_.is_closed() || logs_.is_incomplete()) co_return false;
   const auto refusal = co_await sender.connect(*from, Hello::Contents::written);
   if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
   logs_.note_given(copy, *from);
   const bool written = co_await sender.write_data(data_, logs_.shape().size);
-  // In another term it has to be given from the beginning.
-  if (!written || logs_.is_closed() || term_of(*from) < logs_.term()) co_return false;
+  // In another term it has to be given from the beginning, as when something was not passed on
+  // meanwhile, since this copy was incomplete.
+  if (!written || logs_.is_closed() || term_of(*from) < logs_.term() || logs_.skipped() > *from) {
+    co_return false;
+  }
   const bool ended = co_await sender.end_data(logs_.applied());
   co_return ended;
 }

@@ -39,7 +39,7 @@ class Receiver {
 
  private:
   void accept(fabric::ConnectionRequest& request);
-  Task<> await_written(std::uint64_t connection);
+  Task<> await_written(std::uint64_t connection, std::uint64_t writing);
   bool all_free() const;  // slots of the log, where there is a connection
   void apply_without_arrivals();
   Task<> apply_all();

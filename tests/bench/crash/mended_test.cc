@@ -109,6 +109,15 @@ TEST(Soak, WhatItFoundInReplicatedMemoryStaysMended) {
       {"an incomplete node of E-chain did not acknowledge what it had recovered", "e-chain",
        "wsp ddio",
        "apart-2 7; client-0 0 0 1; failure-1 1 0*3 50000; failure-2 1 0 1 0 31297701; fences 3"},
+      {"a node of E-chain gave a region that it was still being given itself", "e-chain",
+       "wsp no-ddio",
+       "apart-1 5 2; apart-2 4; client-0 3 0 1 0 2; client-1 0*6 1; failure-1 1 0 5 0 10000401; "
+       "failure-2 1 3 1; failure-3 1 0 2 0 7411201; patience 0 3; paused 2; yields 0*14 2 2 0*38 2 "
+       "2 0 2 0*10 1 0 0 1 0 2 0 2 0 2"},
+      {"a copy counted as given while it was given once more", "m-syncsec", "wsp ddio iwarp",
+       "apart-1 3; apart-2 4; client-0 0 0 2 0 2; client-1 0 0 2 1 2; failure-1 1 3 1; failure-2 "
+       "1; "
+       "fences 3; stall-2 1 0 4 1; store 0 1 1"},
       {"a copy that failed as it ended a term showed a part of a sync point", "m-sync", "dmp ddio",
        "apart-1 3; client-0 1 0 1 0 1; client-1 2; drawn 1; failure-1 1 0 5 0 2081600; failure-2 1 "
        "3 1; failure-3 1; fences 3; image-3 0*6 1; messages 2"},

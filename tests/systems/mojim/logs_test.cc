@@ -56,12 +56,12 @@ class MojimLogs : public testing::Test {
 // device, so it must not be lost.
 TEST_F(MojimLogs, WhatTheGivenRegionHoldsIsPassedOver) {
   run([&] {
-    logs_->begin_writing(kTerm + 5);
+    const std::uint64_t writing = logs_->begin_writing(kTerm + 5);
     place(0, 4, 400);
     place(1, 6, 600);
     EXPECT_EQ(logs_->arrived(0, 0), Logs::Arrival::complete);
     EXPECT_EQ(logs_->arrived(0, 1), Logs::Arrival::complete);
-    logs_->end_writing(kTerm + 5);
+    logs_->end_writing(writing, kTerm + 5);
     EXPECT_TRUE(logs_->checkpoint());
     EXPECT_EQ(logs_->applied(), kTerm + 6);
     EXPECT_EQ(value(), 600U);
@@ -71,16 +71,28 @@ TEST_F(MojimLogs, WhatTheGivenRegionHoldsIsPassedOver) {
 
 TEST_F(MojimLogs, WhatNobodyHasReportedIsFoundBehindIt) {
   run([&] {
-    logs_->begin_writing(kTerm + 5);
+    const std::uint64_t writing = logs_->begin_writing(kTerm + 5);
     place(0, 4, 400);
     place(1, 6, 600);
     place(2, 7, 700);
     logs_->look_for_arrived(0);
-    logs_->end_writing(kTerm + 5);
+    logs_->end_writing(writing, kTerm + 5);
     EXPECT_TRUE(logs_->checkpoint());
     EXPECT_EQ(logs_->applied(), kTerm + 7);
     EXPECT_EQ(value(), 700U);
     EXPECT_EQ(logs_->next_position(0), 3U);
+  });
+}
+
+// The connection on which the region was written before says late that it is.
+TEST_F(MojimLogs, TheEndOfAnEarlierWritingDoesNotEndTheNextOne) {
+  run([&] {
+    const std::uint64_t first = logs_->begin_writing(kTerm + 5);
+    const std::uint64_t second = logs_->begin_writing(kTerm + 5);
+    logs_->end_writing(first, kTerm + 5);
+    EXPECT_TRUE(logs_->is_incomplete()) << "readers would see what is being written";
+    logs_->end_writing(second, kTerm + 5);
+    EXPECT_FALSE(logs_->is_incomplete());
   });
 }
 
