@@ -100,8 +100,8 @@ class MemoryCrashScenario final : public CrashScenario {
     note_serving();
     changed();
     if (node == kPrimary) {
-      while (!asked_) co_await sleep_for(kLook);
-      if (inspected_ == kPrimary) co_await inspect_on(thread);
+      while (!asked_ || inspected_ != kPrimary) co_await sleep_for(kLook);
+      co_await inspect_on(thread);
       for (;;) co_await sleep_for(kForEver);
     }
     if (plan_.reads) thread.executor.spawn(watch(thread));
@@ -392,6 +392,9 @@ class MemoryCrashScenario final : public CrashScenario {
   Task<> be_promoted(Thread& thread) {
     while (!asked_) co_await sleep_for(kLook);
     const NodeId self = thread.node.id();
+    if (inspected_ != self) co_return;
+    // A node before it may have begun meanwhile to give it the region.
+    if (!may_be_promoted(self)) inspected_ = kPrimary;
     if (inspected_ != self) co_return;
     replicas_[self]->promote({config_.nodes.begin() + self, config_.nodes.end()});
     co_await inspect_on(thread);

@@ -118,6 +118,9 @@ TEST(Soak, WhatItFoundInReplicatedMemoryStaysMended) {
        "apart-1 3; apart-2 4; client-0 0 0 2 0 2; client-1 0 0 2 1 2; failure-1 1 3 1; failure-2 "
        "1; "
        "fences 3; stall-2 1 0 4 1; store 0 1 1"},
+      {"a copy was asked to become the primary as it was being given the region", "e-chain",
+       "wsp ddio iwarp",
+       "client-0 0 0 1; failure-1 1 0*3 50000; failure-2 1 0 4; promoted 2; store 0 0 1"},
       {"a copy that failed as it ended a term showed a part of a sync point", "m-sync", "dmp ddio",
        "apart-1 3; client-0 1 0 1 0 1; client-1 2; drawn 1; failure-1 1 0 5 0 2081600; failure-2 1 "
        "3 1; failure-3 1; fences 3; image-3 0*6 1; messages 2"},
