@@ -1,17 +1,11 @@
 // Benchmarks of the fabric over shared memory: the end-to-end cost of an operation, including the
 // task switches around it, between two polling threads of one process or of two. Needs two idle
 // cores.
-#include <benchmark/benchmark.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdio>
 #include <cstring>
-#include <exception>
 #include <functional>
-#include <string>
+#include <utility>
 
-#include "platform/shm/shm_platform.h"
+#include "bench/micro/two_processes.h"
 
 namespace perdura {
 namespace {
@@ -60,9 +54,9 @@ Task<> serve(Thread& thread, Medium medium) {
   }
 }
 
-Task<> use(Thread& thread, Client client, benchmark::State* state) {
+Task<> use(Thread& thread, fabric::Address server, Client client, benchmark::State* state) {
   Side side(thread, Medium::dram);
-  auto connection = co_await thread.endpoint.connect({0, 1}, side.options(), {});
+  auto connection = co_await thread.endpoint.connect(server, side.options(), {});
   if (connection.status != fabric::Status::success) {
     state->SkipWithError("cannot connect");
     co_return;
@@ -73,59 +67,28 @@ Task<> use(Thread& thread, Client client, benchmark::State* state) {
   co_await client(side, there);
 }
 
-ShmOptions make_options() {
+// Runs `client` in a thread beside the server's.
+void with_server(benchmark::State& state, Medium medium, const Client& client) {
   ShmOptions options;
   options.node_count = 2;
   options.accounting = pmem::WriteMeter::Level::issued;
-  return options;
-}
-
-// Runs `client` in a thread beside the server's.
-void with_server(benchmark::State& state, Medium medium, const Client& client) {
-  ShmPlatform platform(make_options());
+  ShmPlatform platform(std::move(options));
   platform.start_service(0, 1, CompletionMode::polling,
                          [medium](Thread& thread) { return serve(thread, medium); });
-  platform.start(1, 1, CompletionMode::polling,
-                 [&](Thread& thread) { return use(thread, client, &state); });
+  platform.start(1, 1, CompletionMode::polling, [&](Thread& thread) {
+    return use(thread, {0, 1}, client, &state);
+  });
   platform.run();
 }
 
 // Runs `client` here and the server in another process.
 void with_server_process(benchmark::State& state, Medium medium, const Client& client) {
-  ShmOptions options = make_options();
-  options.job = "micro-" + std::to_string(::getpid());
-  // Forking is safe here: the process has no other threads, since a platform's threads end with its
-  // run.
-  std::fflush(nullptr);
-  const pid_t server = ::fork();
-  if (server < 0) return state.SkipWithError("cannot fork");
-  if (server == 0) {
-    int code = 0;
-    try {
-      options.local_nodes = {0};
-      ShmPlatform platform(options);
-      platform.start_service(0, 1, CompletionMode::polling,
-                             [medium](Thread& thread) { return serve(thread, medium); });
-      platform.run();
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "server process: %s\n", error.what());
-      code = 1;
-    }
-    ::_exit(code);
-  }
-  try {
-    options.local_nodes = {1};
-    ShmPlatform platform(options);
-    platform.start(1, 1, CompletionMode::polling,
-                   [&](Thread& thread) { return use(thread, client, &state); });
-    platform.run();
-  } catch (const std::exception& error) {
-    state.SkipWithError(error.what());
-  }
-  int status = 0;
-  if (::waitpid(server, &status, 0) != server || status != 0) {
-    state.SkipWithError("the server process failed");
-  }
+  run_in_two_processes(
+      state, 1,
+      [&](Thread& thread) {
+        return use(thread, {1, 1}, client, &state);
+      },
+      [medium](Thread& thread) { return serve(thread, medium); });
 }
 
 void fabric_read(benchmark::State& state) {

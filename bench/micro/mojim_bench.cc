@@ -1,16 +1,8 @@
 // What Mojim's M-sync adds to the SEND that it needs: both between the same two processes over
 // shared memory, from a thread that polls to one that polls. Needs two idle cores.
-#include <benchmark/benchmark.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <exception>
-#include <functional>
 #include <memory>
-#include <string>
 
-#include "platform/shm/shm_platform.h"
+#include "bench/micro/two_processes.h"
 #include "services/memory/memory.h"
 #include "systems/registry/registry.h"
 
@@ -19,44 +11,6 @@ namespace {
 
 constexpr std::uint32_t kPage = 4 * KiB;
 constexpr std::uint32_t kRequest = kCacheLine + kPage;  // a page and its header
-
-using Work = std::function<Task<>(Thread&)>;
-
-// Runs `primary` in this process, as node 0, and `mirror` in another one.
-void run(benchmark::State& state, const Work& primary, const Work& mirror) {
-  ShmOptions options;
-  options.node_count = 2;
-  options.accounting = pmem::WriteMeter::Level::issued;
-  options.job = "mojim-" + std::to_string(::getpid());
-  std::fflush(nullptr);
-  const pid_t other = ::fork();  // this process has no other threads
-  if (other < 0) return state.SkipWithError("cannot fork");
-  if (other == 0) {
-    int code = 0;
-    try {
-      options.local_nodes = {1};
-      ShmPlatform platform(options);
-      platform.start_service(1, 0, CompletionMode::polling, mirror);
-      platform.run();
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "mirror: %s\n", error.what());
-      code = 1;
-    }
-    ::_exit(code);
-  }
-  try {
-    options.local_nodes = {0};
-    ShmPlatform platform(options);
-    platform.start(0, 0, CompletionMode::polling, primary);
-    platform.run();
-  } catch (const std::exception& error) {
-    state.SkipWithError(error.what());
-  }
-  int status = 0;
-  if (::waitpid(other, &status, 0) != other || status != 0) {
-    state.SkipWithError("the mirror's process failed");
-  }
-}
 
 // Receives into persistent memory, and posts each buffer again.
 Task<> receive(Thread& thread) {
@@ -80,8 +34,8 @@ Task<> receive(Thread& thread) {
 }
 
 void send_of_a_page(benchmark::State& state) {
-  run(
-      state,
+  run_in_two_processes(
+      state, 0,
       [&](Thread& thread) -> Task<> {
         const auto region = thread.node.create_region("page", kRequest, pmem::Medium::pm);
         const auto memory = thread.endpoint.register_memory(*region, fabric::Access::local);
@@ -98,8 +52,8 @@ BENCHMARK(send_of_a_page)->UseRealTime();
 void sync_of_a_page(benchmark::State& state) {
   const services::MemorySystem& system = systems::find_memory_system("m-sync");
   const services::MemoryConfig config{.size = 64 * KiB, .completion = CompletionMode::polling};
-  run(
-      state,
+  run_in_two_processes(
+      state, 0,
       [&](Thread& thread) -> Task<> {
         const auto primary = system.open(thread, "memory", config, services::MemoryRole::primary);
         const auto memory = co_await primary->map(thread);
