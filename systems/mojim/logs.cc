@@ -45,6 +45,23 @@ bool Logs::is_intact(std::uint32_t log, std::uint64_t position, const RequestHea
   return header.crc == checksum(header, data);
 }
 
+namespace {
+
+// Whether the other requests of a sync point follow its first one; `behind` yields the header of
+// the slot that is so many behind it, or an empty one if that holds nothing of use.
+template <class Behind>
+bool is_whole(const RequestHeader& first, Behind behind) {
+  for (std::uint32_t index = 1; index < first.count; ++index) {
+    const RequestHeader next = behind(index);
+    if (next.id != first.id + index || next.index != index || next.count != first.count) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 // --- recovery ------------------------------------------------------------------------------------
 
 // Section 3.2.3: only whole sync points are taken, with the help of end marks and ids. Slots whose
@@ -65,14 +82,8 @@ void Logs::recover(std::uint32_t number) {
   for (std::uint64_t slot = 0; slot < slots; ++slot) {
     const RequestHeader& first = headers[slot];
     if (first.count == 0 || first.index != 0) continue;
-    std::uint32_t follows = 1;
-    for (; follows < first.count; ++follows) {
-      const RequestHeader& next = headers[(slot + follows) % slots];
-      if (next.id != first.id + follows || next.index != follows || next.count != first.count) {
-        break;
-      }
-    }
-    if (follows < first.count) continue;
+    const auto behind = [&](std::uint32_t index) { return headers[(slot + index) % slots]; };
+    if (!is_whole(first, behind)) continue;
     whole.push_back({first.id, slot, first.count});
     found -= first.count;
   }
@@ -185,16 +196,11 @@ std::optional<Logs::SyncPoint> Logs::first_newer(std::uint32_t log) const {
   for (std::uint64_t position = begin; position < begin + shape().slots; ++position) {
     const RequestHeader first = header_at(log, position);
     if (first.index != 0 || !is_newer(log, position, first)) continue;
-    std::uint32_t follows = 1;
-    while (follows < first.count) {
-      const RequestHeader next = header_at(log, position + follows);
-      if (next.id != first.id + follows || next.index != follows || next.count != first.count ||
-          !is_newer(log, position + follows, next)) {
-        break;
-      }
-      ++follows;
-    }
-    if (follows == first.count) return SyncPoint{first.id, position, first.count};
+    const auto behind = [&](std::uint32_t index) {
+      const RequestHeader next = header_at(log, position + index);
+      return is_newer(log, position + index, next) ? next : RequestHeader{};
+    };
+    if (is_whole(first, behind)) return SyncPoint{first.id, position, first.count};
   }
   return std::nullopt;
 }

@@ -160,7 +160,7 @@ class Logs {
 
   Arrival take(std::uint32_t log, std::uint64_t position);
   bool is_newer(std::uint32_t log, std::uint64_t position, const RequestHeader& header) const;
-  // The position of the first request of a sync point that has arrived and has not been taken.
+  // The first sync point of which all requests have arrived, and none has been taken.
   std::optional<SyncPoint> first_newer(std::uint32_t log) const;
   RequestHeader header_at(std::uint32_t log, std::uint64_t position) const;
   bool is_sound(const RequestHeader& header) const;

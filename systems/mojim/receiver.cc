@@ -96,6 +96,7 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
     logs_.skip_to(hello.from);
   }
   arrived_.wake_all();
+  term_ = logs_.term();
   queue_ = thread_.endpoint.create_receive_queue(static_cast<std::uint32_t>(logs_.shape().slots));
   posted_until_ = logs_.next_position(log_);
   const std::uint64_t position = posted_until_;
@@ -119,8 +120,14 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
 }
 
 bool Receiver::all_free() const {
-  return !queue_pair_ || posted_until_ == logs_.next_position(log_) + logs_.shape().slots;
+  return !queue_pair_ || is_replaced() ||
+         posted_until_ == logs_.next_position(log_) + logs_.shape().slots;
 }
+
+// Another log has heard of a new primary, and this one is still connected to the one before. What
+// was found in the log then may be of a life before a failure, so it does not say which slots the
+// connection has filled.
+bool Receiver::is_replaced() const { return term_ < logs_.term(); }
 
 // serve() waits for arrivals, and none comes if the log is full of what close() has found, which
 // may have to wait for what arrives in other logs.
@@ -194,7 +201,7 @@ void Receiver::acknowledge(std::uint64_t id) {
 
 // A slot is posted again when its request has been applied and passed on.
 void Receiver::keep_slots_posted() {
-  if (!queue_) return;
+  if (!queue_ || is_replaced()) return;
   const bool is_behind =
       logs_.not_passed() * logs_.shape().slot_bytes > options_.secondary_tier_thresh;
   if (!options_.behind.empty() && is_behind) return;
@@ -271,7 +278,8 @@ Task<bool> Receiver::pass(Sender& sender, std::size_t copy, const Logs::SyncPoin
     if (logs_.is_closed()) co_return true;
     // A new primary has come meanwhile, of whose region this is part or not.
     if (term_of(sync.id) < logs_.term()) co_return true;
-    if (logs_.is_incomplete()) {  // as in pass_on()
+    // The copy behind gets all of the region when this one is complete.
+    if (logs_.is_incomplete()) {
       sender.disconnect();
       logs_.skip(sync.last_id());
       co_return true;

@@ -41,6 +41,7 @@ class Receiver {
   void accept(fabric::ConnectionRequest& request);
   Task<> await_written(std::uint64_t connection, std::uint64_t writing);
   bool all_free() const;  // slots of the log, where there is a connection
+  bool is_replaced() const;
   void apply_without_arrivals();
   Task<> apply_all();
   void handle(const fabric::ReceiveCompletion& completion);
@@ -73,6 +74,7 @@ class Receiver {
   std::unique_ptr<fabric::ReceiveQueue> queue_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;
   std::uint64_t connections_ = 0;  // accepted so far
+  std::uint64_t term_ = 0;         // of the last one
   bool applies_ = false;           // apply_all() is under way
   std::uint64_t posted_until_ = 0;
   std::uint64_t acknowledged_ = 0;           // messages
