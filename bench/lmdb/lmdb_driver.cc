@@ -119,15 +119,15 @@ class Folder {
 Bytes map_size_of(const Point& point) {
   if (const auto given = point.settings.number_if_given("map_size")) return *given;
   constexpr Bytes kPage = 4 * KiB;
-  constexpr Bytes kNode = 16;       // what LMDB adds to an entry
-  constexpr Bytes kLargest = 2000;  // of an entry within a page of others
-  constexpr Bytes kUnderWay = 16 * MiB;
+  constexpr Bytes kNode = 16;       // LMDB adds 8 bytes and 2 of an index, and rounds up
+  constexpr Bytes kLargest = 2000;  // larger entries get pages of their own (LMDB: above 2,038)
+  constexpr Bytes kLeast = 16 * MiB;
   const WorkloadSpec& spec = workload_of(point);
   const std::uint64_t inserts =
       spec.uses(OperationKind::insert) ? spec.operation_count + point.settings.number("warmup") : 0;
   const Bytes entry = spec.key_size + spec.max_value_size() + kNode;
   const Bytes taken = entry > kLargest ? round_up(entry, kPage) + kPage : 2 * entry;
-  return round_up(2 * (spec.loaded_keys() + inserts) * taken + kUnderWay, kPage);
+  return round_up(2 * (spec.loaded_keys() + inserts) * taken + kLeast, kPage);
 }
 
 // What both commands of perdura-lmdb need.

@@ -18,6 +18,7 @@
 #include "harness/program/companion.h"
 #include "library/mojim/cluster.h"
 #include "platform/base/error.h"
+#include "platform/fabric/shm/job.h"
 
 extern char** environ;
 
@@ -59,7 +60,8 @@ Cluster cluster_of(const MojimArguments& arguments) {
           fmt::format("{}: there is no such folder", fs::path(file).parent_path().string()));
     }
   }
-  cluster.job = fmt::format("mojim-{}", getpid());
+  // What is left of one that was killed is removed by the next one.
+  cluster.job = fabric::shm::automatic_name(fmt::format("mojim-{}", getpid()));
   cluster.size = round_up(cluster.size, 4 * KiB);
   cluster.ddio = arguments.ddio == "on";
   if (arguments.persistence == "paper") cluster.domain.clear();

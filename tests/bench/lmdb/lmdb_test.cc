@@ -111,6 +111,26 @@ TEST_F(Lmdb, AFullFileFailsThePoint) {
   }
 }
 
+// The program says of the mirror's copy that it has other entries than were committed.
+TEST_F(Lmdb, ACopyThatDiffersMakesThePointInvalid) {
+  fs::copy(PERDURA_PROGRAM, folder_ / "perdura");
+  fs::copy(fs::path(PERDURA_PROGRAM).parent_path() / "libperdura_mojim.so",
+           folder_ / "libperdura_mojim.so");
+  std::ofstream(folder_ / "perdura-lmdb")
+      << "#!/bin/sh\ncase \"$*\" in\n  check*node-1*) echo 7 ;;\n  *) exec " << PERDURA_LMDB
+      << " \"$@\" ;;\nesac\n";
+  fs::permissions(folder_ / "perdura-lmdb", fs::perms::owner_all);
+  const Outcome outcome = shell(fmt::format(
+      "cd {} && {} run lmdb-shm --out {} --set repetitions=1 --set workload.records=100 --set "
+      "workload.operations=200 --set workload.warmup=20 --set 'matrix.workload=[\"update-only\"]' "
+      "--set 'matrix.system=[\"m-sync\"]'",
+      PERDURA_SOURCE_DIR, file("perdura"), file("results")));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  const Row row = points().front();
+  EXPECT_EQ(row.at("verdict"), "invalid");
+  EXPECT_EQ(row.at("reason"), "the mirror's copy has 7 entries, and 100 were committed");
+}
+
 // Of a process that was killed; one that lives keeps its folder.
 TEST_F(Lmdb, RemovesWhatOthersHaveLeft) {
   const fs::path left = "/dev/shm/perdura-lmdb-left";

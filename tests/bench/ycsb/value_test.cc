@@ -41,6 +41,8 @@ TEST(Value, EmbedsKeyNumberAndVersionInPlain) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(value[static_cast<std::size_t>(i)], std::byte(5 - i));
   EXPECT_EQ(value[8], std::byte{0x88});
   EXPECT_EQ(value[15], std::byte{0x11});
+  EXPECT_EQ(stored_key_number(value), 0x0102030405U);
+  EXPECT_EQ(stored_key_number(std::span(value).first(kLeastWithKey - 1)), std::nullopt);
 }
 
 TEST(Value, DetectsEveryFlippedBit) {

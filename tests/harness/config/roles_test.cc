@@ -26,6 +26,7 @@ TEST(Roles, AreSaidInWords) {
   EXPECT_EQ(Roles({{"server"}, {"client"}}).to_text(), "a server and a client");
   EXPECT_EQ(Roles({{"primary"}, {"mirror"}, {"backup", 3}}).to_text(),
             "a primary, a mirror and 3 backups");
+  EXPECT_EQ(Roles({{"application"}}).to_text(), "an application");
 }
 
 }  // namespace

@@ -144,6 +144,34 @@ TEST(Program, WrongUseGetsOneLine) {
                  "/nowhere: there is no such folder");
 }
 
+// Where processes of a run find each other in shared memory.
+bool has_left_anything(pid_t run) {
+  const std::string end = fmt::format("mojim-{}", run);
+  for (const auto& entry : fs::directory_iterator("/dev/shm")) {
+    if (entry.path().filename().string().ends_with(end)) return true;
+  }
+  return false;
+}
+
+TEST(Program, WhatAKilledOneLeavesIsRemovedByTheNextOne) {
+  const SharedFolder folder;
+  const std::vector<std::string> endless{PERDURA_LMDB_WRITER, folder.file("a"), "1", "100000000"};
+  Running killed(mojim("run", "m-sync", folder, endless));
+  const pid_t run = killed.id();
+  EXPECT_TRUE(killed.line());
+  for (const pid_t process : {killed.child("mojim copy"), killed.child("lmdb_writer"), run}) {
+    ASSERT_GT(process, 0);
+    kill(process, SIGKILL);
+  }
+  killed.rest();
+  killed.wait();
+  ASSERT_TRUE(has_left_anything(run)) << "there is nothing to remove";
+  Running next(mojim("run", "m-sync", folder, {PERDURA_LMDB_WRITER, folder.file("a"), "1", "2"}));
+  next.rest();
+  EXPECT_EQ(next.wait(), 0);
+  EXPECT_FALSE(has_left_anything(run));
+}
+
 TEST(Program, SaysWhenNothingIsReplicated) {
   const SharedFolder folder;
   const Outcome outcome = run(mojim("run", "m-sync", folder, {"/bin/true"}));

@@ -68,6 +68,8 @@ class Running {
     }
   }
 
+  pid_t id() const { return process_; }
+
   // Nothing at the end.
   std::optional<std::string> line() {
     char* text = nullptr;
