@@ -48,6 +48,7 @@ Task<> Receiver::serve() {
       handle(*completion);
       is_idle = false;
     }
+    if (queue_pair_ && is_replaced()) close();
     // Section 3.2.2: after so many requests, when a log is full, and when there is nothing to do.
     if ((is_idle && logs_.has_work()) || logs_.wants_checkpoint()) {
       const bool applied = logs_.checkpoint();
@@ -120,13 +121,13 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
 }
 
 bool Receiver::all_free() const {
-  return !queue_pair_ || is_replaced() ||
-         posted_until_ == logs_.next_position(log_) + logs_.shape().slots;
+  return !queue_pair_ || posted_until_ == logs_.next_position(log_) + logs_.shape().slots;
 }
 
 // Another log has heard of a new primary, and this one is still connected to the one before. What
 // was found in the log then may be of a life before a failure, so it does not say which slots the
-// connection has filled.
+// connection has filled, and no more are posted: who waits for one has to be told by the end of the
+// connection.
 bool Receiver::is_replaced() const { return term_ < logs_.term(); }
 
 // serve() waits for arrivals, and none comes if the log is full of what close() has found, which
@@ -138,6 +139,7 @@ void Receiver::apply_without_arrivals() {
 
 Task<> Receiver::apply_all() {
   while (!all_free() || logs_.has_work()) {
+    if (queue_pair_ && is_replaced()) close();
     logs_.checkpoint();
     keep_slots_posted();
     co_await sleep_for(kLook);
