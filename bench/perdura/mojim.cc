@@ -119,7 +119,10 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
   void end() {
-    for (const pid_t process : processes_) kill(process, SIGTERM);
+    for (const pid_t process : processes_) {
+      kill(process, SIGTERM);
+      kill(process, SIGCONT);  // somebody may have stopped it
+    }
     for (const pid_t process : processes_) wait_for(process);
     processes_.clear();
   }

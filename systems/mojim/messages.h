@@ -39,9 +39,13 @@ struct Welcome {
 };
 static_assert(sizeof(Welcome) <= fabric::kMaxPrivateData);
 
-// The control memory of a log: free_until as it is now, and a word that the sender WRITEs.
+// The control memory of a log: free_until as it is now, a word that the sender WRITEs, and the
+// heartbeat (section 3.2.3): a number that grows as long as the thread of the log runs, so many
+// times in the interval after which a node that does not answer has failed.
 inline constexpr Bytes kFreeUntil = 0;
 inline constexpr Bytes kWritten = kWord;
+inline constexpr Bytes kHeartbeat = 2 * kWord;
+inline constexpr int kHeartbeatsInTimeout = 8;
 
 struct Refusal {
   enum class Reason : std::uint32_t {

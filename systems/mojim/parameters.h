@@ -42,7 +42,7 @@ inline constexpr std::array kParameters = std::to_array<Parameter>({
      .type = Count{1, 1'000'000'000},
      .usual = 500'000,
      .unit = "us",
-     .what = "how long a copy that has failed may take to answer each time"},
+     .what = "after which a copy that does not answer has failed"},
 });
 
 struct Parameters {

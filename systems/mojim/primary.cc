@@ -135,7 +135,7 @@ Task<> Primary::connect(Thread& thread, Channel& channel, std::uint32_t number) 
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
     senders.push_back(std::make_unique<Sender>(thread, copies_[copy],
                                                number % parameters_.connections, shape_,
-                                               acknowledgment_, lost_[copy]));
+                                               acknowledgment_, lost_[copy], parameters_.timeout));
   }
   channel.senders = std::move(senders);
   // What the others hold may be given up when the region is loaded.

@@ -39,6 +39,7 @@ Receiver::~Receiver() { disconnect(); }
 Task<> Receiver::serve() {
   thread_.executor.spawn(rpc::accept_connections(
       thread_.endpoint, [this](fabric::ConnectionRequest& request) { accept(request); }));
+  thread_.executor.spawn(beat());
   for (std::size_t copy = 0; copy < options_.behind.size(); ++copy) {
     thread_.executor.spawn(pass_on(copy));
   }
@@ -66,6 +67,13 @@ Task<> Receiver::serve() {
       co_await sleep_for(kLook);
       is_idle = true;
     }
+  }
+}
+
+Task<> Receiver::beat() {
+  for (std::uint64_t beats = 1;; ++beats) {
+    co_await sleep_for(options_.timeout / kHeartbeatsInTimeout);
+    memory_->store(kHeartbeat, beats);
   }
 }
 
@@ -222,7 +230,7 @@ void Receiver::keep_slots_posted() {
 
 Task<> Receiver::pass_on(std::size_t copy) {
   Sender sender(thread_, options_.behind[copy], log_, logs_.shape(), options_.behind_acknowledge,
-                logs_.lost(copy));
+                logs_.lost(copy), options_.timeout);
   if (options_.passes_first) co_await catch_up(sender, copy);
   for (;;) {
     const bool is_skipped = options_.passes_first && skipped_until_ > safe_;

@@ -26,7 +26,7 @@ class Receiver {
     Acknowledgment behind_acknowledge{};
     Bytes secondary_tier_thresh = 0;
     std::uint32_t resends = 0;
-    Picoseconds timeout{};  // of attempts to connect again to one of them
+    Picoseconds timeout{};  // after which a node that does not answer has failed
   };
 
   // `logs` and the regions must outlive this. Uses the log that has the number of the thread's
@@ -38,6 +38,7 @@ class Receiver {
   Task<> serve();
 
  private:
+  Task<> beat();
   void accept(fabric::ConnectionRequest& request);
   Task<> await_written(std::uint64_t connection, std::uint64_t writing);
   bool all_free() const;  // slots of the log, where there is a connection

@@ -12,26 +12,49 @@ namespace {
 
 constexpr Bytes kRead = 0;  // words of a sender's memory
 constexpr Bytes kWrite = kWord;
+constexpr Bytes kReadHeartbeat = 2 * kWord;
 constexpr Bytes kBuffersOffset = kCacheLine;
+
+class Waiting {
+ public:
+  explicit Waiting(std::uint32_t& tasks) : tasks_(tasks) { ++tasks_; }
+  ~Waiting() { --tasks_; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  std::uint32_t& tasks_;
+};
 
 }  // namespace
 
 Sender::Sender(Thread& thread, NodeId to, std::uint32_t log, const Shape& shape,
-               Acknowledgment acknowledgment, const std::atomic<bool>& is_lost)
+               Acknowledgment acknowledgment, const std::atomic<bool>& is_lost, Picoseconds timeout)
     : thread_(thread),
       to_(to),
       log_(log),
       shape_(shape),
       acknowledgment_(acknowledgment),
       is_lost_(is_lost),
+      timeout_(timeout),
       memory_(thread.node.create_region(
           fmt::format("mojim sender {} {} {}", thread.endpoint.address().port, to, log),
           kBuffersOffset + kWindow * kCacheLine, pmem::Medium::dram)),
       registered_(thread.endpoint.register_memory(*memory_, fabric::Access::local)) {}
 
+Sender::~Sender() {
+  if (watched_) *watched_ = nullptr;
+}
+
+void Sender::disconnect() {
+  look_.reset();
+  queue_pair_.reset();
+}
+
 Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents contents,
                                              Picoseconds timeout) {
-  queue_pair_.reset();
+  disconnect();
+  gives_up_ = false;
   awaited_.clear();
   calls_.emplace();
   calls_->open(kWindow);
@@ -58,8 +81,51 @@ Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents
   welcome_ = rpc::read_message<Welcome>(connection.private_data);
   position_ = welcome_.position;
   queue_pair_ = std::move(connection.queue_pair);
+  if (!watched_) {
+    watched_ = std::make_shared<Sender*>(this);
+    Executor::current().spawn(watch(watched_, timeout_));
+  }
   co_return Refusal{};
 }
+
+// --- heartbeats ----------------------------------------------------------------------------------
+
+// Nothing is read as long as nobody waits. What is read is looked at the next time, so that this
+// task waits for nothing of a connection, which others may end.
+Task<> Sender::watch(std::shared_ptr<Sender*> watched, Picoseconds timeout) {
+  std::uint64_t beat = 0;
+  Time heard = Executor::current().now();
+  for (;;) {
+    co_await sleep_for(timeout / kHeartbeatsInTimeout);
+    if (*watched == nullptr) co_return;
+    Sender& sender = **watched;
+    const Time now = Executor::current().now();
+    const bool waits = sender.waiting_ > 0 && sender.connected();
+    const std::uint64_t last = std::exchange(beat, sender.memory_->load(kReadHeartbeat));
+    if (!waits || beat != last) heard = now;
+    if (!waits) continue;
+    if (now - heard >= timeout) {
+      sender.give_up_waiting();
+    } else if (!sender.look_ || sender.look_->await_ready()) {
+      const fabric::WorkRequest read{.opcode = fabric::Opcode::read,
+                                     .local = sender.registered_.local(kReadHeartbeat, kWord),
+                                     .remote = {sender.welcome_.control, kHeartbeat}};
+      sender.look_.emplace(*sender.queue_pair_, read);
+      sender.look_->post();
+    }
+  }
+}
+
+// As when the connection has broken, which is kept until nobody uses it any more.
+void Sender::give_up_waiting() {
+  gives_up_ = true;
+  calls_->fail();
+  if (acknowledgment_ == Acknowledgment::message) {
+    completions_.push({nullptr, fabric::Status::disconnected, std::nullopt, {}});
+  }
+}
+
+// --- requests ------------------------------------------------------------------------------------
 
 // A READ also tells which slots are free.
 Task<bool> Sender::read_control() {
@@ -73,8 +139,9 @@ Task<bool> Sender::read_control() {
 Task<bool> Sender::wait_for_room() {
   if (position_ < welcome_.free_until) co_return true;
   ++stalls_;
+  const Waiting waiting(waiting_);
   while (position_ >= welcome_.free_until) {
-    if (is_lost_) co_return false;
+    if (is_lost_ || gives_up_) co_return false;
     const bool read = co_await read_control();
     if (!read) co_return false;
   }
@@ -117,6 +184,7 @@ Task<bool> Sender::finish(const fabric::LocalPieces& request, std::uint64_t id, 
 
 Task<bool> Sender::wait_for(std::uint64_t id) {
   if (acknowledgment_ != Acknowledgment::message || welcome_.safe >= id) co_return true;
+  const Waiting waiting(waiting_);
   const auto lease = co_await calls_->begin();
   calls_->expect(lease.call());
   awaited_.push_back({id, lease.call()});
@@ -127,6 +195,8 @@ Task<bool> Sender::wait_for(std::uint64_t id) {
 }
 
 void Sender::take(const fabric::ReceiveCompletion& completion) {
+  // Nobody was there to take it when the connection before was given up.
+  if (completion.queue_pair == nullptr && !gives_up_) return;
   if (completion.status != fabric::Status::success) return calls_->fail();
   const auto message = rpc::read_message<Acknowledged>(completion.buffer.bytes());
   welcome_.safe = message.id;

@@ -23,22 +23,24 @@ class Sender {
  public:
   // To the log `log` of the node `to`. What is sent is acknowledged as `acknowledgment` says.
   // `is_lost`: somebody has given up this node, which may then wait for ever for what another log
-  // does not get. It must outlive this.
+  // does not get. It must outlive this. The connection ends when no heartbeat is seen for `timeout`
+  // while something is waited for that the node's processor has to do.
   Sender(Thread& thread, NodeId to, std::uint32_t log, const Shape& shape,
-         Acknowledgment acknowledgment, const std::atomic<bool>& is_lost);
+         Acknowledgment acknowledgment, const std::atomic<bool>& is_lost, Picoseconds timeout);
+  ~Sender();
 
   // Makes the connection, anew if it has been made before (Hello). Refusal::none if that succeeded;
   // nothing if nobody answers: for `timeout`, or as long as the platform usually waits.
   Task<std::optional<Refusal>> connect(std::uint64_t from, Hello::Contents contents,
                                        Picoseconds timeout = {});
-  bool connected() const { return queue_pair_ != nullptr && queue_pair_->connected(); }
+  bool connected() const { return queue_pair_ && !gives_up_ && queue_pair_->connected(); }
   // Behind connect(): the id up to which the log needs no requests.
   std::uint64_t last_id() const { return welcome_.last_id; }
   // The same: up to this one all have arrived, in all logs.
   std::uint64_t applied() const { return welcome_.applied; }
   // Whether the region has to be copied there.
   bool is_incomplete() const { return welcome_.incomplete != 0; }
-  void disconnect() { queue_pair_.reset(); }
+  void disconnect();
   NodeId to() const { return to_; }
   // 0 before the first connect().
   std::uint64_t term() const { return term_; }
@@ -70,6 +72,8 @@ class Sender {
 
   Task<bool> wait_for_room();
   Task<bool> read_control();
+  static Task<> watch(std::shared_ptr<Sender*> watched, Picoseconds timeout);
+  void give_up_waiting();
   void take(const fabric::ReceiveCompletion& completion);
 
   Thread& thread_;
@@ -78,7 +82,8 @@ class Sender {
   Shape shape_;
   Acknowledgment acknowledgment_;
   const std::atomic<bool>& is_lost_;
-  // A word for what is read of the control word, then buffers for acknowledgments.
+  Picoseconds timeout_;
+  // Words for what is read and written, then buffers for acknowledgments.
   std::unique_ptr<pmem::Region> memory_;
   fabric::MemoryRegion registered_;
   rpc::ReceiveBuffers buffers_;
@@ -90,10 +95,14 @@ class Sender {
   };
   Ring<Awaited> awaited_;  // acknowledgments, by ascending ids
   std::unique_ptr<fabric::QueuePair> queue_pair_;
+  std::optional<fabric::Operation> look_;  // READs the heartbeat
   Welcome welcome_;
   std::uint64_t term_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t stalls_ = 0;
+  std::uint32_t waiting_ = 0;         // tasks, for the node's processor
+  bool gives_up_ = false;             // the connection: no heartbeat was seen
+  std::shared_ptr<Sender*> watched_;  // what watch() has; null when this is gone
 };
 
 }  // namespace perdura::systems::mojim

@@ -1,6 +1,7 @@
 // kill -9 of the program (LMDB, Google's dense_hash_map, SQLite), of the mirror's process and of
-// the backup's at random moments: whatever was acknowledged is on a copy, or on the primary if it
-// was alone, and the program finds no fault with it. PERDURA_MOJIM_KILLS says how often (8).
+// the backup's at random moments, and copies that hang: whatever was acknowledged is on a copy, or
+// on the primary if it was alone, and the program finds no fault with it. PERDURA_MOJIM_KILLS says
+// how often (8).
 #include "tests/library/mojim/running.h"
 
 #include <cstdlib>
@@ -44,7 +45,7 @@ class KilledMojim : public testing::TestWithParam<std::string> {
   }
 
   // Again and again, and looks into this node's file then.
-  void kill_and_then_the_program(const char* copy, const char* node) {
+  void end_and_then_the_program(const char* copy, int signal, const char* node) {
     SCOPED_TRACE(fmt::format("seed {}", seed_));
     const SharedFolder folder;
     std::uint64_t there = 0;
@@ -55,7 +56,7 @@ class KilledMojim : public testing::TestWithParam<std::string> {
       std::uint64_t acknowledged = read_until(running, there + 1 + random_() % 30);
       const pid_t process = running.child(copy);
       ASSERT_GT(process, 0);
-      kill(process, SIGKILL);
+      kill(process, signal);
       acknowledged = read_until(running, acknowledged + 1 + random_() % 30);
       const pid_t program = running.child("lmdb_writer");
       ASSERT_GT(program, 0) << running.rest();
@@ -106,14 +107,25 @@ TEST_P(KilledMojim, ThePrograms) {
 // and the next one gives that to a mirror that has come back.
 TEST_P(KilledMojim, TheMirrorAndThenTheProgram) {
   if (GetParam() != "m-sync" && GetParam() != "m-syncflush") GTEST_SKIP() << "has several copies";
-  kill_and_then_the_program("mojim copy 1", "a");
+  end_and_then_the_program("mojim copy 1", SIGKILL, "a");
+}
+
+// Its connections are as before, and it answers nothing.
+TEST_P(KilledMojim, TheMirrorHangsAndThenTheProgram) {
+  if (GetParam() != "m-sync" && GetParam() != "m-syncflush") GTEST_SKIP() << "has several copies";
+  end_and_then_the_program("mojim copy 1", SIGSTOP, "a");
 }
 
 // The mirror goes on without it. A backup that has come back is given what it lacks, by the next
 // program or by the mirror.
 TEST_P(KilledMojim, TheBackupAndThenTheProgram) {
   if (GetParam() != "m-syncsec" && !GetParam().starts_with("e-")) GTEST_SKIP() << "has no backup";
-  kill_and_then_the_program("mojim copy 2", "b");
+  end_and_then_the_program("mojim copy 2", SIGKILL, "b");
+}
+
+TEST_P(KilledMojim, TheBackupHangsAndThenTheProgram) {
+  if (GetParam() != "m-syncsec" && !GetParam().starts_with("e-")) GTEST_SKIP() << "has no backup";
+  end_and_then_the_program("mojim copy 2", SIGSTOP, "b");
 }
 
 // A table that nobody made for replication: each insertion is a sync point, and the table is synced

@@ -49,7 +49,8 @@ TEST_P(SyncPoints, AllocateNothing) {
         EXPECT_TRUE(synced.has_value());
       }
     };
-    co_await syncs(8000);  // the buckets of the simulation's engine grow for a while
+    // The buckets of the simulation's engine grow for a while, and heartbeats are looked at.
+    co_await syncs(30000);
     const std::uint64_t before = allocations;
     co_await syncs(3000);
     while_steady = allocations - before;

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
+#include <memory>
 #include <span>
 
 #include "platform/sim/sim_platform.h"
@@ -21,7 +21,7 @@ using services::MemoryRole;
 constexpr std::uint32_t kLogSlots = 4;
 constexpr Time kGiveUp = Time() + std::chrono::seconds(1);
 
-constexpr Mode kMode{"m-sync", "M-sync", Copies::mirror, true, false};
+constexpr Mode kMSync{"m-sync", "M-sync", Copies::mirror, true, false};
 
 // Sends the requests with these ids of term 1, each a sync point of its own, as long as there is
 // room for them. Whether all have been sent.
@@ -39,43 +39,100 @@ Task<bool> send(Thread& thread, Sender& sender, std::uint64_t first, std::uint64
   co_return true;
 }
 
+// A mirror whose logs are small, and who sends to it.
+class MojimReceiver : public testing::Test {
+ protected:
+  MojimReceiver() { config_.parameters = {{"connections", 2}, {"log_slots", kLogSlots}}; }
+  void start_mirror() {
+    for (fabric::Port log = 0; log < 2; ++log) {
+      platform_.start_service(1, log, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+        if (!mirror_) mirror_ = system_.open(thread, "memory", config_, MemoryRole::mirror);
+        const auto mine = mirror_;
+        co_await mine->serve(thread);
+      });
+    }
+  }
+  std::unique_ptr<Sender> sender(Thread& thread, std::uint32_t log, Acknowledgment acknowledgment) {
+    const Parameters parameters = Parameters::of(config_, kMSync);
+    return std::make_unique<Sender>(thread, 1, log, Shape(config_, parameters), acknowledgment,
+                                    is_lost_, parameters.timeout);
+  }
+  static Task<> connect(Sender& sender, std::uint64_t term) {
+    const auto refusal = co_await sender.connect(begin_of(term), Hello::Contents::equal);
+    EXPECT_TRUE(refusal && refusal->reason == Refusal::Reason::none);
+  }
+
+  const services::MemorySystem& system_ = find_memory_system("m-sync");
+  MemoryConfig config_{.size = 64 * KiB, .completion = CompletionMode::polling};
+  sim::SimPlatform platform_{sim::load_profile(perdura::test::profile_path("mojim-pmep")), 3};
+  std::shared_ptr<services::MemoryReplica> mirror_;
+  std::atomic<bool> is_lost_{false};
+};
+
 // Its log is full of what waits for a request that will not come, and nobody receives into it any
 // more: it has to be told by the end of its connection.
-TEST(MojimReceiver, WhoWaitsForRoomIsToldOfANewPrimary) {
-  sim::SimPlatform platform(sim::load_profile(perdura::test::profile_path("mojim-pmep")), 3);
-  const services::MemorySystem& system = find_memory_system("m-sync");
-  MemoryConfig config{.size = 64 * KiB, .completion = CompletionMode::polling};
-  config.parameters = {{"connections", 2}, {"log_slots", kLogSlots}};
-  const Shape shape(config, Parameters::of(config, kMode));
-  std::shared_ptr<services::MemoryReplica> mirror;
-  for (fabric::Port log = 0; log < 2; ++log) {
-    platform.start_service(1, log, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-      if (!mirror) mirror = system.open(thread, "memory", config, MemoryRole::mirror);
-      const auto mine = mirror;
-      co_await mine->serve(thread);
-    });
-  }
-  std::atomic<bool> is_lost{false};
+TEST_F(MojimReceiver, WhoWaitsForRoomIsToldOfANewPrimary) {
+  start_mirror();
   bool is_full = false;
-  platform.start(0, 100, CompletionMode::polling, [&](Thread& thread) -> Task<> {
-    Sender sender(thread, 1, 0, shape, Acknowledgment::device, is_lost);
-    const auto refusal = co_await sender.connect(begin_of(1), Hello::Contents::equal);
-    EXPECT_TRUE(refusal && refusal->reason == Refusal::Reason::none);
-    EXPECT_TRUE(co_await send(thread, sender, 2, 1 + kLogSlots));
+  platform_.start(0, 100, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto sender = this->sender(thread, 0, Acknowledgment::device);
+    co_await connect(*sender, 1);
+    EXPECT_TRUE(co_await send(thread, *sender, 2, 1 + kLogSlots));
     is_full = true;
-    EXPECT_FALSE(co_await send(thread, sender, 2 + kLogSlots, 2 + kLogSlots));
+    EXPECT_FALSE(co_await send(thread, *sender, 2 + kLogSlots, 2 + kLogSlots));
     EXPECT_LT(thread.executor.now(), kGiveUp);
   });
-  platform.start(2, 100, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+  platform_.start(2, 100, CompletionMode::polling, [&](Thread& thread) -> Task<> {
     while (!is_full) co_await sleep_for(kLook);
     co_await sleep_for(100 * kLook);  // until the copy has seen what has arrived
-    Sender sender(thread, 1, 1, shape, Acknowledgment::device, is_lost);
-    const auto refusal = co_await sender.connect(begin_of(2), Hello::Contents::equal);
-    EXPECT_TRUE(refusal && refusal->reason == Refusal::Reason::none);
+    const auto sender = this->sender(thread, 1, Acknowledgment::device);
+    co_await connect(*sender, 2);
     co_await sleep_until(kGiveUp);
-    is_lost = true;  // so that the first one does not wait for ever
+    is_lost_ = true;  // so that the first one does not wait for ever
   });
-  platform.run();
+  platform_.run();
+}
+
+// Section 3.2.3. Its device goes on: what needs nothing else is sent as before.
+TEST_F(MojimReceiver, ACopyWhoseProcessorStandsStillIsNoticed) {
+  constexpr Time kStandsStill = Time() + std::chrono::milliseconds(100);
+  constexpr Time kGoesOn = Time() + std::chrono::seconds(10);
+  for (const std::uint32_t thread : {0, 1}) platform_.stall(1, thread, {{kStandsStill, kGoesOn}});
+  start_mirror();
+  for (const Acknowledgment acknowledgment : {Acknowledgment::device, Acknowledgment::message}) {
+    const auto log = static_cast<fabric::Port>(acknowledgment == Acknowledgment::message);
+    platform_.start(0, static_cast<fabric::Port>(100 + log), CompletionMode::polling,
+                    [&, acknowledgment, log](Thread& thread) -> Task<> {
+                      const auto sender = this->sender(thread, log, acknowledgment);
+                      co_await connect(*sender, 1);
+                      co_await sleep_until(kStandsStill + Milliseconds(1));
+                      const Picoseconds timeout = Parameters::of(config_, kMSync).timeout;
+                      EXPECT_FALSE(co_await send(thread, *sender, 1, 1 + kLogSlots));
+                      EXPECT_FALSE(sender->connected());
+                      EXPECT_GE(thread.executor.now(), kStandsStill + timeout);
+                      EXPECT_LT(thread.executor.now(), kStandsStill + 2 * timeout);
+                    });
+  }
+  platform_.run();
+}
+
+// What is waited for takes longer than the timeout, and the copy's processor is at work.
+TEST_F(MojimReceiver, ACopyThatIsAtWorkIsWaitedFor) {
+  start_mirror();
+  platform_.start(0, 100, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto sender = this->sender(thread, 0, Acknowledgment::device);
+    co_await connect(*sender, 1);
+    EXPECT_TRUE(co_await send(thread, *sender, 2, 1 + kLogSlots));
+    EXPECT_TRUE(co_await send(thread, *sender, 2 + kLogSlots, 2 + kLogSlots));
+    EXPECT_GE(thread.executor.now(), kGiveUp);
+  });
+  platform_.start(2, 100, CompletionMode::polling, [&](Thread& thread) -> Task<> {
+    const auto sender = this->sender(thread, 1, Acknowledgment::device);
+    co_await connect(*sender, 1);
+    co_await sleep_until(kGiveUp);
+    EXPECT_TRUE(co_await send(thread, *sender, 1, 1));  // for which the others wait
+  });
+  platform_.run();
 }
 
 }  // namespace
