@@ -28,6 +28,12 @@ constexpr std::size_t kEarly = 16;
 constexpr std::size_t kMostEarly = 4;
 constexpr std::size_t kMostSteps = 16;
 constexpr std::uint32_t kMostFailures = 3;
+// For how long a server that fails alone is away: less than others wait for it, about as long, or
+// longer.
+constexpr std::array<Picoseconds, 4> kAway{Picoseconds{}, Microseconds(100), Microseconds(500),
+                                           Microseconds(2000)};
+constexpr std::size_t kTogether = 3;  // so many of the choices are of all servers
+constexpr std::size_t kAlone = 6;     // and so many of one, a multiple of two and of three servers
 
 // Bits of what a schedule draws.
 constexpr std::size_t kMessages = 1;
@@ -50,15 +56,25 @@ StreamOf stream_of(std::string_view name) {
   return name.starts_with("image-") ? StreamOf::image : StreamOf::rest;
 }
 
-pmem::Tape::Streams one_power_failure(Time when) {
+pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures) {
   constexpr std::uint64_t kHappens = 1;
   constexpr std::uint64_t kPowerFails = 0;
   constexpr std::uint64_t kAfterTheBeginning = 0;
   constexpr std::uint64_t kLongestWindow = 0;
-  const auto instant = std::min<std::uint64_t>(
-      static_cast<std::uint64_t>(when.time_since_epoch().count()), kWindows[kLongestWindow] - 1);
-  return {{"drawn", {kWholeSchedule}},
-          {"failure-1", {kHappens, kPowerFails, kAfterTheBeginning, kLongestWindow, instant}}};
+  static_assert(PowerFailure::kLatest.count() + 1 ==
+                static_cast<std::int64_t>(kWindows[kLongestWindow]));
+  pmem::Tape::Streams streams{{"drawn", {kWholeSchedule}}};
+  std::uint32_t number = 0;
+  for (const PowerFailure& failure : failures) {
+    ++number;
+    const auto instant =
+        static_cast<std::uint64_t>(std::min(failure.after, PowerFailure::kLatest).count());
+    streams[fmt::format("failure-{}", number)] = {kHappens, kPowerFails, kAfterTheBeginning,
+                                                  kLongestWindow, instant};
+    std::vector<std::uint64_t>& apart = streams[fmt::format("apart-{}", number)];
+    if (failure.alone) apart = {kTogether + *failure.alone, failure.stays_away ? 1U : 0U};
+  }
+  return streams;
 }
 
 GeneratedRun::Moment GeneratedRun::drawn_moment(pmem::Choices& choices) {
@@ -95,12 +111,7 @@ std::vector<GeneratedRun::PlannedFailure> GeneratedRun::drawn_failures() {
   return planned;
 }
 
-// How long a server is away: less than others wait for it, about as long, or longer.
 void GeneratedRun::draw_apart(PlannedFailure& failure) {
-  constexpr std::array<Picoseconds, 4> kAway{Picoseconds{}, Microseconds(100), Microseconds(500),
-                                             Microseconds(2000)};
-  constexpr std::size_t kTogether = 3;  // so many of the choices are of all servers
-  constexpr std::size_t kAlone = 6;  // and so many of one, a multiple of two and of three servers
   pmem::Choices& choices = tape_.stream(fmt::format("apart-{}", failure.number));
   const std::size_t drawn = choices.choose(kTogether + kAlone);
   if (drawn < kTogether) return;

@@ -107,8 +107,9 @@ services::CrashVerdict GeneratedRun::run(const services::CrashLevels& levels) {
   return scenario_->judge(losing_failures_, levels);
 }
 
-void GeneratedRun::list_moments(std::function<bool()> begins) {
+void GeneratedRun::list_moments(std::function<bool()> begins, std::uint32_t behind) {
   moments_begin_ = std::move(begins);
+  moments_behind_ = behind;
   platform_->list_moments();
   begin();
 }
@@ -116,7 +117,7 @@ void GeneratedRun::list_moments(std::function<bool()> begins) {
 // Called between events: a client may have gone on in the last one.
 void GeneratedRun::note_moment() {
   const Time now = platform_->engine().now();
-  if (!moments_from_ && moments_begin_()) moments_from_ = now;
+  if (!moments_from_ && failures_ == moments_behind_ && moments_begin_()) moments_from_ = now;
   std::uint64_t steps = 0;
   for (std::uint32_t client = 0; client < scenario_->clients(); ++client) {
     steps += platform_->steps(scenario_->node_of_client(client));
@@ -285,7 +286,7 @@ void GeneratedRun::end_client(const PlannedDeath& death) {
 void GeneratedRun::fail(const PlannedFailure& failure) {
   disturbed_ = true;
   const Time now = platform_->engine().now();
-  if (moments_begin_) {
+  if (moments_begin_ && failures_ == moments_behind_) {
     for (const Time moment : platform_->moments()) note_moment_before(std::min(moment, now));
     note_moment_before(now);
     return end_clients();

@@ -77,9 +77,18 @@ constexpr EpochPlaces places_of_epoch(std::size_t choices, std::size_t epochs, s
 // What GeneratedRun draws of whom, for those who decide it stream by stream.
 enum class StreamOf : std::uint8_t { clients, schedule, image, rest };
 StreamOf stream_of(std::string_view name);
+// A failure of power, for those who do not draw it: of all servers, or of one alone, which is back
+// at once or after 100 us.
+struct PowerFailure {
+  Picoseconds after{};  // the servers began to run; kLatest at most
+  std::optional<NodeId> alone{};
+  bool stays_away = false;
+
+  static constexpr Picoseconds kLatest{(std::int64_t{1} << 27) - 1};  // 134 us
+};
 // The choices of `rest` in a run in which messages, devices and tasks are drawn, nothing stalls,
-// nobody dies, and the servers' power fails once, at `when` or as late as can be.
-pmem::Tape::Streams one_power_failure(Time when);
+// nobody dies, and these failures happen, one after the other.
+pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures);
 
 class GeneratedRun {
  public:
@@ -92,11 +101,11 @@ class GeneratedRun {
   // `observer` is told what happens; it must outlive this. Must be called before run().
   void observe(sim::RunObserver& observer) { platform_->observe(observer); }
 
-  // In place of run(): ends it at the first failure, and lists the moments before that at which a
-  // failure may leave something else than at others. Where nothing that may survive changes and no
-  // client goes on, the last instant stands for all. Those before `begins` first says true are left
-  // out.
-  void list_moments(std::function<bool()> begins);
+  // In place of run(): ends it at the failure that follows `behind` others, and lists the moments
+  // between those and that one at which a failure may leave something else than at others. Where
+  // nothing that may survive changes and no client goes on, the last instant stands for all. Those
+  // before `begins` first says true are left out.
+  void list_moments(std::function<bool()> begins, std::uint32_t behind = 0);
   const std::set<Time>& moments() const { return moments_; }
 
   // Runs it to its end, and judges it. It runs once.
@@ -122,6 +131,7 @@ class GeneratedRun {
                          const std::function<bool(const services::CrashVerdict&)>& fails);
 
   std::uint32_t clients() const { return scenario_->clients(); }
+  NodeId servers() const { return scenario_->servers(); }
   // The number of failures that happened.
   std::uint32_t failures() const { return failures_; }
   // What happened in the run besides operations, one line each, in the order of time.
@@ -253,6 +263,7 @@ class GeneratedRun {
   bool keeps_images_ = false;
   std::optional<Left> left_;
   std::function<bool()> moments_begin_;  // null: they are not listed
+  std::uint32_t moments_behind_ = 0;     // so many failures
   std::optional<Time> moments_from_;
   std::uint64_t client_steps_ = 0;
   std::set<Time> moments_;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -127,7 +129,7 @@ class ScheduleExploration {
     for (std::uint64_t attempt = 0; attempt < kTries; ++attempt) {
       const std::uint64_t candidate = seed + (attempt << 48);
       pmem::SparseChoices clients(candidate, kRarityOfOperations);
-      Tape tape(one_power_failure(Time::max()), [&](std::string_view stream) {
+      Tape tape(failing_last(), [&](std::string_view stream) {
         return stream_of(stream) == StreamOf::clients ? &clients : nullptr;
       });
       if (GeneratedRun(one_.system, profile_, one_.setup(), tape).clients() > 1) return candidate;
@@ -156,7 +158,7 @@ class ScheduleExploration {
   void try_schedule(History& history) {
     explore::Strategy& strategy = *history.strategy;
     pmem::SparseChoices clients(history.seed_of_clients, kRarityOfOperations);
-    Tape tape(one_power_failure(Time::max()), [&](std::string_view stream) -> pmem::Choices* {
+    Tape tape(failing_last(), [&](std::string_view stream) -> pmem::Choices* {
       switch (stream_of(stream)) {
         case StreamOf::clients:
           return &clients;
@@ -174,9 +176,73 @@ class ScheduleExploration {
     attend();
     listing.list_moments([bounded] { return bounded == nullptr || bounded->is_new(); });
     Tape::Streams streams = tape.drawn();
+    if (options_.failures > 1) return try_pairs(streams, listing, history);
     for (const Time moment : listing.moments()) {
-      for (auto& [name, choices] : one_power_failure(moment)) streams[name] = choices;
+      set(streams, {{moment.time_since_epoch()}});
       if (!try_moment(streams, history)) return;
+    }
+  }
+
+  // The servers fail as late as they can.
+  Tape::Streams failing_last() const {
+    return power_failures(
+        std::vector<PowerFailure>(options_.failures, {.after = PowerFailure::kLatest}));
+  }
+
+  static void set(Tape::Streams& streams, const std::vector<PowerFailure>& failures) {
+    for (auto& [name, choices] : power_failures(failures)) streams[name] = choices;
+  }
+
+  // All that may fail at a moment.
+  static std::vector<PowerFailure> all_failures(NodeId servers, Picoseconds after) {
+    std::vector<PowerFailure> all{{after}};
+    for (NodeId server = 0; servers > 1 && server < servers; ++server) {
+      for (const bool stays_away : {false, true}) all.push_back({after, server, stays_away});
+    }
+    return all;
+  }
+
+  // Which of the moments are tried, if not all: others each time, and at least one.
+  std::vector<Time> chosen(const std::set<Time>& moments, std::uint64_t first) const {
+    std::vector<Time> chosen;
+    const std::uint64_t step = std::min<std::uint64_t>(options_.stride, moments.size());
+    std::uint64_t number = first;
+    for (const Time moment : moments) {
+      if (number++ % step == 0) chosen.push_back(moment);
+    }
+    return chosen;
+  }
+
+  // The moments of the second failure are those of a run with the first one, and depend on what
+  // that has left.
+  void try_pairs(Tape::Streams streams, const GeneratedRun& listing, History& history) {
+    std::uint64_t tried = history.seed;
+    std::uint64_t pairs = 0;
+    const NodeId servers = listing.servers();
+    for (const Time moment : chosen(listing.moments(), tried)) {
+      for (const PowerFailure& first : all_failures(servers, moment.time_since_epoch())) {
+        pmem::LeastChoices least;
+        pmem::MostChoices most;
+        for (pmem::Choices* image : std::initializer_list<pmem::Choices*>{&least, &most}) {
+          set(streams, {first, {.after = PowerFailure::kLatest}});
+          Tape tape(streams, [&](std::string_view stream) {
+            return stream_of(stream) == StreamOf::image ? image : nullptr;
+          });
+          GeneratedRun behind(one_.system, profile_, one_.setup(), tape);
+          attend();
+          behind.list_moments([] { return true; }, 1);
+          Tape::Streams with_first = tape.drawn();
+          with_first.erase("image-2");
+          for (const Time second : chosen(behind.moments(), ++tried)) {
+            for (const PowerFailure& then : all_failures(servers, second - moment)) {
+              set(with_first, {first, then});
+              with_first["promoted"] = {pairs++ % servers};  // any of the copies, in turn
+              if (!try_moment(with_first, history)) return;
+            }
+          }
+          if (with_first["image-1"].empty()) break;
+        }
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 // Explores the schedules of small histories by a strategy (platform/explore): which messages are
 // late (with CrashSetup::late_placements, also which devices). For each schedule the power of the
-// servers fails at every moment at which that makes a difference.
+// servers fails at every moment at which that makes a difference, or twice, at every pair of such
+// moments.
 //
 // The histories are generated runs (generated_run.h) of few operations: many choices of their
 // clients are 0, and the store is the simplest one, of one key. Threads do not stall, and nobody
@@ -37,7 +38,11 @@ struct ScheduleOptions {
   std::uint64_t schedules = 0;      // of a history at most; 0: all, of pct and random 100
   std::uint64_t seed = 1;           // of the first history, and of random schedules
   std::uint32_t random_images = 0;  // at each moment, besides those that keep least and most
-  unsigned threads = 0;             // 0: as many as there are cores
+  // 1: the power of all servers fails. 2: it fails twice, each time of all or of one alone, which
+  // is back at once or stays away for a while.
+  std::uint32_t failures = 1;
+  std::uint64_t stride = 1;  // of two failures, one of so many moments is tried for each
+  unsigned threads = 0;      // 0: as many as there are cores
   // Called before each run with the share that is done, from 0 to 1; in any thread, but not in two
   // at once. What it throws ends the exploration.
   std::function<void(double share)> progress{};
@@ -48,7 +53,7 @@ struct ScheduleOptions {
 struct ScheduleResult {
   std::uint64_t histories = 0;
   std::uint64_t schedules = 0;
-  std::uint64_t failures = 0;  // runs with a failure
+  std::uint64_t failures = 0;  // runs with a failure, or with two
   // The first run that kept less than expected, made simpler; the exploration ends with it.
   std::optional<SoakFinding> finding{};
 

@@ -322,6 +322,20 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->add_flag("--late-placements", arguments->late_placements,
                  "Of a strategy: what a device has received may be late in memory, too")
       ->needs(strategy);
+  CLI::Option* const failures =
+      command
+          ->add_option(
+              "--failures", arguments->failures,
+              "Of a strategy: how many failures there are, one after the other (default: 1, of "
+              "the power of all servers). 2: each of all servers or of one alone, which is back "
+              "at once or after 100 us")
+          ->needs(strategy)
+          ->check(whole_number(1, 2));
+  command
+      ->add_option("--stride", arguments->stride,
+                   "Of --failures 2: for each of the two, one of so many moments (default: all)")
+      ->needs(failures)
+      ->check(whole_number(1, 1'000'000'000));
   command
       ->add_option("-o,--out", arguments->folder,
                    "Folder for what a strategy finds (default: out/crash)")

@@ -36,6 +36,8 @@ struct CrashArguments {
   std::optional<std::uint64_t> histories;
   std::optional<std::uint64_t> schedules;
   bool late_placements = false;
+  std::optional<std::uint64_t> failures;
+  std::optional<std::uint64_t> stride;
   std::string folder = "out/crash";  // for what is found
   bool as_json = false;
   std::optional<std::string> replay;   // the file of a finding; then only `diagram` is given, too

@@ -38,6 +38,7 @@ void check(const CrashArguments& arguments, StrategyKind strategy) {
     refuse("--images and --threads", "are for moments of a history");
   }
   if (arguments.as_json) refuse("--json", "is without --strategy; it writes files");
+  if (arguments.stride && arguments.failures != 2) refuse("--stride", "is for --failures 2");
   if (arguments.deviations && strategy != StrategyKind::bounded) {
     refuse("--delays", "is for --strategy bounded");
   }
@@ -67,7 +68,11 @@ std::string text_of(const bench::ScheduleOptions& options, const bench::Schedule
   if (options.strategy == StrategyKind::bounded) {
     text += fmt::format(" with at most {}", count(options.deviations, "delay", "delays"));
   }
-  text += fmt::format(", {}, seed {}", count(result.failures, "failure", "failures"), options.seed);
+  text += fmt::format(", {}, seed {}",
+                      options.failures == 1
+                          ? count(result.failures, "failure", "failures")
+                          : count(result.failures, "pair of failures", "pairs of failures"),
+                      options.seed);
   if (options.strategy != StrategyKind::pct) return text;
   return text + fmt::format(
                     "; k = {}: a schedule finds a bug of depth {} of its history with a "
@@ -89,6 +94,8 @@ ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& 
   options.histories = arguments.histories.value_or(options.histories);
   options.schedules = arguments.schedules.value_or(options.schedules);
   options.seed = arguments.seed;
+  options.failures = static_cast<std::uint32_t>(arguments.failures.value_or(options.failures));
+  options.stride = arguments.stride.value_or(options.stride);
   options.random_images = static_cast<std::uint32_t>(arguments.samples);
   const std::string profile_name = arguments.profile.value_or(std::string(kUsualProfile));
   const sim::Profile profile = sim::load_profile(

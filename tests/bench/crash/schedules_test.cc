@@ -72,6 +72,23 @@ TEST_P(SchedulesOfSystem, KeepWhatTheTableSays) {
   }
 }
 
+// A few of the pairs, or all where these are none: `perdura crash SYSTEM --strategy bounded
+// --failures 2` tries all.
+TEST_P(SchedulesOfSystem, KeepWhatTheTableSaysWhereFailuresFollowEachOther) {
+  for (const SoakCase& one : soak_cases({GetParam()}, perdura::test::erda_testbed())) {
+    std::uint64_t failures = 0;
+    for (const std::uint64_t stride : {61, 1}) {
+      if (failures > 0) break;
+      const ScheduleResult result =
+          explore_schedules(one, perdura::test::erda_testbed(),
+                            {.deviations = 0, .histories = 1, .failures = 2, .stride = stride});
+      ASSERT_FALSE(result.finding) << result.finding->text() << result.finding->tape;
+      failures = result.failures;
+    }
+    EXPECT_GT(failures, 0U) << one.name();
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Systems, SchedulesOfSystem, testing::ValuesIn(systems::all_systems()),
                          [](const auto& one) {
                            std::string name(one.param.info.name);
