@@ -64,6 +64,8 @@ const Mistake kMistakes[] = {
     {"crash write --schedule slow-writer", "perdura: crash: --schedule is for systems"},
     {"crash write --strategy bounded", "perdura: crash: --strategy is for systems"},
     {"crash erda --strategy pct --delays 1", "perdura: crash: --delays is for --strategy bounded"},
+    {"crash erda --strategy pct --stride 2 --failures 1",
+     "perdura: crash: --stride is for --failures 2"},
     {"crash erda --strategy random --failure client", "perdura: crash: --failure is without"},
     {"crash erda --schedule fast",
      "perdura: --schedule: fast not in {equal-writers,slow-writer,appends,threads}"},
