@@ -112,8 +112,21 @@ class ScheduleExploration {
 
   void note_share(const std::vector<History>& batch) {
     double done = static_cast<double>(result_.histories);
-    for (const History& history : batch) done += history.ended ? 1 : history.strategy->share();
+    for (const History& history : batch) {
+      const bool has_begun = history.strategy->runs() > 0;
+      done += history.ended ? 1 : has_begun ? history.strategy->share() : 0;
+    }
+    const std::lock_guard lock(mutex_);
     share_ = std::min(1.0, done / static_cast<double>(options_.histories));
+  }
+
+  // One of so many first failures has been tried, of a history of one schedule: others take turns
+  // often enough.
+  void note_share_of_pairs(std::size_t moments) {
+    if (options_.deviations > 0) return;
+    const std::lock_guard lock(mutex_);
+    const auto all = static_cast<double>(moments) * static_cast<double>(options_.histories);
+    share_ = std::min(1.0, share_ + 1 / all);
   }
 
   void note_probability(const explore::Strategy& strategy) {
@@ -219,7 +232,8 @@ class ScheduleExploration {
     std::uint64_t tried = history.seed;
     std::uint64_t pairs = 0;
     const NodeId servers = listing.servers();
-    for (const Time moment : chosen(listing.moments(), tried)) {
+    const std::vector<Time> moments = chosen(listing.moments(), tried);
+    for (const Time moment : moments) {
       for (const PowerFailure& first : all_failures(servers, moment.time_since_epoch())) {
         pmem::LeastChoices least;
         pmem::MostChoices most;
@@ -243,6 +257,7 @@ class ScheduleExploration {
           if (with_first["image-1"].empty()) break;
         }
       }
+      note_share_of_pairs(moments.size());
     }
   }
 
@@ -294,7 +309,7 @@ class ScheduleExploration {
   const sim::Profile& profile_;
   const ScheduleOptions& options_;
   ScheduleResult result_;
-  double share_ = 0;  // written between turns
+  double share_ = 0;  // with mutex_
   mutable std::mutex mutex_;
 };
 
