@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <lmdb.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,6 +60,7 @@ class Running {
     }
     close(ends[1]);
     output_ = fdopen(ends[0], "r");
+    setvbuf(output_, nullptr, _IONBF, 0);  // for waiting()
   }
   ~Running() {
     if (output_ != nullptr) fclose(output_);
@@ -79,6 +81,12 @@ class Running {
     if (length > 0) read.emplace(text, static_cast<std::size_t>(length) - 1);
     std::free(text);
     return read;
+  }
+  // Bytes that have been written and not been read.
+  std::size_t waiting() const {
+    int bytes = 0;
+    EXPECT_EQ(ioctl(fileno(output_), FIONREAD, &bytes), 0);
+    return static_cast<std::size_t>(bytes);
   }
   std::string rest() {
     std::string all;
@@ -101,6 +109,7 @@ class Running {
       std::string text((std::istreambuf_iterator<char>(status)), {});
       const std::size_t behind = text.rfind(") ");
       if (behind == std::string::npos || std::atoi(text.c_str() + behind + 4) != process_) continue;
+      if (text[behind + 2] == 'Z') continue;  // it has ended
       std::ifstream command(entry.path() / "cmdline");
       std::string line((std::istreambuf_iterator<char>(command)), {});
       std::replace(line.begin(), line.end(), '\0', ' ');
