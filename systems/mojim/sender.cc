@@ -91,20 +91,20 @@ Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents
 // --- heartbeats ----------------------------------------------------------------------------------
 
 // Nothing is read as long as nobody waits. What is read is looked at the next time, so that this
-// task waits for nothing of a connection, which others may end.
+// task waits for nothing of a connection, which others may end. Looks are counted instead of time,
+// since this thread may have stood still itself.
 Task<> Sender::watch(std::shared_ptr<Sender*> watched, Picoseconds timeout) {
   std::uint64_t beat = 0;
-  Time heard = Executor::current().now();
+  int unchanged = 0;  // looks
   for (;;) {
     co_await sleep_for(timeout / kHeartbeatsInTimeout);
     if (*watched == nullptr) co_return;
     Sender& sender = **watched;
-    const Time now = Executor::current().now();
     const bool waits = sender.waiting_ > 0 && sender.connected();
     const std::uint64_t last = std::exchange(beat, sender.memory_->load(kReadHeartbeat));
-    if (!waits || beat != last) heard = now;
+    unchanged = waits && beat == last ? unchanged + 1 : 0;
     if (!waits) continue;
-    if (now - heard >= timeout) {
+    if (unchanged > kHeartbeatsInTimeout) {
       sender.give_up_waiting();
     } else if (!sender.look_ || sender.look_->await_ready()) {
       const fabric::WorkRequest read{.opcode = fabric::Opcode::read,
