@@ -32,6 +32,8 @@ constexpr std::uint32_t kMostFailures = 3;
 // longer.
 constexpr std::array<Picoseconds, 4> kAway{Picoseconds{}, Microseconds(100), Microseconds(500),
                                            Microseconds(2000)};
+constexpr std::uint64_t kBackAtOnce = 0;  // which one of them; PowerFailure
+constexpr std::uint64_t kStaysAway = 1;
 constexpr std::size_t kTogether = 3;  // so many of the choices are of all servers
 constexpr std::size_t kAlone = 6;     // and so many of one, a multiple of two and of three servers
 
@@ -61,8 +63,6 @@ pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures) {
   constexpr std::uint64_t kPowerFails = 0;
   constexpr std::uint64_t kAfterTheBeginning = 0;
   constexpr std::uint64_t kLongestWindow = 0;
-  static_assert(PowerFailure::kLatest.count() + 1 ==
-                static_cast<std::int64_t>(kWindows[kLongestWindow]));
   pmem::Tape::Streams streams{{"drawn", {kWholeSchedule}}};
   std::uint32_t number = 0;
   for (const PowerFailure& failure : failures) {
@@ -72,7 +72,8 @@ pmem::Tape::Streams power_failures(std::span<const PowerFailure> failures) {
     streams[fmt::format("failure-{}", number)] = {kHappens, kPowerFails, kAfterTheBeginning,
                                                   kLongestWindow, instant};
     std::vector<std::uint64_t>& apart = streams[fmt::format("apart-{}", number)];
-    if (failure.alone) apart = {kTogether + *failure.alone, failure.stays_away ? 1U : 0U};
+    if (failure.alone)
+      apart = {kTogether + *failure.alone, failure.stays_away ? kStaysAway : kBackAtOnce};
   }
   return streams;
 }

@@ -146,8 +146,8 @@ class GeneratedRun {
   ExplainedRun story() const;
 
  private:
-  // The latest that a failure or a death is drawn behind what it follows.
-  static constexpr Picoseconds kLatest{std::int64_t{1} << 27};  // 134 us
+  // Failures and deaths are drawn earlier than this behind what they follow.
+  static constexpr Picoseconds kLatest = PowerFailure::kLatest + Picoseconds(1);
   enum class Kind : std::uint8_t { power, process };
   // What is counted since the servers began to run.
   enum class Counted : std::uint8_t {

@@ -28,6 +28,8 @@ constexpr std::size_t kRarityOfOperations = 2;
 // Of the choices of a random schedule.
 constexpr std::size_t kRarityOfDelays = 16;
 constexpr std::uint64_t kUsualRandomSchedules = 100;
+// Of a stream: the last alternative, however many there are.
+constexpr std::uint64_t kLast = 1000;
 
 class ScheduleExploration {
  public:
@@ -49,7 +51,9 @@ class ScheduleExploration {
     std::uint64_t failures = 0;
     std::optional<Tape::Streams> finding{};
     services::GuaranteeLevel kept{};  // by the finding
-    bool image_had_choices = false;   // of the last run
+    bool image_had_choices = false;   // that of the last failure of the last run
+    std::uint64_t listings = seed;    // of moments behind a first failure
+    std::uint64_t pairs = 0;
   };
 
   // Histories take turns, since what is easy to find shows in the first schedules of one of them.
@@ -120,8 +124,8 @@ class ScheduleExploration {
     share_ = std::min(1.0, done / static_cast<double>(options_.histories));
   }
 
-  // One of so many first failures has been tried, of a history of one schedule: others take turns
-  // often enough.
+  // One of so many moments of the first failure has been tried. Where a history has more than one
+  // schedule, note_share() is called between them.
   void note_share_of_pairs(std::size_t moments) {
     if (options_.deviations > 0) return;
     const std::lock_guard lock(mutex_);
@@ -171,7 +175,10 @@ class ScheduleExploration {
   void try_schedule(History& history) {
     explore::Strategy& strategy = *history.strategy;
     pmem::SparseChoices clients(history.seed_of_clients, kRarityOfOperations);
-    Tape tape(failing_last(), [&](std::string_view stream) -> pmem::Choices* {
+    Tape::Streams begin = failing_last();
+    // Every second history: a copy that stays away is given up.
+    if (options_.failures > 1 && history.seed % 2 == 0) begin["patience"] = {kLast, kLast};
+    Tape tape(std::move(begin), [&](std::string_view stream) -> pmem::Choices* {
       switch (stream_of(stream)) {
         case StreamOf::clients:
           return &clients;
@@ -226,39 +233,50 @@ class ScheduleExploration {
     return chosen;
   }
 
-  // The moments of the second failure are those of a run with the first one, and depend on what
-  // that has left.
   void try_pairs(Tape::Streams streams, const GeneratedRun& listing, History& history) {
-    std::uint64_t tried = history.seed;
-    std::uint64_t pairs = 0;
-    const NodeId servers = listing.servers();
-    const std::vector<Time> moments = chosen(listing.moments(), tried);
+    const std::vector<Time> moments = chosen(listing.moments(), history.seed);
     for (const Time moment : moments) {
-      for (const PowerFailure& first : all_failures(servers, moment.time_since_epoch())) {
+      for (const PowerFailure& first : all_failures(listing.servers(), moment.time_since_epoch())) {
         pmem::LeastChoices least;
+        if (!try_second(streams, first, least, history)) return;
+        if (!history.image_had_choices) continue;
         pmem::MostChoices most;
-        for (pmem::Choices* image : std::initializer_list<pmem::Choices*>{&least, &most}) {
-          set(streams, {first, {.after = PowerFailure::kLatest}});
-          Tape tape(streams, [&](std::string_view stream) {
-            return stream_of(stream) == StreamOf::image ? image : nullptr;
-          });
-          GeneratedRun behind(one_.system, profile_, one_.setup(), tape);
-          attend();
-          behind.list_moments([] { return true; }, 1);
-          Tape::Streams with_first = tape.drawn();
-          with_first.erase("image-2");
-          for (const Time second : chosen(behind.moments(), ++tried)) {
-            for (const PowerFailure& then : all_failures(servers, second - moment)) {
-              set(with_first, {first, then});
-              with_first["promoted"] = {pairs++ % servers};  // any of the copies, in turn
-              if (!try_moment(with_first, history)) return;
-            }
-          }
-          if (with_first["image-1"].empty()) break;
-        }
+        if (!try_second(streams, first, most, history)) return;
       }
       note_share_of_pairs(moments.size());
     }
+  }
+
+  // Tries the moments of a run behind its first failure, which depend on what that has left. False
+  // if it has found something. `image_had_choices` is then of the first failure.
+  bool try_second(Tape::Streams streams, const PowerFailure& first, pmem::Choices& image,
+                  History& history) {
+    set(streams, {first, {.after = PowerFailure::kLatest}});
+    Tape tape(streams, [&](std::string_view stream) {
+      return stream_of(stream) == StreamOf::image ? &image : nullptr;
+    });
+    GeneratedRun listing(one_.system, profile_, one_.setup(), tape);
+    attend();
+    listing.list_moments([] { return true; }, 1);
+    streams = tape.drawn();
+    const bool first_had_choices = draws_image(streams);
+    for (const Time moment : chosen(listing.moments(), ++history.listings)) {
+      const Picoseconds after = moment.time_since_epoch() - first.after;
+      for (const PowerFailure& second : all_failures(listing.servers(), after)) {
+        set(streams, {first, second});
+        // Each of the copies that may be promoted, in turn.
+        streams["promoted"] = {history.pairs++ % listing.servers()};
+        if (!try_moment(streams, history)) return false;
+      }
+    }
+    history.image_had_choices = first_had_choices;
+    return true;
+  }
+
+  static bool draws_image(const Tape::Streams& streams) {
+    return std::any_of(streams.begin(), streams.end(), [](const auto& stream) {
+      return stream_of(stream.first) == StreamOf::image && !stream.second.empty();
+    });
   }
 
   // False if it has found something.
@@ -283,9 +301,9 @@ class ScheduleExploration {
     });
     const SoakRun run = run_once(one_, profile_, tape);
     Tape::Streams drawn = tape.drawn();
-    history.image_had_choices = std::any_of(drawn.begin(), drawn.end(), [](const auto& stream) {
-      return stream_of(stream.first) == StreamOf::image && !stream.second.empty();
-    });
+    Tape::Streams of_last = drawn;
+    for (const auto& [name, choices] : streams) of_last.erase(name);
+    history.image_had_choices = draws_image(of_last);
     if (run.kept >= one_.expected) return true;
     history.finding = std::move(drawn);
     history.kept = run.kept;

@@ -39,7 +39,8 @@ struct ScheduleOptions {
   std::uint64_t seed = 1;           // of the first history, and of random schedules
   std::uint32_t random_images = 0;  // at each moment, besides those that keep least and most
   // 1: the power of all servers fails. 2: it fails twice, each time of all or of one alone, which
-  // is back at once or stays away for a while.
+  // is back at once or stays away for a while; in histories of even seeds others do not wait that
+  // long.
   std::uint32_t failures = 1;
   std::uint64_t stride = 1;  // of two failures, one of so many moments is tried for each
   unsigned threads = 0;      // 0: as many as there are cores

@@ -9,6 +9,7 @@
 #include <exception>
 #include <string>
 
+#include "platform/fabric/shm/job.h"
 #include "platform/shm/shm_platform.h"
 
 namespace perdura {
@@ -20,7 +21,8 @@ inline void run_in_two_processes(benchmark::State& state, fabric::Port port,
   ShmOptions options;
   options.node_count = 2;
   options.accounting = pmem::WriteMeter::Level::issued;
-  options.job = "micro-" + std::to_string(::getpid());
+  // What is left of one that was killed is removed by the next one.
+  options.job = fabric::shm::automatic_name("micro-" + std::to_string(::getpid()));
   // Forking is safe here: the process has no other threads, since a platform's threads end with its
   // run.
   std::fflush(nullptr);

@@ -68,11 +68,11 @@ std::string text_of(const bench::ScheduleOptions& options, const bench::Schedule
   if (options.strategy == StrategyKind::bounded) {
     text += fmt::format(" with at most {}", count(options.deviations, "delay", "delays"));
   }
-  text += fmt::format(", {}, seed {}",
-                      options.failures == 1
-                          ? count(result.failures, "failure", "failures")
-                          : count(result.failures, "pair of failures", "pairs of failures"),
-                      options.seed);
+  text +=
+      fmt::format(", {}, seed {}",
+                  options.failures == 1 ? count(result.failures, "failure", "failures")
+                                        : count(result.failures, "run with two", "runs with two"),
+                  options.seed);
   if (options.strategy != StrategyKind::pct) return text;
   return text + fmt::format(
                     "; k = {}: a schedule finds a bug of depth {} of its history with a "

@@ -15,6 +15,7 @@ constexpr Bytes kWrite = kWord;
 constexpr Bytes kReadHeartbeat = 2 * kWord;
 constexpr Bytes kBuffersOffset = kCacheLine;
 
+// Counts a task as one that waits for what the other node's processor has to do.
 class Waiting {
  public:
   explicit Waiting(std::uint32_t& tasks) : tasks_(tasks) { ++tasks_; }
@@ -54,7 +55,7 @@ void Sender::disconnect() {
 Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents contents,
                                              Picoseconds timeout) {
   disconnect();
-  gives_up_ = false;
+  given_up_ = false;
   awaited_.clear();
   calls_.emplace();
   calls_->open(kWindow);
@@ -116,9 +117,10 @@ Task<> Sender::watch(std::shared_ptr<Sender*> watched, Picoseconds timeout) {
   }
 }
 
-// As when the connection has broken, which is kept until nobody uses it any more.
+// What waits goes on as if the connection had broken. Operations may still be under way on it, so
+// it is kept until the next connect() or disconnect().
 void Sender::give_up_waiting() {
-  gives_up_ = true;
+  given_up_ = true;
   calls_->fail();
   if (acknowledgment_ == Acknowledgment::message) {
     completions_.push({nullptr, fabric::Status::disconnected, std::nullopt, {}});
@@ -141,7 +143,7 @@ Task<bool> Sender::wait_for_room() {
   ++stalls_;
   const Waiting waiting(waiting_);
   while (position_ >= welcome_.free_until) {
-    if (is_lost_ || gives_up_) co_return false;
+    if (is_lost_ || given_up_) co_return false;
     const bool read = co_await read_control();
     if (!read) co_return false;
   }
@@ -195,8 +197,8 @@ Task<bool> Sender::wait_for(std::uint64_t id) {
 }
 
 void Sender::take(const fabric::ReceiveCompletion& completion) {
-  // Nobody was there to take it when the connection before was given up.
-  if (completion.queue_pair == nullptr && !gives_up_) return;
+  // give_up_waiting() pushed it when no task waited for a completion; the connection is a new one.
+  if (completion.queue_pair == nullptr && !given_up_) return;
   if (completion.status != fabric::Status::success) return calls_->fail();
   const auto message = rpc::read_message<Acknowledged>(completion.buffer.bytes());
   welcome_.safe = message.id;

@@ -33,7 +33,7 @@ class Sender {
   // nothing if nobody answers: for `timeout`, or as long as the platform usually waits.
   Task<std::optional<Refusal>> connect(std::uint64_t from, Hello::Contents contents,
                                        Picoseconds timeout = {});
-  bool connected() const { return queue_pair_ && !gives_up_ && queue_pair_->connected(); }
+  bool connected() const { return queue_pair_ && !given_up_ && queue_pair_->connected(); }
   // Behind connect(): the id up to which the log needs no requests.
   std::uint64_t last_id() const { return welcome_.last_id; }
   // The same: up to this one all have arrived, in all logs.
@@ -95,13 +95,13 @@ class Sender {
   };
   Ring<Awaited> awaited_;  // acknowledgments, by ascending ids
   std::unique_ptr<fabric::QueuePair> queue_pair_;
-  std::optional<fabric::Operation> look_;  // READs the heartbeat
+  std::optional<fabric::Operation> look_;  // the last READ of the heartbeat
   Welcome welcome_;
   std::uint64_t term_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t stalls_ = 0;
   std::uint32_t waiting_ = 0;         // tasks, for the node's processor
-  bool gives_up_ = false;             // the connection: no heartbeat was seen
+  bool given_up_ = false;             // the connection: no heartbeat was seen
   std::shared_ptr<Sender*> watched_;  // what watch() has; null when this is gone
 };
 

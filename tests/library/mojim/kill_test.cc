@@ -26,39 +26,42 @@ class KilledMojim : public testing::TestWithParam<std::string> {
     return mojim("run", GetParam(), folder,
                  {PERDURA_LMDB_WRITER, folder.file("a"), fmt::format("{}", first), kLast, how});
   }
+  // The number of a line, if it is an acknowledgment.
+  static std::uint64_t number_of(const std::string& line, std::uint64_t otherwise) {
+    const std::uint64_t number = std::strtoull(line.c_str(), nullptr, 10);
+    return number > 0 ? number : otherwise;
+  }
   // Reads acknowledgments until the target, and a little further.
   std::uint64_t read_until(Running& running, std::uint64_t target) {
     std::uint64_t last = 0;
     while (last < target) {
       const auto line = running.line();
       if (!line) break;
-      if (const std::uint64_t number = std::strtoull(line->c_str(), nullptr, 10)) last = number;
+      last = number_of(*line, last);
     }
     return last;
   }
-  // So many acknowledgments that come when the process has ended or been stopped: of those before
-  // some may not have been read, and one may just be given.
+  // Waits until the process has ended or been stopped, reads what was acknowledged until then, and
+  // `number` further acknowledgments. One more may have been on its way, and counts as of before.
   std::uint64_t read_behind(Running& running, pid_t process, std::uint64_t last,
                             std::uint64_t number) {
-    while (is_running(process)) sched_yield();
+    for (auto state = Running::state_of(process);
+         state && state->letter != 'Z' && state->letter != 'T';
+         state = Running::state_of(process)) {
+      sched_yield();
+    }
     for (auto bytes = static_cast<std::ptrdiff_t>(running.waiting()); bytes > 0;) {
       const auto line = running.line();
       if (!line) return last;
       bytes -= static_cast<std::ptrdiff_t>(line->size()) + 1;
-      if (const std::uint64_t read = std::strtoull(line->c_str(), nullptr, 10)) last = read;
+      last = number_of(*line, last);
     }
     return read_until(running, last + 1 + number);
-  }
-  static bool is_running(pid_t process) {
-    std::ifstream status(fmt::format("/proc/{}/stat", process));
-    const std::string text((std::istreambuf_iterator<char>(status)), {});
-    const std::size_t behind = text.rfind(") ");
-    return behind != std::string::npos && text[behind + 2] != 'Z' && text[behind + 2] != 'T';
   }
   std::uint64_t read_rest(Running& running, std::uint64_t last) {
     while (const auto line = running.line()) {
       output_ += *line + "\n";
-      if (const std::uint64_t number = std::strtoull(line->c_str(), nullptr, 10)) last = number;
+      last = number_of(*line, last);
     }
     return last;
   }

@@ -100,16 +100,27 @@ class Running {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
+  // Of a process: as /proc says, 'Z' if it has ended and 'T' if it is stopped; nothing if it is
+  // gone.
+  struct State {
+    char letter = 0;
+    pid_t parent = 0;
+  };
+  static std::optional<State> state_of(pid_t process) {
+    std::ifstream status(fmt::format("/proc/{}/stat", process));
+    const std::string text((std::istreambuf_iterator<char>(status)), {});
+    const std::size_t behind = text.rfind(") ");
+    if (behind == std::string::npos) return std::nullopt;
+    return State{text[behind + 2], std::atoi(text.c_str() + behind + 4)};
+  }
+
   // The process that it has started whose command line holds this; 0 if there is none.
   pid_t child(const std::string& with) const {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const pid_t id = std::atoi(entry.path().filename().c_str());
       if (id <= 0) continue;
-      std::ifstream status(entry.path() / "stat");
-      std::string text((std::istreambuf_iterator<char>(status)), {});
-      const std::size_t behind = text.rfind(") ");
-      if (behind == std::string::npos || std::atoi(text.c_str() + behind + 4) != process_) continue;
-      if (text[behind + 2] == 'Z') continue;  // it has ended
+      const auto state = state_of(id);
+      if (!state || state->parent != process_ || state->letter == 'Z') continue;
       std::ifstream command(entry.path() / "cmdline");
       std::string line((std::istreambuf_iterator<char>(command)), {});
       std::replace(line.begin(), line.end(), '\0', ' ');

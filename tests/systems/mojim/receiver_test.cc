@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "persistence/chooser.h"
 #include "platform/sim/sim_platform.h"
 #include "systems/mojim/parameters.h"
 #include "systems/registry/registry.h"
@@ -97,6 +98,9 @@ TEST_F(MojimReceiver, WhoWaitsForRoomIsToldOfANewPrimary) {
 TEST_F(MojimReceiver, ACopyWhoseProcessorStandsStillIsNoticed) {
   constexpr Time kStandsStill = Time() + std::chrono::milliseconds(100);
   constexpr Time kGoesOn = Time() + std::chrono::seconds(10);
+  // A mirror that acknowledges by messages, in the end also to one who does not notice.
+  config_.method = persistence::choose({{{pmem::PersistenceDomain::dmp, true}, pmem::Medium::pm}},
+                                       *system_.update, {});
   for (const std::uint32_t thread : {0, 1}) platform_.stall(1, thread, {{kStandsStill, kGoesOn}});
   start_mirror();
   for (const Acknowledgment acknowledgment : {Acknowledgment::device, Acknowledgment::message}) {
@@ -107,7 +111,8 @@ TEST_F(MojimReceiver, ACopyWhoseProcessorStandsStillIsNoticed) {
                       co_await connect(*sender, 1);
                       co_await sleep_until(kStandsStill + Milliseconds(1));
                       const Picoseconds timeout = Parameters::of(config_, kMSync).timeout;
-                      EXPECT_FALSE(co_await send(thread, *sender, 1, 1 + kLogSlots));
+                      const std::uint64_t first = 1 + log * (1 + kLogSlots);
+                      EXPECT_FALSE(co_await send(thread, *sender, first, first + kLogSlots));
                       EXPECT_FALSE(sender->connected());
                       EXPECT_GE(thread.executor.now(), kStandsStill + timeout);
                       EXPECT_LT(thread.executor.now(), kStandsStill + 2 * timeout);
