@@ -26,4 +26,9 @@ std::unique_ptr<pmem::Region> Node::create_region_at(MemoryPlace place, std::str
       name));
 }
 
+std::unique_ptr<fabric::Endpoint> Node::create_socket_endpoint(Thread& /*thread*/,
+                                                               fabric::Port /*port*/) {
+  throw UsageError("this platform has no connections over TCP");
+}
+
 }  // namespace perdura
