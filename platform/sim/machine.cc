@@ -24,6 +24,22 @@ std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& mem
   return controllers;
 }
 
+// What a machine looks like to connections over TCP: the kernel's stack stands in the place of the
+// device.
+Profile with_ethernet(Profile profile) {
+  profile.link = profile.ethernet.link;
+  profile.nic.message = profile.ethernet.system_call;
+  profile.nic.processing = profile.ethernet.stack;
+  profile.nic.max_inline = 64 * KiB;  // a system call copies what is sent
+  profile.nic.flush = false;
+  profile.nic.flush_persistence = false;
+  profile.nic.atomic_write = false;
+  profile.cpu.post = profile.ethernet.system_call;
+  profile.ddio = true;  // the CPU's caches
+  profile.translation.reset();
+  return profile;
+}
+
 }  // namespace
 
 Machine::Machine(Engine& engine, const Profile& profile, const NodeProfile& kind, NodeId id)
@@ -34,7 +50,9 @@ Machine::Machine(Engine& engine, const Profile& profile, const NodeProfile& kind
       cores_(profile_.cores),
       dram_(controllers_of(profile.dram, profile)),
       pm_(controllers_of(profile.pm, profile)),
-      nic_(profile) {}
+      nic_(profile),
+      ethernet_profile_(with_ethernet(profile)),
+      ethernet_(ethernet_profile_, true) {}
 
 Machine::Block Machine::allocate(std::string_view name, Bytes size, pmem::Medium medium,
                                  MemoryPlace place) {
@@ -63,6 +81,7 @@ void Machine::track(pmem::sim::Durability& durability) {
   durability_ = &durability;
   journal_ = std::make_shared<pmem::sim::Journal>(engine_, durability, id_);
   nic_.journal = journal_;
+  ethernet_.journal = journal_;
   for (auto& [name, block] : persistent_) block.model->track(journal_);
 }
 
@@ -76,6 +95,7 @@ void Machine::cut_power(pmem::Choices& choices) {
 
 void Machine::restore_power() {
   nic_.remove_all();
+  ethernet_.remove_all();
   rings_.clear();
   for (auto& [name, block] : persistent_) {
     for (const auto& survivor : survivors_) {
@@ -207,6 +227,7 @@ void Machine::begin_death(const std::vector<const SimThread*>& threads) {
 void Machine::end_death(NodeId process) {
   for (auto& [name, block] : persistent_) block.model->ignore_stores(false);
   nic_.remove_all_of(process);
+  ethernet_.remove_all_of(process);
 }
 
 }  // namespace perdura::sim

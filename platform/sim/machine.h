@@ -38,6 +38,7 @@ class Machine {
   const NodeProfile& profile() const { return profile_; }
   Cores& cores() { return cores_; }
   fabric::sim::Nic& nic() { return nic_; }
+  fabric::sim::Nic& ethernet() { return ethernet_; }
   const pmem::WriteMeter& meter() const { return meter_; }
 
   // From now on, changes of the persistent regions are reported to a journal.
@@ -90,6 +91,8 @@ class Machine {
   std::vector<pmem::sim::MemoryController> dram_;
   std::vector<pmem::sim::MemoryController> pm_;
   fabric::sim::Nic nic_;
+  const Profile ethernet_profile_;
+  fabric::sim::Nic ethernet_;  // the kernel's sockets
   std::map<std::string, Block, std::less<>> persistent_;
   std::map<std::string, std::shared_ptr<SimRing>, std::less<>> rings_;
   pmem::sim::Durability* durability_ = nullptr;

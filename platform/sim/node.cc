@@ -70,12 +70,14 @@ class SimBackgroundThread final : public BackgroundThread {
 }  // namespace
 
 SimNode::SimNode(Engine& engine, Machine& machine, NodeId id, fabric::sim::Network& network,
-                 fabric::sim::Directory& directory, std::exception_ptr& failure)
+                 fabric::sim::Directory& directory, fabric::sim::Directory& sockets,
+                 std::exception_ptr& failure)
     : engine_(engine),
       machine_(machine),
       id_(id),
       network_(network),
       directory_(directory),
+      sockets_(sockets),
       failure_(failure) {}
 
 SimNode::~SimNode() = default;
@@ -104,7 +106,16 @@ pmem::Writes SimNode::pm_writes() const {
 
 fabric::TrafficByNode SimNode::traffic() const {
   if (id_ != machine()) return {};
-  return {{id_, machine_.nic().traffic}};
+  fabric::Traffic traffic = machine_.nic().traffic;
+  traffic += machine_.ethernet().traffic;
+  return {{id_, traffic}};
+}
+
+std::unique_ptr<fabric::Endpoint> SimNode::create_socket_endpoint(Thread& thread,
+                                                                  fabric::Port port) {
+  return std::make_unique<fabric::sim::SimEndpoint>(network_, sockets_, machine_.ethernet(),
+                                                    static_cast<SimThread&>(thread.executor),
+                                                    fabric::Address{id_, port});
 }
 
 std::unique_ptr<BackgroundThread> SimNode::start_background_thread(std::optional<fabric::Port> port,

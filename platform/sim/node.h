@@ -14,10 +14,12 @@ namespace perdura::sim {
 
 class SimNode final : public Node, public MessageRings {
  public:
-  // `failure`: receives the first exception that a task of the node's background threads does not
-  // catch, if it is still null. All references must outlive the node.
+  // `directory`: of endpoints of the device, `sockets`: of those over TCP. `failure`: receives the
+  // first exception that a task of the node's background threads does not catch, if it is still
+  // null. All references must outlive the node.
   SimNode(Engine& engine, Machine& machine, NodeId id, fabric::sim::Network& network,
-          fabric::sim::Directory& directory, std::exception_ptr& failure);
+          fabric::sim::Directory& directory, fabric::sim::Directory& sockets,
+          std::exception_ptr& failure);
   ~SimNode();
 
   NodeId id() const override { return id_; }
@@ -36,6 +38,8 @@ class SimNode final : public Node, public MessageRings {
   std::unique_ptr<RingConsumer> open_consumer(std::string_view name, RingShape shape) override {
     return machine_.ring(name, shape).consumer();
   }
+  std::unique_ptr<fabric::Endpoint> create_socket_endpoint(Thread& thread,
+                                                           fabric::Port port) override;
   Picoseconds cpu_time() const override;
   // A machine's writes and traffic are counted for the first of its nodes.
   pmem::Writes pm_writes() const override;
@@ -68,6 +72,7 @@ class SimNode final : public Node, public MessageRings {
   ThreadChoices choices_;
   fabric::sim::Network& network_;
   fabric::sim::Directory& directory_;
+  fabric::sim::Directory& sockets_;
   std::exception_ptr& failure_;
   pmem::MemoryMeter memory_;
   std::list<SimThread> threads_;

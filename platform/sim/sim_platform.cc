@@ -55,7 +55,7 @@ SimPlatform::SimPlatform(Profile profile, const std::vector<NodesOfRole>& roles,
       const auto id = static_cast<NodeId>(nodes_.size());
       const NodeId on = machine_of(machines, id);
       Machine& machine = machines_.try_emplace(on, engine_, described, kind, on).first->second;
-      nodes_.emplace_back(engine_, machine, id, network_, directory_, failure_);
+      nodes_.emplace_back(engine_, machine, id, network_, directory_, sockets_, failure_);
     }
   }
 }

@@ -156,6 +156,7 @@ class SimPlatform final : public Platform {
   std::function<void()> between_events_;
   fabric::sim::Network network_{engine_};
   fabric::sim::Directory directory_;
+  fabric::sim::Directory sockets_;
   std::map<NodeId, Machine> machines_;
   std::deque<SimNode> nodes_;
   std::vector<std::shared_ptr<Running>> running_;

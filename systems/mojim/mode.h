@@ -25,6 +25,8 @@ struct Mode {
   bool waits = true;
   // Sync points are durable on the primary, too.
   bool flushes = false;
+  // The mirror copies to the backups over TCP instead of the RDMA device (M-syncseceth).
+  bool backups_over_tcp = false;
 
   bool is_replicated() const { return copies != Copies::none; }
 };

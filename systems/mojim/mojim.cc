@@ -26,6 +26,7 @@ constexpr Mode kSync{"m-sync", "M-sync", Copies::mirror, true, false};
 constexpr Mode kSyncFlush{"m-syncflush", "M-syncflush", Copies::mirror, true, true};
 constexpr Mode kAsync{"m-async", "M-async", Copies::mirror, false, true};
 constexpr Mode kSyncSec{"m-syncsec", "M-syncsec", Copies::two_tiers, true, false};
+constexpr Mode kSyncSecEth{"m-syncseceth", "M-syncseceth", Copies::two_tiers, true, false, true};
 constexpr Mode kChain{"e-chain", "E-chain", Copies::chain, true, false};
 constexpr Mode kBroadcast{"e-broadcast", "E-broadcast", Copies::broadcast, true, false};
 
@@ -83,6 +84,8 @@ std::span<const services::MemorySystem> mojim_modes() {
                     GuaranteeLevel::ordered, {1, 1}),
       entry<kSyncSec>("what is synced is in the mirror's log, and will be in the backups'",
                       GuaranteeLevel::durable, {2, 8}),
+      entry<kSyncSecEth>("the same as with M-syncsec, whose backups get it over Ethernet",
+                         GuaranteeLevel::durable, {2, 8}),
       entry<kChain>("what is synced is in the logs of all, one after the other",
                     GuaranteeLevel::durable, {2, 8}),
       entry<kBroadcast>("what is synced is in the logs of all", GuaranteeLevel::durable, {2, 8}),

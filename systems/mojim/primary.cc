@@ -133,7 +133,7 @@ Task<> Primary::connect(Thread& thread, Channel& channel, std::uint32_t number) 
   } connecting(channel);
   std::vector<std::unique_ptr<Sender>> senders;
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
-    senders.push_back(std::make_unique<Sender>(thread, copies_[copy],
+    senders.push_back(std::make_unique<Sender>(thread, thread.endpoint, copies_[copy],
                                                number % parameters_.connections, shape_,
                                                acknowledgment_, lost_[copy], parameters_.timeout));
   }

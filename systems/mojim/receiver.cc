@@ -16,6 +16,17 @@ constexpr std::uint32_t kAcknowledgments = 64;
 
 }  // namespace
 
+Receiver::Way::Way(fabric::Endpoint& its_endpoint, Acknowledgment acknowledges, pmem::Region& words,
+                   pmem::Region& logs, pmem::Region& data_area)
+    : endpoint(its_endpoint),
+      acknowledgment(acknowledges),
+      control(endpoint.register_memory(words,
+                                       fabric::Access::remote_read | fabric::Access::remote_write)),
+      slots(endpoint.register_memory(logs, fabric::Access::local)),
+      data(endpoint.register_memory(data_area,
+                                    fabric::Access::remote_read | fabric::Access::remote_write)),
+      max_inline(endpoint.capabilities().max_inline) {}
+
 Receiver::Receiver(Thread& thread, Logs& logs, pmem::Region& logs_region, pmem::Region& data,
                    Options options)
     : thread_(thread),
@@ -25,23 +36,25 @@ Receiver::Receiver(Thread& thread, Logs& logs, pmem::Region& logs_region, pmem::
       log_(thread.endpoint.address().port),
       memory_(thread.node.create_region(fmt::format("mojim receiver {}", log_),
                                         kCacheLine + kAcknowledgments * kWord, pmem::Medium::dram)),
-      control_(thread.endpoint.register_memory(
-          *memory_, fabric::Access::remote_read | fabric::Access::remote_write)),
-      slots_(thread.endpoint.register_memory(logs_region, fabric::Access::local)),
-      data_(thread.endpoint.register_memory(
-          data, fabric::Access::remote_read | fabric::Access::remote_write)),
-      max_inline_(thread.endpoint.capabilities().max_inline),
+      device_(thread.endpoint, options_.acknowledgment, *memory_, logs_region, data),
+      way_(&device_),
       applied_before_(logs.applied()),
-      passed_until_(options_.behind.size()) {}
+      passed_until_(options_.behind.size()) {
+  if (!options_.over_tcp) return;
+  sockets_ = thread.node.create_socket_endpoint(thread, thread.endpoint.address().port);
+  // Nothing but this node's software can say what has arrived.
+  over_tcp_.emplace(*sockets_, Acknowledgment::message, *memory_, logs_region, data);
+}
 
 Receiver::~Receiver() { disconnect(); }
 
 Task<> Receiver::serve() {
   thread_.executor.spawn(rpc::accept_connections(
-      thread_.endpoint, [this](fabric::ConnectionRequest& request) { accept(request); }));
+      thread_.endpoint, [this](fabric::ConnectionRequest& request) { accept(request, device_); }));
+  if (sockets_) thread_.executor.spawn(accept_over_tcp(sockets_));
   thread_.executor.spawn(beat());
   for (std::size_t copy = 0; copy < options_.behind.size(); ++copy) {
-    thread_.executor.spawn(pass_on(copy));
+    thread_.executor.spawn(pass_on(copy, sockets_));
   }
   bool is_idle = false;
   for (;;) {
@@ -79,7 +92,13 @@ Task<> Receiver::beat() {
 
 // --- connections ---------------------------------------------------------------------------------
 
-void Receiver::accept(fabric::ConnectionRequest& request) {
+// The task keeps the endpoint on which it waits: tasks may be destroyed behind this object.
+Task<> Receiver::accept_over_tcp(std::shared_ptr<fabric::Endpoint> sockets) {
+  co_await rpc::accept_connections(
+      *sockets, [this](fabric::ConnectionRequest& request) { accept(request, *over_tcp_); });
+}
+
+void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
   const auto hello = rpc::read_message<Hello>(request.private_data());
   Refusal refusal{.version = kProtocolVersion, .term = logs_.term()};
   if (hello.version != kProtocolVersion || hello.log != log_ || !(hello.shape == logs_.shape())) {
@@ -106,7 +125,8 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
   }
   arrived_.wake_all();
   term_ = logs_.term();
-  queue_ = thread_.endpoint.create_receive_queue(static_cast<std::uint32_t>(logs_.shape().slots));
+  way_ = &way;
+  queue_ = way.endpoint.create_receive_queue(static_cast<std::uint32_t>(logs_.shape().slots));
   posted_until_ = logs_.next_position(log_);
   const std::uint64_t position = posted_until_;
   keep_slots_posted();
@@ -116,8 +136,8 @@ void Receiver::accept(fabric::ConnectionRequest& request) {
                         .last_id = last_id,
                         .safe = options_.passes_first ? safe_ : last_id,
                         .applied = logs_.applied(),
-                        .control = control_.key,
-                        .data = data_.key,
+                        .control = way.control.key,
+                        .data = way.data.key,
                         .incomplete = logs_.is_incomplete()};
   queue_pair_ = request.accept({.receive_queue = queue_.get(), .completions = &completions_},
                                rpc::bytes_of(welcome));
@@ -203,10 +223,10 @@ void Receiver::handle(const fabric::ReceiveCompletion& completion) {
 
 void Receiver::acknowledge(std::uint64_t id) {
   safe_ = id;
-  if (options_.acknowledgment != Acknowledgment::message || !queue_pair_) return;
+  if (way_->acknowledgment != Acknowledgment::message || !queue_pair_) return;
   const Bytes place = kCacheLine + acknowledged_++ % kAcknowledgments * kWord;
   memory_->store(place, id);
-  rpc::send(*queue_pair_, control_.local(place, kWord), max_inline_);
+  rpc::send(*queue_pair_, way_->control.local(place, kWord), way_->max_inline);
 }
 
 // A slot is posted again when its request has been applied and passed on.
@@ -228,9 +248,10 @@ void Receiver::keep_slots_posted() {
 
 // --- copies behind this one ----------------------------------------------------------------------
 
-Task<> Receiver::pass_on(std::size_t copy) {
-  Sender sender(thread_, options_.behind[copy], log_, logs_.shape(), options_.behind_acknowledge,
-                logs_.lost(copy), options_.timeout);
+// Keeps the endpoint, as accept_over_tcp() does.
+Task<> Receiver::pass_on(std::size_t copy, std::shared_ptr<fabric::Endpoint> sockets) {
+  Sender sender(thread_, sockets ? *sockets : thread_.endpoint, options_.behind[copy], log_,
+                logs_.shape(), options_.behind_acknowledge, logs_.lost(copy), options_.timeout);
   if (options_.passes_first) co_await catch_up(sender, copy);
   for (;;) {
     const bool is_skipped = options_.passes_first && skipped_until_ > safe_;
@@ -359,7 +380,7 @@ Task<bool> Receiver::give_region(Sender& sender, std::size_t copy) {
   const auto refusal = co_await sender.connect(*from, Hello::Contents::written);
   if (!refusal || refusal->reason != Refusal::Reason::none) co_return false;
   logs_.note_given(copy, *from);
-  const bool written = co_await sender.write_data(data_, logs_.shape().size);
+  const bool written = co_await sender.write_data(way_->data, logs_.shape().size);
   // In another term it has to be given from the beginning, as when something was not passed on
   // meanwhile, since this copy was incomplete.
   if (!written || logs_.is_closed() || term_of(*from) < logs_.term() || logs_.skipped() > *from) {

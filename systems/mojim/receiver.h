@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,10 +21,11 @@ inline constexpr Picoseconds kLook = Microseconds(2);
 class Receiver {
  public:
   struct Options {
-    Acknowledgment acknowledgment{};  // of what is received
+    Acknowledgment acknowledgment{};  // of what is received over the RDMA device
     bool passes_first = false;        // it is acknowledged when it has been passed on (E-chain)
     std::vector<NodeId> behind{};     // the copies to which it is passed on
     Acknowledgment behind_acknowledge{};
+    bool over_tcp = false;  // it is passed on over TCP, and received over it, too
     Bytes secondary_tier_thresh = 0;
     std::uint32_t resends = 0;
     Picoseconds timeout{};  // after which a node that does not answer has failed
@@ -38,8 +40,21 @@ class Receiver {
   Task<> serve();
 
  private:
+  // One of the thread's endpoints, and what this node registers there.
+  struct Way {
+    Way(fabric::Endpoint& endpoint, Acknowledgment acknowledgment, pmem::Region& control,
+        pmem::Region& logs, pmem::Region& data);
+    fabric::Endpoint& endpoint;
+    Acknowledgment acknowledgment;  // of what comes here
+    fabric::MemoryRegion control;
+    fabric::MemoryRegion slots;
+    fabric::MemoryRegion data;
+    std::uint32_t max_inline;
+  };
+
   Task<> beat();
-  void accept(fabric::ConnectionRequest& request);
+  Task<> accept_over_tcp(std::shared_ptr<fabric::Endpoint> sockets);
+  void accept(fabric::ConnectionRequest& request, const Way& way);
   Task<> await_written(std::uint64_t connection, std::uint64_t writing);
   bool all_free() const;  // slots of the log, where there is a connection
   bool is_replaced() const;
@@ -51,7 +66,7 @@ class Receiver {
   void close();
   void keep_slots_posted();
   void acknowledge(std::uint64_t id);
-  Task<> pass_on(std::size_t copy);
+  Task<> pass_on(std::size_t copy, std::shared_ptr<fabric::Endpoint> sockets);
   Task<> catch_up(Sender& sender, std::size_t copy);
   bool is_skipped_safe(std::size_t copy) const;
   Task<bool> pass(Sender& sender, std::size_t copy, const Logs::SyncPoint& sync);
@@ -67,10 +82,10 @@ class Receiver {
   std::uint32_t log_;
   // The control word, which senders READ, then acknowledgments.
   std::unique_ptr<pmem::Region> memory_;
-  fabric::MemoryRegion control_;
-  fabric::MemoryRegion slots_;
-  fabric::MemoryRegion data_;
-  std::uint32_t max_inline_;
+  Way device_;
+  std::shared_ptr<fabric::Endpoint> sockets_;  // null unless Options::over_tcp
+  std::optional<Way> over_tcp_;
+  const Way* way_;  // of the connection
   fabric::CompletionQueue completions_;
   std::unique_ptr<fabric::ReceiveQueue> queue_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;

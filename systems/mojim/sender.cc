@@ -29,9 +29,10 @@ class Waiting {
 
 }  // namespace
 
-Sender::Sender(Thread& thread, NodeId to, std::uint32_t log, const Shape& shape,
-               Acknowledgment acknowledgment, const std::atomic<bool>& is_lost, Picoseconds timeout)
-    : thread_(thread),
+Sender::Sender(Thread& thread, fabric::Endpoint& endpoint, NodeId to, std::uint32_t log,
+               const Shape& shape, Acknowledgment acknowledgment, const std::atomic<bool>& is_lost,
+               Picoseconds timeout)
+    : endpoint_(endpoint),
       to_(to),
       log_(log),
       shape_(shape),
@@ -39,9 +40,9 @@ Sender::Sender(Thread& thread, NodeId to, std::uint32_t log, const Shape& shape,
       is_lost_(is_lost),
       timeout_(timeout),
       memory_(thread.node.create_region(
-          fmt::format("mojim sender {} {} {}", thread.endpoint.address().port, to, log),
+          fmt::format("mojim sender {} {} {}", endpoint.address().port, to, log),
           kBuffersOffset + kWindow * kCacheLine, pmem::Medium::dram)),
-      registered_(thread.endpoint.register_memory(*memory_, fabric::Access::local)) {}
+      registered_(endpoint.register_memory(*memory_, fabric::Access::local)) {}
 
 Sender::~Sender() {
   if (watched_) *watched_ = nullptr;
@@ -60,13 +61,13 @@ Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents
   calls_.emplace();
   calls_->open(kWindow);
   if (acknowledgment_ == Acknowledgment::message) {
-    buffers_.open(thread_.endpoint, kWindow);
+    buffers_.open(endpoint_, kWindow);
     buffers_.post_all({registered_, kBuffersOffset, kCacheLine, sizeof(Acknowledged)}, kWindow);
   }
   term_ = term_of(from);
   const Hello hello{kProtocolVersion, static_cast<std::uint16_t>(log_), contents, from, shape_};
   const auto bytes = rpc::bytes_of(hello);
-  fabric::Connection connection = co_await thread_.endpoint.connect(
+  fabric::Connection connection = co_await endpoint_.connect(
       {to_, static_cast<fabric::Port>(log_)},
       {.receive_queue = acknowledgment_ == Acknowledgment::message ? buffers_.queue() : nullptr,
        .completions = &completions_,

@@ -21,12 +21,14 @@ namespace perdura::systems::mojim {
 
 class Sender {
  public:
-  // To the log `log` of the node `to`. What is sent is acknowledged as `acknowledgment` says.
-  // `is_lost`: somebody has given up this node, which may then wait for ever for what another log
-  // does not get. It must outlive this. The connection ends when no heartbeat is seen for `timeout`
-  // while something is waited for that the node's processor has to do.
-  Sender(Thread& thread, NodeId to, std::uint32_t log, const Shape& shape,
-         Acknowledgment acknowledgment, const std::atomic<bool>& is_lost, Picoseconds timeout);
+  // To the log `log` of the node `to`, over an endpoint of the thread. What is sent is acknowledged
+  // as `acknowledgment` says. `is_lost`: somebody has given up this node, which may then wait for
+  // ever for what another log does not get. It must outlive this. The connection ends when no
+  // heartbeat is seen for `timeout` while something is waited for that the node's processor has to
+  // do.
+  Sender(Thread& thread, fabric::Endpoint& endpoint, NodeId to, std::uint32_t log,
+         const Shape& shape, Acknowledgment acknowledgment, const std::atomic<bool>& is_lost,
+         Picoseconds timeout);
   ~Sender();
 
   // Makes the connection, anew if it has been made before (Hello). Refusal::none if that succeeded;
@@ -76,7 +78,7 @@ class Sender {
   void give_up_waiting();
   void take(const fabric::ReceiveCompletion& completion);
 
-  Thread& thread_;
+  fabric::Endpoint& endpoint_;
   NodeId to_;
   std::uint32_t log_;
   Shape shape_;

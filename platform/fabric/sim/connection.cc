@@ -200,7 +200,9 @@ void End::join(End& a, End& b) {
     end->path_ = path_between(a.nic_.profile.link, b.nic_.profile.link);
     end->journal_ = end->peer_->nic_.journal;
     if (end->journal_) [[unlikely]]
-      end->connection_ = end->journal_->connect();
+      // What a CPU stores stays in its caches, as what a device places with DDIO does.
+      end->connection_ = end->nic_.is_software ? end->journal_->connect_through_caches()
+                                               : end->journal_->connect();
   }
 }
 

@@ -141,7 +141,14 @@ Picoseconds SimEndpoint::ahead() const { return thread_.now() - network_.engine.
 
 Capabilities SimEndpoint::capabilities() const {
   const perdura::sim::NicProfile& nic = nic_.profile.nic;
-  return {nic.flush, nic.flush_persistence, nic.atomic_write, nic.max_inline, 1U << 30};
+  Capabilities capabilities{nic.flush, nic.flush_persistence, nic.atomic_write, nic.max_inline,
+                            1U << 30};
+  if (nic_.is_software) {
+    capabilities.write_with_immediate = false;
+    capabilities.atomics = false;
+    capabilities.extents = false;
+  }
+  return capabilities;
 }
 
 MemoryRegion SimEndpoint::register_memory(pmem::Region& region, Bytes offset, Bytes length,
@@ -157,6 +164,7 @@ MemoryRegion SimEndpoint::register_memory(pmem::Region& region, Bytes offset, By
 
 ExtentMap SimEndpoint::register_extents(pmem::Region& region, std::span<const Extent> extents,
                                         Access access) {
+  if (nic_.is_software) throw PlatformError("connections over TCP have no extents");
   const ExtentMap map =
       nic_.add(address_.node, region, make_extent_table(extents, region.size()), access);
   charge_registration(map.key);

@@ -17,11 +17,14 @@ namespace perdura::fabric::sim {
 
 class Nic {
  public:
-  explicit Nic(const perdura::sim::Profile& testbed) : profile(testbed) {
+  // `is_software`: connections over TCP, where a CPU does what a device would do.
+  explicit Nic(const perdura::sim::Profile& testbed, bool software = false)
+      : profile(testbed), is_software(software) {
     if (testbed.translation) translations.emplace(*testbed.translation);
   }
 
   const perdura::sim::Profile& profile;
+  const bool is_software;
   std::shared_ptr<pmem::sim::Journal> journal;  // of the node; null unless durability is tracked
   // What a thread posts occupies these. It may have run ahead of the engine, and what the device
   // answers in the meantime must not wait for that.
@@ -29,9 +32,9 @@ class Nic {
   perdura::sim::SharedResource link;      // out; the other direction is the peer's
   perdura::sim::SharedResource dma_read;  // PCIe, from memory
   // What arrives occupies these, in its order.
-  perdura::sim::Resource slow_link_in;           // where the sender's link is faster than this
-  perdura::sim::Resource receive;                // message rate, in
-  perdura::sim::Resource dma_write;              // PCIe, to memory
+  perdura::sim::Resource slow_link_in;  // where the sender's link is faster than this
+  perdura::sim::Resource receive;       // message rate, in
+  perdura::sim::Resource dma_write;     // PCIe, to memory
   perdura::sim::Resource atomics;
   bool in_atomic = false;                        // a relaxed simulation: between its two halves
   std::optional<TranslationCache> translations;  // else it knows where everything is

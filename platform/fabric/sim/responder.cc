@@ -133,6 +133,10 @@ bool End::process(Flight& flight) {
   const WorkRequest& request = flight.request;
   Time at = nic_.receive.take(network_.engine.now(), profile.nic.message) + profile.nic.processing;
 
+  if (nic_.is_software && request.opcode != Opcode::send && request.opcode != Opcode::read &&
+      request.opcode != Opcode::write) {
+    return refuse(flight, Status::unsupported, at), true;
+  }
   if (request.opcode == Opcode::send || request.opcode == Opcode::write_with_immediate) {
     if (request.opcode == Opcode::write_with_immediate) {
       flight.memory = nic_.find(address_.node, request.remote, payload_bytes(request),

@@ -74,6 +74,8 @@ class Journal {
   // --- devices ---------------------------------------------------------------------------------
 
   ConnectionId connect() { return state_.connect(); }
+  // Of a connection whose data is placed in caches, whatever the model says of devices.
+  ConnectionId connect_through_caches() { return state_.connect(true); }
   Operation post(ConnectionId connection, RemoteKind kind, bool fenced);
   void place(Operation operation, Place place, std::span<const std::byte> bytes, LineTimes visible);
   // The data that a READ of this node has fetched becomes visible with its completion.

@@ -296,6 +296,18 @@ LinkProfile read_link(Section section) {
   return link;
 }
 
+EthernetProfile read_ethernet(Section section) {
+  EthernetProfile ethernet;
+  ethernet.link.bandwidth = section.gigabits_per_second("bandwidth_gbit_s");
+  ethernet.link.propagation = section.nanoseconds("propagation_ns");
+  ethernet.link.mtu = section.count("segment_bytes", 1, 1U << 16);
+  ethernet.link.header = section.count("header_bytes", 0, 1U << 16);
+  ethernet.stack = section.nanoseconds("stack_ns");
+  ethernet.system_call = section.nanoseconds("system_call_ns");
+  section.done();
+  return ethernet;
+}
+
 RetryProfile read_retry(Section section) {
   RetryProfile retry;
   // Must not be 0: a receiver without buffers that is retried at once without end would stop
@@ -323,6 +335,7 @@ void read_machine(Profile& profile, MakeSection section, HasSection has) {
   profile.nic = read_nic(section("nic"));
   if (has("translation")) profile.translation = read_translation(section("translation"));
   profile.link = read_link(section("link"));
+  if (has("ethernet")) profile.ethernet = read_ethernet(section("ethernet"));
 }
 
 std::vector<RoleProfile> read_roles(const std::string& path, const toml::table& root,
@@ -379,9 +392,9 @@ Profile load_profile(const std::string& path) {
     throw UsageError(
         fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
   }
-  static const std::set<std::string> known{"name",        "title", "ddio",  "cpu",  "server",
-                                           "client",      "dram",  "pm",    "numa", "nic",
-                                           "translation", "link",  "retry", "role"};
+  static const std::set<std::string> known{"name",        "title", "ddio",     "cpu",   "server",
+                                           "client",      "dram",  "pm",       "numa",  "nic",
+                                           "translation", "link",  "ethernet", "retry", "role"};
   for (const auto& [key, node] : root) {
     if (!known.contains(std::string(key.str()))) {
       throw UsageError(fmt::format("{}:{}: unknown key '{}'; known are: {}", path,

@@ -128,6 +128,19 @@ struct LinkProfile {
   Bytes header = 0;  // bytes of headers and checks in each packet
 };
 
+// The network beside the fabric, on which connections over TCP go. What both ends do is done by the
+// kernel's stack. A profile that says nothing of it has Gigabit Ethernet, whose numbers below are
+// those of the standards (IEEE 802.3; TCP with time stamps) and, of the stack, estimates.
+struct EthernetProfile {
+  LinkProfile link{.bandwidth = 125e6,  // bytes per second
+                   .propagation = Microseconds(5),
+                   .mtu = 1448,    // payload of a segment
+                   .header = 90};  // preamble, Ethernet, IP and TCP
+  Picoseconds stack =
+      Microseconds(10);  // from the wire to the program and back, interrupt included
+  Picoseconds system_call = Microseconds(2);  // CPU time of a message, at each end
+};
+
 struct RetryProfile {
   Picoseconds rnr_timer{};        // wait before sending again to a receiver that was not ready
   std::uint32_t rnr_retries = 7;  // 7 means without end, as in verbs
@@ -150,6 +163,7 @@ struct Profile {
   NicProfile nic;
   std::optional<TranslationProfile> translation;  // else the NIC knows where everything is
   LinkProfile link;
+  EthernetProfile ethernet;
   RetryProfile retry;
   std::vector<RoleProfile> roles;  // whose nodes are described differently
 

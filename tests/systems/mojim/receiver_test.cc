@@ -55,8 +55,8 @@ class MojimReceiver : public testing::Test {
   }
   std::unique_ptr<Sender> sender(Thread& thread, std::uint32_t log, Acknowledgment acknowledgment) {
     const Parameters parameters = Parameters::of(config_, kMSync);
-    return std::make_unique<Sender>(thread, 1, log, Shape(config_, parameters), acknowledgment,
-                                    is_lost_, parameters.timeout);
+    return std::make_unique<Sender>(thread, thread.endpoint, 1, log, Shape(config_, parameters),
+                                    acknowledgment, is_lost_, parameters.timeout);
   }
   static Task<> connect(Sender& sender, std::uint64_t term) {
     const auto refusal = co_await sender.connect(begin_of(term), Hello::Contents::equal);
