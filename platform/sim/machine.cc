@@ -25,11 +25,13 @@ std::vector<pmem::sim::MemoryController> controllers_of(const MemoryProfile& mem
 }
 
 // What a machine looks like to connections over TCP: the kernel's stack stands in the place of the
-// device.
+// device. What has not come out of it when a connection is closed never gets to memory, so the way
+// through it is a part of the way there.
 Profile with_ethernet(Profile profile) {
   profile.link = profile.ethernet.link;
-  profile.nic.message = profile.ethernet.system_call;
-  profile.nic.processing = profile.ethernet.stack;
+  profile.link.propagation += profile.ethernet.stack;
+  profile.nic.message = {};
+  profile.nic.processing = {};
   profile.nic.max_inline = 64 * KiB;  // a system call copies what is sent
   profile.nic.flush = false;
   profile.nic.flush_persistence = false;

@@ -132,13 +132,12 @@ struct LinkProfile {
 // kernel's stack. A profile that says nothing of it has Gigabit Ethernet, whose numbers below are
 // those of the standards (IEEE 802.3; TCP with time stamps) and, of the stack, estimates.
 struct EthernetProfile {
-  LinkProfile link{.bandwidth = 125e6,  // bytes per second
+  LinkProfile link{.bandwidth = 125e6,
                    .propagation = Microseconds(5),
-                   .mtu = 1448,    // payload of a segment
-                   .header = 90};  // preamble, Ethernet, IP and TCP
-  Picoseconds stack =
-      Microseconds(10);  // from the wire to the program and back, interrupt included
-  Picoseconds system_call = Microseconds(2);  // CPU time of a message, at each end
+                   .mtu = 1448,               // payload of a segment
+                   .header = 90};             // preamble, Ethernet, IP and TCP
+  Picoseconds stack = Microseconds(20);       // one way, through both ends' kernels
+  Picoseconds system_call = Microseconds(2);  // CPU time of sending a message
 };
 
 struct RetryProfile {
