@@ -33,8 +33,8 @@ constexpr std::uint32_t kMostTranslations = 1U << 20;
 
 // What a role's table may have besides the keys of [server] and [client].
 const std::set<std::string>& tables_of_role() {
-  static const std::set<std::string> tables{"cpu", "dram", "pm",         "numa",
-                                            "nic", "link", "translation"};
+  static const std::set<std::string> tables{"cpu", "dram", "pm",       "numa",
+                                            "nic", "link", "ethernet", "translation"};
   return tables;
 }
 
