@@ -322,6 +322,13 @@ void add_crash(CLI::App& app, CommandContext& context, Action& action) {
       ->add_flag("--late-placements", arguments->late_placements,
                  "Of a strategy: what a device has received may be late in memory, too")
       ->needs(strategy);
+  command
+      ->add_option("--expect", arguments->expected,
+                   "Of a strategy: looks for a run that keeps less than this level (default: "
+                   "durable)")
+      ->needs(strategy)
+      ->check(CLI::IsMember(
+          std::vector<std::string>{"atomic", "ordered", "durable-writes", "durable"}));
   CLI::Option* const failures =
       command
           ->add_option(

@@ -102,13 +102,15 @@ ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& 
       context.locations.find(FileKind::profile, {profile_name, "--profile"}).string());
   const services::ServedSystem system = *systems::find_system(arguments.target);
   const bench::ExploredSetting setting = setting_of(system.info, arguments);
+  // Whatever the table says: what is to be found is the first loss.
+  const services::GuaranteeLevel expected =
+      arguments.expected ? services::guarantee_of_word(*arguments.expected).value()
+                         : services::GuaranteeLevel::durable;
   bool found = false;
   const auto models = system_models(arguments.configuration);
   LongWork work(models.size(), context.ranks);
   for (const pmem::PersistenceModel& model : models) {
-    // Whatever the table says: what is to be found is the first loss.
-    const bench::SoakCase one{system, setting, model, services::GuaranteeLevel::durable,
-                              arguments.late_placements};
+    const bench::SoakCase one{system, setting, model, expected, arguments.late_placements};
     work.begin(one.name());
     if (const std::string why = bench::refusal(system.info, one.setup(), profile.nic);
         !why.empty()) {
@@ -123,7 +125,8 @@ ExitCode crash_schedules(const CrashArguments& arguments, const CommandContext& 
     if (!result.finding) work.skip();
     work.close();
     fmt::print("{}: {}; {}\n", one.name(),
-               result.finding ? to_string(result.finding->run.kept) : "durable in all",
+               result.finding ? std::string(to_string(result.finding->run.kept))
+                              : fmt::format("{} in all", to_string(expected)),
                text_of(options, result));
     std::fflush(stdout);
     if (result.finding) {

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <lmdb.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
@@ -15,7 +14,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -134,60 +132,13 @@ class Running {
   std::FILE* output_ = nullptr;
 };
 
-// What LMDB finds in a file that nobody has open: its entries. Fails the test if LMDB finds fault
-// with the file.
-inline std::map<std::string, std::string> entries_of(const std::string& file) {
-  std::map<std::string, std::string> entries;
-  MDB_env* env = nullptr;
-  MDB_txn* txn = nullptr;
-  MDB_dbi dbi = 0;
-  MDB_cursor* cursor = nullptr;
-  const auto good = [&](int result, const char* what) {
-    EXPECT_EQ(result, 0) << file << ": " << what << ": " << mdb_strerror(result);
-    return result == 0;
-  };
-  if (good(mdb_env_create(&env), "create") && good(mdb_env_set_mapsize(env, 4 << 20), "size") &&
-      good(mdb_env_open(env, file.c_str(), MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK, 0644), "open") &&
-      good(mdb_txn_begin(env, nullptr, MDB_RDONLY, &txn), "begin") &&
-      good(mdb_dbi_open(txn, nullptr, 0, &dbi), "open") &&
-      good(mdb_cursor_open(txn, dbi, &cursor), "cursor")) {
-    MDB_val key;
-    MDB_val value;
-    while (mdb_cursor_get(cursor, &key, &value, MDB_NEXT) == 0) {
-      entries.emplace(std::string(static_cast<char*>(key.mv_data), key.mv_size),
-                      std::string(static_cast<char*>(value.mv_data), value.mv_size));
-    }
-    mdb_cursor_close(cursor);
-  }
-  if (txn != nullptr) mdb_txn_abort(txn);
-  if (env != nullptr) mdb_env_close(env);
-  return entries;
-}
-
-// Of lmdb_writer: the last transaction that is there, with all before it. Fails the test if one is
-// missing, or there in part.
+// Of lmdb_writer: the last transaction that is there, with all before it, in a file that nobody has
+// open. Fails the test if one is missing, or there in part, or if LMDB finds fault with the file.
 inline std::uint64_t last_transaction(const std::string& file) {
-  const auto entries = entries_of(file);
-  const auto head = entries.find("last");
-  if (head == entries.end()) {
-    EXPECT_TRUE(entries.empty());
-    return 0;
-  }
-  std::uint64_t last = 0;
-  EXPECT_EQ(head->second.size(), sizeof last);
-  std::memcpy(&last, head->second.data(), sizeof last);
-  constexpr std::uint64_t kKeys = 500;
-  EXPECT_EQ(entries.size(), 1 + std::min(last, kKeys));
-  for (std::uint64_t number = last > kKeys ? last - kKeys + 1 : 1; number <= last; ++number) {
-    const auto found = entries.find(fmt::format("{:08}", number % kKeys));
-    if (found == entries.end()) {
-      ADD_FAILURE() << "transaction " << number << " of " << last << " is missing";
-      return last;
-    }
-    const std::string expected(1 + number * 37 % 900, static_cast<char>('a' + number % 26));
-    EXPECT_EQ(found->second, expected) << "transaction " << number;
-  }
-  return last;
+  Running check({PERDURA_LMDB_WRITER, file});
+  const std::string output = check.rest();
+  EXPECT_EQ(check.wait(), 0) << file << ": " << output;
+  return std::strtoull(output.c_str(), nullptr, 10);
 }
 
 inline std::vector<std::string> mojim(const char* command, const std::string& mode,
