@@ -4,7 +4,8 @@
 //   0      +--------------------------------------------------------------+
 //          | magic | version, crc | shape                                 |   never changes
 //   256    +--------------------------------------------------------------+
-//          | applied | incomplete | given up | term that begins           |   the state
+//          | applied | incomplete | given up | term that begins | in      |   the state
+//          | the background                                               |
 //   512    +--------------------------------------------------------------+
 //          | log 0: slots, a ring; each a request: header | data          |
 //          | log 1: ...                                                   |
@@ -88,6 +89,9 @@ inline constexpr Bytes kGivenUpOffset = 272;
 // The term that a copy has begun last. While it is later than that of the id that was applied last,
 // the copy applies what the primary before may have been told to be safe, whatever is missing.
 inline constexpr Bytes kBegunOffset = 280;
+// 1 if the sync points of this term come in the background: they were acknowledged before they were
+// here, so one behind a gap must not be there without the others.
+inline constexpr Bytes kInBackgroundOffset = 288;
 inline constexpr Bytes kSlotsOffset = 512;
 
 struct Regions {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "platform/runtime/work.h"
 
@@ -16,6 +17,7 @@ Logs::Logs(pmem::Region& logs, pmem::Region& data, const Options& options)
       applied_now_(options.shape.logs) {
   applied_ = logs.load(kAppliedOffset);
   incomplete_ = logs.load(kIncompleteOffset) != 0;
+  in_background_ = logs.load(kInBackgroundOffset) != 0;
   for (std::uint32_t log = 0; log < logs_.size(); ++log) {
     logs_[log].last_id = applied_;
     recover(log);
@@ -406,10 +408,17 @@ void Logs::begin_term(std::uint64_t term) {
 // To be called with data_lock_.
 void Logs::end_term(std::uint64_t next) {
   apply_ready(false);
-  if (options_.has_gaps) apply_ready(true);
+  if (options_.has_gaps && !in_background_) apply_ready(true);
   store_applied(begin_of(next), true);
   const std::lock_guard held(lock_);
   for (Log& log : logs_) forget_not_applied(log, ~std::uint64_t{0});
+}
+
+void Logs::set_in_background(bool in_background) {
+  const std::lock_guard applying(data_lock_);
+  if (std::exchange(in_background_, in_background) == in_background) return;
+  logs_region_.store(kInBackgroundOffset, in_background ? 1 : 0);
+  logs_region_.persist(kInBackgroundOffset, kWord);
 }
 
 void Logs::skip_to(std::uint64_t id) {

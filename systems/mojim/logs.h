@@ -28,7 +28,8 @@ class Logs {
     Shape shape;
     std::uint64_t checkpoint_thresh = 1;
     // What has been acknowledged may be behind what has not: sync points of other threads go on
-    // when one gets lost. Else (M-async) the first one that is missing is the end.
+    // when one gets lost. Else (M-async) the first one that is missing is the end, as where sync
+    // points come in the background (set_in_background).
     bool has_gaps = true;
     // What the device places in a log and what a checkpoint stores in the data area are flushed
     // before anything depends on them. As published, nothing is flushed on a copy.
@@ -112,6 +113,8 @@ class Logs {
   // A new primary: applies what the one before may have been told to be safe, forgets the rest, and
   // takes nothing from a primary of a lower term any more.
   void begin_term(std::uint64_t term);
+  // Of the present term, whose requests have not come yet: nobody waits until sync points are here.
+  void set_in_background(bool in_background);
   // From now on takes requests behind this id, of the present term: those up to it will not come
   // any more. What has not been applied of them is missing, so the copy is incomplete.
   void skip_to(std::uint64_t id);
@@ -191,6 +194,7 @@ class Logs {
   std::atomic<bool> incomplete_{false};
   std::atomic<bool> closed_{false};
   std::atomic<bool> being_written_{false};
+  bool in_background_ = false;                  // with data_lock_
   std::optional<std::uint64_t> complete_from_;  // with data_lock_
   std::uint64_t writings_ = 0;                  // with data_lock_
   std::atomic<std::uint64_t> skipped_{0};

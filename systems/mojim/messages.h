@@ -11,11 +11,12 @@
 
 namespace perdura::systems::mojim {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 
 struct Hello {
   std::uint32_t version = 0;
-  std::uint16_t log = 0;
+  std::uint8_t log = 0;
+  std::uint8_t in_background = 0;  // 1: nobody waits until sync points are here
   // What to do about a copy that has not taken part in this term so far. `equal`: it holds what it
   // has to, as when the region is new, or has been loaded from it. `other`: the region has to be
   // copied to it. `written`: the sender now WRITEs its own data area to it, whatever it holds, and

@@ -116,6 +116,7 @@ void Receiver::accept(fabric::ConnectionRequest& request, const Way& way) {
     if (hello.contents != Hello::Contents::equal) logs_.set_incomplete(true);
     logs_.begin_term(term_of(hello.from));
   }
+  logs_.set_in_background(hello.in_background != 0);
   memory_->store(kWritten, 0);
   std::uint64_t writing = 0;
   if (hello.contents == Hello::Contents::written) {
@@ -252,7 +253,11 @@ void Receiver::keep_slots_posted() {
 Task<> Receiver::pass_on(std::size_t copy, std::shared_ptr<fabric::Endpoint> sockets) {
   Sender sender(thread_, sockets ? *sockets : thread_.endpoint, options_.behind[copy], log_,
                 logs_.shape(), options_.behind_acknowledge, logs_.lost(copy), options_.timeout);
-  if (options_.passes_first) co_await catch_up(sender, copy);
+  if (options_.passes_first) {
+    co_await catch_up(sender, copy);
+  } else {
+    sender.send_in_background();
+  }
   for (;;) {
     const bool is_skipped = options_.passes_first && skipped_until_ > safe_;
     if (is_skipped && is_skipped_safe(copy)) acknowledge(skipped_until_);

@@ -65,7 +65,12 @@ Task<std::optional<Refusal>> Sender::connect(std::uint64_t from, Hello::Contents
     buffers_.post_all({registered_, kBuffersOffset, kCacheLine, sizeof(Acknowledged)}, kWindow);
   }
   term_ = term_of(from);
-  const Hello hello{kProtocolVersion, static_cast<std::uint16_t>(log_), contents, from, shape_};
+  const Hello hello{.version = kProtocolVersion,
+                    .log = static_cast<std::uint8_t>(log_),
+                    .in_background = in_background_,
+                    .contents = contents,
+                    .from = from,
+                    .shape = shape_};
   const auto bytes = rpc::bytes_of(hello);
   fabric::Connection connection = co_await endpoint_.connect(
       {to_, static_cast<fabric::Port>(log_)},

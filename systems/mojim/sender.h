@@ -30,6 +30,8 @@ class Sender {
          const Shape& shape, Acknowledgment acknowledgment, const std::atomic<bool>& is_lost,
          Picoseconds timeout);
   ~Sender();
+  // Nobody waits for what will be sent (Hello).
+  void send_in_background() { in_background_ = true; }
 
   // Makes the connection, anew if it has been made before (Hello). Refusal::none if that succeeded;
   // nothing if nobody answers: for `timeout`, or as long as the platform usually waits.
@@ -102,7 +104,8 @@ class Sender {
   std::uint64_t term_ = 0;
   std::uint64_t position_ = 0;
   std::uint64_t stalls_ = 0;
-  std::uint32_t waiting_ = 0;         // tasks, for the node's processor
+  std::uint32_t waiting_ = 0;  // tasks, for the node's processor
+  bool in_background_ = false;
   bool given_up_ = false;             // the connection: no heartbeat was seen
   std::shared_ptr<Sender*> watched_;  // what watch() has; null when this is gone
 };
