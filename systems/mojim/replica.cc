@@ -74,9 +74,9 @@ Task<> Replica::serve(Thread& thread) {
       {.acknowledgment = chain && !behind.empty() ? Acknowledgment::message : by_method,
        .passes_first = chain && !behind.empty(),
        .behind = behind,
-       .behind_acknowledge = (chain && next_has_others) || mode_.backups_over_tcp
-                                 ? Acknowledgment::message
-                                 : by_method,
+       .behind_acknowledge = mode_.backups_over_tcp     ? kOverTcp
+                             : chain && next_has_others ? Acknowledgment::message
+                                                        : by_method,
        .over_tcp = mode_.backups_over_tcp,
        .secondary_tier_thresh = parameters_.secondary_tier_thresh,
        .resends = parameters_.resends,
