@@ -29,6 +29,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/pieces.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/queue_pair.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/registration.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/rendezvous.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/sockets.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/transfer.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/waker.cc

@@ -45,13 +45,7 @@ std::shared_ptr<void> ShmNode::adopt(const std::string& path, pmem::Medium mediu
 
 std::unique_ptr<fabric::Endpoint> ShmNode::create_socket_endpoint(Thread& thread,
                                                                   fabric::Port port) {
-  return std::make_unique<fabric::tcp::TcpEndpoint>(
-      fabric::tcp::Surroundings{.rendezvous = rendezvous_,
-                                .traffic = traffic_meter(),
-                                .waker = add_thread(),
-                                .executor = static_cast<runtime::ThreadExecutor&>(thread.executor),
-                                .connection_timeout = connection_timeout_},
-      fabric::Address{id(), port});
+  return fabric::tcp::create_endpoint(*this, thread, port, rendezvous_, connection_timeout_);
 }
 
 // Of the machine and not of the node, whose files go when another process takes its place.

@@ -23,19 +23,6 @@ std::string ShmRendezvous::path(Address address) const {
   return fmt::format("{}.socket-{}", job_.node_path(address.node), address.port);
 }
 
-void ShmRendezvous::claim(Address address) {
-  const std::scoped_lock lock(mutex_);
-  if (!claimed_.emplace(address.node, address.port).second) {
-    throw UsageError(fmt::format("two threads of node {} have port {} for connections over TCP",
-                                 address.node, address.port));
-  }
-}
-
-void ShmRendezvous::release(Address address) {
-  const std::scoped_lock lock(mutex_);
-  claimed_.erase({address.node, address.port});
-}
-
 void ShmRendezvous::publish(Address address, const Listener& listener) {
   // Renamed, so that nobody reads half of it.
   const std::string name = path(address);

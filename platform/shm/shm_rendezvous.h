@@ -2,10 +2,7 @@
 // job's directory.
 #pragma once
 
-#include <mutex>
-#include <set>
 #include <string>
-#include <utility>
 
 #include "platform/fabric/shm/job.h"
 #include "platform/fabric/tcp/rendezvous.h"
@@ -21,8 +18,6 @@ class ShmRendezvous final : public fabric::tcp::Rendezvous {
 
   std::uint64_t job() const override { return token_; }
   std::string host() const override { return "127.0.0.1"; }
-  void claim(fabric::Address address) override;
-  void release(fabric::Address address) override;
   void publish(fabric::Address address, const fabric::tcp::Listener& listener) override;
   void withdraw(fabric::Address address) override;
   std::optional<fabric::tcp::Listener> find(fabric::Address address) override;
@@ -32,8 +27,6 @@ class ShmRendezvous final : public fabric::tcp::Rendezvous {
 
   fabric::shm::Job& job_;
   std::uint64_t token_;
-  std::mutex mutex_;
-  std::set<std::pair<fabric::NodeId, fabric::Port>> claimed_;
 };
 
 }  // namespace perdura

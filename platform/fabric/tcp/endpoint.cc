@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "platform/base/error.h"
 #include "platform/fabric/tcp/connection.h"
@@ -16,6 +17,18 @@ namespace {
 }
 
 }  // namespace
+
+std::unique_ptr<Endpoint> create_endpoint(HostNode& node, Thread& thread, Port port,
+                                          std::shared_ptr<Rendezvous> rendezvous,
+                                          Picoseconds connection_timeout) {
+  return std::make_unique<TcpEndpoint>(
+      Surroundings{.rendezvous = std::move(rendezvous),
+                   .traffic = node.traffic_meter(),
+                   .waker = node.add_thread(),
+                   .executor = static_cast<runtime::ThreadExecutor&>(thread.executor),
+                   .connection_timeout = connection_timeout},
+      Address{node.id(), port});
+}
 
 void TcpReceiveQueue::post(const LocalPieces& buffer, std::uint64_t buffer_id) {
   if (posted_->size() == depth_) {

@@ -106,4 +106,9 @@ class TcpEndpoint final : public Endpoint, public runtime::Poller {
   bool stored_ = false;  // to persistent memory, since the counts were published
 };
 
+// What Node::create_socket_endpoint() of the real platforms does.
+std::unique_ptr<Endpoint> create_endpoint(HostNode& node, Thread& thread, Port port,
+                                          std::shared_ptr<Rendezvous> rendezvous,
+                                          Picoseconds connection_timeout);
+
 }  // namespace perdura::fabric::tcp

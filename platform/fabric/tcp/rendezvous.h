@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platform/fabric/types.h"
@@ -12,7 +15,7 @@
 namespace perdura::fabric::tcp {
 
 struct Listener {
-  std::vector<std::string> hosts;  // IPv4 addresses, the one to be tried first first
+  std::vector<std::string> hosts{};  // IPv4 addresses, the one to be tried first first
   std::uint16_t port = 0;
   // Drawn at random for each listener, so that a port that another process has taken meanwhile is
   // not mistaken for it.
@@ -28,15 +31,19 @@ class Rendezvous {
   // The IPv4 address on which endpoints of this process listen.
   virtual std::string host() const = 0;
 
-  // Throws UsageError if another socket endpoint of the node has this port.
-  virtual void claim(Address address) = 0;
-  virtual void release(Address address) = 0;
+  // For an endpoint of this process: throws UsageError if another one has this address.
+  void claim(Address address);
+  void release(Address address);
 
   // Of an address that was claimed: the endpoint listens now. Throws PlatformError.
   virtual void publish(Address address, const Listener& listener) = 0;
   virtual void withdraw(Address address) = 0;
   // Nothing if nobody listens there, as far as is known. What is found may be out of date.
   virtual std::optional<Listener> find(Address address) = 0;
+
+ private:
+  std::mutex mutex_;
+  std::set<std::pair<NodeId, Port>> claimed_;
 };
 
 }  // namespace perdura::fabric::tcp
