@@ -14,9 +14,10 @@
 namespace perdura::fabric::tcp {
 namespace {
 
-// How long an initiator waits before it looks again whether, or where, its peer listens.
+// How long an initiator waits before it looks again whether its peer listens; if one that listened
+// does not answer, or not for the peer, whether that listens elsewhere.
 constexpr Picoseconds kLookAgain = Milliseconds(1);
-constexpr Picoseconds kLookAgainForAnswer = Milliseconds(10);
+constexpr Picoseconds kLookAgainAtListener = Milliseconds(10);
 // For how long a host of several may not answer.
 constexpr Picoseconds kNextHost = std::chrono::seconds(1);
 
@@ -124,7 +125,7 @@ class TcpEndpoint::Acceptor final : public Watcher {
   }
 
  private:
-  Rendezvous& rendezvous() const { return *endpoint_.surroundings_.rendezvous; }
+  Rendezvous& rendezvous() const { return *endpoint_.context_.rendezvous; }
 
   TcpEndpoint& endpoint_;
   ListeningSocket listening_;
@@ -168,7 +169,7 @@ class TcpConnectionRequest final : public ConnectionRequest {
 };
 
 bool TcpEndpoint::names_this(const Hello& hello) const {
-  return hello.protocol == kProtocol && hello.job == surroundings_.rendezvous->job() &&
+  return hello.protocol == kProtocol && hello.job == context_.rendezvous->job() &&
          hello.listener == acceptor_->token() && hello.to_node == address_.node &&
          hello.to_port == address_.port && hello.private_data.length <= kMaxPrivateData;
 }
@@ -193,7 +194,7 @@ class TcpEndpoint::Attempt final : public Watcher {
   Attempt(TcpEndpoint& endpoint, Address to, const Listener& listener, const std::string& host,
           std::span<const std::byte> private_data)
       : endpoint_(endpoint), socket_(begin_to_connect(host, listener.port)) {
-    hello_.job = endpoint.surroundings_.rendezvous->job();
+    hello_.job = endpoint.context_.rendezvous->job();
     hello_.listener = listener.token;
     hello_.from_node = endpoint.address_.node;
     hello_.from_port = endpoint.address_.port;
@@ -256,12 +257,13 @@ class TcpEndpoint::Attempt final : public Watcher {
 Task<Connection> TcpEndpoint::connect(Address to, QueuePairOptions options,
                                       std::vector<std::byte> private_data) {
   check_private_data(private_data.size());
-  runtime::ThreadExecutor& executor = surroundings_.executor;
-  Rendezvous& rendezvous = *surroundings_.rendezvous;
+  runtime::ThreadExecutor& executor = context_.executor;
+  Rendezvous& rendezvous = *context_.rendezvous;
   const Picoseconds given = options.connection_timeout;
   const Time deadline =
-      executor.now() + (given > Picoseconds{} ? given : surroundings_.connection_timeout);
+      executor.now() + (given > Picoseconds{} ? given : context_.connection_timeout);
   for (std::size_t n = 0;; ++n) {
+    Picoseconds pause = kLookAgain;
     const std::optional<Listener> listener = rendezvous.find(to);
     if (listener && !listener->hosts.empty()) {
       Attempt attempt(*this, to, *listener, listener->hosts[n % listener->hosts.size()],
@@ -270,7 +272,7 @@ Task<Connection> TcpEndpoint::connect(Address to, QueuePairOptions options,
       // Whoever has this port may not be the listener, and not answer at all. Then another one will
       // be published if the listener comes.
       while (!attempt.over() && executor.now() < deadline) {
-        const Time look = std::min(deadline, executor.now() + kLookAgainForAnswer);
+        const Time look = std::min(deadline, executor.now() + kLookAgainAtListener);
         co_await runtime::until([&] { return attempt.over(); }, look);
         if (rendezvous.find(to) != listener) break;
         if (!attempt.reached() && executor.now() - begun > kNextHost) break;
@@ -284,13 +286,14 @@ Task<Connection> TcpEndpoint::connect(Address to, QueuePairOptions options,
         auto queue_pair = std::make_unique<TcpQueuePair>(*this, attempt.take_socket(), to, options);
         co_return Connection{Status::success, std::move(queue_pair), std::move(answer)};
       }
+      pause = kLookAgainAtListener;
     }
     // The peer has not started, does not listen yet, or went away before it answered. It may come
     // (back), so look again until the deadline.
     if (executor.now() >= deadline) {
       co_return Connection{Status::retry_exceeded, nullptr, {}};
     }
-    co_await sleep_for(kLookAgain);
+    co_await sleep_for(pause);
   }
 }
 

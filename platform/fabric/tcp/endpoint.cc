@@ -22,11 +22,11 @@ std::unique_ptr<Endpoint> create_endpoint(HostNode& node, Thread& thread, Port p
                                           std::shared_ptr<Rendezvous> rendezvous,
                                           Picoseconds connection_timeout) {
   return std::make_unique<TcpEndpoint>(
-      Surroundings{.rendezvous = std::move(rendezvous),
-                   .traffic = node.traffic_meter(),
-                   .waker = node.add_thread(),
-                   .executor = static_cast<runtime::ThreadExecutor&>(thread.executor),
-                   .connection_timeout = connection_timeout},
+      EndpointContext{.rendezvous = std::move(rendezvous),
+                      .traffic = node.traffic_meter(),
+                      .waker = node.add_thread(),
+                      .executor = static_cast<runtime::ThreadExecutor&>(thread.executor),
+                      .connection_timeout = connection_timeout},
       Address{node.id(), port});
 }
 
@@ -38,21 +38,21 @@ void TcpReceiveQueue::post(const LocalPieces& buffer, std::uint64_t buffer_id) {
   posted_->push_back({buffer, buffer_id});
 }
 
-TcpEndpoint::TcpEndpoint(const Surroundings& surroundings, Address address)
-    : surroundings_(surroundings), address_(address) {
-  surroundings_.rendezvous->claim(address_);
-  surroundings_.executor.add_poller(*this);
+TcpEndpoint::TcpEndpoint(const EndpointContext& context, Address address)
+    : context_(context), address_(address) {
+  context_.rendezvous->claim(address_);
+  context_.executor.add_poller(*this);
 }
 
 TcpEndpoint::~TcpEndpoint() {
-  surroundings_.executor.remove_poller(*this);
+  context_.executor.remove_poller(*this);
   acceptor_.reset();
   // Who waits for an answer shall not wait for longer.
   for (Request& request : requests_) answer(request.socket.get(), Verdict::rejected, {});
   incoming_.clear();
   lingering_.clear();
   waker_.reset();
-  surroundings_.rendezvous->release(address_);
+  context_.rendezvous->release(address_);
 }
 
 Capabilities TcpEndpoint::capabilities() const {
@@ -106,10 +106,11 @@ bool TcpEndpoint::poll() {
 }
 
 int TcpEndpoint::arm() {
-  runtime::Doorbell& bell = surroundings_.executor.doorbell();
+  if (events_.empty()) return -1;
+  runtime::Doorbell& bell = context_.executor.doorbell();
   if (bell.event.load(std::memory_order_relaxed) != 0) return events_.get();
   if (waker_ == nullptr) {
-    waker_ = std::make_unique<Waker>(events_.get(), bell, surroundings_.waker);
+    waker_ = std::make_unique<Waker>(events_.get(), bell, context_.waker);
   }
   waker_->arm();
   return -1;

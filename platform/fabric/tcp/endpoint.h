@@ -26,7 +26,7 @@
 namespace perdura::fabric::tcp {
 
 // What an endpoint is given by its platform and node.
-struct Surroundings {
+struct EndpointContext {
   std::shared_ptr<Rendezvous> rendezvous;
   TrafficMeter& traffic;
   ThreadUse& waker;  // where the CPU time of the thread that wakes is counted
@@ -37,7 +37,7 @@ struct Surroundings {
 class TcpEndpoint final : public Endpoint, public runtime::Poller {
  public:
   // Throws UsageError if the node has such an endpoint already, PlatformError.
-  TcpEndpoint(const Surroundings& surroundings, Address address);
+  TcpEndpoint(const EndpointContext& context, Address address);
   ~TcpEndpoint() override;
 
   Address address() const override { return address_; }
@@ -87,7 +87,7 @@ class TcpEndpoint final : public Endpoint, public runtime::Poller {
   bool resume_held();
   bool transmit();
 
-  Surroundings surroundings_;
+  EndpointContext context_;
   Address address_;
   EventSet events_;
   std::unique_ptr<Waker> waker_;

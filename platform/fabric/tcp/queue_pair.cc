@@ -22,7 +22,7 @@ TcpQueuePair::TcpQueuePair(TcpEndpoint& endpoint, File socket, Address peer,
       socket_(std::move(socket)),
       peer_(peer),
       options_(options),
-      traffic_(endpoint.surroundings_.traffic.open(peer.node)) {
+      traffic_(endpoint.context_.traffic.open(peer.node)) {
   if (options_.reported_as == nullptr) options_.reported_as = this;
   if (options_.receive_queue != nullptr) {
     receive_queue_ = static_cast<TcpReceiveQueue*>(options_.receive_queue)->posted();

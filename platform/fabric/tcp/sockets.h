@@ -50,6 +50,7 @@ class EventSet {
   void remove(int socket, const Watcher& watcher);
   // Calls the watchers of the sockets that are ready, without waiting; false if none is.
   bool dispatch();
+  bool empty() const { return watched_ == 0; }
   // Is readable while a socket is ready.
   int get() const { return epoll_.get(); }
 
