@@ -71,8 +71,10 @@ class ThreadExecutor final : public Executor {
   void make_ready(std::coroutine_handle<> task) override { ready_.push_back(task); }
   void make_ready_at(Time when, std::coroutine_handle<> task) override;
 
-  // Pollers cannot be removed and must outlive the executor's loop.
+  // A poller must outlive the executor's loop unless it is removed before, by a task of the
+  // executor or behind the loop: not by a poller.
   void add_poller(Poller& poller) { pollers_.push_back(&poller); }
+  void remove_poller(Poller& poller) { std::erase(pollers_, &poller); }
   void set_mode(CompletionMode mode) { mode_ = mode; }
   Doorbell& doorbell() { return doorbell_; }
   const std::shared_ptr<Inbox>& inbox() const { return inbox_; }

@@ -209,6 +209,10 @@ class Region {
     drain();
   }
 
+  // What keeps mapped memory in place. It expires when the region is destroyed, for those who have
+  // to know whether it still exists.
+  std::weak_ptr<void> mapping() const { return mapping_; }
+
   RegionModel* model() const { return model_.get(); }
   std::shared_ptr<RegionModel> shared_model() const { return model_; }
 

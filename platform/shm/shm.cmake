@@ -24,6 +24,15 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/queue_pair.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/receive_queue.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/shm/segment.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/connection.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/endpoint.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/pieces.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/queue_pair.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/registration.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/rendezvous.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/sockets.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/transfer.cc
+  ${CMAKE_SOURCE_DIR}/platform/fabric/tcp/waker.cc
   ${CMAKE_SOURCE_DIR}/platform/host/host_background.cc
   ${CMAKE_SOURCE_DIR}/platform/host/host_node.cc
   ${CMAKE_SOURCE_DIR}/platform/host/host_platform.cc
@@ -31,6 +40,7 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_barrier.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_node.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_platform.cc
+  ${CMAKE_SOURCE_DIR}/platform/shm/shm_rendezvous.cc
   ${CMAKE_SOURCE_DIR}/platform/shm/shm_ring.cc)
 
 if(PMEM2_FOUND)

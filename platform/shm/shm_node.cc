@@ -4,16 +4,21 @@
 #include <unistd.h>
 
 #include "platform/base/error.h"
+#include "platform/fabric/tcp/endpoint.h"
 #include "platform/pmem/mapped/pool_file.h"
 #include "platform/shm/shm_ring.h"
 
 namespace perdura {
 
 ShmNode::ShmNode(fabric::shm::Job& job, NodeId id, NodeId machine, const std::string& pm_directory,
-                 pmem::WriteMeter::Level accounting, Placement placement)
+                 pmem::WriteMeter::Level accounting, Placement placement,
+                 std::shared_ptr<fabric::tcp::Rendezvous> rendezvous,
+                 Picoseconds connection_timeout)
     : HostNode(job.control().clock, id, machine, pm_directory, accounting, std::move(placement)),
       job_(job),
-      memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))) {}
+      memory_(std::make_shared<fabric::shm::NodeMemory>(job.node(id))),
+      rendezvous_(std::move(rendezvous)),
+      connection_timeout_(connection_timeout) {}
 
 HostNode::Dram ShmNode::create_dram(std::string_view name, Bytes size, pmem::Pages pages) {
   if (pages != pmem::Pages::any) {
@@ -36,6 +41,11 @@ std::shared_ptr<void> ShmNode::adopt(const std::string& path, pmem::Medium mediu
             memory->remove(static_cast<std::byte*>(memory_base));
             if (medium == pmem::Medium::dram) ::unlink(path.c_str());
           }};
+}
+
+std::unique_ptr<fabric::Endpoint> ShmNode::create_socket_endpoint(Thread& thread,
+                                                                  fabric::Port port) {
+  return fabric::tcp::create_endpoint(*this, thread, port, rendezvous_, connection_timeout_);
 }
 
 // Of the machine and not of the node, whose files go when another process takes its place.

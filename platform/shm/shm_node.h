@@ -8,6 +8,7 @@
 
 #include "platform/fabric/shm/job.h"
 #include "platform/fabric/shm/node_memory.h"
+#include "platform/fabric/tcp/rendezvous.h"
 #include "platform/host/host_node.h"
 #include "platform/message_ring.h"
 
@@ -16,10 +17,14 @@ namespace perdura {
 class ShmNode final : public HostNode, public MessageRings {
  public:
   ShmNode(fabric::shm::Job& job, NodeId id, NodeId machine, const std::string& pm_directory,
-          pmem::WriteMeter::Level accounting, Placement placement);
+          pmem::WriteMeter::Level accounting, Placement placement,
+          std::shared_ptr<fabric::tcp::Rendezvous> rendezvous, Picoseconds connection_timeout);
 
   std::unique_ptr<RingProducer> open_producer(std::string_view name, RingShape shape) override;
   std::unique_ptr<RingConsumer> open_consumer(std::string_view name, RingShape shape) override;
+
+  std::unique_ptr<fabric::Endpoint> create_socket_endpoint(Thread& thread,
+                                                           fabric::Port port) override;
 
   fabric::shm::NodeMemory& memory() { return *memory_; }
 
@@ -35,6 +40,8 @@ class ShmNode final : public HostNode, public MessageRings {
   // Shared with the regions, which may outlive the node.
   std::shared_ptr<fabric::shm::NodeMemory> memory_;
   std::atomic<unsigned> next_dram_{0};
+  std::shared_ptr<fabric::tcp::Rendezvous> rendezvous_;  // of socket endpoints
+  Picoseconds connection_timeout_;
 };
 
 }  // namespace perdura

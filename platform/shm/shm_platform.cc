@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "platform/pmem/instructions.h"
+#include "platform/shm/shm_rendezvous.h"
 
 namespace perdura {
 namespace {
@@ -35,9 +36,11 @@ ShmPlatform::ShmPlatform(ShmOptions options)
   pmem::mapped::set_write_latency(options_.write_latency);
   const std::string pm =
       options_.pm_directory.empty() ? job_.directory() + "/pm" : options_.pm_directory;
+  const auto rendezvous = std::make_shared<ShmRendezvous>(job_);
   for (const NodeId id : local_ids()) {
     add_node(std::make_unique<ShmNode>(job_, id, machine_of(options_.machines, id), pm,
-                                       options_.accounting, placement_of(options_, id)));
+                                       options_.accounting, placement_of(options_, id), rendezvous,
+                                       options_.fabric.connection_timeout));
   }
 }
 

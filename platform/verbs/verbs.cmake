@@ -31,7 +31,8 @@ target_sources(perdura_platform PRIVATE
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/send_queue.cc
   ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/socket.cc
   ${CMAKE_SOURCE_DIR}/platform/verbs/verbs_node.cc
-  ${CMAKE_SOURCE_DIR}/platform/verbs/verbs_platform.cc)
+  ${CMAKE_SOURCE_DIR}/platform/verbs/verbs_platform.cc
+  ${CMAKE_SOURCE_DIR}/platform/verbs/verbs_rendezvous.cc)
 if(RDMACM_FOUND)
   target_sources(perdura_platform PRIVATE
     ${CMAKE_SOURCE_DIR}/platform/fabric/verbs/connection_manager.cc)

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "platform/base/error.h"
+#include "platform/fabric/tcp/endpoint.h"
 #include "platform/pmem/mapped/anonymous.h"
 
 namespace perdura {
@@ -14,6 +15,11 @@ void VerbsNode::try_flush_persistence() {
   memory_->try_flush_persistence(*region);
   region.reset();
   remove_region(kName);
+}
+
+std::unique_ptr<fabric::Endpoint> VerbsNode::create_socket_endpoint(Thread& thread,
+                                                                    fabric::Port port) {
+  return fabric::tcp::create_endpoint(*this, thread, port, rendezvous_, connection_timeout_);
 }
 
 HostNode::Dram VerbsNode::create_dram(std::string_view name, Bytes size, pmem::Pages pages) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "platform/fabric/tcp/rendezvous.h"
 #include "platform/fabric/verbs/node_memory.h"
 #include "platform/host/host_node.h"
 
@@ -14,9 +15,15 @@ class VerbsNode final : public HostNode {
  public:
   VerbsNode(const runtime::HostClock& clock, NodeId id, const std::string& pm_directory,
             pmem::WriteMeter::Level accounting, Placement placement,
-            std::shared_ptr<fabric::verbs::NodeMemory> memory)
+            std::shared_ptr<fabric::verbs::NodeMemory> memory,
+            std::shared_ptr<fabric::tcp::Rendezvous> rendezvous, Picoseconds connection_timeout)
       : HostNode(clock, id, id, pm_directory, accounting, std::move(placement)),
-        memory_(std::move(memory)) {}
+        memory_(std::move(memory)),
+        rendezvous_(std::move(rendezvous)),
+        connection_timeout_(connection_timeout) {}
+
+  std::unique_ptr<fabric::Endpoint> create_socket_endpoint(Thread& thread,
+                                                           fabric::Port port) override;
 
   // Tests whether the device supports FLUSH for persistence of this node's persistent memory.
   void try_flush_persistence();
@@ -30,6 +37,8 @@ class VerbsNode final : public HostNode {
 
   // Shared with the regions, which may outlive the node.
   std::shared_ptr<fabric::verbs::NodeMemory> memory_;
+  std::shared_ptr<fabric::tcp::Rendezvous> rendezvous_;  // of socket endpoints
+  Picoseconds connection_timeout_;
 };
 
 }  // namespace perdura

@@ -71,21 +71,26 @@ VerbsPlatform::VerbsPlatform(VerbsOptions options)
     : HostPlatform(options.node_count, options.local_nodes, options.accounting),
       options_(std::move(options)),
       temporary_(options_.pm_directory.empty()),
-      device_(std::make_shared<Device>(options_.device)) {
+      device_(std::make_shared<Device>(options_.device)),
+      rendezvous_(std::make_shared<VerbsRendezvous>(
+          VerbsRendezvous::job_of(options_.listener.get(), options_.coordinator))) {
   for (const NodeId id : local_ids()) memory_[id] = std::make_shared<NodeMemory>(device_);
   control_ = std::make_unique<ControlPlane>(fabric::verbs::ControlOptions{
       .node_count = options_.node_count,
       .local_nodes = local_ids(),
       .listener = options_.listener,
       .coordinator = options_.coordinator,
-      .lookup = [this](const auto& lookup, auto& found) { find_range(lookup, found); }});
+      .lookup = [this](const auto& lookup, auto& found) { find_range(lookup, found); },
+      .announced = [this](const auto& message) { rendezvous_->take(message); }});
+  rendezvous_->set_control(*control_);
   device_->set_on_failure([this] { control_->ring_all(); });
   const std::string& pm = options_.pm_directory.empty() ? temporary_.path() : options_.pm_directory;
   for (const NodeId id : local_ids()) {
     const Placement placement =
         id < options_.placements.size() ? options_.placements[id] : Placement{};
-    auto node = std::make_unique<VerbsNode>(control_->clock(), id, pm, options_.accounting,
-                                            placement, memory_[id]);
+    auto node =
+        std::make_unique<VerbsNode>(control_->clock(), id, pm, options_.accounting, placement,
+                                    memory_[id], rendezvous_, options_.fabric.connection_timeout);
     if (device_->capabilities().flush_persistence) node->try_flush_persistence();
     add_node(std::move(node));
   }

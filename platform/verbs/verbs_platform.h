@@ -18,6 +18,7 @@
 #include "platform/fabric/verbs/endpoint.h"
 #include "platform/host/host_platform.h"
 #include "platform/verbs/verbs_node.h"
+#include "platform/verbs/verbs_rendezvous.h"
 
 namespace perdura {
 
@@ -73,6 +74,7 @@ class VerbsPlatform final : public HostPlatform {
   TemporaryDirectory temporary_;
   std::shared_ptr<fabric::verbs::Device> device_;
   std::map<NodeId, std::shared_ptr<fabric::verbs::NodeMemory>> memory_;
+  std::shared_ptr<VerbsRendezvous> rendezvous_;
   std::unique_ptr<fabric::verbs::ControlPlane> control_;
   std::uint64_t runs_ = 0;
 };

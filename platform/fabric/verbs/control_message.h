@@ -31,7 +31,8 @@ enum class MessageKind : std::uint32_t {
   arrived_at_barrier,
   passed_barrier,
   ended_run,
-  lost,  // the process of node `from.node` has ended
+  listening,  // `from` has a TCP port for socket endpoints (platform/verbs/verbs_rendezvous.h)
+  lost,       // the process of node `from.node` has ended
   // Within a process, by the connection manager: the connection of `to_id` has ended.
   ended,
 };

@@ -70,6 +70,7 @@ ControlPlane::ControlPlane(const ControlOptions& options)
       local_nodes_(options.local_nodes),
       local_(options.node_count),
       lookup_(options.lookup),
+      announced_(options.announced),
       lost_(options.node_count),
       failed_(options.node_count),
       ended_runs_(options.node_count) {
@@ -234,6 +235,11 @@ void ControlPlane::handle(Message message) {
       state_changed_.notify_all();
       return;
     }
+    case MessageKind::listening:
+      if (coordinates_) broadcast(message);
+      // What this process has announced itself comes back from the coordinator.
+      if (announced_ && !is_local(message.from.node)) announced_(message);
+      return;
     case MessageKind::arrived_at_barrier:
       count_arrival(message);
       return;
@@ -268,6 +274,15 @@ void ControlPlane::count_arrival(const Message& message) {
 
 void ControlPlane::broadcast(const Message& message) {
   for (const auto& process : processes_) transmit(*process, message);
+}
+
+void ControlPlane::announce(const Message& message) {
+  // From there it goes on to the others.
+  if (coordinates_) {
+    broadcast(message);
+  } else {
+    transmit(*processes_.front(), message);
+  }
 }
 
 void ControlPlane::transmit(Process& process, const Message& message) {

@@ -51,6 +51,8 @@ struct ControlOptions {
   Picoseconds join_timeout = std::chrono::seconds(60);
   // Fills in what answers a lookup of a key of a local node; called on any thread.
   std::function<void(const Message& lookup, Message& found)> lookup{};
+  // Takes what other processes announce; called on any thread.
+  std::function<void(const Message& announcement)> announced{};
 };
 
 class ControlPlane {
@@ -73,6 +75,8 @@ class ControlPlane {
 
   // To an endpoint; a lookup, to a node. From any thread.
   void send(Message message);
+  // To all other processes. From any thread.
+  void announce(const Message& message);
 
   bool is_lost(NodeId node) const { return lost_[node].load(std::memory_order_acquire); }
   // A node whose run failed or whose process ended: waiting in barriers is pointless. The number of
@@ -127,6 +131,7 @@ class ControlPlane {
   std::vector<bool> local_;
   runtime::HostClock clock_;
   std::function<void(const Message&, Message&)> lookup_;
+  std::function<void(const Message&)> announced_;
   std::vector<std::unique_ptr<Process>> processes_;  // the others; the coordinator alone, elsewhere
   std::vector<std::atomic<bool>> lost_;
   std::atomic<NodeId> failed_;

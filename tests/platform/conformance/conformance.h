@@ -44,6 +44,8 @@ struct Case {
   std::string missing{};
   // What its device lacks of the following is not tested.
   fabric::Capabilities can{};
+  // A sender that finds no receive buffer gives up after so many attempts as it is told to make.
+  bool gives_up = true;
 };
 inline std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << (c.mode == CompletionMode::polling ? "polling" : "event");

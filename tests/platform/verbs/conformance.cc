@@ -3,6 +3,7 @@
 
 #include "platform/base/error.h"
 #include "platform/verbs/verbs_platform.h"
+#include "tests/platform/tcp/over_sockets.h"
 
 namespace {
 
@@ -36,6 +37,25 @@ std::vector<perdura::conformance::Case> on_device() {
   return all;
 }
 
+std::vector<perdura::conformance::Case> over_sockets() {
+  std::vector<perdura::conformance::Case> all = on_device();
+  for (auto& each : all) {
+    each.make = [](const Options& options) {
+      return std::make_unique<perdura::test::OverSockets>(make_verbs(options));
+    };
+    each.can = {.write_with_immediate = false, .atomics = false, .extents = false};
+    each.gives_up = false;
+  }
+  return all;
+}
+
 }  // namespace
 
 PERDURA_CONFORMANCE(Verbs, on_device())
+PERDURA_CONFORMANCE_SUITE(VerbsSockets, FabricOperations, over_sockets())
+PERDURA_CONFORMANCE_SUITE(VerbsSockets, FabricOrder, over_sockets())
+PERDURA_CONFORMANCE_SUITE(VerbsSockets, FabricAccess, over_sockets())
+PERDURA_CONFORMANCE_SUITE(VerbsSockets, FabricReceive, over_sockets())
+PERDURA_CONFORMANCE_SUITE(VerbsSockets, FabricConnection, over_sockets())
+PERDURA_CONFORMANCE_SUITE(VerbsSockets, FabricContention, over_sockets())
+PERDURA_CONFORMANCE_SUITE(VerbsSockets, NodeAccounting, over_sockets())

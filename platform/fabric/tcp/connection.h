@@ -1,0 +1,13 @@
+// Establishment of connections over TCP.
+#pragma once
+
+#include <span>
+
+#include "platform/fabric/tcp/frame.h"
+
+namespace perdura::fabric::tcp {
+
+// Answers who wants to connect; false if it is gone.
+bool answer(int socket, Verdict verdict, std::span<const std::byte> private_data);
+
+}  // namespace perdura::fabric::tcp

@@ -1,0 +1,114 @@
+// The connections of one thread over TCP, by the sockets of its host.
+//
+// Nothing but the thread that owns an endpoint works for it: it carries out what peers ask for, and
+// stores what they send, when its executor polls. While that thread runs a task that does not
+// suspend, peers wait, unlike those of an RDMA device, whose READs and WRITEs need no thread. A
+// SEND or WRITE completes when the peer's thread has stored the data and its acknowledgment has
+// come back, a READ with its answer.
+//
+// A thread that sleeps is woken through its doorbell's eventfd or, where it has none, by a thread
+// of the endpoint's own, which exists from the first time that the executor sleeps.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "platform/fabric/fabric.h"
+#include "platform/fabric/tcp/queue_pair.h"
+#include "platform/fabric/tcp/registration.h"
+#include "platform/fabric/tcp/rendezvous.h"
+#include "platform/fabric/tcp/sockets.h"
+#include "platform/fabric/tcp/waker.h"
+#include "platform/fabric/traffic.h"
+#include "platform/host/thread_executor.h"
+
+namespace perdura::fabric::tcp {
+
+// What an endpoint is given by its platform and node.
+struct EndpointContext {
+  std::shared_ptr<Rendezvous> rendezvous;
+  TrafficMeter& traffic;
+  ThreadUse& waker;  // where the CPU time of the thread that wakes is counted
+  runtime::ThreadExecutor& executor;
+  Picoseconds connection_timeout;  // how long connect() waits if it is not told
+};
+
+class TcpEndpoint final : public Endpoint, public runtime::Poller {
+ public:
+  // Throws UsageError if the node has such an endpoint already, PlatformError.
+  TcpEndpoint(const EndpointContext& context, Address address);
+  ~TcpEndpoint() override;
+
+  Address address() const override { return address_; }
+  Capabilities capabilities() const override;
+  MemoryRegion register_memory(pmem::Region& region, Bytes offset, Bytes length,
+                               Access access) override;
+  void deregister_memory(RemoteKey key) override { memory_.remove(key); }
+  ExtentMap register_extents(pmem::Region& region, std::span<const Extent> extents,
+                             Access access) override;
+  Task<> map_extent(const ExtentMap& map, Extent extent) override;
+  Task<> unmap_extents(const ExtentMap& map, Bytes at, Bytes length) override;
+  std::unique_ptr<ReceiveQueue> create_receive_queue(std::uint32_t depth) override;
+  Task<Connection> connect(Address to, QueuePairOptions options,
+                           std::vector<std::byte> private_data) override;
+  Task<std::unique_ptr<ConnectionRequest>> next_connection() override;
+
+  bool poll() override;
+  int arm() override;
+
+ private:
+  friend class TcpQueuePair;
+  friend class TcpConnectionRequest;
+  class Attempt;
+  class Incoming;
+  class Lingering;
+  class Acceptor;
+
+  struct Request {
+    File socket;
+    Address from;
+    PrivateData private_data;
+  };
+
+  bool names_this(const Hello& hello) const;
+  void end(Incoming& incoming);
+  // Sends the rest to a peer of a connection that has ended, and waits until the peer has closed
+  // it, too: TCP would drop what the peer has not received yet.
+  void linger(File socket, std::vector<std::byte> rest);
+  void end(Lingering& lingering);
+
+  void transmit_later(TcpQueuePair& queue_pair);
+  void resume_later(TcpQueuePair& queue_pair) { holding_.push_back(&queue_pair); }
+  void complete_later(Entry* entry, Status status);
+  // The queue pair is on no list any more.
+  void forget(TcpQueuePair& queue_pair);
+  bool complete_failed();
+  bool resume_held();
+  bool transmit();
+
+  EndpointContext context_;
+  Address address_;
+  EventSet events_;
+  std::unique_ptr<Waker> waker_;
+  Registrations memory_;
+  EntryPool pool_;
+
+  std::unique_ptr<Acceptor> acceptor_;
+  std::vector<std::unique_ptr<Incoming>> incoming_;
+  std::vector<std::unique_ptr<Lingering>> lingering_;
+  std::deque<Request> requests_;
+  WaitList acceptors_;
+
+  std::vector<TcpQueuePair*> to_transmit_;
+  std::deque<TcpQueuePair*> holding_;  // requests that wait for a receive buffer
+  std::vector<Entry*> failed_;
+  bool stored_ = false;  // to persistent memory, since the counts were published
+};
+
+// What Node::create_socket_endpoint() of the real platforms does.
+std::unique_ptr<Endpoint> create_endpoint(HostNode& node, Thread& thread, Port port,
+                                          std::shared_ptr<Rendezvous> rendezvous,
+                                          Picoseconds connection_timeout);
+
+}  // namespace perdura::fabric::tcp

@@ -1,0 +1,174 @@
+// One end of a connection over TCP.
+//
+// An operation is in one of these states, in this order:
+//
+//   waiting      more than send_depth operations, or too many bytes, are under way, or a fence
+//   holds
+//                it back
+//   outstanding  its frame is in line to be sent, or sent; completes with the peer's frame
+//
+// What arrives is carried out in the order in which it was sent. A SEND that finds no receive
+// buffer is held, with all requests behind it, until one is posted; meanwhile the answers to this
+// end's own requests are still taken in. That the peer does not send without limit is up to the
+// peer: it has at most kWindow bytes, or one message, unacknowledged.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "platform/fabric/fabric.h"
+#include "platform/fabric/tcp/frame.h"
+#include "platform/fabric/tcp/receive_queue.h"
+#include "platform/fabric/tcp/registration.h"
+#include "platform/fabric/tcp/sockets.h"
+#include "platform/fabric/traffic.h"
+#include "platform/runtime/ring.h"
+
+namespace perdura::fabric::tcp {
+
+class TcpEndpoint;
+class TcpQueuePair;
+
+// An operation that has been posted and not completed.
+struct Entry {
+  TcpQueuePair* queue_pair = nullptr;
+  Operation* operation = nullptr;  // null if unsignaled or abandoned
+  bool abandoned = false;          // its buffer no longer exists
+  bool owns_data = false;          // inlined: the payload is here
+  WorkRequest request;
+  Status status = Status::success;
+  std::array<std::byte, kMaxInline> data;
+};
+
+class EntryPool {
+ public:
+  Entry* take() {
+    if (free_.empty()) return entries_.emplace_back(std::make_unique<Entry>()).get();
+    Entry* const entry = free_.back();
+    free_.pop_back();
+    return entry;
+  }
+  void give_back(Entry* entry) { free_.push_back(entry); }
+
+ private:
+  std::vector<std::unique_ptr<Entry>> entries_;
+  std::vector<Entry*> free_;
+};
+
+class TcpQueuePair final : public QueuePair, public Watcher {
+ public:
+  TcpQueuePair(TcpEndpoint& endpoint, File socket, Address peer, const QueuePairOptions& options);
+  ~TcpQueuePair() override;
+
+  void post_unsignaled(const WorkRequest& request) override;
+  bool connected() const override { return connected_; }
+  Address peer() const override { return peer_; }
+
+  // --- called by the endpoint ------------------------------------------------------------------
+
+  void ready(std::uint32_t events) override;
+  // Sends what is in line, as much as the socket takes.
+  void transmit();
+  // Whether a request that was held can be carried out now.
+  bool can_resume() const;
+  void resume();
+  // Completes an operation that failed before it was sent.
+  void finish(Entry* entry, Status status);
+
+ private:
+  friend class TcpEndpoint;
+
+  // A frame in line to be sent, and where its payload comes from: a request's from the operation's
+  // buffers, that of an answer from registered memory.
+  struct Outgoing {
+    Frame frame;
+    Entry* entry = nullptr;
+    LocalPieces pieces{};
+    std::shared_ptr<Registration> memory{};
+  };
+  // A frame of which the payload is arriving, and where that goes.
+  struct Arrival {
+    enum class Sink : std::uint8_t { nowhere, memory, buffer, operation, held };
+    Frame frame;
+    Sink sink = Sink::nowhere;
+    LocalPieces pieces{};
+    std::shared_ptr<Registration> memory{};
+    std::uint64_t buffer_id = 0;
+    Bytes position = 0;
+  };
+  // A request that waits for a receive buffer, or behind one that does.
+  struct Held {
+    Frame frame;
+    std::vector<std::byte> payload{};
+    bool whole = false;
+  };
+
+  void post(Operation& operation) override;
+  void abandon(Operation& operation) override;
+
+  Entry* make_entry(const WorkRequest& request, Operation* operation);
+  void submit(Entry* entry);
+  static Status error_of(const WorkRequest& request);
+  bool may_start(const WorkRequest& request) const;
+  void start(Entry* entry);
+  void start_waiting();
+  void complete_oldest(Status status);
+  void no_longer_under_way(const Entry& entry);
+
+  void put_in_line(Outgoing outgoing);
+  void fill();
+  bool append_payload(const Outgoing& outgoing, std::size_t length);
+  std::optional<std::vector<std::byte>> unsent();
+  void want(std::uint32_t events);
+
+  void make_room();
+  void parse();
+  bool begin_frame();
+  bool begin_request(Arrival& arrival);
+  void place(Arrival& arrival, std::span<const std::byte> bytes);
+  std::size_t next_part(const Arrival& arrival) const;
+  void end_frame();
+  void end_request(const Arrival& arrival);
+  void hold();
+  void refuse(Status status);
+
+  // Ends the connection from this side; the oldest operation under way ends with `oldest`. What is
+  // in line for the peer is still sent, unless the peer is gone.
+  enum class Peer : std::uint8_t { there, gone };
+  void break_off(Status oldest, Peer peer);
+
+  TcpEndpoint& endpoint_;
+  File socket_;
+  const Address peer_;
+  QueuePairOptions options_;
+  TrafficMeter::Counter& traffic_;
+  bool connected_ = true;
+
+  // Requests of this end.
+  Ring<Entry*> waiting_;
+  Ring<Entry*> outstanding_;  // the oldest first
+  std::uint32_t reads_ = 0;   // of those
+  Bytes in_flight_ = 0;       // of those, the payload of WRITEs and SENDs
+
+  // Sending.
+  Ring<Outgoing> line_;
+  bool begun_ = false;          // the frame of the first in line is in `out_`, with
+  Bytes position_ = 0;          // so many bytes of its payload
+  std::vector<std::byte> out_;  // on its way into the socket, of which
+  std::size_t out_sent_ = 0;    // so many bytes are there already
+  std::uint32_t wanted_ = 0;    // events of the socket
+  bool to_transmit_ = false;    // is on the endpoint's list
+
+  // Receiving.
+  std::shared_ptr<TcpReceiveQueue::Posted> receive_queue_;
+  std::vector<std::byte> in_;  // bytes from in_begin_ to in_end_ have arrived
+  std::size_t in_begin_ = 0;
+  std::size_t in_end_ = 0;
+  bool in_frame_ = false;
+  Arrival arriving_;
+  std::deque<Held> held_;
+};
+
+}  // namespace perdura::fabric::tcp

@@ -1,0 +1,49 @@
+// Where socket endpoints of a job find each other: from the address of an endpoint to the host and
+// the TCP port at which it listens. Each platform has its own. Used by all threads of a process.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "platform/fabric/types.h"
+
+namespace perdura::fabric::tcp {
+
+struct Listener {
+  std::vector<std::string> hosts{};  // IPv4 addresses, the one to be tried first first
+  std::uint16_t port = 0;
+  // Drawn at random for each listener, so that a port that another process has taken meanwhile is
+  // not mistaken for it.
+  std::uint64_t token = 0;
+  bool operator==(const Listener&) const = default;
+};
+
+class Rendezvous {
+ public:
+  virtual ~Rendezvous() = default;
+  // The same in all processes of a job, and different from that of other jobs.
+  virtual std::uint64_t job() const = 0;
+  // The IPv4 address on which endpoints of this process listen.
+  virtual std::string host() const = 0;
+
+  // For an endpoint of this process: throws UsageError if another one has this address.
+  void claim(Address address);
+  void release(Address address);
+
+  // Of an address that was claimed: the endpoint listens now. Throws PlatformError.
+  virtual void publish(Address address, const Listener& listener) = 0;
+  virtual void withdraw(Address address) = 0;
+  // Nothing if nobody listens there, as far as is known. What is found may be out of date.
+  virtual std::optional<Listener> find(Address address) = 0;
+
+ private:
+  std::mutex mutex_;
+  std::set<std::pair<NodeId, Port>> claimed_;
+};
+
+}  // namespace perdura::fabric::tcp

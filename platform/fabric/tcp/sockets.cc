@@ -1,0 +1,142 @@
+#include "platform/fabric/tcp/sockets.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "platform/base/error.h"
+#include "platform/base/units.h"
+
+namespace perdura::fabric::tcp {
+namespace {
+
+using pmem::mapped::error_text;
+
+// How long a host may not acknowledge what was sent to it. TCP also counts the time in which the
+// peer's process leaves its socket's buffer full.
+constexpr Milliseconds kUserTimeout = std::chrono::seconds(10);
+
+[[noreturn]] void refuse(std::string_view what) {
+  throw PlatformError(fmt::format("connections over TCP: cannot {}: {}", what, error_text(errno)));
+}
+
+void set(int socket, int level, int option, int value) {
+  ::setsockopt(socket, level, option, &value, sizeof value);
+}
+
+void prepare(int socket) {
+  // Frames are short, and somebody waits for each, so they are not collected into larger packets.
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(kUserTimeout.count()));
+  // Notices the end of a host to which nothing is sent: after 2 s of silence, by 4 probes.
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 2);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 4);
+}
+
+std::optional<sockaddr_in> address_of(const std::string& host, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) return std::nullopt;
+  return address;
+}
+
+File new_socket() { return File(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
+
+// What a call returned: a number of bytes, none for now, or the end of the connection.
+std::optional<std::size_t> outcome(ssize_t bytes) {
+  if (bytes > 0) return static_cast<std::size_t>(bytes);
+  if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
+  return std::nullopt;
+}
+
+}  // namespace
+
+ListeningSocket listen_on(const std::string& host) {
+  ListeningSocket made{new_socket()};
+  auto address = address_of(host, 0);
+  if (!made.file || !address) refuse("make a TCP socket");
+  socklen_t length = sizeof(*address);
+  auto* const generic = reinterpret_cast<sockaddr*>(&*address);
+  if (::bind(made.file.get(), generic, length) != 0 || ::listen(made.file.get(), SOMAXCONN) != 0 ||
+      ::getsockname(made.file.get(), generic, &length) != 0) {
+    refuse(fmt::format("listen on a TCP port of {}", host));
+  }
+  made.port = ntohs(address->sin_port);
+  return made;
+}
+
+File accept_from(int listening) {
+  File socket(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket) prepare(socket.get());
+  return socket;
+}
+
+File begin_to_connect(const std::string& host, std::uint16_t port) {
+  const auto address = address_of(host, port);
+  File socket = new_socket();
+  if (!socket || !address) return {};
+  prepare(socket.get());
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&*address);
+  if (::connect(socket.get(), generic, sizeof(*address)) != 0 && errno != EINPROGRESS) return {};
+  return socket;
+}
+
+bool has_connected(int socket) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
+}
+
+std::optional<std::size_t> send_some(int socket, std::span<const std::byte> bytes) {
+  return outcome(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+}
+
+std::optional<std::size_t> receive_some(int socket, std::span<std::byte> into) {
+  return outcome(::recv(socket, into.data(), into.size(), 0));
+}
+
+EventSet::EventSet() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  if (!epoll_) refuse("make an epoll instance");
+}
+
+void EventSet::add(int socket, Watcher& watcher, std::uint32_t events) {
+  epoll_event event{.events = events, .data = {.ptr = &watcher}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket, &event) != 0) refuse("wait for a socket");
+  ++watched_;
+}
+
+void EventSet::change(int socket, Watcher& watcher, std::uint32_t events) {
+  epoll_event event{.events = events, .data = {.ptr = &watcher}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket, &event) != 0) refuse("wait for a socket");
+}
+
+void EventSet::remove(int socket, const Watcher& watcher) {
+  epoll_event unused{};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, &unused);
+  --watched_;
+  for (std::size_t i = next_; i < count_; ++i) {
+    if (batch_[i].data.ptr == &watcher) batch_[i].data.ptr = nullptr;
+  }
+}
+
+bool EventSet::dispatch() {
+  if (watched_ == 0) return false;
+  const int ready = ::epoll_wait(epoll_.get(), batch_.data(), static_cast<int>(batch_.size()), 0);
+  if (ready <= 0) return false;
+  count_ = static_cast<std::size_t>(ready);
+  for (next_ = 0; next_ < count_;) {
+    const epoll_event event = batch_[next_++];
+    if (event.data.ptr != nullptr) static_cast<Watcher*>(event.data.ptr)->ready(event.events);
+  }
+  count_ = 0;
+  return true;
+}
+
+}  // namespace perdura::fabric::tcp
