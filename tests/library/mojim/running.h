@@ -149,7 +149,7 @@ inline std::vector<std::string> mojim(const char* command, const std::string& mo
   if (mode != "s-unreplicated") {
     arguments.insert(arguments.end(), {"--mirror", folder.file("b")});
   }
-  if (mode == "m-syncsec" || mode.starts_with("e-")) {
+  if (mode.starts_with("m-syncsec") || mode.starts_with("e-")) {
     arguments.insert(arguments.end(), {"--backup", folder.file("c")});
   }
   if (!program.empty()) {
