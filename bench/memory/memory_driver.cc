@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "bench/copies.h"
 #include "bench/driver/server.h"
 #include "bench/driver/systems.h"
+#include "bench/memory/failure.h"
 #include "bench/memory/memory_parameters.h"
 #include "bench/memory/memory_run.h"
+#include "bench/memory/recovery_run.h"
+#include "bench/memory/sync_points.h"
 #include "persistence/chooser.h"
 #include "platform/base/error.h"
 
@@ -24,6 +28,28 @@ namespace {
 // Of the nodes that hold the region, the primary among them.
 NodeId node_count(const harness::PointSettings& settings, const MemorySystem& system) {
   return 1 + copies_of(settings, system);
+}
+
+void check_failure(const harness::PointSettings& settings, const MemorySystem& system) {
+  const Failure failure = failure_of(settings);
+  if (failure == Failure::none) return;
+  const std::string where = settings.where("failure");
+  const std::string& word = settings.text("failure");
+  const NodeId nodes = node_count(settings, system);
+  if (nodes == 1) {
+    throw UsageError(
+        fmt::format("{}: failure = \"{}\": {} has no copies to recover from; choose another system",
+                    where, word, system.info.name));
+  }
+  if (failing(failure) >= nodes) {
+    throw UsageError(
+        fmt::format("{}: failure = \"{}\": {} has no backup; choose another system or failure",
+                    where, word, system.info.name));
+  }
+  if (settings.number("threads") > 1) {
+    throw UsageError(
+        fmt::format("{}: failure = \"{}\": a recovery is measured with threads = 1", where, word));
+  }
 }
 
 }  // namespace
@@ -70,6 +96,7 @@ void MemoryDriver::check(const Point& point) const {
         "or lower threads or sync_size",
         settings.where("sync_size"), part, needed));
   }
+  check_failure(settings, system);
   check_server(point, services::info_of(system));
   try {
     system.check(memory_config(point, system));
@@ -96,12 +123,28 @@ std::vector<report::Column> MemoryDriver::columns(std::string_view name) const {
     if (system.info.name != name) continue;
     add_columns(system.session_metrics, columns);
     add_columns(system.replica_metrics, columns);
+    add_columns(kRecoveryMetrics, columns);
   }
   return columns;
 }
 
+std::vector<report::Column> MemoryDriver::columns_of(const Point& point) const {
+  std::vector<report::Column> all = columns(point.settings.system.text);
+  if (failure_of(point.settings) == Failure::none) all.resize(all.size() - kRecoveryMetrics.size());
+  return all;
+}
+
+std::span<const std::string_view> MemoryDriver::columns_if_unusual() const {
+  static constexpr std::array<std::string_view, 1> kColumns{"failure"};
+  return kColumns;
+}
+
 harness::Measurement MemoryDriver::run(Platform& platform, const Point& point) const {
-  return MemoryRun(platform, point, system_of(point, systems_)).execute();
+  const MemorySystem& system = system_of(point, systems_);
+  if (failure_of(point.settings) != Failure::none) {
+    return RecoveryRun(platform, point, system).execute();
+  }
+  return MemoryRun(platform, point, system).execute();
 }
 
 std::optional<Bytes> MemoryDriver::memory(const Point& point) const {

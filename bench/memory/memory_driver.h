@@ -22,6 +22,8 @@ class MemoryDriver final : public harness::Driver {
   void check(const harness::Point& point) const override;
   harness::Roles roles(const harness::PointSettings& settings, NodeId nodes) const override;
   std::vector<report::Column> columns(std::string_view name) const override;
+  std::vector<report::Column> columns_of(const harness::Point& point) const override;
+  std::span<const std::string_view> columns_if_unusual() const override;
   harness::Measurement run(Platform& platform, const harness::Point& point) const override;
   std::optional<Bytes> memory(const harness::Point& point) const override;
   std::string_view takes_memory() const override { return "region_size or backups"; }

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "bench/copies.h"
+#include "bench/memory/failure.h"
 #include "bench/server_parameters.h"
 
 namespace perdura::bench {
@@ -55,6 +56,13 @@ constexpr Parameter kParameters[] = {
      .title = "Application threads",
      .what = "of the application on the primary; each has a part of the region"},
     kBackups,
+    {.name = "failure",
+     .type = OneOf{kFailureWords},
+     .usual = "none",
+     .identifies = true,
+     .noun = "failure",
+     .title = "Failure",
+     .what = "of a process or node when half of the operations are done, and who takes over"},
     kDomain,
     kDdio,
     kReceiveBuffers,

@@ -8,12 +8,10 @@
 
 #include "bench/driver/systems.h"
 #include "bench/memory/memory_driver.h"
+#include "bench/memory/sync_points.h"
 #include "bench/ycsb/workload_spec.h"
 #include "harness/run/interrupt.h"
 #include "platform/base/error.h"
-#include "platform/base/random.h"
-#include "platform/pmem/view.h"
-#include "platform/runtime/work.h"
 
 namespace perdura::bench {
 
@@ -21,19 +19,6 @@ using services::MappedMemory;
 using services::MemoryRange;
 using services::MemoryReplica;
 using services::MemoryRole;
-
-namespace {
-
-const harness::OperationKind kSync{0, "sync"};
-
-// Where the primary counts how often it has settled.
-Bytes counter_of(const harness::Point& point) {
-  return round_up(point.settings.number("region_size"), kCacheLine);
-}
-
-}  // namespace
-
-Bytes region_size_of(const harness::Point& point) { return counter_of(point) + kCacheLine; }
 
 MemoryRun::MemoryRun(Platform& platform, const harness::Point& point,
                      const services::MemorySystem& system)
@@ -111,16 +96,8 @@ void MemoryRun::open(Thread& thread) {
 }
 
 void MemoryRun::note_contents(Thread& thread) {
-  constexpr Bytes kPiece = 1 * MiB;
   const std::size_t number = number_of(thread);
-  std::vector<std::byte> piece(kPiece);
-  std::uint32_t sum = 0;
-  for (Bytes done = 0; done < config_.size; done += kPiece) {
-    const auto part = std::span(piece).first(std::min(kPiece, config_.size - done));
-    replicas_[number]->read(done, part);
-    sum = crc32(sum, part);
-  }
-  contents_[number].evidence.push_back(sum);
+  contents_[number].evidence.push_back(contents_of(*replicas_[number], config_.size));
 }
 
 // A thread of the application.
@@ -131,15 +108,7 @@ class MemoryRun::Application final : public harness::PhaseWork {
         thread_(thread),
         index_(index),
         result_(run.applications_[index]),
-        random_(run.point_.seed, index),
-        ranges_(run.point_.settings.number("ranges")),
-        sync_size_(run.point_.settings.number("sync_size")),
-        alignment_(run.point_.settings.number("alignment")),
-        stored_(sync_size_) {
-    const Bytes size = run.point_.settings.number("region_size") / run.config_.threads;
-    begin_ = index * size / alignment_ * alignment_;
-    places_ = (size - std::min(size, sync_size_)) / alignment_ + 1;
-    if (begin_ + (places_ - 1) * alignment_ + sync_size_ > (index + 1) * size) --places_;
+        points_(run.point_, run.config_.threads, index, index) {
     result_.kinds[kSync];  // so that nothing is allocated while measuring
   }
 
@@ -191,41 +160,20 @@ class MemoryRun::Application final : public harness::PhaseWork {
                   fmt::format("a sync ended with '{}'", to_string(synced.error())));
     return false;
   }
-  void store(std::vector<MemoryRange>& ranges);
   Task<> sync_often(std::string_view number, Crew* crew);
 
   MemoryRun& run_;
   Thread& thread_;
   std::uint32_t index_;
   harness::Measurement& result_;
-  workload::Random random_;
-  std::uint64_t ranges_;
-  Bytes sync_size_;
-  Bytes alignment_;
-  Bytes begin_ = 0;           // of the thread's part
-  std::uint64_t places_ = 0;  // in it
-  std::vector<std::byte> stored_;
+  SyncPoints points_;
   std::uint64_t settled_ = 0;
   std::unique_ptr<MappedMemory> memory_;
 };
 
-// Something else each time, to all bytes that are synced next.
-void MemoryRun::Application::store(std::vector<MemoryRange>& ranges) {
-  for (MemoryRange& range : ranges) {
-    range = {begin_ + random_.uniform_below(places_) * alignment_, sync_size_};
-    std::uint64_t word = random_();
-    for (std::byte& byte : stored_) {
-      byte = static_cast<std::byte>(word & 0xff);
-      word = word >> 8 | word << 56;
-    }
-    memory_->region().write(range.offset, stored_);
-  }
-}
-
 Task<> MemoryRun::Application::sync_often(std::string_view number, Crew* crew) {
   harness::KindMeasurement& kind = result_.kinds[kSync];
   Executor& executor = Executor::current();
-  std::vector<MemoryRange> ranges(ranges_);
   const std::uint64_t operations =
       memory_ ? workload::operations_of_client(run_.point_.settings.number(number), index_,
                                                run_.config_.threads)
@@ -237,7 +185,7 @@ Task<> MemoryRun::Application::sync_often(std::string_view number, Crew* crew) {
       result_.interrupted = true;
       break;
     }
-    store(ranges);
+    const std::span<const MemoryRange> ranges = points_.store(memory_->region());
     // A sync that waits for nobody does not let simulated time pass for others.
     co_await yield();
     const Time start = executor.begin();
@@ -287,7 +235,7 @@ class MemoryRun::Copy final : public harness::PhaseWork {
     if (!is_first() || !replica_) co_return;
     ++settled_;
     const Time since = Executor::current().now();
-    while (counter() != settled_) {
+    while (counted_in(*replica_, run_.point_) != settled_) {
       if (Executor::current().now() - since > kPatience) {
         run_.contents_[run_.number_of(thread_)].judge(
             harness::Verdict::invalid,
@@ -312,11 +260,6 @@ class MemoryRun::Copy final : public harness::PhaseWork {
   bool is_first() const { return thread_.endpoint.address().port == 0; }
   const std::string& place() const {
     return run_.point_.roles.place_of(thread_.node.id()).role.name;
-  }
-  std::uint64_t counter() const {
-    std::uint64_t count = 0;
-    replica_->read(counter_of(run_.point_), std::as_writable_bytes(std::span(&count, 1)));
-    return count;
   }
 
   MemoryRun& run_;

@@ -1,10 +1,6 @@
 // One point of a sweep of replicated memory on one process: starts the threads of the nodes that
 // this process runs, defines what they do in each phase (harness/run/phases.h), and collects what
 // they measured.
-//
-// Behind the region that applications use there is a cache line of the driver's own. In the settle
-// phase the primary counts in it how often it has settled, and syncs that; a copy has settled when
-// it says so, too.
 #pragma once
 
 #include <memory>
@@ -17,9 +13,6 @@
 #include "services/memory/memory.h"
 
 namespace perdura::bench {
-
-// Of the region as the system has it.
-Bytes region_size_of(const harness::Point& point);
 
 class MemoryRun {
  public:

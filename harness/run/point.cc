@@ -93,6 +93,16 @@ class Columns {
   report::Schema schema_;
 };
 
+// Whether the column of a parameter is to be in the results of these points.
+bool says_something(const Driver& driver, const report::Column& column,
+                    const std::vector<Point>& points) {
+  const auto left_out = driver.columns_if_unusual();
+  if (std::find(left_out.begin(), left_out.end(), column.name) == left_out.end()) return true;
+  return std::any_of(points.begin(), points.end(), [&](const Point& point) {
+    return point.settings.to_text(column.name) != column.usual;
+  });
+}
+
 // Of the systems of the points, those that have one.
 std::vector<report::Spelling> titles_of(const Driver& driver, const std::vector<Point>& points) {
   std::vector<report::Spelling> titles;
@@ -125,10 +135,13 @@ Declarations declarations_of(std::span<const Driver* const> drivers) {
 
 report::Schema schema_of(const Driver& driver, const std::vector<Point>& points) {
   Columns columns;
-  columns.add(report::parameter_columns(driver.parameters()));
+  const report::Schema of_parameters = report::parameter_columns(driver.parameters());
+  for (const report::Column& column : of_parameters.declared()) {
+    if (says_something(driver, column, points)) columns.add(std::span(&column, 1));
+  }
   for (const Point& point : points) {
     columns.add(role_columns(point.roles));
-    columns.add(driver.columns(point.settings.system.text));
+    columns.add(driver.columns_of(point));
   }
   report::Schema schema = columns.schema();
   schema.set_words("system", titles_of(driver, points));

@@ -94,6 +94,13 @@ class Driver {
   // What is measured of a system beside what the harness measures of all: further columns of
   // points.csv.
   virtual std::vector<report::Column> columns(std::string_view) const { return {}; }
+  // Those of them that the results of a point have.
+  virtual std::vector<report::Column> columns_of(const Point& point) const {
+    return columns(point.settings.system.text);
+  }
+  // Parameters that identify points and are columns only of results in which one of them is not as
+  // usual: readers take a column that is not there to say what is usual.
+  virtual std::span<const std::string_view> columns_if_unusual() const { return {}; }
   // Runs this process' share of the point on a fresh platform, whose nodes have the point's roles,
   // and measures it. What a system reports ends up in the verdict; an exception means that the run
   // cannot go on.

@@ -426,6 +426,7 @@ void Logs::skip_to(std::uint64_t id) {
   apply_ready(false);
   if (applied() >= id) return;
   set_incomplete(true);
+  skip(id);  // no log of this node will have it for the copies behind
   store_applied(id, true);
   const std::lock_guard held(lock_);
   for (Log& log : logs_) forget_not_applied(log, id);

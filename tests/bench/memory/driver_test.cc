@@ -5,11 +5,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 
-#include "platform/base/error.h"
-#include "systems/registry/registry.h"
+#include "bench/memory/sync_points.h"
+#include "tests/bench/memory/points.h"
 #include "tests/support/platforms.h"
 
 namespace perdura::bench {
@@ -18,57 +17,6 @@ namespace {
 using harness::Measurement;
 using harness::Point;
 using harness::Verdict;
-
-const harness::OperationKind kSync{0, "sync"};
-
-constexpr std::string_view kText =
-    "name = \"x\"\n"
-    "driver = \"memory\"\n"
-    "[workload]\n"
-    "region_size = 65536\n"
-    "sync_size = 200\n"
-    "alignment = 8\n"
-    "operations = 300\n"
-    "warmup = 21\n"
-    "completion = \"polling\"\n"
-    "[matrix]\n"
-    "system = [\"m-sync\"]\n";
-
-const MemoryDriver& driver() {
-  static const MemoryDriver all(systems::memory_systems());
-  return all;
-}
-
-harness::Declarations declarations() {
-  const harness::Driver* const drivers[] = {&driver()};
-  return harness::declarations_of(drivers);
-}
-
-std::vector<Point> plan(const std::vector<std::string>& changes = {}) {
-  std::vector<harness::Override> overrides;
-  for (const std::string& change : changes) overrides.push_back(harness::parse_override(change));
-  const harness::Experiment experiment = read_experiment(
-      harness::Document::parse(std::string(kText), "x.toml", overrides), declarations());
-  return plan_points(experiment, harness::Locations({PERDURA_SOURCE_DIR}), driver(), 1);
-}
-
-std::string refusal(const std::vector<std::string>& changes) {
-  try {
-    plan(changes);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-Measurement measure(const Point& point, const std::string& platform_name) {
-  const auto platform = perdura::test::make_platform(platform_name, point.roles.node_count());
-  Measurement result = driver().run(*platform, point);
-  driver().conclude(point, result);
-  return result;
-}
-
-std::string system_is(std::string_view name) { return fmt::format("matrix.system=[\"{}\"]", name); }
 
 TEST(MemoryDriver, PlansTheExperiments) {
   int experiments = 0;

@@ -96,6 +96,17 @@ TEST_F(MojimLogs, TheEndOfAnEarlierWritingDoesNotEndTheNextOne) {
   });
 }
 
+// The copies behind a node that begins empty may lack what was synced before, and are told so only
+// by what the node says that it cannot pass on.
+TEST_F(MojimLogs, WhatANewNodeWillNotGetCannotBePassedOn) {
+  run([&] {
+    EXPECT_LT(logs_->skipped(), kTerm + 5);
+    logs_->skip_to(kTerm + 5);
+    EXPECT_TRUE(logs_->is_incomplete());
+    EXPECT_EQ(logs_->skipped(), kTerm + 5);
+  });
+}
+
 // Slots keep what has been applied until they are used again.
 TEST_F(MojimLogs, WhatIsThereFromTheLastLapIsNotTakenAgain) {
   run([&] {

@@ -1,0 +1,53 @@
+// Failures within the measured interval of a point ("Mojim", section 3.2.3): of a process, whose PM
+// stays, or of a node, for which an empty one takes over.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "harness/config/experiment.h"
+#include "services/metric.h"
+
+namespace perdura::bench {
+
+enum class Failure : std::uint8_t {
+  none,
+  primary_restarts,  // and loads the region
+  mirror_restarts,   // and replays its logs
+  mirror_replaced,   // by an empty node, which is given the region
+  mirror_lost,       // nobody takes over: what only the mirror had safe is flushed
+  backup_restarts,   // the first one behind the mirror
+  backup_replaced,
+};
+inline constexpr std::array<std::string_view, 7> kFailureWords{
+    "none",        "primary-restarts", "mirror-restarts", "mirror-replaced",
+    "mirror-lost", "backup-restarts",  "backup-replaced"};
+
+Failure failure_of(const harness::PointSettings& settings);
+
+// Which of MemoryConfig::nodes fails. Precondition: one does.
+std::size_t failing(Failure failure);
+// Whether it is given the whole region.
+bool is_copied_to(Failure failure);
+
+inline constexpr std::array kRecoveryMetrics = std::to_array<services::Metric>({
+    {.name = "recovery_us",
+     .noun = "time of the recovery",
+     .title = "From the beginning of the recovery to its end",
+     .unit = "us"},
+    {.name = "recovery_open_us",
+     .noun = "time until what was left was recovered",
+     .title = "From the beginning of the recovery until what was left is recovered",
+     .unit = "us"},
+    {.name = "recovery_bytes",
+     .noun = "bytes replayed or copied",
+     .title = "Bytes replayed or copied by the recovery",
+     .unit = "bytes"},
+    {.name = "recovery_us_per_mb",
+     .noun = "recovery time of a megabyte",
+     .title = "Time of the recovery for each 1,000,000 bytes of the region",
+     .unit = "us"},
+});
+
+}  // namespace perdura::bench
